@@ -1,0 +1,2 @@
+//! The `godwit` command.
+fn main() {}
