@@ -1,1 +1,4 @@
-//! stub
+//! Owns all unsafe code of the project: small safe wrappers of what the kernel offers and `rustix` does not.
+//! Decides nothing: policy belongs to the callers.
+
+pub mod tcp_info;

@@ -1,0 +1,56 @@
+//! Owns the limits of connections: times, sizes and counts, each with its reason.
+//! Enforces none of them itself.
+
+use std::time::Duration;
+
+use godwit_proto::{HEAD_BYTES_MAX, PRELUDE_BYTES};
+
+/// The whole TLS handshake, however the peer doles out its bytes: three round trips of a bad path are below 3 s.
+pub const HANDSHAKE_DEADLINE: Duration = Duration::from_secs(10);
+
+/// From the end of the handshake to a whole hello; enforced by whoever reads the hello.
+pub const HELLO_DEADLINE: Duration = Duration::from_secs(10);
+
+/// One attempt to connect to all addresses of a host.
+pub const DIAL_DEADLINE: Duration = Duration::from_secs(20);
+
+/// No byte moved for this long: the stream is dead. Longer than a slow disk's worst sync.
+pub const STALL_LIMIT: Duration = Duration::from_secs(60);
+
+/// Silence before the kernel asks whether the peer is still there, and between its further questions.
+pub const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(15);
+
+/// TLS records sent under one key: 64 GiB in full records, a quarter of what AES-GCM permits (2^24).
+pub const REKEY_RECORDS: u64 = 1 << 22;
+
+/// Plaintext in one TLS record (RFC 8446, 5.1).
+pub const RECORD_PLAIN_BYTES: usize = 16_384;
+
+/// The header of a TLS record: type, version, length.
+pub const RECORD_HEADER_BYTES: usize = 5;
+
+/// The longest TLS record: header, ciphertext (RFC 8446, 5.2: plaintext and 256).
+pub const RECORD_BYTES_MAX: usize = RECORD_HEADER_BYTES + RECORD_PLAIN_BYTES + 256;
+
+/// What this side's records have over their plaintext: header, content type, tag.
+pub const RECORD_OVERHEAD_BYTES: usize = RECORD_HEADER_BYTES + 1 + 16;
+
+/// Plaintext encrypted before it is sent: large enough for few system calls, small enough to stay in L2.
+pub const SEAL_BYTES: usize = 16 * RECORD_PLAIN_BYTES;
+
+/// The receive buffer of a stream: one large receive, and the start of a record that it may cut.
+pub const RECEIVE_BYTES: usize = 16 * RECORD_PLAIN_BYTES + RECORD_BYTES_MAX;
+
+/// Frames kept while a send is blocked.
+pub const INBOX_FRAMES_MAX: usize = 512 // acknowledgements of every block in flight, one each
+    + 64 // answers to every manifest in flight
+    + 64; // status, failures, pings
+
+/// Bytes of frames kept while a send is blocked; a frame that would pass this waits in the socket.
+pub const INBOX_BYTES_MAX: usize = 8 * (HEAD_BYTES_MAX as usize + PRELUDE_BYTES);
+
+/// What a client of another protocol is looked at for, before it is told that this is not its port.
+pub const SNIFF_BYTES: usize = 64;
+
+const _: () = assert!(RECEIVE_BYTES >= 2 * RECORD_BYTES_MAX);
+const _: () = assert!(REKEY_RECORDS < 1 << 24);

@@ -1,0 +1,99 @@
+//! Owns the handle by which one thread ends another thread's wait.
+//! Carries no message: whoever is woken looks for itself.
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use rustix::event::{EventfdFlags, eventfd};
+
+/// Ends the wait of the thread that owns a stream. Cheap to clone, and cheap to use when nobody has looked since
+/// the last wake.
+#[derive(Clone, Debug)]
+pub struct Waker {
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    event: OwnedFd,
+    /// Set from a wake until the owner has seen it; spares the system call of further wakes.
+    pending: AtomicBool,
+}
+
+impl Waker {
+    /// A waker that nobody waits on yet.
+    ///
+    /// # Errors
+    /// When the process is out of file descriptors.
+    pub fn new() -> io::Result<Self> {
+        let event = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
+        Ok(Self {
+            shared: Arc::new(Shared {
+                event,
+                pending: AtomicBool::new(false),
+            }),
+        })
+    }
+
+    /// Ends the wait that is under way, or else the next one.
+    pub fn wake(&self) {
+        if self.shared.pending.swap(true, Ordering::SeqCst) {
+            return;
+        }
+        // A full counter is impossible with at most one unseen wake, and would wake as well.
+        let _ = rustix::io::write(&self.shared.event, &1_u64.to_ne_bytes());
+    }
+
+    /// Whether it was used since the last call; forgets it.
+    pub fn take(&self) -> bool {
+        let pending = self.shared.pending.load(Ordering::SeqCst);
+        if pending {
+            self.clear();
+        }
+        pending
+    }
+
+    /// Forgets a wake; for a waiter whose poll found the descriptor readable.
+    ///
+    /// Emptying the event goes before clearing the flag: a wake between the two writes nothing, and its cause is
+    /// seen by the caller, who looks after this returns. A wake that has set the flag and not yet written makes one
+    /// spurious return later.
+    pub fn clear(&self) {
+        let mut count = [0_u8; 8];
+        let _ = rustix::io::read(&self.shared.event, &mut count);
+        self.shared.pending.store(false, Ordering::SeqCst);
+    }
+}
+
+impl AsFd for Waker {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.shared.event.as_fd()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
+    fn readable(waker: &Waker) -> bool {
+        let mut fds = [PollFd::new(waker, PollFlags::IN)];
+        poll(&mut fds, Some(&Timespec::default())).unwrap() == 1
+    }
+
+    #[test]
+    fn a_wake_is_seen_once_however_often_it_was_given() {
+        let waker = Waker::new().unwrap();
+        assert!(!waker.take());
+        waker.wake();
+        waker.clone().wake();
+        assert!(readable(&waker));
+        assert!(waker.take());
+        assert!(!waker.take());
+        assert!(!readable(&waker));
+        waker.wake();
+        assert!(readable(&waker));
+    }
+}
