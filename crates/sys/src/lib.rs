@@ -2,3 +2,4 @@
 //! Decides nothing: policy belongs to the callers.
 
 pub mod tcp_info;
+pub mod tun;
