@@ -1,0 +1,91 @@
+//! Owns how the small files in the home directory are made and replaced: privately, whole, one writer at a time.
+//! Knows nothing of what they say.
+
+use std::fs::{DirBuilder, File, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{FlockOperation, flock};
+use thiserror::Error;
+
+/// What could not be done to which file.
+#[derive(Debug, Error)]
+#[error("cannot {operation} {}: {source}", path.display())]
+pub struct HomeError {
+    operation: &'static str,
+    path: PathBuf,
+    source: io::Error,
+}
+
+impl HomeError {
+    pub(crate) fn new(operation: &'static str, path: &Path, source: io::Error) -> Self {
+        Self {
+            operation,
+            path: path.to_owned(),
+            source,
+        }
+    }
+}
+
+/// Makes the directory and what leads to it, for its owner alone; leaves an existing one as it is.
+pub(crate) fn make_home(home: &Path) -> Result<(), HomeError> {
+    DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(home)
+        .map_err(|error| HomeError::new("make the directory", home, error))
+}
+
+/// Held by whoever replaces a file in a home directory.
+pub(crate) struct HomeLock {
+    _file: File,
+}
+
+impl HomeLock {
+    /// Waits for its turn.
+    pub(crate) fn take(home: &Path) -> Result<Self, HomeError> {
+        let path = home.join(LOCK_NAME);
+        let file = OpenOptions::new()
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .mode(0o600)
+            .open(&path)
+            .map_err(|error| HomeError::new("open", &path, error))?;
+        loop {
+            match flock(&file, FlockOperation::LockExclusive) {
+                Ok(()) => return Ok(Self { _file: file }),
+                Err(rustix::io::Errno::INTR) => {}
+                Err(errno) => return Err(HomeError::new("lock", &path, errno.into())),
+            }
+        }
+    }
+}
+
+/// Replaces `name` in `home`: readers see the old or the new content, also after a power cut. Needs the [`HomeLock`].
+pub(crate) fn write_atomically(home: &Path, name: &str, content: &[u8]) -> Result<(), HomeError> {
+    let temporary = home.join(format!(".{name}.new"));
+    let path = home.join(name);
+    // What a killed writer left must not lend its permissions.
+    match std::fs::remove_file(&temporary) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => {
+            return Err(HomeError::new("remove", &temporary, error));
+        }
+        _ => {}
+    }
+    let write = || {
+        let mut file = OpenOptions::new()
+            .write(true)
+            .create_new(true)
+            .mode(0o600)
+            .open(&temporary)?;
+        file.write_all(content)?;
+        file.sync_all()?;
+        std::fs::rename(&temporary, &path)?;
+        File::open(home)?.sync_all()
+    };
+    write().map_err(|error| HomeError::new("write", &path, error))
+}
+
+const LOCK_NAME: &str = ".lock";

@@ -1,0 +1,27 @@
+//! Owns streams between two threads of one process: no TLS, the same framing.
+//! Cannot reach another process.
+
+use std::io;
+use std::os::unix::net::UnixStream;
+
+use crate::buffer::InBuffer;
+use crate::connection::{Connection, Layer};
+use crate::socket::Socket;
+use crate::stream::StreamOptions;
+
+/// Two ends of a stream inside this process.
+///
+/// # Errors
+/// When the process is out of file descriptors.
+pub fn local_pair(options: &StreamOptions) -> io::Result<(Connection, Connection)> {
+    let (one, other) = UnixStream::pair()?;
+    let end = |socket, peer| {
+        Connection::new(
+            Socket::local(socket, peer)?,
+            Layer::Clear,
+            InBuffer::new(),
+            options,
+        )
+    };
+    Ok((end(one, "local:b")?, end(other, "local:a")?))
+}

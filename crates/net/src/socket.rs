@@ -1,0 +1,183 @@
+//! Owns one non-blocking socket: receive, vectored send, and waiting for either.
+//! Knows neither records nor frames.
+
+use std::io::{self, IoSlice, IoSliceMut};
+use std::net::TcpStream;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::time::Duration;
+
+use godwit_sys::tcp_info::{TcpInfo, tcp_info};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+use rustix::net::{
+    RecvAncillaryBuffer, RecvFlags, SendAncillaryBuffer, SendFlags, Shutdown, sockopt,
+};
+
+use crate::limits::KEEPALIVE_INTERVAL;
+use crate::waker::Waker;
+
+/// A connected stream socket.
+pub(crate) struct Socket {
+    fd: OwnedFd,
+    is_tcp: bool,
+    peer: String,
+    pub(crate) bytes_in: u64,
+    pub(crate) bytes_out: u64,
+}
+
+/// What a poll found.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Ready {
+    pub(crate) input: bool,
+    pub(crate) output: bool,
+    pub(crate) woken: bool,
+}
+
+impl Socket {
+    /// Takes over a TCP connection: no delay, keepalive, and a bound on how long sent bytes may stay unacknowledged.
+    pub(crate) fn tcp(stream: TcpStream, stall_limit: Duration) -> io::Result<Self> {
+        let peer = stream.peer_addr()?.to_string();
+        stream.set_nodelay(true)?;
+        stream.set_nonblocking(true)?;
+        sockopt::set_socket_keepalive(&stream, true)?;
+        sockopt::set_tcp_keepidle(&stream, KEEPALIVE_INTERVAL)?;
+        sockopt::set_tcp_keepintvl(&stream, KEEPALIVE_INTERVAL)?;
+        let socket = Self::new(stream.into(), true, peer);
+        socket.set_user_timeout(stall_limit)?;
+        Ok(socket)
+    }
+
+    /// Takes over one end of a pair inside this process.
+    pub(crate) fn local(stream: UnixStream, peer: &str) -> io::Result<Self> {
+        stream.set_nonblocking(true)?;
+        Ok(Self::new(stream.into(), false, peer.to_owned()))
+    }
+
+    fn new(fd: OwnedFd, is_tcp: bool, peer: String) -> Self {
+        Self {
+            fd,
+            is_tcp,
+            peer,
+            bytes_in: 0,
+            bytes_out: 0,
+        }
+    }
+
+    pub(crate) fn peer(&self) -> &str {
+        &self.peer
+    }
+
+    pub(crate) fn set_user_timeout(&self, limit: Duration) -> io::Result<()> {
+        if self.is_tcp {
+            let milliseconds = u32::try_from(limit.as_millis()).unwrap_or(u32::MAX);
+            sockopt::set_tcp_user_timeout(&self.fd, milliseconds)?;
+        }
+        Ok(())
+    }
+
+    pub(crate) fn tcp_info(&self) -> Option<TcpInfo> {
+        if self.is_tcp {
+            tcp_info(&self.fd).ok()
+        } else {
+            None
+        }
+    }
+
+    /// Receives into `first`, and what is more into `second`, in one call. `None`: nothing is here; `Some(0)`: end.
+    pub(crate) fn receive(
+        &mut self,
+        first: &mut [u8],
+        second: &mut [u8],
+    ) -> io::Result<Option<usize>> {
+        loop {
+            let received = if second.is_empty() {
+                rustix::net::recv(&self.fd, &mut *first, RecvFlags::empty()).map(|(bytes, _)| bytes)
+            } else {
+                rustix::net::recvmsg(
+                    &self.fd,
+                    &mut [IoSliceMut::new(first), IoSliceMut::new(second)],
+                    &mut RecvAncillaryBuffer::default(),
+                    RecvFlags::empty(),
+                )
+                .map(|message| message.bytes)
+            };
+            match received {
+                Ok(bytes) => {
+                    self.bytes_in += bytes as u64;
+                    return Ok(Some(bytes));
+                }
+                Err(Errno::AGAIN) => return Ok(None),
+                Err(Errno::INTR) => {}
+                Err(errno) => return Err(errno.into()),
+            }
+        }
+    }
+
+    /// Sends from both parts in one call. `None`: no room.
+    pub(crate) fn send(&mut self, first: &[u8], second: &[u8]) -> io::Result<Option<usize>> {
+        loop {
+            let sent = if second.is_empty() {
+                rustix::net::send(&self.fd, first, SendFlags::NOSIGNAL)
+            } else if first.is_empty() {
+                rustix::net::send(&self.fd, second, SendFlags::NOSIGNAL)
+            } else {
+                rustix::net::sendmsg(
+                    &self.fd,
+                    &[IoSlice::new(first), IoSlice::new(second)],
+                    &mut SendAncillaryBuffer::default(),
+                    SendFlags::NOSIGNAL,
+                )
+            };
+            match sent {
+                Ok(bytes) => {
+                    self.bytes_out += bytes as u64;
+                    return Ok(Some(bytes));
+                }
+                Err(Errno::AGAIN) => return Ok(None),
+                Err(Errno::INTR) => {}
+                Err(errno) => return Err(errno.into()),
+            }
+        }
+    }
+
+    /// Waits for what `want` names, an error of the socket (then both directions are ready) or the waker.
+    pub(crate) fn poll(
+        &self,
+        want: PollFlags,
+        waker: Option<&Waker>,
+        timeout: Duration,
+    ) -> io::Result<Ready> {
+        let timeout = Timespec::try_from(timeout).unwrap_or(Timespec {
+            tv_sec: i64::from(u32::MAX),
+            tv_nsec: 0,
+        });
+        let socket = PollFd::from_borrowed_fd(self.fd.as_fd(), want);
+        let found = match waker {
+            Some(waker) => {
+                let mut fds = [socket, PollFd::new(waker, PollFlags::IN)];
+                poll(&mut fds, Some(&timeout)).map(|_| (fds[0].revents(), fds[1].revents()))
+            }
+            None => {
+                let mut fds = [socket];
+                poll(&mut fds, Some(&timeout)).map(|_| (fds[0].revents(), PollFlags::empty()))
+            }
+        };
+        let (socket, woken) = match found {
+            Ok(found) => found,
+            Err(Errno::INTR) => return Ok(Ready::default()),
+            Err(errno) => return Err(errno.into()),
+        };
+        let broken = socket.intersects(PollFlags::ERR | PollFlags::HUP | PollFlags::NVAL);
+        Ok(Ready {
+            input: broken || socket.contains(PollFlags::IN),
+            output: broken || socket.contains(PollFlags::OUT),
+            woken: !woken.is_empty(),
+        })
+    }
+
+    /// Ends the sending direction; the peer sees the end of the stream.
+    pub(crate) fn end(&self) {
+        let _ = rustix::net::shutdown(&self.fd, Shutdown::Write);
+    }
+}
