@@ -1,1 +1,11 @@
-//! stub
+//! What a user can say to Godwit: the settings table, sizes, rates, durations, and the names of endpoints.
+//! No server, no sockets and no command line: those are derived from what is defined here.
+
+pub mod duration;
+pub mod endpoint;
+pub mod host;
+pub mod settings;
+pub mod units;
+
+/// The one port of a node, where none is named.
+pub const PORT_DEFAULT: u16 = 7272;

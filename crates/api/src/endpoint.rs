@@ -1,0 +1,340 @@
+//! Endpoints as users name them: a local path, `godwit://host[:port]/export/path`, `mem:SIZE`, `null:`.
+//! Touches no file and no network; whether an endpoint exists is found out elsewhere.
+
+use crate::PORT_DEFAULT;
+use crate::host::{HostError, HostPort};
+use crate::units::{UnitError, exact_size, parse_size};
+use std::ffi::{OsStr, OsString};
+use std::fmt;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::PathBuf;
+use thiserror::Error;
+
+/// One side of a transfer.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub enum Endpoint {
+    /// A path of this machine, byte for byte as it was typed: a trailing slash is kept.
+    Local(PathBuf),
+    /// That many bytes from memory: a source without storage.
+    Memory {
+        /// How many bytes it yields.
+        bytes: u64,
+    },
+    /// Takes everything and keeps nothing: a destination without storage.
+    Null,
+    /// A place on a node.
+    Remote(Remote),
+}
+
+/// A place on a node.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Remote {
+    /// Where the node listens.
+    pub node: HostPort,
+    /// What is meant there.
+    pub place: Place,
+}
+
+/// What a remote endpoint names on its node.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub enum Place {
+    /// A path below an export.
+    Export {
+        /// The export's name, as in `serve --export NAME=PATH`.
+        name: String,
+        /// Relative to the export, without a slash at either end; empty is the export itself.
+        path: Vec<u8>,
+        /// A trailing slash was given: as a destination it means "into this directory".
+        directory: bool,
+    },
+    /// That many bytes from the node's memory.
+    Memory {
+        /// How many bytes it yields.
+        bytes: u64,
+    },
+    /// The node takes everything and keeps nothing.
+    Null,
+}
+
+/// Why a text does not name an endpoint.
+#[derive(Clone, Debug, Eq, Error, PartialEq)]
+#[error("{text}: {reason}")]
+pub struct EndpointError {
+    /// The text, with what is not UTF-8 replaced.
+    pub text: String,
+    /// What is wrong with it.
+    pub reason: EndpointReason,
+}
+
+/// What is wrong with an endpoint.
+#[derive(Clone, Debug, Eq, Error, PartialEq)]
+pub enum EndpointReason {
+    /// Nothing was given.
+    #[error("an empty path names nothing")]
+    Empty,
+    /// `[user@]host:path`.
+    #[error(
+        "HOST:PATH is reserved for ssh, which is not supported yet; name a running node as godwit://HOST/EXPORT/PATH, or a local file with a colon as ./{0}"
+    )]
+    Ssh(String),
+    /// Another scheme than `godwit://`.
+    #[error("the scheme {0}:// is not known; a node is named as godwit://HOST/EXPORT/PATH")]
+    Scheme(String),
+    /// The host or the port.
+    #[error("{0}")]
+    Host(#[from] HostError),
+    /// Port 0 cannot be dialled.
+    #[error("port 0 cannot be dialled")]
+    PortZero,
+    /// Nothing behind the host.
+    #[error("name an export behind the host, as in godwit://HOST/EXPORT/PATH")]
+    NoExport,
+    /// The export's name has a byte that no export has.
+    #[error("{0}")]
+    ExportName(#[from] ExportNameError),
+    /// A `..` in the path.
+    #[error("`..` would lead out of the export")]
+    Parent,
+    /// A percent sign that is no `%XX`.
+    #[error("a percent sign stands for %XX, two hexadecimal digits; write %25 for the sign itself")]
+    Percent,
+    /// A byte that no name can hold.
+    #[error("a name cannot hold %00 or %2F")]
+    Byte,
+    /// A NUL in a local path.
+    #[error("a path cannot hold a NUL byte")]
+    Nul,
+    /// The size behind `mem:`.
+    #[error("mem: needs a size, as in mem:64GiB: {0}")]
+    Memory(UnitError),
+    /// Something behind `null:`.
+    #[error("nothing follows null:; name a local file with a colon as ./{0}")]
+    Null(String),
+}
+
+/// Why a name cannot be an export's.
+#[derive(Clone, Debug, Eq, Error, PartialEq)]
+#[error(
+    "`{0}` cannot name an export: letters, digits, `.`, `_` and `-`, at most {EXPORT_NAME_BYTES_MAX}, beginning with a letter or digit"
+)]
+pub struct ExportNameError(pub String);
+
+/// The longest name of an export, in bytes.
+pub const EXPORT_NAME_BYTES_MAX: usize = 64;
+
+/// Checks the name of an export.
+///
+/// # Errors
+/// Names what it was given and says what names look like.
+pub fn check_export_name(name: &[u8]) -> Result<String, ExportNameError> {
+    let fits = name.len() <= EXPORT_NAME_BYTES_MAX
+        && name.first().is_some_and(u8::is_ascii_alphanumeric)
+        && name
+            .iter()
+            .all(|byte| byte.is_ascii_alphanumeric() || b"._-".contains(byte));
+    let text = String::from_utf8_lossy(name).into_owned();
+    if fits {
+        Ok(text)
+    } else {
+        Err(ExportNameError(text))
+    }
+}
+
+impl Endpoint {
+    /// Reads what a user typed.
+    ///
+    /// # Errors
+    /// Names the text, what is wrong with it and how to write it instead.
+    pub fn parse(text: &OsStr) -> Result<Self, EndpointError> {
+        parse_bytes(text.as_bytes()).map_err(|reason| EndpointError {
+            text: text.to_string_lossy().into_owned(),
+            reason,
+        })
+    }
+}
+
+impl fmt::Display for Endpoint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Local(path) => write!(f, "{}", path.display()),
+            Self::Memory { bytes } => write!(f, "mem:{}", exact_size(*bytes)),
+            Self::Null => write!(f, "null:"),
+            Self::Remote(remote) => write!(f, "{remote}"),
+        }
+    }
+}
+
+impl fmt::Display for Remote {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "godwit://{}/", self.node)?;
+        for byte in self.place.to_wire() {
+            // What could not be read back, or would spoil a terminal, is escaped.
+            if byte.is_ascii_graphic() && byte != b'%' {
+                write!(f, "{}", char::from(byte))?;
+            } else {
+                write!(f, "%{byte:02X}")?;
+            }
+        }
+        match &self.place {
+            Place::Export {
+                directory: true, ..
+            } => write!(f, "/"),
+            _ => Ok(()),
+        }
+    }
+}
+
+impl Place {
+    /// The place as a node is told it: `export/path`, `null:` or `mem:BYTES`, unescaped, without a trailing slash.
+    #[must_use]
+    pub fn to_wire(&self) -> Vec<u8> {
+        match self {
+            Self::Export { name, path, .. } if path.is_empty() => name.clone().into_bytes(),
+            Self::Export { name, path, .. } => [name.as_bytes(), b"/", path].concat(),
+            Self::Memory { bytes } => format!("mem:{}", exact_size(*bytes)).into_bytes(),
+            Self::Null => b"null:".to_vec(),
+        }
+    }
+
+    /// Reads what a peer said with [`Place::to_wire`]; nothing is unescaped.
+    ///
+    /// # Errors
+    /// Says what is wrong; a path that could leave its export is an error.
+    pub fn from_wire(bytes: &[u8]) -> Result<Self, EndpointReason> {
+        if let Some(special) = parse_special(bytes)? {
+            return Ok(special);
+        }
+        let mut components = bytes.split(|byte| *byte == b'/');
+        let name = components.next().unwrap_or_default();
+        if name.is_empty() {
+            return Err(EndpointReason::NoExport);
+        }
+        let name = check_export_name(name)?;
+        let mut path = Vec::with_capacity(bytes.len());
+        for component in components {
+            push_component(&mut path, component)?;
+        }
+        let directory = bytes.ends_with(b"/");
+        Ok(Self::Export {
+            name,
+            path,
+            directory,
+        })
+    }
+}
+
+fn parse_bytes(text: &[u8]) -> Result<Endpoint, EndpointReason> {
+    if text.is_empty() {
+        return Err(EndpointReason::Empty);
+    }
+    if text.contains(&0) {
+        return Err(EndpointReason::Nul);
+    }
+    if let Some(rest) = text.strip_prefix(b"godwit://") {
+        return parse_remote(rest).map(Endpoint::Remote);
+    }
+    match parse_special(text)? {
+        Some(Place::Memory { bytes }) => return Ok(Endpoint::Memory { bytes }),
+        Some(_) => return Ok(Endpoint::Null),
+        None => {}
+    }
+    // As with scp: a colon before the first slash separates a host from a path.
+    let head = text.split(|byte| *byte == b'/').next().unwrap_or_default();
+    if let Some(colon) = head.iter().position(|byte| *byte == b':') {
+        let shown = String::from_utf8_lossy(text).into_owned();
+        if text[colon..].starts_with(b"://") {
+            return Err(EndpointReason::Scheme(
+                String::from_utf8_lossy(&text[..colon]).into_owned(),
+            ));
+        }
+        return Err(EndpointReason::Ssh(shown));
+    }
+    Ok(Endpoint::Local(PathBuf::from(OsString::from_vec(
+        text.to_vec(),
+    ))))
+}
+
+fn parse_special(text: &[u8]) -> Result<Option<Place>, EndpointReason> {
+    if let Some(size) = text.strip_prefix(b"mem:") {
+        return match parse_size(&String::from_utf8_lossy(size)) {
+            Ok(bytes) => Ok(Some(Place::Memory { bytes })),
+            Err(error) => Err(EndpointReason::Memory(error)),
+        };
+    }
+    match text.strip_prefix(b"null:") {
+        Some(b"") => Ok(Some(Place::Null)),
+        Some(_) => Err(EndpointReason::Null(
+            String::from_utf8_lossy(text).into_owned(),
+        )),
+        None => Ok(None),
+    }
+}
+
+fn parse_remote(rest: &[u8]) -> Result<Remote, EndpointReason> {
+    let slash = rest.iter().position(|byte| *byte == b'/');
+    let (host, path) = match slash {
+        Some(slash) => (&rest[..slash], &rest[slash + 1..]),
+        None => (rest, &b""[..]),
+    };
+    let node = HostPort::parse(&String::from_utf8_lossy(host), PORT_DEFAULT)?;
+    if node.port == 0 {
+        return Err(EndpointReason::PortZero);
+    }
+    if path.is_empty() {
+        return Err(EndpointReason::NoExport);
+    }
+    // Slashes are found before anything is unescaped, so that %2F cannot become one.
+    let mut wire = Vec::with_capacity(path.len());
+    for (index, component) in path.split(|byte| *byte == b'/').enumerate() {
+        if index > 0 {
+            wire.push(b'/');
+        }
+        percent_decode(component, &mut wire)?;
+    }
+    let place = Place::from_wire(&wire)?;
+    Ok(Remote { node, place })
+}
+
+fn percent_decode(component: &[u8], out: &mut Vec<u8>) -> Result<(), EndpointReason> {
+    let mut bytes = component.iter();
+    while let Some(&byte) = bytes.next() {
+        if byte != b'%' {
+            out.push(byte);
+            continue;
+        }
+        let decoded = match (bytes.next().and_then(hex), bytes.next().and_then(hex)) {
+            (Some(high), Some(low)) => high << 4 | low,
+            _ => return Err(EndpointReason::Percent),
+        };
+        if decoded == 0 || decoded == b'/' {
+            return Err(EndpointReason::Byte);
+        }
+        out.push(decoded);
+    }
+    Ok(())
+}
+
+fn hex(byte: &u8) -> Option<u8> {
+    char::from(*byte)
+        .to_digit(16)
+        .and_then(|digit| u8::try_from(digit).ok())
+}
+
+/// Appends one component, dropping empty ones and `.`.
+fn push_component(path: &mut Vec<u8>, component: &[u8]) -> Result<(), EndpointReason> {
+    match component {
+        b"" | b"." => return Ok(()),
+        b".." => return Err(EndpointReason::Parent),
+        _ if component.contains(&0) => return Err(EndpointReason::Nul),
+        _ => {}
+    }
+    if !path.is_empty() {
+        path.push(b'/');
+    }
+    path.extend_from_slice(component);
+    Ok(())
+}
+
+#[cfg(test)]
+#[path = "endpoint_tests.rs"]
+mod tests;

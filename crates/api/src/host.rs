@@ -1,0 +1,153 @@
+//! A host and a port as people write them: `dtn2.example.org`, `dtn2:7273`, `[2001:db8::7]:7272`.
+//! Resolves no name and opens no socket.
+
+use std::fmt;
+use std::net::Ipv6Addr;
+use thiserror::Error;
+
+/// A host, by name or address, and a port. The host is in lower case; an IPv6 address is without its brackets.
+#[derive(Clone, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
+pub struct HostPort {
+    /// A DNS name, an IPv4 or an IPv6 address.
+    pub host: String,
+    /// The TCP port; 0 only where a caller listens on any free port.
+    pub port: u16,
+}
+
+/// Why a text is not a host with an optional port.
+#[derive(Clone, Debug, Eq, Error, PartialEq)]
+pub enum HostError {
+    /// No host was given.
+    #[error("the host is missing")]
+    NoHost,
+    /// The host holds what no host name has.
+    #[error("`{0}` is no host name or address (IPv6 addresses go in brackets: [2001:db8::7])")]
+    Host(String),
+    /// The port is not a number up to 65535.
+    #[error("`{0}` is no port: write a number up to 65535")]
+    Port(String),
+}
+
+impl HostPort {
+    /// Reads `HOST[:PORT]`; `port_default` is taken where none is named.
+    ///
+    /// # Errors
+    /// Says which part is wrong.
+    pub fn parse(text: &str, port_default: u16) -> Result<Self, HostError> {
+        let (host, port) = if let Some(rest) = text.strip_prefix('[') {
+            let (address, tail) = rest
+                .split_once(']')
+                .ok_or_else(|| HostError::Host(text.to_owned()))?;
+            let address: Ipv6Addr = address
+                .parse()
+                .map_err(|_error| HostError::Host(address.to_owned()))?;
+            let port = match tail.strip_prefix(':') {
+                Some(port) => Some(port),
+                None if tail.is_empty() => None,
+                None => return Err(HostError::Host(text.to_owned())),
+            };
+            (address.to_string(), port)
+        } else {
+            let (host, port) = match text.split_once(':') {
+                Some((host, port)) => (host, Some(port)),
+                None => (text, None),
+            };
+            (check_name(host, text)?, port)
+        };
+        let port = match port {
+            None => port_default,
+            Some(port) if !port.is_empty() && port.bytes().all(|byte| byte.is_ascii_digit()) => {
+                port.parse()
+                    .map_err(|_error| HostError::Port(port.to_owned()))?
+            }
+            Some(port) => return Err(HostError::Port(port.to_owned())),
+        };
+        Ok(Self { host, port })
+    }
+}
+
+impl fmt::Display for HostPort {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.host.contains(':') {
+            write!(f, "[{}]:{}", self.host, self.port)
+        } else {
+            write!(f, "{}:{}", self.host, self.port)
+        }
+    }
+}
+
+fn check_name(host: &str, text: &str) -> Result<String, HostError> {
+    if host.is_empty() {
+        return Err(HostError::NoHost);
+    }
+    // A second colon without brackets can only be an IPv6 address that lacks them.
+    let colons = text.bytes().filter(|byte| *byte == b':').count();
+    let fits = host.len() <= HOST_BYTES_MAX
+        && !host.starts_with('-')
+        && host
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || b"-._".contains(&byte));
+    if !fits || colons > 1 {
+        return Err(HostError::Host(
+            if colons > 1 { text } else { host }.to_owned(),
+        ));
+    }
+    Ok(host.to_ascii_lowercase())
+}
+
+/// The longest DNS name.
+const HOST_BYTES_MAX: usize = 253;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn hosts_with_and_without_a_port() {
+        let cases = [
+            ("dtn2.example.org", "dtn2.example.org:7272"),
+            ("DTN2:80", "dtn2:80"),
+            ("10.0.0.1:0", "10.0.0.1:0"),
+            ("[2001:DB8::7]", "[2001:db8::7]:7272"),
+            ("[::1]:9", "[::1]:9"),
+        ];
+        for (text, display) in cases {
+            assert_eq!(
+                HostPort::parse(text, 7272).map(|host| host.to_string()),
+                Ok(display.to_owned())
+            );
+        }
+    }
+
+    #[test]
+    fn what_is_no_host_is_refused() {
+        for text in [
+            "",
+            ":80",
+            "a b",
+            "user@host",
+            "::1",
+            "[::1",
+            "[::1]x",
+            "[host]",
+            "host:",
+            "host:x",
+            "host:65536",
+            "host:+1",
+            "-host",
+            "höst",
+        ] {
+            assert!(HostPort::parse(text, 7272).is_err(), "{text}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_shown_reads_back(text in "([a-z0-9.-]{1,20}|\\[[0-9a-f:]{2,20}\\])(:[0-9]{1,6})?") {
+            if let Ok(host) = HostPort::parse(&text, 7272) {
+                prop_assert_eq!(HostPort::parse(&host.to_string(), 1), Ok(host));
+            }
+        }
+    }
+}

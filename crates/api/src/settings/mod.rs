@@ -1,0 +1,20 @@
+//! Settings: one table, from which flags, environment variables, the file and the manual are derived.
+//! Parses no command line; a front hands over what was typed, by the names of the table.
+//!
+//! A value comes from the first of: flag, environment variable, `config.toml`, default. It is parsed once,
+//! here, into [`CpSettings`], [`ServeSettings`] or [`GenSettings`].
+
+pub mod file;
+pub mod manual;
+pub mod resolve;
+pub mod table;
+pub mod typed;
+pub mod value;
+
+pub use file::ConfigFile;
+pub use resolve::{Origin, SettingError, Typed, Values, resolve};
+pub use table::{Kind, SETTINGS, Scope, Setting};
+pub use typed::{
+    Cipher, CpSettings, Digest, Encryption, Export, GenSettings, ServeEncryption, ServeSettings,
+};
+pub use value::{Value, ValueError};

@@ -1,0 +1,206 @@
+//! Finds each setting's value: flag before environment before file before default.
+//! Reads no file and no environment itself; both are handed in.
+
+use crate::settings::file::ConfigFile;
+use crate::settings::table::{Scope, Setting};
+use crate::settings::value::{Value, ValueError, parse_value, split_variable};
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::fmt;
+use std::path::PathBuf;
+use std::time::Duration;
+use thiserror::Error;
+
+/// Where a value came from.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub enum Origin {
+    /// `--NAME`
+    Flag(&'static str),
+    /// An environment variable.
+    Environment(&'static str),
+    /// The file; the key is empty where the whole file is meant.
+    File {
+        /// Its path.
+        path: PathBuf,
+        /// `key` or `section.key`.
+        key: String,
+    },
+    /// The table.
+    Default(&'static str),
+}
+
+/// A setting that cannot be had, with where it was given.
+#[derive(Clone, Debug, Eq, Error, PartialEq)]
+#[error("{origin}: {problem}")]
+pub struct SettingError {
+    /// Where the value was given.
+    pub origin: Origin,
+    /// What is wrong with it.
+    pub problem: SettingProblem,
+}
+
+/// What is wrong with a setting.
+#[derive(Clone, Debug, Eq, Error, PartialEq)]
+pub enum SettingProblem {
+    /// The value.
+    #[error("{0}")]
+    Value(#[from] ValueError),
+    /// The name.
+    #[error("no setting has this name")]
+    Unknown,
+    /// The name alone does not say which setting is meant.
+    #[error("it differs between commands: write it in [cp] or [serve]")]
+    NeedsSection,
+    /// The TOML type.
+    #[error("a table or a date is no value here")]
+    Type,
+    /// The file as a whole.
+    #[error("{0}")]
+    File(String),
+}
+
+/// What was typed behind flags: the setting's name, and its texts in order.
+pub type Typed = BTreeMap<&'static str, Vec<OsString>>;
+
+/// The value of every setting of one command.
+#[derive(Clone, Debug)]
+pub struct Values {
+    scope: Scope,
+    values: BTreeMap<&'static str, (Value, Origin)>,
+}
+
+/// Finds the value of every setting of a command.
+///
+/// An environment variable that is set but empty counts as not set.
+///
+/// # Errors
+/// Names the flag, variable or key at fault.
+pub fn resolve(
+    scope: Scope,
+    typed: &Typed,
+    environment: &dyn Fn(&str) -> Option<OsString>,
+    file: &ConfigFile,
+) -> Result<Values, SettingError> {
+    let mut values = BTreeMap::new();
+    for setting in Setting::all_of(scope) {
+        let variable = environment(setting.variable).filter(|text| !text.is_empty());
+        let found = if let Some(given) = typed.get(setting.name) {
+            parse(setting, given, Origin::Flag(setting.name))?
+        } else if let Some(text) = variable {
+            let given = split_variable(setting, &text);
+            parse(setting, &given, Origin::Environment(setting.variable))?
+        } else if let Some(found) = file.get(scope, setting) {
+            found
+        } else {
+            let given: Vec<OsString> = match setting.default {
+                "" => Vec::new(),
+                text => vec![text.into()],
+            };
+            parse(setting, &given, Origin::Default(setting.name))?
+        };
+        values.insert(setting.name, found);
+    }
+    Ok(Values { scope, values })
+}
+
+fn parse(
+    setting: &Setting,
+    given: &[OsString],
+    origin: Origin,
+) -> Result<(Value, Origin), SettingError> {
+    match parse_value(setting, given) {
+        Ok(value) => Ok((value, origin)),
+        Err(error) => Err(SettingError {
+            origin,
+            problem: error.into(),
+        }),
+    }
+}
+
+impl Values {
+    /// The value of a setting and where it came from.
+    ///
+    /// # Panics
+    /// If the command has no such setting: a name is written in the code, never taken from outside.
+    #[must_use]
+    pub fn get(&self, name: &str) -> &(Value, Origin) {
+        self.values
+            .get(name)
+            .unwrap_or_else(|| panic!("the table gives {} a setting {name}", self.scope.name()))
+    }
+
+    pub(crate) fn bytes(&self, name: &str) -> u64 {
+        match self.get(name).0 {
+            Value::Size(bytes) | Value::Rate(bytes) => bytes,
+            ref other => panic!("{name} is a size or rate, not {other:?}"),
+        }
+    }
+
+    pub(crate) fn duration(&self, name: &str) -> Duration {
+        match self.get(name).0 {
+            Value::Duration(duration) => duration,
+            ref other => panic!("{name} is a duration, not {other:?}"),
+        }
+    }
+
+    pub(crate) fn count(&self, name: &str) -> u64 {
+        match self.get(name).0 {
+            Value::Count(count) => count,
+            ref other => panic!("{name} is a count, not {other:?}"),
+        }
+    }
+
+    /// A count whose range in the table ends below 2³².
+    pub(crate) fn count_u32(&self, name: &str) -> u32 {
+        u32::try_from(self.count(name)).expect("the table's range fits 32 bits")
+    }
+
+    pub(crate) fn flag(&self, name: &str) -> bool {
+        match self.get(name).0 {
+            Value::Flag(flag) => flag,
+            ref other => panic!("{name} is a flag, not {other:?}"),
+        }
+    }
+
+    pub(crate) fn choice(&self, name: &str) -> &'static str {
+        match self.get(name).0 {
+            Value::Choice(choice) => choice,
+            ref other => panic!("{name} is a choice, not {other:?}"),
+        }
+    }
+
+    /// The parsed elements of a list.
+    pub(crate) fn list<T>(
+        &self,
+        name: &str,
+        parse: impl Fn(&OsString) -> Result<T, String>,
+    ) -> Result<Vec<T>, SettingError> {
+        let (Value::List(elements), origin) = self.get(name) else {
+            panic!("{name} is a list");
+        };
+        elements
+            .iter()
+            .map(|element| {
+                parse(element).map_err(|reason| SettingError {
+                    origin: origin.clone(),
+                    problem: SettingProblem::Value(ValueError::Element {
+                        text: element.to_string_lossy().into_owned(),
+                        reason,
+                    }),
+                })
+            })
+            .collect()
+    }
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Flag(name) => write!(f, "--{name}"),
+            Self::Environment(variable) => write!(f, "{variable}"),
+            Self::File { path, key } if key.is_empty() => write!(f, "{}", path.display()),
+            Self::File { path, key } => write!(f, "{}: {key}", path.display()),
+            Self::Default(name) => write!(f, "{name}, by default"),
+        }
+    }
+}

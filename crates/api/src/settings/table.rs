@@ -1,0 +1,413 @@
+//! The table of all settings: name, kind, range, default, commands and text of each.
+//! Holds no values; `resolve` finds those.
+
+use std::time::Duration;
+
+/// A command that has settings.
+#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
+pub enum Scope {
+    /// `godwit cp`
+    Cp,
+    /// `godwit serve`
+    Serve,
+    /// `godwit gen`
+    Gen,
+}
+
+impl Scope {
+    /// All of them, in the manual's order.
+    pub const ALL: [Self; 3] = [Self::Cp, Self::Serve, Self::Gen];
+
+    /// The command's name, which is also its section in the file.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Cp => "cp",
+            Self::Serve => "serve",
+            Self::Gen => "gen",
+        }
+    }
+}
+
+/// What values a setting takes; ranges include both ends.
+#[derive(Clone, Copy, Debug)]
+pub enum Kind {
+    /// Bytes.
+    Size {
+        /// The least.
+        min: u64,
+        /// The most.
+        max: u64,
+        /// Only powers of two.
+        power_of_two: bool,
+    },
+    /// Bytes a second; 0 and `none` are no limit.
+    Rate,
+    /// A time span.
+    Duration {
+        /// The shortest.
+        min: Duration,
+        /// The longest.
+        max: Duration,
+    },
+    /// A plain number.
+    Count {
+        /// The least.
+        min: u64,
+        /// The most.
+        max: u64,
+    },
+    /// `true` or `false`; as a flag, its name alone means `true`.
+    Flag,
+    /// One of these words.
+    Choice(&'static [&'static str]),
+    /// Any number of texts.
+    List {
+        /// What one of them looks like.
+        form: &'static str,
+    },
+}
+
+/// One row of the table.
+#[derive(Clone, Copy, Debug)]
+pub struct Setting {
+    /// The name: of the flag behind `--`, and of the key in the file.
+    pub name: &'static str,
+    /// The commands that have it.
+    pub scopes: &'static [Scope],
+    /// What values it takes.
+    pub kind: Kind,
+    /// The value where none is given, as a user would write it; empty for an empty list.
+    pub default: &'static str,
+    /// The environment variable.
+    pub variable: &'static str,
+    /// One line.
+    pub help: &'static str,
+    /// More, for the manual and `--help`; may be empty.
+    pub detail: &'static str,
+}
+
+impl Setting {
+    /// The setting of this name that a command has.
+    #[must_use]
+    pub fn find(scope: Scope, name: &str) -> Option<&'static Self> {
+        Self::all_of(scope).find(|setting| setting.name == name)
+    }
+
+    /// All settings of a command, in the table's order.
+    pub fn all_of(scope: Scope) -> impl Iterator<Item = &'static Self> {
+        SETTINGS
+            .iter()
+            .filter(move |setting| setting.scopes.contains(&scope))
+    }
+
+    /// Whether it may be given more than once.
+    #[must_use]
+    pub fn is_list(&self) -> bool {
+        matches!(self.kind, Kind::List { .. })
+    }
+}
+
+const CP: &[Scope] = &[Scope::Cp];
+const SERVE: &[Scope] = &[Scope::Serve];
+const BOTH: &[Scope] = &[Scope::Cp, Scope::Serve];
+
+const fn seconds(seconds: u64) -> Duration {
+    Duration::from_secs(seconds)
+}
+
+/// The most streams of one transfer.
+pub const STREAMS_MAX: u64 = 64;
+/// The most threads of one kind.
+pub const THREADS_MAX: u64 = 1024;
+
+/// The table.
+pub const SETTINGS: &[Setting] = &[
+    Setting {
+        name: "limit",
+        scopes: CP,
+        kind: Kind::Rate,
+        default: "none",
+        variable: "GODWIT_LIMIT",
+        help: "Send no faster than this",
+        detail: "Counts file contents, in bytes or bits a second: `300MB`, `2.5Gbit/s`.",
+    },
+    Setting {
+        name: "streams",
+        scopes: CP,
+        kind: Kind::Count {
+            min: 1,
+            max: STREAMS_MAX,
+        },
+        default: "2",
+        variable: "GODWIT_STREAMS",
+        help: "TCP connections that carry the transfer",
+        detail: "More of them help over long or lossy paths; over a short one two are enough.",
+    },
+    Setting {
+        name: "threads",
+        scopes: BOTH,
+        kind: Kind::Count {
+            min: 0,
+            max: THREADS_MAX,
+        },
+        default: "0",
+        variable: "GODWIT_THREADS",
+        help: "Cores to use at most; 0 uses all",
+        detail: "",
+    },
+    Setting {
+        name: "readers",
+        scopes: BOTH,
+        kind: Kind::Count { min: 0, max: 64 },
+        default: "0",
+        variable: "GODWIT_READERS",
+        help: "Threads that read files at the source; 0 chooses",
+        detail: "",
+    },
+    Setting {
+        name: "writers",
+        scopes: BOTH,
+        kind: Kind::Count { min: 0, max: 64 },
+        default: "0",
+        variable: "GODWIT_WRITERS",
+        help: "Threads that write files at the destination; 0 chooses",
+        detail: "",
+    },
+    Setting {
+        name: "encryption",
+        scopes: CP,
+        kind: Kind::Choice(&["tls", "none"]),
+        default: "tls",
+        variable: "GODWIT_ENCRYPTION",
+        help: "Whether file contents are encrypted on the network",
+        detail: "`none` sends file contents in clear, and only those: names, digests and all that steers the transfer \
+                 stay inside TLS. It does not withstand an active attacker, and the node must allow it \
+                 (`serve --encryption any`).",
+    },
+    Setting {
+        name: "encryption",
+        scopes: SERVE,
+        kind: Kind::Choice(&["tls", "any"]),
+        default: "tls",
+        variable: "GODWIT_SERVE_ENCRYPTION",
+        help: "Which encryption a client may ask for",
+        detail: "`any` lets a client ask for `--encryption none`; what it does not ask for it does not get.",
+    },
+    Setting {
+        name: "cipher",
+        scopes: CP,
+        kind: Kind::Choice(&["aes-256-gcm", "aes-128-gcm", "chacha20-poly1305"]),
+        default: "aes-256-gcm",
+        variable: "GODWIT_CIPHER",
+        help: "The cipher of TLS 1.3",
+        detail: "",
+    },
+    Setting {
+        name: "digest",
+        scopes: CP,
+        kind: Kind::Choice(&["crc64-nvme", "blake3"]),
+        default: "crc64-nvme",
+        variable: "GODWIT_DIGEST",
+        help: "The digest of blocks and files",
+        detail: "`crc64-nvme` finds every accident at no measurable cost; `blake3` is a cryptographic one, the same that `b3sum` prints.",
+    },
+    Setting {
+        name: "retry-for",
+        scopes: CP,
+        kind: Kind::Duration {
+            min: seconds(0),
+            max: seconds(30 * 86_400),
+        },
+        default: "5min",
+        variable: "GODWIT_RETRY_FOR",
+        help: "How long to go on trying while no connection works",
+        detail: "Counted anew from each loss of the last connection. Afterwards the transfer ends with exit code 5, and the same command resumes it.",
+    },
+    Setting {
+        name: "no-sync",
+        scopes: CP,
+        kind: Kind::Flag,
+        default: "false",
+        variable: "GODWIT_NO_SYNC",
+        help: "Do not wait until the destination's storage has made the data durable",
+        detail: "Faster on slow disks. A power cut at the destination, during the transfer or some time after it, may then leave files \
+                 under their final names that are short, empty or hold zeros, and a resumed transfer may take them for complete.",
+    },
+    Setting {
+        name: "verify",
+        scopes: CP,
+        kind: Kind::Flag,
+        default: "false",
+        variable: "GODWIT_VERIFY",
+        help: "Read every file back at the destination before it gets its name",
+        detail: "Past the page cache where the file system allows it. Every block is checked before it is written even without this.",
+    },
+    Setting {
+        name: "force",
+        scopes: CP,
+        kind: Kind::Flag,
+        default: "false",
+        variable: "GODWIT_FORCE",
+        help: "Send files whose size and modification time already match, too",
+        detail: "",
+    },
+    Setting {
+        name: "json",
+        scopes: CP,
+        kind: Kind::Flag,
+        default: "false",
+        variable: "GODWIT_JSON",
+        help: "Print one JSON object per line instead of text",
+        detail: "",
+    },
+    Setting {
+        name: "block-size",
+        scopes: CP,
+        kind: Kind::Size {
+            min: 64 << 10,
+            max: 4 << 20,
+            power_of_two: true,
+        },
+        default: "512KiB",
+        variable: "GODWIT_BLOCK_SIZE",
+        help: "The unit of reading, sending and writing",
+        detail: "Small enough to stay in a core's L2 cache is fastest.",
+    },
+    Setting {
+        name: "memory",
+        scopes: BOTH,
+        kind: Kind::Size {
+            min: 8 << 20,
+            max: 1 << 30,
+            power_of_two: false,
+        },
+        default: "64MiB",
+        variable: "GODWIT_MEMORY",
+        help: "Memory for blocks on their way",
+        detail: "On this machine, for each transfer. The rest of what the program needs is small and does not grow with the data set.",
+    },
+    Setting {
+        name: "handshake-deadline",
+        scopes: BOTH,
+        kind: Kind::Duration {
+            min: seconds(1),
+            max: seconds(600),
+        },
+        default: "10s",
+        variable: "GODWIT_HANDSHAKE_DEADLINE",
+        help: "How long a new connection may take until it has said who it is",
+        detail: "",
+    },
+    Setting {
+        name: "stall-deadline",
+        scopes: BOTH,
+        kind: Kind::Duration {
+            min: seconds(1),
+            max: seconds(3_600),
+        },
+        default: "60s",
+        variable: "GODWIT_STALL_DEADLINE",
+        help: "How long a connection may stand still before it counts as lost",
+        detail: "",
+    },
+    Setting {
+        name: "listen",
+        scopes: SERVE,
+        kind: Kind::List {
+            form: "ADDRESS[:PORT]",
+        },
+        default: "0.0.0.0:7272",
+        variable: "GODWIT_LISTEN",
+        help: "Address to listen on (repeatable)",
+        detail: "Port 0 takes any free one; the address in use is printed.",
+    },
+    Setting {
+        name: "export",
+        scopes: SERVE,
+        kind: Kind::List {
+            form: "NAME=PATH[,set-id][,owner]",
+        },
+        default: "",
+        variable: "GODWIT_EXPORT",
+        help: "A directory that granted clients may reach, and its name (repeatable)",
+        detail: "With `set-id` the set-user-id, set-group-id and sticky bits of arriving files are applied; with `owner` \
+                 their owner and group are. Without them such files arrive as ordinary ones of the daemon's user.",
+    },
+    Setting {
+        name: "connections-per-peer",
+        scopes: SERVE,
+        kind: Kind::Count { min: 1, max: 4_096 },
+        default: "256",
+        variable: "GODWIT_CONNECTIONS_PER_PEER",
+        help: "Connections that one client may have open at a time",
+        detail: "",
+    },
+    Setting {
+        name: "connections-max",
+        scopes: SERVE,
+        kind: Kind::Count {
+            min: 1,
+            max: 65_536,
+        },
+        default: "1024",
+        variable: "GODWIT_CONNECTIONS_MAX",
+        help: "Connections that all clients together may have open at a time",
+        detail: "",
+    },
+    Setting {
+        name: "seed",
+        scopes: &[Scope::Gen],
+        kind: Kind::Count {
+            min: 0,
+            max: u64::MAX,
+        },
+        default: "0",
+        variable: "GODWIT_SEED",
+        help: "The seed of names and contents: the same seed makes the same data set",
+        detail: "",
+    },
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::settings::value::parse_value;
+    use std::collections::HashSet;
+    use std::ffi::OsString;
+
+    #[test]
+    fn every_default_is_a_value_of_its_setting() {
+        for setting in SETTINGS
+            .iter()
+            .filter(|setting| !setting.default.is_empty())
+        {
+            parse_value(setting, &[OsString::from(setting.default)])
+                .unwrap_or_else(|error| panic!("{}: {error}", setting.name));
+        }
+    }
+
+    #[test]
+    fn names_are_unique_in_a_command_and_variables_everywhere() {
+        for scope in Scope::ALL {
+            let names: HashSet<_> = Setting::all_of(scope).map(|setting| setting.name).collect();
+            assert_eq!(names.len(), Setting::all_of(scope).count(), "{scope:?}");
+        }
+        let variables: HashSet<_> = SETTINGS.iter().map(|setting| setting.variable).collect();
+        assert_eq!(variables.len(), SETTINGS.len());
+    }
+
+    #[test]
+    fn variables_follow_from_names() {
+        for setting in SETTINGS {
+            let name = setting.name.to_uppercase().replace('-', "_");
+            let own = format!("GODWIT_{name}");
+            let scoped = format!("GODWIT_SERVE_{name}");
+            assert!(
+                [own, scoped].contains(&setting.variable.to_owned()),
+                "{}",
+                setting.name
+            );
+        }
+    }
+}

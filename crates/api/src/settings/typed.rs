@@ -1,0 +1,290 @@
+//! Settings as the program uses them: one struct for each command.
+//! Ranges and defaults are the table's; nothing is checked twice.
+
+use crate::PORT_DEFAULT;
+use crate::endpoint::check_export_name;
+use crate::host::HostPort;
+use crate::settings::resolve::{Origin, SettingError, SettingProblem, Values};
+use crate::settings::value::ValueError;
+use std::ffi::{OsStr, OsString};
+use std::num::NonZeroU64;
+use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// Whether file contents are encrypted on the network.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Encryption {
+    /// Everything is inside TLS.
+    Tls,
+    /// File contents go in clear, all else inside TLS.
+    None,
+}
+
+/// Which encryption a node lets clients ask for.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum ServeEncryption {
+    /// Only [`Encryption::Tls`].
+    Tls,
+    /// [`Encryption::None`] too.
+    Any,
+}
+
+/// A cipher of TLS 1.3.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Cipher {
+    /// AES-256-GCM
+    Aes256Gcm,
+    /// AES-128-GCM
+    Aes128Gcm,
+    /// CHACHA20-POLY1305
+    Chacha20Poly1305,
+}
+
+/// The digest of blocks and files.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Digest {
+    /// CRC64-NVME
+    Crc64Nvme,
+    /// BLAKE3
+    Blake3,
+}
+
+/// Settings of `godwit cp`; each field is the setting of its name.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct CpSettings {
+    /// None is no limit.
+    pub limit_bytes_per_second: Option<NonZeroU64>,
+    /// From 1 to 64.
+    pub streams: u32,
+    /// 0 uses all cores.
+    pub threads: u32,
+    /// 0 chooses.
+    pub readers: u32,
+    /// 0 chooses.
+    pub writers: u32,
+    /// What this side asks for.
+    pub encryption: Encryption,
+    /// The only one that is offered.
+    pub cipher: Cipher,
+    /// Of blocks and files.
+    pub digest: Digest,
+    /// From the loss of the last connection.
+    pub retry_for: Duration,
+    /// Do not wait for durability.
+    pub no_sync: bool,
+    /// Re-read at the destination.
+    pub verify: bool,
+    /// Send what matches, too.
+    pub force: bool,
+    /// Print JSON.
+    pub json: bool,
+    /// A power of two from 64 KiB to 4 MiB.
+    pub block_bytes: u32,
+    /// For blocks, of one transfer.
+    pub memory_bytes: u64,
+    /// For dialling, TLS and hello together.
+    pub handshake_deadline: Duration,
+    /// Without a byte moving.
+    pub stall_deadline: Duration,
+}
+
+/// A directory that a node exports.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Export {
+    /// What clients call it.
+    pub name: String,
+    /// Where it is.
+    pub path: PathBuf,
+    /// Apply set-user-id, set-group-id and sticky bits.
+    pub set_id: bool,
+    /// Apply owner and group.
+    pub owner: bool,
+}
+
+/// Settings of `godwit serve`; each field is the setting of its name.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct ServeSettings {
+    /// At least one; port 0 is any free one.
+    pub listen: Vec<HostPort>,
+    /// No name twice.
+    pub exports: Vec<Export>,
+    /// What clients may ask for.
+    pub encryption: ServeEncryption,
+    /// 0 uses all cores.
+    pub threads: u32,
+    /// 0 chooses.
+    pub readers: u32,
+    /// 0 chooses.
+    pub writers: u32,
+    /// For blocks, of each transfer.
+    pub memory_bytes: u64,
+    /// From accepting to the end of the hello.
+    pub handshake_deadline: Duration,
+    /// Without a byte moving.
+    pub stall_deadline: Duration,
+    /// Of one identity.
+    pub connections_per_peer: u32,
+    /// Of all clients together.
+    pub connections_max: u32,
+}
+
+/// Settings of `godwit gen`.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct GenSettings {
+    /// Of names and contents.
+    pub seed: u64,
+}
+
+impl CpSettings {
+    /// Takes the values of [`Scope::Cp`](crate::settings::Scope::Cp).
+    ///
+    /// # Panics
+    /// If the values are another command's.
+    #[must_use]
+    pub fn from_values(values: &Values) -> Self {
+        Self {
+            limit_bytes_per_second: NonZeroU64::new(values.bytes("limit")),
+            streams: values.count_u32("streams"),
+            threads: values.count_u32("threads"),
+            readers: values.count_u32("readers"),
+            writers: values.count_u32("writers"),
+            encryption: match values.choice("encryption") {
+                "none" => Encryption::None,
+                _ => Encryption::Tls,
+            },
+            cipher: match values.choice("cipher") {
+                "aes-128-gcm" => Cipher::Aes128Gcm,
+                "chacha20-poly1305" => Cipher::Chacha20Poly1305,
+                _ => Cipher::Aes256Gcm,
+            },
+            digest: match values.choice("digest") {
+                "blake3" => Digest::Blake3,
+                _ => Digest::Crc64Nvme,
+            },
+            retry_for: values.duration("retry-for"),
+            no_sync: values.flag("no-sync"),
+            verify: values.flag("verify"),
+            force: values.flag("force"),
+            json: values.flag("json"),
+            block_bytes: u32::try_from(values.bytes("block-size"))
+                .expect("the table's range fits 32 bits"),
+            memory_bytes: values.bytes("memory"),
+            handshake_deadline: values.duration("handshake-deadline"),
+            stall_deadline: values.duration("stall-deadline"),
+        }
+    }
+}
+
+impl ServeSettings {
+    /// Takes the values of [`Scope::Serve`](crate::settings::Scope::Serve).
+    ///
+    /// # Errors
+    /// Names the address or export at fault.
+    ///
+    /// # Panics
+    /// If the values are another command's.
+    pub fn from_values(values: &Values) -> Result<Self, SettingError> {
+        let exports = values.list("export", |text| Export::parse(text))?;
+        let mut names: Vec<&str> = exports.iter().map(|export| export.name.as_str()).collect();
+        names.sort_unstable();
+        if let Some(twice) = names.windows(2).find(|pair| pair[0] == pair[1]) {
+            return Err(element_error(
+                values.get("export").1.clone(),
+                twice[0],
+                "two exports have this name",
+            ));
+        }
+        let listen = values.list("listen", parse_listen)?;
+        if listen.is_empty() {
+            let origin = values.get("listen").1.clone();
+            return Err(element_error(origin, "", "name an address to listen on"));
+        }
+        Ok(Self {
+            listen,
+            exports,
+            encryption: match values.choice("encryption") {
+                "any" => ServeEncryption::Any,
+                _ => ServeEncryption::Tls,
+            },
+            threads: values.count_u32("threads"),
+            readers: values.count_u32("readers"),
+            writers: values.count_u32("writers"),
+            memory_bytes: values.bytes("memory"),
+            handshake_deadline: values.duration("handshake-deadline"),
+            stall_deadline: values.duration("stall-deadline"),
+            connections_per_peer: values.count_u32("connections-per-peer"),
+            connections_max: values.count_u32("connections-max"),
+        })
+    }
+}
+
+impl GenSettings {
+    /// Takes the values of [`Scope::Gen`](crate::settings::Scope::Gen).
+    ///
+    /// # Panics
+    /// If the values are another command's.
+    #[must_use]
+    pub fn from_values(values: &Values) -> Self {
+        Self {
+            seed: values.count("seed"),
+        }
+    }
+}
+
+impl Export {
+    /// Reads `NAME=PATH[,set-id][,owner]`.
+    ///
+    /// # Errors
+    /// Says what is wrong, without repeating the text.
+    pub fn parse(text: &OsStr) -> Result<Self, String> {
+        let bytes = text.as_bytes();
+        let equals = bytes
+            .iter()
+            .position(|byte| *byte == b'=')
+            .ok_or("write NAME=PATH")?;
+        let name = check_export_name(&bytes[..equals]).map_err(|error| error.to_string())?;
+        let (mut path, mut set_id, mut owner) = (&bytes[equals + 1..], false, false);
+        // Only what is known is cut off: a path may hold commas.
+        loop {
+            if let Some(rest) = path.strip_suffix(b",set-id") {
+                (path, set_id) = (rest, true);
+            } else if let Some(rest) = path.strip_suffix(b",owner") {
+                (path, owner) = (rest, true);
+            } else {
+                break;
+            }
+        }
+        if path.is_empty() {
+            return Err("the path is missing".to_owned());
+        }
+        if path.contains(&0) {
+            return Err("a path cannot hold a NUL byte".to_owned());
+        }
+        Ok(Self {
+            name,
+            path: PathBuf::from(OsStr::from_bytes(path)),
+            set_id,
+            owner,
+        })
+    }
+}
+
+fn parse_listen(text: &OsString) -> Result<HostPort, String> {
+    let text = text.to_str().ok_or("it is not UTF-8")?;
+    HostPort::parse(text, PORT_DEFAULT).map_err(|error| error.to_string())
+}
+
+fn element_error(origin: Origin, text: &str, reason: &str) -> SettingError {
+    SettingError {
+        origin,
+        problem: SettingProblem::Value(ValueError::Element {
+            text: text.to_owned(),
+            reason: reason.to_owned(),
+        }),
+    }
+}
+
+#[cfg(test)]
+#[path = "typed_tests.rs"]
+mod tests;

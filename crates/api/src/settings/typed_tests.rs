@@ -1,0 +1,178 @@
+//! Tests of precedence and of the typed settings.
+//! No process environment is read or changed.
+
+use super::*;
+use crate::settings::{ConfigFile, Scope, Typed, resolve};
+use std::path::Path;
+
+fn values(
+    scope: Scope,
+    typed: &[(&'static str, &str)],
+    environment: &[(&str, &str)],
+    file: &str,
+) -> Result<Values, SettingError> {
+    let mut flags = Typed::new();
+    for (name, text) in typed {
+        flags.entry(name).or_default().push(text.into());
+    }
+    let environment = |name: &str| {
+        environment
+            .iter()
+            .find(|(variable, _)| *variable == name)
+            .map(|(_, text)| text.into())
+    };
+    let file = ConfigFile::parse(Path::new("/h/config.toml"), file).expect("valid TOML");
+    resolve(scope, &flags, &environment, &file)
+}
+
+fn serve(
+    typed: &[(&'static str, &str)],
+    environment: &[(&str, &str)],
+) -> Result<ServeSettings, String> {
+    values(Scope::Serve, typed, environment, "")
+        .and_then(|values| ServeSettings::from_values(&values))
+        .map_err(|error| error.to_string())
+}
+
+#[test]
+fn flag_before_environment_before_file_before_default() {
+    let file = "streams = 4\n";
+    let environment = [("GODWIT_STREAMS", "8")];
+    let streams = |typed, environment, file| {
+        values(Scope::Cp, typed, environment, file)
+            .map(|values| CpSettings::from_values(&values).streams)
+    };
+    assert_eq!(streams(&[("streams", "16")], &environment, file), Ok(16));
+    assert_eq!(streams(&[], &environment, file), Ok(8));
+    assert_eq!(streams(&[], &[("GODWIT_STREAMS", "")], file), Ok(4));
+    assert_eq!(streams(&[], &[], ""), Ok(2));
+}
+
+#[test]
+fn a_mistake_names_where_it_was_made() {
+    let message = |typed, environment| {
+        values(Scope::Cp, typed, environment, "")
+            .map_err(|error| error.to_string())
+            .expect_err("wrong")
+    };
+    assert_eq!(
+        message(&[("streams", "0")], &[]),
+        "--streams: `0` is out of range: 1 to 64"
+    );
+    assert_eq!(
+        message(&[], &[("GODWIT_CIPHER", "des")]),
+        "GODWIT_CIPHER: `des` is not one of aes-256-gcm, aes-128-gcm, chacha20-poly1305"
+    );
+}
+
+#[test]
+fn the_defaults_of_cp() {
+    let cp = CpSettings::from_values(&values(Scope::Cp, &[], &[], "").expect("defaults"));
+    assert_eq!(
+        cp,
+        CpSettings {
+            limit_bytes_per_second: None,
+            streams: 2,
+            threads: 0,
+            readers: 0,
+            writers: 0,
+            encryption: Encryption::Tls,
+            cipher: Cipher::Aes256Gcm,
+            digest: Digest::Crc64Nvme,
+            retry_for: Duration::from_secs(300),
+            no_sync: false,
+            verify: false,
+            force: false,
+            json: false,
+            block_bytes: 512 << 10,
+            memory_bytes: 64 << 20,
+            handshake_deadline: Duration::from_secs(10),
+            stall_deadline: Duration::from_secs(60),
+        }
+    );
+    let typed = [
+        ("limit", "1Gbit/s"),
+        ("encryption", "none"),
+        ("cipher", "chacha20-poly1305"),
+        ("digest", "blake3"),
+        ("verify", "true"),
+    ];
+    let cp = CpSettings::from_values(&values(Scope::Cp, &typed, &[], "").expect("valid"));
+    assert_eq!(cp.limit_bytes_per_second, NonZeroU64::new(125_000_000));
+    assert_eq!(cp.encryption, Encryption::None);
+    assert_eq!(cp.cipher, Cipher::Chacha20Poly1305);
+    assert_eq!(cp.digest, Digest::Blake3);
+    assert!(cp.verify);
+}
+
+#[test]
+fn gen_has_a_seed() {
+    let values = values(Scope::Gen, &[("seed", "18446744073709551615")], &[], "").expect("valid");
+    assert_eq!(
+        GenSettings::from_values(&values),
+        GenSettings { seed: u64::MAX }
+    );
+}
+
+#[test]
+fn listening_and_exporting() {
+    let settings = serve(
+        &[
+            ("listen", "127.0.0.1:0"),
+            ("listen", "[::1]"),
+            ("export", "data=/data"),
+            ("export", "in=/a,b=c,owner,set-id"),
+        ],
+        &[],
+    )
+    .expect("valid");
+    let listen: Vec<String> = settings.listen.iter().map(ToString::to_string).collect();
+    assert_eq!(listen, ["127.0.0.1:0", "[::1]:7272"]);
+    let export = |name: &str, path: &str, both: bool| Export {
+        name: name.into(),
+        path: path.into(),
+        set_id: both,
+        owner: both,
+    };
+    assert_eq!(
+        settings.exports,
+        [export("data", "/data", false), export("in", "/a,b=c", true)]
+    );
+    let settings = serve(&[], &[("GODWIT_EXPORT", "a=/a;b=/b")]).expect("valid");
+    assert_eq!(settings.exports.len(), 2);
+    assert_eq!(settings.listen[0].to_string(), "0.0.0.0:7272");
+}
+
+#[test]
+fn exports_and_addresses_that_make_no_sense() {
+    let cases = [
+        ("export", "data", "--export: `data`: write NAME=PATH"),
+        ("export", "data=", "--export: `data=`: the path is missing"),
+        (
+            "export",
+            "data=,owner",
+            "--export: `data=,owner`: the path is missing",
+        ),
+        (
+            "listen",
+            "here:x",
+            "--listen: `here:x`: `x` is no port: write a number up to 65535",
+        ),
+    ];
+    for (name, text, message) in cases {
+        assert_eq!(serve(&[(name, text)], &[]), Err(message.to_owned()));
+    }
+    assert!(
+        serve(&[("export", "a/b=/x")], &[])
+            .expect_err("name")
+            .contains("cannot name an export")
+    );
+    assert_eq!(
+        serve(&[("export", "a=/x"), ("export", "a=/y")], &[]),
+        Err("--export: `a`: two exports have this name".to_owned())
+    );
+    assert_eq!(
+        serve(&[], &[("GODWIT_LISTEN", ";")]),
+        Err("GODWIT_LISTEN: ``: name an address to listen on".to_owned())
+    );
+}

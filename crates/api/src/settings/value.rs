@@ -1,0 +1,270 @@
+//! Values of settings: from text to a typed value in the setting's range.
+//! Does not know where a text came from.
+
+use crate::duration::{DurationError, exact_duration, parse_duration};
+use crate::settings::table::{Kind, Setting};
+use crate::units::{UnitError, exact_size, parse_rate, parse_size};
+use std::ffi::{OsStr, OsString};
+use std::time::Duration;
+use thiserror::Error;
+
+/// A value in the range of its setting.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub enum Value {
+    /// Bytes.
+    Size(u64),
+    /// Bytes a second; 0 is no limit.
+    Rate(u64),
+    /// A time span.
+    Duration(Duration),
+    /// A plain number.
+    Count(u64),
+    /// On or off.
+    Flag(bool),
+    /// The word chosen.
+    Choice(&'static str),
+    /// The texts given.
+    List(Vec<OsString>),
+}
+
+/// Why a text is no value of a setting.
+#[derive(Clone, Debug, Eq, Error, PartialEq)]
+pub enum ValueError {
+    /// Not UTF-8 where only a word or a number makes sense.
+    #[error("it is not UTF-8")]
+    NotText,
+    /// Given more than once.
+    #[error("it takes one value, not several")]
+    Several,
+    /// No number.
+    #[error("`{0}` is not a whole number")]
+    Number(String),
+    /// No size or rate.
+    #[error("`{text}`: {error}")]
+    Unit {
+        /// The text.
+        text: String,
+        /// What is wrong with it.
+        error: UnitError,
+    },
+    /// No duration.
+    #[error("`{text}`: {error}")]
+    Duration {
+        /// The text.
+        text: String,
+        /// What is wrong with it.
+        error: DurationError,
+    },
+    /// Outside the range.
+    #[error("`{text}` is out of range: {range}")]
+    Range {
+        /// The text.
+        text: String,
+        /// The range in words.
+        range: String,
+    },
+    /// None of the words.
+    #[error("`{text}` is not one of {choices}")]
+    Choice {
+        /// The text.
+        text: String,
+        /// The words.
+        choices: String,
+    },
+    /// What a list's element has wrong.
+    #[error("`{text}`: {reason}")]
+    Element {
+        /// The element.
+        text: String,
+        /// What is wrong with it.
+        reason: String,
+    },
+}
+
+/// Reads what was given for a setting.
+///
+/// # Errors
+/// Says what is wrong, without naming the setting.
+pub fn parse_value(setting: &Setting, given: &[OsString]) -> Result<Value, ValueError> {
+    if setting.is_list() {
+        return Ok(Value::List(given.to_vec()));
+    }
+    let [only] = given else {
+        return Err(ValueError::Several);
+    };
+    let text = only.to_str().ok_or(ValueError::NotText)?.trim();
+    let range_error = || ValueError::Range {
+        text: text.to_owned(),
+        range: range_text(&setting.kind),
+    };
+    let unit_error = |error| ValueError::Unit {
+        text: text.to_owned(),
+        error,
+    };
+    match setting.kind {
+        Kind::Size {
+            min,
+            max,
+            power_of_two,
+        } => {
+            let bytes = parse_size(text).map_err(unit_error)?;
+            if (min..=max).contains(&bytes) && (!power_of_two || bytes.is_power_of_two()) {
+                Ok(Value::Size(bytes))
+            } else {
+                Err(range_error())
+            }
+        }
+        Kind::Rate => parse_rate(text).map(Value::Rate).map_err(unit_error),
+        Kind::Duration { min, max } => {
+            let duration = parse_duration(text).map_err(|error| ValueError::Duration {
+                text: text.to_owned(),
+                error,
+            })?;
+            if (min..=max).contains(&duration) {
+                Ok(Value::Duration(duration))
+            } else {
+                Err(range_error())
+            }
+        }
+        Kind::Count { min, max } => {
+            let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+            if !digits {
+                return Err(ValueError::Number(text.to_owned()));
+            }
+            let count = text.parse().map_err(|_error| range_error())?;
+            if (min..=max).contains(&count) {
+                Ok(Value::Count(count))
+            } else {
+                Err(range_error())
+            }
+        }
+        Kind::Flag => match text {
+            "true" | "yes" | "on" | "1" => Ok(Value::Flag(true)),
+            "false" | "no" | "off" | "0" => Ok(Value::Flag(false)),
+            _ => Err(choice_error(text, &["true", "false"])),
+        },
+        Kind::Choice(choices) => choices
+            .iter()
+            .find(|choice| choice.eq_ignore_ascii_case(text))
+            .map(|choice| Value::Choice(choice))
+            .ok_or_else(|| choice_error(text, choices)),
+        Kind::List { .. } => Ok(Value::List(given.to_vec())),
+    }
+}
+
+/// What values a kind takes, in words.
+#[must_use]
+pub fn range_text(kind: &Kind) -> String {
+    match kind {
+        Kind::Size {
+            min,
+            max,
+            power_of_two,
+        } => format!(
+            "{}{} to {}",
+            if *power_of_two {
+                "a power of two from "
+            } else {
+                ""
+            },
+            exact_size(*min),
+            exact_size(*max)
+        ),
+        Kind::Rate => "any rate, `none`".to_owned(),
+        Kind::Duration { min, max } => {
+            format!("{} to {}", exact_duration(*min), exact_duration(*max))
+        }
+        Kind::Count { min, max: u64::MAX } => format!("{min} or more"),
+        Kind::Count { min, max } => format!("{min} to {max}"),
+        Kind::Flag => "true, false".to_owned(),
+        Kind::Choice(choices) => choices.join(", "),
+        Kind::List { form } => (*form).to_owned(),
+    }
+}
+
+/// Splits the text of an environment variable: a list's elements are separated by `;`.
+#[must_use]
+pub fn split_variable(setting: &Setting, text: &OsStr) -> Vec<OsString> {
+    use std::os::unix::ffi::OsStrExt;
+    if !setting.is_list() {
+        return vec![text.to_owned()];
+    }
+    text.as_bytes()
+        .split(|byte| *byte == b';')
+        .filter(|element| !element.is_empty())
+        .map(|element| OsStr::from_bytes(element).to_owned())
+        .collect()
+}
+
+fn choice_error(text: &str, choices: &[&str]) -> ValueError {
+    ValueError::Choice {
+        text: text.to_owned(),
+        choices: choices.join(", "),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::settings::table::Scope;
+
+    fn parse(scope: Scope, name: &str, text: &str) -> Result<Value, String> {
+        let setting = Setting::find(scope, name).expect("in the table");
+        parse_value(setting, &[OsString::from(text)]).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn values_in_range() {
+        let cases = [
+            ("limit", "8Mbit/s", Value::Rate(1_000_000)),
+            ("streams", "64", Value::Count(64)),
+            ("encryption", "TLS", Value::Choice("tls")),
+            ("verify", "true", Value::Flag(true)),
+            ("retry-for", "0", Value::Duration(Duration::ZERO)),
+            ("block-size", "4MiB", Value::Size(4 << 20)),
+        ];
+        for (name, text, value) in cases {
+            assert_eq!(parse(Scope::Cp, name, text), Ok(value), "{name}");
+        }
+    }
+
+    #[test]
+    fn values_out_of_range_say_what_the_range_is() {
+        let cases = [
+            ("streams", "0", "`0` is out of range: 1 to 64"),
+            ("streams", "65", "`65` is out of range: 1 to 64"),
+            (
+                "streams",
+                "99999999999999999999",
+                "`99999999999999999999` is out of range: 1 to 64",
+            ),
+            ("streams", "two", "`two` is not a whole number"),
+            (
+                "block-size",
+                "65537",
+                "`65537` is out of range: a power of two from 64KiB to 4MiB",
+            ),
+            (
+                "block-size",
+                "32KiB",
+                "`32KiB` is out of range: a power of two from 64KiB to 4MiB",
+            ),
+            (
+                "cipher",
+                "rc4",
+                "`rc4` is not one of aes-256-gcm, aes-128-gcm, chacha20-poly1305",
+            ),
+            ("encryption", "any", "`any` is not one of tls, none"),
+            ("retry-for", "31d", "`31d` is out of range: 0s to 30d"),
+            (
+                "limit",
+                "fast",
+                "`fast`: it must begin with a number, as in 64GiB",
+            ),
+            ("force", "maybe", "`maybe` is not one of true, false"),
+        ];
+        for (name, text, message) in cases {
+            assert_eq!(parse(Scope::Cp, name, text), Err(message.to_owned()));
+        }
+    }
+}
