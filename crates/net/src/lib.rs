@@ -1,8 +1,12 @@
 //! Owns streams: connections that carry frames, their encryption, and who may open them.
 //! Knows nothing of transfers or files.
 
+mod accept;
+mod address;
 mod buffer;
 mod connection;
+mod dial;
+mod handshake;
 mod home;
 mod identity;
 pub mod limits;
@@ -10,12 +14,18 @@ mod local;
 mod session;
 mod socket;
 mod stream;
+mod tls;
 mod waker;
 
+pub use accept::{AcceptError, AcceptOptions, Accepted, accept};
+pub use address::{DEFAULT_PORT, PeerAddress, PeerAddressError};
 pub use connection::Connection;
+pub use dial::{DialError, DialOptions, dial};
 pub use godwit_sys::tcp_info::TcpInfo;
+pub use handshake::LooksLike;
 pub use home::HomeError;
 pub use identity::{Identity, IdentityError, IdentityId, IdentityIdError};
 pub use local::local_pair;
 pub use stream::{Stream, StreamCounters, StreamError, StreamOptions, Wake};
+pub use tls::{ALPN_DATA, Cipher, CipherError, ClientTls, Expect, ServerTls, TlsSetupError};
 pub use waker::Waker;

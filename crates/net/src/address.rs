@@ -1,0 +1,195 @@
+//! Owns the form `host:port` of a peer's address and its resolution within a deadline.
+//! Opens no connection.
+
+use std::fmt;
+use std::io;
+use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
+use std::str::FromStr;
+use std::sync::mpsc::{RecvTimeoutError, sync_channel};
+use std::time::Duration;
+
+use thiserror::Error;
+
+/// Where a daemon listens, as the user names it. Host names are kept as given, in lower case.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct PeerAddress {
+    host: String,
+    port: u16,
+}
+
+/// The port of a daemon, where none is said.
+pub const DEFAULT_PORT: u16 = 7272;
+
+/// A text that is no address.
+#[derive(Clone, Debug, Error, PartialEq, Eq)]
+#[error("{text:?} is not an address: {what} (HOST, HOST:PORT, or [IPV6]:PORT)")]
+pub struct PeerAddressError {
+    text: String,
+    what: &'static str,
+}
+
+impl PeerAddress {
+    /// An address of parts that were parsed before; `host` without brackets.
+    #[must_use]
+    pub fn new(host: &str, port: u16) -> Self {
+        // One spelling of an IP address, so that it is found again among the known peers.
+        let host = host
+            .parse::<IpAddr>()
+            .map_or_else(|_| host.to_ascii_lowercase(), |ip| ip.to_string());
+        Self { host, port }
+    }
+
+    /// The host: a name or a bare IP address.
+    #[must_use]
+    pub fn host(&self) -> &str {
+        &self.host
+    }
+
+    /// The TCP port.
+    #[must_use]
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// All addresses of the host, in the system's order of preference.
+    ///
+    /// The system's resolver knows no deadline: past ours its thread is left behind, to end by itself.
+    pub(crate) fn resolve(&self, deadline: Duration) -> io::Result<Vec<SocketAddr>> {
+        if let Ok(ip) = self.host.parse::<IpAddr>() {
+            return Ok(vec![SocketAddr::new(ip, self.port)]);
+        }
+        let (answer, answers) = sync_channel(1);
+        let (host, port) = (self.host.clone(), self.port);
+        std::thread::Builder::new()
+            .name("resolve".to_owned())
+            .spawn(move || {
+                let found = (host.as_str(), port).to_socket_addrs().map(Vec::from_iter);
+                // Nobody listens after the deadline.
+                let _ = answer.send(found);
+            })?;
+        match answers.recv_timeout(deadline) {
+            Ok(found) => found,
+            Err(RecvTimeoutError::Timeout) => Err(io::ErrorKind::TimedOut.into()),
+            Err(RecvTimeoutError::Disconnected) => Err(io::Error::other("the resolver failed")),
+        }
+    }
+}
+
+impl fmt::Display for PeerAddress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.host.contains(':') {
+            write!(f, "[{}]:{}", self.host, self.port)
+        } else {
+            write!(f, "{}:{}", self.host, self.port)
+        }
+    }
+}
+
+impl FromStr for PeerAddress {
+    type Err = PeerAddressError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let error = |what| PeerAddressError {
+            text: text.to_owned(),
+            what,
+        };
+        let (host, port) = if let Some(rest) = text.strip_prefix('[') {
+            let (host, rest) = rest
+                .split_once(']')
+                .ok_or_else(|| error("no closing bracket"))?;
+            let port = match rest.strip_prefix(':') {
+                Some(port) => Some(port),
+                None if rest.is_empty() => None,
+                None => return Err(error("something else than :PORT follows the bracket")),
+            };
+            (host, port)
+        } else {
+            match text.split_once(':') {
+                Some((_, rest)) if rest.contains(':') => (text, None),
+                Some((host, port)) => (host, Some(port)),
+                None => (text, None),
+            }
+        };
+        let port = match port {
+            None => DEFAULT_PORT,
+            Some(digits) if digits.bytes().all(|byte| byte.is_ascii_digit()) => digits
+                .parse()
+                .map_err(|_| error("the port is not between 1 and 65535"))?,
+            Some(_) => return Err(error("the port is not a number")),
+        };
+        if port == 0 {
+            return Err(error("the port is not between 1 and 65535"));
+        }
+        if host.is_empty() {
+            return Err(error("no host"));
+        }
+        if host
+            .bytes()
+            .any(|byte| byte <= b' ' || byte == 127 || b"/@[]#".contains(&byte))
+        {
+            return Err(error("the host has a character that no host has"));
+        }
+        if host.contains(':')
+            && host
+                .split('%')
+                .next()
+                .and_then(|ip| ip.parse::<IpAddr>().ok())
+                .is_none()
+        {
+            return Err(error("the host is neither a name nor an IPv6 address"));
+        }
+        Ok(Self::new(host, port))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn reads_what_users_write() {
+        for (text, host, port) in [
+            ("dtn2.example.org", "dtn2.example.org", 7272),
+            ("DTN2:99", "dtn2", 99),
+            ("192.0.2.1:65535", "192.0.2.1", 65_535),
+            ("2001:DB8:0::1", "2001:db8::1", 7272),
+            ("[2001:db8::1]", "2001:db8::1", 7272),
+            ("[2001:db8::1]:80", "2001:db8::1", 80),
+        ] {
+            assert_eq!(text.parse(), Ok(PeerAddress::new(host, port)), "{text}");
+        }
+        for text in [
+            "", ":80", "a:", "a:0", "a:65536", "a:+8", "a b", "[::1", "[::1]x", "a:b:c", "u@h",
+            "h/x",
+        ] {
+            assert!(text.parse::<PeerAddress>().is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn resolves_literals_and_names() {
+        let literal = PeerAddress::new("::1", 7);
+        assert_eq!(
+            literal.resolve(Duration::ZERO).unwrap(),
+            ["[::1]:7".parse().unwrap()]
+        );
+        let found = PeerAddress::new("localhost", 7)
+            .resolve(Duration::from_secs(20))
+            .unwrap();
+        assert!(
+            found
+                .iter()
+                .all(|address| address.ip().is_loopback() && address.port() == 7)
+        );
+    }
+
+    proptest! {
+        #[test]
+        fn an_address_survives_its_text(text in "[a-z0-9.:%\\[\\]-]{1,30}") {
+            if let Ok(address) = text.parse::<PeerAddress>() {
+                prop_assert_eq!(address.to_string().parse(), Ok(address));
+            }
+        }
+    }
+}

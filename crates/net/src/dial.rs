@@ -1,0 +1,264 @@
+//! Owns the opening of connections to a daemon: all its addresses, one deadline, a proven identity.
+//! Remembers no peers and asks nobody.
+
+use std::io;
+use std::net::{SocketAddr, TcpStream};
+use std::time::{Duration, Instant};
+
+use rustls::{AlertDescription, Error as TlsError};
+use thiserror::Error;
+
+use crate::address::PeerAddress;
+use crate::buffer::InBuffer;
+use crate::connection::{Connection, Layer};
+use crate::handshake::{HandshakeError, LooksLike, handshake};
+use crate::identity::IdentityId;
+use crate::limits::{DIAL_DEADLINE, HANDSHAKE_DEADLINE};
+use crate::session::Session;
+use crate::socket::Socket;
+use crate::stream::StreamOptions;
+use crate::tls::{ALPN_DATA, ClientTls, Expect, ServerPin};
+
+/// How to dial.
+#[derive(Clone, Debug)]
+pub struct DialOptions {
+    /// Who has to answer.
+    pub expect: Expect,
+    /// For finding and trying all addresses; the handshake has [`HANDSHAKE_DEADLINE`] of its own, or this if shorter.
+    pub deadline: Duration,
+    /// How the stream behaves.
+    pub stream: StreamOptions,
+}
+
+impl DialOptions {
+    /// The usual deadline and stream.
+    #[must_use]
+    pub fn new(expect: Expect) -> Self {
+        Self {
+            expect,
+            deadline: DIAL_DEADLINE,
+            stream: StreamOptions::default(),
+        }
+    }
+}
+
+/// Why there is no connection.
+#[derive(Debug, Error)]
+pub enum DialError {
+    /// The name has no address.
+    #[error("cannot find {address}: {source}; check the name")]
+    Resolve {
+        /// The daemon's address.
+        address: PeerAddress,
+        /// What the resolver said.
+        source: io::Error,
+    },
+    /// No address could be connected to.
+    #[error("cannot connect to {address}: {source}; {}", advice(source))]
+    Connect {
+        /// The daemon's address.
+        address: PeerAddress,
+        /// What the kernel said of the last one tried.
+        source: io::Error,
+    },
+    /// Connected, but what answers is no godwit daemon.
+    #[error("{address} does not speak godwit: {what}; check the port, 7272 is usual")]
+    NotGodwit {
+        /// The daemon's address.
+        address: PeerAddress,
+        /// What it seems to be.
+        what: String,
+    },
+    /// The daemon holds another key than the one trusted.
+    #[error(
+        "{address} is {found}, not {expected} as trusted: either its key was replaced, or someone is in between; \
+         ask its administrator, then: godwit trust {address} {found}"
+    )]
+    WrongIdentity {
+        /// The daemon's address.
+        address: PeerAddress,
+        /// Whom it had to be.
+        expected: IdentityId,
+        /// Who it said to be.
+        found: IdentityId,
+    },
+    /// The daemon was too slow.
+    #[error("{address} accepted the connection and then did not answer in time; is it overloaded?")]
+    Deadline {
+        /// The daemon's address.
+        address: PeerAddress,
+    },
+    /// The connection broke during the handshake.
+    #[error("the connection to {address} broke during the handshake: {what}")]
+    Broken {
+        /// The daemon's address.
+        address: PeerAddress,
+        /// How.
+        what: String,
+    },
+    /// TLS found no agreement.
+    #[error("no TLS connection to {address}: {error}")]
+    Tls {
+        /// The daemon's address.
+        address: PeerAddress,
+        /// What rustls said.
+        error: TlsError,
+    },
+}
+
+impl DialError {
+    /// Whether it may work later, with nothing changed by anyone.
+    #[must_use]
+    pub fn is_retryable(&self) -> bool {
+        match self {
+            Self::Resolve { .. }
+            | Self::Connect { .. }
+            | Self::Deadline { .. }
+            | Self::Broken { .. } => true,
+            Self::NotGodwit { .. } | Self::WrongIdentity { .. } | Self::Tls { .. } => false,
+        }
+    }
+
+    /// Whether the cause is who the peers are.
+    #[must_use]
+    pub fn is_authentication(&self) -> bool {
+        matches!(self, Self::WrongIdentity { .. })
+    }
+}
+
+/// Connects to the daemon at `address` and proves who it is; gives the stream and its identity.
+///
+/// # Errors
+/// Says which host and port, what is wrong, and what to do.
+pub fn dial(
+    address: &PeerAddress,
+    tls: &ClientTls,
+    options: &DialOptions,
+) -> Result<(Connection, IdentityId), DialError> {
+    let tcp = connect(address, options.deadline)?;
+    let broken = |source: io::Error| DialError::Broken {
+        address: address.clone(),
+        what: source.to_string(),
+    };
+    let mut socket = Socket::tcp(tcp, options.stream.stall_limit).map_err(broken)?;
+    let (connection, pin) = tls
+        .connect(options.expect)
+        .map_err(|error| DialError::Tls {
+            address: address.clone(),
+            error,
+        })?;
+    let mut session = Session::client(connection, options.stream.rekey_records);
+    let mut incoming = InBuffer::new();
+    let deadline = Instant::now() + options.deadline.min(HANDSHAKE_DEADLINE);
+    handshake(&mut socket, &mut session, &mut incoming, deadline)
+        .map_err(|error| explain(address, options.expect, &pin, error))?;
+    if session.state().alpn_protocol() != Some(ALPN_DATA) {
+        return Err(not_godwit(
+            address,
+            "a TLS server of another kind (no common ALPN protocol)",
+        ));
+    }
+    let Some(found) = pin.found() else {
+        return Err(not_godwit(
+            address,
+            "a TLS server that showed no certificate",
+        ));
+    };
+    let layer = Layer::Tls {
+        session,
+        plain_payload: options.stream.plain_payload,
+    };
+    let stream = Connection::new(socket, layer, incoming, &options.stream).map_err(broken)?;
+    Ok((stream, found))
+}
+
+/// Tries one address after the other, each with its share of the time left.
+fn connect(address: &PeerAddress, deadline: Duration) -> Result<TcpStream, DialError> {
+    let end = Instant::now() + deadline;
+    let resolve_error = |source| DialError::Resolve {
+        address: address.clone(),
+        source,
+    };
+    let found: Vec<SocketAddr> = address.resolve(deadline).map_err(resolve_error)?;
+    let mut last = None;
+    for (tried, candidate) in found.iter().enumerate() {
+        let untried = u32::try_from(found.len() - tried).unwrap_or(u32::MAX);
+        let share = end.saturating_duration_since(Instant::now()) / untried;
+        match TcpStream::connect_timeout(candidate, share.max(CONNECT_TIME_MIN)) {
+            Ok(stream) => return Ok(stream),
+            Err(error) => last = Some(error),
+        }
+    }
+    match last {
+        Some(source) => Err(DialError::Connect {
+            address: address.clone(),
+            source,
+        }),
+        None => Err(resolve_error(io::Error::new(
+            io::ErrorKind::NotFound,
+            "the name has no address",
+        ))),
+    }
+}
+
+fn not_godwit(address: &PeerAddress, what: impl Into<String>) -> DialError {
+    DialError::NotGodwit {
+        address: address.clone(),
+        what: what.into(),
+    }
+}
+
+fn explain(
+    address: &PeerAddress,
+    expect: Expect,
+    pin: &ServerPin,
+    error: HandshakeError,
+) -> DialError {
+    let address = address.clone();
+    match error {
+        HandshakeError::Deadline => DialError::Deadline { address },
+        HandshakeError::NotTls(LooksLike::Http) => {
+            not_godwit(&address, "an HTTP server answers there")
+        }
+        HandshakeError::NotTls(LooksLike::Ssh) => {
+            not_godwit(&address, "an ssh server answers there")
+        }
+        HandshakeError::NotTls(other) => not_godwit(&address, format!("it sent {other}")),
+        HandshakeError::Tls(TlsError::AlertReceived(AlertDescription::NoApplicationProtocol)) => {
+            not_godwit(
+                &address,
+                "a TLS server of another kind (no common ALPN protocol)",
+            )
+        }
+        HandshakeError::Tls(error) => match (expect, pin.found()) {
+            (Expect::Identity(expected), Some(found)) if expected != found => {
+                DialError::WrongIdentity {
+                    address,
+                    expected,
+                    found,
+                }
+            }
+            _ => DialError::Tls { address, error },
+        },
+        error @ (HandshakeError::Closed
+        | HandshakeError::Peer(_)
+        | HandshakeError::Network { .. }) => DialError::Broken {
+            address,
+            what: error.to_string(),
+        },
+    }
+}
+
+fn advice(error: &io::Error) -> &'static str {
+    match error.kind() {
+        io::ErrorKind::ConnectionRefused => "is `godwit serve` running there, on that port?",
+        io::ErrorKind::TimedOut => "is the host up, and does a firewall let that port through?",
+        io::ErrorKind::NetworkUnreachable | io::ErrorKind::HostUnreachable => {
+            "is there a route to it?"
+        }
+        _ => "check host and port",
+    }
+}
+
+/// A connection on a local network takes less; with many dead addresses the deadline is stretched by this much each.
+const CONNECT_TIME_MIN: Duration = Duration::from_millis(100);
