@@ -1,1 +1,18 @@
-//! stub
+//! Owns what holds data: storages and their entries, digests, the journal of a transfer, the pool of blocks.
+//! Knows nothing of the wire, of peers, or of the order in which a transfer does things.
+
+pub mod digest;
+pub mod error;
+pub mod journal;
+pub mod meta;
+pub mod path;
+pub mod pool;
+pub mod storage;
+
+pub use error::{StoreError, StoreErrorKind};
+pub use meta::{FinalMeta, Kind, Meta, Timestamp};
+pub use path::{NAME_BYTES_MAX, PATH_BYTES_MAX, PathError, RelPath, TEMP_NAME_BYTES, TempName};
+pub use storage::{
+    Capabilities, ReadFile, Replace, SCAN_BATCH_ITEMS, Scan, ScanEntry, ScanItem, Storage,
+    WriteFile,
+};

@@ -1,0 +1,163 @@
+//! Owns the failures of a storage: what was tried, on which entry, and what kind of trouble it was.
+//! Does not decide whether to try again.
+
+use crate::path::{PathError, RelPath};
+use rustix::io::Errno;
+use std::fmt;
+
+/// What kind of trouble; what a caller decides on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum StoreErrorKind {
+    /// No room, or the quota is used up.
+    NoSpace,
+    /// Not permitted to this user.
+    Permission,
+    /// The file system is mounted read-only.
+    ReadOnly,
+    /// It is not there (any more).
+    NotFound,
+    /// Not a regular file: a device, socket, FIFO, directory or link.
+    NotRegular,
+    /// The name is taken: another name of the same transfer that this file system holds to be equal, or somebody made it.
+    Exists,
+    /// Another kind of entry stands where this one should be.
+    TypeConflict,
+    /// A symbolic link on the way: following it could leave the root.
+    Escape,
+    /// The file system does not take a name this long.
+    NameTooLong,
+    /// It changed while it was read.
+    Changed,
+    /// The device or file system failed.
+    Io,
+    /// The file system cannot do this.
+    Unsupported,
+}
+
+/// A failed operation on one entry.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StoreError {
+    /// What was tried, as a verb: "open", "write".
+    pub operation: &'static str,
+    /// The entry, relative to the storage's root.
+    pub path: RelPath,
+    /// What kind of trouble.
+    pub kind: StoreErrorKind,
+    /// The system's number for it, where it came from the system.
+    pub errno: Option<i32>,
+}
+
+impl StoreError {
+    /// A failure that we found ourselves.
+    pub fn new(operation: &'static str, path: &RelPath, kind: StoreErrorKind) -> Self {
+        Self {
+            operation,
+            path: path.clone(),
+            kind,
+            errno: None,
+        }
+    }
+
+    /// A failure that the system reported.
+    pub fn from_errno(operation: &'static str, path: &RelPath, errno: Errno) -> Self {
+        Self {
+            operation,
+            path: path.clone(),
+            kind: StoreErrorKind::of(errno),
+            errno: Some(errno.raw_os_error()),
+        }
+    }
+
+    /// A name that led nowhere valid.
+    pub fn from_path(operation: &'static str, path: &RelPath, error: PathError) -> Self {
+        let kind = match error {
+            PathError::NameTooLong | PathError::TooLong => StoreErrorKind::NameTooLong,
+            PathError::Absolute | PathError::Dots => StoreErrorKind::Escape,
+            PathError::EmptyComponent | PathError::Nul => StoreErrorKind::Unsupported,
+        };
+        Self::new(operation, path, kind)
+    }
+}
+
+impl StoreErrorKind {
+    /// The kind that an error number of the system belongs to.
+    pub fn of(errno: Errno) -> Self {
+        match errno {
+            Errno::NOSPC | Errno::DQUOT => Self::NoSpace,
+            Errno::ACCESS | Errno::PERM => Self::Permission,
+            Errno::ROFS => Self::ReadOnly,
+            Errno::NOENT | Errno::STALE => Self::NotFound,
+            Errno::EXIST | Errno::NOTEMPTY => Self::Exists,
+            Errno::NOTDIR | Errno::ISDIR => Self::TypeConflict,
+            Errno::LOOP | Errno::XDEV => Self::Escape,
+            Errno::NAMETOOLONG => Self::NameTooLong,
+            Errno::NXIO | Errno::NODEV => Self::NotRegular,
+            Errno::NOSYS
+            | Errno::OPNOTSUPP
+            | Errno::FBIG
+            | Errno::MLINK
+            | Errno::INVAL
+            | Errno::ILSEQ => Self::Unsupported,
+            _ => Self::Io,
+        }
+    }
+
+    /// What people read.
+    fn text(self) -> &'static str {
+        match self {
+            Self::NoSpace => "no space left",
+            Self::Permission => "permission denied",
+            Self::ReadOnly => "the file system is read-only",
+            Self::NotFound => "not there",
+            Self::NotRegular => "not a regular file",
+            Self::Exists => "the name is already taken",
+            Self::TypeConflict => "another kind of entry stands there",
+            Self::Escape => "a symbolic link is on the way and is not followed",
+            Self::NameTooLong => "the name is too long",
+            Self::Changed => "it changed while it was read",
+            Self::Io => "input/output error",
+            Self::Unsupported => "not supported there",
+        }
+    }
+}
+
+impl fmt::Display for StoreError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "cannot {} {}: {}",
+            self.operation,
+            self.path,
+            self.kind.text()
+        )?;
+        match self.errno {
+            // These kinds gather several causes; the system's own words tell them apart.
+            Some(errno)
+                if matches!(self.kind, StoreErrorKind::Io | StoreErrorKind::Unsupported) =>
+            {
+                write!(f, " ({})", std::io::Error::from_raw_os_error(errno))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+impl std::error::Error for StoreError {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn says_what_failed_on_which_entry() {
+        let path = RelPath::parse(b"run/a\nb").unwrap();
+        let error = StoreError::from_errno("open", &path, Errno::ACCESS);
+        assert_eq!(
+            error.to_string(),
+            "cannot open run/a\\nb: permission denied"
+        );
+        let error = StoreError::from_errno("write", &path, Errno::IO);
+        assert!(error.to_string().contains("os error 5"), "{error}");
+        assert_eq!(error.kind, StoreErrorKind::Io);
+    }
+}

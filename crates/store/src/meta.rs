@@ -1,0 +1,186 @@
+//! Owns what is known of an entry besides its bytes: kind, size, mode, times, owner, and the generation that follows from them.
+//! Does not read or apply any of it.
+
+/// What an entry is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Kind {
+    /// A regular file.
+    File,
+    /// A directory.
+    Directory,
+    /// A symbolic link.
+    Symlink,
+    /// A named pipe.
+    Fifo,
+    /// A socket.
+    Socket,
+    /// A character device.
+    CharDevice,
+    /// A block device.
+    BlockDevice,
+}
+
+impl Kind {
+    /// The word for it in messages.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::File => "file",
+            Self::Directory => "directory",
+            Self::Symlink => "symbolic link",
+            Self::Fifo => "FIFO",
+            Self::Socket => "socket",
+            Self::CharDevice => "character device",
+            Self::BlockDevice => "block device",
+        }
+    }
+}
+
+/// A moment: seconds since 1970 (negative before), and nanoseconds that count forward from there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct Timestamp {
+    /// Seconds since 1970-01-01 UTC.
+    pub seconds: i64,
+    /// 0 to 999,999,999.
+    pub nanoseconds: u32,
+}
+
+/// The state of an entry at one moment, as the file system tells it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Meta {
+    /// What it is.
+    pub kind: Kind,
+    /// Permission, setuid, setgid and sticky bits; nothing above `0o7777`.
+    pub mode: u32,
+    /// Length of the contents; of the target for a symbolic link.
+    pub bytes: u64,
+    /// When the contents changed last.
+    pub mtime: Timestamp,
+    /// When anything about it changed last.
+    pub ctime: Timestamp,
+    /// Number of the inode.
+    pub inode: u64,
+    /// Device that holds it.
+    pub device: u64,
+    /// How many names it has.
+    pub links: u64,
+    /// Owner.
+    pub uid: u32,
+    /// Group.
+    pub gid: u32,
+}
+
+impl Meta {
+    /// A number that differs, but for chance, whenever kind, size, mtime, ctime, inode or device differ; the same in every
+    /// process and release.
+    pub fn generation(&self) -> u64 {
+        [
+            self.kind as u64,
+            self.bytes,
+            self.mtime.seconds.cast_unsigned(),
+            u64::from(self.mtime.nanoseconds),
+            self.ctime.seconds.cast_unsigned(),
+            u64::from(self.ctime.nanoseconds),
+            self.inode,
+            self.device,
+        ]
+        .into_iter()
+        .fold(GENERATION_SEED, |hash, field| {
+            mix(hash.rotate_left(23) ^ field)
+        })
+    }
+}
+
+/// What an entry gets when it is complete.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FinalMeta {
+    /// Permission and set-id bits; the storage may withhold the latter.
+    pub mode: u32,
+    /// Time of last change.
+    pub mtime: Timestamp,
+    /// User and group to give it to; the storage may withhold it.
+    pub owner: Option<(u32, u32)>,
+}
+
+/// Any odd constant; fixed for good, because journals outlive releases.
+const GENERATION_SEED: u64 = 0x9e37_79b9_7f4a_7c15;
+
+/// The finaliser of splitmix64: a bijection in which every bit depends on every other.
+fn mix(value: u64) -> u64 {
+    let value = (value ^ (value >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let value = (value ^ (value >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    value ^ (value >> 31)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn meta() -> Meta {
+        let time = Timestamp {
+            seconds: 1_600_000_000,
+            nanoseconds: 5,
+        };
+        Meta {
+            kind: Kind::File,
+            mode: 0o644,
+            bytes: 10,
+            mtime: time,
+            ctime: time,
+            inode: 7,
+            device: 8,
+            links: 1,
+            uid: 0,
+            gid: 0,
+        }
+    }
+
+    #[test]
+    fn generation_follows_contents_not_names_or_modes() {
+        let base = meta().generation();
+        assert_eq!(
+            base,
+            Meta {
+                mode: 0o600,
+                links: 3,
+                uid: 9,
+                gid: 9,
+                ..meta()
+            }
+            .generation()
+        );
+        let later = Timestamp {
+            seconds: 1_600_000_000,
+            nanoseconds: 6,
+        };
+        for changed in [
+            Meta {
+                kind: Kind::Symlink,
+                ..meta()
+            },
+            Meta {
+                bytes: 11,
+                ..meta()
+            },
+            Meta {
+                mtime: later,
+                ..meta()
+            },
+            Meta {
+                ctime: later,
+                ..meta()
+            },
+            Meta { inode: 8, ..meta() },
+            Meta {
+                device: 7,
+                ..meta()
+            },
+        ] {
+            assert_ne!(base, changed.generation(), "{changed:?}");
+        }
+    }
+
+    #[test]
+    fn generation_is_the_same_in_every_release() {
+        assert_eq!(meta().generation(), 10_386_696_868_977_146_259);
+    }
+}

@@ -1,0 +1,313 @@
+//! Owns the names of entries: byte paths relative to a storage's root, and the temporary names beside them.
+//! Opens nothing: that a path stays beneath the root in the file system too is ensured where it is opened.
+
+use std::fmt;
+
+/// Longest path in bytes; as on the wire.
+pub const PATH_BYTES_MAX: usize = 65_535;
+/// Longest name of one component in bytes, as in every Linux file system.
+pub const NAME_BYTES_MAX: usize = 255;
+
+/// A valid path relative to a root: components without `.`, `..`, empty ones or NUL; the empty path is the root itself.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct RelPath(Box<[u8]>);
+
+/// Why bytes are not a path that we follow.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum PathError {
+    /// It begins with `/`.
+    #[error("the path is absolute")]
+    Absolute,
+    /// `//` or a `/` at the end.
+    #[error("the path has an empty component")]
+    EmptyComponent,
+    /// `.` or `..` as a component.
+    #[error("the path has a component . or ..")]
+    Dots,
+    /// A zero byte.
+    #[error("the path has a zero byte")]
+    Nul,
+    /// A component above [`NAME_BYTES_MAX`].
+    #[error("a name in the path is longer than {NAME_BYTES_MAX} bytes")]
+    NameTooLong,
+    /// Above [`PATH_BYTES_MAX`].
+    #[error("the path is longer than {PATH_BYTES_MAX} bytes")]
+    TooLong,
+}
+
+impl RelPath {
+    /// The root itself.
+    pub fn root() -> Self {
+        Self::default()
+    }
+
+    /// Checks `bytes` and makes them a path. Nothing is normalised: what is not valid is an error.
+    pub fn parse(bytes: &[u8]) -> Result<Self, PathError> {
+        if bytes.is_empty() {
+            return Ok(Self::root());
+        }
+        if bytes.len() > PATH_BYTES_MAX {
+            return Err(PathError::TooLong);
+        }
+        if bytes[0] == b'/' {
+            return Err(PathError::Absolute);
+        }
+        for component in bytes.split(|byte| *byte == b'/') {
+            check_name(component)?;
+        }
+        Ok(Self(bytes.into()))
+    }
+
+    /// The bytes, `/` between components.
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.0
+    }
+
+    /// Whether this is the root itself.
+    pub fn is_root(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// The directory that holds it; `None` for the root.
+    pub fn parent(&self) -> Option<Self> {
+        self.split().map(|(parent, _)| Self(parent.into()))
+    }
+
+    /// The last component; `None` for the root.
+    pub fn file_name(&self) -> Option<&[u8]> {
+        self.split().map(|(_, name)| name)
+    }
+
+    /// Bytes of the parent and the last component, without a copy; `None` for the root.
+    pub fn split(&self) -> Option<(&[u8], &[u8])> {
+        if self.is_root() {
+            return None;
+        }
+        Some(match self.0.iter().rposition(|byte| *byte == b'/') {
+            Some(slash) => (&self.0[..slash], &self.0[slash + 1..]),
+            None => (&[], &self.0),
+        })
+    }
+
+    /// This path followed by `below`, which may have several components (or none).
+    pub fn join(&self, below: &[u8]) -> Result<Self, PathError> {
+        let below = Self::parse(below)?;
+        if self.is_root() {
+            return Ok(below);
+        }
+        if below.is_root() {
+            return Ok(self.clone());
+        }
+        let mut bytes = Vec::with_capacity(self.0.len() + 1 + below.0.len());
+        bytes.extend_from_slice(&self.0);
+        bytes.push(b'/');
+        bytes.extend_from_slice(&below.0);
+        if bytes.len() > PATH_BYTES_MAX {
+            return Err(PathError::TooLong);
+        }
+        Ok(Self(bytes.into()))
+    }
+
+    /// The components in order; none for the root.
+    pub fn components(&self) -> impl Iterator<Item = &[u8]> {
+        self.0
+            .split(|byte| *byte == b'/')
+            .filter(|component| !component.is_empty())
+    }
+
+    /// Whether this is `other` or lies below it.
+    pub fn starts_with(&self, other: &Self) -> bool {
+        other.is_root()
+            || (self.0.starts_with(&other.0)
+                && matches!(self.0.get(other.0.len()), None | Some(b'/')))
+    }
+}
+
+fn check_name(component: &[u8]) -> Result<(), PathError> {
+    match component {
+        b"" => Err(PathError::EmptyComponent),
+        b"." | b".." => Err(PathError::Dots),
+        name if name.contains(&0) => Err(PathError::Nul),
+        name if name.len() > NAME_BYTES_MAX => Err(PathError::NameTooLong),
+        _ => Ok(()),
+    }
+}
+
+/// For people: control characters, backslashes and what is not UTF-8 are escaped; the root is `.`.
+impl fmt::Display for RelPath {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.is_root() {
+            return f.write_str(".");
+        }
+        for chunk in self.0.utf8_chunks() {
+            for character in chunk.valid().chars() {
+                if character.is_control() || character == '\\' {
+                    write!(f, "{}", character.escape_default())?;
+                } else {
+                    write!(f, "{character}")?;
+                }
+            }
+            for byte in chunk.invalid() {
+                write!(f, "\\x{byte:02x}")?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Debug for RelPath {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "\"{self}\"")
+    }
+}
+
+/// What every temporary name begins with.
+pub const TEMP_PREFIX: &[u8] = b".godwit-";
+/// Length of every temporary name in bytes: the prefix and 16 bytes in hexadecimal.
+pub const TEMP_NAME_BYTES: usize = TEMP_PREFIX.len() + 32;
+
+/// The name under which an entry is written until it is whole; in the directory of its final name, the same at every run.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct TempName([u8; TEMP_NAME_BYTES]);
+
+impl TempName {
+    /// The temporary name of `path` in the transfer with this `tag`.
+    pub fn new(tag: u64, path: &RelPath) -> Self {
+        let hash = blake3::hash(path.as_bytes());
+        let (hash, _) = hash.as_bytes().split_at(8);
+        let mut name = [0; TEMP_NAME_BYTES];
+        name[..TEMP_PREFIX.len()].copy_from_slice(TEMP_PREFIX);
+        for (digits, byte) in name[TEMP_PREFIX.len()..]
+            .chunks_exact_mut(2)
+            .zip(tag.to_be_bytes().iter().chain(hash))
+        {
+            digits[0] = HEX_DIGITS[usize::from(byte >> 4)];
+            digits[1] = HEX_DIGITS[usize::from(byte & 15)];
+        }
+        Self(name)
+    }
+
+    /// The name's bytes.
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.0
+    }
+
+    /// Whether `name` has exactly the form of a temporary name, of whichever transfer.
+    pub fn is_temp(name: &[u8]) -> bool {
+        name.len() == TEMP_NAME_BYTES
+            && name
+                .strip_prefix(TEMP_PREFIX)
+                .is_some_and(|hex| hex.iter().all(|digit| HEX_DIGITS.contains(digit)))
+    }
+
+    /// Whether `name` is a temporary name of the transfer with this `tag`.
+    pub fn is_ours(name: &[u8], tag: u64) -> bool {
+        let tag = format!("{tag:016x}");
+        Self::is_temp(name) && name[TEMP_PREFIX.len()..].starts_with(tag.as_bytes())
+    }
+}
+
+const HEX_DIGITS: &[u8; 16] = b"0123456789abcdef";
+
+impl fmt::Display for TempName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&String::from_utf8_lossy(&self.0))
+    }
+}
+
+impl fmt::Debug for TempName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "TempName({self})")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn invalid_paths_are_told_apart() {
+        for (bytes, error) in [
+            (&b"/a"[..], PathError::Absolute),
+            (b"/", PathError::Absolute),
+            (b"a//b", PathError::EmptyComponent),
+            (b"a/", PathError::EmptyComponent),
+            (b"..", PathError::Dots),
+            (b"a/../b", PathError::Dots),
+            (b"./a", PathError::Dots),
+            (b"a\0b", PathError::Nul),
+            (&[b'n'; 256], PathError::NameTooLong),
+            (
+                &[b"n/".repeat(40_000), b"n".to_vec()].concat(),
+                PathError::TooLong,
+            ),
+        ] {
+            assert_eq!(
+                RelPath::parse(bytes),
+                Err(error),
+                "{:?}",
+                String::from_utf8_lossy(bytes)
+            );
+        }
+    }
+
+    #[test]
+    fn odd_names_are_valid_and_shown_readably() {
+        let path = RelPath::parse(b"-rf/new\nline/\xff\xfe/caf\xc3\xa9/..hidden/b\\s").unwrap();
+        assert_eq!(
+            path.to_string(),
+            "-rf/new\\nline/\\xff\\xfe/café/..hidden/b\\\\s"
+        );
+        assert_eq!(RelPath::root().to_string(), ".");
+    }
+
+    #[test]
+    fn below_is_by_component() {
+        let a = RelPath::parse(b"a").unwrap();
+        assert!(RelPath::parse(b"a/b").unwrap().starts_with(&a));
+        assert!(a.starts_with(&a) && a.starts_with(&RelPath::root()));
+        assert!(!RelPath::parse(b"ab").unwrap().starts_with(&a));
+    }
+
+    #[test]
+    fn temp_names_are_recognised_by_form_and_tag() {
+        let path = RelPath::parse(b"a/b").unwrap();
+        let name = TempName::new(0x0123_4567_89ab_cdef, &path);
+        assert!(name.to_string().starts_with(".godwit-0123456789abcdef"));
+        assert!(TempName::is_temp(name.as_bytes()));
+        assert!(TempName::is_ours(name.as_bytes(), 0x0123_4567_89ab_cdef));
+        assert!(!TempName::is_ours(name.as_bytes(), 1));
+        assert_ne!(
+            name,
+            TempName::new(0x0123_4567_89ab_cdef, &RelPath::parse(b"a/c").unwrap())
+        );
+        for other in [
+            &b".godwit-"[..],
+            b".godwit-0123456789ABCDEF0123456789ABCDEF",
+            b".godwit-notes",
+            b"xgodwit-0123456789abcdef0123456789abcdef",
+        ] {
+            assert!(!TempName::is_temp(other));
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn split_and_join_are_inverse(names in proptest::collection::vec("[^/\0.][^/\0]{0,9}", 1..6)) {
+            let path = RelPath::parse(names.join("/").as_bytes()).unwrap();
+            let parent = path.parent().unwrap();
+            prop_assert_eq!(parent.join(path.file_name().unwrap()).unwrap(), path.clone());
+            prop_assert_eq!(path.components().count(), names.len());
+            prop_assert!(path.starts_with(&parent));
+        }
+
+        #[test]
+        fn whatever_is_accepted_cannot_climb(bytes in proptest::collection::vec(prop_oneof![Just(b'/'), Just(b'.'), Just(0), any::<u8>()], 0..20)) {
+            if let Ok(path) = RelPath::parse(&bytes) {
+                prop_assert!(path.components().all(|name| name != b".." && name != b"." && !name.contains(&0)));
+                prop_assert!(!bytes.starts_with(b"/"));
+            }
+        }
+    }
+}

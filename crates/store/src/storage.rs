@@ -1,0 +1,177 @@
+//! Owns the narrow interface between the engine and whatever holds entries: the `Storage` trait and what goes through it.
+//! Implements none of it; knows nothing of the wire, of transfers, or of digests.
+
+use crate::error::StoreError;
+use crate::meta::{FinalMeta, Meta};
+use crate::path::{RelPath, TempName};
+use std::ops::Range;
+
+/// Most items that one call of [`Scan::next_batch`] adds.
+pub const SCAN_BATCH_ITEMS: usize = 1024;
+
+/// A place that holds a tree of entries. Calls may come from any number of threads at once.
+///
+/// Paths are relative to the storage's root. No call follows a symbolic link, on the way or at the end.
+/// An entry comes into being under a [`TempName`] in the directory of its final name and gets that name by [`Storage::commit`].
+pub trait Storage: Send + Sync {
+    /// Begins to list everything at and below `start`, in order: `start` itself first, a directory before what is in it.
+    /// A `start` that is not a directory yields only itself.
+    fn scan(&self, start: &RelPath) -> Result<Box<dyn Scan>, StoreError>;
+
+    /// What stands at `path`; `None` if nothing does (nor its parent).
+    fn stat(&self, path: &RelPath) -> Result<Option<Meta>, StoreError>;
+
+    /// Where a symbolic link points.
+    fn read_link(&self, path: &RelPath) -> Result<Vec<u8>, StoreError>;
+
+    /// Opens a regular file for reading; anything else is `NotRegular`, and never blocks.
+    fn open(&self, path: &RelPath) -> Result<Box<dyn ReadFile>, StoreError>;
+
+    /// Reads a small file in the fewest calls. Returns what it is and how many bytes of `buffer` it filled.
+    /// `Changed` if it changed meanwhile, or does not fit into `buffer`.
+    fn read_whole(&self, path: &RelPath, buffer: &mut [u8]) -> Result<(Meta, usize), StoreError>;
+
+    /// Makes a directory with `mode_now`, and those above it that are missing. Returns whether it was made; one that
+    /// is there is fine and keeps its mode, any other entry there is `TypeConflict`.
+    fn make_directory(&self, path: &RelPath, mode_now: u32) -> Result<bool, StoreError>;
+
+    /// Makes a symbolic link atomically, by way of `temp`, with the mtime (and owner) of `meta`. One with the same target is fine.
+    fn make_symlink(
+        &self,
+        path: &RelPath,
+        target: &[u8],
+        meta: &FinalMeta,
+        temp: &TempName,
+        replace: Replace,
+    ) -> Result<(), StoreError>;
+
+    /// Makes `path` a further name of the file `first`, replacing what is there atomically. The same file already there is fine.
+    fn make_link(&self, path: &RelPath, first: &RelPath, temp: &TempName)
+    -> Result<(), StoreError>;
+
+    /// Creates the temporary file of `path`, readable by its owner only, for writing in any order.
+    /// An old one is kept with its contents if `keep` (resuming), else begun anew.
+    fn create(
+        &self,
+        path: &RelPath,
+        temp: &TempName,
+        keep: bool,
+    ) -> Result<Box<dyn WriteFile>, StoreError>;
+
+    /// Writes the whole temporary file of `path`, with its final metadata, in the fewest calls; an old one is replaced.
+    fn write_whole(
+        &self,
+        path: &RelPath,
+        temp: &TempName,
+        meta: &FinalMeta,
+        content: &[u8],
+    ) -> Result<(), StoreError>;
+
+    /// Afterwards the contents and metadata of these temporary files, `bytes` together, would survive a power cut.
+    /// An error vouches for none of them: everything written since their last successful sync must be written again.
+    fn sync_batch(&self, files: &[(RelPath, TempName)], bytes: u64) -> Result<(), StoreError>;
+
+    /// Gives a temporary file its final name. `Exists` if that is taken and `replace` is `Never`.
+    fn commit(&self, path: &RelPath, temp: &TempName, replace: Replace) -> Result<(), StoreError>;
+
+    /// Afterwards the names in these directories would survive a power cut.
+    fn sync_directories(&self, directories: &[RelPath]) -> Result<(), StoreError>;
+
+    /// Opens a temporary file for reading, to verify it.
+    fn open_temp(&self, path: &RelPath, temp: &TempName) -> Result<Box<dyn ReadFile>, StoreError>;
+
+    /// Removes a temporary file; an absent one is fine.
+    fn discard(&self, path: &RelPath, temp: &TempName) -> Result<(), StoreError>;
+
+    /// Sets owner, mode and mtime of a directory, when nothing more will be put into it.
+    fn set_directory_meta(&self, path: &RelPath, meta: &FinalMeta) -> Result<(), StoreError>;
+
+    /// Removes all temporary files with this tag at and below `start`; returns how many there were.
+    fn sweep(&self, start: &RelPath, tag: u64) -> Result<u64, StoreError>;
+
+    /// What this storage can express.
+    fn capabilities(&self) -> Capabilities;
+}
+
+/// A listing in progress; holds bounded memory whatever it lists.
+pub trait Scan: Send {
+    /// Adds up to [`SCAN_BATCH_ITEMS`] items to `out` (possibly none); `false` when the listing is complete.
+    /// Further names of files come last: all names of one file one after another, the first of them as `Entry`.
+    fn next_batch(&mut self, out: &mut Vec<ScanItem>) -> bool;
+}
+
+/// One find of a scan.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ScanItem {
+    /// An entry of any kind.
+    Entry(ScanEntry),
+    /// A further name of a file whose `first` name came as an `Entry` already.
+    Link {
+        /// This name.
+        entry: ScanEntry,
+        /// The name that came as `Entry`.
+        first: RelPath,
+    },
+    /// Something that could not be listed or looked at; the scan goes on.
+    Fault(StoreError),
+}
+
+/// An entry as a scan saw it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ScanEntry {
+    /// Relative to the storage's root.
+    pub path: RelPath,
+    /// Its state.
+    pub meta: Meta,
+    /// Where it points, if it is a symbolic link; else empty.
+    pub target: Vec<u8>,
+}
+
+/// What becomes of an entry that already has the final name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Replace {
+    /// It stays, and the operation fails with `Exists`.
+    Never,
+    /// The new one takes its place in one step.
+    Atomically,
+}
+
+/// What a storage can express.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Capabilities {
+    /// Files may have holes.
+    pub holes: bool,
+    /// Symbolic links.
+    pub symlinks: bool,
+    /// Several names for one file.
+    pub hard_links: bool,
+    /// What was synced survives a power cut.
+    pub durable: bool,
+}
+
+/// An open file of a source, or a temporary file that is verified.
+pub trait ReadFile: Send + Sync {
+    /// Its state now.
+    fn meta(&self) -> Result<Meta, StoreError>;
+
+    /// Reads at `offset` until `buffer` is full or the file ends; returns how many bytes it read.
+    fn read_at(&self, offset: u64, buffer: &mut [u8]) -> Result<usize, StoreError>;
+
+    /// The next stretch of data that ends after `offset`, beginning there or later; `None` if only a hole (or nothing) follows.
+    fn next_data(&self, offset: u64) -> Result<Option<Range<u64>>, StoreError>;
+
+    /// Asks that later reads come from the device, not from the page cache. Best effort.
+    fn drop_cache(&self);
+}
+
+/// A temporary file being written, in any order and by any number of threads.
+pub trait WriteFile: Send + Sync {
+    /// Takes the room for `range` now, where the storage can; `NoSpace` if there is none.
+    fn preallocate(&self, range: Range<u64>) -> Result<(), StoreError>;
+
+    /// Writes all of `data` at `offset`; what lies between writes is a hole.
+    fn write_at(&self, offset: u64, data: &[u8]) -> Result<(), StoreError>;
+
+    /// Sets the final length and metadata. The file still has to be synced and committed.
+    fn finish(&self, bytes: u64, meta: &FinalMeta) -> Result<(), StoreError>;
+}
