@@ -1,1 +1,44 @@
-//! stub
+//! Owns the wire: every frame that two Godwit programs exchange, its layout, its limits, its checks.
+//! Knows no socket, no file, no clock and no thread; bytes in, frames out, and the other way round.
+//!
+//! A frame is `prelude ‖ head ‖ payload`. The encoders append `prelude ‖ head` (the head image) to a `Vec<u8>`
+//! that the caller reuses; the payload of a block travels beside it and is never copied here. [`decode`] takes a
+//! prelude and a head. Everything that a peer says is checked before memory is taken for it. `docs/wire.md`
+//! specifies the format byte by byte.
+
+pub mod ack;
+pub mod answer;
+pub mod block;
+mod bytes;
+pub mod control;
+pub mod error;
+pub mod extension;
+pub mod fault;
+pub mod frame;
+pub mod hello;
+pub mod ids;
+pub mod limits;
+pub mod manifest;
+pub mod path;
+pub mod prelude;
+pub mod record;
+
+pub use ack::{Ack, AckRange, AckStatus};
+pub use answer::{Answer, HeldRange, Verdict};
+pub use block::{BlockHeader, BlockKind, Range};
+pub use control::{
+    Cancel, Direction, Error, ErrorCode, Finish, Finished, Join, Joined, Open, Opened, Ping, Pong,
+    Status,
+};
+pub use error::WireError;
+pub use fault::{EntryFailed, Fault, FaultCode, Side};
+pub use frame::{Block, Frame, decode};
+pub use hello::{Agreed, Hello, VersionMismatch, negotiate};
+pub use ids::{Digest, DigestKind, EntryId, Generation, Seq, Token, TransferId};
+pub use limits::{
+    BLOCK_HEADER_BYTES, HEAD_BYTES_MAX, NAME_BYTES_MAX, PATH_BYTES_MAX, PAYLOAD_BYTES_MAX,
+    PRELUDE_BYTES, RECORD_BYTES, RECORDS_MAX, UNKNOWN_BYTES,
+};
+pub use manifest::Manifest;
+pub use prelude::{FrameKind, Prelude};
+pub use record::{EntryKind, Record, RecordFlags, RecordReader, RecordWriter};

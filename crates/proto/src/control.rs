@@ -1,0 +1,49 @@
+//! Owns the messages that set a transfer up, end it and watch it; they evolve, so they are protobuf.
+//! Makes no decision about any. `docs/wire.md`, "Control messages".
+
+mod codes;
+mod setup;
+mod watch;
+
+pub use codes::{Direction, ErrorCode};
+pub use setup::{Join, Joined, Open, Opened};
+pub use watch::{Cancel, Error, Finish, Finished, Ping, Pong, Status};
+
+use prost::Message;
+
+use crate::bytes::{cut, encode_frame, encode_small};
+use crate::error::WireError;
+use crate::limits::MESSAGE_BYTES_MAX;
+use crate::prelude::FrameKind;
+
+/// Appends a message whose fields the caller bounds.
+fn encode(message: &impl Message, kind: FrameKind, out: &mut Vec<u8>) {
+    encode_small(out, kind, |out| out.extend(message.encode_to_vec()));
+}
+
+/// Appends a message that may turn out too long.
+fn try_encode(message: &impl Message, kind: FrameKind, out: &mut Vec<u8>) -> Result<(), WireError> {
+    encode_frame(out, kind, 0, |out| {
+        out.extend(message.encode_to_vec());
+        Ok(())
+    })
+}
+
+/// Reads a message; the caller checks its fields.
+fn decode<M: Message + Default>(head: &[u8], name: &'static str) -> Result<M, WireError> {
+    M::decode(head).map_err(|source| WireError::Malformed {
+        message: name,
+        source,
+    })
+}
+
+fn cut_message(message: &str) -> String {
+    cut(message, MESSAGE_BYTES_MAX).to_owned()
+}
+
+fn check_message(message: &str) -> Result<(), WireError> {
+    if message.len() > MESSAGE_BYTES_MAX {
+        return Err(WireError::too_long("message", MESSAGE_BYTES_MAX as u64));
+    }
+    Ok(())
+}

@@ -1,0 +1,344 @@
+//! Owns the messages that open a transfer and let streams into it.
+//! Does not know what a path in them means. `docs/wire.md`, "OPEN" to "JOINED".
+
+use std::fmt;
+
+use prost::Message;
+
+use super::{decode, encode, try_encode};
+use crate::control::Direction;
+use crate::error::WireError;
+use crate::ids::{DigestKind, Token, TransferId};
+use crate::limits::{BLOCK_BYTES_MIN, PATH_BYTES_MAX, PAYLOAD_BYTES_MAX, SOURCES_MAX, TOKENS_MAX};
+use crate::prelude::FrameKind;
+
+/// The client asks for a transfer.
+#[derive(Clone, PartialEq, Message)]
+pub struct Open {
+    /// See [`Direction`].
+    #[prost(uint32, tag = "1")]
+    pub direction: u32,
+    /// What is to be sent: paths of the daemon in a pull, names of the client's own in a push.
+    #[prost(bytes = "vec", repeated, tag = "2")]
+    pub sources: Vec<Vec<u8>>,
+    /// Where it is to go: a path of the daemon in a push, a name of the client's own in a pull.
+    #[prost(bytes = "vec", tag = "3")]
+    pub destination: Vec<u8>,
+    /// The destination was named as a directory (a trailing slash, or several sources).
+    #[prost(bool, tag = "4")]
+    pub destination_is_directory: bool,
+    /// See [`DigestKind`].
+    #[prost(uint32, tag = "5")]
+    pub digest: u32,
+    /// Send what seems to be there, too.
+    #[prost(bool, tag = "6")]
+    pub force: bool,
+    /// Read everything again at the destination.
+    #[prost(bool, tag = "7")]
+    pub verify: bool,
+    /// Do not wait for the storage.
+    #[prost(bool, tag = "8")]
+    pub no_sync: bool,
+    /// Payloads travel outside TLS on the streams of this transfer.
+    #[prost(bool, tag = "9")]
+    pub plain_payload: bool,
+    /// How long to keep the transfer when all streams are gone, in milliseconds.
+    #[prost(uint64, tag = "10")]
+    pub retry_for_ms: u64,
+    /// Streams wanted, this one included; 0 leaves it to the daemon.
+    #[prost(uint32, tag = "11")]
+    pub streams: u32,
+    /// Block wanted, in bytes, a power of two; 0 leaves it to the daemon.
+    #[prost(uint32, tag = "12")]
+    pub block_bytes: u32,
+    /// Cores that the daemon may use; 0 leaves it to the daemon.
+    #[prost(uint32, tag = "13")]
+    pub threads: u32,
+    /// Most bytes of content in a second, both ways together; 0 is no limit.
+    #[prost(uint64, tag = "14")]
+    pub limit_bytes_per_second: u64,
+}
+
+impl Open {
+    /// Appends the frame's head image to `out`.
+    ///
+    /// # Errors
+    /// A field that is not valid, or names that are too long together; `out` is then as it was.
+    pub fn encode(&self, out: &mut Vec<u8>) -> Result<(), WireError> {
+        self.validate()?;
+        try_encode(self, FrameKind::OPEN, out)
+    }
+
+    /// Reads a frame's head.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub fn decode(head: &[u8]) -> Result<Self, WireError> {
+        let open: Self = decode(head, "OPEN")?;
+        open.validate()?;
+        Ok(open)
+    }
+
+    /// Which way the data goes.
+    pub fn direction(&self) -> Direction {
+        Direction(self.direction)
+    }
+
+    /// The digest that is asked for.
+    pub fn digest_kind(&self) -> DigestKind {
+        DigestKind(u8::try_from(self.digest).unwrap_or(0))
+    }
+
+    fn validate(&self) -> Result<(), WireError> {
+        if !matches!(self.direction(), Direction::PUSH | Direction::PULL) {
+            return Err(WireError::Unknown {
+                field: "direction",
+                value: self.direction.into(),
+            });
+        }
+        if u8::try_from(self.digest).is_err() {
+            return Err(WireError::Unknown {
+                field: "digest",
+                value: self.digest.into(),
+            });
+        }
+        if self.sources.len() > SOURCES_MAX {
+            return Err(WireError::too_long("list of sources", SOURCES_MAX as u64));
+        }
+        self.sources
+            .iter()
+            .chain([&self.destination])
+            .try_for_each(|name| check_name(name))?;
+        if self.block_bytes == 0 {
+            Ok(())
+        } else {
+            check_block_bytes(self.block_bytes)
+        }
+    }
+}
+
+/// The daemon grants a transfer.
+#[derive(Clone, PartialEq, Message)]
+#[prost(skip_debug)]
+pub struct Opened {
+    /// A [`TransferId`].
+    #[prost(bytes = "vec", tag = "1")]
+    pub transfer: Vec<u8>,
+    /// A [`Token`] for each further stream.
+    #[prost(bytes = "vec", repeated, tag = "2")]
+    pub tokens: Vec<Vec<u8>>,
+    /// An unfinished transfer goes on.
+    #[prost(bool, tag = "3")]
+    pub resumed: bool,
+    /// Content that had been received before and is not held any more, in bytes.
+    #[prost(uint64, tag = "4")]
+    pub lost_bytes: u64,
+    /// Where it goes in the end, for people.
+    #[prost(bytes = "vec", tag = "5")]
+    pub destination: Vec<u8>,
+    /// Block that is used, in bytes, a power of two.
+    #[prost(uint32, tag = "6")]
+    pub block_bytes: u32,
+    /// Most streams that the daemon lets in.
+    #[prost(uint32, tag = "7")]
+    pub streams_max: u32,
+}
+
+impl Opened {
+    /// Appends the frame's head image to `out`.
+    ///
+    /// # Errors
+    /// A field that is not valid; `out` is then as it was.
+    pub fn encode(&self, out: &mut Vec<u8>) -> Result<(), WireError> {
+        self.validate()?;
+        try_encode(self, FrameKind::OPENED, out)
+    }
+
+    /// Reads a frame's head.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub fn decode(head: &[u8]) -> Result<Self, WireError> {
+        let opened: Self = decode(head, "OPENED")?;
+        opened.validate()?;
+        Ok(opened)
+    }
+
+    /// The transfer.
+    ///
+    /// # Errors
+    /// Not 16 bytes; cannot be after decoding.
+    pub fn transfer_id(&self) -> Result<TransferId, WireError> {
+        TransferId::try_from(self.transfer.as_slice())
+    }
+
+    /// The tokens.
+    ///
+    /// # Errors
+    /// One that does not have 16 bytes; cannot be after decoding.
+    pub fn tokens(&self) -> Result<Vec<Token>, WireError> {
+        read_tokens(&self.tokens)
+    }
+
+    fn validate(&self) -> Result<(), WireError> {
+        self.transfer_id()?;
+        self.tokens()?;
+        check_name(&self.destination)?;
+        check_block_bytes(self.block_bytes)
+    }
+}
+
+impl fmt::Debug for Opened {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Opened")
+            .field("transfer", &self.transfer)
+            .field("tokens", &self.tokens.len())
+            .field("resumed", &self.resumed)
+            .field("lost_bytes", &self.lost_bytes)
+            .field("destination", &self.destination)
+            .field("block_bytes", &self.block_bytes)
+            .field("streams_max", &self.streams_max)
+            .finish()
+    }
+}
+
+/// The client adds a stream to a transfer.
+#[derive(Clone, PartialEq, Message)]
+#[prost(skip_debug)]
+pub struct Join {
+    /// A [`TransferId`].
+    #[prost(bytes = "vec", tag = "1")]
+    pub transfer: Vec<u8>,
+    /// A [`Token`], used up by this.
+    #[prost(bytes = "vec", tag = "2")]
+    pub token: Vec<u8>,
+}
+
+impl Join {
+    /// Asks to join `transfer` with `token`.
+    pub fn new(transfer: TransferId, token: Token) -> Self {
+        Self {
+            transfer: transfer.0.to_vec(),
+            token: token.0.to_vec(),
+        }
+    }
+
+    /// Appends the frame's head image to `out`.
+    pub fn encode(&self, out: &mut Vec<u8>) {
+        encode(self, FrameKind::JOIN, out);
+    }
+
+    /// Reads a frame's head.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub fn decode(head: &[u8]) -> Result<Self, WireError> {
+        let join: Self = decode(head, "JOIN")?;
+        join.transfer_id()?;
+        join.token()?;
+        Ok(join)
+    }
+
+    /// The transfer.
+    ///
+    /// # Errors
+    /// Not 16 bytes; cannot be after decoding.
+    pub fn transfer_id(&self) -> Result<TransferId, WireError> {
+        TransferId::try_from(self.transfer.as_slice())
+    }
+
+    /// The token.
+    ///
+    /// # Errors
+    /// Not 16 bytes; cannot be after decoding.
+    pub fn token(&self) -> Result<Token, WireError> {
+        Token::try_from(self.token.as_slice())
+    }
+}
+
+impl fmt::Debug for Join {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Join")
+            .field("transfer", &self.transfer)
+            .finish_non_exhaustive()
+    }
+}
+
+/// The daemon lets a stream in, and gives a token for the next one.
+#[derive(Clone, PartialEq, Message)]
+#[prost(skip_debug)]
+pub struct Joined {
+    /// Fresh [`Token`]s.
+    #[prost(bytes = "vec", repeated, tag = "1")]
+    pub tokens: Vec<Vec<u8>>,
+}
+
+impl Joined {
+    /// Appends the frame's head image to `out`.
+    ///
+    /// # Errors
+    /// Too many tokens; `out` is then as it was.
+    pub fn encode(&self, out: &mut Vec<u8>) -> Result<(), WireError> {
+        self.tokens()?;
+        try_encode(self, FrameKind::JOINED, out)
+    }
+
+    /// Reads a frame's head.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub fn decode(head: &[u8]) -> Result<Self, WireError> {
+        let joined: Self = decode(head, "JOINED")?;
+        joined.tokens()?;
+        Ok(joined)
+    }
+
+    /// The tokens.
+    ///
+    /// # Errors
+    /// One that does not have 16 bytes; cannot be after decoding.
+    pub fn tokens(&self) -> Result<Vec<Token>, WireError> {
+        read_tokens(&self.tokens)
+    }
+}
+
+impl fmt::Debug for Joined {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Joined")
+            .field("tokens", &self.tokens.len())
+            .finish()
+    }
+}
+
+fn read_tokens(tokens: &[Vec<u8>]) -> Result<Vec<Token>, WireError> {
+    if tokens.len() > TOKENS_MAX {
+        return Err(WireError::too_long("list of tokens", TOKENS_MAX as u64));
+    }
+    tokens
+        .iter()
+        .map(|token| Token::try_from(token.as_slice()))
+        .collect()
+}
+
+fn check_name(name: &[u8]) -> Result<(), WireError> {
+    if name.len() > PATH_BYTES_MAX {
+        return Err(WireError::too_long(
+            "source or destination",
+            PATH_BYTES_MAX as u64,
+        ));
+    }
+    if name.contains(&0) {
+        return Err(WireError::invalid("source or destination", "contains NUL"));
+    }
+    Ok(())
+}
+
+fn check_block_bytes(bytes: u32) -> Result<(), WireError> {
+    if bytes.is_power_of_two() && (BLOCK_BYTES_MIN..=PAYLOAD_BYTES_MAX).contains(&bytes) {
+        return Ok(());
+    }
+    Err(WireError::invalid(
+        "block size",
+        "must be a power of two from 4 KiB to 4 MiB",
+    ))
+}

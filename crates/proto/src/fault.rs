@@ -1,0 +1,174 @@
+//! Owns faults: what went wrong with one entry, on which side, and the frame that reports it.
+//! Does not decide what follows from one. `docs/wire.md`, "ENTRY_FAILED".
+
+use zerocopy::little_endian::{U16, U64};
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
+
+use crate::bytes::{cut, encode_small, end, take, take_slice};
+use crate::error::WireError;
+use crate::ids::{EntryId, Seq, TransferId};
+use crate::limits::MESSAGE_BYTES_MAX;
+use crate::prelude::FrameKind;
+
+/// Which end a fault lies with. Values that are not known here survive.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Side(pub u8);
+
+impl Side {
+    /// Where the data comes from.
+    pub const SOURCE: Self = Self(1);
+    /// Where it goes.
+    pub const DESTINATION: Self = Self(2);
+}
+
+/// What went wrong. Codes that are not known here survive.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct FaultCode(pub u16);
+
+impl FaultCode {
+    /// Reading or writing failed.
+    pub const IO: Self = Self(1);
+    /// The storage or a quota is full.
+    pub const NO_SPACE: Self = Self(2);
+    /// Not permitted.
+    pub const PERMISSION: Self = Self(3);
+    /// The file system is read-only.
+    pub const READ_ONLY: Self = Self(4);
+    /// It is not there (any more).
+    pub const NOT_FOUND: Self = Self(5);
+    /// It kept changing while it was read.
+    pub const CHANGED: Self = Self(6);
+    /// A device, socket or pipe.
+    pub const NOT_REGULAR: Self = Self(7);
+    /// Something else has its name, in another spelling perhaps.
+    pub const COLLISION: Self = Self(8);
+    /// The name is not possible there.
+    pub const NAME: Self = Self(9);
+    /// A file where a directory is needed, or the reverse.
+    pub const TYPE_CONFLICT: Self = Self(10);
+    /// The path leads out of the export.
+    pub const ESCAPE: Self = Self(11);
+    /// What arrived is not what was read.
+    pub const DIGEST: Self = Self(12);
+    /// A limit of this program.
+    pub const LIMIT: Self = Self(13);
+    /// The storage cannot do it.
+    pub const UNSUPPORTED: Self = Self(14);
+}
+
+/// What went wrong with one entry.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Fault {
+    /// The entry.
+    pub entry: EntryId,
+    /// Where.
+    pub side: Side,
+    /// What, for programs.
+    pub code: FaultCode,
+    /// The operating system's number; never 0.
+    pub errno: Option<u16>,
+    /// What, for people; at most [`MESSAGE_BYTES_MAX`] bytes are sent. From a peer it may hold any character.
+    pub message: String,
+}
+
+#[derive(FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
+#[repr(C)]
+struct Wire {
+    entry: U64,
+    code: U16,
+    errno: U16,
+    message_bytes: U16,
+    side: u8,
+    reserved: u8,
+}
+
+const _: () = assert!(size_of::<Wire>() == 16);
+
+impl Fault {
+    pub(crate) fn push(&self, out: &mut Vec<u8>) {
+        let message = cut(&self.message, MESSAGE_BYTES_MAX);
+        let message_bytes =
+            u16::try_from(message.len()).expect("a message was cut to a length far below 16 bits");
+        let wire = Wire {
+            entry: self.entry.0.into(),
+            code: self.code.0.into(),
+            errno: self.errno.unwrap_or(0).into(),
+            message_bytes: message_bytes.into(),
+            side: self.side.0,
+            reserved: 0,
+        };
+        out.extend_from_slice(wire.as_bytes());
+        out.extend_from_slice(message.as_bytes());
+    }
+
+    pub(crate) fn take(bytes: &mut &[u8]) -> Result<Self, WireError> {
+        let wire: Wire = take(bytes, "a fault")?;
+        if wire.reserved != 0 {
+            return Err(WireError::NonZeroReserved { what: "a fault" });
+        }
+        let message_bytes = usize::from(wire.message_bytes.get());
+        if message_bytes > MESSAGE_BYTES_MAX {
+            return Err(WireError::too_long("message", MESSAGE_BYTES_MAX as u64));
+        }
+        let Ok(message) = str::from_utf8(take_slice(bytes, message_bytes, "a fault")?) else {
+            return Err(WireError::invalid("message", "is not UTF-8"));
+        };
+        Ok(Self {
+            entry: EntryId(wire.entry.get()),
+            side: Side(wire.side),
+            code: FaultCode(wire.code.get()),
+            errno: Some(wire.errno.get()).filter(|errno| *errno != 0),
+            message: message.to_owned(),
+        })
+    }
+}
+
+/// An entry failed at the receiver, while an item of it was placed or made durable.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct EntryFailed {
+    /// The transfer.
+    pub transfer: TransferId,
+    /// The item that it happened in; 0 if in none.
+    pub seq: Seq,
+    /// What happened.
+    pub fault: Fault,
+}
+
+#[derive(FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
+#[repr(C)]
+struct FailedWire {
+    transfer: [u8; 16],
+    seq: U64,
+}
+
+const _: () = assert!(size_of::<FailedWire>() == 24);
+
+impl EntryFailed {
+    /// Appends the frame's head image to `out`. A message that is too long is cut.
+    pub fn encode(&self, out: &mut Vec<u8>) {
+        encode_small(out, FrameKind::ENTRY_FAILED, |out| {
+            let wire = FailedWire {
+                transfer: self.transfer.0,
+                seq: self.seq.0.into(),
+            };
+            out.extend_from_slice(wire.as_bytes());
+            self.fault.push(out);
+        });
+    }
+
+    /// Reads a frame's head.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub fn decode(head: &[u8]) -> Result<Self, WireError> {
+        let mut rest = head;
+        let wire: FailedWire = take(&mut rest, "a failed entry")?;
+        let fault = Fault::take(&mut rest)?;
+        end(rest, "a failed entry")?;
+        Ok(Self {
+            transfer: TransferId(wire.transfer),
+            seq: Seq(wire.seq.get()),
+            fault,
+        })
+    }
+}

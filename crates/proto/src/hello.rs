@@ -1,0 +1,180 @@
+//! Owns the hello, the first frame of each side, and what two of them agree on.
+//! Does not know who is calling; that is settled before. `docs/wire.md`, "HELLO".
+
+use std::fmt;
+
+use prost::Message;
+
+use crate::bytes::{cut, encode_small};
+use crate::error::WireError;
+use crate::limits::{BLOCK_BYTES_MIN, PAYLOAD_BYTES_MAX, SOFTWARE_BYTES_MAX};
+use crate::prelude::FrameKind;
+
+/// Begins every hello: `GODWIT\r\n` in memory order.
+pub const MAGIC: u64 = u64::from_le_bytes(*b"GODWIT\r\n");
+
+/// Oldest version of the protocol that this program speaks.
+pub const VERSION_MIN: u32 = 1;
+
+/// Newest version of the protocol that this program speaks.
+pub const VERSION_MAX: u32 = 1;
+
+/// What a program can do beyond its version; a bit that one side does not set is not used by the other.
+pub mod capability {
+    /// Block contents may travel outside TLS, where the transfer asks for it and the daemon allows it.
+    pub const PLAIN_PAYLOAD: u64 = 1;
+    /// BLAKE3 digests.
+    pub const BLAKE3: u64 = 2;
+    /// All that this program knows.
+    pub const ALL: u64 = PLAIN_PAYLOAD | BLAKE3;
+}
+
+/// Who speaks, and what it understands.
+#[derive(Clone, PartialEq, Message)]
+pub struct Hello {
+    /// [`MAGIC`].
+    #[prost(fixed64, tag = "1")]
+    pub magic: u64,
+    /// Oldest version spoken; not 0.
+    #[prost(uint32, tag = "2")]
+    pub version_min: u32,
+    /// Newest version spoken.
+    #[prost(uint32, tag = "3")]
+    pub version_max: u32,
+    /// See [`capability`].
+    #[prost(uint64, tag = "4")]
+    pub capabilities: u64,
+    /// Name and version of the program, for messages: `godwit 0.1.0`.
+    #[prost(string, tag = "5")]
+    pub software: String,
+    /// Longest payload of a block that it takes, in bytes.
+    #[prost(uint32, tag = "6")]
+    pub max_block_bytes: u32,
+}
+
+impl Hello {
+    /// What this program says.
+    pub fn ours(software: &str, capabilities: u64) -> Self {
+        Self {
+            magic: MAGIC,
+            version_min: VERSION_MIN,
+            version_max: VERSION_MAX,
+            capabilities,
+            software: software.to_owned(),
+            max_block_bytes: PAYLOAD_BYTES_MAX,
+        }
+    }
+
+    /// Appends the frame's head image to `out`. A name that is too long is cut.
+    pub fn encode(&self, out: &mut Vec<u8>) {
+        let hello = Self {
+            software: cut(&self.software, SOFTWARE_BYTES_MAX).to_owned(),
+            ..*self
+        };
+        encode_small(out, FrameKind::HELLO, |out| {
+            out.extend(hello.encode_to_vec())
+        });
+    }
+
+    /// Reads a frame's head.
+    ///
+    /// # Errors
+    /// What is wrong with it; anything that is no hello at all is [`WireError::BadMagic`].
+    pub fn decode(head: &[u8]) -> Result<Self, WireError> {
+        let Ok(hello) = <Self as Message>::decode(head) else {
+            return Err(WireError::BadMagic);
+        };
+        if hello.magic != MAGIC {
+            return Err(WireError::BadMagic);
+        }
+        if hello.version_min == 0 || hello.version_min > hello.version_max {
+            return Err(WireError::invalid(
+                "version range",
+                "is empty or begins with 0",
+            ));
+        }
+        if hello.software.len() > SOFTWARE_BYTES_MAX {
+            return Err(WireError::too_long("software", SOFTWARE_BYTES_MAX as u64));
+        }
+        if hello.max_block_bytes < BLOCK_BYTES_MIN {
+            return Err(WireError::invalid(
+                "longest block",
+                "is less than 4096 bytes",
+            ));
+        }
+        Ok(hello)
+    }
+}
+
+/// What two sides have in common.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Agreed {
+    /// Newest version that both speak.
+    pub version: u32,
+    /// Capabilities of both.
+    pub capabilities: u64,
+    /// Longest block for both, a power of two.
+    pub block_bytes_max: u32,
+}
+
+/// Two sides have no version in common.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct VersionMismatch {
+    /// Versions spoken here.
+    pub ours: (u32, u32),
+    /// Versions spoken there.
+    pub theirs: (u32, u32),
+    /// Program there.
+    pub their_software: String,
+}
+
+impl fmt::Display for VersionMismatch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let span = |(min, max): (u32, u32)| {
+            if min == max {
+                format!("{min}")
+            } else {
+                format!("{min} to {max}")
+            }
+        };
+        let older = if self.theirs.1 < self.ours.0 {
+            "the peer"
+        } else {
+            "this program"
+        };
+        write!(
+            f,
+            "no protocol version in common: this program speaks {}, the peer ({}) speaks {}; update {older}",
+            span(self.ours),
+            self.their_software.escape_default(),
+            span(self.theirs),
+        )
+    }
+}
+
+impl std::error::Error for VersionMismatch {}
+
+/// What follows from both hellos; each side comes to the same result.
+///
+/// # Errors
+/// No version in common.
+pub fn negotiate(ours: &Hello, theirs: &Hello) -> Result<Agreed, VersionMismatch> {
+    let version = ours.version_max.min(theirs.version_max);
+    if version < ours.version_min.max(theirs.version_min) {
+        return Err(VersionMismatch {
+            ours: (ours.version_min, ours.version_max),
+            theirs: (theirs.version_min, theirs.version_max),
+            their_software: theirs.software.clone(),
+        });
+    }
+    // A power of two, rounded down; both are at least a page, so the logarithm exists.
+    let bytes = ours
+        .max_block_bytes
+        .min(theirs.max_block_bytes)
+        .clamp(BLOCK_BYTES_MIN, PAYLOAD_BYTES_MAX);
+    Ok(Agreed {
+        version,
+        capabilities: ours.capabilities & theirs.capabilities,
+        block_bytes_max: 1 << bytes.ilog2(),
+    })
+}

@@ -1,0 +1,69 @@
+//! Owns the limits of the wire and the sizes of its fixed structures.
+//! Enforces none of them; the module of each frame does.
+
+/// The size of an entry whose final size is not known yet.
+pub const UNKNOWN_BYTES: u64 = u64::MAX;
+
+/// Length of a prelude.
+pub const PRELUDE_BYTES: usize = 16;
+
+/// Length of the fixed header of a block.
+pub const BLOCK_HEADER_BYTES: usize = 128;
+
+/// Length of the fixed part of a record.
+pub const RECORD_BYTES: usize = 64;
+
+/// Longest head of any frame.
+pub const HEAD_BYTES_MAX: u32 = 1 << 20;
+
+/// Longest head of a frame that holds only a few numbers and a message; so little is taken for a peer that is new.
+pub const SMALL_HEAD_BYTES_MAX: u32 = 4096;
+
+/// Longest payload of a block.
+pub const PAYLOAD_BYTES_MAX: u32 = 4 << 20;
+
+/// Smallest block that two ends may agree on: one page.
+pub const BLOCK_BYTES_MIN: u32 = 4096;
+
+/// Longest path of an entry relative to its root. Fits the 16 bits that a record has for it.
+pub const PATH_BYTES_MAX: usize = 65_535;
+
+/// Longest component of a path: what Linux file systems allow.
+pub const NAME_BYTES_MAX: usize = 255;
+
+/// Longest target of a symbolic link: `PATH_MAX` without its NUL.
+pub const TARGET_BYTES_MAX: usize = 4095;
+
+/// Most records in a manifest or bundle.
+pub const RECORDS_MAX: u32 = 8192;
+
+/// Most path bytes in one record section after prefixes are expanded: 512 on average for a full one.
+/// Without it a head of 512 KiB could expand to 512 MiB.
+pub const PATHS_BYTES_MAX: usize = RECORDS_MAX as usize * 512;
+
+/// Most ranges in one acknowledgement.
+pub const ACK_RANGES_MAX: u32 = 8192;
+
+/// Longest text of a fault or error, in bytes of UTF-8. Longer ones are cut when they are encoded.
+pub const MESSAGE_BYTES_MAX: usize = 1024;
+
+/// Longest name of a program in a hello.
+pub const SOFTWARE_BYTES_MAX: usize = 256;
+
+/// Most sources of one transfer: a record has 16 bits for its root.
+pub const SOURCES_MAX: usize = 65_535;
+
+/// Most tokens in one frame; each admits one stream.
+pub const TOKENS_MAX: usize = 128;
+
+/// Nanoseconds in a second: a record's fraction is below.
+pub const NANOSECONDS_PER_SECOND: u32 = 1_000_000_000;
+
+const _: () = assert!(PATH_BYTES_MAX <= u16::MAX as usize);
+const _: () = assert!(TARGET_BYTES_MAX <= PATH_BYTES_MAX);
+const _: () = assert!(RECORDS_MAX as usize * RECORD_BYTES < HEAD_BYTES_MAX as usize);
+const _: () = assert!(ACK_RANGES_MAX as usize * 24 + 24 < HEAD_BYTES_MAX as usize);
+const _: () = assert!(PAYLOAD_BYTES_MAX.is_power_of_two() && BLOCK_BYTES_MIN.is_power_of_two());
+// A name of a program, or a message, or all tokens (18 bytes each on the wire) fit into a small head.
+const _: () = assert!(TOKENS_MAX * 18 + 128 <= SMALL_HEAD_BYTES_MAX as usize);
+const _: () = assert!(MESSAGE_BYTES_MAX + 128 <= SMALL_HEAD_BYTES_MAX as usize);

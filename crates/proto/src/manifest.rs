@@ -1,0 +1,76 @@
+//! Owns the manifest: a batch of entries that the sender announces.
+//! Does not carry contents. `docs/wire.md`, "MANIFEST".
+
+use zerocopy::little_endian::{U32, U64};
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
+
+use crate::bytes::{encode_frame, take};
+use crate::error::WireError;
+use crate::ids::{Seq, TransferId};
+use crate::prelude::FrameKind;
+use crate::record::{Record, RecordReader, RecordWriter};
+
+/// A batch of entries; the receiver answers with one verdict for each.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Manifest {
+    /// The transfer.
+    pub transfer: TransferId,
+    /// Number of this item.
+    pub seq: Seq,
+    /// The entries, at most [`RECORDS_MAX`](crate::RECORDS_MAX).
+    pub records: Vec<Record>,
+}
+
+#[derive(FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
+#[repr(C)]
+struct Wire {
+    transfer: [u8; 16],
+    seq: U64,
+    records: U32,
+    reserved: U32,
+}
+
+const _: () = assert!(size_of::<Wire>() == 32);
+
+impl Manifest {
+    /// Appends the frame's head image to `out`.
+    ///
+    /// # Errors
+    /// A record that is not valid, or too many of them; `out` is then as it was.
+    pub fn encode(&self, out: &mut Vec<u8>) -> Result<(), WireError> {
+        encode_frame(out, FrameKind::MANIFEST, 0, |out| {
+            let Ok(records) = u32::try_from(self.records.len()) else {
+                return Err(WireError::too_long("record section", u64::from(u32::MAX)));
+            };
+            let wire = Wire {
+                transfer: self.transfer.0,
+                seq: self.seq.0.into(),
+                records: records.into(),
+                reserved: 0.into(),
+            };
+            out.extend_from_slice(wire.as_bytes());
+            let mut writer = RecordWriter::new(out);
+            self.records
+                .iter()
+                .try_for_each(|record| writer.push(record))
+        })
+    }
+
+    /// Reads a frame's head.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub fn decode(head: &[u8]) -> Result<Self, WireError> {
+        let mut rest = head;
+        let wire: Wire = take(&mut rest, "a manifest")?;
+        if wire.reserved.get() != 0 {
+            return Err(WireError::NonZeroReserved { what: "a manifest" });
+        }
+        let records = RecordReader::new(rest, wire.records.get())?.read_all()?;
+        Ok(Self {
+            transfer: TransferId(wire.transfer),
+            seq: Seq(wire.seq.get()),
+            records,
+        })
+    }
+}
