@@ -1,5 +1,7 @@
 //! Owns all unsafe code of the project: small safe wrappers of what the kernel offers and `rustix` does not.
 //! Decides nothing: policy belongs to the callers.
 
+pub mod page_buffer;
 pub mod tcp_info;
 pub mod tun;
+pub mod umask;
