@@ -1,1 +1,290 @@
-//! stub
+//! Owns the block buffers between storage and network: a bounded number of them, handed out and taken back.
+//! Does not know what is in a block, and does not decide how many there should be.
+
+use std::fmt;
+use std::ops::{Deref, DerefMut};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use godwit_sys::page_buffer::PageBuffer;
+
+/// A bounded set of equal, page-aligned buffers. Clones are handles of the same pool.
+///
+/// The buffer returned last is handed out first, because the caches still know it. A buffer is allocated when it is
+/// first needed and then kept until the pool shrinks or closes.
+#[derive(Clone, Debug)]
+pub struct Pool {
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    block_bytes: usize,
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+#[derive(Debug)]
+struct State {
+    idle: Vec<PageBuffer>,
+    out: usize,
+    blocks_max: usize,
+    closed: bool,
+    waiting: usize,
+    taken: u64,
+    waits: u64,
+    waited: Duration,
+}
+
+/// What a pool has done and holds, at one moment.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PoolCounters {
+    /// Most blocks that may be out.
+    pub blocks_max: usize,
+    /// Blocks handed out and not yet back.
+    pub blocks_out: usize,
+    /// Blocks allocated and not handed out.
+    pub blocks_idle: usize,
+    /// Threads that wait for a block now.
+    pub waiting: usize,
+    /// Blocks handed out since the pool was made.
+    pub taken: u64,
+    /// How often somebody had to wait for a block.
+    pub waits: u64,
+    /// How long they waited, together; waits that go on are not in it.
+    pub waited: Duration,
+}
+
+impl Pool {
+    /// A pool of at most `blocks_max` blocks, at least one, of `block_bytes` bytes each. Allocates nothing yet.
+    pub fn new(block_bytes: usize, blocks_max: usize) -> Self {
+        let state = State {
+            idle: Vec::new(),
+            out: 0,
+            blocks_max: blocks_max.max(1),
+            closed: false,
+            waiting: 0,
+            taken: 0,
+            waits: 0,
+            waited: Duration::ZERO,
+        };
+        let shared = Shared {
+            block_bytes,
+            state: Mutex::new(state),
+            changed: Condvar::new(),
+        };
+        Self {
+            shared: Arc::new(shared),
+        }
+    }
+
+    /// The length of each block.
+    pub fn block_bytes(&self) -> usize {
+        self.shared.block_bytes
+    }
+
+    /// Takes a block, waiting until there is one. `None` when the pool is closed, or when the system has no memory and
+    /// no block is out for which to wait.
+    pub fn take(&self) -> Option<Block> {
+        self.take_while(|| true)
+    }
+
+    /// Takes a block if there is one now.
+    pub fn try_take(&self) -> Option<Block> {
+        match self.shared.lock().take(self.shared.block_bytes) {
+            Taken::Block(buffer) => Some(self.block(buffer)),
+            Taken::Wait | Taken::Never => None,
+        }
+    }
+
+    /// Like [`take`](Self::take), but gives up after `timeout`.
+    pub fn take_timeout(&self, timeout: Duration) -> Option<Block> {
+        let begin = Instant::now();
+        self.wait_for_block(|| timeout.checked_sub(begin.elapsed()))
+    }
+
+    /// Like [`take`](Self::take), but gives up when `keep_waiting` says no. It is asked before each wait: whoever
+    /// changes its answer calls [`wake`](Self::wake) afterwards. It runs under the pool's lock: it must not use the
+    /// pool, nor drop a block of it.
+    pub fn take_while(&self, mut keep_waiting: impl FnMut() -> bool) -> Option<Block> {
+        self.wait_for_block(|| keep_waiting().then_some(Duration::MAX))
+    }
+
+    /// Lets all who wait look again at whether they still want to.
+    pub fn wake(&self) {
+        // Under the lock: who has just decided to wait already waits, and cannot miss this.
+        let _state = self.shared.lock();
+        self.shared.changed.notify_all();
+    }
+
+    /// Changes how many blocks there may be, at least one. Idle blocks beyond that are freed now, others when they
+    /// come back.
+    pub fn set_blocks_max(&self, blocks_max: usize) {
+        let surplus = {
+            let mut state = self.shared.lock();
+            state.blocks_max = blocks_max.max(1);
+            let keep = state.blocks_max.saturating_sub(state.out);
+            let from = keep.min(state.idle.len());
+            state.idle.split_off(from)
+        };
+        self.shared.changed.notify_all();
+        drop(surplus); // after the lock: unmapping takes its time
+    }
+
+    /// Ends the pool: all who wait, and all who come later, get `None`. Blocks that are out remain valid.
+    pub fn close(&self) {
+        let idle = {
+            let mut state = self.shared.lock();
+            state.closed = true;
+            std::mem::take(&mut state.idle)
+        };
+        self.shared.changed.notify_all();
+        drop(idle);
+    }
+
+    /// Reads the counters.
+    pub fn counters(&self) -> PoolCounters {
+        let state = self.shared.lock();
+        PoolCounters {
+            blocks_max: state.blocks_max,
+            blocks_out: state.out,
+            blocks_idle: state.idle.len(),
+            waiting: state.waiting,
+            taken: state.taken,
+            waits: state.waits,
+            waited: state.waited,
+        }
+    }
+
+    fn block(&self, buffer: PageBuffer) -> Block {
+        Block {
+            buffer: Some(buffer),
+            shared: Arc::clone(&self.shared),
+        }
+    }
+
+    /// `patience` says before each wait how long it may last; `None` ends the waiting.
+    fn wait_for_block(&self, mut patience: impl FnMut() -> Option<Duration>) -> Option<Block> {
+        let shared = &*self.shared;
+        let mut state = shared.lock();
+        let mut wait_begin = None;
+        let buffer = loop {
+            match state.take(shared.block_bytes) {
+                Taken::Block(buffer) => break Some(buffer),
+                Taken::Never => break None,
+                Taken::Wait => {}
+            }
+            let Some(patience) = patience() else {
+                break None;
+            };
+            if wait_begin.is_none() {
+                wait_begin = Some(Instant::now());
+                state.waits += 1;
+                state.waiting += 1;
+            }
+            state = if patience == Duration::MAX {
+                let woken = shared.changed.wait(state);
+                woken.unwrap_or_else(PoisonError::into_inner)
+            } else {
+                let woken = shared.changed.wait_timeout(state, patience);
+                woken.unwrap_or_else(PoisonError::into_inner).0
+            };
+        };
+        if let Some(begin) = wait_begin {
+            state.waiting -= 1;
+            state.waited += begin.elapsed();
+        }
+        drop(state);
+        if buffer.is_none() {
+            // The wake-up that came here may have been meant for one who still waits.
+            shared.changed.notify_one();
+        }
+        buffer.map(|buffer| self.block(buffer))
+    }
+}
+
+enum Taken {
+    Block(PageBuffer),
+    Wait,
+    Never,
+}
+
+impl State {
+    fn take(&mut self, block_bytes: usize) -> Taken {
+        if self.closed {
+            return Taken::Never;
+        }
+        if self.out >= self.blocks_max {
+            return Taken::Wait;
+        }
+        let buffer = match self.idle.pop() {
+            Some(buffer) => buffer,
+            None => match PageBuffer::new(block_bytes) {
+                Ok(buffer) => buffer,
+                Err(_) if self.out > 0 => return Taken::Wait,
+                Err(_) => return Taken::Never,
+            },
+        };
+        self.out += 1;
+        self.taken += 1;
+        Taken::Block(buffer)
+    }
+}
+
+impl Shared {
+    /// Nothing panics while the state is inconsistent, so a poisoned lock is as good as any.
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn give_back(&self, buffer: PageBuffer) {
+        let surplus = {
+            let mut state = self.lock();
+            state.out -= 1;
+            if state.closed || state.out + state.idle.len() >= state.blocks_max {
+                Some(buffer)
+            } else {
+                state.idle.push(buffer);
+                None
+            }
+        };
+        self.changed.notify_one();
+        drop(surplus);
+    }
+}
+
+/// One buffer of a [`Pool`], which goes back to it when dropped. Its length is the pool's block length, its content
+/// whatever the last user left there.
+pub struct Block {
+    /// Always there until `drop` takes it.
+    buffer: Option<PageBuffer>,
+    shared: Arc<Shared>,
+}
+
+impl Deref for Block {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        self.buffer.as_deref().unwrap_or_default()
+    }
+}
+
+impl DerefMut for Block {
+    fn deref_mut(&mut self) -> &mut [u8] {
+        self.buffer.as_deref_mut().unwrap_or_default()
+    }
+}
+
+impl Drop for Block {
+    fn drop(&mut self) {
+        if let Some(buffer) = self.buffer.take() {
+            self.shared.give_back(buffer);
+        }
+    }
+}
+
+impl fmt::Debug for Block {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "Block({} bytes)", self.len())
+    }
+}

@@ -1,0 +1,120 @@
+//! Owns the shape of the BLAKE3 tree: which slices are subtrees, how to hash one, how subtrees join.
+//! Does not remember parts: `file` does.
+
+use blake3::hazmat::{
+    ChainingValue, HasherExt, Mode, left_subtree_len, max_subtree_len, merge_subtrees_non_root,
+    merge_subtrees_root,
+};
+use blake3::{CHUNK_LEN, Hasher};
+
+/// The hash of one slice in the making.
+pub(super) struct Run {
+    hasher: Hasher,
+    root: bool,
+}
+
+impl Run {
+    /// Starts the slice of `bytes` bytes at `offset` of a file of `file_bytes`. Exactly `bytes` bytes must follow.
+    pub(super) fn new(offset: u64, bytes: u64, file_bytes: u64) -> Self {
+        if offset == 0 && bytes == file_bytes {
+            return Self {
+                hasher: Hasher::new(),
+                root: true,
+            };
+        }
+        let tail = offset.checked_add(bytes) == Some(file_bytes);
+        if is_complete(offset, bytes) || (tail && may_be_tail(offset, bytes)) {
+            let mut hasher = Hasher::new();
+            hasher.set_input_offset(offset);
+            return Self {
+                hasher,
+                root: false,
+            };
+        }
+        let mut hasher = Hasher::new_derive_key(OUTSIDE_THE_TREE);
+        hasher.update(&offset.to_le_bytes());
+        Self { hasher, root: true }
+    }
+
+    pub(super) fn data(&mut self, data: &[u8]) {
+        self.hasher.update(data);
+    }
+
+    pub(super) fn zeros(&mut self, bytes: u64) {
+        let mut rest = bytes;
+        while rest > 0 {
+            let step = rest.min(ZEROS.len() as u64);
+            self.hasher
+                .update(&ZEROS[..usize::try_from(step).unwrap_or(ZEROS.len())]);
+            rest -= step;
+        }
+    }
+
+    pub(super) fn finish(self) -> [u8; 32] {
+        if self.root {
+            *self.hasher.finalize().as_bytes()
+        } else {
+            self.hasher.finalize_non_root()
+        }
+    }
+}
+
+/// Whether the range is a subtree whose leaves are all full, whatever the size of the file.
+pub(super) fn is_complete(offset: u64, bytes: u64) -> bool {
+    bytes.is_power_of_two() && bytes >= CHUNK_LEN as u64 && offset.is_multiple_of(bytes)
+}
+
+/// Whether the range would be a subtree if the file ended with it.
+pub(super) fn may_be_tail(offset: u64, bytes: u64) -> bool {
+    bytes > 0
+        && offset.is_multiple_of(CHUNK_LEN as u64)
+        && max_subtree_len(offset).is_none_or(|most| bytes <= most)
+}
+
+/// The chaining value of two siblings.
+pub(super) fn join(left: &ChainingValue, right: &ChainingValue) -> ChainingValue {
+    merge_subtrees_non_root(left, right, Mode::Hash)
+}
+
+/// The root hash of a file of `file_bytes` bytes, more than a chunk, from the chaining values of the subtrees that
+/// `node` knows.
+pub(super) fn root(file_bytes: u64, node: &impl Fn(u64, u64) -> Node) -> [u8; 32] {
+    let left = left_subtree_len(file_bytes);
+    let first = subtree(0, left, node);
+    let second = subtree(left, file_bytes - left, node);
+    *merge_subtrees_root(&first, &second, Mode::Hash).as_bytes()
+}
+
+/// What is known of one subtree.
+pub(super) enum Node {
+    /// Its chaining value.
+    Known(ChainingValue),
+    /// It is all zeros.
+    Zeros,
+    /// Its halves must be asked.
+    Split,
+}
+
+/// Recursion halves `bytes` each time, so it is at most 54 deep.
+fn subtree(offset: u64, bytes: u64, node: &impl Fn(u64, u64) -> Node) -> ChainingValue {
+    match node(offset, bytes) {
+        Node::Known(value) => value,
+        Node::Split if bytes > CHUNK_LEN as u64 => {
+            let left = left_subtree_len(bytes);
+            let first = subtree(offset, left, node);
+            join(&first, &subtree(offset + left, bytes - left, node))
+        }
+        // A chunk is not split: whoever asks has checked that its parts are subtrees.
+        Node::Zeros | Node::Split => {
+            let mut run = Run::new(offset, bytes, offset + bytes);
+            run.zeros(bytes);
+            run.finish()
+        }
+    }
+}
+
+/// Separates slices that are no subtree from everything else that is hashed.
+const OUTSIDE_THE_TREE: &str = "godwit 2026 slice that is no subtree";
+
+/// Enough chunks for the widest vector units (16 at once), several times over.
+static ZEROS: [u8; 64 * 1024] = [0; 64 * 1024];
