@@ -16,6 +16,9 @@ pub(crate) struct Session {
     records: u64,
     records_max: u64,
     key_updates: u64,
+    /// Bytes of the last input that rustls still refers to, and that must come again; more than any input has, once it
+    /// failed. It panics over any other input.
+    held: usize,
 }
 
 enum Side {
@@ -49,24 +52,36 @@ impl Session {
             records: 0,
             records_max,
             key_updates: 0,
+            held: 0,
         }
     }
 
     /// Processes whole records; application data goes to `sink`, what TLS itself has to say is appended to `out`.
+    ///
+    /// Bytes that were not used must come again at the front of the next input. After an error only `out` is of use.
     pub(crate) fn open(
         &mut self,
         records: &mut [u8],
         out: &mut OutBuffer,
         sink: &mut dyn FnMut(&[u8]),
     ) -> Result<Opened, Error> {
-        match &mut self.side {
+        let given = records.len();
+        if given < self.held {
+            return Err(failed_before());
+        }
+        let opened = match &mut self.side {
             Side::Client(connection) => open(connection, records, out, sink),
             Side::Server(connection) => open(connection, records, out, sink),
-        }
+        };
+        self.held = opened
+            .as_ref()
+            .map_or(usize::MAX, |opened| given - opened.used);
+        opened
     }
 
     /// Encrypts `plain` to the end of `out`, replacing the keys first when they have sealed enough.
     pub(crate) fn seal(&mut self, plain: &[u8], out: &mut OutBuffer) -> Result<(), Error> {
+        self.check_usable()?;
         let rekey = self.records >= self.records_max;
         if rekey {
             self.records = 0;
@@ -81,10 +96,18 @@ impl Session {
 
     /// Appends the alert that tells the peer that nothing follows.
     pub(crate) fn close(&mut self, out: &mut OutBuffer) -> Result<(), Error> {
+        self.check_usable()?;
         match &mut self.side {
             Side::Client(connection) => close(connection, out),
             Side::Server(connection) => close(connection, out),
         }
+    }
+
+    fn check_usable(&self) -> Result<(), Error> {
+        if self.held > 0 {
+            return Err(failed_before());
+        }
+        Ok(())
     }
 
     pub(crate) fn key_updates(&self) -> u64 {
@@ -99,12 +122,15 @@ impl Session {
     }
 }
 
-/// The one call that rustls has twice, for its two sides.
+/// The calls that rustls has twice, for its two sides.
 trait Unbuffered {
     type Data;
 
     fn process<'c, 'i>(&'c mut self, records: &'i mut [u8])
     -> UnbufferedStatus<'c, 'i, Self::Data>;
+
+    /// Something is queued to be encoded; the next call of `process` gives it and looks at no input.
+    fn wants_write(&self) -> bool;
 }
 
 impl Unbuffered for UnbufferedClientConnection {
@@ -116,6 +142,10 @@ impl Unbuffered for UnbufferedClientConnection {
     ) -> UnbufferedStatus<'c, 'i, Self::Data> {
         self.process_tls_records(records)
     }
+
+    fn wants_write(&self) -> bool {
+        CommonState::wants_write(self)
+    }
 }
 
 impl Unbuffered for UnbufferedServerConnection {
@@ -126,6 +156,10 @@ impl Unbuffered for UnbufferedServerConnection {
         records: &'i mut [u8],
     ) -> UnbufferedStatus<'c, 'i, Self::Data> {
         self.process_tls_records(records)
+    }
+
+    fn wants_write(&self) -> bool {
+        CommonState::wants_write(self)
     }
 }
 
@@ -228,8 +262,13 @@ fn close<C: Unbuffered>(connection: &mut C, out: &mut OutBuffer) -> Result<(), E
 }
 
 /// After a failure: the alert that tells the peer why, if rustls has one.
+///
+/// Asks for no more than what is queued: rustls would go on to look at input, which it must not do again.
 fn collect_alert<C: Unbuffered>(connection: &mut C, out: &mut OutBuffer) {
-    while let Ok(ConnectionState::EncodeTlsData(mut data)) = connection.process(&mut []).state {
+    while connection.wants_write() {
+        let Ok(ConnectionState::EncodeTlsData(mut data)) = connection.process(&mut []).state else {
+            return;
+        };
         if encode(out, |room| data.encode(room)).is_err() {
             return;
         }
@@ -253,6 +292,10 @@ fn encode(
     }
 }
 
+fn failed_before() -> Error {
+    Error::General("the session failed before, or is in the middle of a message".into())
+}
+
 /// Bytes that `plain_bytes` take on the wire, with room for key updates that go before them.
 fn sealed_bytes_max(plain_bytes: usize) -> usize {
     plain_bytes + (plain_bytes / RECORD_PLAIN_BYTES + 1) * RECORD_OVERHEAD_BYTES + CONTROL_BYTES
@@ -260,3 +303,125 @@ fn sealed_bytes_max(plain_bytes: usize) -> usize {
 
 /// Room for alerts, key updates and the small messages of the handshake; larger ones ask for more.
 const CONTROL_BYTES: usize = 256;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::buffer::{InBuffer, Record};
+    use crate::identity::Identity;
+    use crate::tls::{ClientTls, Expect, ServerTls};
+    use proptest::prelude::*;
+    use std::sync::OnceLock;
+
+    fn tls() -> &'static (ClientTls, ServerTls) {
+        static TLS: OnceLock<(ClientTls, ServerTls)> = OnceLock::new();
+        TLS.get_or_init(|| {
+            let home = tempfile::tempdir().unwrap();
+            let identity = Identity::load_or_create(home.path()).unwrap();
+            (
+                ClientTls::new(&identity, &[]).unwrap(),
+                ServerTls::new(&identity, &[]).unwrap(),
+            )
+        })
+    }
+
+    fn sessions() -> (Session, Session) {
+        let (client, server) = tls();
+        let (client, _) = client.connect(Expect::Anyone).unwrap();
+        (
+            Session::client(client, 10),
+            Session::server(server.connection().unwrap(), 10),
+        )
+    }
+
+    /// Feeds whole records as the handshake does; gives what the session answers, and whether it is ready.
+    fn feed(session: &mut Session, bytes: &[u8]) -> Result<(Vec<u8>, bool), Error> {
+        let mut incoming = InBuffer::new();
+        incoming.room()[..bytes.len()].copy_from_slice(bytes);
+        incoming.commit(bytes.len());
+        let mut out = OutBuffer::default();
+        let mut fed = 0;
+        loop {
+            let opened = session.open(incoming.front_mut(fed), &mut out, &mut |_| {})?;
+            incoming.consume(opened.used);
+            fed -= opened.used;
+            match incoming.record(fed) {
+                Record::Whole(bytes) => fed += bytes,
+                _ => return Ok((out.filled().to_vec(), opened.traffic)),
+            }
+        }
+    }
+
+    fn touched(mut bytes: Vec<u8>, touch: Option<(usize, u8)>) -> Vec<u8> {
+        if let Some((place, with)) = touch {
+            let place = place % bytes.len().max(1);
+            if let Some(byte) = bytes.get_mut(place) {
+                *byte ^= with;
+            }
+        }
+        bytes
+    }
+
+    #[test]
+    fn an_untouched_handshake_succeeds() {
+        let (mut client, mut server) = sessions();
+        let (hello, _) = feed(&mut client, &[]).unwrap();
+        let (answer, _) = feed(&mut server, &hello).unwrap();
+        let (finished, ready) = feed(&mut client, &answer).unwrap();
+        assert!(ready);
+        assert!(feed(&mut server, &finished).unwrap().1);
+        let mut out = OutBuffer::default();
+        assert!(client.seal(b"hello", &mut out).is_ok());
+        assert!(feed(&mut server, out.filled()).is_ok());
+    }
+
+    #[test]
+    fn a_session_that_holds_half_a_message_is_of_no_further_use() {
+        let (mut client, mut server) = sessions();
+        let (hello, _) = feed(&mut client, &[]).unwrap();
+        // The hello cut into two records, of which only the first comes.
+        let half = u16::try_from(hello.len() / 2).unwrap();
+        let mut record = hello[..3].to_vec();
+        record.extend_from_slice(&half.to_be_bytes());
+        record.extend_from_slice(&hello[5..5 + usize::from(half)]);
+        assert!(!feed(&mut server, &record).unwrap().1);
+        let mut out = OutBuffer::default();
+        assert!(server.seal(b"x", &mut out).is_err());
+        assert!(server.close(&mut out).is_err());
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(256))]
+
+        /// Neither side panics, whatever is changed on the way and whatever is asked of it afterwards.
+        #[test]
+        fn a_touched_handshake_panics_nowhere(
+            flight in 0_usize..3,
+            place in 0_usize..4096,
+            with in 1_u8..,
+            cut in prop::option::of(0_usize..4096),
+        ) {
+            let touch = |number: usize, bytes: Vec<u8>| {
+                let mut bytes = touched(bytes, (number == flight).then_some((place, with)));
+                if let (true, Some(cut)) = (number == flight, cut) {
+                    bytes.truncate(cut);
+                }
+                bytes
+            };
+            let (mut client, mut server) = sessions();
+            let mut run = || -> Result<(), Error> {
+                let (hello, _) = feed(&mut client, &[])?;
+                let (answer, _) = feed(&mut server, &touch(0, hello))?;
+                let (finished, _) = feed(&mut client, &touch(1, answer))?;
+                feed(&mut server, &touch(2, finished))?;
+                Ok(())
+            };
+            let _ = run();
+            let mut out = OutBuffer::default();
+            let _ = client.seal(b"x", &mut out);
+            let _ = client.close(&mut out);
+            let _ = server.seal(b"x", &mut out);
+            let _ = server.close(&mut out);
+        }
+    }
+}
