@@ -1,0 +1,57 @@
+//! Owns the way bytes take through one connection of a bare pipe: plain TCP here, TLS beside it.
+//! Knows nothing of what the bytes mean.
+
+use std::io::{Read as _, Write as _};
+use std::net::{Shutdown, TcpStream};
+
+use anyhow::{Context as _, bail};
+
+/// One connection, blocking, used by one thread.
+pub(crate) trait Link: Send {
+    /// Sends all of it.
+    fn send(&mut self, bytes: &[u8]) -> anyhow::Result<()>;
+    /// Receives what is here, at least one byte; 0 is the end.
+    fn receive_some(&mut self, into: &mut [u8]) -> anyhow::Result<usize>;
+    /// Nothing more will be sent; the other direction stays open.
+    fn finish(&mut self) -> anyhow::Result<()>;
+
+    /// Fills `into`; `false` if the end came before the first byte.
+    fn receive_all(&mut self, into: &mut [u8]) -> anyhow::Result<bool> {
+        let mut filled = 0;
+        while filled < into.len() {
+            match self.receive_some(&mut into[filled..])? {
+                0 if filled == 0 => return Ok(false),
+                0 => bail!("the connection ended within a frame"),
+                more => filled += more,
+            }
+        }
+        Ok(true)
+    }
+}
+
+/// TCP as it is.
+pub(crate) struct PlainLink {
+    socket: TcpStream,
+}
+
+impl PlainLink {
+    pub(crate) fn new(socket: TcpStream) -> Self {
+        Self { socket }
+    }
+}
+
+impl Link for PlainLink {
+    fn send(&mut self, bytes: &[u8]) -> anyhow::Result<()> {
+        self.socket.write_all(bytes).context("cannot send")
+    }
+
+    fn receive_some(&mut self, into: &mut [u8]) -> anyhow::Result<usize> {
+        self.socket.read(into).context("cannot receive")
+    }
+
+    fn finish(&mut self) -> anyhow::Result<()> {
+        self.socket
+            .shutdown(Shutdown::Write)
+            .context("cannot shut down")
+    }
+}

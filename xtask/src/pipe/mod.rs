@@ -1,0 +1,152 @@
+//! Owns the bare pipes: the least program that moves the same bytes with the same streams and buffers, the yardstick of the benchmark.
+//! Checks, resumes and confirms nothing: what Godwit does beyond it is what the comparison shows.
+
+mod link;
+mod plan;
+mod receive;
+mod send;
+mod tls;
+mod wire;
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use anyhow::Context as _;
+use clap::{Arg, ArgMatches, Command, value_parser};
+
+/// Buffer of one stream and bytes of one frame, unless told otherwise: Godwit's default block.
+pub(crate) const BLOCK_BYTES_DEFAULT: usize = 512 << 10;
+/// Streams, unless told otherwise: Godwit's default on two cores.
+pub(crate) const STREAMS_DEFAULT: usize = 2;
+
+/// What both ends must be told alike.
+#[derive(Debug, Clone)]
+pub(crate) struct Shape {
+    /// TCP connections, each with a thread of its own.
+    pub(crate) streams: usize,
+    /// Buffer of each stream, in bytes.
+    pub(crate) block_bytes: usize,
+    /// Speak TLS 1.3: the receiver writes its certificate to this file, the sender trusts it.
+    pub(crate) certificate: Option<PathBuf>,
+}
+
+/// What the sending end sends.
+#[derive(Debug)]
+pub(crate) enum Load {
+    /// This many bytes of memory.
+    Memory(u64),
+    /// A file or a directory; arrives under its own name.
+    Files(PathBuf),
+}
+
+/// The sending end.
+#[derive(Debug)]
+pub(crate) struct SendArgs {
+    pub(crate) shape: Shape,
+    /// Where the receiver listens.
+    pub(crate) to: SocketAddr,
+    pub(crate) load: Load,
+}
+
+/// The receiving end.
+#[derive(Debug)]
+pub(crate) struct ReceiveArgs {
+    pub(crate) shape: Shape,
+    /// Address to listen on; port 0 takes any free one.
+    pub(crate) listen: SocketAddr,
+    /// Where files go; without it the bytes are memory and are dropped.
+    pub(crate) directory: Option<PathBuf>,
+}
+
+/// The command line of both ends; the benchmark is its only user.
+pub(crate) fn command() -> Command {
+    let path = || value_parser!(PathBuf);
+    let shape = [
+        Arg::new("streams")
+            .long("streams")
+            .value_parser(value_parser!(usize)),
+        Arg::new("block-bytes")
+            .long("block-bytes")
+            .value_parser(value_parser!(usize)),
+        Arg::new("certificate")
+            .long("certificate")
+            .value_parser(path()),
+    ];
+    Command::new("pipe")
+        .about("One end of a bare pipe; the benchmark starts these itself")
+        .hide(true)
+        .subcommand_required(true)
+        .subcommand(
+            Command::new("send")
+                .about("Dial, and send files or memory")
+                .args(shape.clone())
+                .arg(
+                    Arg::new("to")
+                        .long("to")
+                        .required(true)
+                        .value_parser(value_parser!(SocketAddr)),
+                )
+                .arg(
+                    Arg::new("memory")
+                        .long("memory")
+                        .value_parser(value_parser!(u64)),
+                )
+                .arg(
+                    Arg::new("source")
+                        .value_parser(path())
+                        .required_unless_present("memory")
+                        .conflicts_with("memory"),
+                ),
+        )
+        .subcommand(
+            Command::new("recv")
+                .about("Listen, print `listening on ADDR:PORT`, receive once, end")
+                .args(shape)
+                .arg(
+                    Arg::new("listen")
+                        .long("listen")
+                        .default_value("127.0.0.1:0")
+                        .value_parser(value_parser!(SocketAddr)),
+                )
+                .arg(Arg::new("directory").long("directory").value_parser(path())),
+        )
+}
+
+/// Runs one end to its end.
+///
+/// # Errors
+/// Whatever fails first, in words: a benchmark has no use for half a result.
+pub(crate) fn run(matches: &ArgMatches) -> anyhow::Result<()> {
+    let (end, matches) = matches.subcommand().context("send or recv?")?;
+    let copied = |name: &str| matches.get_one::<usize>(name).copied();
+    let path = |name: &str| matches.get_one::<PathBuf>(name).cloned();
+    let address = |name: &str| {
+        matches
+            .get_one::<SocketAddr>(name)
+            .copied()
+            .context("no address given")
+    };
+    let shape = Shape {
+        streams: copied("streams").unwrap_or(STREAMS_DEFAULT),
+        block_bytes: copied("block-bytes").unwrap_or(BLOCK_BYTES_DEFAULT),
+        certificate: path("certificate"),
+    };
+    if end == "send" {
+        let load = match matches.get_one::<u64>("memory") {
+            Some(&bytes) => Load::Memory(bytes),
+            None => Load::Files(path("source").context("nothing to send")?),
+        };
+        send::run(&SendArgs {
+            shape,
+            to: address("to")?,
+            load,
+        })
+    } else {
+        let (listen, directory) = (address("listen")?, path("directory"));
+        receive::run(&ReceiveArgs {
+            shape,
+            listen,
+            directory,
+        })
+    }
+}

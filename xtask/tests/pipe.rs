@@ -1,0 +1,119 @@
+//! Runs the two ends of a bare pipe as processes and compares what arrived.
+//! Measures nothing.
+
+use std::fs;
+use std::io::{BufRead as _, BufReader};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+
+/// Kills its process when a test fails half-way.
+struct Guard(Child);
+
+impl Drop for Guard {
+    fn drop(&mut self) {
+        // Both fail only when it has ended already.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+fn xtask() -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_xtask"));
+    command.arg("pipe");
+    command
+}
+
+/// Sends with `what` from `work`, receives with `into`; both must end well.
+fn run(work: &Path, tls: bool, what: &[&str], into: &[&str]) {
+    let shape: &[&str] = if tls {
+        &["--certificate", "certificate"]
+    } else {
+        &[]
+    };
+    let mut receiver = xtask();
+    receiver
+        .arg("recv")
+        .args(shape)
+        .args(["--streams", "3", "--block-bytes", "65536"])
+        .args(into);
+    let mut receiver = Guard(
+        receiver
+            .current_dir(work)
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("start receiver"),
+    );
+    let mut line = String::new();
+    let out = receiver.0.stdout.take().expect("its output is a pipe");
+    BufReader::new(out)
+        .read_line(&mut line)
+        .expect("read its address");
+    let address = line
+        .trim()
+        .strip_prefix("listening on ")
+        .expect("an address");
+    let mut sender = xtask();
+    sender.args(["send", "--to", address]).args(shape);
+    sender
+        .args(["--streams", "3", "--block-bytes", "65536"])
+        .args(what);
+    assert!(
+        sender
+            .current_dir(work)
+            .status()
+            .expect("run sender")
+            .success()
+    );
+    assert!(receiver.0.wait().expect("wait for receiver").success());
+}
+
+fn pattern(bytes: usize, seed: usize) -> Vec<u8> {
+    (0..bytes)
+        .map(|at| (at.wrapping_mul(seed | 1).wrapping_add(at >> 8) & 0xff) as u8)
+        .collect()
+}
+
+fn files_arrive(tls: bool) {
+    let work = tempfile::tempdir().expect("make a directory");
+    let (source, into) = (work.path().join("source"), work.path().join("into"));
+    fs::create_dir(&into).expect("make a directory");
+    let sizes = [0, 1, 8192, 65_535, 65_536, 65_537, 1_000_003];
+    let mut names = Vec::new();
+    for directory in ["a", "a/deeper", "b"] {
+        fs::create_dir_all(source.join(directory)).expect("make a directory");
+        for (index, &bytes) in sizes.iter().enumerate() {
+            let name = format!("{directory}/{index}");
+            fs::write(source.join(&name), pattern(bytes, bytes + names.len())).expect("write");
+            names.push(name);
+        }
+    }
+    run(work.path(), tls, &["source"], &["--directory", "into"]);
+    for name in &names {
+        let (sent, arrived) = (
+            fs::read(source.join(name)),
+            fs::read(into.join("source").join(name)),
+        );
+        assert!(
+            sent.expect("read source") == arrived.expect("read copy"),
+            "{name} differs"
+        );
+    }
+}
+
+#[test]
+fn files_arrive_plain() {
+    files_arrive(false);
+}
+
+#[test]
+fn files_arrive_through_tls() {
+    files_arrive(true);
+}
+
+#[test]
+fn memory_arrives_both_ways() {
+    let work = tempfile::tempdir().expect("make a directory");
+    for tls in [false, true] {
+        run(work.path(), tls, &["--memory", "10000001"], &[]);
+    }
+}
