@@ -135,7 +135,7 @@ pub fn accept(
     let cipher = state.negotiated_cipher_suite().and_then(Cipher::of_suite);
     let cipher = cipher.ok_or_else(|| tls_error(TlsError::HandshakeNotComplete))?;
     let layer = Layer::Tls {
-        session,
+        session: Box::new(session),
         plain_payload: options.stream.plain_payload,
     };
     let stream = Connection::new(socket, layer, incoming, &options.stream).map_err(unknown)?;

@@ -114,7 +114,7 @@ impl FromStr for PeerAddress {
             None => DEFAULT_PORT,
             Some(digits) if digits.bytes().all(|byte| byte.is_ascii_digit()) => digits
                 .parse()
-                .map_err(|_| error("the port is not between 1 and 65535"))?,
+                .map_err(|_too_large| error("the port is not between 1 and 65535"))?,
             Some(_) => return Err(error("the port is not a number")),
         };
         if port == 0 {

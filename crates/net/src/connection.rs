@@ -1,17 +1,18 @@
-//! Owns a stream over one socket: frames out, frames in, the inbox that keeps two busy ends from blocking each other.
+//! Owns a stream over one socket: its state, its errors, and the calls its user makes.
 //! Leaves records and keys to the session, and the meaning of frames to its user.
+
+mod receive;
+mod send;
 
 use std::collections::VecDeque;
 use std::io;
-use std::mem;
 use std::time::{Duration, Instant};
 
 use godwit_proto::{PRELUDE_BYTES, Prelude};
 use godwit_sys::tcp_info::TcpInfo;
 use rustix::event::PollFlags;
 
-use crate::buffer::{InBuffer, OutBuffer, Record};
-use crate::limits::{INBOX_BYTES_MAX, INBOX_FRAMES_MAX, SEAL_BYTES};
+use crate::buffer::{InBuffer, OutBuffer};
 use crate::session::Session;
 use crate::socket::Socket;
 use crate::stream::{Stream, StreamCounters, StreamError, StreamOptions, Wake};
@@ -52,7 +53,7 @@ pub(crate) enum Layer {
     Clear,
     /// TLS; payloads go around it if `plain_payload`.
     Tls {
-        session: Session,
+        session: Box<Session>,
         plain_payload: bool,
     },
 }
@@ -140,315 +141,6 @@ impl Connection {
     }
 }
 
-/// Sending.
-impl Connection {
-    fn send_frame(&mut self, head: &[u8], payload: &[u8]) -> Result<(), StreamError> {
-        let mut out = mem::take(&mut self.outgoing);
-        out.clear();
-        let sent = self.send_through(head, payload, &mut out);
-        self.outgoing = out;
-        sent
-    }
-
-    fn send_through(
-        &mut self,
-        head: &[u8],
-        payload: &[u8],
-        out: &mut OutBuffer,
-    ) -> Result<(), StreamError> {
-        if matches!(self.layer, Layer::Clear) {
-            return self.transmit(head, payload);
-        }
-        for part in head.chunks(SEAL_BYTES) {
-            self.flush_unless_room(part.len(), out)?;
-            self.seal(part, out)?;
-        }
-        if !self.payload_is_protected() {
-            return self.transmit(out.filled(), payload);
-        }
-        for part in payload.chunks(SEAL_BYTES) {
-            self.flush_unless_room(part.len(), out)?;
-            self.seal(part, out)?;
-        }
-        self.transmit(out.filled(), &[])
-    }
-
-    /// Sends what is sealed once another part would not stay in cache with it.
-    fn flush_unless_room(&mut self, bytes: usize, out: &mut OutBuffer) -> Result<(), StreamError> {
-        // A small head does not cost the first part of the payload a call of its own.
-        if out.filled().len() + bytes > SEAL_BYTES + SEAL_BYTES / 8 {
-            self.transmit(out.filled(), &[])?;
-            out.clear();
-        }
-        Ok(())
-    }
-
-    fn seal(&mut self, plain: &[u8], out: &mut OutBuffer) -> Result<(), StreamError> {
-        let Layer::Tls { session, .. } = &mut self.layer else {
-            return Ok(());
-        };
-        out.append(&mut self.control);
-        let sealed = session.seal(plain, out);
-        self.counters.key_updates = session.key_updates();
-        sealed.map_err(|error| StreamError::Tls {
-            peer: self.socket.peer().to_owned(),
-            error,
-        })
-    }
-
-    fn transmit(&mut self, mut first: &[u8], mut second: &[u8]) -> Result<(), StreamError> {
-        let mut since = None;
-        while !(first.is_empty() && second.is_empty()) {
-            match self.socket.send(first, second) {
-                Ok(Some(sent)) => {
-                    since = None;
-                    let of_first = sent.min(first.len());
-                    first = &first[of_first..];
-                    second = &second[sent - of_first..];
-                }
-                Ok(None) => self.await_room(*since.get_or_insert_with(Instant::now))?,
-                Err(error) => return Err(self.error_network("send", error)),
-            }
-        }
-        Ok(())
-    }
-
-    /// Waits for room in the socket, and takes in what arrives meanwhile.
-    fn await_room(&mut self, since: Instant) -> Result<(), StreamError> {
-        loop {
-            let mut want = PollFlags::OUT;
-            if self.may_take_in() {
-                want |= PollFlags::IN;
-            }
-            let began = Instant::now();
-            let left = self.time_left("sending", began.duration_since(since))?;
-            let ready = self.socket.poll(want, None, left);
-            self.counters.blocked_sending += began.elapsed();
-            let ready = ready.map_err(|error| self.error_network("poll", error))?;
-            if ready.input && want.contains(PollFlags::IN) {
-                self.take_in()?;
-            }
-            if ready.output {
-                return Ok(());
-            }
-        }
-    }
-
-    fn time_left(&self, doing: &'static str, passed: Duration) -> Result<Duration, StreamError> {
-        let left = self.stall_limit.saturating_sub(passed);
-        if left.is_zero() {
-            return Err(StreamError::Stalled {
-                peer: self.socket.peer().to_owned(),
-                doing,
-                after: passed,
-            });
-        }
-        // Never rounded down to a poll that returns at once, over and over.
-        Ok(left.max(Duration::from_millis(1)))
-    }
-
-    fn may_take_in(&self) -> bool {
-        !self.ended
-            && !self.closed
-            && self.payload_due == 0
-            && !self.payload_in_inbox
-            && self.inbox.len() < INBOX_FRAMES_MAX
-            && self.inbox_bytes < INBOX_BYTES_MAX
-    }
-
-    /// Moves frames that are here into the inbox, up to its limits and up to the first with a payload.
-    fn take_in(&mut self) -> Result<(), StreamError> {
-        while self.may_take_in() {
-            if let Some((prelude, head)) = self.assemble()? {
-                self.inbox_bytes += PRELUDE_BYTES + head.len();
-                self.payload_in_inbox = prelude.payload_bytes > 0;
-                self.inbox.push_back((prelude, head));
-            } else if !self.fill()? {
-                return Ok(());
-            }
-        }
-        Ok(())
-    }
-}
-
-/// Receiving.
-impl Connection {
-    /// A frame made of what was received already.
-    fn assemble(&mut self) -> Result<Option<(Prelude, Vec<u8>)>, StreamError> {
-        loop {
-            let mut needed = PRELUDE_BYTES;
-            if let Some(first) = self.opened.first_chunk::<PRELUDE_BYTES>() {
-                let prelude =
-                    Prelude::decode(first).map_err(|error| self.error_peer(error.to_string()))?;
-                needed += prelude.head_bytes as usize;
-                if self.opened.len() >= needed {
-                    return self.cut_frame(prelude, needed).map(Some);
-                }
-            }
-            if !self.open_more(needed - self.opened.len())? {
-                return Ok(None);
-            }
-        }
-    }
-
-    fn cut_frame(
-        &mut self,
-        prelude: Prelude,
-        bytes: usize,
-    ) -> Result<(Prelude, Vec<u8>), StreamError> {
-        let rest = self.opened.split_off(bytes);
-        let mut head = mem::replace(&mut self.opened, rest);
-        head.drain(..PRELUDE_BYTES);
-        if prelude.payload_bytes > 0 && !self.payload_is_protected() && !self.opened.is_empty() {
-            return Err(self.error_peer("protected bytes where a payload in clear was announced"));
-        }
-        self.counters.frames_in += 1;
-        Ok((prelude, head))
-    }
-
-    /// Opens one more record (or takes `wanted` bytes, where there are none). False: more must be received first.
-    fn open_more(&mut self, wanted: usize) -> Result<bool, StreamError> {
-        if matches!(self.layer, Layer::Clear) {
-            let taken = wanted.min(self.incoming.filled().len());
-            self.opened
-                .extend_from_slice(&self.incoming.filled()[..taken]);
-            self.incoming.consume(taken);
-            return Ok(taken > 0);
-        }
-        let mut opened = mem::take(&mut self.opened);
-        let more = self.open_record(&mut |plain| opened.extend_from_slice(plain));
-        self.opened = opened;
-        more
-    }
-
-    /// Opens the record at the front into `sink`. False: it is not here yet, or none will follow.
-    fn open_record(&mut self, sink: &mut dyn FnMut(&[u8])) -> Result<bool, StreamError> {
-        let Layer::Tls { session, .. } = &mut self.layer else {
-            return Ok(false);
-        };
-        if self.closed {
-            return Ok(false);
-        }
-        let bytes = match self.incoming.record(0) {
-            Record::Partial => return Ok(false),
-            Record::TooLong(bytes) => {
-                return Err(self.error_peer(format!("a TLS record of {bytes} bytes")));
-            }
-            Record::Whole(bytes) => bytes,
-        };
-        match session.open(self.incoming.front_mut(bytes), &mut self.control, sink) {
-            Ok(opened) => {
-                self.incoming.consume(opened.used);
-                self.closed |= opened.closed;
-                if opened.used == bytes {
-                    Ok(true)
-                } else {
-                    Err(self.error_peer("a TLS handshake message cut into several records"))
-                }
-            }
-            Err(error) => {
-                // The alert tells the peer why, unless it would land inside a frame.
-                if !self.control.is_empty() && !self.sending_over {
-                    self.sending_over = true;
-                    let _ = self.socket.send(self.control.filled(), &[]);
-                }
-                Err(StreamError::Tls {
-                    peer: self.socket.peer().to_owned(),
-                    error,
-                })
-            }
-        }
-    }
-
-    /// Receives once. False: nothing is here, or the end was reached.
-    fn fill(&mut self) -> Result<bool, StreamError> {
-        match self.socket.receive(self.incoming.room(), &mut []) {
-            Ok(Some(0)) => {
-                self.ended = true;
-                Ok(false)
-            }
-            Ok(Some(bytes)) => {
-                self.incoming.commit(bytes);
-                self.drained = false;
-                Ok(true)
-            }
-            Ok(None) => Ok(false),
-            Err(error) => Err(self.error_network("receive", error)),
-        }
-    }
-
-    /// One step of a protected payload: from what is open, else from the next record. Zero: more must be received.
-    fn payload_protected(&mut self, into: &mut [u8]) -> Result<usize, StreamError> {
-        if !self.opened.is_empty() {
-            let taken = into.len().min(self.opened.len());
-            into[..taken].copy_from_slice(&self.opened[..taken]);
-            self.opened.drain(..taken);
-            return Ok(taken);
-        }
-        let mut rest = mem::take(&mut self.opened);
-        let mut taken = 0;
-        let mut more = true;
-        while more && taken < into.len() {
-            let opened = self.open_record(&mut |plain| {
-                let here = plain.len().min(into.len() - taken);
-                into[taken..taken + here].copy_from_slice(&plain[..here]);
-                rest.extend_from_slice(&plain[here..]);
-                taken += here;
-            });
-            match opened {
-                Ok(opened) => more = opened,
-                Err(error) => {
-                    self.opened = rest;
-                    return Err(error);
-                }
-            }
-        }
-        self.opened = rest;
-        if taken == 0 {
-            if self.closed {
-                return Err(self.error_end());
-            }
-            self.fill()?;
-        }
-        Ok(taken)
-    }
-
-    /// One step of a payload in clear: from what was received, else from the socket straight to its place.
-    fn payload_clear(&mut self, into: &mut [u8]) -> Result<usize, StreamError> {
-        if !self.incoming.is_empty() {
-            let taken = into.len().min(self.incoming.filled().len());
-            into[..taken].copy_from_slice(&self.incoming.filled()[..taken]);
-            self.incoming.consume(taken);
-            return Ok(taken);
-        }
-        // What comes after the payload lands in the buffer, at no further call.
-        match self.socket.receive(into, self.incoming.room()) {
-            Ok(Some(0)) => {
-                self.ended = true;
-                Ok(0)
-            }
-            Ok(Some(bytes)) => {
-                let taken = bytes.min(into.len());
-                self.incoming.commit(bytes - taken);
-                Ok(taken)
-            }
-            Ok(None) => Ok(0),
-            Err(error) => Err(self.error_network("receive", error)),
-        }
-    }
-
-    /// Waits for bytes of a payload, no longer than the stall limit since `since`.
-    fn await_payload(&mut self, since: Instant) -> Result<(), StreamError> {
-        let began = Instant::now();
-        let left = self.time_left("receiving", began.duration_since(since))?;
-        let ready = self.socket.poll(PollFlags::IN, None, left);
-        self.counters.blocked_receiving += began.elapsed();
-        ready
-            .map(|_| ())
-            .map_err(|error| self.error_network("poll", error))
-    }
-}
-
 impl Stream for Connection {
     fn send(&mut self, head: &[u8], payload: &[u8]) -> Result<(), StreamError> {
         let announced = head.first_chunk::<PRELUDE_BYTES>().map(Prelude::decode);
@@ -468,6 +160,33 @@ impl Stream for Connection {
         self.send_frame(head, payload)?;
         self.sending_over = false;
         self.counters.frames_out += 1;
+        Ok(())
+    }
+
+    fn send_all(&mut self, frames: &[u8]) -> Result<(), StreamError> {
+        let mut rest = frames;
+        let mut count = 0;
+        while let Some(prelude) = rest.first_chunk::<PRELUDE_BYTES>() {
+            let Ok(prelude) = Prelude::decode(prelude) else {
+                return Err(self.error_misuse("a frame without a valid prelude"));
+            };
+            let bytes = PRELUDE_BYTES.saturating_add(prelude.head_bytes as usize);
+            if prelude.payload_bytes > 0 || bytes > rest.len() {
+                return Err(self.error_misuse("a frame of another length than its prelude says"));
+            }
+            rest = &rest[bytes..];
+            count += 1;
+        }
+        if !rest.is_empty() {
+            return Err(self.error_misuse("a frame without a valid prelude"));
+        }
+        if self.sending_over {
+            return Err(self.error_misuse("a frame after a failed send or a shutdown"));
+        }
+        self.sending_over = true;
+        self.send_frame(frames, &[])?;
+        self.sending_over = false;
+        self.counters.frames_out += count;
         Ok(())
     }
 
@@ -546,6 +265,14 @@ impl Stream for Connection {
         }
     }
 
+    fn wait_woken(&mut self, timeout: Duration) -> Result<Wake, StreamError> {
+        if self.waker.wait(timeout).map_err(|error| self.error_network("poll", error))? {
+            Ok(Wake::Woken)
+        } else {
+            Ok(Wake::TimedOut)
+        }
+    }
+
     fn waker(&self) -> Waker {
         self.waker.clone()
     }
@@ -581,10 +308,10 @@ impl Stream for Connection {
     fn shutdown(&mut self) {
         if !self.sending_over {
             self.sending_over = true;
-            if let Layer::Tls { session, .. } = &mut self.layer {
-                if session.close(&mut self.control).is_ok() {
-                    let _ = self.socket.send(self.control.filled(), &[]);
-                }
+            if let Layer::Tls { session, .. } = &mut self.layer
+                && session.close(&mut self.control).is_ok()
+            {
+                let _ = self.socket.send(self.control.filled(), &[]);
             }
         }
         self.socket.end();

@@ -165,7 +165,7 @@ pub fn dial(
         ));
     };
     let layer = Layer::Tls {
-        session,
+        session: Box::new(session),
         plain_payload: options.stream.plain_payload,
     };
     let stream = Connection::new(socket, layer, incoming, &options.stream).map_err(broken)?;

@@ -148,7 +148,7 @@ impl Socket {
         waker: Option<&Waker>,
         timeout: Duration,
     ) -> io::Result<Ready> {
-        let timeout = Timespec::try_from(timeout).unwrap_or(Timespec {
+        let timeout = Timespec::try_from(timeout).unwrap_or_else(|_endless| Timespec {
             tv_sec: i64::from(u32::MAX),
             tv_nsec: 0,
         });

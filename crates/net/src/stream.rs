@@ -34,6 +34,12 @@ pub trait Stream: Send {
     /// peer. The frame may then have left in part: the stream is of no further use for sending.
     fn send(&mut self, head: &[u8], payload: &[u8]) -> Result<(), StreamError>;
 
+    /// Sends several frames without payload, one after the other in `frames`, in one go.
+    ///
+    /// # Errors
+    /// As for [`Stream::send`].
+    fn send_all(&mut self, frames: &[u8]) -> Result<(), StreamError>;
+
     /// The next frame, if a whole prelude and head is here. Never blocks.
     ///
     /// The `Vec` is the head without its prelude. A frame whose `payload_bytes` is not zero must be followed by
@@ -60,6 +66,12 @@ pub trait Stream: Send {
     /// # Errors
     /// Only if the kernel refuses to wait.
     fn wait(&mut self, timeout: Duration) -> Result<Wake, StreamError>;
+
+    /// Waits for the [`Waker`] or the end of the time, whatever arrives; for an owner that can take nothing now.
+    ///
+    /// # Errors
+    /// Only if the kernel refuses to wait.
+    fn wait_woken(&mut self, timeout: Duration) -> Result<Wake, StreamError>;
 
     /// A handle that ends a `wait` from another thread; a wake before the wait is not lost.
     fn waker(&self) -> Waker;

@@ -5,8 +5,10 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
-use rustix::event::{EventfdFlags, eventfd};
+use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
+use rustix::io::Errno;
 
 /// Ends the wait of the thread that owns a stream. Cheap to clone, and cheap to use when nobody has looked since
 /// the last wake.
@@ -42,8 +44,8 @@ impl Waker {
         if self.shared.pending.swap(true, Ordering::SeqCst) {
             return;
         }
-        // A full counter is impossible with at most one unseen wake, and would wake as well.
-        let _ = rustix::io::write(&self.shared.event, &1_u64.to_ne_bytes());
+        // Any number but zero wakes. A full counter is impossible with so few unseen wakes, and would wake as well.
+        let _ = rustix::io::write(&self.shared.event, &1_u64.to_le_bytes());
     }
 
     /// Whether it was used since the last call; forgets it.
@@ -53,6 +55,29 @@ impl Waker {
             self.clear();
         }
         pending
+    }
+
+    /// Waits for a wake, at most `timeout`; tells whether there was one, and forgets it.
+    ///
+    /// # Errors
+    /// Only if the kernel refuses to wait.
+    pub fn wait(&self, timeout: Duration) -> io::Result<bool> {
+        if self.take() {
+            return Ok(true);
+        }
+        let timeout = Timespec {
+            tv_sec: i64::try_from(timeout.as_secs()).unwrap_or(i64::MAX),
+            tv_nsec: timeout.subsec_nanos().into(),
+        };
+        let mut fds = [PollFd::new(&self.shared.event, PollFlags::IN)];
+        match poll(&mut fds, Some(&timeout)) {
+            Ok(0) | Err(Errno::INTR) => Ok(false),
+            Ok(_) => {
+                self.clear();
+                Ok(true)
+            }
+            Err(error) => Err(error.into()),
+        }
     }
 
     /// Forgets a wake; for a waiter whose poll found the descriptor readable.
@@ -76,7 +101,6 @@ impl AsFd for Waker {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
     fn readable(waker: &Waker) -> bool {
         let mut fds = [PollFd::new(waker, PollFlags::IN)];

@@ -1,5 +1,7 @@
 //! Drives real connections on the loopback interface.
 
+#![expect(clippy::unwrap_used, reason = "a failed step is a failed test")]
+
 mod net {
     pub(crate) mod common;
     mod frames;

@@ -1,0 +1,189 @@
+//! Owns how frames arrive: bytes from the socket, one record opened at a time, frames cut from what was opened.
+//! Keeps no frames; payloads go straight to where the user wants them.
+
+use std::mem;
+use std::time::Instant;
+
+use godwit_proto::{PRELUDE_BYTES, Prelude};
+use rustix::event::PollFlags;
+
+use super::{Connection, Layer};
+use crate::buffer::Record;
+use crate::stream::StreamError;
+
+impl Connection {
+    /// A frame made of what was received already.
+    pub(super) fn assemble(&mut self) -> Result<Option<(Prelude, Vec<u8>)>, StreamError> {
+        loop {
+            let mut needed = PRELUDE_BYTES;
+            if let Some(first) = self.opened.first_chunk::<PRELUDE_BYTES>() {
+                let prelude =
+                    Prelude::decode(first).map_err(|error| self.error_peer(error.to_string()))?;
+                needed += prelude.head_bytes as usize;
+                if self.opened.len() >= needed {
+                    return self.cut_frame(prelude, needed).map(Some);
+                }
+            }
+            if !self.open_more(needed - self.opened.len())? {
+                return Ok(None);
+            }
+        }
+    }
+
+    pub(super) fn cut_frame(
+        &mut self,
+        prelude: Prelude,
+        bytes: usize,
+    ) -> Result<(Prelude, Vec<u8>), StreamError> {
+        let rest = self.opened.split_off(bytes);
+        let mut head = mem::replace(&mut self.opened, rest);
+        head.drain(..PRELUDE_BYTES);
+        if prelude.payload_bytes > 0 && !self.payload_is_protected() && !self.opened.is_empty() {
+            return Err(self.error_peer("protected bytes where a payload in clear was announced"));
+        }
+        self.counters.frames_in += 1;
+        Ok((prelude, head))
+    }
+
+    /// Opens one more record (or takes `wanted` bytes, where there are none). False: more must be received first.
+    pub(super) fn open_more(&mut self, wanted: usize) -> Result<bool, StreamError> {
+        if matches!(self.layer, Layer::Clear) {
+            let taken = wanted.min(self.incoming.filled().len());
+            self.opened
+                .extend_from_slice(&self.incoming.filled()[..taken]);
+            self.incoming.consume(taken);
+            return Ok(taken > 0);
+        }
+        let mut opened = mem::take(&mut self.opened);
+        let more = self.open_record(&mut |plain| opened.extend_from_slice(plain));
+        self.opened = opened;
+        more
+    }
+
+    /// Opens the record at the front into `sink`. False: it is not here yet, or none will follow.
+    pub(super) fn open_record(&mut self, sink: &mut dyn FnMut(&[u8])) -> Result<bool, StreamError> {
+        let Layer::Tls { session, .. } = &mut self.layer else {
+            return Ok(false);
+        };
+        if self.closed {
+            return Ok(false);
+        }
+        let bytes = match self.incoming.record(0) {
+            Record::Partial => return Ok(false),
+            Record::TooLong(bytes) => {
+                return Err(self.error_peer(format!("a TLS record of {bytes} bytes")));
+            }
+            Record::Whole(bytes) => bytes,
+        };
+        match session.open(self.incoming.front_mut(bytes), &mut self.control, sink) {
+            Ok(opened) => {
+                self.incoming.consume(opened.used);
+                self.closed |= opened.closed;
+                if opened.used == bytes {
+                    Ok(true)
+                } else {
+                    Err(self.error_peer("a TLS handshake message cut into several records"))
+                }
+            }
+            Err(error) => {
+                // The alert tells the peer why, unless it would land inside a frame.
+                if !self.control.is_empty() && !self.sending_over {
+                    self.sending_over = true;
+                    let _ = self.socket.send(self.control.filled(), &[]);
+                }
+                Err(StreamError::Tls {
+                    peer: self.socket.peer().to_owned(),
+                    error,
+                })
+            }
+        }
+    }
+
+    /// Receives once. False: nothing is here, or the end was reached.
+    pub(super) fn fill(&mut self) -> Result<bool, StreamError> {
+        match self.socket.receive(self.incoming.room(), &mut []) {
+            Ok(Some(0)) => {
+                self.ended = true;
+                Ok(false)
+            }
+            Ok(Some(bytes)) => {
+                self.incoming.commit(bytes);
+                self.drained = false;
+                Ok(true)
+            }
+            Ok(None) => Ok(false),
+            Err(error) => Err(self.error_network("receive", error)),
+        }
+    }
+
+    /// One step of a protected payload: from what is open, else from the next record. Zero: more must be received.
+    pub(super) fn payload_protected(&mut self, into: &mut [u8]) -> Result<usize, StreamError> {
+        if !self.opened.is_empty() {
+            let taken = into.len().min(self.opened.len());
+            into[..taken].copy_from_slice(&self.opened[..taken]);
+            self.opened.drain(..taken);
+            return Ok(taken);
+        }
+        let mut rest = mem::take(&mut self.opened);
+        let mut taken = 0;
+        let mut more = true;
+        while more && taken < into.len() {
+            let opened = self.open_record(&mut |plain| {
+                let here = plain.len().min(into.len() - taken);
+                into[taken..taken + here].copy_from_slice(&plain[..here]);
+                rest.extend_from_slice(&plain[here..]);
+                taken += here;
+            });
+            match opened {
+                Ok(opened) => more = opened,
+                Err(error) => {
+                    self.opened = rest;
+                    return Err(error);
+                }
+            }
+        }
+        self.opened = rest;
+        if taken == 0 {
+            if self.closed {
+                return Err(self.error_end());
+            }
+            self.fill()?;
+        }
+        Ok(taken)
+    }
+
+    /// One step of a payload in clear: from what was received, else from the socket straight to its place.
+    pub(super) fn payload_clear(&mut self, into: &mut [u8]) -> Result<usize, StreamError> {
+        if !self.incoming.is_empty() {
+            let taken = into.len().min(self.incoming.filled().len());
+            into[..taken].copy_from_slice(&self.incoming.filled()[..taken]);
+            self.incoming.consume(taken);
+            return Ok(taken);
+        }
+        // What comes after the payload lands in the buffer, at no further call.
+        match self.socket.receive(into, self.incoming.room()) {
+            Ok(Some(0)) => {
+                self.ended = true;
+                Ok(0)
+            }
+            Ok(Some(bytes)) => {
+                let taken = bytes.min(into.len());
+                self.incoming.commit(bytes - taken);
+                Ok(taken)
+            }
+            Ok(None) => Ok(0),
+            Err(error) => Err(self.error_network("receive", error)),
+        }
+    }
+
+    /// Waits for bytes of a payload, no longer than the stall limit since `since`.
+    pub(super) fn await_payload(&mut self, since: Instant) -> Result<(), StreamError> {
+        let began = Instant::now();
+        let left = self.time_left("receiving", began.duration_since(since))?;
+        let ready = self.socket.poll(PollFlags::IN, None, left);
+        self.counters.blocked_receiving += began.elapsed();
+        ready
+            .map(|_| ())
+            .map_err(|error| self.error_network("poll", error))
+    }
+}

@@ -1,0 +1,155 @@
+//! Owns how frames leave: sealed piece by piece while they are in cache, and what arrives while there is no room.
+//! Does not assemble what arrives.
+
+use std::mem;
+use std::time::{Duration, Instant};
+
+use godwit_proto::PRELUDE_BYTES;
+use rustix::event::PollFlags;
+
+use super::{Connection, Layer};
+use crate::buffer::OutBuffer;
+use crate::limits::{INBOX_BYTES_MAX, INBOX_FRAMES_MAX, SEAL_BYTES};
+use crate::stream::StreamError;
+
+impl Connection {
+    pub(super) fn send_frame(&mut self, head: &[u8], payload: &[u8]) -> Result<(), StreamError> {
+        let mut out = mem::take(&mut self.outgoing);
+        out.clear();
+        let sent = self.send_through(head, payload, &mut out);
+        self.outgoing = out;
+        sent
+    }
+
+    pub(super) fn send_through(
+        &mut self,
+        head: &[u8],
+        payload: &[u8],
+        out: &mut OutBuffer,
+    ) -> Result<(), StreamError> {
+        if matches!(self.layer, Layer::Clear) {
+            return self.transmit(head, payload);
+        }
+        for part in head.chunks(SEAL_BYTES) {
+            self.flush_unless_room(part.len(), out)?;
+            self.seal(part, out)?;
+        }
+        if !self.payload_is_protected() {
+            return self.transmit(out.filled(), payload);
+        }
+        for part in payload.chunks(SEAL_BYTES) {
+            self.flush_unless_room(part.len(), out)?;
+            self.seal(part, out)?;
+        }
+        self.transmit(out.filled(), &[])
+    }
+
+    /// Sends what is sealed once another part would not stay in cache with it.
+    pub(super) fn flush_unless_room(
+        &mut self,
+        bytes: usize,
+        out: &mut OutBuffer,
+    ) -> Result<(), StreamError> {
+        // A small head does not cost the first part of the payload a call of its own.
+        if out.filled().len() + bytes > SEAL_BYTES + SEAL_BYTES / 8 {
+            self.transmit(out.filled(), &[])?;
+            out.clear();
+        }
+        Ok(())
+    }
+
+    pub(super) fn seal(&mut self, plain: &[u8], out: &mut OutBuffer) -> Result<(), StreamError> {
+        let Layer::Tls { session, .. } = &mut self.layer else {
+            return Ok(());
+        };
+        out.append(&mut self.control);
+        let sealed = session.seal(plain, out);
+        self.counters.key_updates = session.key_updates();
+        sealed.map_err(|error| StreamError::Tls {
+            peer: self.socket.peer().to_owned(),
+            error,
+        })
+    }
+
+    pub(super) fn transmit(
+        &mut self,
+        mut first: &[u8],
+        mut second: &[u8],
+    ) -> Result<(), StreamError> {
+        let mut since = None;
+        while !(first.is_empty() && second.is_empty()) {
+            match self.socket.send(first, second) {
+                Ok(Some(sent)) => {
+                    since = None;
+                    let of_first = sent.min(first.len());
+                    first = &first[of_first..];
+                    second = &second[sent - of_first..];
+                }
+                Ok(None) => self.await_room(*since.get_or_insert_with(Instant::now))?,
+                Err(error) => return Err(self.error_network("send", error)),
+            }
+        }
+        Ok(())
+    }
+
+    /// Waits for room in the socket, and takes in what arrives meanwhile.
+    pub(super) fn await_room(&mut self, since: Instant) -> Result<(), StreamError> {
+        loop {
+            let mut want = PollFlags::OUT;
+            if self.may_take_in() {
+                want |= PollFlags::IN;
+            }
+            let began = Instant::now();
+            let left = self.time_left("sending", began.duration_since(since))?;
+            let ready = self.socket.poll(want, None, left);
+            self.counters.blocked_sending += began.elapsed();
+            let ready = ready.map_err(|error| self.error_network("poll", error))?;
+            if ready.input && want.contains(PollFlags::IN) {
+                self.take_in()?;
+            }
+            if ready.output {
+                return Ok(());
+            }
+        }
+    }
+
+    pub(super) fn time_left(
+        &self,
+        doing: &'static str,
+        passed: Duration,
+    ) -> Result<Duration, StreamError> {
+        let left = self.stall_limit.saturating_sub(passed);
+        if left.is_zero() {
+            return Err(StreamError::Stalled {
+                peer: self.socket.peer().to_owned(),
+                doing,
+                after: passed,
+            });
+        }
+        // Never rounded down to a poll that returns at once, over and over.
+        Ok(left.max(Duration::from_millis(1)))
+    }
+
+    pub(super) fn may_take_in(&self) -> bool {
+        !self.ended
+            && !self.closed
+            && self.payload_due == 0
+            && !self.payload_in_inbox
+            && self.inbox.len() < INBOX_FRAMES_MAX
+            && self.inbox_bytes < INBOX_BYTES_MAX
+    }
+
+    /// Moves frames that are here into the inbox, up to its limits and up to the first with a payload.
+    pub(super) fn take_in(&mut self) -> Result<(), StreamError> {
+        while self.may_take_in() {
+            if let Some((prelude, head)) = self.assemble()? {
+                self.inbox_bytes += PRELUDE_BYTES + head.len();
+                self.payload_in_inbox = prelude.payload_bytes > 0;
+                self.inbox.push_back((prelude, head));
+            } else if !self.fill()? {
+                return Ok(());
+            }
+        }
+        Ok(())
+    }
+}

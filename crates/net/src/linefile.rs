@@ -1,0 +1,133 @@
+//! Owns files of one entry a line that people may edit: comments stay, faults are reported with file and line.
+//! Knows nothing of what an entry means.
+
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+
+use thiserror::Error;
+
+use crate::home::{HomeError, HomeLock, make_home, write_atomically};
+
+/// Why such a file could not be used.
+#[derive(Debug, Error)]
+pub enum LineFileError {
+    /// The directory or the file could not be read or written.
+    #[error(transparent)]
+    Home(#[from] HomeError),
+    /// A line that says nothing known; nothing in the file is obeyed until it is mended.
+    #[error("{}:{line}: {what}", path.display())]
+    Line {
+        /// The file.
+        path: PathBuf,
+        /// The line, from 1.
+        line: usize,
+        /// What is wrong with it.
+        what: String,
+    },
+    /// An entry that no line can hold.
+    #[error("{0}")]
+    Entry(String),
+}
+
+/// One kind of file in a home directory.
+pub(crate) struct LineFile {
+    home: PathBuf,
+    name: &'static str,
+    header: &'static str,
+}
+
+/// A line: an entry with the comment behind it, or text that is kept as it is (comments, empty lines).
+pub(crate) enum Line<E> {
+    Entry(E, String),
+    Other(String),
+}
+
+/// What the words of a line say, or what is wrong with them.
+pub(crate) type Parse<E> = fn(&[&str]) -> Result<E, String>;
+
+impl LineFile {
+    pub(crate) fn new(home: &Path, name: &'static str, header: &'static str) -> Self {
+        Self {
+            home: home.to_owned(),
+            name,
+            header,
+        }
+    }
+
+    /// All lines; none where there is no file.
+    pub(crate) fn read<E>(&self, parse: Parse<E>) -> Result<Vec<Line<E>>, LineFileError> {
+        let path = self.home.join(self.name);
+        let mut text = String::new();
+        let read = std::fs::File::open(&path)
+            .and_then(|file| file.take(FILE_BYTES_MAX + 1).read_to_string(&mut text));
+        match read {
+            Ok(bytes) if bytes as u64 > FILE_BYTES_MAX => {
+                let error = io::Error::new(io::ErrorKind::FileTooLarge, "longer than 16 MiB");
+                return Err(HomeError::new("read", &path, error).into());
+            }
+            Ok(_) => {}
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+            Err(error) => return Err(HomeError::new("read", &path, error).into()),
+        }
+        let lines = text.lines().enumerate().map(|(index, line)| {
+            let (entry, comment) = line.split_at(line.find('#').unwrap_or(line.len()));
+            let words: Vec<&str> = entry.split_whitespace().collect();
+            if words.is_empty() {
+                return Ok(Line::Other(line.to_owned()));
+            }
+            parse(&words)
+                .map(|entry| Line::Entry(entry, comment.to_owned()))
+                .map_err(|what| LineFileError::Line {
+                    path: path.clone(),
+                    line: index + 1,
+                    what,
+                })
+        });
+        lines.collect()
+    }
+
+    /// Changes the lines under a lock; writes only if `change` says that it changed something.
+    pub(crate) fn change<E: ToString>(
+        &self,
+        parse: Parse<E>,
+        change: impl FnOnce(&mut Vec<Line<E>>) -> bool,
+    ) -> Result<bool, LineFileError> {
+        make_home(&self.home)?;
+        let _lock = HomeLock::take(&self.home)?;
+        let mut lines = self.read(parse)?;
+        let is_new = lines.is_empty();
+        if !change(&mut lines) {
+            return Ok(false);
+        }
+        let mut text = String::new();
+        if is_new {
+            text.push_str(self.header);
+        }
+        for line in lines {
+            match line {
+                Line::Entry(entry, comment) => {
+                    text.push_str(&entry.to_string());
+                    if !comment.is_empty() {
+                        text.push(' ');
+                        text.push_str(&comment);
+                    }
+                }
+                Line::Other(kept) => text.push_str(&kept),
+            }
+            text.push('\n');
+        }
+        write_atomically(&self.home, self.name, text.as_bytes())?;
+        Ok(true)
+    }
+}
+
+/// The entries among lines.
+pub(crate) fn entries<E>(lines: &[Line<E>]) -> impl Iterator<Item = &E> {
+    lines.iter().filter_map(|line| match line {
+        Line::Entry(entry, _) => Some(entry),
+        Line::Other(_) => None,
+    })
+}
+
+/// A hundred thousand entries of the longest kind.
+const FILE_BYTES_MAX: u64 = 16 << 20;
