@@ -57,6 +57,9 @@ pub struct Open {
     /// Most bytes of content in a second, both ways together; 0 is no limit.
     #[prost(uint64, tag = "14")]
     pub limit_bytes_per_second: u64,
+    /// In a push, the name that each source gets where it goes into a directory; empty for "its contents".
+    #[prost(bytes = "vec", repeated, tag = "15")]
+    pub names: Vec<Vec<u8>>,
 }
 
 impl Open {
@@ -105,8 +108,14 @@ impl Open {
         if self.sources.len() > SOURCES_MAX {
             return Err(WireError::too_long("list of sources", SOURCES_MAX as u64));
         }
+        if !self.names.is_empty() && self.names.len() != self.sources.len() {
+            return Err(WireError::Disagree {
+                what: "number of sources and number of names",
+            });
+        }
         self.sources
             .iter()
+            .chain(&self.names)
             .chain([&self.destination])
             .try_for_each(|name| check_name(name))?;
         if self.block_bytes == 0 {
