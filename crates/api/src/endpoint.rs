@@ -336,5 +336,4 @@ fn push_component(path: &mut Vec<u8>, component: &[u8]) -> Result<(), EndpointRe
 }
 
 #[cfg(test)]
-#[path = "endpoint_tests.rs"]
 mod tests;

@@ -47,7 +47,7 @@ impl ConfigFile {
     pub fn parse(path: &Path, text: &str) -> Result<Self, SettingError> {
         let table: Table = text
             .parse()
-            .map_err(|error: toml::de::Error| whole_file(path, error.to_string()))?;
+            .map_err(|error: toml::de::Error| whole_file(path, syntax_message(text, &error)))?;
         let mut file = Self {
             path: path.to_owned(),
             entries: Vec::new(),
@@ -109,6 +109,19 @@ impl ConfigFile {
                 None => key.to_owned(),
             },
         }
+    }
+}
+
+/// In one line: the library's own message draws a picture of several.
+fn syntax_message(text: &str, error: &toml::de::Error) -> String {
+    let before = error.span().and_then(|span| text.get(..span.start));
+    match before {
+        Some(before) => format!(
+            "line {}: {}",
+            before.matches('\n').count() + 1,
+            error.message()
+        ),
+        None => error.message().to_owned(),
     }
 }
 

@@ -286,5 +286,4 @@ fn element_error(origin: Origin, text: &str, reason: &str) -> SettingError {
 }
 
 #[cfg(test)]
-#[path = "typed_tests.rs"]
 mod tests;

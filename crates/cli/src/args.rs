@@ -1,0 +1,228 @@
+//! The command line, built by clap from the settings table and the list of commands.
+//! Parses no value: that is the table's, so that flags, environment and file agree.
+
+use clap::builder::ValueParser;
+use clap::{Arg, ArgAction, ArgMatches, Command};
+use godwit_api::settings::manual::placeholder;
+use godwit_api::settings::{Kind, Scope, Setting, Typed};
+use std::ffi::OsString;
+
+/// The whole command line.
+pub(crate) fn command() -> Command {
+    Command::new("godwit")
+        .version(env!("CARGO_PKG_VERSION"))
+        .about("Moves data sets between machines: fast, encrypted, verified, resumable")
+        .after_help("Exit codes: 0 complete, 1 failed, 2 usage, 3 partial, 4 authentication, 5 interrupted and resumable.")
+        .subcommand_required(true)
+        .arg_required_else_help(true)
+        .subcommand(cp())
+        .subcommand(serve())
+        .subcommand(Command::new("id").about("Print this user's public identity"))
+        .subcommand(authorize())
+        .subcommand(revoke())
+        .subcommand(trust())
+        .subcommand(generate())
+}
+
+/// What was typed for the settings of a command.
+pub(crate) fn typed(scope: Scope, matches: &ArgMatches) -> Typed {
+    Setting::all_of(scope)
+        .filter_map(|setting| {
+            let given = matches.get_many::<OsString>(setting.name)?;
+            Some((setting.name, given.cloned().collect()))
+        })
+        .collect()
+}
+
+fn cp() -> Command {
+    Command::new("cp")
+        .about("Copy files and directories to or from a running node")
+        .override_usage("godwit cp [OPTIONS] SOURCE... DESTINATION")
+        .after_help(
+            "Endpoints: a path, godwit://HOST[:PORT]/EXPORT/PATH, mem:SIZE (a source), null: (a destination).\n\
+             Directories recurse. An existing directory, or a trailing slash, as destination means \"into\".\n\
+             The same command again resumes what was interrupted.",
+        )
+        .args(settings(Scope::Cp))
+        .arg(paths())
+}
+
+/// One argument for both, since flags may stand between them; `copy` takes the last one as the destination.
+fn paths() -> Arg {
+    Arg::new("paths")
+        .value_name("SOURCE... DESTINATION")
+        .value_parser(ValueParser::os_string())
+        .num_args(1..)
+        .action(ArgAction::Append)
+        .required(true)
+        .help("What to copy, and where to")
+}
+
+fn serve() -> Command {
+    Command::new("serve")
+        .about("Run a node: let authorized clients reach the exported directories")
+        .args(settings(Scope::Serve))
+}
+
+fn authorize() -> Command {
+    Command::new("authorize")
+        .about("Let a client come in; a running node obeys at once")
+        .arg(positional(
+            "identity",
+            "IDENTITY",
+            "What `godwit id` prints on the client's side",
+        ))
+        .arg(export_arg("Only to this export, not to all (repeatable)"))
+        .arg(switch("read", "Let it read (the default without --write)"))
+        .arg(switch("write", "Let it write"))
+}
+
+fn revoke() -> Command {
+    Command::new("revoke")
+        .about("Take back what authorize gave; a running node obeys at once")
+        .arg(positional("identity", "IDENTITY", "Whose access ends"))
+        .arg(export_arg("Only to this export, not to all (repeatable)"))
+}
+
+fn trust() -> Command {
+    Command::new("trust")
+        .about("Remember who a node is")
+        .arg(positional(
+            "node",
+            "HOST[:PORT]",
+            "The node's address, as in godwit://HOST[:PORT]/",
+        ))
+        .arg(positional(
+            "identity",
+            "IDENTITY",
+            "What `godwit id` prints on the node's side",
+        ))
+}
+
+fn generate() -> Command {
+    Command::new("gen")
+        .about("Make a data set by specification, always the same for the same seed")
+        .after_help("Example: godwit gen '4000x1MiB' DIR --seed 7")
+        .args(settings(Scope::Gen))
+        .arg(positional(
+            "spec",
+            "SPEC",
+            "COUNTxSIZE or COUNTxMIN..MAX, several separated by commas",
+        ))
+        .arg(positional("directory", "DIR", "Where to make it"))
+}
+
+fn settings(scope: Scope) -> Vec<Arg> {
+    Setting::all_of(scope).map(setting_arg).collect()
+}
+
+fn setting_arg(setting: &'static Setting) -> Arg {
+    let default = match setting.default {
+        "" => "none",
+        text => text,
+    };
+    let help = format!("{} [default: {default}]", setting.help);
+    let long_help = format!(
+        "{}\n{}[default: {default}; environment: {}]",
+        setting.help,
+        match setting.detail {
+            "" => String::new(),
+            detail => format!("{}\n", detail.replace('`', "")),
+        },
+        setting.variable
+    );
+    let arg = Arg::new(setting.name)
+        .long(setting.name)
+        .value_parser(ValueParser::os_string())
+        .help(help)
+        .long_help(long_help);
+    match setting.kind {
+        // `--verify` alone, or `--verify=false` against an environment that says otherwise.
+        Kind::Flag => arg
+            .value_name("true|false")
+            .num_args(0..=1)
+            .require_equals(true)
+            .default_missing_value("true")
+            .overrides_with(setting.name),
+        Kind::List { .. } => arg
+            .value_name(placeholder(&setting.kind).unwrap_or_default())
+            .action(ArgAction::Append),
+        _ => arg
+            .value_name(placeholder(&setting.kind).unwrap_or_default())
+            .overrides_with(setting.name),
+    }
+}
+
+fn positional(id: &'static str, name: &'static str, help: &'static str) -> Arg {
+    Arg::new(id)
+        .value_name(name)
+        .value_parser(ValueParser::os_string())
+        .required(true)
+        .help(help)
+}
+
+fn switch(name: &'static str, help: &'static str) -> Arg {
+    Arg::new(name)
+        .long(name)
+        .action(ArgAction::SetTrue)
+        .overrides_with(name)
+        .help(help)
+}
+
+fn export_arg(help: &'static str) -> Arg {
+    Arg::new("export")
+        .long("export")
+        .value_name("NAME")
+        .value_parser(ValueParser::os_string())
+        .action(ArgAction::Append)
+        .help(help)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn typed_of(line: &[&str]) -> Typed {
+        let matches = command().try_get_matches_from(line).expect("valid");
+        let (_, matches) = matches.subcommand().expect("a command");
+        typed(Scope::Cp, matches)
+    }
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        command().debug_assert();
+    }
+
+    #[test]
+    fn only_what_was_typed_counts_and_the_last_of_it() {
+        assert_eq!(typed_of(&["godwit", "cp", "a", "b"]), Typed::new());
+        let typed = typed_of(&[
+            "godwit",
+            "cp",
+            "--streams",
+            "2",
+            "a",
+            "--verify",
+            "--streams=3",
+            "b",
+            "--force=false",
+        ]);
+        let texts = |name| typed.get(name).map(|texts| texts.join(" ".as_ref()));
+        assert_eq!(texts("streams"), Some("3".into()));
+        assert_eq!(texts("verify"), Some("true".into()));
+        assert_eq!(texts("force"), Some("false".into()));
+    }
+
+    #[test]
+    fn flags_may_stand_between_paths() {
+        let matches = command()
+            .try_get_matches_from(["godwit", "cp", "a", "--verify", "b", "--", "-c", "-d"])
+            .expect("valid");
+        let (_, matches) = matches.subcommand().expect("a command");
+        let paths: Vec<_> = matches
+            .get_many::<OsString>("paths")
+            .expect("given")
+            .collect();
+        assert_eq!(paths, ["a", "b", "-c", "-d"]);
+    }
+}

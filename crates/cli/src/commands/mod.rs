@@ -1,0 +1,63 @@
+//! Dispatches to the commands.
+//! Each one reads its own arguments; only the home directory and the settings are found here.
+
+mod copy;
+mod generate;
+mod peers;
+mod route;
+
+use crate::args;
+use crate::exit::{Exit, Failure};
+use crate::home::Home;
+use crate::serve;
+use clap::ArgMatches;
+use godwit_api::settings::{ConfigFile, Scope, ServeSettings, Values, resolve};
+use std::ffi::OsString;
+use std::process::ExitCode;
+use std::time::Instant;
+
+/// Runs the command that was typed.
+pub(crate) fn run(matches: &ArgMatches, started: Instant) -> Result<ExitCode, Failure> {
+    let Some((name, matches)) = matches.subcommand() else {
+        return Err(Failure::usage("name a command: godwit help lists them"));
+    };
+    let home = Home::open()?;
+    match name {
+        "cp" => copy::run(matches, &home, started),
+        "serve" => {
+            let settings = ServeSettings::from_values(&settings(Scope::Serve, matches, &home)?)?;
+            Ok(serve::run(&settings, &home))
+        }
+        "id" => peers::id(&home).map(Exit::into),
+        "authorize" => peers::authorize(matches, &home).map(Exit::into),
+        "revoke" => peers::revoke(matches, &home).map(Exit::into),
+        "trust" => peers::trust(matches, &home).map(Exit::into),
+        "gen" => generate::run(matches, &home).map(Exit::into),
+        other => Err(Failure::usage(format!("{other} is not a command"))),
+    }
+}
+
+fn settings(scope: Scope, matches: &ArgMatches, home: &Home) -> Result<Values, Failure> {
+    let file = ConfigFile::load(&home.config())?;
+    let typed = args::typed(scope, matches);
+    Ok(resolve(
+        scope,
+        &typed,
+        &|name| std::env::var_os(name),
+        &file,
+    )?)
+}
+
+/// A positional argument that clap has made sure of.
+fn required<'a>(matches: &'a ArgMatches, name: &str) -> Result<&'a OsString, Failure> {
+    matches
+        .get_one(name)
+        .ok_or_else(|| Failure::usage(format!("{name} is missing")))
+}
+
+/// A positional argument that must be text.
+fn required_text<'a>(matches: &'a ArgMatches, name: &str) -> Result<&'a str, Failure> {
+    let text = required(matches, name)?;
+    text.to_str()
+        .ok_or_else(|| Failure::usage(format!("{}: it is not UTF-8", text.to_string_lossy())))
+}

@@ -1,0 +1,107 @@
+//! Which endpoints can be the sources and the destination of one transfer.
+//! Looks at names only, never at what is there.
+
+use godwit_api::endpoint::{Endpoint, Place};
+
+/// Checks that one transfer can join these endpoints; says why not.
+pub(super) fn check(sources: &[Endpoint], destination: &Endpoint) -> Result<(), String> {
+    if let Some(source) = sources.iter().find(|source| is_null(source)) {
+        return Err(format!(
+            "{source} yields nothing: it can only be a destination"
+        ));
+    }
+    if is_memory(destination) {
+        return Err(format!(
+            "{destination} can only be a source; null: takes everything and keeps nothing"
+        ));
+    }
+    if let Some(memory) = sources.iter().find(|source| is_memory(source))
+        && sources.len() > 1
+    {
+        return Err(format!("{memory} must be the only source"));
+    }
+    let mut nodes = sources.iter().map(node);
+    let first = nodes.next().flatten();
+    if nodes.any(|node| node != first) {
+        return Err(
+            "the sources must be on one machine: copy from each machine in turn".to_owned(),
+        );
+    }
+    if first.is_some() && node(destination).is_some() {
+        return Err(format!(
+            "{destination}: one side must be this machine; run godwit cp on one of the nodes"
+        ));
+    }
+    Ok(())
+}
+
+fn node(endpoint: &Endpoint) -> Option<&godwit_api::host::HostPort> {
+    match endpoint {
+        Endpoint::Remote(remote) => Some(&remote.node),
+        _ => None,
+    }
+}
+
+fn is_memory(endpoint: &Endpoint) -> bool {
+    match endpoint {
+        Endpoint::Memory { .. } => true,
+        Endpoint::Remote(remote) => matches!(remote.place, Place::Memory { .. }),
+        _ => false,
+    }
+}
+
+fn is_null(endpoint: &Endpoint) -> bool {
+    match endpoint {
+        Endpoint::Null => true,
+        Endpoint::Remote(remote) => remote.place == Place::Null,
+        Endpoint::Local(_) | Endpoint::Memory { .. } => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn route(line: &str) -> Result<(), String> {
+        let mut endpoints: Vec<Endpoint> = line
+            .split(' ')
+            .map(|text| Endpoint::parse(text.as_ref()).expect("an endpoint"))
+            .collect();
+        let destination = endpoints.pop().expect("a destination");
+        check(&endpoints, &destination)
+    }
+
+    #[test]
+    fn what_can_be_joined() {
+        for line in [
+            "a godwit://h/d/",
+            "a b godwit://h/d/",
+            "godwit://h/d/x godwit://H:7272/e ./",
+            "mem:1GiB godwit://h/null:",
+            "godwit://h/mem:1GiB null:",
+            "a null:",
+            "mem:1 ./f",
+            "a b",
+        ] {
+            assert_eq!(route(line), Ok(()), "{line}");
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_joined() {
+        for (line, reason) in [
+            ("null: a", "can only be a destination"),
+            ("godwit://h/null: a", "can only be a destination"),
+            ("a mem:1", "can only be a source"),
+            ("a godwit://h/mem:1", "can only be a source"),
+            ("a mem:1 b", "must be the only source"),
+            ("godwit://g/d godwit://h/d .", "on one machine"),
+            ("godwit://g/d b .", "on one machine"),
+            ("b godwit://g/d .", "on one machine"),
+            ("godwit://g/d godwit://h/d", "one side must be this machine"),
+        ] {
+            let message = route(line).expect_err(line);
+            assert!(message.contains(reason), "{line}: {message}");
+        }
+    }
+}

@@ -1,0 +1,253 @@
+//! What a transfer tells its user: JSON lines, plain lines, or a bar on a terminal.
+//! Decides nothing about the transfer; may be called from any thread.
+//!
+//! JSON lines and the summary go to standard output, everything else to standard error. A reader that went away
+//! (`| head`) is no reason to stop a transfer: what can no longer be said is dropped.
+
+mod bar;
+mod json;
+mod plain;
+mod rate;
+
+use bar::Bar;
+use json::JsonLines;
+use plain::PlainLines;
+use rate::RecentRate;
+use std::io::Write;
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+/// What a transfer says when it begins.
+#[derive(Clone, Debug)]
+pub(crate) struct Started<'a> {
+    /// The transfer's id, in hexadecimal digits.
+    pub(crate) transfer: &'a str,
+    /// For display.
+    pub(crate) sources: &'a [String],
+    /// For display, mapped: what will really be written.
+    pub(crate) destination: &'a str,
+    /// It goes on where an earlier run stopped.
+    pub(crate) resumed: bool,
+}
+
+/// Where a transfer is.
+#[derive(Clone, Debug)]
+pub(crate) struct Progress<'a> {
+    /// File contents delivered by this run and earlier ones.
+    pub(crate) bytes: u64,
+    /// As far as known: None until the scan has ended.
+    pub(crate) bytes_total: Option<u64>,
+    /// Entries complete.
+    pub(crate) files: u64,
+    /// Streams alive.
+    pub(crate) streams: u32,
+    /// The limiting stage, as in `destination storage`.
+    pub(crate) bottleneck: Option<&'a str>,
+}
+
+/// How a transfer ended.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Status {
+    /// Everything arrived.
+    Complete,
+    /// Some entries failed; all others arrived.
+    Partial,
+    /// Stopped; the same command goes on.
+    Interrupted,
+    /// It could not be done.
+    Failed,
+}
+
+impl Status {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Complete => "complete",
+            Self::Partial => "partial",
+            Self::Interrupted => "interrupted",
+            Self::Failed => "failed",
+        }
+    }
+}
+
+/// A figure of each side; None where that side cannot say.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Sides<T> {
+    /// Where the data came from.
+    pub(crate) source: Option<T>,
+    /// Where it went.
+    pub(crate) destination: Option<T>,
+}
+
+/// A transfer's last word; the seconds from process start are added here.
+#[derive(Clone, Debug)]
+pub(crate) struct Summary {
+    /// How it ended.
+    pub(crate) status: Status,
+    /// File contents delivered, without holes.
+    pub(crate) bytes: u64,
+    /// Files delivered.
+    pub(crate) files: u64,
+    /// Entries that were there already.
+    pub(crate) skipped: u64,
+    /// Entries that failed, each told before.
+    pub(crate) failed: u64,
+    /// File contents that had to be sent more than once, over all runs.
+    pub(crate) resent_bytes: u64,
+    /// Processor time.
+    pub(crate) cpu_seconds: Sides<f64>,
+    /// Peak resident memory.
+    pub(crate) max_rss_bytes: Sides<u64>,
+    /// The stage that limited it most.
+    pub(crate) bottleneck: Option<String>,
+}
+
+/// Tells the user; shared by reference between threads.
+pub(crate) struct Output {
+    started: Instant,
+    state: Mutex<State>,
+}
+
+struct State {
+    form: Form,
+    rate: RecentRate,
+    progress_told: Option<Instant>,
+}
+
+enum Form {
+    Json(JsonLines),
+    Plain(PlainLines),
+    Bar(Box<Bar>),
+}
+
+impl Output {
+    /// JSON lines, or else a bar where standard error is a terminal, or else plain lines.
+    /// `started` is when the process began.
+    pub(crate) fn new(json: bool, terminal: bool, started: Instant) -> Self {
+        let form = match (json, terminal) {
+            (true, _) => Form::Json(JsonLines),
+            (false, true) => Form::Bar(Box::new(Bar::new())),
+            (false, false) => Form::Plain(PlainLines),
+        };
+        Self {
+            started,
+            state: Mutex::new(State {
+                form,
+                rate: RecentRate::new(),
+                progress_told: None,
+            }),
+        }
+    }
+
+    /// The transfer begins.
+    pub(crate) fn started(&self, started: &Started<'_>) {
+        self.with(|state| match &state.form {
+            Form::Json(json) => json.started(started),
+            Form::Plain(plain) => say(&plain.started(started)),
+            Form::Bar(bar) => bar.line(&PlainLines.started(started)),
+        });
+    }
+
+    /// The transfer goes on. May be called as often as is handy: what comes too soon after the last is not told.
+    pub(crate) fn progress(&self, progress: &Progress<'_>) {
+        let now = Instant::now();
+        self.with(|state| {
+            state.rate.add(now, progress.bytes);
+            let interval = match state.form {
+                Form::Json(_) => JSON_INTERVAL,
+                Form::Plain(_) => PLAIN_INTERVAL,
+                Form::Bar(_) => BAR_INTERVAL,
+            };
+            // The first line of a plain log waits an interval, too: a short transfer needs none.
+            let last = match (&state.form, state.progress_told) {
+                (_, Some(last)) => Some(last),
+                (Form::Plain(_), None) => Some(self.started),
+                _ => None,
+            };
+            if last.is_some_and(|last| now.saturating_duration_since(last) < interval) {
+                return;
+            }
+            state.progress_told = Some(now);
+            let rate = state.rate.bytes_per_second();
+            match &state.form {
+                Form::Json(json) => json.progress(progress, self.started.elapsed(), rate),
+                Form::Plain(plain) => say(&plain.progress(progress, rate)),
+                Form::Bar(bar) => bar.progress(progress, rate),
+            }
+        });
+    }
+
+    /// An entry failed; the others go on.
+    pub(crate) fn failed(&self, path: &[u8], message: &str) {
+        self.with(|state| match &state.form {
+            Form::Json(json) => json.failed(path, message),
+            Form::Plain(plain) => say(&plain.failed(path, message)),
+            Form::Bar(bar) => bar.line(&PlainLines.failed(path, message)),
+        });
+    }
+
+    /// Something the user should know, but need not act upon.
+    pub(crate) fn note(&self, message: &str) {
+        self.with(|state| match &state.form {
+            Form::Json(json) => json.message("note", message),
+            Form::Plain(_) => complain(message),
+            Form::Bar(bar) => bar.line(&complaint(message)),
+        });
+    }
+
+    /// The transfer cannot go on: what happened, whose fault it is, what to do.
+    pub(crate) fn error(&self, message: &str) {
+        self.with(|state| match &state.form {
+            Form::Json(json) => {
+                json.message("error", message);
+                complain(message);
+            }
+            Form::Plain(_) => complain(message),
+            Form::Bar(bar) => bar.line(&complaint(message)),
+        });
+    }
+
+    /// The transfer's last word.
+    pub(crate) fn summary(&self, summary: &Summary) {
+        let elapsed = self.started.elapsed();
+        self.with(|state| match &state.form {
+            Form::Json(json) => json.summary(summary, elapsed),
+            Form::Plain(plain) => print(&plain.summary(summary, elapsed)),
+            Form::Bar(bar) => {
+                bar.clear();
+                print(&PlainLines.summary(summary, elapsed));
+            }
+        });
+    }
+
+    fn with(&self, tell: impl FnOnce(&mut State)) {
+        // Nothing here is left half done by a panic elsewhere.
+        tell(&mut self.state.lock().unwrap_or_else(PoisonError::into_inner));
+    }
+}
+
+/// Says to standard error that something is wrong.
+pub(crate) fn complain(message: &str) {
+    say(&complaint(message));
+}
+
+/// Prints to standard output; a reader that went away is ignored.
+pub(crate) fn print(text: &str) {
+    let mut out = std::io::stdout().lock();
+    let _ = writeln!(out, "{text}").and_then(|()| out.flush());
+}
+
+/// Prints to standard error, in one write, so that lines of several processes do not mix.
+fn say(text: &str) {
+    let _ = std::io::stderr().write_all(format!("{text}\n").as_bytes());
+}
+
+fn complaint(message: &str) -> String {
+    format!("godwit: {}", plain::printable(message))
+}
+
+/// Often enough to act upon, seldom enough to cost nothing.
+const JSON_INTERVAL: Duration = Duration::from_millis(100);
+/// A log shall not fill up: twelve lines a minute.
+const PLAIN_INTERVAL: Duration = Duration::from_secs(5);
+/// Ten frames a second look alive.
+const BAR_INTERVAL: Duration = Duration::from_millis(100);

@@ -1,0 +1,209 @@
+//! The commands that move no data, by the real binary: identities, grants, trust, wrong usage.
+//! Each test has a home directory of its own.
+
+use std::ffi::OsStr;
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::process::{Command, Output};
+use tempfile::TempDir;
+
+fn godwit<S: AsRef<OsStr>>(home: &Path, line: &[S]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_godwit"))
+        .args(line)
+        .env_clear()
+        .env("GODWIT_HOME", home)
+        .output()
+        .expect("the binary runs")
+}
+
+/// Expects success; what was printed.
+fn told(home: &Path, line: &[&str]) -> String {
+    let output = godwit(home, line);
+    let complaint = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.success(), "{line:?}: {complaint}");
+    String::from_utf8(output.stdout).expect("text")
+}
+
+/// Expects failure; the exit code and the complaint.
+fn refused<S: AsRef<OsStr>>(home: &Path, line: &[S]) -> (i32, String) {
+    let output = godwit(home, line);
+    let code = output.status.code().expect("an exit code");
+    (code, String::from_utf8(output.stderr).expect("text"))
+}
+
+fn homes() -> (TempDir, TempDir) {
+    let make = || tempfile::tempdir().expect("a temporary directory");
+    (make(), make())
+}
+
+#[test]
+fn an_identity_is_one_line_and_stays_the_same() {
+    let (home, other) = homes();
+    let inside = home.path().join("made/here");
+    let first = told(&inside, &["id"]);
+    assert!(first.starts_with("gw1-") && first.ends_with('\n') && first.lines().count() == 1);
+    assert_eq!(told(&inside, &["id"]), first);
+    assert_ne!(told(other.path(), &["id"]), first);
+    let mode = fs::metadata(&inside).expect("made").permissions().mode();
+    assert_eq!(mode & 0o777, 0o700);
+}
+
+#[test]
+fn grants_are_given_and_taken_back() {
+    let (home, other) = homes();
+    let id = told(other.path(), &["id"]).trim().to_owned();
+    let grants = || fs::read_to_string(home.path().join("grants")).expect("written");
+    told(home.path(), &["authorize", &id, "--export", "data"]);
+    assert!(
+        grants().contains(&format!("{id} data read\n")),
+        "{}",
+        grants()
+    );
+    told(
+        home.path(),
+        &["authorize", &id, "--export", "data", "--write"],
+    );
+    assert!(
+        grants().contains(&format!("{id} data read,write\n")),
+        "{}",
+        grants()
+    );
+    let before = grants();
+    told(
+        home.path(),
+        &["authorize", &id, "--export", "data", "--read", "--write"],
+    );
+    assert_eq!(grants(), before, "repeating is harmless");
+    told(home.path(), &["authorize", &id, "--write"]);
+    assert!(
+        grants().contains(&format!("{id} * write\n")),
+        "{}",
+        grants()
+    );
+
+    let (code, complaint) = refused(home.path(), &["revoke", &id, "--export", "data"]);
+    assert_eq!(code, 1);
+    assert!(
+        complaint.contains("may still write export data by a grant for all exports"),
+        "{complaint}"
+    );
+    told(home.path(), &["revoke", &id]);
+    assert!(!grants().contains(&id), "{}", grants());
+    told(home.path(), &["revoke", &id]);
+}
+
+#[test]
+fn a_node_is_trusted_by_its_address() {
+    let (home, other) = homes();
+    let first = told(home.path(), &["id"]).trim().to_owned();
+    let second = told(other.path(), &["id"]).trim().to_owned();
+    told(home.path(), &["trust", "DTN2.example.org", &first]);
+    let text = told(home.path(), &["trust", "dtn2.example.org:7272", &second]);
+    assert_eq!(
+        text,
+        format!("dtn2.example.org:7272 is trusted as {second}, no longer as {first}\n")
+    );
+    told(home.path(), &["trust", "[::1]:9", &first]);
+    let known = fs::read_to_string(home.path().join("known_peers")).expect("written");
+    assert!(
+        known.contains(&format!("dtn2.example.org:7272 {second}\n")),
+        "{known}"
+    );
+    assert!(known.contains(&format!("[::1]:9 {first}\n")), "{known}");
+}
+
+#[test]
+fn wrong_usage_ends_with_2_and_names_the_mistake() {
+    let (home, _) = homes();
+    let cases: &[(&[&str], &str)] = &[
+        (&[], "Usage: godwit"),
+        (&["fly"], "fly"),
+        (&["cp", "a"], "SOURCE... DESTINATION"),
+        (&["cp", "--speed", "9", "a", "b"], "--speed"),
+        (
+            &["cp", "--streams", "65", "a", "b"],
+            "godwit: --streams: `65` is out of range: 1 to 64",
+        ),
+        (
+            &["cp", "--verify=maybe", "a", "b"],
+            "godwit: --verify: `maybe` is not one of true, false",
+        ),
+        (&["cp", "a", "host:b"], "./host:b"),
+        (&["cp", "null:", "b"], "can only be a destination"),
+        (
+            &["cp", "a", "godwit://h/data/../x"],
+            "`..` would lead out of the export",
+        ),
+        (
+            &["cp", "godwit://a/x", "godwit://b/x"],
+            "one side must be this machine",
+        ),
+        (
+            &["serve", "--export", "data"],
+            "godwit: --export: `data`: write NAME=PATH",
+        ),
+        (&["authorize", "me"], "godwit id"),
+        (&["trust", "h:x", "me"], "`x` is no port"),
+    ];
+    for (line, message) in cases {
+        let (code, complaint) = refused(home.path(), line);
+        assert_eq!(code, 2, "{line:?}: {complaint}");
+        assert!(complaint.contains(message), "{line:?}: {complaint}");
+    }
+}
+
+#[test]
+fn the_settings_file_and_the_environment_are_read() {
+    let (home, _) = homes();
+    fs::write(home.path().join("config.toml"), "[cp]\nstreams = 99\n").expect("written");
+    let (code, complaint) = refused(home.path(), &["cp", "a", "b"]);
+    assert_eq!(code, 2);
+    assert!(
+        complaint.contains("config.toml: cp.streams: `99` is out of range"),
+        "{complaint}"
+    );
+    fs::write(home.path().join("config.toml"), "[cp]\nstream = 9\n").expect("written");
+    let (code, complaint) = refused(home.path(), &["cp", "a", "b"]);
+    assert_eq!(code, 2);
+    assert!(
+        complaint.contains("config.toml: cp.stream: no setting has this name"),
+        "{complaint}"
+    );
+    fs::remove_file(home.path().join("config.toml")).expect("there");
+    let output = Command::new(env!("CARGO_BIN_EXE_godwit"))
+        .args(["cp", "a", "b"])
+        .env_clear()
+        .env("GODWIT_HOME", home.path())
+        .env("GODWIT_CIPHER", "des")
+        .output()
+        .expect("the binary runs");
+    assert_eq!(output.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("GODWIT_CIPHER: `des` is not one of"));
+}
+
+#[test]
+fn help_goes_to_standard_output() {
+    let (home, _) = homes();
+    for line in [
+        &["help"][..],
+        &["--help"],
+        &["cp", "--help"],
+        &["help", "serve"],
+        &["--version"],
+    ] {
+        assert!(told(home.path(), line).contains("godwit"), "{line:?}");
+    }
+    assert!(told(home.path(), &["help", "cp"]).contains("GODWIT_RETRY_FOR"));
+}
+
+#[test]
+fn without_a_home_the_message_says_what_to_set() {
+    let output = Command::new(env!("CARGO_BIN_EXE_godwit"))
+        .arg("id")
+        .env_clear()
+        .output()
+        .expect("the binary runs");
+    assert_eq!(output.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("set GODWIT_HOME"));
+}
