@@ -1,1 +1,305 @@
-//! stub
+//! Owns the journal of a transfer at its receiving side: an append-only, checksummed log of what is durably there.
+//! Does not make any data durable: whoever appends a record has done that before.
+//!
+//! A journal is one file, `<64 hex digits of its key>.journal`, locked by the kernel (`flock`) for as long as its
+//! transfer lives, so that a process that dies leaves no lock behind. Loading stops at the first record that is not
+//! whole, cuts the file there and says so: what comes after it is received again. The format is in `record`.
+
+mod directory;
+mod done;
+mod load;
+mod record;
+
+use std::collections::HashMap;
+use std::fmt;
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use crate::digest::{Digest, DigestKind, FileDigest};
+
+pub use directory::{BeginError, JournalDirectory};
+pub use done::DoneSet;
+pub use load::{ReplayError, replay};
+use record::Kind;
+pub use record::{HEADER_BYTES_MAX, LABEL_BYTES_MAX, MAPPING_BYTES_MAX};
+
+/// Names a journal: the same transfer, given again, has the same key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct JournalKey(pub [u8; 32]);
+
+impl JournalKey {
+    /// The key of what `parts` identify together. Their order and borders matter.
+    pub fn of(parts: &[&[u8]]) -> Self {
+        let mut hasher = blake3::Hasher::new();
+        for part in parts {
+            hasher.update(&(part.len() as u64).to_le_bytes());
+            hasher.update(part);
+        }
+        Self(*hasher.finalize().as_bytes())
+    }
+}
+
+impl fmt::Display for JournalKey {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0
+            .iter()
+            .try_for_each(|byte| write!(formatter, "{byte:02x}"))
+    }
+}
+
+/// What a journal says of its transfer as a whole. The first one written stays for the life of the journal.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct JournalHeader {
+    /// How names were mapped when the transfer began; opaque here. At most [`MAPPING_BYTES_MAX`] bytes.
+    pub mapping: Vec<u8>,
+    /// The digest of all ranges in this journal.
+    pub digest: DigestKind,
+    /// The absolute paths that the transfer writes to, for finding transfers that would write to the same.
+    pub destinations: Vec<Vec<u8>>,
+    /// Who sends what where, for people. At most [`LABEL_BYTES_MAX`] bytes.
+    pub label: String,
+}
+
+/// Names an entry: 128 bits of the hash of its root's index and its path below that root.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct PathKey(pub [u8; 16]);
+
+impl PathKey {
+    /// The key of the entry at `path` below the root with index `root`.
+    pub fn new(root: u16, path: &[u8]) -> Self {
+        let mut hasher = blake3::Hasher::new();
+        hasher.update(&root.to_le_bytes());
+        hasher.update(path);
+        let mut key = [0; 16];
+        key.copy_from_slice(&hasher.finalize().as_bytes()[..16]);
+        Self(key)
+    }
+}
+
+/// A range of an entry that is durable under its temporary name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RangeRecord {
+    /// The entry.
+    pub key: PathKey,
+    /// The generation of its source that the bytes are of.
+    pub generation: u64,
+    /// Where the range starts in the file.
+    pub offset: u64,
+    /// How long it is.
+    pub bytes: u64,
+    /// Its digest, as [`FileDigest::add`] takes it.
+    pub digest: Digest,
+}
+
+/// An entry that is durable under its final name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DoneRecord {
+    /// The entry.
+    pub key: PathKey,
+    /// The generation of its source that it is a copy of.
+    pub generation: u64,
+    /// How many bytes of content it has.
+    pub bytes: u64,
+}
+
+/// What is known of an entry that is not done.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Partial {
+    /// The generation of the source that the ranges are of.
+    pub generation: u64,
+    /// The ranges that are durable.
+    pub digest: FileDigest,
+}
+
+/// What a journal knew when it was opened.
+#[derive(Clone, Debug)]
+pub struct Recovered {
+    /// Whether there was an unfinished journal; everything below but the header is empty otherwise.
+    pub resumed: bool,
+    /// The header that counts: that of the unfinished journal if there was one.
+    pub header: JournalHeader,
+    /// Entries of which some ranges are durable.
+    pub partial: HashMap<PathKey, Partial>,
+    /// Entries that are complete.
+    pub done: DoneSet,
+    /// The last progress mark: bytes of content received since the transfer first began.
+    pub received_bytes: u64,
+    /// How many bytes of content the records vouch for.
+    pub vouched_bytes: u64,
+    /// In words, what of the journal could not be used, if anything.
+    pub damage: Option<String>,
+}
+
+impl Recovered {
+    fn fresh(header: JournalHeader, damage: Option<String>) -> Self {
+        Self {
+            resumed: false,
+            header,
+            partial: HashMap::new(),
+            done: DoneSet::default(),
+            received_bytes: 0,
+            vouched_bytes: 0,
+            damage,
+        }
+    }
+}
+
+/// An operation on a journal that failed.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot {operation} the journal {}: {source}", path.display())]
+pub struct JournalError {
+    /// What was tried.
+    pub operation: &'static str,
+    /// The file.
+    pub path: PathBuf,
+    /// Why it failed.
+    pub source: io::Error,
+}
+
+/// The journal of a live transfer, locked. Dropped without [`finish`](Self::finish), it stays for a later resume.
+///
+/// An append that fails changes nothing: the journal still loads, and the next append may be tried. After a failed
+/// [`sync`](Self::sync) nobody knows what is in the file, so from then on everything fails.
+#[derive(Debug)]
+pub struct Journal {
+    file: File,
+    path: PathBuf,
+    directory: JournalDirectory,
+    digest: DigestKind,
+    tail: Mutex<Tail>,
+    name_durable: AtomicBool,
+    broken: AtomicBool,
+}
+
+/// Where the next record goes.
+#[derive(Debug)]
+struct Tail {
+    end: u64,
+    chain: u64,
+    buffer: Vec<u8>,
+}
+
+impl Journal {
+    /// Records ranges as durable. Not durable itself before [`sync`](Self::sync).
+    ///
+    /// # Errors
+    /// When the file cannot be written. Some of the records may then be in the journal.
+    pub fn append_ranges(&self, ranges: &[RangeRecord]) -> Result<(), JournalError> {
+        let kind = self.digest;
+        for batch in ranges.chunks(record::ranges_max(kind)) {
+            self.append(Kind::Ranges, |body| {
+                record::encode_ranges(batch, kind, body);
+            })?;
+        }
+        Ok(())
+    }
+
+    /// Records entries as complete. Not durable itself before [`sync`](Self::sync).
+    ///
+    /// # Errors
+    /// When the file cannot be written. Some of the records may then be in the journal.
+    pub fn append_done(&self, done: &[DoneRecord]) -> Result<(), JournalError> {
+        for batch in done.chunks(record::DONE_MAX) {
+            self.append(Kind::Done, |body| record::encode_done(batch, body))?;
+        }
+        Ok(())
+    }
+
+    /// Records that the ranges of an entry are not there any more.
+    ///
+    /// # Errors
+    /// When the file cannot be written.
+    pub fn append_restart(&self, key: PathKey) -> Result<(), JournalError> {
+        self.append(Kind::Restart, |body| body.extend_from_slice(&key.0))
+    }
+
+    /// Records how many bytes of content were received since the transfer first began, durable or not. It vouches for
+    /// nothing: it only tells after a crash how much was lost.
+    ///
+    /// # Errors
+    /// When the file cannot be written.
+    pub fn append_received(&self, bytes_total: u64) -> Result<(), JournalError> {
+        self.append(Kind::Received, |body| {
+            body.extend_from_slice(&bytes_total.to_le_bytes());
+        })
+    }
+
+    /// Makes everything appended so far durable. Appends by other threads do not wait for it.
+    ///
+    /// # Errors
+    /// When the system cannot; the journal is then unusable, and its transfer can only be ended and resumed.
+    pub fn sync(&self) -> Result<(), JournalError> {
+        self.check_usable("sync")?;
+        let mut result = self.file.sync_data();
+        if result.is_ok() && !self.name_durable.load(Ordering::Acquire) {
+            result = self.directory.sync();
+            self.name_durable.store(result.is_ok(), Ordering::Release);
+        }
+        result.map_err(|source| {
+            self.broken.store(true, Ordering::Release);
+            self.error("sync", source)
+        })
+    }
+
+    /// Removes the journal, durably: the transfer is complete.
+    ///
+    /// # Errors
+    /// When it cannot be removed. The transfer is complete all the same, only its journal is left.
+    pub fn finish(self) -> Result<(), JournalError> {
+        let removed = self.directory.remove(&self.path);
+        removed.map_err(|source| self.error("remove", source))
+    }
+
+    /// The journal's file.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    fn append(&self, kind: Kind, fill: impl FnOnce(&mut Vec<u8>)) -> Result<(), JournalError> {
+        self.check_usable("write")?;
+        let mut tail = self.lock();
+        let Tail { end, chain, buffer } = &mut *tail;
+        buffer.clear();
+        let next = record::encode(buffer, *chain, kind, fill);
+        if let Err(source) = self.file.write_all_at(buffer, *end) {
+            // Only tidiness: the next record overwrites the remains, and no remains continue its checksum.
+            let _ = self.file.set_len(*end);
+            return Err(self.error("write", source));
+        }
+        *end += buffer.len() as u64;
+        *chain = next;
+        Ok(())
+    }
+
+    fn check_usable(&self, operation: &'static str) -> Result<(), JournalError> {
+        if self.broken.load(Ordering::Acquire) {
+            let source = io::Error::other("an earlier sync of it failed");
+            return Err(self.error(operation, source));
+        }
+        Ok(())
+    }
+
+    /// The tail changes only after a write succeeded, so a poisoned lock is as good as any.
+    fn lock(&self) -> MutexGuard<'_, Tail> {
+        self.tail.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn error(&self, operation: &'static str, source: io::Error) -> JournalError {
+        JournalError {
+            operation,
+            path: self.path.clone(),
+            source,
+        }
+    }
+}
+
+impl Drop for Journal {
+    fn drop(&mut self) {
+        // Closing would do, but not while a child of this process, forked a moment ago, has yet to close its copy.
+        let _ = self.file.unlock();
+    }
+}

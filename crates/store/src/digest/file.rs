@@ -148,13 +148,14 @@ impl FileDigest {
             return Digest(run.finish());
         }
         // A file of one chunk with a part has that part as a whole, so here it is longer.
-        Digest(blake::root(file_bytes, &|offset, bytes| {
-            match self.parts.get(&offset) {
+        Digest(blake::root(
+            file_bytes,
+            &|offset, bytes| match self.parts.get(&offset) {
                 Some(part) if part.bytes == bytes => Node::Known(part.digest.0),
                 _ if self.covered_within(offset, offset + bytes) == 0 => Node::Zeros,
                 _ => Node::Split,
-            }
-        }))
+            },
+        ))
     }
 
     fn covered_within(&self, start: u64, end: u64) -> u64 {

@@ -1,0 +1,342 @@
+//! Owns the directory of journals: which ones are live, and who may begin.
+//! Does not know what a journal says beyond its header.
+//!
+//! Two kinds of locks, both `flock`, which the kernel drops with the process and which hold between two transfers of
+//! one process as well: one of the directory, held while a journal is begun or removed, and one of each journal's
+//! file, held by its transfer. Only the first is ever waited for.
+
+use std::ffi::OsStr;
+use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
+use std::hash::{BuildHasher, Hasher, RandomState};
+use std::io::{self, BufReader, Write};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::sync::atomic::AtomicBool;
+
+use super::load::{self, Loaded, ReplayError};
+use super::record::{self, Kind};
+use super::{Journal, JournalError, JournalHeader, JournalKey, Recovered, Tail};
+
+/// The directory where a receiver keeps its journals.
+#[derive(Clone, Debug)]
+pub struct JournalDirectory {
+    path: PathBuf,
+}
+
+/// Why no journal was begun. `E` is the error of the caller's own preparation.
+#[derive(Debug, thiserror::Error)]
+pub enum BeginError<E> {
+    /// A live transfer writes to the same place, or above or below it.
+    #[error("another transfer ({label}) writes to {} now", destination.display())]
+    Busy {
+        /// The label of the live transfer.
+        label: String,
+        /// Where it writes.
+        destination: PathBuf,
+    },
+    /// The caller could not give a header for a new journal.
+    #[error(transparent)]
+    Fresh(E),
+    /// The caller's header is larger than a journal takes.
+    #[error("the names of this transfer are too long for its journal")]
+    TooLarge,
+    /// A file could not be used.
+    #[error(transparent)]
+    Journal(#[from] JournalError),
+}
+
+impl JournalDirectory {
+    /// The directory at `path`, created for the user alone if it is not there.
+    ///
+    /// # Errors
+    /// When it cannot be created.
+    pub fn open(path: &Path) -> Result<Self, JournalError> {
+        let mut builder = DirBuilder::new();
+        builder.recursive(true).mode(0o700);
+        builder
+            .create(path)
+            .map_err(failed("create the directory of", path))?;
+        Ok(Self {
+            path: path.to_owned(),
+        })
+    }
+
+    /// Begins or resumes the transfer with this key and locks its journal.
+    ///
+    /// If there is an unfinished journal, its header counts and `fresh` is not called. One whose header is damaged is
+    /// moved aside to `….journal.damaged`, said in [`Recovered::damage`], and a new one takes its place. No other
+    /// journal can begin in the meantime, so `fresh` should be quick; it must not use this directory.
+    ///
+    /// # Errors
+    /// See [`BeginError`]; nothing has changed then.
+    pub fn begin<E>(
+        &self,
+        key: JournalKey,
+        fresh: impl FnOnce() -> Result<JournalHeader, E>,
+    ) -> Result<(Journal, Recovered), BeginError<E>> {
+        let _lock = self
+            .lock()
+            .map_err(failed("lock the directory of", &self.path))?;
+        let path = self.path.join(format!("{key}.{EXTENSION}"));
+        let mut damage = None;
+        if let Some(file) = self.open_idle(&path)? {
+            match load::load(BufReader::with_capacity(READ_BYTES, &file)) {
+                Ok(loaded) => {
+                    self.check_free(&path, &loaded.recovered.header)?;
+                    return Ok(self.resume(file, path, loaded)?);
+                }
+                Err(ReplayError::Read(source)) => Err(failed("read", &path)(source))?,
+                Err(ReplayError::Header) => damage = set_aside(&file, &path)?,
+            }
+        }
+        let header = fresh().map_err(BeginError::Fresh)?;
+        if !record::header_fits(&header) {
+            return Err(BeginError::TooLarge);
+        }
+        self.check_free(&path, &header)?;
+        let journal = self.create(path, &header)?;
+        Ok((journal, Recovered::fresh(header, damage)))
+    }
+
+    /// Opens and locks the journal at `path` if it is there and no live transfer's.
+    fn open_idle<E>(&self, path: &Path) -> Result<Option<File>, BeginError<E>> {
+        let mut options = OpenOptions::new();
+        let file = match options.read(true).write(true).open(path) {
+            Ok(file) => file,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(failed("open", path)(error).into()),
+        };
+        match file.try_lock() {
+            Ok(()) => Ok(Some(file)),
+            Err(TryLockError::WouldBlock) => Err(busy(path, None)),
+            Err(TryLockError::Error(error)) => Err(failed("lock", path)(error).into()),
+        }
+    }
+
+    /// Looks for a live transfer other than that of `ours` whose destinations overlap those of `header`.
+    fn check_free<E>(&self, ours: &Path, header: &JournalHeader) -> Result<(), BeginError<E>> {
+        let entries = fs::read_dir(&self.path).map_err(failed("list", &self.path))?;
+        for entry in entries {
+            let path = entry.map_err(failed("list", &self.path))?.path();
+            if path == ours || path.extension() != Some(OsStr::new(EXTENSION)) {
+                continue;
+            }
+            let file = match File::open(&path) {
+                Ok(file) => file,
+                Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+                Err(error) => return Err(failed("open", &path)(error).into()),
+            };
+            match file.try_lock_shared() {
+                Ok(()) => drop(Locked(file)),
+                Err(TryLockError::WouldBlock) => match load::load_header(BufReader::new(&file)) {
+                    Ok(live) => check_apart(&path, header, &live)?,
+                    Err(_) => return Err(busy(&path, None)),
+                },
+                Err(TryLockError::Error(error)) => {
+                    return Err(failed("lock", &path)(error).into());
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn resume(
+        &self,
+        file: File,
+        path: PathBuf,
+        loaded: Loaded,
+    ) -> Result<(Journal, Recovered), JournalError> {
+        if loaded.recovered.damage.is_some() {
+            file.set_len(loaded.end).map_err(failed("repair", &path))?;
+        }
+        let mut recovered = loaded.recovered;
+        recovered.damage = recovered
+            .damage
+            .map(|damage| format!("journal {}: {damage}", path.display()));
+        let digest = recovered.header.digest;
+        let journal = self.journal(file, path, digest, loaded.end, loaded.chain);
+        Ok((journal, recovered))
+    }
+
+    fn create(&self, path: PathBuf, header: &JournalHeader) -> Result<Journal, JournalError> {
+        let mut options = OpenOptions::new();
+        options.read(true).write(true).create_new(true).mode(0o600);
+        let mut file = options.open(&path).map_err(failed("create", &path))?;
+        let mut bytes = Vec::new();
+        let chain = record::encode_preamble(&mut bytes, random());
+        let mut first = Vec::new();
+        let chain = record::encode(&mut first, chain, Kind::Header, |body| {
+            record::encode_header(header, body);
+        });
+        bytes.append(&mut first);
+        let written = match file.try_lock() {
+            Ok(()) => file.write_all(&bytes),
+            Err(error) => Err(error.into()),
+        };
+        if let Err(error) = written {
+            let _ = fs::remove_file(&path);
+            return Err(failed("write", &path)(error));
+        }
+        Ok(self.journal(file, path, header.digest, bytes.len() as u64, chain))
+    }
+
+    fn journal(
+        &self,
+        file: File,
+        path: PathBuf,
+        digest: crate::digest::DigestKind,
+        end: u64,
+        chain: u64,
+    ) -> Journal {
+        let buffer = Vec::new();
+        Journal {
+            file,
+            path,
+            directory: self.clone(),
+            digest,
+            tail: Mutex::new(Tail { end, chain, buffer }),
+            name_durable: AtomicBool::new(false),
+            broken: AtomicBool::new(false),
+        }
+    }
+
+    /// Removes a journal whose lock the caller holds. Under the directory's lock, so that nobody who begins can have
+    /// opened the file before and lock it afterwards, when it has no name any more.
+    pub(super) fn remove(&self, path: &Path) -> io::Result<()> {
+        {
+            let _lock = self.lock()?;
+            fs::remove_file(path)?;
+        }
+        self.sync()
+    }
+
+    /// Makes the names in the directory durable.
+    pub(super) fn sync(&self) -> io::Result<()> {
+        File::open(&self.path)?.sync_all()
+    }
+
+    fn lock(&self) -> io::Result<Locked> {
+        let mut options = OpenOptions::new();
+        options.write(true).create(true).truncate(false).mode(0o600);
+        let file = options.open(self.path.join("lock"))?;
+        loop {
+            match file.lock() {
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                result => return result.map(|()| Locked(file)),
+            }
+        }
+    }
+}
+
+/// A lock that somebody else may want at once: given back when dropped.
+struct Locked(File);
+
+impl Drop for Locked {
+    fn drop(&mut self) {
+        let _ = self.0.unlock(); // closing would do, but for children forked a moment ago
+    }
+}
+
+/// Moves a journal aside that has no usable header, and says so. An empty one is what a crash at the wrong moment
+/// leaves: it never said anything, so nothing is lost with it.
+fn set_aside(file: &File, path: &Path) -> Result<Option<String>, JournalError> {
+    let bytes = file.metadata().map_err(failed("read", path))?.len();
+    if bytes == 0 {
+        fs::remove_file(path).map_err(failed("remove", path))?;
+        return Ok(None);
+    }
+    let aside = path.with_extension(format!("{EXTENSION}.damaged"));
+    fs::rename(path, &aside).map_err(failed("move aside", path))?;
+    Ok(Some(format!(
+        "journal {}: its header is damaged, so the transfer starts afresh; the file is now {}",
+        path.display(),
+        aside.display()
+    )))
+}
+
+fn check_apart<E>(
+    path: &Path,
+    header: &JournalHeader,
+    live: &JournalHeader,
+) -> Result<(), BeginError<E>> {
+    let taken = live
+        .destinations
+        .iter()
+        .find(|theirs| header.destinations.iter().any(|our| overlap(our, theirs)));
+    match taken {
+        Some(destination) => Err(busy(path, Some((live, destination)))),
+        None => Ok(()),
+    }
+}
+
+/// Whether one path is the other or an ancestor of it.
+fn overlap(one: &[u8], other: &[u8]) -> bool {
+    let [one, other] = [one, other].map(|bytes| Path::new(OsStr::from_bytes(bytes)));
+    one.starts_with(other) || other.starts_with(one)
+}
+
+fn busy<E>(path: &Path, known: Option<(&JournalHeader, &Vec<u8>)>) -> BeginError<E> {
+    if let Some((live, destination)) = known {
+        return BeginError::Busy {
+            label: live.label.clone(),
+            destination: PathBuf::from(OsStr::from_bytes(destination)),
+        };
+    }
+    let header = File::open(path).map(|file| load::load_header(BufReader::new(file)));
+    match header {
+        Ok(Ok(header)) => BeginError::Busy {
+            destination: header.destinations.first().map_or_else(
+                || path.to_owned(),
+                |first| PathBuf::from(OsStr::from_bytes(first)),
+            ),
+            label: header.label,
+        },
+        // A journal in use that cannot be read: its transfer may write anywhere.
+        _ => BeginError::Busy {
+            label: format!("with the unreadable journal {}", path.display()),
+            destination: path.to_owned(),
+        },
+    }
+}
+
+fn failed(operation: &'static str, path: &Path) -> impl Fn(io::Error) -> JournalError {
+    move |source| JournalError {
+        operation,
+        path: path.to_owned(),
+        source,
+    }
+}
+
+/// A number that no two journals are likely to share.
+fn random() -> u64 {
+    RandomState::new().build_hasher().finish()
+}
+
+const EXTENSION: &str = "journal";
+
+/// Large enough that a journal of 10⁶ entries is read in some hundred calls.
+const READ_BYTES: usize = 256 * 1024;
+
+#[cfg(test)]
+mod tests {
+    use super::overlap;
+
+    #[test]
+    fn only_ancestors_and_equals_overlap() {
+        for (one, other, expected) in [
+            ("/a/b", "/a/b", true),
+            ("/a/b", "/a/b/", true),
+            ("/a/b", "/a/b/c/d", true),
+            ("/a//b", "/a/b/c", true),
+            ("/", "/a", true),
+            ("/a/b", "/a/bc", false),
+            ("/a/b", "/a/c", false),
+            ("/a/b/c", "/a/c/b", false),
+        ] {
+            assert_eq!(overlap(one.as_bytes(), other.as_bytes()), expected);
+            assert_eq!(overlap(other.as_bytes(), one.as_bytes()), expected);
+        }
+    }
+}
