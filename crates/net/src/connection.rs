@@ -266,7 +266,11 @@ impl Stream for Connection {
     }
 
     fn wait_woken(&mut self, timeout: Duration) -> Result<Wake, StreamError> {
-        if self.waker.wait(timeout).map_err(|error| self.error_network("poll", error))? {
+        if self
+            .waker
+            .wait(timeout)
+            .map_err(|error| self.error_network("poll", error))?
+        {
             Ok(Wake::Woken)
         } else {
             Ok(Wake::TimedOut)

@@ -27,7 +27,7 @@ pub(crate) struct Socket {
 }
 
 /// What a poll found.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct Ready {
     pub(crate) input: bool,
     pub(crate) output: bool,
@@ -165,7 +165,14 @@ impl Socket {
         };
         let (socket, woken) = match found {
             Ok(found) => found,
-            Err(Errno::INTR) => return Ok(Ready::default()),
+            // The time is not over: whoever waits looks again, and waits on if there is nothing.
+            Err(Errno::INTR) => {
+                return Ok(Ready {
+                    input: true,
+                    output: true,
+                    woken: false,
+                });
+            }
             Err(errno) => return Err(errno.into()),
         };
         let broken = socket.intersects(PollFlags::ERR | PollFlags::HUP | PollFlags::NVAL);

@@ -7,5 +7,6 @@ mod net {
     mod frames;
     mod handshakes;
     mod keys;
+    mod strangers;
     mod trouble;
 }

@@ -1,7 +1,7 @@
 //! Who may connect to whom, and what everyone else is told.
 
 use std::io::{Read, Write};
-use std::net::{Shutdown, TcpListener, TcpStream};
+use std::net::{Shutdown, SocketAddrV4, TcpStream};
 use std::thread;
 use std::time::Duration;
 
@@ -9,6 +9,7 @@ use godwit_net::{
     AcceptError, AcceptOptions, Cipher, DialError, DialOptions, Expect, LooksLike, PeerAddress,
     accept, dial,
 };
+use rustix::net::{AddressFamily, SocketType};
 
 use super::common::{
     PATIENCE, client_identity, client_tls, identity, listen, meet, options, server_identity,
@@ -228,13 +229,15 @@ fn a_server_that_says_nothing_or_leaves_is_worth_a_retry() {
 #[test]
 fn a_refused_connection_names_host_port_and_remedy() {
     // Bound and not listening: nobody else can take the port meanwhile.
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let port = listener.local_addr().unwrap().port();
-    drop(listener);
-    let address = PeerAddress::new("localhost", port);
+    let socket = rustix::net::socket(AddressFamily::INET, SocketType::STREAM, None).unwrap();
+    let any: SocketAddrV4 = "127.0.0.1:0".parse().unwrap();
+    rustix::net::bind(&socket, &any).unwrap();
+    let bound = SocketAddrV4::try_from(rustix::net::getsockname(&socket).unwrap()).unwrap();
+    let port = bound.port();
+    let address = PeerAddress::new("127.0.0.1", port);
     let error = dial_error(&address, &DialOptions::new(Expect::Anyone));
     let text = error.to_string();
-    assert!(text.contains(&format!("localhost:{port}")), "{text}");
+    assert!(text.contains(&format!("127.0.0.1:{port}")), "{text}");
     assert!(text.contains("godwit serve"), "{text}");
     assert!(error.is_retryable());
 }
