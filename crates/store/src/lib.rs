@@ -3,13 +3,16 @@
 
 pub mod digest;
 pub mod error;
+mod fs;
 pub mod journal;
 pub mod meta;
 pub mod path;
 pub mod pool;
+pub mod spill;
 pub mod storage;
 
 pub use error::{StoreError, StoreErrorKind};
+pub use fs::{Confine, FsOptions, FsStorage};
 pub use meta::{FinalMeta, Kind, Meta, Timestamp};
 pub use path::{NAME_BYTES_MAX, PATH_BYTES_MAX, PathError, RelPath, TEMP_NAME_BYTES, TempName};
 pub use storage::{

@@ -1,0 +1,90 @@
+//! Owns the translation between what the kernel tells or takes of an entry and our own types, and what may be applied.
+//! Opens nothing.
+
+use crate::meta::{FinalMeta, Kind, Meta, Timestamp};
+use rustix::fs::{FileType, Gid, Mode, Stat, Timespec, Timestamps, UTIME_OMIT, Uid};
+
+/// Permission and sticky bits.
+const PERMISSION_BITS: u32 = 0o1777;
+/// Setuid and setgid.
+pub(super) const SET_ID_BITS: u32 = 0o6000;
+
+/// Which attributes of a peer are applied.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Allowed {
+    pub(super) set_id: bool,
+    pub(super) owner: bool,
+}
+
+impl Allowed {
+    /// The mode bits to apply.
+    pub(super) fn mode(self, meta: &FinalMeta) -> u32 {
+        meta.mode
+            & if self.set_id {
+                PERMISSION_BITS | SET_ID_BITS
+            } else {
+                PERMISSION_BITS
+            }
+    }
+
+    /// The owner to apply, if any.
+    pub(super) fn owner(self, meta: &FinalMeta) -> Option<(Uid, Gid)> {
+        meta.owner
+            .filter(|_| self.owner)
+            .map(|(uid, gid)| (Uid::from_raw(uid), Gid::from_raw(gid)))
+    }
+}
+
+/// What the kernel says an entry is.
+pub(super) fn meta_of(stat: &Stat) -> Meta {
+    Meta {
+        kind: kind_of(FileType::from_raw_mode(stat.st_mode)),
+        mode: stat.st_mode & 0o7777,
+        bytes: u64::try_from(stat.st_size).unwrap_or(0),
+        mtime: timestamp(stat.st_mtime, stat.st_mtime_nsec),
+        ctime: timestamp(stat.st_ctime, stat.st_ctime_nsec),
+        inode: stat.st_ino,
+        device: stat.st_dev,
+        links: stat.st_nlink,
+        uid: stat.st_uid,
+        gid: stat.st_gid,
+    }
+}
+
+fn kind_of(kind: FileType) -> Kind {
+    match kind {
+        FileType::Directory => Kind::Directory,
+        FileType::Symlink => Kind::Symlink,
+        FileType::Fifo => Kind::Fifo,
+        FileType::Socket => Kind::Socket,
+        FileType::CharacterDevice => Kind::CharDevice,
+        FileType::BlockDevice => Kind::BlockDevice,
+        _ => Kind::File,
+    }
+}
+
+fn timestamp(seconds: i64, nanoseconds: u64) -> Timestamp {
+    Timestamp {
+        seconds,
+        nanoseconds: u32::try_from(nanoseconds).unwrap_or(0),
+    }
+}
+
+/// The times to set: this mtime, and the atime left alone.
+pub(super) fn times_of(mtime: Timestamp) -> Timestamps {
+    Timestamps {
+        last_access: Timespec {
+            tv_sec: 0,
+            tv_nsec: UTIME_OMIT,
+        },
+        last_modification: Timespec {
+            tv_sec: mtime.seconds,
+            tv_nsec: i64::from(mtime.nanoseconds.min(999_999_999)),
+        },
+    }
+}
+
+/// Mode bits as the kernel takes them.
+pub(super) fn mode_of(bits: u32) -> Mode {
+    Mode::from_raw_mode(bits)
+}

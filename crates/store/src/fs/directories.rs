@@ -1,0 +1,374 @@
+//! Owns the way to a directory beneath the root: every handle is opened without following a link, and the hot ones are kept.
+//! Does not touch what is in a directory; that happens relative to the handles given out here.
+
+use crate::error::{StoreError, StoreErrorKind};
+use crate::path::RelPath;
+use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, ResolveFlags};
+use rustix::io::Errno;
+use std::collections::HashMap;
+use std::path::Path;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+
+/// Longest part of a path that is resolved in one call, below the kernel's PATH_MAX of 4096 with its terminating zero.
+const STEP_BYTES_MAX: usize = 4000;
+/// How often a resolution that raced with a rename is tried again.
+const RACES_MAX: u32 = 16;
+/// Most file systems below one root that are synced as a whole.
+const DEVICES_MAX: usize = 64;
+
+const DIRECTORY: OFlags = OFlags::DIRECTORY
+    .union(OFlags::NOFOLLOW)
+    .union(OFlags::CLOEXEC);
+
+/// An open directory.
+#[derive(Debug)]
+pub(super) struct Directory {
+    fd: OwnedFd,
+    /// Whether it may be searched but not read: such a handle cannot list, sync or change modes.
+    search_only: bool,
+    device: u64,
+    default_acl: OnceLock<bool>,
+}
+
+impl AsFd for Directory {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
+    }
+}
+
+impl Directory {
+    fn new(fd: OwnedFd, search_only: bool) -> Result<Self, Errno> {
+        let device = rustix::fs::fstat(&fd)?.st_dev;
+        Ok(Self {
+            fd,
+            search_only,
+            device,
+            default_acl: OnceLock::new(),
+        })
+    }
+
+    /// Whether it was removed since it was opened.
+    pub(super) fn is_gone(&self) -> bool {
+        rustix::fs::fstat(&self.fd).is_ok_and(|stat| stat.st_nlink == 0)
+    }
+
+    /// Whether this handle cannot list or sync.
+    pub(super) fn is_search_only(&self) -> bool {
+        self.search_only
+    }
+
+    /// Whether files made in it get other modes than asked for, because the directory carries a default access list.
+    pub(super) fn has_default_acl(&self) -> bool {
+        *self.default_acl.get_or_init(|| {
+            let absent = [Errno::NODATA, Errno::OPNOTSUPP, Errno::NOSYS];
+            let answer =
+                rustix::fs::fgetxattr(&self.fd, "system.posix_acl_default", &mut [0_u8; 0][..]);
+            !answer.is_err_and(|error| absent.contains(&error))
+        })
+    }
+}
+
+/// What an operation within a directory ran into, before it is told with its name.
+#[derive(Debug)]
+pub(super) enum Trouble {
+    /// The system said so.
+    Errno(Errno),
+    /// We found it.
+    Kind(StoreErrorKind),
+}
+
+impl From<Errno> for Trouble {
+    fn from(errno: Errno) -> Self {
+        Self::Errno(errno)
+    }
+}
+
+impl From<StoreErrorKind> for Trouble {
+    fn from(kind: StoreErrorKind) -> Self {
+        Self::Kind(kind)
+    }
+}
+
+impl Trouble {
+    /// The error that the caller sees.
+    pub(super) fn at(self, operation: &'static str, path: &RelPath) -> StoreError {
+        match self {
+            Self::Errno(errno) => StoreError::from_errno(operation, path, errno),
+            Self::Kind(kind) => StoreError::new(operation, path, kind),
+        }
+    }
+
+    fn is_stale(&self) -> bool {
+        matches!(self, Self::Errno(Errno::NOENT | Errno::STALE))
+    }
+}
+
+/// The root and its most recently used directories.
+#[derive(Debug)]
+pub(super) struct Directories {
+    root: Arc<Directory>,
+    openat2: bool,
+    cache: Mutex<Cache>,
+    /// A handle of every file system met, held from before anything was written there through this storage, so that
+    /// a sync by it reports every write error since.
+    devices: Mutex<HashMap<u64, Arc<Directory>>>,
+}
+
+#[derive(Debug)]
+struct Cache {
+    directories: HashMap<Box<[u8]>, Slot>,
+    capacity: usize,
+    clock: u64,
+}
+
+#[derive(Debug)]
+struct Slot {
+    directory: Arc<Directory>,
+    used: u64,
+}
+
+impl Directories {
+    /// Opens the root, whose own path may lead through links as the user wants; `openat2: false` does without that call.
+    pub(super) fn open(root: &Path, openat2: bool, capacity: usize) -> Result<Self, Errno> {
+        let flags = OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let root = match rustix::fs::open(root, flags | OFlags::RDONLY, Mode::empty()) {
+            Ok(fd) => Directory::new(fd, false)?,
+            Err(Errno::ACCESS) => Directory::new(
+                rustix::fs::open(root, flags | OFlags::PATH, Mode::empty())?,
+                true,
+            )?,
+            Err(error) => return Err(error),
+        };
+        let root = Arc::new(root);
+        let openat2 = openat2 && kernel_has_openat2(&root);
+        let cache = Cache {
+            directories: HashMap::new(),
+            capacity,
+            clock: 0,
+        };
+        let directories = Self {
+            root,
+            openat2,
+            cache: Mutex::new(cache),
+            devices: Mutex::default(),
+        };
+        directories.note_device(&directories.root);
+        Ok(directories)
+    }
+
+    /// Runs `act` with the directory that holds `path` and the name in it (`.` for the root). A kept handle that turns out to
+    /// be stale is opened afresh once.
+    pub(super) fn within<T>(
+        &self,
+        operation: &'static str,
+        path: &RelPath,
+        mut act: impl FnMut(&Directory, &[u8]) -> Result<T, Trouble>,
+    ) -> Result<T, StoreError> {
+        let (parent, name) = path.split().unwrap_or((b"", b"."));
+        let (directory, kept) = self
+            .get(parent)
+            .map_err(|error| StoreError::from_errno(operation, path, error))?;
+        match act(&directory, name) {
+            Err(trouble) if kept && trouble.is_stale() => {
+                self.forget(parent);
+                let (directory, _) = self
+                    .get(parent)
+                    .map_err(|error| StoreError::from_errno(operation, path, error))?;
+                act(&directory, name)
+            }
+            result => result,
+        }
+        .map_err(|trouble| trouble.at(operation, path))
+    }
+
+    /// A handle of the directory at `path`, and whether it was kept from before.
+    pub(super) fn get(&self, path: &[u8]) -> Result<(Arc<Directory>, bool), Errno> {
+        if path.is_empty() {
+            return Ok((Arc::clone(&self.root), false));
+        }
+        if let Some(directory) = lock(&self.cache).find(path) {
+            return Ok((directory, true));
+        }
+        let directory = match self.open_directory(path) {
+            Err(Errno::MFILE | Errno::NFILE) => {
+                // Our own handles may be what exhausts the limit.
+                lock(&self.cache).directories.clear();
+                self.open_directory(path)?
+            }
+            result => result?,
+        };
+        let directory = Arc::new(directory);
+        self.note_device(&directory);
+        lock(&self.cache).keep(path, &directory);
+        Ok((directory, false))
+    }
+
+    /// Drops the kept handle of `path`, if any.
+    pub(super) fn forget(&self, path: &[u8]) {
+        lock(&self.cache).directories.remove(path);
+    }
+
+    /// A new handle for listing the directory at `path`.
+    pub(super) fn open_listing(&self, path: &[u8]) -> Result<OwnedFd, Errno> {
+        match self.resolve(path, OFlags::RDONLY) {
+            Err(Errno::MFILE | Errno::NFILE) => {
+                lock(&self.cache).directories.clear();
+                self.resolve(path, OFlags::RDONLY)
+            }
+            result => result,
+        }
+    }
+
+    /// One handle for each file system met below the root; `None` if there were too many, or one could not be read.
+    pub(super) fn devices(&self) -> Option<Vec<Arc<Directory>>> {
+        let devices = lock(&self.devices);
+        let whole =
+            devices.len() < DEVICES_MAX && devices.values().all(|directory| !directory.search_only);
+        whole.then(|| devices.values().cloned().collect())
+    }
+
+    fn note_device(&self, directory: &Arc<Directory>) {
+        let mut devices = lock(&self.devices);
+        let known = devices
+            .get(&directory.device)
+            .is_some_and(|known| !known.search_only || directory.search_only);
+        if !known && devices.len() < DEVICES_MAX {
+            devices.insert(directory.device, Arc::clone(directory));
+        }
+    }
+
+    fn open_directory(&self, path: &[u8]) -> Result<Directory, Errno> {
+        match self.resolve(path, OFlags::RDONLY) {
+            Ok(fd) => Directory::new(fd, false),
+            Err(Errno::ACCESS) => Directory::new(self.resolve(path, OFlags::PATH)?, true),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Opens the directory at `path` beneath the root. Every component must be a directory, not a link to one.
+    fn resolve(&self, path: &[u8], flags: OFlags) -> Result<OwnedFd, Errno> {
+        let mut path = path;
+        let mut reached: Option<OwnedFd> = None;
+        loop {
+            let from = reached
+                .as_ref()
+                .map_or_else(|| self.root.as_fd(), AsFd::as_fd);
+            let (step, rest) = split_step(path);
+            if rest.is_empty() {
+                return self.resolve_step(from, step, flags);
+            }
+            let next = self.resolve_step(from, step, OFlags::PATH)?;
+            reached = Some(next);
+            path = rest;
+        }
+    }
+
+    fn resolve_step(
+        &self,
+        from: BorrowedFd<'_>,
+        step: &[u8],
+        flags: OFlags,
+    ) -> Result<OwnedFd, Errno> {
+        if self.openat2 || step.is_empty() {
+            return open_beneath(
+                from,
+                if step.is_empty() { b"." } else { step },
+                flags,
+                self.openat2,
+            );
+        }
+        let mut reached: Option<OwnedFd> = None;
+        let mut components = step.split(|byte| *byte == b'/').peekable();
+        while let Some(name) = components.next() {
+            let last = components.peek().is_none();
+            let from = reached.as_ref().map_or(from, AsFd::as_fd);
+            let next = open_component(from, name, if last { flags } else { OFlags::PATH })?;
+            reached = Some(next);
+        }
+        reached.ok_or(Errno::NOENT)
+    }
+}
+
+impl Cache {
+    fn find(&mut self, path: &[u8]) -> Option<Arc<Directory>> {
+        self.clock += 1;
+        let slot = self.directories.get_mut(path)?;
+        slot.used = self.clock;
+        Some(Arc::clone(&slot.directory))
+    }
+
+    fn keep(&mut self, path: &[u8], directory: &Arc<Directory>) {
+        if self.capacity == 0 {
+            return;
+        }
+        if self.directories.len() >= self.capacity
+            && let Some(oldest) = self
+                .directories
+                .iter()
+                .min_by_key(|(_, slot)| slot.used)
+                .map(|(path, _)| path.clone())
+        {
+            self.directories.remove(&oldest);
+        }
+        let slot = Slot {
+            directory: Arc::clone(directory),
+            used: self.clock,
+        };
+        self.directories.insert(path.into(), slot);
+    }
+}
+
+/// Splits off the longest leading part that one call resolves; the rest begins with a component.
+fn split_step(path: &[u8]) -> (&[u8], &[u8]) {
+    if path.len() <= STEP_BYTES_MAX {
+        return (path, &[]);
+    }
+    // A component has at most 255 bytes, so there is a slash.
+    let slash = path[..STEP_BYTES_MAX]
+        .iter()
+        .rposition(|byte| *byte == b'/')
+        .unwrap_or(STEP_BYTES_MAX);
+    (&path[..slash], &path[slash + 1..])
+}
+
+fn open_beneath(
+    from: BorrowedFd<'_>,
+    path: &[u8],
+    flags: OFlags,
+    openat2: bool,
+) -> Result<OwnedFd, Errno> {
+    if !openat2 {
+        return rustix::fs::openat(from, path, flags | DIRECTORY, Mode::empty());
+    }
+    let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
+    let mut races = 0;
+    loop {
+        match rustix::fs::openat2(from, path, flags | DIRECTORY, Mode::empty(), resolve) {
+            Err(Errno::AGAIN | Errno::INTR) if races < RACES_MAX => races += 1,
+            result => return result,
+        }
+    }
+}
+
+fn open_component(from: BorrowedFd<'_>, name: &[u8], flags: OFlags) -> Result<OwnedFd, Errno> {
+    let result = rustix::fs::openat(from, name, flags | DIRECTORY, Mode::empty());
+    // Without openat2 a link answers like any other entry that is no directory.
+    if matches!(result, Err(Errno::NOTDIR))
+        && let Ok(stat) = rustix::fs::statat(from, name, AtFlags::SYMLINK_NOFOLLOW)
+        && FileType::from_raw_mode(stat.st_mode) == FileType::Symlink
+    {
+        return Err(Errno::LOOP);
+    }
+    result
+}
+
+/// Absent before Linux 5.6, and some containers refuse it.
+fn kernel_has_openat2(root: &Directory) -> bool {
+    open_beneath(root.as_fd(), b".", OFlags::PATH, true).is_ok()
+}
+
+/// The state behind our locks is valid between any two statements, so a panic elsewhere does not spoil it.
+pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,285 @@
+//! Owns the storage in a file system: every call is relative to a directory handle beneath the root and follows no link.
+//! Does not schedule: calls block the thread that makes them.
+
+mod attributes;
+mod directories;
+mod names;
+mod read;
+mod scan;
+mod sync;
+mod walk;
+mod write;
+
+use crate::error::{StoreError, StoreErrorKind};
+use crate::meta::{FinalMeta, Meta, Timestamp};
+use crate::path::{RelPath, TempName};
+use crate::storage::{Capabilities, ReadFile, Replace, Scan, Storage, WriteFile};
+use attributes::{Allowed, meta_of, mode_of};
+use directories::Directories;
+use read::FsReadFile;
+use rustix::fs::{AtFlags, OFlags};
+use rustix::io::Errno;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use sync::SyncState;
+use walk::Walk;
+use write::FsWriteFile;
+
+/// Whose the tree is. Both kinds stay beneath the root and follow no link.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Confine {
+    /// What a node exports to peers: set-id bits and ownership only where granted.
+    Export,
+    /// What the user of this process named: attributes are applied as given.
+    Local,
+}
+
+/// How a file system storage behaves; `new` has what is usual.
+#[derive(Debug, Clone)]
+pub struct FsOptions {
+    /// Apply setuid and setgid bits.
+    pub allow_set_id: bool,
+    /// Apply ownership where it is given; fails where this process may not.
+    pub allow_owner: bool,
+    /// The process cleared its file mode creation mask (`godwit_sys::umask::clear`), so files can be created with their final
+    /// mode in one call.
+    pub umask_cleared: bool,
+    /// Most directory handles kept open.
+    pub directories_max: usize,
+    /// About how many bytes a scan remembers in memory before it uses the spill directory, for each of two purposes.
+    pub spill_bytes: usize,
+    /// Use `openat2` where the kernel has it.
+    pub openat2: bool,
+    /// Use `RENAME_NOREPLACE` where the file system has it.
+    pub rename_noreplace: bool,
+}
+
+impl FsOptions {
+    /// The usual options of a local or an exported tree.
+    pub fn new(confine: Confine) -> Self {
+        Self {
+            allow_set_id: confine == Confine::Local,
+            allow_owner: confine == Confine::Local,
+            umask_cleared: false,
+            directories_max: DIRECTORIES_MAX,
+            spill_bytes: SPILL_BYTES,
+            openat2: true,
+            rename_noreplace: true,
+        }
+    }
+}
+
+/// A source and a destination together stay well below the usual limit of 1024 handles.
+const DIRECTORIES_MAX: usize = 256;
+/// Some 30,000 names of files with several names, or as many directories in waiting.
+const SPILL_BYTES: usize = 4 << 20;
+
+/// A tree in a file system.
+#[derive(Debug)]
+pub struct FsStorage {
+    directories: Arc<Directories>,
+    spill: PathBuf,
+    options: FsOptions,
+    sync: SyncState,
+}
+
+impl FsStorage {
+    /// Opens the tree at the directory `root`; the path of the root itself may lead through links. `spill_dir` takes the nameless
+    /// files of scans that do not fit memory.
+    pub fn open(root: &Path, confine: Confine, spill_dir: &Path) -> Result<Self, StoreError> {
+        Self::open_with(root, spill_dir, FsOptions::new(confine))
+    }
+
+    /// Opens the tree at the directory `root` with these options.
+    pub fn open_with(
+        root: &Path,
+        spill_dir: &Path,
+        options: FsOptions,
+    ) -> Result<Self, StoreError> {
+        let directories = Directories::open(root, options.openat2, options.directories_max)
+            .map_err(|error| StoreError::from_errno("open", &RelPath::root(), error))?;
+        Ok(Self {
+            directories: Arc::new(directories),
+            spill: spill_dir.to_owned(),
+            options,
+            sync: SyncState::default(),
+        })
+    }
+
+    fn allowed(&self) -> Allowed {
+        Allowed {
+            set_id: self.options.allow_set_id,
+            owner: self.options.allow_owner,
+        }
+    }
+}
+
+impl Storage for FsStorage {
+    fn scan(&self, start: &RelPath) -> Result<Box<dyn Scan>, StoreError> {
+        let scan = scan::FsScan::begin(
+            &self.directories,
+            start,
+            &self.spill,
+            self.options.spill_bytes,
+        )?;
+        Ok(Box::new(scan))
+    }
+
+    fn stat(&self, path: &RelPath) -> Result<Option<Meta>, StoreError> {
+        let found = self.directories.within("look at", path, |directory, name| {
+            match rustix::fs::statat(directory, name, AtFlags::SYMLINK_NOFOLLOW) {
+                Ok(stat) => Ok(Some(meta_of(&stat))),
+                // Absent, unless it is the directory that went away.
+                Err(Errno::NOENT) if !directory.is_gone() => Ok(None),
+                Err(error) => Err(error.into()),
+            }
+        });
+        match found {
+            Err(error) if error.kind == StoreErrorKind::NotFound => Ok(None),
+            found => found,
+        }
+    }
+
+    fn read_link(&self, path: &RelPath) -> Result<Vec<u8>, StoreError> {
+        self.directories
+            .within(
+                "read the link",
+                path,
+                |directory, name| match rustix::fs::readlinkat(directory, name, Vec::new()) {
+                    Ok(target) => Ok(target.into_bytes()),
+                    Err(Errno::INVAL) => Err(StoreErrorKind::TypeConflict.into()),
+                    Err(error) => Err(error.into()),
+                },
+            )
+    }
+
+    fn open(&self, path: &RelPath) -> Result<Box<dyn ReadFile>, StoreError> {
+        let (fd, _) = self.directories.within("open", path, read::open_regular)?;
+        Ok(Box::new(FsReadFile::new(fd, path)))
+    }
+
+    fn read_whole(&self, path: &RelPath, buffer: &mut [u8]) -> Result<(Meta, usize), StoreError> {
+        self.directories.within("read", path, |directory, name| {
+            read::read_whole(directory, name, buffer)
+        })
+    }
+
+    fn make_directory(&self, path: &RelPath, mode_now: u32) -> Result<bool, StoreError> {
+        let meta = FinalMeta {
+            mode: mode_now,
+            mtime: Timestamp::default(),
+            owner: None,
+        };
+        names::make_directory(&self.directories, path, mode_of(self.allowed().mode(&meta)))
+    }
+
+    fn make_symlink(
+        &self,
+        path: &RelPath,
+        target: &[u8],
+        meta: &FinalMeta,
+        temp: &TempName,
+        replace: Replace,
+    ) -> Result<(), StoreError> {
+        let finish = (self.allowed(), replace, self.options.rename_noreplace);
+        self.directories
+            .within("make the link", path, |directory, name| {
+                names::make_symlink(directory, name, target, meta, temp, finish)
+            })
+    }
+
+    fn make_link(
+        &self,
+        path: &RelPath,
+        first: &RelPath,
+        temp: &TempName,
+    ) -> Result<(), StoreError> {
+        names::make_link(&self.directories, path, first, temp)
+    }
+
+    fn create(
+        &self,
+        path: &RelPath,
+        temp: &TempName,
+        keep: bool,
+    ) -> Result<Box<dyn WriteFile>, StoreError> {
+        self.sync.begin(temp);
+        let fd = self.directories.within("create", path, |directory, _| {
+            write::create(directory, temp, keep)
+        });
+        let fd = fd.inspect_err(|_| self.sync.end(temp))?;
+        Ok(Box::new(FsWriteFile::new(fd, path, self.allowed())))
+    }
+
+    fn write_whole(
+        &self,
+        path: &RelPath,
+        temp: &TempName,
+        meta: &FinalMeta,
+        content: &[u8],
+    ) -> Result<(), StoreError> {
+        self.sync.begin(temp);
+        let exact = self.options.umask_cleared;
+        let result = self.directories.within("write", path, |directory, _| {
+            write::write_whole(directory, temp, meta, content, self.allowed(), exact)
+        });
+        result.inspect_err(|_| self.sync.end(temp))
+    }
+
+    fn sync_batch(&self, files: &[(RelPath, TempName)], bytes: u64) -> Result<(), StoreError> {
+        self.sync.sync_files(&self.directories, files, bytes)
+    }
+
+    fn commit(&self, path: &RelPath, temp: &TempName, replace: Replace) -> Result<(), StoreError> {
+        let noreplace = self.options.rename_noreplace;
+        self.directories.within("rename", path, |directory, name| {
+            names::commit(directory, name, temp, replace, noreplace)
+        })?;
+        self.sync.end(temp);
+        Ok(())
+    }
+
+    fn sync_directories(&self, directories: &[RelPath]) -> Result<(), StoreError> {
+        self.sync.sync_directories(&self.directories, directories)
+    }
+
+    fn open_temp(&self, path: &RelPath, temp: &TempName) -> Result<Box<dyn ReadFile>, StoreError> {
+        let open = |directory: &directories::Directory, _: &[u8]| {
+            write::open_temp(directory, temp, OFlags::RDONLY)
+        };
+        let fd = self.directories.within("open", path, open)?;
+        Ok(Box::new(FsReadFile::new(fd, path)))
+    }
+
+    fn discard(&self, path: &RelPath, temp: &TempName) -> Result<(), StoreError> {
+        self.sync.end(temp);
+        let removed = self.directories.within("remove", path, |directory, _| {
+            Ok(write::unlink(directory, temp)?)
+        });
+        match removed {
+            Err(error) if error.kind == StoreErrorKind::NotFound => Ok(()),
+            removed => removed,
+        }
+    }
+
+    fn set_directory_meta(&self, path: &RelPath, meta: &FinalMeta) -> Result<(), StoreError> {
+        self.directories
+            .within("set the attributes of", path, |directory, name| {
+                names::set_directory_meta(directory, name, meta, self.allowed())
+            })
+    }
+
+    fn sweep(&self, start: &RelPath, tag: u64) -> Result<u64, StoreError> {
+        let mut walk = Walk::new(&self.directories, &self.spill, self.options.spill_bytes);
+        scan::sweep(&mut walk, &self.directories, start, tag)
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        Capabilities {
+            holes: true,
+            symlinks: true,
+            hard_links: true,
+            durable: true,
+        }
+    }
+}

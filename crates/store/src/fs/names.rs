@@ -1,0 +1,245 @@
+//! Owns what gives entries their names and takes them away: directories, links, renames, removals, attributes of directories.
+//! Does not write contents and does not sync.
+
+use super::attributes::{Allowed, SET_ID_BITS, meta_of, mode_of, times_of};
+use super::directories::{Directories, Directory, Trouble};
+use super::write::{apply, handle_path, unlink};
+use crate::error::{StoreError, StoreErrorKind};
+use crate::meta::{FinalMeta, Kind};
+use crate::path::{RelPath, TempName};
+use crate::storage::Replace;
+use rustix::fs::{AtFlags, CWD, Mode, OFlags, RenameFlags};
+use rustix::io::Errno;
+
+/// Makes a directory and those above it that are missing.
+pub(super) fn make_directory(
+    directories: &Directories,
+    path: &RelPath,
+    mode: Mode,
+) -> Result<bool, StoreError> {
+    let make = |path: &RelPath| {
+        directories.within("make the directory", path, |parent, name| {
+            mkdir(parent, name, mode)
+        })
+    };
+    let mut missing = Vec::new();
+    let mut at = path.clone();
+    let made = loop {
+        match make(&at) {
+            Err(error) if error.kind == StoreErrorKind::NotFound => {
+                let parent = at
+                    .parent()
+                    .filter(|parent| !parent.is_root())
+                    .ok_or(error)?;
+                missing.push(std::mem::replace(&mut at, parent));
+            }
+            result => break result?,
+        }
+    };
+    // Each was tried before its parent was, so the last one put aside comes first.
+    missing.iter().rev().try_fold(made, |_, path| make(path))
+}
+
+fn mkdir(parent: &Directory, name: &[u8], mode: Mode) -> Result<bool, Trouble> {
+    match rustix::fs::mkdirat(parent, name, mode) {
+        Ok(()) => Ok(true),
+        Err(Errno::EXIST) => {
+            let stat = rustix::fs::statat(parent, name, AtFlags::SYMLINK_NOFOLLOW)?;
+            if meta_of(&stat).kind == Kind::Directory {
+                Ok(false)
+            } else {
+                Err(StoreErrorKind::TypeConflict.into())
+            }
+        }
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Makes a symbolic link by way of its temporary name.
+pub(super) fn make_symlink(
+    parent: &Directory,
+    name: &[u8],
+    target: &[u8],
+    meta: &FinalMeta,
+    temp: &TempName,
+    finish: (Allowed, Replace, bool),
+) -> Result<(), Trouble> {
+    let (allowed, replace, noreplace) = finish;
+    let there = rustix::fs::readlinkat(parent, name, Vec::new());
+    if there.is_ok_and(|there| there.as_bytes() == target) {
+        return Ok(set_link_attributes(parent, name, meta, allowed)?);
+    }
+    unlink(parent, temp)?;
+    rustix::fs::symlinkat(target, parent, temp.as_bytes())?;
+    let result = set_link_attributes(parent, temp.as_bytes(), meta, allowed)
+        .map_err(Trouble::from)
+        .and_then(|()| commit(parent, name, temp, replace, noreplace));
+    if result.is_err() {
+        // The error that counts is the first one; a leftover is swept later.
+        let _ = unlink(parent, temp);
+    }
+    result
+}
+
+fn set_link_attributes(
+    parent: &Directory,
+    name: &[u8],
+    meta: &FinalMeta,
+    allowed: Allowed,
+) -> Result<(), Errno> {
+    if let Some((uid, gid)) = allowed.owner(meta) {
+        rustix::fs::chownat(
+            parent,
+            name,
+            Some(uid),
+            Some(gid),
+            AtFlags::SYMLINK_NOFOLLOW,
+        )?;
+    }
+    rustix::fs::utimensat(
+        parent,
+        name,
+        &times_of(meta.mtime),
+        AtFlags::SYMLINK_NOFOLLOW,
+    )
+}
+
+/// Makes `path` a further name of `first`.
+pub(super) fn make_link(
+    directories: &Directories,
+    path: &RelPath,
+    first: &RelPath,
+    temp: &TempName,
+) -> Result<(), StoreError> {
+    directories.within("link", first, |first_parent, first_name| {
+        let result = directories.within("link", path, |parent, name| {
+            link(first_parent, first_name, parent, name, temp)
+        });
+        match result {
+            // Worth another try if it is the directory of `first` that went away.
+            Err(error) if error.kind == StoreErrorKind::NotFound && first_parent.is_gone() => {
+                Err(Errno::NOENT.into())
+            }
+            result => Ok(result),
+        }
+    })?
+}
+
+fn link(
+    first_parent: &Directory,
+    first_name: &[u8],
+    parent: &Directory,
+    name: &[u8],
+    temp: &TempName,
+) -> Result<(), Trouble> {
+    match rustix::fs::linkat(first_parent, first_name, parent, name, AtFlags::empty()) {
+        Err(Errno::EXIST) => {}
+        result => return Ok(result?),
+    }
+    let first = meta_of(&rustix::fs::statat(
+        first_parent,
+        first_name,
+        AtFlags::SYMLINK_NOFOLLOW,
+    )?);
+    let there = meta_of(&rustix::fs::statat(
+        parent,
+        name,
+        AtFlags::SYMLINK_NOFOLLOW,
+    )?);
+    if (first.device, first.inode) == (there.device, there.inode) {
+        return Ok(());
+    }
+    unlink(parent, temp)?;
+    rustix::fs::linkat(
+        first_parent,
+        first_name,
+        parent,
+        temp.as_bytes(),
+        AtFlags::empty(),
+    )?;
+    let result = rustix::fs::renameat(parent, temp.as_bytes(), parent, name);
+    // Also after success: a rename between two names of one file leaves both.
+    unlink(parent, temp)?;
+    Ok(result?)
+}
+
+/// Gives a temporary file its final name.
+pub(super) fn commit(
+    parent: &Directory,
+    name: &[u8],
+    temp: &TempName,
+    replace: Replace,
+    noreplace: bool,
+) -> Result<(), Trouble> {
+    if replace == Replace::Atomically {
+        return Ok(rustix::fs::renameat(parent, temp.as_bytes(), parent, name)?);
+    }
+    if noreplace {
+        match rustix::fs::renameat_with(
+            parent,
+            temp.as_bytes(),
+            parent,
+            name,
+            RenameFlags::NOREPLACE,
+        ) {
+            Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => {}
+            result => return Ok(result?),
+        }
+    }
+    match rustix::fs::linkat(parent, temp.as_bytes(), parent, name, AtFlags::empty()) {
+        Ok(()) => return Ok(unlink(parent, temp)?),
+        // Neither this kind of rename nor links: what is left is to look first.
+        Err(Errno::PERM | Errno::OPNOTSUPP | Errno::NOSYS | Errno::MLINK) => {}
+        Err(error) => return Err(error.into()),
+    }
+    match rustix::fs::statat(parent, name, AtFlags::SYMLINK_NOFOLLOW) {
+        Ok(_) => Err(StoreErrorKind::Exists.into()),
+        Err(Errno::NOENT) => Ok(rustix::fs::renameat(parent, temp.as_bytes(), parent, name)?),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Sets the attributes of a directory. Set-id bits that may not be applied stay as they are: those of a directory are mostly
+/// inherited from the one above, for a group that works there together.
+pub(super) fn set_directory_meta(
+    parent: &Directory,
+    name: &[u8],
+    meta: &FinalMeta,
+    allowed: Allowed,
+) -> Result<(), Trouble> {
+    let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let (fd, readable) =
+        match rustix::fs::openat(parent, name, flags | OFlags::RDONLY, Mode::empty()) {
+            Ok(fd) => (fd, true),
+            Err(Errno::ACCESS) => (
+                rustix::fs::openat(parent, name, flags | OFlags::PATH, Mode::empty())?,
+                false,
+            ),
+            Err(error) => return Err(error.into()),
+        };
+    let mut meta = *meta;
+    let mut allowed = allowed;
+    if !allowed.set_id {
+        let there = meta_of(&rustix::fs::fstat(&fd)?).mode;
+        meta.mode = (meta.mode & !SET_ID_BITS) | (there & SET_ID_BITS);
+        allowed.set_id = true;
+    }
+    if readable {
+        return Ok(apply(&fd, &meta, allowed, true)?);
+    }
+    if let Some((uid, gid)) = allowed.owner(&meta) {
+        rustix::fs::chownat(&fd, "", Some(uid), Some(gid), AtFlags::EMPTY_PATH)?;
+    }
+    rustix::fs::chmodat(
+        CWD,
+        handle_path(&fd).as_str(),
+        mode_of(allowed.mode(&meta)),
+        AtFlags::empty(),
+    )?;
+    Ok(rustix::fs::utimensat(
+        parent,
+        name,
+        &times_of(meta.mtime),
+        AtFlags::SYMLINK_NOFOLLOW,
+    )?)
+}

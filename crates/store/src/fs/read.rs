@@ -1,0 +1,136 @@
+//! Owns reading regular files: whole small ones in the fewest calls, large ones by position, and their holes.
+//! Does not decide what is read or when.
+
+use super::attributes::meta_of;
+use super::directories::{Directory, Trouble};
+use crate::error::{StoreError, StoreErrorKind};
+use crate::meta::{Kind, Meta};
+use crate::path::RelPath;
+use crate::storage::ReadFile;
+use rustix::fd::OwnedFd;
+use rustix::fs::{Advice, Mode, OFlags, SeekFrom};
+use rustix::io::Errno;
+use std::ops::Range;
+
+/// Flags of every open of an entry: a link is an error, and a FIFO or device never blocks.
+pub(super) const ENTRY: OFlags = OFlags::NOFOLLOW
+    .union(OFlags::NONBLOCK)
+    .union(OFlags::CLOEXEC);
+
+/// An open regular file.
+#[derive(Debug)]
+pub(super) struct FsReadFile {
+    fd: OwnedFd,
+    path: RelPath,
+}
+
+impl FsReadFile {
+    pub(super) fn new(fd: OwnedFd, path: &RelPath) -> Self {
+        Self {
+            fd,
+            path: path.clone(),
+        }
+    }
+
+    fn failed(&self, operation: &'static str, errno: Errno) -> StoreError {
+        StoreError::from_errno(operation, &self.path, errno)
+    }
+}
+
+impl ReadFile for FsReadFile {
+    fn meta(&self) -> Result<Meta, StoreError> {
+        rustix::fs::fstat(&self.fd)
+            .map(|stat| meta_of(&stat))
+            .map_err(|error| self.failed("look at", error))
+    }
+
+    fn read_at(&self, offset: u64, buffer: &mut [u8]) -> Result<usize, StoreError> {
+        let mut filled = 0;
+        while filled < buffer.len() {
+            match rustix::io::pread(&self.fd, &mut buffer[filled..], offset + filled as u64) {
+                Ok(0) => break,
+                Ok(bytes) => filled += bytes,
+                Err(Errno::INTR) => {}
+                Err(error) => return Err(self.failed("read", error)),
+            }
+        }
+        Ok(filled)
+    }
+
+    fn next_data(&self, offset: u64) -> Result<Option<Range<u64>>, StoreError> {
+        let start = match rustix::fs::seek(&self.fd, SeekFrom::Data(offset)) {
+            Ok(start) => start,
+            Err(Errno::NXIO) => return Ok(None),
+            // No support for holes: all of the file is data.
+            Err(Errno::INVAL | Errno::OPNOTSUPP) => {
+                let bytes = self.meta()?.bytes;
+                return Ok((offset < bytes).then_some(offset..bytes));
+            }
+            Err(error) => return Err(self.failed("find the data of", error)),
+        };
+        match rustix::fs::seek(&self.fd, SeekFrom::Hole(start)) {
+            Ok(end) => Ok(Some(start..end)),
+            // It was cut off between the two calls.
+            Err(Errno::NXIO) => Ok(None),
+            Err(error) => Err(self.failed("find the holes of", error)),
+        }
+    }
+
+    fn drop_cache(&self) {
+        // Advice only: where it is not taken, reads come from the cache.
+        let _ = rustix::fs::fadvise(&self.fd, 0, None, Advice::DontNeed);
+    }
+}
+
+/// Opens a regular file for reading.
+pub(super) fn open_regular(directory: &Directory, name: &[u8]) -> Result<(OwnedFd, Meta), Trouble> {
+    let fd = rustix::fs::openat(directory, name, OFlags::RDONLY | ENTRY, Mode::empty())?;
+    let meta = meta_of(&rustix::fs::fstat(&fd)?);
+    if meta.kind != Kind::File {
+        return Err(StoreErrorKind::NotRegular.into());
+    }
+    Ok((fd, meta))
+}
+
+/// Reads a file that fits into `buffer`, and makes sure that it was one state of it.
+pub(super) fn read_whole(
+    directory: &Directory,
+    name: &[u8],
+    buffer: &mut [u8],
+) -> Result<(Meta, usize), Trouble> {
+    let (fd, before) = open_regular(directory, name)?;
+    let bytes = usize::try_from(before.bytes)
+        .ok()
+        .filter(|bytes| *bytes <= buffer.len());
+    let bytes = bytes.ok_or(StoreErrorKind::Changed)?;
+    let mut filled = 0;
+    let mut beyond = [0];
+    loop {
+        // One byte more than there should be: getting fewer proves the end without another call.
+        let into = match buffer.get_mut(filled..=bytes) {
+            Some(rest) => rest,
+            None if filled < bytes => &mut buffer[filled..bytes],
+            None => &mut beyond[..],
+        };
+        let wanted = into.len();
+        match rustix::io::read(&fd, into) {
+            Ok(0) => break,
+            Ok(got) => {
+                filled += got;
+                if filled > bytes {
+                    return Err(StoreErrorKind::Changed.into());
+                }
+                if filled == bytes && got < wanted {
+                    break;
+                }
+            }
+            Err(Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    let after = meta_of(&rustix::fs::fstat(&fd)?);
+    if filled != bytes || after.generation() != before.generation() {
+        return Err(StoreErrorKind::Changed.into());
+    }
+    Ok((after, bytes))
+}

@@ -1,0 +1,343 @@
+//! Owns the scan of a tree and the sweep of leftovers: looks at each name that a walk finds.
+//! Does not decide what becomes of the entries.
+
+use super::attributes::meta_of;
+use super::directories::{Directories, Trouble};
+use super::walk::{Found, Step, Walk, errno_of};
+use crate::error::{StoreError, StoreErrorKind};
+use crate::meta::{Kind, Meta, Timestamp};
+use crate::path::{RelPath, TempName};
+use crate::spill::{SpillMerge, SpillSorter};
+use crate::storage::{SCAN_BATCH_ITEMS, Scan, ScanEntry, ScanItem};
+use rustix::fd::AsFd;
+use rustix::fs::{AtFlags, FileType};
+use rustix::io::Errno;
+use std::path::Path;
+use std::sync::Arc;
+
+/// A scan in progress.
+pub(super) struct FsScan {
+    start: RelPath,
+    /// The start itself, until it is given.
+    first: Option<ScanItem>,
+    walk: Walk,
+    links: Links,
+}
+
+/// Files with several names, put aside until everything else was given.
+enum Links {
+    Collecting(SpillSorter),
+    Giving {
+        merge: SpillMerge,
+        first: Option<ScanEntry>,
+    },
+    Given,
+}
+
+impl FsScan {
+    pub(super) fn begin(
+        directories: &Arc<Directories>,
+        start: &RelPath,
+        spill: &Path,
+        spill_bytes: usize,
+    ) -> Result<Self, StoreError> {
+        let entry = directories.within("scan", start, |directory, name| {
+            look(directory, name, start)
+        })?;
+        let mut walk = Walk::new(directories, spill, spill_bytes);
+        if entry.meta.kind == Kind::Directory {
+            walk.enter(start)?;
+        }
+        let links = Links::Collecting(SpillSorter::new(spill, spill_bytes));
+        Ok(Self {
+            start: start.clone(),
+            first: Some(ScanItem::Entry(entry)),
+            walk,
+            links,
+        })
+    }
+
+    /// The next item of the tree; `None` if only the put aside is left.
+    fn next_found(&mut self) -> Option<ScanItem> {
+        loop {
+            let entry = match self.walk.next() {
+                Step::End => return None,
+                Step::Fault(error) => return Some(ScanItem::Fault(error)),
+                Step::Name(found) if TempName::is_temp(found.name) => continue,
+                Step::Name(found) => look_found(found),
+            };
+            let entry = match entry {
+                Ok(entry) => entry,
+                Err(error) => return Some(ScanItem::Fault(error)),
+            };
+            if entry.meta.kind == Kind::Directory
+                && let Err(error) = self.walk.enter(&entry.path)
+            {
+                return Some(ScanItem::Fault(error));
+            }
+            match &mut self.links {
+                Links::Collecting(sorter)
+                    if entry.meta.kind == Kind::File && entry.meta.links > 1 =>
+                {
+                    if let Err(error) = sorter.push(&encode(&entry)) {
+                        let errno = errno_of(&error);
+                        return Some(ScanItem::Fault(StoreError::from_errno(
+                            "remember the names of",
+                            &entry.path,
+                            errno,
+                        )));
+                    }
+                }
+                _ => return Some(ScanItem::Entry(entry)),
+            }
+        }
+    }
+
+    /// The next of the files with several names.
+    fn next_link(&mut self) -> Option<ScanItem> {
+        let links = std::mem::replace(&mut self.links, Links::Given);
+        let (mut merge, mut first) = match links {
+            Links::Collecting(sorter) => match sorter.finish() {
+                Ok(merge) => (merge, None),
+                Err(error) => return Some(self.links_lost(&error)),
+            },
+            Links::Giving { merge, first } => (merge, first),
+            Links::Given => return None,
+        };
+        let entry = match merge.next_record() {
+            Ok(record) => decode(&record?),
+            Err(error) => return Some(self.links_lost(&error)),
+        };
+        let Some(entry) = entry else {
+            return Some(self.links_lost(&std::io::ErrorKind::InvalidData.into()));
+        };
+        let known = first
+            .as_ref()
+            .filter(|first| same_file(&first.meta, &entry.meta));
+        let item = match known {
+            Some(first) => ScanItem::Link {
+                entry,
+                first: first.path.clone(),
+            },
+            None => {
+                first = Some(entry.clone());
+                ScanItem::Entry(entry)
+            }
+        };
+        self.links = Links::Giving { merge, first };
+        Some(item)
+    }
+
+    fn links_lost(&self, error: &std::io::Error) -> ScanItem {
+        let operation = "remember all names of the files with several names below";
+        ScanItem::Fault(StoreError::from_errno(
+            operation,
+            &self.start,
+            errno_of(error),
+        ))
+    }
+}
+
+impl Scan for FsScan {
+    fn next_batch(&mut self, out: &mut Vec<ScanItem>) -> bool {
+        out.extend(self.first.take());
+        for _ in 1..SCAN_BATCH_ITEMS {
+            match self.next_found().or_else(|| self.next_link()) {
+                Some(item) => out.push(item),
+                None => return false,
+            }
+        }
+        true
+    }
+}
+
+/// Two names of one file. A file replaced while it is scanned gives its inode number to another.
+fn same_file(a: &Meta, b: &Meta) -> bool {
+    (a.device, a.inode, a.bytes, a.mtime) == (b.device, b.inode, b.bytes, b.mtime)
+}
+
+fn look_found(found: Found<'_>) -> Result<ScanEntry, StoreError> {
+    let path = found.path()?;
+    look(found.directory, found.name, &path).map_err(|trouble| trouble.at("look at", &path))
+}
+
+fn look(directory: impl AsFd, name: &[u8], path: &RelPath) -> Result<ScanEntry, Trouble> {
+    let directory = directory.as_fd();
+    let meta = meta_of(&rustix::fs::statat(
+        directory,
+        name,
+        AtFlags::SYMLINK_NOFOLLOW,
+    )?);
+    let target = match meta.kind {
+        Kind::Symlink => rustix::fs::readlinkat(directory, name, Vec::new())?.into_bytes(),
+        _ => Vec::new(),
+    };
+    Ok(ScanEntry {
+        path: path.clone(),
+        meta,
+        target,
+    })
+}
+
+/// Removes all temporary files of `tag` at and below `start`.
+pub(super) fn sweep(
+    walk: &mut Walk,
+    directories: &Directories,
+    start: &RelPath,
+    tag: u64,
+) -> Result<u64, StoreError> {
+    let temp = TempName::new(tag, start);
+    let beside = directories.within("sweep", start, |directory, _| {
+        Ok(remove(directory, temp.as_bytes())?)
+    });
+    let mut removed = u64::from(unless_absent(beside)?.unwrap_or(false));
+    let kind = directories.within("sweep", start, |directory, name| {
+        Ok(kind_of(directory, name)?)
+    });
+    if unless_absent(kind)? == Some(FileType::Directory) {
+        walk.enter(start)?;
+    }
+    let mut failure = None;
+    loop {
+        let found = match walk.next() {
+            Step::End => break,
+            // What we may not list we did not write into.
+            Step::Fault(error)
+                if matches!(
+                    error.kind,
+                    StoreErrorKind::Permission | StoreErrorKind::NotFound
+                ) =>
+            {
+                continue;
+            }
+            Step::Fault(error) => {
+                failure.get_or_insert(error);
+                continue;
+            }
+            Step::Name(found) => found,
+        };
+        match sweep_found(found, tag) {
+            Ok(Swept::Removed) => removed += 1,
+            Ok(Swept::Below(path)) => walk.enter(&path)?,
+            Ok(Swept::Other) => {}
+            Err(error) => {
+                failure.get_or_insert(error);
+            }
+        }
+    }
+    failure.map_or(Ok(removed), Err)
+}
+
+enum Swept {
+    Removed,
+    Below(RelPath),
+    Other,
+}
+
+fn sweep_found(found: Found<'_>, tag: u64) -> Result<Swept, StoreError> {
+    let kind = match found.kind {
+        FileType::Unknown => kind_of(found.directory, found.name).unwrap_or(FileType::Unknown),
+        kind => kind,
+    };
+    if kind == FileType::Directory {
+        return found.path().map(Swept::Below);
+    }
+    if !TempName::is_ours(found.name, tag) {
+        return Ok(Swept::Other);
+    }
+    match remove(found.directory, found.name) {
+        Ok(true) => Ok(Swept::Removed),
+        Ok(false) => Ok(Swept::Other),
+        Err(errno) => Err(StoreError::from_errno("remove", &found.path()?, errno)),
+    }
+}
+
+fn remove(directory: impl AsFd, name: &[u8]) -> Result<bool, Errno> {
+    match rustix::fs::unlinkat(directory, name, AtFlags::empty()) {
+        Ok(()) => Ok(true),
+        Err(Errno::NOENT) => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
+fn kind_of(directory: impl AsFd, name: &[u8]) -> Result<FileType, Errno> {
+    let stat = rustix::fs::statat(directory, name, AtFlags::SYMLINK_NOFOLLOW)?;
+    Ok(FileType::from_raw_mode(stat.st_mode))
+}
+
+fn unless_absent<T>(result: Result<T, StoreError>) -> Result<Option<T>, StoreError> {
+    match result {
+        Err(error) if error.kind == StoreErrorKind::NotFound => Ok(None),
+        result => result.map(Some),
+    }
+}
+
+/// Sorts by file, then by path: device and inode most significant byte first, the path, a zero, then the rest.
+fn encode(entry: &ScanEntry) -> Vec<u8> {
+    let meta = &entry.meta;
+    let mut record = Vec::with_capacity(entry.path.as_bytes().len() + 17 + REST_BYTES);
+    record.extend_from_slice(&meta.device.to_be_bytes());
+    record.extend_from_slice(&meta.inode.to_be_bytes());
+    record.extend_from_slice(entry.path.as_bytes());
+    record.push(0);
+    for time in [meta.mtime, meta.ctime] {
+        record.extend_from_slice(&time.seconds.to_be_bytes());
+        record.extend_from_slice(&time.nanoseconds.to_be_bytes());
+    }
+    record.extend_from_slice(&meta.bytes.to_be_bytes());
+    record.extend_from_slice(&meta.links.to_be_bytes());
+    for number in [meta.mode, meta.uid, meta.gid] {
+        record.extend_from_slice(&number.to_be_bytes());
+    }
+    record
+}
+
+/// Two times, two long and three short numbers.
+const REST_BYTES: usize = 2 * 12 + 2 * 8 + 3 * 4;
+
+fn decode(record: &[u8]) -> Option<ScanEntry> {
+    let (mut head, rest) = record.split_at_checked(16)?;
+    let (path, mut tail) = rest.split_at_checked(rest.len().checked_sub(REST_BYTES)?)?;
+    let path = RelPath::parse(path.strip_suffix(&[0])?).ok()?;
+    let device = take_u64(&mut head)?;
+    let inode = take_u64(&mut head)?;
+    let mtime = take_time(&mut tail)?;
+    let ctime = take_time(&mut tail)?;
+    let bytes = take_u64(&mut tail)?;
+    let links = take_u64(&mut tail)?;
+    let mode = take_u32(&mut tail)?;
+    let uid = take_u32(&mut tail)?;
+    let gid = take_u32(&mut tail)?;
+    let meta = Meta {
+        kind: Kind::File,
+        mode,
+        bytes,
+        mtime,
+        ctime,
+        inode,
+        device,
+        links,
+        uid,
+        gid,
+    };
+    Some(ScanEntry {
+        path,
+        meta,
+        target: Vec::new(),
+    })
+}
+
+fn take_time(from: &mut &[u8]) -> Option<Timestamp> {
+    Some(Timestamp {
+        seconds: take_u64(from)?.cast_signed(),
+        nanoseconds: take_u32(from)?,
+    })
+}
+
+fn take_u64(from: &mut &[u8]) -> Option<u64> {
+    from.split_off(..8)?.try_into().ok().map(u64::from_be_bytes)
+}
+
+fn take_u32(from: &mut &[u8]) -> Option<u32> {
+    from.split_off(..4)?.try_into().ok().map(u32::from_be_bytes)
+}

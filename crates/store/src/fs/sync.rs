@@ -1,0 +1,159 @@
+//! Owns durability: which way a batch is synced, and that a write error once reported is believed by everybody it concerns.
+//! Does not decide what makes up a batch.
+
+use super::directories::{Directories, Directory, Trouble, lock};
+use super::write::open_temp;
+use crate::error::StoreError;
+use crate::path::{RelPath, TempName};
+use rustix::fs::OFlags;
+use rustix::io::Errno;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
+
+/// Up to this many files or directories are synced one by one; above, their file systems as a whole.
+pub(super) const SYNC_EACH_MAX: usize = 16;
+/// From this many bytes a file on average they are synced one by one too: others' data need not be waited for.
+const SYNC_EACH_BYTES: u64 = 8 << 20;
+
+/// What is written and not committed yet.
+///
+/// The kernel reports a failed write-back once to a handle, and then holds the pages to be clean. A failed sync of a whole file
+/// system is therefore remembered for every temporary file that existed then, until it is reported for that file too.
+#[derive(Debug, Default)]
+pub(super) struct SyncState {
+    /// Temporary files, and whether a sync failed since they were last reported.
+    live: Mutex<HashMap<TempName, bool>>,
+    /// One sync of whole file systems at a time: they share the handles that errors are reported to.
+    syncing: Mutex<()>,
+}
+
+impl SyncState {
+    /// A temporary file is about to be written.
+    pub(super) fn begin(&self, temp: &TempName) {
+        lock(&self.live).entry(*temp).or_insert(false);
+    }
+
+    /// A temporary file got its name or was removed.
+    pub(super) fn end(&self, temp: &TempName) {
+        lock(&self.live).remove(temp);
+    }
+
+    /// Whether a sync that failed concerned one of `files`; they are held to be told now.
+    fn take_failed(&self, files: &[(RelPath, TempName)]) -> bool {
+        let mut live = lock(&self.live);
+        files.iter().fold(false, |failed, (_, temp)| {
+            live.get_mut(temp).is_some_and(std::mem::take) || failed
+        })
+    }
+
+    fn fail_all(&self) {
+        lock(&self.live)
+            .values_mut()
+            .for_each(|failed| *failed = true);
+    }
+
+    /// Syncs the contents and attributes of `files`.
+    pub(super) fn sync_files(
+        &self,
+        directories: &Directories,
+        files: &[(RelPath, TempName)],
+        bytes: u64,
+    ) -> Result<(), StoreError> {
+        let Some((first, _)) = files.first() else {
+            return Ok(());
+        };
+        let each = files.len() <= SYNC_EACH_MAX || bytes / files.len() as u64 >= SYNC_EACH_BYTES;
+        let result = match each.then(|| sync_each(directories, files)) {
+            Some(Err(error)) if is_forbidden(&error) => self.sync_all(directories, first),
+            Some(result) => result,
+            None => match self.sync_all(directories, first) {
+                Err(error) if error.errno == Some(Errno::XDEV.raw_os_error()) => {
+                    sync_each(directories, files)
+                }
+                result => result,
+            },
+        };
+        let failed = self.take_failed(files);
+        result?;
+        if failed {
+            Err(StoreError::from_errno("sync", first, Errno::IO))
+        } else {
+            Ok(())
+        }
+    }
+
+    /// Syncs the names in directories.
+    pub(super) fn sync_directories(
+        &self,
+        directories: &Directories,
+        paths: &[RelPath],
+    ) -> Result<(), StoreError> {
+        let Some(first) = paths.first() else {
+            return Ok(());
+        };
+        if paths.len() > SYNC_EACH_MAX {
+            match self.sync_all(directories, first) {
+                Err(error) if error.errno == Some(Errno::XDEV.raw_os_error()) => {}
+                result => return result,
+            }
+        }
+        for path in paths {
+            match sync_directory(directories, path) {
+                // A directory that we may not read, or a file system that syncs no directories.
+                Err(error) if is_forbidden(&error) => return self.sync_all(directories, path),
+                result => result?,
+            }
+        }
+        Ok(())
+    }
+
+    /// Syncs every file system below the root. `XDEV` if there are too many of them.
+    fn sync_all(&self, directories: &Directories, path: &RelPath) -> Result<(), StoreError> {
+        let Some(devices) = directories.devices() else {
+            return Err(StoreError::from_errno("sync", path, Errno::XDEV));
+        };
+        let _one_at_a_time = lock(&self.syncing);
+        // All of them, even after an error: it must be known what else failed.
+        let result = devices
+            .iter()
+            .map(rustix::fs::syncfs::<&Arc<Directory>>)
+            .fold(Ok(()), Result::and);
+        result.map_err(|error| {
+            self.fail_all();
+            StoreError::from_errno("sync", path, error)
+        })
+    }
+}
+
+fn is_forbidden(error: &StoreError) -> bool {
+    [Errno::ACCESS, Errno::BADF, Errno::INVAL, Errno::OPNOTSUPP]
+        .iter()
+        .any(|errno| error.errno == Some(errno.raw_os_error()))
+}
+
+fn sync_each(directories: &Directories, files: &[(RelPath, TempName)]) -> Result<(), StoreError> {
+    files.iter().try_for_each(|(path, temp)| {
+        directories.within("sync", path, |directory, _| {
+            let fd = open_temp(directory, temp, OFlags::RDONLY)?;
+            // Not fdatasync: modes and times belong to what is promised.
+            Ok(rustix::fs::fsync(&fd)?)
+        })
+    })
+}
+
+fn sync_directory(directories: &Directories, path: &RelPath) -> Result<(), StoreError> {
+    let failed = |error| StoreError::from_errno("sync the directory", path, error);
+    let (directory, kept) = directories.get(path.as_bytes()).map_err(failed)?;
+    let directory = if kept && directory.is_gone() {
+        directories.forget(path.as_bytes());
+        directories.get(path.as_bytes()).map_err(failed)?.0
+    } else {
+        directory
+    };
+    if directory.is_search_only() {
+        return Err(failed(Errno::ACCESS));
+    }
+    rustix::fs::fsync(&*directory)
+        .map_err(Trouble::from)
+        .map_err(|trouble| trouble.at("sync the directory", path))
+}

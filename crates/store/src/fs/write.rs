@@ -1,0 +1,232 @@
+//! Owns temporary files: creating them so that nobody else's file is ever opened instead, writing, finishing, reopening.
+//! Does not sync them and does not give them their names.
+
+use super::attributes::{Allowed, meta_of, mode_of, times_of};
+use super::directories::{Directory, Trouble};
+use super::read::ENTRY;
+use crate::error::{StoreError, StoreErrorKind};
+use crate::meta::{FinalMeta, Kind};
+use crate::path::{RelPath, TempName};
+use crate::storage::WriteFile;
+use rustix::fd::{AsFd, AsRawFd, OwnedFd};
+use rustix::fs::{AtFlags, CWD, FallocateFlags, Mode, OFlags};
+use rustix::io::Errno;
+use std::ops::Range;
+
+/// Readable by the owner only.
+const PRIVATE: u32 = 0o600;
+/// How often a temporary name that is taken is freed and tried again; more than once only if somebody keeps taking it.
+const ATTEMPTS_MAX: u32 = 8;
+
+/// A temporary file being written.
+#[derive(Debug)]
+pub(super) struct FsWriteFile {
+    fd: OwnedFd,
+    path: RelPath,
+    allowed: Allowed,
+}
+
+impl FsWriteFile {
+    pub(super) fn new(fd: OwnedFd, path: &RelPath, allowed: Allowed) -> Self {
+        Self {
+            fd,
+            path: path.clone(),
+            allowed,
+        }
+    }
+
+    fn failed(&self, operation: &'static str, errno: Errno) -> StoreError {
+        StoreError::from_errno(operation, &self.path, errno)
+    }
+}
+
+impl WriteFile for FsWriteFile {
+    fn preallocate(&self, range: Range<u64>) -> Result<(), StoreError> {
+        if range.is_empty() {
+            return Ok(());
+        }
+        loop {
+            match rustix::fs::fallocate(
+                &self.fd,
+                FallocateFlags::empty(),
+                range.start,
+                range.end - range.start,
+            ) {
+                Err(Errno::INTR) => {}
+                // Not every file system can; the room is then taken as the data comes.
+                Ok(()) | Err(Errno::OPNOTSUPP | Errno::NOSYS) => return Ok(()),
+                Err(error) => return Err(self.failed("take room for", error)),
+            }
+        }
+    }
+
+    fn write_at(&self, offset: u64, data: &[u8]) -> Result<(), StoreError> {
+        let mut written = 0;
+        while written < data.len() {
+            match rustix::io::pwrite(&self.fd, &data[written..], offset + written as u64) {
+                Ok(0) => return Err(self.failed("write", Errno::IO)),
+                Ok(bytes) => written += bytes,
+                Err(Errno::INTR) => {}
+                Err(error) => return Err(self.failed("write", error)),
+            }
+        }
+        Ok(())
+    }
+
+    fn finish(&self, bytes: u64, meta: &FinalMeta) -> Result<(), StoreError> {
+        rustix::fs::ftruncate(&self.fd, bytes)
+            .map_err(|error| self.failed("set the length of", error))?;
+        apply(&self.fd, meta, self.allowed, true)
+            .map_err(|error| self.failed("set the attributes of", error))
+    }
+}
+
+/// Sets owner, mode (if `set_mode`) and mtime, in the order in which none undoes another.
+pub(super) fn apply(
+    fd: impl AsFd,
+    meta: &FinalMeta,
+    allowed: Allowed,
+    set_mode: bool,
+) -> Result<(), Errno> {
+    let fd = fd.as_fd();
+    if let Some((uid, gid)) = allowed.owner(meta) {
+        rustix::fs::fchown(fd, Some(uid), Some(gid))?;
+    }
+    if set_mode {
+        rustix::fs::fchmod(fd, mode_of(allowed.mode(meta)))?;
+    }
+    rustix::fs::futimens(fd, &times_of(meta.mtime))
+}
+
+/// Creates a temporary file that was not there before, removing an old one.
+fn create_new(
+    directory: &Directory,
+    temp: &TempName,
+    flags: OFlags,
+    mode: u32,
+) -> Result<OwnedFd, Errno> {
+    let flags = flags | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    for _ in 0..ATTEMPTS_MAX {
+        match rustix::fs::openat(directory, temp.as_bytes(), flags, mode_of(mode)) {
+            Err(Errno::EXIST) => unlink(directory, temp)?,
+            result => return result,
+        }
+    }
+    Err(Errno::EXIST)
+}
+
+/// Removes a temporary name; an absent one is fine.
+pub(super) fn unlink(directory: &Directory, temp: &TempName) -> Result<(), Errno> {
+    match rustix::fs::unlinkat(directory, temp.as_bytes(), AtFlags::empty()) {
+        Err(Errno::NOENT) => Ok(()),
+        result => result,
+    }
+}
+
+/// Creates a temporary file for writing, or opens the one that is there if `keep`.
+pub(super) fn create(
+    directory: &Directory,
+    temp: &TempName,
+    keep: bool,
+) -> Result<OwnedFd, Trouble> {
+    if keep {
+        match open_temp(directory, temp, OFlags::RDWR) {
+            Err(Trouble::Errno(Errno::NOENT)) => {}
+            result => return result,
+        }
+    }
+    Ok(create_new(directory, temp, OFlags::RDWR, PRIVATE)?)
+}
+
+/// Opens a temporary file that was made before, whatever mode it was given since. Anything that is not plainly ours, such as
+/// a link to another file, is `NotFound` after removing it.
+pub(super) fn open_temp(
+    directory: &Directory,
+    temp: &TempName,
+    flags: OFlags,
+) -> Result<OwnedFd, Trouble> {
+    let fd = match rustix::fs::openat(directory, temp.as_bytes(), flags | ENTRY, Mode::empty()) {
+        Err(Errno::ACCESS) => open_forbidden(directory, temp, flags)?,
+        Err(Errno::LOOP | Errno::NXIO) => return Err(not_ours(directory, temp)),
+        result => result?,
+    };
+    let stat = rustix::fs::fstat(&fd)?;
+    if meta_of(&stat).kind != Kind::File || stat.st_nlink != 1 {
+        return Err(not_ours(directory, temp));
+    }
+    Ok(fd)
+}
+
+fn not_ours(directory: &Directory, temp: &TempName) -> Trouble {
+    match unlink(directory, temp) {
+        Ok(()) => StoreErrorKind::NotFound.into(),
+        Err(error) => error.into(),
+    }
+}
+
+/// Opens a file of ours whose final mode does not let even us: the mode is lifted for the moment of opening.
+fn open_forbidden(
+    directory: &Directory,
+    temp: &TempName,
+    flags: OFlags,
+) -> Result<OwnedFd, Trouble> {
+    let handle = rustix::fs::openat(
+        directory,
+        temp.as_bytes(),
+        OFlags::PATH | ENTRY,
+        Mode::empty(),
+    )?;
+    let meta = meta_of(&rustix::fs::fstat(&handle)?);
+    if meta.kind != Kind::File || meta.links != 1 {
+        return Err(not_ours(directory, temp));
+    }
+    let path = handle_path(&handle);
+    rustix::fs::chmodat(CWD, path.as_str(), mode_of(PRIVATE), AtFlags::empty())?;
+    let fd = rustix::fs::open(path.as_str(), flags | OFlags::CLOEXEC, Mode::empty());
+    rustix::fs::chmodat(CWD, path.as_str(), mode_of(meta.mode), AtFlags::empty())?;
+    Ok(fd?)
+}
+
+/// A path that leads to what an open handle refers to, for calls that do not take handles without access rights.
+pub(super) fn handle_path(handle: &OwnedFd) -> String {
+    format!("/proc/self/fd/{}", handle.as_raw_fd())
+}
+
+/// Writes a temporary file as a whole. Nothing is left of it after an error.
+pub(super) fn write_whole(
+    directory: &Directory,
+    temp: &TempName,
+    meta: &FinalMeta,
+    content: &[u8],
+    allowed: Allowed,
+    exact_modes: bool,
+) -> Result<(), Trouble> {
+    let mode = allowed.mode(meta);
+    // Set-id bits do not survive writing, so they are always set afterwards.
+    let direct = exact_modes && mode & !0o777 == 0 && !directory.has_default_acl();
+    let fd = create_new(
+        directory,
+        temp,
+        OFlags::WRONLY,
+        if direct { mode } else { PRIVATE },
+    )?;
+    let result = write_all(&fd, content).and_then(|()| apply(&fd, meta, allowed, !direct));
+    if result.is_err() {
+        // The error that counts is the first one; a leftover is swept later.
+        let _ = unlink(directory, temp);
+    }
+    Ok(result?)
+}
+
+fn write_all(fd: &OwnedFd, content: &[u8]) -> Result<(), Errno> {
+    let mut rest = content;
+    while !rest.is_empty() {
+        match rustix::io::write(fd, rest) {
+            Ok(0) => return Err(Errno::IO),
+            Ok(bytes) => rest = &rest[bytes..],
+            Err(Errno::INTR) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}

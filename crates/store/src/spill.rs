@@ -1,0 +1,486 @@
+//! Owns what must be remembered but may not fill memory: a stack and a sort of byte records that overflow to disk.
+//! Does not know what the records mean.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use rustix::fs::{Mode, OFlags};
+use rustix::io::Errno;
+
+/// Most runs merged at once; each holds a [`RUN_READ_BYTES`] buffer meanwhile.
+const RUNS_MERGED_MAX: usize = 32;
+/// How much of a run is read at a time.
+const RUN_READ_BYTES: usize = 64 << 10;
+/// Length in front of (or behind) each record.
+const LENGTH_BYTES: usize = size_of::<u32>();
+
+/// A file without a name in `directory`: it is gone when it is closed, whatever happens to the process.
+fn unnamed_file(directory: &Path) -> io::Result<File> {
+    let flags = OFlags::RDWR | OFlags::CLOEXEC;
+    match rustix::fs::open(directory, flags | OFlags::TMPFILE, Mode::RUSR | Mode::WUSR) {
+        Ok(file) => return Ok(file.into()),
+        // File systems and kernels without O_TMPFILE answer one of these.
+        Err(Errno::OPNOTSUPP | Errno::ISDIR | Errno::INVAL) => {}
+        Err(error) => return Err(error.into()),
+    }
+    static COUNTER: AtomicU64 = AtomicU64::new(0);
+    let number = COUNTER.fetch_add(1, Ordering::Relaxed);
+    let name = directory.join(format!(".spill-{}-{number}", std::process::id()));
+    let file = rustix::fs::open(
+        &name,
+        flags | OFlags::CREATE | OFlags::EXCL,
+        Mode::RUSR | Mode::WUSR,
+    )?;
+    rustix::fs::unlink(&name)?;
+    Ok(file.into())
+}
+
+fn length_of(record: &[u8]) -> io::Result<[u8; LENGTH_BYTES]> {
+    u32::try_from(record.len())
+        .map(u32::to_le_bytes)
+        .map_err(io::Error::other)
+}
+
+/// A stack of byte records: the youngest in memory, the older ones on disk.
+#[derive(Debug)]
+pub struct SpillStack {
+    directory: PathBuf,
+    /// Size of one chunk on disk, about; memory holds up to two.
+    chunk_bytes: usize,
+    /// Each record followed by its length, so that it can be taken from the end.
+    memory: Vec<u8>,
+    /// End of the last record of the first chunk in memory, when there is a full one.
+    boundary: Option<usize>,
+    file: Option<File>,
+    /// Offset and length of the chunks on disk, oldest first.
+    chunks: Vec<(u64, usize)>,
+}
+
+impl SpillStack {
+    /// An empty stack that keeps about `bytes_max` in memory and the rest in a nameless file in `directory`.
+    pub fn new(directory: &Path, bytes_max: usize) -> Self {
+        Self {
+            directory: directory.to_owned(),
+            chunk_bytes: (bytes_max / 2).max(1),
+            memory: Vec::new(),
+            boundary: None,
+            file: None,
+            chunks: Vec::new(),
+        }
+    }
+
+    /// Puts a record on top. After an error the record is not on the stack, and the stack is as before.
+    pub fn push(&mut self, record: &[u8]) -> io::Result<()> {
+        let length = length_of(record)?;
+        if self.memory.len() >= self.chunk_bytes * 2 {
+            self.spill()?;
+        }
+        self.memory.extend_from_slice(record);
+        self.memory.extend_from_slice(&length);
+        self.note_boundary();
+        Ok(())
+    }
+
+    /// Takes the record on top. After an error what was on disk is lost.
+    pub fn pop(&mut self) -> io::Result<Option<Vec<u8>>> {
+        if self.memory.is_empty() && !self.load()? {
+            return Ok(None);
+        }
+        let Some((rest, length)) = self.memory.split_last_chunk::<LENGTH_BYTES>() else {
+            return Err(io::ErrorKind::InvalidData.into());
+        };
+        let start = rest
+            .len()
+            .checked_sub(u32::from_le_bytes(*length) as usize)
+            .ok_or(io::ErrorKind::InvalidData)?;
+        let record = rest[start..].to_vec();
+        self.memory.truncate(start);
+        if self.boundary.is_some_and(|boundary| boundary > start) {
+            self.boundary = None;
+        }
+        Ok(Some(record))
+    }
+
+    fn note_boundary(&mut self) {
+        if self.boundary.is_none() && self.memory.len() >= self.chunk_bytes {
+            self.boundary = Some(self.memory.len());
+        }
+    }
+
+    /// Writes the older half of memory behind the chunks on disk.
+    fn spill(&mut self) -> io::Result<()> {
+        let bytes = self.boundary.unwrap_or(self.memory.len());
+        let file = match &mut self.file {
+            Some(file) => file,
+            none => none.insert(unnamed_file(&self.directory)?),
+        };
+        let offset = self
+            .chunks
+            .last()
+            .map_or(0, |(offset, bytes)| offset + *bytes as u64);
+        file.write_all_at(&self.memory[..bytes], offset)?;
+        self.chunks.push((offset, bytes));
+        self.memory.drain(..bytes);
+        self.boundary = None;
+        self.note_boundary();
+        Ok(())
+    }
+
+    fn load(&mut self) -> io::Result<bool> {
+        let (Some(file), Some((offset, bytes))) = (&self.file, self.chunks.pop()) else {
+            return Ok(false);
+        };
+        let mut memory = std::mem::take(&mut self.memory);
+        memory.resize(bytes, 0);
+        if let Err(error) = file.read_exact_at(&mut memory, offset) {
+            self.chunks.clear();
+            return Err(error);
+        }
+        self.memory = memory;
+        self.note_boundary();
+        Ok(true)
+    }
+}
+
+/// Takes byte records in any order, gives them back sorted: in memory while they fit, else by runs on disk that are merged.
+#[derive(Debug)]
+pub struct SpillSorter {
+    directory: PathBuf,
+    bytes_max: usize,
+    /// The records not on disk yet, one after the other.
+    memory: Vec<u8>,
+    /// Where each of them lies in `memory`.
+    spans: Vec<(usize, usize)>,
+    file: Option<Arc<File>>,
+    file_bytes: u64,
+    /// Begin and end of each run in the file.
+    runs: Vec<(u64, u64)>,
+}
+
+impl SpillSorter {
+    /// A sorter that keeps about `bytes_max` in memory and the rest in a nameless file in `directory`.
+    pub fn new(directory: &Path, bytes_max: usize) -> Self {
+        Self {
+            directory: directory.to_owned(),
+            bytes_max,
+            memory: Vec::new(),
+            spans: Vec::new(),
+            file: None,
+            file_bytes: 0,
+            runs: Vec::new(),
+        }
+    }
+
+    /// Adds a record. After an error the record is not in it.
+    pub fn push(&mut self, record: &[u8]) -> io::Result<()> {
+        if self.memory.len() + self.spans.len() * size_of::<(usize, usize)>() + record.len()
+            > self.bytes_max
+        {
+            self.write_run()?;
+        }
+        let start = self.memory.len();
+        self.memory.extend_from_slice(record);
+        self.spans.push((start, self.memory.len()));
+        Ok(())
+    }
+
+    /// No more records come; the result gives them in ascending order.
+    pub fn finish(mut self) -> io::Result<SpillMerge> {
+        if !self.runs.is_empty() {
+            self.write_run()?;
+        }
+        while self.runs.len() > RUNS_MERGED_MAX {
+            self.merge_oldest()?;
+        }
+        // Sorted descending, so that the least can be popped from the end.
+        let memory = &self.memory;
+        self.spans
+            .sort_unstable_by(|a, b| memory[b.0..b.1].cmp(&memory[a.0..a.1]));
+        let runs = std::mem::take(&mut self.runs);
+        Ok(SpillMerge {
+            merge: Merge::new(self.file.as_ref(), &runs)?,
+            memory: self.memory,
+            spans: self.spans,
+        })
+    }
+
+    fn write_run(&mut self) -> io::Result<()> {
+        if self.spans.is_empty() {
+            return Ok(());
+        }
+        let memory = &self.memory;
+        self.spans
+            .sort_unstable_by(|a, b| memory[a.0..a.1].cmp(&memory[b.0..b.1]));
+        let mut writer = RunWriter::begin(self.file()?, self.file_bytes);
+        for (start, end) in &self.spans {
+            writer.write(&self.memory[*start..*end])?;
+        }
+        let run = writer.end()?;
+        self.file_bytes = run.1;
+        self.runs.push(run);
+        self.memory.clear();
+        self.spans.clear();
+        Ok(())
+    }
+
+    /// Replaces the oldest runs by one, so that a bounded number is left at the end.
+    fn merge_oldest(&mut self) -> io::Result<()> {
+        let oldest: Vec<_> = self.runs.drain(..RUNS_MERGED_MAX).collect();
+        let file = self.file()?;
+        let mut merge = Merge::new(Some(&file), &oldest)?;
+        let mut writer = RunWriter::begin(file, self.file_bytes);
+        while let Some(record) = merge.next()? {
+            writer.write(&record)?;
+        }
+        let run = writer.end()?;
+        self.file_bytes = run.1;
+        self.runs.push(run);
+        Ok(())
+    }
+
+    fn file(&mut self) -> io::Result<Arc<File>> {
+        if let Some(file) = &self.file {
+            return Ok(Arc::clone(file));
+        }
+        let file = Arc::new(unnamed_file(&self.directory)?);
+        self.file = Some(Arc::clone(&file));
+        Ok(file)
+    }
+}
+
+/// The records of a [`SpillSorter`] in ascending order.
+#[derive(Debug)]
+pub struct SpillMerge {
+    merge: Merge,
+    memory: Vec<u8>,
+    spans: Vec<(usize, usize)>,
+}
+
+impl SpillMerge {
+    /// The least record not given yet. After an error the rest is lost.
+    pub fn next_record(&mut self) -> io::Result<Option<Vec<u8>>> {
+        // Either everything is in memory or everything is in runs.
+        match self.spans.pop() {
+            Some((start, end)) => Ok(Some(self.memory[start..end].to_vec())),
+            None => self.merge.next(),
+        }
+    }
+}
+
+/// Several sorted runs read as one.
+#[derive(Debug)]
+struct Merge {
+    runs: Vec<RunReader>,
+    heads: BinaryHeap<Reverse<(Vec<u8>, usize)>>,
+}
+
+impl Merge {
+    fn new(file: Option<&Arc<File>>, runs: &[(u64, u64)]) -> io::Result<Self> {
+        let mut merge = Self {
+            runs: Vec::new(),
+            heads: BinaryHeap::new(),
+        };
+        let Some(file) = file else {
+            return Ok(merge);
+        };
+        for (start, end) in runs {
+            let file = Arc::clone(file);
+            merge.runs.push(RunReader {
+                file,
+                next: *start,
+                end: *end,
+                buffer: Vec::new(),
+                taken: 0,
+            });
+            merge.advance(merge.runs.len() - 1)?;
+        }
+        Ok(merge)
+    }
+
+    fn next(&mut self) -> io::Result<Option<Vec<u8>>> {
+        let Some(Reverse((record, run))) = self.heads.pop() else {
+            return Ok(None);
+        };
+        self.advance(run)?;
+        Ok(Some(record))
+    }
+
+    fn advance(&mut self, run: usize) -> io::Result<()> {
+        if let Some(record) = self.runs[run].next()? {
+            self.heads.push(Reverse((record, run)));
+        }
+        Ok(())
+    }
+}
+
+#[derive(Debug)]
+struct RunReader {
+    file: Arc<File>,
+    next: u64,
+    end: u64,
+    buffer: Vec<u8>,
+    taken: usize,
+}
+
+impl RunReader {
+    fn next(&mut self) -> io::Result<Option<Vec<u8>>> {
+        if self.taken == self.buffer.len() && self.next == self.end {
+            return Ok(None);
+        }
+        let mut length = [0; LENGTH_BYTES];
+        length.copy_from_slice(self.take(LENGTH_BYTES)?);
+        Ok(Some(
+            self.take(u32::from_le_bytes(length) as usize)?.to_vec(),
+        ))
+    }
+
+    fn take(&mut self, bytes: usize) -> io::Result<&[u8]> {
+        let have = self.buffer.len() - self.taken;
+        if have < bytes {
+            self.buffer.drain(..self.taken);
+            self.taken = 0;
+            let left = usize::try_from(self.end - self.next).unwrap_or(usize::MAX);
+            let more = (bytes - have).max(RUN_READ_BYTES).min(left);
+            self.buffer.resize(have + more, 0);
+            self.file
+                .read_exact_at(&mut self.buffer[have..], self.next)?;
+            self.next += more as u64;
+        }
+        let start = self.taken;
+        let end = start + bytes;
+        let taken = self
+            .buffer
+            .get(start..end)
+            .ok_or(io::ErrorKind::UnexpectedEof)?;
+        self.taken = end;
+        Ok(taken)
+    }
+}
+
+struct RunWriter {
+    file: Arc<File>,
+    start: u64,
+    offset: u64,
+    buffer: Vec<u8>,
+}
+
+impl RunWriter {
+    fn begin(file: Arc<File>, offset: u64) -> Self {
+        Self {
+            file,
+            start: offset,
+            offset,
+            buffer: Vec::with_capacity(RUN_READ_BYTES),
+        }
+    }
+
+    fn write(&mut self, record: &[u8]) -> io::Result<()> {
+        self.buffer.extend_from_slice(&length_of(record)?);
+        self.buffer.extend_from_slice(record);
+        if self.buffer.len() >= RUN_READ_BYTES {
+            self.flush()?;
+        }
+        Ok(())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.file.write_all_at(&self.buffer, self.offset)?;
+        self.offset += self.buffer.len() as u64;
+        self.buffer.clear();
+        Ok(())
+    }
+
+    fn end(mut self) -> io::Result<(u64, u64)> {
+        self.flush()?;
+        Ok((self.start, self.offset))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn records() -> impl Strategy<Value = Vec<Vec<u8>>> {
+        proptest::collection::vec(proptest::collection::vec(any::<u8>(), 0..40), 0..400)
+    }
+
+    proptest! {
+        #[test]
+        fn a_stack_gives_back_what_a_vector_would(
+            steps in proptest::collection::vec(prop_oneof![3 => records(), 2 => Just(vec![])], 0..6),
+            pops in 0..500_usize,
+            bytes_max in 1..2000_usize,
+        ) {
+            let directory = tempfile::tempdir().unwrap();
+            let mut stack = SpillStack::new(directory.path(), bytes_max);
+            let mut model = Vec::new();
+            for records in steps {
+                for record in records {
+                    stack.push(&record).unwrap();
+                    model.push(record);
+                }
+                for _ in 0..pops {
+                    prop_assert_eq!(stack.pop().unwrap(), model.pop());
+                }
+                // Two chunks, and one record more.
+                prop_assert!(stack.memory.len() <= bytes_max + 2 * 44 + 2);
+            }
+            while let Some(record) = model.pop() {
+                prop_assert_eq!(stack.pop().unwrap(), Some(record));
+            }
+            prop_assert_eq!(stack.pop().unwrap(), None);
+        }
+
+        #[test]
+        fn a_sorter_sorts(mut records in records(), bytes_max in prop_oneof![1..200_usize, Just(1 << 20)]) {
+            let directory = tempfile::tempdir().unwrap();
+            let mut sorter = SpillSorter::new(directory.path(), bytes_max);
+            for record in &records {
+                sorter.push(record).unwrap();
+            }
+            records.sort();
+            let mut merge = sorter.finish().unwrap();
+            for record in records {
+                prop_assert_eq!(merge.next_record().unwrap(), Some(record));
+            }
+            prop_assert_eq!(merge.next_record().unwrap(), None);
+        }
+    }
+
+    #[test]
+    fn long_runs_are_read_in_parts() {
+        let directory = tempfile::tempdir().unwrap();
+        let mut sorter = SpillSorter::new(directory.path(), 300_000);
+        for number in (0..50_000_u32).rev() {
+            sorter.push(&number.to_be_bytes()).unwrap();
+        }
+        sorter.push(&vec![255; 70_000]).unwrap();
+        assert!(sorter.runs.len() > 1);
+        let mut merge = sorter.finish().unwrap();
+        for number in 0..50_000_u32 {
+            assert_eq!(merge.next_record().unwrap().unwrap(), number.to_be_bytes());
+        }
+        assert_eq!(merge.next_record().unwrap().unwrap().len(), 70_000);
+        assert!(merge.next_record().unwrap().is_none());
+    }
+
+    #[test]
+    fn a_directory_that_cannot_hold_the_overflow_is_an_error_that_loses_nothing() {
+        let mut stack = SpillStack::new(Path::new("/nonexistent/spill"), 8);
+        let held = (0..100_u8)
+            .take_while(|number| stack.push(&[*number; 8]).is_ok())
+            .count();
+        assert!(held > 0 && held < 100);
+        for number in (0..held).rev() {
+            assert_eq!(stack.pop().unwrap().unwrap()[0] as usize, number);
+        }
+        assert!(stack.pop().unwrap().is_none());
+    }
+}
