@@ -92,4 +92,44 @@ impl Frame {
     pub fn name(&self) -> &'static str {
         self.kind().name()
     }
+
+    /// Appends the frame's head image to `out`. A block's payload length is taken from its header.
+    ///
+    /// # Errors
+    /// The frame has no valid form, or its kind is unknown; `out` is then as it was.
+    pub fn encode(&self, out: &mut Vec<u8>) -> Result<(), WireError> {
+        match self {
+            Self::Hello(frame) => frame.encode(out),
+            Self::Open(frame) => return frame.encode(out),
+            Self::Opened(frame) => return frame.encode(out),
+            Self::Join(frame) => frame.encode(out),
+            Self::Joined(frame) => return frame.encode(out),
+            Self::Manifest(frame) => return frame.encode(out),
+            Self::Answer(frame) => return frame.encode(out),
+            Self::Block(Block {
+                header,
+                ranges,
+                records,
+            }) => {
+                let payload_bytes = usize::try_from(header.payload_bytes).unwrap_or(usize::MAX);
+                return block::encode(*header, ranges, records, payload_bytes, out);
+            }
+            Self::Ack(frame) => return frame.encode(out),
+            Self::EntryFailed(frame) => frame.encode(out),
+            Self::Finish(frame) => frame.encode(out),
+            Self::Finished(frame) => frame.encode(out),
+            Self::Status(frame) => frame.encode(out),
+            Self::Error(frame) => frame.encode(out),
+            Self::Ping(frame) => frame.encode(out),
+            Self::Pong(frame) => frame.encode(out),
+            Self::Cancel(frame) => frame.encode(out),
+            Self::Unknown { kind } => {
+                return Err(WireError::Unknown {
+                    field: "frame kind",
+                    value: kind.0.into(),
+                });
+            }
+        }
+        Ok(())
+    }
 }

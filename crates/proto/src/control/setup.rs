@@ -10,6 +10,7 @@ use crate::control::Direction;
 use crate::error::WireError;
 use crate::ids::{DigestKind, Token, TransferId};
 use crate::limits::{BLOCK_BYTES_MIN, PATH_BYTES_MAX, PAYLOAD_BYTES_MAX, SOURCES_MAX, TOKENS_MAX};
+use crate::path;
 use crate::prelude::FrameKind;
 
 /// The client asks for a transfer.
@@ -113,9 +114,14 @@ impl Open {
                 what: "number of sources and number of names",
             });
         }
+        for name in &self.names {
+            path::validate(name)?;
+            if name.contains(&b'/') {
+                return Err(WireError::invalid("name of a source", "contains a slash"));
+            }
+        }
         self.sources
             .iter()
-            .chain(&self.names)
             .chain([&self.destination])
             .try_for_each(|name| check_name(name))?;
         if self.block_bytes == 0 {

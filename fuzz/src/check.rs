@@ -1,0 +1,75 @@
+//! Owns the properties that hold for any bytes as the head of a frame. Shared by the fuzz targets and, for the
+//! committed corpora, by the tests of `godwit-proto`. Does not choose the bytes.
+
+use godwit_proto::{Frame, FrameKind, PRELUDE_BYTES, Prelude, decode};
+
+/// Where the header of a block states the length of its payload.
+const PAYLOAD_BYTES_AT: usize = 60;
+
+/// Reads `head` as a frame of this kind. If it is one, encoding it gives `head` again (fixed layouts), or bytes that
+/// read and encode to themselves (protobuf, where fields that are not known here get lost).
+pub fn check(kind: FrameKind, head: &[u8]) {
+    let Some(prelude) = prelude(kind, head) else {
+        return;
+    };
+    let Ok(frame) = decode(&prelude, head) else {
+        return;
+    };
+    let image = encode(&frame);
+    if is_fixed(kind) {
+        assert_eq!(
+            &image[PRELUDE_BYTES..],
+            head,
+            "another encoding of {frame:?}"
+        );
+        return;
+    }
+    let (first, again) = image
+        .split_first_chunk()
+        .expect("an image begins with a prelude");
+    let prelude = Prelude::decode(first).expect("an encoder's prelude is valid");
+    let reread = decode(&prelude, again).expect("an encoder's head is valid");
+    assert_eq!(encode(&reread), image, "no fixed point: {frame:?}");
+}
+
+/// Reads a prelude. If it is one, encoding it gives the same bytes.
+pub fn check_prelude(data: &[u8]) {
+    let Some(bytes) = data.first_chunk() else {
+        return;
+    };
+    if let Ok(prelude) = Prelude::decode(bytes) {
+        assert_eq!(&prelude.encode(), bytes);
+    }
+}
+
+/// The prelude that a stream would have shown before this head; `None` if it would have been refused there.
+fn prelude(kind: FrameKind, head: &[u8]) -> Option<Prelude> {
+    let payload_bytes = match head.get(PAYLOAD_BYTES_AT..PAYLOAD_BYTES_AT + 4) {
+        Some(bytes) if kind == FrameKind::BLOCK => u32::from_le_bytes(bytes.try_into().ok()?),
+        _ => 0,
+    };
+    let prelude = Prelude {
+        kind,
+        flags: 0,
+        head_bytes: u32::try_from(head.len()).ok()?,
+        payload_bytes,
+    };
+    Prelude::decode(&prelude.encode()).ok()
+}
+
+fn is_fixed(kind: FrameKind) -> bool {
+    matches!(
+        kind,
+        FrameKind::MANIFEST
+            | FrameKind::ANSWER
+            | FrameKind::BLOCK
+            | FrameKind::ACK
+            | FrameKind::ENTRY_FAILED
+    )
+}
+
+fn encode(frame: &Frame) -> Vec<u8> {
+    let mut image = Vec::new();
+    frame.encode(&mut image).expect("what was decoded is valid");
+    image
+}

@@ -1,0 +1,7 @@
+//! Owns what the fuzz targets share.
+//! Contains no target; those are in `fuzz_targets/`.
+
+mod check;
+
+pub use check::{check, check_prelude};
+pub use godwit_proto::FrameKind;
