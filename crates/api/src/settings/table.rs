@@ -210,7 +210,7 @@ pub const SETTINGS: &[Setting] = &[
         default: "crc64-nvme",
         variable: "GODWIT_DIGEST",
         help: "The digest of blocks and files",
-        detail: "`crc64-nvme` finds every accident at no measurable cost; `blake3` is a cryptographic one, the same that `b3sum` prints.",
+        detail: "`crc64-nvme` finds accidents and costs next to nothing; `blake3` is a cryptographic one, the same that `b3sum` prints.",
     },
     Setting {
         name: "retry-for",

@@ -3,7 +3,7 @@
 
 use super::{Progress, Sides, Started, Summary, print};
 use data_encoding::BASE64;
-use serde_json::{Map, Value, json};
+use serde::Serialize;
 use std::time::Duration;
 
 /// Prints events.
@@ -11,7 +11,12 @@ pub(super) struct JsonLines;
 
 impl JsonLines {
     pub(super) fn started(&self, started: &Started<'_>) {
-        emit(&started_event(started));
+        emit(&Event::Started {
+            transfer: started.transfer,
+            sources: started.sources,
+            destination: started.destination,
+            resumed: started.resumed,
+        });
     }
 
     pub(super) fn progress(&self, progress: &Progress<'_>, elapsed: Duration, rate: Option<f64>) {
@@ -22,8 +27,12 @@ impl JsonLines {
         emit(&failed_event(path, message));
     }
 
-    pub(super) fn message(&self, event: &str, message: &str) {
-        emit(&json!({"event": event, "message": message}));
+    pub(super) fn note(&self, message: &str) {
+        emit(&Event::Note { message });
+    }
+
+    pub(super) fn error(&self, message: &str) {
+        emit(&Event::Error { message });
     }
 
     pub(super) fn summary(&self, summary: &Summary, elapsed: Duration) {
@@ -31,65 +40,93 @@ impl JsonLines {
     }
 }
 
-fn emit(event: &Value) {
-    print(&event.to_string());
+/// An event; its fields are printed in this order.
+#[derive(Serialize)]
+#[serde(tag = "event", rename_all = "snake_case")]
+enum Event<'a> {
+    Started {
+        transfer: &'a str,
+        sources: &'a [String],
+        destination: &'a str,
+        resumed: bool,
+    },
+    Progress {
+        bytes: u64,
+        bytes_total: Option<u64>,
+        bytes_per_second: Option<f64>,
+        files: u64,
+        streams: u32,
+        bottleneck: Option<&'a str>,
+        seconds: f64,
+    },
+    Failed {
+        #[serde(skip_serializing_if = "Option::is_none")]
+        path: Option<&'a str>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        path_b64: Option<String>,
+        message: &'a str,
+    },
+    Note {
+        message: &'a str,
+    },
+    Error {
+        message: &'a str,
+    },
+    Summary {
+        status: &'a str,
+        bytes: u64,
+        files: u64,
+        skipped: u64,
+        failed: u64,
+        resent_bytes: u64,
+        seconds: f64,
+        cpu_seconds: Sides<f64>,
+        max_rss_bytes: Sides<u64>,
+        bottleneck: Option<&'a str>,
+    },
 }
 
-fn started_event(started: &Started<'_>) -> Value {
-    json!({
-        "event": "started",
-        "transfer": started.transfer,
-        "sources": started.sources,
-        "destination": started.destination,
-        "resumed": started.resumed,
-    })
+fn emit(event: &Event<'_>) {
+    // Nothing here can fail to become JSON: no maps with odd keys, and floats that are not finite become null.
+    if let Ok(line) = serde_json::to_string(event) {
+        print(&line);
+    }
 }
 
-fn progress_event(progress: &Progress<'_>, elapsed: Duration, rate: Option<f64>) -> Value {
-    json!({
-        "event": "progress",
-        "bytes": progress.bytes,
-        "bytes_total": progress.bytes_total,
-        "bytes_per_second": rate.map(f64::round),
-        "files": progress.files,
-        "streams": progress.streams,
-        "bottleneck": progress.bottleneck,
-        "seconds": seconds(elapsed),
-    })
+fn progress_event<'a>(progress: &Progress<'a>, elapsed: Duration, rate: Option<f64>) -> Event<'a> {
+    Event::Progress {
+        bytes: progress.bytes,
+        bytes_total: progress.bytes_total,
+        bytes_per_second: rate.map(f64::round),
+        files: progress.files,
+        streams: progress.streams,
+        bottleneck: progress.bottleneck,
+        seconds: seconds(elapsed),
+    }
 }
 
-fn failed_event(path: &[u8], message: &str) -> Value {
-    let mut event = Map::new();
-    event.insert("event".to_owned(), "failed".into());
-    match std::str::from_utf8(path) {
-        Ok(path) => event.insert("path".to_owned(), path.into()),
-        Err(_not_text) => event.insert("path_b64".to_owned(), BASE64.encode(path).into()),
-    };
-    event.insert("message".to_owned(), message.into());
-    Value::Object(event)
+fn failed_event<'a>(path: &'a [u8], message: &'a str) -> Event<'a> {
+    let text = std::str::from_utf8(path).ok();
+    Event::Failed {
+        path: text,
+        path_b64: text.is_none().then(|| BASE64.encode(path)),
+        message,
+    }
 }
 
-fn summary_event(summary: &Summary, elapsed: Duration) -> Value {
-    json!({
-        "event": "summary",
-        "status": summary.status.name(),
-        "bytes": summary.bytes,
-        "files": summary.files,
-        "skipped": summary.skipped,
-        "failed": summary.failed,
-        "resent_bytes": summary.resent_bytes,
-        "seconds": seconds(elapsed),
-        "cpu_seconds": sides(&summary.cpu_seconds),
-        "max_rss_bytes": sides(&summary.max_rss_bytes),
-        "bottleneck": summary.bottleneck,
-    })
-}
-
-fn sides<T: Copy + Into<Value>>(sides: &Sides<T>) -> Value {
-    json!({
-        "source": sides.source.map(Into::into),
-        "destination": sides.destination.map(Into::into),
-    })
+fn summary_event(summary: &Summary, elapsed: Duration) -> Event<'_> {
+    Event::Summary {
+        status: summary.status.name(),
+        bytes: summary.bytes,
+        files: summary.files,
+        skipped: summary.skipped,
+        failed: summary.failed,
+        resent_bytes: summary.resent_bytes,
+        seconds: seconds(elapsed),
+        cpu_seconds: summary.cpu_seconds,
+        max_rss_bytes: summary.max_rss_bytes,
+        bottleneck: summary.bottleneck.as_deref(),
+    }
 }
 
 /// Milliseconds are as fine as makes sense.
@@ -102,8 +139,12 @@ mod tests {
     use super::super::Status;
     use super::*;
 
+    fn check(event: &Event<'_>, line: &str) {
+        assert_eq!(serde_json::to_string(event).expect("JSON"), line);
+    }
+
     #[test]
-    fn the_summary_has_the_fields_of_the_manual() {
+    fn the_summary_has_the_fields_of_the_manual_in_its_order() {
         let summary = Summary {
             status: Status::Partial,
             bytes: 7,
@@ -121,27 +162,21 @@ mod tests {
             },
             bottleneck: None,
         };
-        let event = summary_event(&summary, Duration::from_micros(1_234_567));
-        assert_eq!(
-            event,
-            json!({
-                "event": "summary", "status": "partial", "bytes": 7, "files": 2, "skipped": 3, "failed": 1,
-                "resent_bytes": 5, "seconds": 1.235, "cpu_seconds": {"source": 0.5, "destination": null},
-                "max_rss_bytes": {"source": 9, "destination": null}, "bottleneck": null,
-            })
+        check(
+            &summary_event(&summary, Duration::from_micros(1_234_567)),
+            r#"{"event":"summary","status":"partial","bytes":7,"files":2,"skipped":3,"failed":1,"resent_bytes":5,"seconds":1.235,"cpu_seconds":{"source":0.5,"destination":null},"max_rss_bytes":{"source":9,"destination":null},"bottleneck":null}"#,
         );
-        assert!(!event.to_string().contains('\n'));
     }
 
     #[test]
     fn a_path_that_is_no_text_is_in_base64() {
-        assert_eq!(
-            failed_event("d/ä\n".as_bytes(), "gone"),
-            json!({"event": "failed", "path": "d/ä\n", "message": "gone"})
+        check(
+            &failed_event("d/ä\n".as_bytes(), "gone"),
+            r#"{"event":"failed","path":"d/ä\n","message":"gone"}"#,
         );
-        assert_eq!(
-            failed_event(b"\xff\xfe", "gone"),
-            json!({"event": "failed", "path_b64": "//4=", "message": "gone"})
+        check(
+            &failed_event(b"\xff\xfe", "gone"),
+            r#"{"event":"failed","path_b64":"//4=","message":"gone"}"#,
         );
     }
 
@@ -154,12 +189,9 @@ mod tests {
             streams: 2,
             bottleneck: Some("network"),
         };
-        assert_eq!(
-            progress_event(&progress, Duration::from_secs(1), None),
-            json!({
-                "event": "progress", "bytes": 1, "bytes_total": null, "bytes_per_second": null, "files": 0,
-                "streams": 2, "bottleneck": "network", "seconds": 1.0,
-            })
+        check(
+            &progress_event(&progress, Duration::from_secs(1), None),
+            r#"{"event":"progress","bytes":1,"bytes_total":null,"bytes_per_second":null,"files":0,"streams":2,"bottleneck":"network","seconds":1.0}"#,
         );
     }
 }

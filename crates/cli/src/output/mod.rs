@@ -13,6 +13,7 @@ use bar::Bar;
 use json::JsonLines;
 use plain::PlainLines;
 use rate::RecentRate;
+use serde::Serialize;
 use std::io::Write;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -70,7 +71,7 @@ impl Status {
 }
 
 /// A figure of each side; None where that side cannot say.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, Serialize)]
 pub(crate) struct Sides<T> {
     /// Where the data came from.
     pub(crate) source: Option<T>,
@@ -188,7 +189,7 @@ impl Output {
     /// Something the user should know, but need not act upon.
     pub(crate) fn note(&self, message: &str) {
         self.with(|state| match &state.form {
-            Form::Json(json) => json.message("note", message),
+            Form::Json(json) => json.note(message),
             Form::Plain(_) => complain(message),
             Form::Bar(bar) => bar.line(&complaint(message)),
         });
@@ -198,7 +199,7 @@ impl Output {
     pub(crate) fn error(&self, message: &str) {
         self.with(|state| match &state.form {
             Form::Json(json) => {
-                json.message("error", message);
+                json.error(message);
                 complain(message);
             }
             Form::Plain(_) => complain(message),

@@ -1,0 +1,44 @@
+#!/usr/bin/env bash
+# Makes sure that what the build and the tests call is there: installs it when root on a Debian-like system,
+# and otherwise names what is missing. Does nothing where nothing is missing.
+set -euo pipefail
+
+# command:package
+needed=(
+    cc:build-essential     # aws-lc, the cryptography, is C; it needs a compiler but no cmake
+    rsync:rsync            # the judge of whether two trees are the same
+    socat:socat            # tar over socat, to compare with; garbage clients
+    ssh:openssh-client     # tar over ssh, to compare with
+    sshd:openssh-server
+    ip:iproute2            # network namespaces, for the WAN emulator
+    ping:iputils-ping      # the emulator is checked against both
+    iperf3:iperf3
+    mkfs.ext4:e2fsprogs    # the power-cut test makes a file system
+    losetup:mount          # and attaches it
+)
+
+PATH="$PATH:/usr/local/sbin:/usr/sbin:/sbin"
+packages=()
+for pair in "${needed[@]}"; do
+    command -v "${pair%%:*}" >/dev/null || packages+=("${pair#*:}")
+done
+
+if ! command -v cargo >/dev/null; then
+    echo "setup: cargo is missing: install Rust with rustup (rust-toolchain.toml names the version)" >&2
+    exit 1
+fi
+if [ "${#packages[@]}" -eq 0 ]; then
+    exit 0
+fi
+if [ "$(id -u)" -ne 0 ]; then
+    echo "setup: missing: ${packages[*]}. As root: apt-get install ${packages[*]}" >&2
+    exit 1
+fi
+if ! command -v apt-get >/dev/null; then
+    echo "setup: missing, and no apt-get to install it: ${packages[*]} (Debian's names)" >&2
+    exit 1
+fi
+echo "setup: installing ${packages[*]}"
+export DEBIAN_FRONTEND=noninteractive
+apt-get update -qq
+apt-get install -y -qq --no-install-recommends "${packages[@]}" >/dev/null
