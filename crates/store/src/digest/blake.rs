@@ -24,16 +24,21 @@ impl Run {
         }
         let tail = offset.checked_add(bytes) == Some(file_bytes);
         if is_complete(offset, bytes) || (tail && may_be_tail(offset, bytes)) {
-            let mut hasher = Hasher::new();
-            hasher.set_input_offset(offset);
-            return Self {
-                hasher,
-                root: false,
-            };
+            return Self::inner(offset);
         }
         let mut hasher = Hasher::new_derive_key(OUTSIDE_THE_TREE);
         hasher.update(&offset.to_le_bytes());
         Self { hasher, root: true }
+    }
+
+    /// Starts a subtree that is not the whole tree.
+    fn inner(offset: u64) -> Self {
+        let mut hasher = Hasher::new();
+        hasher.set_input_offset(offset);
+        Self {
+            hasher,
+            root: false,
+        }
     }
 
     pub(super) fn data(&mut self, data: &[u8]) {
@@ -106,7 +111,7 @@ fn subtree(offset: u64, bytes: u64, node: &impl Fn(u64, u64) -> Node) -> Chainin
         }
         // A chunk is not split: whoever asks has checked that its parts are subtrees.
         Node::Zeros | Node::Split => {
-            let mut run = Run::new(offset, bytes, offset + bytes);
+            let mut run = Run::inner(offset);
             run.zeros(bytes);
             run.finish()
         }
