@@ -3,26 +3,32 @@
 
 use super::Progress;
 use super::plain::PlainLines;
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressFinish, ProgressStyle};
 
 /// A bar, drawn on standard error.
 pub(super) struct Bar {
     bar: ProgressBar,
     known: ProgressStyle,
     unknown: ProgressStyle,
+    /// Before there is something to show, a line above the bar must not draw it.
+    shown: bool,
 }
 
 impl Bar {
     pub(super) fn new() -> Self {
         Self {
-            bar: ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr()),
+            // Whatever ends the program, no half-drawn bar stays behind.
+            bar: ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr())
+                .with_finish(ProgressFinish::AndClear),
             known: style("{bar:24} {percent:>3}% {wide_msg}"),
             unknown: style("{spinner} {wide_msg}"),
+            shown: false,
         }
     }
 
     /// Draws where the transfer is.
-    pub(super) fn progress(&self, progress: &Progress<'_>, rate: Option<f64>) {
+    pub(super) fn progress(&mut self, progress: &Progress<'_>, rate: Option<f64>) {
+        self.shown = true;
         match progress.bytes_total {
             Some(total) => {
                 self.bar.set_style(self.known.clone());
@@ -40,7 +46,11 @@ impl Bar {
     /// A line above the bar.
     pub(super) fn line(&self, line: &str) {
         // Not the bar's own println: that says nothing where the bar is not drawn.
-        self.bar.suspend(|| super::say(line));
+        if self.shown {
+            self.bar.suspend(|| super::say(line));
+        } else {
+            super::say(line);
+        }
     }
 
     /// Takes the bar away.

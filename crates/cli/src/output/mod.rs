@@ -169,7 +169,7 @@ impl Output {
             }
             state.progress_told = Some(now);
             let rate = state.rate.bytes_per_second();
-            match &state.form {
+            match &mut state.form {
                 Form::Json(json) => json.progress(progress, self.started.elapsed(), rate),
                 Form::Plain(plain) => say(&plain.progress(progress, rate)),
                 Form::Bar(bar) => bar.progress(progress, rate),
