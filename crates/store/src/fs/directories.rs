@@ -342,9 +342,11 @@ fn open_beneath(
         return rustix::fs::openat(from, path, flags | DIRECTORY, Mode::empty());
     }
     let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
+    // A link at the end would merely be no directory with O_NOFOLLOW; without it, the resolution refuses it as a link.
+    let flags = (flags | DIRECTORY).difference(OFlags::NOFOLLOW);
     let mut races = 0;
     loop {
-        match rustix::fs::openat2(from, path, flags | DIRECTORY, Mode::empty(), resolve) {
+        match rustix::fs::openat2(from, path, flags, Mode::empty(), resolve) {
             Err(Errno::AGAIN | Errno::INTR) if races < RACES_MAX => races += 1,
             result => return result,
         }

@@ -1,0 +1,578 @@
+//! Files, links and directories of a file system storage: what is written arrives exactly, whatever was there before.
+//! How paths are confined and trees are scanned is tested elsewhere.
+
+mod fs_common;
+
+use fs_common::{TAG, Tree, is_root, meta, rel, temp_of};
+use godwit_store::{Kind, RelPath, Replace, Storage, StoreErrorKind, TempName};
+use std::fs;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
+
+#[test]
+fn small_files_arrive_with_content_mode_and_time() {
+    let tree = Tree::new();
+    for (index, (mode, seconds, nanoseconds)) in [
+        (0o644, 1_700_000_000, 123_456_789),
+        (0o777, -1, 999_999_999),
+        (0o600, -1_000_000_000, 1),
+        (0o444, 0, 0),
+        (0, 5, 5),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let name = format!("file{index}");
+        tree.put(&name, name.as_bytes(), &meta(mode, seconds, nanoseconds));
+        let there = tree.storage.stat(&rel(&name)).unwrap().unwrap();
+        assert_eq!((there.kind, there.mode, there.bytes), (Kind::File, mode, 5));
+        assert_eq!(
+            (there.mtime.seconds, there.mtime.nanoseconds),
+            (seconds, nanoseconds)
+        );
+        let raw = fs::symlink_metadata(tree.at(&name)).unwrap();
+        assert_eq!(
+            (raw.mtime(), raw.mtime_nsec(), raw.mode() & 0o7777),
+            (seconds, i64::from(nanoseconds), mode)
+        );
+        if is_root() || mode & 0o400 != 0 {
+            assert_eq!(fs::read(tree.at(&name)).unwrap(), name.as_bytes());
+        }
+    }
+    assert_eq!(tree.storage.sweep(&RelPath::root(), TAG).unwrap(), 0);
+}
+
+#[test]
+fn odd_names_are_names_like_any_other() {
+    let tree = Tree::new();
+    let longest = [b'l'; 255];
+    for name in [
+        &longest[..],
+        b"new\nline",
+        b"\xff\xfe\x80",
+        b"-rf",
+        b" ",
+        b"...",
+        b"a\\b",
+        b".godwit-notes",
+    ] {
+        let path = RelPath::parse(name).unwrap();
+        let temp = temp_of(&path);
+        tree.storage
+            .write_whole(&path, &temp, &meta(0o644, 1, 2), name)
+            .unwrap();
+        tree.storage.commit(&path, &temp, Replace::Never).unwrap();
+        let raw = tree.at("").join(std::ffi::OsStr::from_bytes(name));
+        assert_eq!(fs::read(raw).unwrap(), name);
+        let mut buffer = [0; 300];
+        let (_, bytes) = tree.storage.read_whole(&path, &mut buffer).unwrap();
+        assert_eq!(&buffer[..bytes], name);
+    }
+}
+
+#[test]
+fn an_old_temporary_file_of_any_kind_never_gets_through() {
+    let tree = Tree::new();
+    fs::write(tree.directory.path().join("outside"), "untouched").unwrap();
+    let path = rel("file");
+    let temp = temp_of(&path);
+    let raw = tree.at(&temp.to_string());
+    type Plant<'a> = &'a dyn Fn();
+    let plants: [Plant<'_>; 4] = [
+        &|| fs::write(&raw, "much longer than what comes").unwrap(),
+        &|| symlink("../outside", &raw).unwrap(),
+        &|| fs::hard_link(tree.directory.path().join("outside"), &raw).unwrap(),
+        &|| {
+            rustix::fs::mknodat(
+                rustix::fs::CWD,
+                &raw,
+                rustix::fs::FileType::Fifo,
+                0o600.into(),
+                0,
+            )
+            .unwrap()
+        },
+    ];
+    for plant in plants {
+        plant();
+        tree.storage
+            .write_whole(&path, &temp, &meta(0o644, 1, 0), b"whole")
+            .unwrap();
+        tree.storage
+            .commit(&path, &temp, Replace::Atomically)
+            .unwrap();
+        assert_eq!(fs::read(tree.at("file")).unwrap(), b"whole");
+        plant();
+        let file = tree.storage.create(&path, &temp, false).unwrap();
+        file.write_at(0, b"slice").unwrap();
+        file.finish(5, &meta(0o644, 1, 0)).unwrap();
+        tree.storage
+            .commit(&path, &temp, Replace::Atomically)
+            .unwrap();
+        assert_eq!(fs::read(tree.at("file")).unwrap(), b"slice");
+    }
+    for plant in &plants[1..] {
+        plant();
+        let error = tree
+            .storage
+            .create(&path, &temp, true)
+            .map(drop)
+            .unwrap_err();
+        assert_eq!(error.kind, StoreErrorKind::NotFound);
+        plant();
+        let error = tree.storage.open_temp(&path, &temp).map(drop).unwrap_err();
+        assert_eq!(error.kind, StoreErrorKind::NotFound);
+        assert!(
+            fs::symlink_metadata(&raw).is_err(),
+            "what was planted is gone"
+        );
+    }
+    assert_eq!(
+        fs::read(tree.directory.path().join("outside")).unwrap(),
+        b"untouched"
+    );
+}
+
+#[test]
+fn resuming_keeps_what_is_there_even_after_its_mode_was_set() {
+    let tree = Tree::new();
+    let path = rel("big");
+    let temp = temp_of(&path);
+    let file = tree.storage.create(&path, &temp, false).unwrap();
+    file.write_at(4, b"later").unwrap();
+    file.finish(9, &meta(0o000, 7, 0)).unwrap();
+    drop(file);
+    let mut buffer = [0; 16];
+    let reader = tree.storage.open_temp(&path, &temp).unwrap();
+    assert_eq!(reader.read_at(0, &mut buffer).unwrap(), 9);
+    assert_eq!(
+        fs::metadata(tree.at(&temp.to_string())).unwrap().mode() & 0o7777,
+        0,
+        "verifying leaves the mode alone"
+    );
+    tree.storage.sync_batch(&[(path.clone(), temp)], 9).unwrap();
+    let file = tree.storage.create(&path, &temp, true).unwrap();
+    file.write_at(0, b"soon").unwrap();
+    file.finish(9, &meta(0o640, 7, 0)).unwrap();
+    tree.storage.sync_batch(&[(path.clone(), temp)], 9).unwrap();
+    tree.storage.commit(&path, &temp, Replace::Never).unwrap();
+    assert_eq!(fs::read(tree.at("big")).unwrap(), b"soonlater");
+    assert_eq!(fs::metadata(tree.at("big")).unwrap().mode() & 0o7777, 0o640);
+}
+
+#[test]
+fn holes_stay_holes_and_are_found_again() {
+    let tree = Tree::new();
+    let path = rel("sparse");
+    let temp = temp_of(&path);
+    let file = tree.storage.create(&path, &temp, false).unwrap();
+    let mib = 1 << 20;
+    file.preallocate(64 * mib..65 * mib).unwrap();
+    file.write_at(64 * mib, &vec![7; 1 << 20]).unwrap();
+    file.finish(1 << 40, &meta(0o644, 1, 0)).unwrap();
+    tree.storage.commit(&path, &temp, Replace::Never).unwrap();
+    let raw = fs::metadata(tree.at("sparse")).unwrap();
+    assert_eq!(raw.len(), 1 << 40);
+    assert!(raw.blocks() * 512 < 4 * mib, "{} blocks", raw.blocks());
+    let reader = tree.storage.open(&path).unwrap();
+    let data = reader.next_data(0).unwrap().unwrap();
+    assert!(
+        data.start <= 64 * mib && data.start > 0 && data.end >= 65 * mib,
+        "{data:?}"
+    );
+    assert_eq!(reader.next_data(65 * mib + 4096).unwrap(), None);
+    assert_eq!(reader.next_data(1 << 40).unwrap(), None);
+    let mut buffer = [1; 8];
+    assert_eq!(reader.read_at((1 << 40) - 4, &mut buffer).unwrap(), 4);
+    assert_eq!(buffer, [0, 0, 0, 0, 1, 1, 1, 1]);
+    reader.drop_cache();
+}
+
+#[test]
+fn a_name_that_is_taken_is_told_or_replaced() {
+    for noreplace in [true, false] {
+        let tree = Tree::with(|options| options.rename_noreplace = noreplace);
+        fs::write(tree.at("file"), "old").unwrap();
+        let path = rel("file");
+        let temp = temp_of(&path);
+        tree.storage
+            .write_whole(&path, &temp, &meta(0o644, 1, 0), b"new")
+            .unwrap();
+        let error = tree
+            .storage
+            .commit(&path, &temp, Replace::Never)
+            .unwrap_err();
+        assert_eq!(error.kind, StoreErrorKind::Exists);
+        assert_eq!(fs::read(tree.at("file")).unwrap(), b"old");
+        tree.storage
+            .commit(&path, &temp, Replace::Atomically)
+            .unwrap();
+        assert_eq!(fs::read(tree.at("file")).unwrap(), b"new");
+        tree.put("other", b"x", &meta(0o600, 1, 0));
+        assert_eq!(
+            fs::read_dir(tree.at("")).unwrap().count(),
+            2,
+            "no temporary name is left"
+        );
+    }
+}
+
+#[test]
+fn symbolic_links_are_made_replaced_and_dated() {
+    let tree = Tree::new();
+    let path = rel("link");
+    let temp = temp_of(&path);
+    let make = |target: &[u8], seconds, replace| {
+        tree.storage
+            .make_symlink(&path, target, &meta(0o777, seconds, 3), &temp, replace)
+    };
+    make(b"a/../nowhere\n", -5, Replace::Never).unwrap();
+    assert_eq!(tree.storage.read_link(&path).unwrap(), b"a/../nowhere\n");
+    make(b"a/../nowhere\n", -7, Replace::Never).unwrap();
+    assert_eq!(
+        make(b"elsewhere", 1, Replace::Never).unwrap_err().kind,
+        StoreErrorKind::Exists
+    );
+    let there = tree.storage.stat(&path).unwrap().unwrap();
+    assert_eq!(
+        (there.kind, there.mtime.seconds, there.mtime.nanoseconds),
+        (Kind::Symlink, -7, 3)
+    );
+    make(b"elsewhere", 1, Replace::Atomically).unwrap();
+    assert_eq!(
+        fs::read_link(tree.at("link")).unwrap().as_os_str(),
+        "elsewhere"
+    );
+    assert_eq!(fs::read_dir(tree.at("")).unwrap().count(), 1);
+    fs::write(tree.at("file"), "").unwrap();
+    assert_eq!(
+        tree.storage.read_link(&rel("file")).unwrap_err().kind,
+        StoreErrorKind::TypeConflict
+    );
+}
+
+#[test]
+fn hard_links_are_made_across_directories() {
+    let tree = Tree::new();
+    tree.storage.make_directory(&rel("a"), 0o700).unwrap();
+    tree.storage.make_directory(&rel("b/c"), 0o700).unwrap();
+    tree.put("a/first", b"shared", &meta(0o644, 1, 0));
+    let path = rel("b/c/second");
+    for _ in 0..2 {
+        tree.storage
+            .make_link(&path, &rel("a/first"), &temp_of(&path))
+            .unwrap();
+    }
+    fs::remove_file(tree.at("b/c/second")).unwrap();
+    fs::write(tree.at("b/c/second"), "in the way").unwrap();
+    tree.storage
+        .make_link(&path, &rel("a/first"), &temp_of(&path))
+        .unwrap();
+    let first = fs::metadata(tree.at("a/first")).unwrap();
+    assert_eq!(
+        (first.ino(), first.nlink()),
+        (fs::metadata(tree.at("b/c/second")).unwrap().ino(), 2)
+    );
+    assert_eq!(fs::read_dir(tree.at("b/c")).unwrap().count(), 1);
+    let missing = tree
+        .storage
+        .make_link(&path, &rel("a/none"), &temp_of(&path))
+        .unwrap_err();
+    assert_eq!(missing.kind, StoreErrorKind::NotFound);
+}
+
+#[test]
+fn directories_are_made_with_their_parents_and_dated_last() {
+    let tree = Tree::new();
+    assert!(tree.storage.make_directory(&rel("a/b/c/d"), 0o700).unwrap());
+    assert!(!tree.storage.make_directory(&rel("a/b"), 0o700).unwrap());
+    assert!(
+        !tree
+            .storage
+            .make_directory(&RelPath::root(), 0o700)
+            .unwrap()
+    );
+    for (path, mode) in [
+        ("a/b/c/d", 0o555),
+        ("a/b/c", 0o000),
+        ("a/b", 0o755),
+        ("", 0o750),
+    ] {
+        tree.storage
+            .set_directory_meta(&rel(path), &meta(mode, -3, 4))
+            .unwrap();
+        let there = fs::metadata(tree.at(path)).unwrap();
+        assert_eq!(
+            (there.mode() & 0o7777, there.mtime(), there.mtime_nsec()),
+            (mode, -3, 4),
+            "{path}"
+        );
+    }
+    // Again, through a directory that may not be read now.
+    tree.storage
+        .set_directory_meta(&rel("a/b/c"), &meta(0o711, 9, 9))
+        .unwrap();
+    assert_eq!(fs::metadata(tree.at("a/b/c")).unwrap().mtime(), 9);
+    fs::write(tree.at("file"), "").unwrap();
+    symlink("a", tree.at("link")).unwrap();
+    for path in ["file", "link"] {
+        assert_eq!(
+            tree.storage
+                .make_directory(&rel(path), 0o700)
+                .unwrap_err()
+                .kind,
+            StoreErrorKind::TypeConflict
+        );
+    }
+    fs::set_permissions(tree.at("a/b/c/d"), fs::Permissions::from_mode(0o700)).unwrap();
+}
+
+#[test]
+fn set_id_bits_are_applied_only_where_granted() {
+    for (granted, cleared, expected) in [(false, false, 0o755), (true, false, 0o6755)] {
+        let tree = Tree::with(|options| {
+            options.allow_set_id = granted;
+            options.umask_cleared = cleared;
+        });
+        tree.put("whole", b"x", &meta(0o6755, 1, 0));
+        let path = rel("slices");
+        let file = tree.storage.create(&path, &temp_of(&path), false).unwrap();
+        file.write_at(0, b"x").unwrap();
+        file.finish(1, &meta(0o6755, 1, 0)).unwrap();
+        tree.storage
+            .commit(&path, &temp_of(&path), Replace::Never)
+            .unwrap();
+        for name in ["whole", "slices"] {
+            assert_eq!(
+                fs::metadata(tree.at(name)).unwrap().mode() & 0o7777,
+                expected
+            );
+        }
+        // What a directory inherited stays in any case.
+        tree.storage.make_directory(&rel("team"), 0o700).unwrap();
+        fs::set_permissions(tree.at("team"), fs::Permissions::from_mode(0o2770)).unwrap();
+        tree.storage
+            .set_directory_meta(&rel("team"), &meta(0o4750, 1, 0))
+            .unwrap();
+        let mode = fs::metadata(tree.at("team")).unwrap().mode() & 0o7777;
+        assert_eq!(mode, if granted { 0o4750 } else { 0o2750 });
+    }
+}
+
+#[test]
+fn ownership_is_applied_only_where_granted() {
+    let owner = Some((12_345, 54_321));
+    let wanted = godwit_store::FinalMeta {
+        owner,
+        ..meta(0o640, 1, 0)
+    };
+    let tree = Tree::new();
+    tree.put("plain", b"x", &wanted);
+    assert_eq!(
+        fs::metadata(tree.at("plain")).unwrap().uid(),
+        rustix::process::geteuid().as_raw()
+    );
+    let tree = Tree::with(|options| options.allow_owner = true);
+    let path = rel("given");
+    let result = tree
+        .storage
+        .write_whole(&path, &temp_of(&path), &wanted, b"x");
+    if is_root() {
+        result.unwrap();
+        tree.storage
+            .commit(&path, &temp_of(&path), Replace::Never)
+            .unwrap();
+        let there = fs::metadata(tree.at("given")).unwrap();
+        assert_eq!(
+            (there.uid(), there.gid(), there.mode() & 0o7777),
+            (12_345, 54_321, 0o640)
+        );
+    } else {
+        assert_eq!(result.unwrap_err().kind, StoreErrorKind::Permission);
+        assert_eq!(
+            fs::read_dir(tree.at("")).unwrap().count(),
+            0,
+            "nothing is left of it"
+        );
+    }
+}
+
+#[test]
+fn batches_of_all_sizes_are_synced() {
+    let tree = Tree::new();
+    let mut files = Vec::new();
+    for number in 0..40 {
+        let path = rel(&format!("d{}/f{number}", number % 20));
+        tree.storage
+            .make_directory(&path.parent().unwrap(), 0o700)
+            .unwrap();
+        // Some may not be read by their owner, which must not matter.
+        tree.storage
+            .write_whole(&path, &temp_of(&path), &meta(0o200, 1, 0), b"x")
+            .unwrap();
+        files.push((path.clone(), temp_of(&path)));
+    }
+    tree.storage.sync_batch(&files, 40).unwrap();
+    tree.storage.sync_batch(&files[..3], 3).unwrap();
+    tree.storage.sync_batch(&[], 0).unwrap();
+    let directories: Vec<_> = (0..20).map(|number| rel(&format!("d{number}"))).collect();
+    tree.storage.sync_directories(&directories).unwrap();
+    tree.storage.sync_directories(&directories[..2]).unwrap();
+    tree.storage.sync_directories(&[RelPath::root()]).unwrap();
+    let missing = rel("d1/none");
+    let error = tree
+        .storage
+        .sync_batch(&[(missing.clone(), temp_of(&missing))], 1)
+        .unwrap_err();
+    assert_eq!(error.kind, StoreErrorKind::NotFound);
+}
+
+#[test]
+fn a_removed_directory_is_noticed_and_its_successor_used() {
+    let tree = Tree::new();
+    tree.storage.make_directory(&rel("a"), 0o700).unwrap();
+    tree.put("a/one", b"1", &meta(0o644, 1, 0));
+    fs::remove_dir_all(tree.at("a")).unwrap();
+    assert_eq!(tree.storage.stat(&rel("a/one")).unwrap(), None);
+    let path = rel("a/two");
+    let error = tree
+        .storage
+        .write_whole(&path, &temp_of(&path), &meta(0o644, 1, 0), b"2")
+        .unwrap_err();
+    assert_eq!(error.kind, StoreErrorKind::NotFound);
+    fs::create_dir(tree.at("a")).unwrap();
+    tree.put("a/two", b"2", &meta(0o644, 1, 0));
+    assert_eq!(fs::read(tree.at("a/two")).unwrap(), b"2");
+    fs::remove_dir_all(tree.at("a")).unwrap();
+    fs::create_dir(tree.at("a")).unwrap();
+    fs::write(tree.at("a/three"), "3").unwrap();
+    assert_eq!(
+        tree.storage.stat(&rel("a/three")).unwrap().unwrap().bytes,
+        1
+    );
+}
+
+#[test]
+fn reading_whole_files_notices_what_does_not_fit() {
+    let tree = Tree::new();
+    fs::write(tree.at("file"), [5; 100]).unwrap();
+    fs::write(tree.at("empty"), "").unwrap();
+    for room in [100, 101, 4096] {
+        let mut buffer = vec![0; room];
+        assert_eq!(
+            tree.storage
+                .read_whole(&rel("file"), &mut buffer)
+                .unwrap()
+                .1,
+            100
+        );
+        assert_eq!(buffer[..100], [5; 100]);
+    }
+    assert_eq!(
+        tree.storage
+            .read_whole(&rel("file"), &mut [0; 99])
+            .unwrap_err()
+            .kind,
+        StoreErrorKind::Changed
+    );
+    assert_eq!(
+        tree.storage.read_whole(&rel("empty"), &mut []).unwrap().1,
+        0
+    );
+    assert_eq!(
+        tree.storage
+            .read_whole(&rel("none"), &mut [])
+            .unwrap_err()
+            .kind,
+        StoreErrorKind::NotFound
+    );
+    assert_eq!(
+        tree.storage
+            .read_whole(&rel("file/below"), &mut [])
+            .unwrap_err()
+            .kind,
+        StoreErrorKind::TypeConflict
+    );
+}
+
+#[test]
+fn a_file_that_says_it_is_empty_but_is_not_has_changed() {
+    // Files of /proc have no size: what they give cannot be told from growing.
+    let storage = godwit_store::FsStorage::open(
+        "/proc/self".as_ref(),
+        godwit_store::Confine::Local,
+        "/tmp".as_ref(),
+    )
+    .unwrap();
+    let error = storage
+        .read_whole(&rel("status"), &mut [0; 1 << 16])
+        .unwrap_err();
+    assert_eq!(error.kind, StoreErrorKind::Changed);
+}
+
+#[test]
+fn only_regular_files_are_opened_and_nothing_blocks() {
+    let tree = Tree::new();
+    rustix::fs::mknodat(
+        rustix::fs::CWD,
+        tree.at("fifo"),
+        rustix::fs::FileType::Fifo,
+        0o600.into(),
+        0,
+    )
+    .unwrap();
+    let _socket = std::os::unix::net::UnixListener::bind(tree.at("socket")).unwrap();
+    fs::create_dir(tree.at("directory")).unwrap();
+    for name in ["fifo", "socket", "directory"] {
+        assert_eq!(
+            tree.storage.open(&rel(name)).map(drop).unwrap_err().kind,
+            StoreErrorKind::NotRegular,
+            "{name}"
+        );
+        assert_eq!(
+            tree.storage
+                .read_whole(&rel(name), &mut [])
+                .unwrap_err()
+                .kind,
+            StoreErrorKind::NotRegular,
+            "{name}"
+        );
+    }
+    let devices = godwit_store::FsStorage::open(
+        "/dev".as_ref(),
+        godwit_store::Confine::Local,
+        "/tmp".as_ref(),
+    )
+    .unwrap();
+    assert_eq!(
+        devices.open(&rel("zero")).map(drop).unwrap_err().kind,
+        StoreErrorKind::NotRegular
+    );
+}
+
+#[test]
+fn leftovers_of_one_tag_are_swept_and_no_others() {
+    let tree = Tree::new();
+    tree.storage.make_directory(&rel("a/b"), 0o700).unwrap();
+    for path in ["x", "a/x", "a/b/x", "a/b/y"] {
+        let path = rel(path);
+        tree.storage
+            .write_whole(&path, &temp_of(&path), &meta(0o600, 1, 0), b"left")
+            .unwrap();
+    }
+    let path = rel("a/z");
+    let other = TempName::new(TAG + 1, &path);
+    tree.storage
+        .write_whole(&path, &other, &meta(0o600, 1, 0), b"of another")
+        .unwrap();
+    tree.put("a/.godwit-kept", b"kept", &meta(0o600, 1, 0));
+    assert_eq!(tree.storage.sweep(&rel("x"), TAG).unwrap(), 1);
+    assert_eq!(tree.storage.sweep(&rel("a/b"), TAG).unwrap(), 2);
+    assert_eq!(tree.storage.sweep(&RelPath::root(), TAG).unwrap(), 1);
+    assert_eq!(tree.storage.sweep(&rel("not/there"), TAG).unwrap(), 0);
+    assert!(tree.storage.open_temp(&path, &other).is_ok());
+    assert!(tree.at("a/.godwit-kept").exists());
+    tree.storage.discard(&path, &other).unwrap();
+    tree.storage.discard(&path, &other).unwrap();
+    tree.storage.discard(&rel("not/there"), &other).unwrap();
+}
