@@ -69,7 +69,11 @@ fn run(work: &Path, tls: bool, what: &[&str], into: &[&str]) {
 
 fn pattern(bytes: usize, seed: usize) -> Vec<u8> {
     (0..bytes)
-        .map(|at| (at.wrapping_mul(seed | 1).wrapping_add(at >> 8) & 0xff) as u8)
+        .map(|at| {
+            at.wrapping_mul(seed | 1)
+                .wrapping_add(at >> 8)
+                .to_le_bytes()[0]
+        })
         .collect()
 }
 

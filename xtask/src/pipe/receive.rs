@@ -55,9 +55,11 @@ pub(super) fn run(args: &ReceiveArgs) -> anyhow::Result<()> {
             let (socket, _) = listener.accept().context("cannot accept")?;
             threads.push(scope.spawn(move || one(socket)));
         }
-        threads
-            .into_iter()
-            .try_for_each(|thread| thread.join().map_err(|_| anyhow!("a stream panicked"))?)
+        threads.into_iter().try_for_each(|thread| {
+            thread
+                .join()
+                .map_err(|_panic| anyhow!("a stream panicked"))?
+        })
     })
 }
 

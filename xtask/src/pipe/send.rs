@@ -115,9 +115,11 @@ fn each_stream(
     };
     std::thread::scope(|scope| {
         let threads: Vec<_> = (0..args.shape.streams).map(|_| scope.spawn(one)).collect();
-        threads
-            .into_iter()
-            .try_for_each(|thread| thread.join().map_err(|_| anyhow!("a stream panicked"))?)
+        threads.into_iter().try_for_each(|thread| {
+            thread
+                .join()
+                .map_err(|_panic| anyhow!("a stream panicked"))?
+        })
     })
 }
 

@@ -1,0 +1,325 @@
+//! Owns the table of cases: what is moved, by whom, and what is expected of it.
+//! Runs nothing.
+
+use serde::Serialize;
+
+use super::data::Load;
+
+/// Whether contents are encrypted on the way; only equals are compared.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Class {
+    Plain,
+    Tls,
+}
+
+/// Who moves the data.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum Kind {
+    Godwit,
+    Pipe,
+    TarSocat,
+    TarSsh,
+}
+
+impl Kind {
+    /// Its name in tables and on the command line.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Godwit => "godwit",
+            Self::Pipe => "bare pipe",
+            Self::TarSocat => "tar | socat | tar",
+            Self::TarSsh => "tar | ssh | tar",
+        }
+    }
+}
+
+/// What Godwit is held against.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub(crate) struct Bar {
+    pub(crate) reference: Kind,
+    /// Godwit's speed over that of the reference, median of pairs, at least; `None` only reports.
+    pub(crate) ratio_min: Option<f64>,
+}
+
+/// One row of the benchmark.
+#[derive(Debug, Clone)]
+pub(crate) struct Case {
+    pub(crate) name: &'static str,
+    pub(crate) title: String,
+    pub(crate) class: Class,
+    pub(crate) load: Load,
+    pub(crate) bars: Vec<Bar>,
+    /// Resident memory of each side at most, where that is the question; such a case runs once.
+    pub(crate) rss_max: Option<u64>,
+}
+
+impl Case {
+    /// Everybody who takes part, Godwit first.
+    pub(crate) fn contenders(&self) -> Vec<Kind> {
+        std::iter::once(Kind::Godwit)
+            .chain(self.bars.iter().map(|bar| bar.reference))
+            .collect()
+    }
+
+    /// Memory that the case takes at its peak: the data set and its copy.
+    pub(crate) fn peak_bytes(&self) -> u64 {
+        2 * self.load.footprint()
+    }
+}
+
+/// Which cases, how large.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Suite {
+    /// A quarter of the data; no memory cases.
+    Quick,
+    /// As the bars are defined.
+    Full,
+}
+
+/// Godwit's speed over the bare pipe's, memory and large files.
+const PIPE_RATIO_MIN: f64 = 0.85;
+/// Resident memory of each side, whatever the data set.
+const RSS_MAX: u64 = 256 << 20;
+
+/// The cases of `suite`; counts and sizes are multiplied by `scale` (at least one file, one byte).
+pub(crate) fn cases(suite: Suite, scale: f64) -> Vec<Case> {
+    let scale = if suite == Suite::Quick {
+        scale / 4.0
+    } else {
+        scale
+    };
+    let mut cases = Vec::new();
+    for class in [Class::Plain, Class::Tls] {
+        cases.push(transfer(
+            "memory",
+            class,
+            Load::Memory {
+                bytes: scaled(16 << 30, scale),
+            },
+        ));
+    }
+    for class in [Class::Plain, Class::Tls] {
+        let bytes = scaled(4 << 30, scale);
+        cases.push(transfer(
+            "one",
+            class,
+            Load::Files {
+                files: 1,
+                bytes,
+                directories: 0,
+            },
+        ));
+    }
+    for class in [Class::Plain, Class::Tls] {
+        let bytes = scaled(100 << 20, scale);
+        cases.push(transfer(
+            "forty",
+            class,
+            Load::Files {
+                files: 40,
+                bytes,
+                directories: 0,
+            },
+        ));
+    }
+    for class in [Class::Plain, Class::Tls] {
+        let (files, directories) = (scaled(100_000, scale), scaled(1000, scale));
+        let mut case = transfer(
+            "small",
+            class,
+            Load::Files {
+                files,
+                bytes: 8192,
+                directories,
+            },
+        );
+        let peer = if class == Class::Plain {
+            Kind::TarSocat
+        } else {
+            Kind::TarSsh
+        };
+        case.bars = vec![
+            Bar {
+                reference: peer,
+                ratio_min: Some(1.0),
+            },
+            Bar {
+                reference: Kind::Pipe,
+                ratio_min: None,
+            },
+        ];
+        cases.push(case);
+    }
+    if suite == Suite::Full {
+        let (files, directories) = (scaled(1_000_000, scale), scaled(1000, scale));
+        cases.push(memory(
+            "rss-empty",
+            Load::Files {
+                files,
+                bytes: 0,
+                directories,
+            },
+        ));
+        cases.push(memory(
+            "rss-links",
+            Load::HardLinks {
+                files: scaled(200_000, scale),
+            },
+        ));
+        cases.push(memory(
+            "rss-sparse",
+            Load::Sparse {
+                bytes: scaled(1 << 40, scale),
+            },
+        ));
+    }
+    cases
+}
+
+/// A case of speed against the bare pipe.
+fn transfer(what: &'static str, class: Class, load: Load) -> Case {
+    let name = match (what, class) {
+        ("memory", Class::Plain) => "memory-plain",
+        ("memory", Class::Tls) => "memory-tls",
+        ("one", Class::Plain) => "one-plain",
+        ("one", Class::Tls) => "one-tls",
+        ("forty", Class::Plain) => "forty-plain",
+        ("forty", Class::Tls) => "forty-tls",
+        (_, Class::Plain) => "small-plain",
+        (_, Class::Tls) => "small-tls",
+    };
+    let bars = vec![Bar {
+        reference: Kind::Pipe,
+        ratio_min: Some(PIPE_RATIO_MIN),
+    }];
+    Case {
+        name,
+        title: title(load, class),
+        class,
+        load,
+        bars,
+        rss_max: None,
+    }
+}
+
+/// A case of memory: Godwit alone, with TLS, once.
+fn memory(name: &'static str, load: Load) -> Case {
+    let class = Class::Tls;
+    Case {
+        name,
+        title: title(load, class),
+        class,
+        load,
+        bars: Vec::new(),
+        rss_max: Some(RSS_MAX),
+    }
+}
+
+fn title(load: Load, class: Class) -> String {
+    let what = match load {
+        Load::Memory { bytes } => format!("{} memory to memory", size(bytes)),
+        Load::Files {
+            files,
+            bytes: 0,
+            directories,
+        } => {
+            format!("{files} empty files in {directories} directories")
+        }
+        Load::Files {
+            files,
+            bytes,
+            directories: 0,
+        } => format!("{files} × {}", size(bytes)),
+        Load::Files {
+            files,
+            bytes,
+            directories,
+        } => {
+            format!("{files} × {} in {directories} directories", size(bytes))
+        }
+        Load::HardLinks { files } => format!("{files} empty files with a hard link each"),
+        Load::Sparse { bytes } => format!("one sparse file of {}", size(bytes)),
+    };
+    let how = if class == Class::Plain {
+        "plain"
+    } else {
+        "TLS"
+    };
+    format!("{what}, {how}")
+}
+
+/// `4 GiB`; exact where the unit divides it, else with one decimal.
+pub(crate) fn size(bytes: u64) -> String {
+    let units = [
+        (1_u64 << 40, "TiB"),
+        (1 << 30, "GiB"),
+        (1 << 20, "MiB"),
+        (1 << 10, "KiB"),
+    ];
+    for (unit, name) in units {
+        if bytes >= unit {
+            let (whole, tenths) = (bytes / unit, bytes % unit * 10 / unit);
+            return match bytes % unit {
+                0 => format!("{whole} {name}"),
+                _ => format!("{whole}.{tenths} {name}"),
+            };
+        }
+    }
+    format!("{bytes} B")
+}
+
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    clippy::cast_precision_loss,
+    reason = "sizes are far below 2^52, and the scale is positive"
+)]
+fn scaled(figure: u64, scale: f64) -> u64 {
+    ((figure as f64 * scale) as u64).max(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::world::PEAK_BYTES_MAX;
+    use super::*;
+
+    #[test]
+    fn names_are_unique_and_peaks_are_within_the_limit() {
+        let cases = cases(Suite::Full, 1.0);
+        for (index, case) in cases.iter().enumerate() {
+            assert!(
+                cases[..index].iter().all(|other| other.name != case.name),
+                "{}",
+                case.name
+            );
+            assert!(case.peak_bytes() <= PEAK_BYTES_MAX, "{}", case.name);
+        }
+    }
+
+    #[test]
+    fn a_tiny_scale_leaves_something_of_each_case() {
+        for case in cases(Suite::Full, 1e-9) {
+            assert!(
+                case.load.names() > 0 || case.load.bytes() > 0,
+                "{}",
+                case.name
+            );
+        }
+    }
+
+    #[test]
+    fn sizes_are_exact_or_have_a_decimal() {
+        let titles = [
+            (4 << 30, "4 GiB"),
+            (8192, "8 KiB"),
+            (1 << 40, "1 TiB"),
+            (7, "7 B"),
+        ];
+        for (bytes, title) in titles {
+            assert_eq!(size(bytes), title);
+        }
+        assert_eq!(size((5 << 20) + (1 << 19)), "5.5 MiB");
+    }
+}

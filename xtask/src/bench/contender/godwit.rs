@@ -1,0 +1,137 @@
+//! Owns Godwit as a contender: two homes that know each other, a daemon for each run, `godwit cp` under the clock.
+//! Uses nothing of it but its command line.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::process::Command;
+use std::time::Instant;
+
+use anyhow::{Context as _, bail, ensure};
+
+use super::super::case::Class;
+use super::super::data::Load;
+use super::super::process::{Process, Side, conduct};
+use super::super::world::World;
+use super::{Contender, Job, Outcome, Programs, RUN_LIMIT, command};
+
+/// The real binary, with its default settings.
+pub(super) struct Godwit {
+    program: PathBuf,
+    client_home: PathBuf,
+    daemon_home: PathBuf,
+    daemon_identity: String,
+}
+
+impl Godwit {
+    pub(super) fn prepare(programs: &Programs, world: &World) -> anyhow::Result<Self> {
+        let mut godwit = Self {
+            program: programs.godwit.clone(),
+            client_home: world.scratch("godwit-client")?,
+            daemon_home: world.scratch("godwit-daemon")?,
+            daemon_identity: String::new(),
+        };
+        godwit.daemon_identity = godwit.say(godwit.daemon().arg("id"))?;
+        let client_identity = godwit.say(godwit.client().arg("id"))?;
+        let mut authorize = godwit.daemon();
+        authorize
+            .arg("authorize")
+            .arg(client_identity)
+            .args(["--read", "--write"]);
+        godwit.say(&mut authorize)?;
+        Ok(godwit)
+    }
+
+    fn client(&self) -> Command {
+        let mut command = command(&self.program);
+        command.env("GODWIT_HOME", &self.client_home);
+        command
+    }
+
+    fn daemon(&self) -> Command {
+        let mut command = command(&self.program);
+        command.env("GODWIT_HOME", &self.daemon_home);
+        command
+    }
+
+    /// Runs a short command and returns what it says.
+    fn say(&self, command: &mut Command) -> anyhow::Result<String> {
+        let output = command
+            .output()
+            .with_context(|| format!("cannot run {}", self.program.display()))?;
+        let error = String::from_utf8_lossy(&output.stderr);
+        ensure!(
+            output.status.success(),
+            "{command:?} failed: {}",
+            error.trim()
+        );
+        Ok(String::from_utf8(output.stdout)?.trim().to_owned())
+    }
+}
+
+impl Contender for Godwit {
+    fn commands(&self, class: Class) -> String {
+        let (any, none) = match class {
+            Class::Plain => (" --encryption any", " --encryption none"),
+            Class::Tls => ("", ""),
+        };
+        format!(
+            "godwit serve{any} --listen ADDR:0 --export data=DIR; \
+             godwit cp{none} SRC godwit://ADDR:PORT/data/"
+        )
+    }
+
+    fn run(&mut self, job: &Job<'_>) -> anyhow::Result<Outcome> {
+        let mut export = OsString::from("data=");
+        export.push(job.into);
+        let mut serve = self.daemon();
+        serve
+            .args(["serve", "--listen", "127.0.0.1:0", "--export"])
+            .arg(export);
+        if job.case.class == Class::Plain {
+            serve.args(["--encryption", "any"]);
+        }
+        let daemon = Process::start("godwit serve", Side::Destination, serve, true)?;
+        let said = daemon.line_after("listening on ")?;
+        let address = said.split_whitespace().next().context("no address")?;
+        self.say(
+            self.client()
+                .args(["trust", address, &self.daemon_identity]),
+        )?;
+
+        let mut copy = self.client();
+        copy.args(["cp", "--json"]);
+        if job.case.class == Class::Plain {
+            copy.args(["--encryption", "none"]);
+        }
+        match (job.case.load, job.source) {
+            (Load::Memory { bytes }, _) => {
+                copy.arg(format!("mem:{bytes}"))
+                    .arg(format!("godwit://{address}/null:"));
+            }
+            (_, Some(source)) => {
+                copy.arg(source).arg(format!("godwit://{address}/data/"));
+            }
+            (_, None) => bail!("no source"),
+        }
+        let started = Instant::now();
+        let mut foreground = [Process::start("godwit cp", Side::Source, copy, true)?];
+        let mut background = [daemon];
+        let interrupted = || job.world.is_interrupted();
+        let (time, source, destination) = conduct(
+            started,
+            &mut foreground,
+            &mut background,
+            RUN_LIMIT,
+            &interrupted,
+        )?;
+        let report = foreground[0]
+            .last_line_with("\"event\":\"summary\"")
+            .and_then(|line| serde_json::from_str::<serde_json::Value>(&line).ok());
+        Ok(Outcome {
+            seconds: time.as_secs_f64(),
+            source,
+            destination,
+            report,
+        })
+    }
+}

@@ -1,0 +1,400 @@
+//! Owns one process under measurement: its start, its output, its processor time and peak memory, its end.
+//! Knows nothing of what the process is for.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::fs;
+use std::io::{BufRead as _, BufReader, PipeReader};
+use std::os::fd::OwnedFd;
+use std::os::unix::process::ExitStatusExt as _;
+use std::process::{Child, Command, ExitStatus};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, bail};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open};
+use serde::Serialize;
+
+/// Which end of the transfer a process belongs to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Side {
+    Source,
+    Destination,
+}
+
+/// What the processes of one side took.
+#[derive(Debug, Clone, Copy, Default, Serialize)]
+pub(crate) struct Usage {
+    /// User and system time of all its processes, in seconds; the kernel counts in steps of 10 ms.
+    pub(crate) cpu_seconds: f64,
+    /// Sum of the peak resident memory of its processes, sampled every [`SAMPLE_EVERY`].
+    pub(crate) peak_rss_bytes: u64,
+}
+
+/// Between two looks at the memory of the processes.
+const SAMPLE_EVERY: Duration = Duration::from_millis(10);
+/// How long a service may take to end after it was asked to.
+const STOP_LIMIT: Duration = Duration::from_secs(10);
+/// How long a service may take until it listens.
+const START_LIMIT: Duration = Duration::from_secs(20);
+/// Lines that wait to be looked at; more are only remembered for messages.
+const LINES_WAITING_MAX: usize = 64;
+/// Last lines of output, quoted when the process fails.
+const LINES_KEPT_MAX: usize = 12;
+
+/// A started process; killed and collected at the latest when dropped.
+pub(crate) struct Process {
+    label: String,
+    side: Side,
+    child: Child,
+    pid: Pid,
+    pidfd: OwnedFd,
+    /// Peak resident bytes of it and its descendants, by process id.
+    peaks: BTreeMap<u32, u64>,
+    lines: Receiver<String>,
+    kept: Arc<Mutex<VecDeque<String>>>,
+    reader: Option<JoinHandle<()>>,
+    ended: Option<ExitStatus>,
+}
+
+impl Process {
+    /// Starts `command`; its standard error, and its standard output unless the caller has placed that already
+    /// (`output` is false), are read line by line.
+    ///
+    /// # Errors
+    /// When it cannot be started.
+    pub(crate) fn start(
+        label: &str,
+        side: Side,
+        mut command: Command,
+        output: bool,
+    ) -> anyhow::Result<Self> {
+        let (reader, writer) = std::io::pipe().context("cannot make a pipe")?;
+        if output {
+            command.stdout(writer.try_clone()?);
+        }
+        command.stderr(writer);
+        let child = command
+            .spawn()
+            .with_context(|| format!("cannot start {label}"))?;
+        // The command holds the writing end of the pipe; with it gone, the end of the process ends the lines.
+        drop(command);
+        let pid = Pid::from_child(&child);
+        let pidfd = pidfd_open(pid, PidfdFlags::empty()).context("cannot watch a process")?;
+        let (sender, lines) = sync_channel(LINES_WAITING_MAX);
+        let kept = Arc::new(Mutex::new(VecDeque::new()));
+        let keeper = Arc::clone(&kept);
+        let reader = std::thread::spawn(move || read_lines(reader, &sender, &keeper));
+        let label = label.to_owned();
+        let peaks = BTreeMap::new();
+        let mut process = Self {
+            label,
+            side,
+            child,
+            pid,
+            pidfd,
+            peaks,
+            lines,
+            kept,
+            reader: Some(reader),
+            ended: None,
+        };
+        process.sample();
+        Ok(process)
+    }
+
+    /// Waits for a line that contains `needle` and returns what follows it.
+    ///
+    /// # Errors
+    /// When the process ends or stays silent for too long.
+    pub(crate) fn line_after(&self, needle: &str) -> anyhow::Result<String> {
+        let deadline = Instant::now() + START_LIMIT;
+        loop {
+            let left = deadline.saturating_duration_since(Instant::now());
+            let Ok(line) = self.lines.recv_timeout(left) else {
+                bail!(
+                    "{} did not say `{needle}`: {}",
+                    self.label,
+                    self.last_lines()
+                );
+            };
+            if let Some(at) = line.find(needle) {
+                return Ok(line[at + needle.len()..].trim().to_owned());
+            }
+        }
+    }
+
+    /// The last lines of its output, for messages.
+    pub(crate) fn last_lines(&self) -> String {
+        let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        kept.iter()
+            .map(String::as_str)
+            .collect::<Vec<_>>()
+            .join(" | ")
+    }
+
+    /// The last line of its output that contains `needle`.
+    pub(crate) fn last_line_with(&self, needle: &str) -> Option<String> {
+        let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        kept.iter()
+            .rev()
+            .find(|line| line.contains(needle))
+            .cloned()
+    }
+
+    /// After the end of a process that leaves no descendants: its last lines are all there.
+    fn settle(&mut self) {
+        if let Some(reader) = self.reader.take() {
+            // A reader cannot fail; should it have panicked, some lines are missing in a message.
+            let _ = reader.join();
+        }
+    }
+
+    fn sample(&mut self) {
+        for pid in family(self.child.id()) {
+            if let Some(bytes) = peak_rss(pid) {
+                let peak = self.peaks.entry(pid).or_default();
+                *peak = bytes.max(*peak);
+            }
+        }
+    }
+
+    fn usage(&self) -> Usage {
+        let ticks: u64 = family(self.child.id())
+            .into_iter()
+            .filter_map(cpu_ticks)
+            .sum();
+        let per_second = rustix::param::clock_ticks_per_second();
+        #[expect(
+            clippy::cast_precision_loss,
+            reason = "ticks of one run are far below 2^52"
+        )]
+        let cpu_seconds = ticks as f64 / per_second as f64;
+        Usage {
+            cpu_seconds,
+            peak_rss_bytes: self.peaks.values().sum(),
+        }
+    }
+
+    /// Waits until it has ended, without collecting it; `false` when `limit` was over first.
+    fn wait(&self, limit: Duration) -> anyhow::Result<bool> {
+        let mut watched = [PollFd::new(&self.pidfd, PollFlags::IN)];
+        let limit = Timespec::try_from(limit).context("a time too long to wait")?;
+        Ok(poll(&mut watched, Some(&limit)).context("cannot wait for a process")? > 0)
+    }
+
+    /// Collects a process that has ended; a process that must be stopped first is asked, then killed.
+    fn collect(&mut self) -> anyhow::Result<ExitStatus> {
+        if let Some(status) = self.ended {
+            return Ok(status);
+        }
+        if !self.wait(Duration::ZERO)? {
+            // It may end by itself between the look and the signal.
+            let _ = kill_process(self.pid, Signal::TERM);
+            if !self.wait(STOP_LIMIT)? {
+                self.child.kill().context("cannot kill a process")?;
+            }
+        }
+        let status = self.child.wait().context("cannot collect a process")?;
+        self.ended = Some(status);
+        Ok(status)
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        // Nothing more can be done about a process that resists even this.
+        let _ = self.collect();
+    }
+}
+
+/// Waits until all of `foreground` have ended well, sampling them and `background`; then stops the latter.
+/// Returns the time since `started` and what each side took.
+///
+/// # Errors
+/// When one of them fails, when `interrupted` says so, or after `limit`.
+pub(crate) fn conduct(
+    started: Instant,
+    foreground: &mut [Process],
+    background: &mut [Process],
+    limit: Duration,
+    interrupted: &dyn Fn() -> bool,
+) -> anyhow::Result<(Duration, Usage, Usage)> {
+    let mut running = foreground.len();
+    while running > 0 {
+        let mut watched: Vec<_> = Vec::with_capacity(foreground.len());
+        for process in &*foreground {
+            if !process.wait(Duration::ZERO)? {
+                watched.push(PollFd::new(&process.pidfd, PollFlags::IN));
+            }
+        }
+        running = watched.len();
+        if running > 0 {
+            poll(&mut watched, Some(&Timespec::try_from(SAMPLE_EVERY)?))?;
+        }
+        drop(watched);
+        if interrupted() {
+            bail!("interrupted");
+        }
+        if started.elapsed() > limit {
+            bail!("not done after {} s", limit.as_secs());
+        }
+        if running > 0 {
+            foreground
+                .iter_mut()
+                .chain(background.iter_mut())
+                .for_each(Process::sample);
+        }
+    }
+    let seconds = started.elapsed();
+    let (mut source, mut destination) = (Usage::default(), Usage::default());
+    background.iter_mut().for_each(Process::sample);
+    for process in foreground.iter().chain(background.iter()) {
+        let usage = process.usage();
+        let side = if process.side == Side::Source {
+            &mut source
+        } else {
+            &mut destination
+        };
+        side.cpu_seconds += usage.cpu_seconds;
+        side.peak_rss_bytes += usage.peak_rss_bytes;
+    }
+    for process in foreground {
+        let status = process.collect()?;
+        process.settle();
+        if !status.success() {
+            let how = status.signal().map_or_else(
+                || format!("exit code {}", status.code().unwrap_or(-1)),
+                |signal| format!("signal {signal}"),
+            );
+            bail!(
+                "{} ended with {how}: {}",
+                process.label,
+                process.last_lines()
+            );
+        }
+    }
+    for process in background {
+        process.collect()?;
+    }
+    Ok((seconds, source, destination))
+}
+
+fn read_lines(reader: PipeReader, sender: &SyncSender<String>, kept: &Mutex<VecDeque<String>>) {
+    for line in BufReader::new(reader).split(b'\n').map_while(Result::ok) {
+        let line = String::from_utf8_lossy(&line).into_owned();
+        let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
+        if kept.len() == LINES_KEPT_MAX {
+            kept.pop_front();
+        }
+        kept.push_back(line.clone());
+        drop(kept);
+        // Nobody waits for lines any more: they are kept for messages all the same.
+        let _ = sender.try_send(line);
+    }
+}
+
+/// A process and all its descendants, as far as the kernel tells.
+fn family(pid: u32) -> Vec<u32> {
+    let mut members = vec![pid];
+    let mut next = 0;
+    while let Some(&parent) = members.get(next) {
+        next += 1;
+        let listed = format!("/proc/{parent}/task/{parent}/children");
+        let children = fs::read_to_string(listed).unwrap_or_default();
+        members.extend(
+            children
+                .split_whitespace()
+                .filter_map(|child| child.parse::<u32>().ok()),
+        );
+    }
+    members
+}
+
+fn peak_rss(pid: u32) -> Option<u64> {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+    let line = status
+        .lines()
+        .find_map(|line| line.strip_prefix("VmHWM:"))?;
+    let kib: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
+    Some(kib * 1024)
+}
+
+/// User and system time of a process, with those of its children that it has collected.
+fn cpu_ticks(pid: u32) -> Option<u64> {
+    parse_cpu_ticks(&fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)
+}
+
+fn parse_cpu_ticks(stat: &str) -> Option<u64> {
+    // The name, in parentheses, may hold anything; counting begins behind it, with field 3.
+    let fields = &stat[stat.rfind(')')? + 1..];
+    let times: Vec<u64> = fields
+        .split_whitespace()
+        .skip(11)
+        .take(4)
+        .map_while(|field| field.parse().ok())
+        .collect();
+    (times.len() == 4).then(|| times.iter().sum())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shell(script: &str) -> Process {
+        let mut command = Command::new("sh");
+        command.args(["-c", script]);
+        Process::start("sh", Side::Source, command, true).expect("start a shell")
+    }
+
+    #[test]
+    fn the_times_stand_behind_any_name() {
+        let stat = "7 (a) b (c) S 1 7 7 0 -1 4194560 1 2 3 4 10 20 30 40 20 0 1 0 5 6";
+        assert_eq!(parse_cpu_ticks(stat), Some(100));
+        assert_eq!(parse_cpu_ticks("7 (a) S 1 2"), None);
+        assert_eq!(parse_cpu_ticks(""), None);
+    }
+
+    #[test]
+    fn a_run_ends_with_its_foreground_and_stops_the_background() {
+        let background = shell("echo ready on here; exec sleep 600");
+        assert_eq!(background.line_after("ready on ").expect("a line"), "here");
+        let mut background = [background];
+        let mut foreground = [shell("exit 0"), shell("exit 0")];
+        let limit = Duration::from_secs(60);
+        conduct(
+            Instant::now(),
+            &mut foreground,
+            &mut background,
+            limit,
+            &|| false,
+        )
+        .expect("a good end");
+        let [background] = &mut background;
+        assert_eq!(background.collect().expect("its end").signal(), Some(15));
+    }
+
+    #[test]
+    fn a_failure_quotes_the_last_lines() {
+        let mut foreground = [shell("echo what was wrong >&2; exit 3")];
+        let limit = Duration::from_secs(60);
+        let failure = conduct(Instant::now(), &mut foreground, &mut [], limit, &|| false)
+            .expect_err("a failure")
+            .to_string();
+        assert_eq!(failure, "sh ended with exit code 3: what was wrong");
+    }
+
+    #[test]
+    fn an_interruption_ends_the_wait() {
+        let mut foreground = [shell("exec sleep 600")];
+        let limit = Duration::from_secs(60);
+        assert!(conduct(Instant::now(), &mut foreground, &mut [], limit, &|| true).is_err());
+    }
+
+    #[test]
+    fn our_own_memory_is_known() {
+        assert!(peak_rss(std::process::id()).is_some_and(|bytes| bytes > 1 << 16));
+    }
+}

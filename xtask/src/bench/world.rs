@@ -1,0 +1,165 @@
+//! Owns the place of a benchmark: its directory, the memory under it, and the end of both.
+//! Knows nothing of cases and contenders.
+
+use std::fs::{self, File};
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use anyhow::{Context as _, ensure};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+
+/// The benchmark never holds more than this in its directory.
+pub(crate) const PEAK_BYTES_MAX: u64 = 10 << 30;
+/// Memory that must stay free beside what the benchmark takes.
+const SPARE_BYTES: u64 = 1 << 30;
+
+/// The directory of one benchmark; removed with all that is in it when dropped.
+#[derive(Debug)]
+pub(crate) struct World {
+    root: PathBuf,
+    interrupted: Arc<AtomicBool>,
+    destinations: u64,
+}
+
+impl World {
+    /// Makes the directory, which must not exist yet, and takes over the signals that would end us.
+    ///
+    /// # Errors
+    /// When it cannot be made.
+    pub(crate) fn make(root: &Path) -> anyhow::Result<Self> {
+        let interrupted = Arc::new(AtomicBool::new(false));
+        for signal in [SIGINT, SIGTERM, SIGHUP] {
+            // The second signal finds the flag set, and ends us at once.
+            signal_hook::flag::register_conditional_shutdown(signal, 1, Arc::clone(&interrupted))?;
+            signal_hook::flag::register(signal, Arc::clone(&interrupted))?;
+        }
+        fs::create_dir_all(root.parent().unwrap_or(root))
+            .and_then(|()| fs::create_dir(root))
+            .with_context(|| format!("cannot make {root:?}"))?;
+        let root = root.canonicalize()?;
+        let world = Self {
+            root,
+            interrupted,
+            destinations: 0,
+        };
+        fs::create_dir(world.root.join("source"))?;
+        Ok(world)
+    }
+
+    /// Where the data sets are.
+    pub(crate) fn source(&self) -> PathBuf {
+        self.root.join("source")
+    }
+
+    /// A directory for keys, homes and the like.
+    pub(crate) fn scratch(&self, name: &str) -> anyhow::Result<PathBuf> {
+        let path = self.root.join("scratch").join(name);
+        fs::create_dir_all(&path).with_context(|| format!("cannot make {path:?}"))?;
+        Ok(path)
+    }
+
+    /// An empty directory to receive into.
+    pub(crate) fn destination(&mut self) -> anyhow::Result<PathBuf> {
+        self.destinations += 1;
+        let path = self.root.join(format!("destination-{}", self.destinations));
+        fs::create_dir(&path).with_context(|| format!("cannot make {path:?}"))?;
+        Ok(path)
+    }
+
+    /// Whether somebody wants us to end.
+    pub(crate) fn is_interrupted(&self) -> bool {
+        self.interrupted.load(Ordering::Relaxed)
+    }
+
+    /// Fails when somebody wants us to end.
+    pub(crate) fn check(&self) -> anyhow::Result<()> {
+        ensure!(!self.is_interrupted(), "interrupted");
+        Ok(())
+    }
+
+    /// Uses `bytes` of the memory below the directory twice and frees it: on a virtual machine the first use of a
+    /// page costs far more than the next.
+    ///
+    /// # Errors
+    /// When there is not enough memory to spare.
+    pub(crate) fn touch(&self, bytes: u64) -> anyhow::Result<()> {
+        ensure!(
+            bytes <= PEAK_BYTES_MAX,
+            "a case would take {bytes} bytes at its peak"
+        );
+        let free = available_bytes().context("cannot read how much memory is free")?;
+        ensure!(
+            free >= bytes + SPARE_BYTES,
+            "{free} bytes of memory are free; the cases take {bytes} and leave {SPARE_BYTES}; use --scale"
+        );
+        let path = self.root.join("touch");
+        let block = vec![0x5a_u8; 1 << 20];
+        for _ in 0..2 {
+            let mut file = File::create(&path)?;
+            let mut left = bytes;
+            while left > 0 {
+                self.check()?;
+                let part = usize::try_from(left).unwrap_or(usize::MAX).min(block.len());
+                file.write_all(&block[..part])
+                    .context("cannot touch the memory")?;
+                left -= part as u64;
+            }
+            drop(file);
+            fs::remove_file(&path)?;
+        }
+        Ok(())
+    }
+}
+
+impl Drop for World {
+    fn drop(&mut self) {
+        if let Err(error) = fs::remove_dir_all(&self.root) {
+            // Nothing else can be done: the user must know what is left.
+            let _ = writeln!(std::io::stderr(), "cannot remove {:?}: {error}", self.root);
+        }
+    }
+}
+
+fn available_bytes() -> Option<u64> {
+    let text = fs::read_to_string("/proc/meminfo").ok()?;
+    let line = text
+        .lines()
+        .find_map(|line| line.strip_prefix("MemAvailable:"))?;
+    let kib: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
+    Some(kib * 1024)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_is_left_of_it() {
+        let outside = tempfile::tempdir().expect("make a directory");
+        let root = outside.path().join("world");
+        let mut world = World::make(&root).expect("make a world");
+        fs::write(
+            world.destination().expect("a destination").join("file"),
+            b"x",
+        )
+        .expect("write");
+        world.scratch("a/b").expect("a scratch directory");
+        world.touch(3 << 20).expect("touch");
+        assert!(!root.join("touch").exists());
+        assert!(
+            World::make(&root).is_err(),
+            "a second world in the same place"
+        );
+        drop(world);
+        assert!(!root.exists());
+    }
+
+    #[test]
+    fn a_peak_above_the_limit_is_refused() {
+        let outside = tempfile::tempdir().expect("make a directory");
+        let world = World::make(&outside.path().join("world")).expect("make a world");
+        assert!(world.touch(PEAK_BYTES_MAX + 1).is_err());
+    }
+}

@@ -1,0 +1,58 @@
+//! Runs the benchmark with the smallest loads and looks at its report.
+//! Judges no time.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::process::Command;
+
+#[test]
+fn the_report_holds_every_run_and_nothing_else_is_left() {
+    let work = tempfile::tempdir().expect("make a directory");
+    let release = work.path().join("target/release");
+    fs::create_dir_all(&release).expect("make a directory");
+    // The pipes are in the binary under test; there is no Godwit, which the report must say.
+    symlink(env!("CARGO_BIN_EXE_xtask"), release.join("xtask")).expect("make a link");
+    let world = work.path().join("world");
+    let out = work.path().join("out");
+    let status = Command::new(env!("CARGO_BIN_EXE_xtask"))
+        .args(["bench", "--no-build", "--scale", "0.0004", "--pairs", "2"])
+        .args(["--contender", "pipe", "--contender", "godwit"])
+        .arg("--directory")
+        .arg(&world)
+        .arg("--out")
+        .arg(&out)
+        .env("CARGO_TARGET_DIR", work.path().join("target"))
+        .status()
+        .expect("run the benchmark");
+    assert!(status.success());
+    assert!(!world.exists(), "the world is still there");
+
+    let report = fs::read(out.join("bench.json")).expect("read the report");
+    let report: serde_json::Value = serde_json::from_slice(&report).expect("parse the report");
+    let cases = report["cases"].as_array().expect("cases");
+    assert_eq!(cases.len(), 8);
+    for case in cases {
+        let name = case["name"].as_str().expect("a name");
+        let tracks = case["tracks"].as_array().expect("tracks");
+        let of = |who: &str| {
+            let found = tracks.iter().find(|track| track["contender"] == who);
+            found.unwrap_or_else(|| panic!("{who} is not in {name}"))
+        };
+        let failure = of("godwit")["failure"]
+            .as_str()
+            .expect("why Godwit did not run");
+        assert!(failure.contains("godwit"), "{name}: {failure}");
+        let pipe = of("pipe");
+        assert_eq!(pipe.get("failure"), None, "{name}: {pipe}");
+        let samples = pipe["samples"].as_array().expect("samples");
+        // One round warms up, two count; disturbed runs come on top.
+        assert!(samples.len() >= 3, "{name}: {} samples", samples.len());
+        assert!(
+            samples
+                .iter()
+                .all(|sample| sample["seconds"].as_f64() > Some(0.0))
+        );
+    }
+    let table = fs::read_to_string(out.join("bench.md")).expect("read the table");
+    assert!(table.contains("| bare pipe |"), "{table}");
+}
