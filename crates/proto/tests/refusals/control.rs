@@ -1,0 +1,196 @@
+//! Refusals of hellos and control messages.
+//! Those of fixed layouts are in the other modules.
+
+use godwit_proto::limits::{MESSAGE_BYTES_MAX, TOKENS_MAX};
+use godwit_proto::*;
+
+use super::{changed, encode};
+
+#[test]
+fn what_is_no_hello_is_told_apart_from_a_hello_that_is_wrong() {
+    assert_eq!(
+        Hello::decode(b"GET / HTTP/1.1\r\n"),
+        Err(WireError::BadMagic)
+    );
+    assert_eq!(Hello::decode(b""), Err(WireError::BadMagic));
+    let hello = Hello::ours("godwit", 0);
+    for wrong in [
+        Hello {
+            version_min: 0,
+            ..hello.clone()
+        },
+        Hello {
+            version_min: 2,
+            ..hello.clone()
+        },
+        Hello {
+            max_block_bytes: 4095,
+            ..hello
+        },
+    ] {
+        let refused = changed(&Frame::Hello(wrong), |_| {});
+        assert!(
+            matches!(refused, Err(WireError::Invalid { .. })),
+            "{refused:?}"
+        );
+    }
+}
+
+#[test]
+fn two_sides_agree_or_say_why_not() {
+    let speaks = |version_min, version_max, capabilities, max_block_bytes| Hello {
+        version_min,
+        version_max,
+        capabilities,
+        max_block_bytes,
+        ..Hello::ours("godwit 9.9", 0)
+    };
+    let old = speaks(1, 2, 0b011, 1 << 20);
+    let new = speaks(2, 5, 0b110, 3_000_000);
+    let agreed = Agreed {
+        version: 2,
+        capabilities: 0b010,
+        block_bytes_max: 1 << 20,
+    };
+    assert_eq!(negotiate(&old, &new), Ok(agreed));
+    assert_eq!(negotiate(&new, &old), Ok(agreed));
+    assert_eq!(negotiate(&new, &new).unwrap().block_bytes_max, 2 << 20);
+    let newest = speaks(4, 9, 0, 1 << 20);
+    assert_eq!(
+        negotiate(&old, &newest).unwrap_err().to_string(),
+        "no protocol version in common: this program speaks 1 to 2, the peer (godwit 9.9) speaks 4 to 9; update this program"
+    );
+    assert!(
+        negotiate(&newest, &old)
+            .unwrap_err()
+            .to_string()
+            .ends_with("update the peer")
+    );
+}
+
+#[test]
+fn messages_keep_their_bounds() {
+    let open = Open {
+        direction: 1,
+        sources: vec![b"a".to_vec()],
+        destination: b"b".to_vec(),
+        ..Open::default()
+    };
+    assert!(encode(&Frame::Open(open.clone())).is_ok());
+    for wrong in [
+        Open {
+            direction: 3,
+            ..open.clone()
+        },
+        Open {
+            digest: 256,
+            ..open.clone()
+        },
+        Open {
+            block_bytes: 5000,
+            ..open.clone()
+        },
+        Open {
+            block_bytes: 8 << 20,
+            ..open.clone()
+        },
+        Open {
+            destination: b"a\0".to_vec(),
+            ..open.clone()
+        },
+        Open {
+            names: vec![b"a".to_vec(); 2],
+            ..open.clone()
+        },
+        Open {
+            names: vec![b"..".to_vec()],
+            ..open.clone()
+        },
+        Open {
+            names: vec![b"a/b".to_vec()],
+            ..open.clone()
+        },
+        Open {
+            sources: vec![vec![b'x'; 65_536]],
+            ..open.clone()
+        },
+        Open {
+            sources: vec![vec![b'x'; 65_535]; 17],
+            ..open
+        },
+    ] {
+        assert!(encode(&Frame::Open(wrong.clone())).is_err());
+    }
+    assert!(
+        encode(&Frame::Joined(Joined {
+            tokens: vec![vec![0; 16]; TOKENS_MAX + 1]
+        }))
+        .is_err()
+    );
+    assert!(
+        encode(&Frame::Joined(Joined {
+            tokens: vec![vec![0; 16]; TOKENS_MAX]
+        }))
+        .is_ok()
+    );
+    assert!(
+        encode(&Frame::Joined(Joined {
+            tokens: vec![vec![0; 15]]
+        }))
+        .is_err()
+    );
+    let torn = changed(&Frame::Ping(Ping { nonce: 1 << 40 }), |head| {
+        head.truncate(3)
+    });
+    assert!(
+        matches!(
+            torn,
+            Err(WireError::Malformed {
+                message: "PING",
+                ..
+            })
+        ),
+        "{torn:?}"
+    );
+}
+
+#[test]
+fn long_texts_are_cut_between_characters() {
+    let long = "ä".repeat(MESSAGE_BYTES_MAX);
+    let Ok(Frame::Error(error)) = changed(
+        &Frame::Error(Error::new(ErrorCode::INTERNAL, &long, false)),
+        |_| {},
+    ) else {
+        panic!("an error comes back");
+    };
+    assert_eq!(error.message.len(), MESSAGE_BYTES_MAX);
+    let fault = Fault {
+        message: format!("x{long}"),
+        ..Fault::default()
+    };
+    let Ok(Frame::EntryFailed(failed)) = changed(
+        &Frame::EntryFailed(EntryFailed {
+            fault,
+            ..EntryFailed::default()
+        }),
+        |_| {},
+    ) else {
+        panic!("a failed entry comes back");
+    };
+    assert_eq!(failed.fault.message.len(), MESSAGE_BYTES_MAX - 1);
+}
+
+#[test]
+fn tokens_are_not_printed() {
+    let join = format!("{:?}", Join::new(TransferId([1; 16]), Token([0xab; 16])));
+    let joined = format!(
+        "{:?}",
+        Joined {
+            tokens: vec![vec![0xab; 16]]
+        }
+    );
+    assert!(
+        !join.contains("171") && !joined.contains("171"),
+        "{join} {joined}"
+    );
+}

@@ -1,0 +1,438 @@
+//! Owns the generators of arbitrary valid frames for the property tests.
+//! Checks nothing.
+
+use godwit_proto::*;
+use proptest::collection::vec;
+use proptest::option;
+use proptest::prelude::*;
+
+fn name() -> impl Strategy<Value = Vec<u8>> {
+    let byte = any::<u8>().prop_map(|byte| {
+        if byte == 0 || byte == b'/' {
+            b'x'
+        } else {
+            byte
+        }
+    });
+    vec(byte, 1..12).prop_map(|name| {
+        if name == b"." || name == b".." {
+            b"dots".to_vec()
+        } else {
+            name
+        }
+    })
+}
+
+fn path() -> impl Strategy<Value = Vec<u8>> {
+    // Few different components, so that prefixes are shared.
+    let component = prop_oneof![
+        Just(b"a".to_vec()),
+        Just(b"ab".to_vec()),
+        Just(vec![b'n'; 255]),
+        name()
+    ];
+    vec(component, 0..5).prop_map(|components| components.join(&b'/'))
+}
+
+fn digest() -> impl Strategy<Value = Digest> {
+    any::<[u8; 32]>().prop_map(Digest)
+}
+
+prop_compose! {
+    fn extensions()(all in vec((any::<u16>(), vec(any::<u8>(), 0..20)), 0..3)) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        for (kind, value) in all {
+            extension::push(&mut bytes, kind, &value).unwrap();
+        }
+        bytes
+    }
+}
+
+prop_compose! {
+    fn record()(
+        (id, root, kind, flags, attempt, generation) in (any::<u64>(), any::<u16>(), 1..7_u8, any::<u8>(), any::<u16>(), any::<u64>()),
+        (bytes, data_bytes, mtime_seconds, mtime_nanoseconds) in (any::<u64>(), any::<u64>(), any::<i64>(), 0..1_000_000_000_u32),
+        (mode, uid, gid) in (any::<u32>(), any::<u32>(), any::<u32>()),
+        (path, target, digest, extensions) in (path(), name(), option::of(digest()), extensions()),
+    ) -> Record {
+        let flag = if digest.is_some() { RecordFlags::HAS_DIGEST } else { 0 };
+        let flags = flags & !RecordFlags::HAS_DIGEST | flag;
+        let kind = EntryKind(kind);
+        Record {
+            id: EntryId(id),
+            root,
+            kind,
+            flags,
+            attempt,
+            generation: Generation(generation),
+            bytes,
+            data_bytes: if flags & RecordFlags::END == 0 { 0 } else { data_bytes },
+            mtime_seconds,
+            mtime_nanoseconds,
+            mode,
+            uid,
+            gid,
+            path,
+            target: if matches!(kind, EntryKind::FILE | EntryKind::DIRECTORY) { Vec::new() } else { target },
+            digest,
+            extensions,
+        }
+    }
+}
+
+prop_compose! {
+    fn fault()(
+        (entry, side, code, errno) in (any::<u64>(), any::<u8>(), any::<u16>(), option::of(1..=u16::MAX)),
+        message in "\\PC{0,100}",
+    ) -> Fault {
+        Fault { entry: EntryId(entry), side: Side(side), code: FaultCode(code), errno, message }
+    }
+}
+
+prop_compose! {
+    fn held()(parts in vec((0..1_u64 << 40, 1..1_u64 << 40, digest()), 0..6)) -> Vec<HeldRange> {
+        let mut free = 0;
+        parts
+            .into_iter()
+            .map(|(gap, bytes, digest)| {
+                let offset = free + gap;
+                free = offset + bytes;
+                HeldRange { offset, bytes, digest }
+            })
+            .collect()
+    }
+}
+
+fn verdict() -> impl Strategy<Value = Verdict> {
+    prop_oneof![
+        4 => Just(Verdict::Send),
+        4 => Just(Verdict::Skip),
+        4 => Just(Verdict::Done),
+        1 => held().prop_map(|held| Verdict::Partial { held }),
+        1 => fault().prop_map(Verdict::Failed),
+    ]
+}
+
+prop_compose! {
+    fn ack_range()(first in 1..=u64::MAX, span in any::<u64>(), status in any::<u8>()) -> AckRange {
+        AckRange { first: Seq(first), last: Seq(first.saturating_add(span)), status: AckStatus(status) }
+    }
+}
+
+/// A slice anywhere in a file of known or unknown size, its last one or not, with or without holes.
+fn slice() -> impl Strategy<Value = Block> {
+    let place = (12..=22_u32, 0..1000_u64, 1..=u32::MAX, 0..4_u8);
+    (
+        record(),
+        place,
+        vec((0..64_u32, 1..64_u32), 0..6),
+        any::<(u64, u8)>(),
+        digest(),
+    )
+        .prop_map(
+            |(mut record, (log, index, cut, shape), pieces, (seq, digest_kind), digest)| {
+                let window = 1_u32 << log;
+                let offset = index * u64::from(window);
+                let length = if shape & 1 == 0 {
+                    window
+                } else {
+                    window / 2 + 1 + cut % (window / 2)
+                };
+                record.kind = EntryKind::FILE;
+                record.target.clear();
+                record.bytes = if shape & 1 == 1 || shape == 0 {
+                    offset + u64::from(length)
+                } else {
+                    UNKNOWN_BYTES
+                };
+                let mut ranges = Vec::new();
+                let mut free = offset;
+                for (gap, bytes) in pieces {
+                    let range = Range {
+                        offset: free + u64::from(gap),
+                        bytes: bytes.into(),
+                    };
+                    free = range.offset + range.bytes;
+                    if free <= offset + u64::from(length) {
+                        ranges.push(range);
+                    }
+                }
+                let sparse = shape & 2 != 0;
+                if !sparse {
+                    ranges.clear();
+                }
+                let sum: u64 = ranges.iter().map(|range| range.bytes).sum();
+                let header = BlockHeader {
+                    transfer: TransferId([9; 16]),
+                    seq: Seq(seq),
+                    kind: BlockKind::SLICE,
+                    digest_kind: DigestKind(digest_kind),
+                    attempt: record.attempt,
+                    flags: if sparse { block::SPARSE } else { 0 },
+                    entry: record.id,
+                    generation: record.generation,
+                    offset,
+                    length,
+                    entry_bytes: record.bytes,
+                    payload_bytes: if sparse {
+                        u32::try_from(sum).unwrap()
+                    } else {
+                        length
+                    },
+                    digest,
+                    ..BlockHeader::default()
+                };
+                Block {
+                    header,
+                    ranges,
+                    records: vec![record],
+                }
+            },
+        )
+}
+
+fn bundle() -> impl Strategy<Value = Block> {
+    vec((record(), 0..100_000_u32), 0..20).prop_map(|files| {
+        let mut payload_bytes = 0;
+        let mut records = Vec::new();
+        for (mut record, bytes) in files {
+            if record.has_content() {
+                record.bytes = bytes.into();
+                payload_bytes += bytes;
+            }
+            records.push(record);
+        }
+        let header = BlockHeader {
+            kind: BlockKind::BUNDLE,
+            payload_bytes,
+            ..BlockHeader::default()
+        };
+        Block {
+            header,
+            ranges: Vec::new(),
+            records,
+        }
+    })
+}
+
+fn block() -> impl Strategy<Value = Block> {
+    prop_oneof![slice(), bundle()].prop_map(|mut block| {
+        // What the encoder fills in, for the comparison.
+        let mut section = Vec::new();
+        let mut writer = RecordWriter::new(&mut section);
+        block
+            .records
+            .iter()
+            .try_for_each(|record| writer.push(record))
+            .unwrap();
+        block.header.records = writer.count();
+        block.header.meta_bytes = u32::try_from(section.len()).unwrap();
+        block.header.ranges = u32::try_from(block.ranges.len()).unwrap();
+        block
+    })
+}
+
+fn transfer() -> impl Strategy<Value = Vec<u8>> {
+    vec(any::<u8>(), 16)
+}
+
+pub(crate) fn setup() -> impl Strategy<Value = Frame> {
+    let hello = (
+        1..9_u32,
+        0..9_u32,
+        any::<u64>(),
+        "\\PC{0,60}",
+        4096..=u32::MAX,
+    )
+        .prop_map(
+            |(version_min, more, capabilities, software, max_block_bytes)| {
+                let version_max = version_min + more;
+                Frame::Hello(Hello {
+                    magic: hello::MAGIC,
+                    version_min,
+                    version_max,
+                    capabilities,
+                    software,
+                    max_block_bytes,
+                })
+            },
+        );
+    let names = (vec((name(), name()), 0..5), name());
+    let numbers = (
+        1..=2_u32,
+        0..=255_u32,
+        any::<u32>(),
+        12..=22_u32,
+        any::<u32>(),
+    );
+    let open = (names, numbers, any::<[bool; 5]>(), any::<[u64; 2]>()).prop_map(
+        |(
+            (sources, destination),
+            (direction, digest, streams, log, threads),
+            flags,
+            [retry, limit],
+        )| {
+            let (sources, names): (Vec<_>, Vec<_>) = sources.into_iter().unzip();
+            Frame::Open(Open {
+                direction,
+                sources,
+                destination,
+                destination_is_directory: flags[0],
+                digest,
+                force: flags[1],
+                verify: flags[2],
+                no_sync: flags[3],
+                plain_payload: flags[4],
+                retry_for_ms: retry,
+                streams,
+                block_bytes: if flags[0] { 0 } else { 1 << log },
+                threads,
+                limit_bytes_per_second: limit,
+                names: if flags[1] { names } else { Vec::new() },
+            })
+        },
+    );
+    let tokens = || vec(vec(any::<u8>(), 16), 0..5);
+    let opened = (
+        transfer(),
+        tokens(),
+        any::<(bool, u64)>(),
+        name(),
+        12..=22_u32,
+        any::<u32>(),
+    )
+        .prop_map(
+            |(transfer, tokens, (resumed, lost_bytes), destination, log, streams_max)| {
+                let block_bytes = 1 << log;
+                Frame::Opened(Opened {
+                    transfer,
+                    tokens,
+                    resumed,
+                    lost_bytes,
+                    destination,
+                    block_bytes,
+                    streams_max,
+                })
+            },
+        );
+    let join = (transfer(), transfer())
+        .prop_map(|(transfer, token)| Frame::Join(Join { transfer, token }));
+    let joined = tokens().prop_map(|tokens| Frame::Joined(Joined { tokens }));
+    prop_oneof![hello, open, opened, join, joined]
+}
+
+pub(crate) fn items() -> impl Strategy<Value = Frame> {
+    let ids =
+        || any::<([u8; 16], u64)>().prop_map(|(transfer, seq)| (TransferId(transfer), Seq(seq)));
+    let manifest = (ids(), vec(record(), 0..20)).prop_map(|((transfer, seq), records)| {
+        Frame::Manifest(Manifest {
+            transfer,
+            seq,
+            records,
+        })
+    });
+    let answer = (ids(), vec(verdict(), 0..40)).prop_map(|((transfer, seq), verdicts)| {
+        Frame::Answer(Answer {
+            transfer,
+            seq,
+            verdicts,
+        })
+    });
+    let ack = (ids(), vec(ack_range(), 0..20))
+        .prop_map(|((transfer, _), items)| Frame::Ack(Ack { transfer, items }));
+    let failed = (ids(), fault()).prop_map(|((transfer, seq), fault)| {
+        Frame::EntryFailed(EntryFailed {
+            transfer,
+            seq,
+            fault,
+        })
+    });
+    prop_oneof![
+        manifest,
+        answer,
+        ack,
+        failed,
+        block().prop_map(Frame::Block)
+    ]
+}
+
+pub(crate) fn watch() -> impl Strategy<Value = Frame> {
+    let status = || {
+        any::<([u64; 19], Option<u64>)>().prop_map(|(n, max_rss_bytes)| Status {
+            bytes_read: n[0],
+            bytes_received: n[1],
+            bytes_written: n[2],
+            bytes_durable: n[3],
+            files_done: n[4],
+            files_skipped: n[5],
+            bytes_skipped: n[6],
+            bytes_resent: n[7],
+            reading_ns: n[8],
+            sending_ns: n[9],
+            starved_ns: n[10],
+            unacknowledged_ns: n[11],
+            limited_ns: n[12],
+            waiting_ns: n[13],
+            receiving_ns: n[14],
+            writing_ns: n[15],
+            undurable_ns: n[16],
+            syncing_ns: n[17],
+            cpu_ns: n[18],
+            max_rss_bytes,
+        })
+    };
+    let finish = (transfer(), any::<[u64; 4]>(), option::of(status())).prop_map(
+        |(transfer, [seq, entries, bytes, failed], counters)| {
+            Frame::Finish(Finish {
+                transfer,
+                seq,
+                entries,
+                bytes,
+                failed,
+                counters,
+            })
+        },
+    );
+    let numbers = (
+        any::<[u64; 5]>(),
+        option::of(0.0..1e9),
+        any::<Option<u64>>(),
+        any::<bool>(),
+    );
+    let finished = (transfer(), numbers, option::of(status())).prop_map(
+        |(
+            transfer,
+            ([seq, files, bytes, skipped, failed], cpu_seconds, max_rss_bytes, synced),
+            counters,
+        )| {
+            Frame::Finished(Finished {
+                transfer,
+                seq,
+                files,
+                bytes,
+                skipped,
+                failed,
+                cpu_seconds,
+                max_rss_bytes,
+                synced,
+                counters,
+            })
+        },
+    );
+    let error = (any::<(u32, bool)>(), "\\PC{0,100}").prop_map(|((code, retryable), message)| {
+        Frame::Error(Error {
+            code,
+            message,
+            retryable,
+        })
+    });
+    prop_oneof![
+        status().prop_map(Frame::Status),
+        finish,
+        finished,
+        error,
+        any::<u64>().prop_map(|nonce| Frame::Ping(Ping { nonce })),
+        any::<u64>().prop_map(|nonce| Frame::Pong(Pong { nonce })),
+        "\\PC{0,100}".prop_map(|reason| Frame::Cancel(Cancel { reason })),
+    ]
+}
