@@ -3,6 +3,7 @@
 
 mod args;
 mod commands;
+mod cores;
 mod exit;
 mod home;
 mod output;

@@ -1,14 +1,91 @@
-//! Joins `godwit serve` to the node.
+//! Joins `godwit serve` to the node: settings to a daemon, signals to its end.
 //! Parses nothing.
 
-use crate::exit::Exit;
-use crate::home::Home;
-use crate::output::complain;
-use godwit_api::settings::ServeSettings;
+use std::net::{SocketAddr, ToSocketAddrs};
 use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Duration;
+
+use godwit_api::settings::{ServeEncryption, ServeSettings};
+use godwit_net::{Cipher, Identity, ServerTls};
+use godwit_node::{Daemon, DaemonConfig, Export};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
+
+use crate::exit::{Exit, Failure};
+use crate::home::Home;
+use crate::output::{complain, print};
+
+/// How long an interrupted transfer is kept at most; a client may ask for less.
+const KEEP_FOR: Duration = Duration::from_secs(24 * 3600);
 
 /// Runs a node until it is told to stop.
-pub(crate) fn run(_settings: &ServeSettings, _home: &Home) -> ExitCode {
-    complain("the node is not joined to the command line yet");
-    Exit::Failed.into()
+pub(crate) fn run(settings: &ServeSettings, home: &Home) -> ExitCode {
+    godwit_sys::umask::clear();
+    match serve(settings, home) {
+        Ok(()) => Exit::Complete.into(),
+        Err(failure) => {
+            complain(&failure.message);
+            failure.exit.into()
+        }
+    }
+}
+
+fn serve(settings: &ServeSettings, home: &Home) -> Result<(), Failure> {
+    crate::cores::cap(settings.threads)?;
+    let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP]).map_err(Failure::failed)?;
+    let identity = Identity::load_or_create(home.path()).map_err(Failure::failed)?;
+    let tls = ServerTls::new(&identity, &Cipher::ALL).map_err(Failure::failed)?;
+    let mut exports = Vec::with_capacity(settings.exports.len());
+    for export in &settings.exports {
+        // Absolute now: the same place whatever becomes of the working directory.
+        let path = std::fs::canonicalize(&export.path).map_err(|error| {
+            Failure::failed(format!(
+                "--export {}={}: {error}",
+                export.name,
+                export.path.display()
+            ))
+        })?;
+        if !path.is_dir() {
+            return Err(Failure::failed(format!(
+                "--export {}={}: it is not a directory",
+                export.name,
+                path.display()
+            )));
+        }
+        exports.push(Export {
+            name: export.name.clone(),
+            path,
+            set_id: export.set_id,
+            owner: export.owner,
+        });
+    }
+    let mut listen: Vec<SocketAddr> = Vec::new();
+    for address in &settings.listen {
+        let found = (address.host.as_str(), address.port)
+            .to_socket_addrs()
+            .map_err(|error| Failure::failed(format!("--listen {address}: {error}")))?;
+        listen.extend(found);
+    }
+    home.journals()?;
+    home.spill()?;
+    let config = DaemonConfig {
+        listen,
+        exports,
+        home: home.path().to_owned(),
+        tls,
+        plain_allowed: settings.encryption == ServeEncryption::Any,
+        handshake_deadline: settings.handshake_deadline,
+        connections_per_peer: settings.connections_per_peer as usize,
+        keep_for: KEEP_FOR,
+        log: Arc::new(|line: &str| complain(line)),
+    };
+    let mut daemon = Daemon::start(config, &identity).map_err(Failure::failed)?;
+    for address in daemon.addresses() {
+        print(&format!("listening on {address} as {}", daemon.identity()));
+    }
+    // Sleeps until a signal comes.
+    let _ = signals.forever().next();
+    daemon.stop();
+    Ok(())
 }

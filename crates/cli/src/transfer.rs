@@ -1,21 +1,101 @@
-//! Joins `godwit cp` to the engine.
-//! Parses nothing and prints through the output only.
+//! Joins `godwit cp` to the engine: both ends of a transfer from two endpoints, and what is said at its end.
+//! Parses nothing, and prints through the output only.
 
-use crate::exit::Exit;
+mod ends;
+mod places;
+mod remote;
+mod report;
+
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use godwit_api::endpoint::{Endpoint, Place};
+use godwit_api::settings::CpSettings;
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+
+use crate::exit::{Exit, Failure};
 use crate::home::Home;
 use crate::output::Output;
-use godwit_api::endpoint::Endpoint;
-use godwit_api::settings::CpSettings;
-use std::process::ExitCode;
+use report::Report;
+
+/// What every part of a transfer needs.
+pub(crate) struct Job<'a> {
+    settings: &'a CpSettings,
+    home: &'a Home,
+    output: Arc<Output>,
+    interrupted: Arc<AtomicBool>,
+}
 
 /// Runs one transfer to its end.
 pub(crate) fn run(
-    _settings: &CpSettings,
-    _sources: Vec<Endpoint>,
-    _destination: Endpoint,
-    _home: &Home,
+    settings: &CpSettings,
+    sources: Vec<Endpoint>,
+    destination: Endpoint,
+    home: &Home,
     output: Output,
 ) -> ExitCode {
-    output.error("the engine is not joined to the command line yet");
-    Exit::Failed.into()
+    godwit_sys::umask::clear();
+    let job = Job {
+        settings,
+        home,
+        output: Arc::new(output),
+        interrupted: Arc::new(AtomicBool::new(false)),
+    };
+    let report = job
+        .prepare()
+        .and_then(|()| job.transfer(&sources, &destination));
+    let report = report.unwrap_or_else(|failure| {
+        job.output.error(&failure.message);
+        Report::failed(failure.exit)
+    });
+    // Wrong usage is no transfer, so it has no summary.
+    if report.exit != Exit::Usage {
+        job.output.summary(&report.summary);
+    }
+    report.exit.into()
+}
+
+impl Job<'_> {
+    /// Signals and cores, before any thread is started.
+    fn prepare(&self) -> Result<(), Failure> {
+        let failed =
+            |error: std::io::Error| Failure::failed(format!("signals cannot be handled: {error}"));
+        for signal in [SIGINT, SIGTERM, SIGHUP] {
+            // The second time ends the program at once: whoever insists has a reason.
+            signal_hook::flag::register_conditional_shutdown(
+                signal,
+                Exit::Interrupted as i32,
+                Arc::clone(&self.interrupted),
+            )
+            .map_err(failed)?;
+            signal_hook::flag::register(signal, Arc::clone(&self.interrupted)).map_err(failed)?;
+        }
+        crate::cores::cap(self.settings.threads)
+    }
+
+    fn transfer(&self, sources: &[Endpoint], destination: &Endpoint) -> Result<Report, Failure> {
+        match (sources, destination) {
+            (_, Endpoint::Remote(remote)) => self.push(sources, remote),
+            ([Endpoint::Remote(_), ..], _) => self.pull(sources, destination),
+            _ => self.local(sources, destination),
+        }
+    }
+
+    /// Whether to go on.
+    fn goes_on(&self) -> bool {
+        !self.interrupted.load(Ordering::Relaxed)
+    }
+}
+
+/// The size of a `mem:` source, if that is what the sources are.
+fn memory_bytes(sources: &[Endpoint]) -> Option<u64> {
+    sources.iter().find_map(|source| match source {
+        Endpoint::Memory { bytes } => Some(*bytes),
+        Endpoint::Remote(remote) => match remote.place {
+            Place::Memory { bytes } => Some(bytes),
+            _ => None,
+        },
+        _ => None,
+    })
 }

@@ -1,1 +1,102 @@
-//! stub
+//! Carries one transfer from end to end: slices, reads, sends, receives, writes, acknowledges, resumes.
+//! Does not know jobs, exports, users or the command line; `node` and `cli` give it work and end points.
+//!
+//! # The library
+//!
+//! A transfer has two ends, which need not be on the sides that dialled and accepted:
+//!
+//! * [`Sender`] takes [`Work`] (which entries there are) and a [`Source`] (their bytes);
+//! * [`Receiver`] gives what arrives to a [`Sink`].
+//!
+//! Streams are attached to either with `run_stream`, which serves one [`godwit_net::Stream`] on the calling thread until the
+//! transfer ends or the stream breaks. Any number of streams may come and go at any time; any item may travel on any of them.
+//! [`Live`] changes limits and parallelism while the transfer runs; [`Counters`] may be read at any time.
+//!
+//! Ready-made parts: [`tree`] (files of a [`godwit_store::Storage`]), [`synthetic`] (`mem:` and `null:`), and [`session`]
+//! (dialling, opening, joining and retrying for a client). `examples/buffers.rs` moves buffers without any files.
+
+pub mod acks;
+pub mod counters;
+mod entry;
+pub mod limits;
+mod live;
+mod loss;
+mod receiver;
+mod sender;
+mod seqs;
+pub mod session;
+mod sink;
+mod source;
+pub mod synthetic;
+pub mod tree;
+pub mod usage;
+mod work;
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+pub use acks::Acks;
+pub use counters::{Bottleneck, Counters, Shares, Snapshot};
+pub use live::{Live, RateLimit};
+pub use loss::StreamLoss;
+pub use receiver::{Receiver, ReceiverConfig};
+pub use sender::{Sender, SenderConfig};
+pub use sink::{FinishReport, MakeSink, Sink, Slice};
+pub use source::{ReadError, Source, SourceFile};
+pub use work::{Offer, Work};
+
+use godwit_proto::{DigestKind, Fault};
+use godwit_store::digest;
+
+/// Tells the peak memory of this process, where it can be attributed to the one transfer.
+pub type Resources = Arc<dyn Fn() -> Option<u64> + Send + Sync>;
+
+/// The wire's number of a digest kind as storage knows it; `None` for one that this program does not have.
+pub const fn digest_kind(kind: DigestKind) -> Option<digest::DigestKind> {
+    match kind {
+        DigestKind::CRC64_NVME => Some(digest::DigestKind::Crc64Nvme),
+        DigestKind::BLAKE3 => Some(digest::DigestKind::Blake3),
+        _ => None,
+    }
+}
+
+/// The number on the wire of a digest kind.
+pub const fn wire_digest_kind(kind: digest::DigestKind) -> DigestKind {
+    match kind {
+        digest::DigestKind::Crc64Nvme => DigestKind::CRC64_NVME,
+        digest::DigestKind::Blake3 => DigestKind::BLAKE3,
+    }
+}
+
+/// How one end of a transfer ended.
+#[derive(Debug, Clone)]
+pub enum End {
+    /// Everything was said and acknowledged; the receiver's closing words.
+    Finished(godwit_proto::Finished),
+    /// This end or the other gave it up; it can be resumed.
+    Cancelled(String),
+    /// The other end refused or broke the rules; trying again as it is does not help unless `retryable`.
+    Failed {
+        /// Code of the wire.
+        code: u32,
+        /// What is wrong, whose fault it is, what to do.
+        message: String,
+        /// Whether the same may succeed later.
+        retryable: bool,
+    },
+}
+
+/// Is told what people want to know at once.
+pub trait Observer: Send + Sync {
+    /// An entry failed. `path` is the name that the user knows it by.
+    fn entry_failed(&self, path: &[u8], fault: &Fault);
+
+    /// Something worth knowing that needs no action.
+    fn note(&self, message: &str) {
+        let _ = message;
+    }
+}
+
+/// Takes a lock whose holder may have panicked: the state behind our locks is valid between any two statements that can.
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

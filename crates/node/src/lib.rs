@@ -1,1 +1,177 @@
-//! stub
+//! The daemon: listens, admits peers, maps exports, and runs the daemon's end of each transfer.
+//! Does not move payload bytes itself; the engine does.
+
+mod accept;
+mod export;
+mod gate;
+mod open;
+mod table;
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use godwit_net::{Identity, IdentityId, ServerTls, Waker};
+
+pub use export::{Export, ExportError};
+
+use gate::Gate;
+use table::Table;
+
+/// What a daemon is told at its beginning.
+pub struct DaemonConfig {
+    /// Addresses to listen on; port 0 takes any free one.
+    pub listen: Vec<SocketAddr>,
+    /// What it lets others see.
+    pub exports: Vec<Export>,
+    /// Keys, grants and journals.
+    pub home: PathBuf,
+    /// Our key and ciphers.
+    pub tls: ServerTls,
+    /// Whether block contents may travel in clear for those who ask for it.
+    pub plain_allowed: bool,
+    /// How long a client may take until it has said what it wants.
+    pub handshake_deadline: Duration,
+    /// Connections of one address that have not yet proven who they are, and streams of one identity.
+    pub connections_per_peer: usize,
+    /// Longest time that an interrupted transfer is kept for its client to come back.
+    pub keep_for: Duration,
+    /// Says what happens, a line each.
+    pub log: Arc<dyn Fn(&str) + Send + Sync>,
+}
+
+/// A running daemon. Ends when dropped or told to.
+pub struct Daemon {
+    shared: Arc<Shared>,
+    addresses: Vec<SocketAddr>,
+    identity: IdentityId,
+    threads: Vec<JoinHandle<()>>,
+    wakers: Vec<Waker>,
+}
+
+struct Shared {
+    config: DaemonConfig,
+    stopping: AtomicBool,
+    gate: Gate,
+    table: Table,
+}
+
+/// Why a daemon does not start.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// An address cannot be listened on.
+    #[error("cannot listen on {address}: {source}{}", advice(source))]
+    Listen {
+        /// The address.
+        address: SocketAddr,
+        /// What the kernel said.
+        source: std::io::Error,
+    },
+    /// A thread, a descriptor.
+    #[error("cannot start: {0}")]
+    System(#[from] std::io::Error),
+}
+
+fn advice(error: &std::io::Error) -> &'static str {
+    match error.kind() {
+        std::io::ErrorKind::AddrInUse => {
+            "; another program, perhaps another godwit, has this port: stop it or choose another with --listen"
+        }
+        std::io::ErrorKind::PermissionDenied => {
+            "; ports below 1024 are reserved to the administrator"
+        }
+        std::io::ErrorKind::AddrNotAvailable => "; this machine does not have that address",
+        _ => "",
+    }
+}
+
+impl Daemon {
+    /// Listens from now on.
+    ///
+    /// # Errors
+    /// A port is taken, or the system lacks resources; nothing runs then.
+    pub fn start(config: DaemonConfig, identity: &Identity) -> Result<Self, StartError> {
+        let mut listeners = Vec::new();
+        for address in &config.listen {
+            let listener =
+                std::net::TcpListener::bind(address).map_err(|source| StartError::Listen {
+                    address: *address,
+                    source,
+                })?;
+            listener.set_nonblocking(true)?;
+            listeners.push(listener);
+        }
+        let mut addresses = Vec::new();
+        for listener in &listeners {
+            addresses.push(listener.local_addr()?);
+        }
+        let shared = Arc::new(Shared {
+            gate: Gate::new(config.connections_per_peer),
+            table: Table::default(),
+            stopping: AtomicBool::new(false),
+            config,
+        });
+        let mut daemon = Self {
+            shared,
+            addresses,
+            identity: *identity.id(),
+            threads: Vec::new(),
+            wakers: Vec::new(),
+        };
+        for listener in listeners {
+            let waker = Waker::new()?;
+            daemon.wakers.push(waker.clone());
+            let shared = Arc::clone(&daemon.shared);
+            let body = move || accept::listen(&shared, &listener, &waker);
+            daemon.threads.push(
+                std::thread::Builder::new()
+                    .name("gw-listen".to_owned())
+                    .spawn(body)?,
+            );
+        }
+        Ok(daemon)
+    }
+
+    /// Where it listens, with the ports that were chosen.
+    pub fn addresses(&self) -> &[SocketAddr] {
+        &self.addresses
+    }
+
+    /// Who it is.
+    pub fn identity(&self) -> &IdentityId {
+        &self.identity
+    }
+
+    /// Stops listening, and ends all transfers so that they can be resumed.
+    pub fn stop(&mut self) {
+        self.shared.stopping.store(true, Ordering::SeqCst);
+        for waker in &self.wakers {
+            waker.wake();
+        }
+        self.shared.table.stop_all("the daemon was stopped");
+        for thread in self.threads.drain(..) {
+            // A panic there has been printed.
+            let _ = thread.join();
+        }
+        self.shared.table.wait_until_empty();
+    }
+}
+
+impl Drop for Daemon {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+impl Shared {
+    fn log(&self, line: &str) {
+        (self.config.log)(line);
+    }
+
+    fn stopping(&self) -> bool {
+        self.stopping.load(Ordering::SeqCst)
+    }
+}

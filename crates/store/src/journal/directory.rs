@@ -35,6 +35,8 @@ pub enum BeginError<E> {
         label: String,
         /// Where it writes.
         destination: PathBuf,
+        /// It has the same key: the same transfer, started twice.
+        same: bool,
     },
     /// The caller could not give a header for a new journal.
     #[error(transparent)]
@@ -110,7 +112,7 @@ impl JournalDirectory {
         };
         match file.try_lock() {
             Ok(()) => Ok(Some(file)),
-            Err(TryLockError::WouldBlock) => Err(busy(path, None)),
+            Err(TryLockError::WouldBlock) => Err(busy(path, None, true)),
             Err(TryLockError::Error(error)) => Err(failed("lock", path)(error).into()),
         }
     }
@@ -132,7 +134,7 @@ impl JournalDirectory {
                 Ok(()) => drop(Locked(file)),
                 Err(TryLockError::WouldBlock) => match load::load_header(BufReader::new(&file)) {
                     Ok(live) => check_apart(&path, header, &live)?,
-                    Err(_) => return Err(busy(&path, None)),
+                    Err(_) => return Err(busy(&path, None, false)),
                 },
                 Err(TryLockError::Error(error)) => {
                     return Err(failed("lock", &path)(error).into());
@@ -266,7 +268,7 @@ fn check_apart<E>(
         .iter()
         .find(|theirs| header.destinations.iter().any(|our| overlap(our, theirs)));
     match taken {
-        Some(destination) => Err(busy(path, Some((live, destination)))),
+        Some(destination) => Err(busy(path, Some((live, destination)), false)),
         None => Ok(()),
     }
 }
@@ -277,11 +279,12 @@ fn overlap(one: &[u8], other: &[u8]) -> bool {
     one.starts_with(other) || other.starts_with(one)
 }
 
-fn busy<E>(path: &Path, known: Option<(&JournalHeader, &Vec<u8>)>) -> BeginError<E> {
+fn busy<E>(path: &Path, known: Option<(&JournalHeader, &Vec<u8>)>, same: bool) -> BeginError<E> {
     if let Some((live, destination)) = known {
         return BeginError::Busy {
             label: live.label.clone(),
             destination: PathBuf::from(OsStr::from_bytes(destination)),
+            same,
         };
     }
     let header = File::open(path).map(|file| load::load_header(BufReader::new(file)));
@@ -292,11 +295,13 @@ fn busy<E>(path: &Path, known: Option<(&JournalHeader, &Vec<u8>)>) -> BeginError
                 |first| PathBuf::from(OsStr::from_bytes(first)),
             ),
             label: header.label,
+            same,
         },
         // A journal in use that cannot be read: its transfer may write anywhere.
         _ => BeginError::Busy {
             label: format!("with the unreadable journal {}", path.display()),
             destination: path.to_owned(),
+            same,
         },
     }
 }

@@ -1,0 +1,332 @@
+//! Makes the two ends of a transfer on this machine: senders from local sources, receivers to local destinations.
+//! Dials nobody.
+
+use std::sync::Arc;
+
+use godwit_api::endpoint::Endpoint;
+use godwit_api::settings::{CpSettings, Digest};
+use godwit_engine::session::run_local;
+use godwit_engine::synthetic::{MEMORY_NAME, MemorySource, NullSink};
+use godwit_engine::tree::{
+    DestinationRequest, PreparedDestination, TreeRoot, TreeSink, TreeSource, TreeWork,
+};
+use godwit_engine::{
+    Acks, Counters, Live, Observer, Receiver, ReceiverConfig, Resources, Sender, SenderConfig,
+    Sink, Source, Work,
+};
+use godwit_proto::{DigestKind, Fault, TransferId};
+use godwit_store::digest;
+
+use super::places::LocalSource;
+use super::report::{Progressing, Report};
+use super::{Job, memory_bytes};
+use crate::exit::Failure;
+use crate::output::{Output, Started};
+
+/// What a local side sends.
+#[derive(Clone)]
+pub(super) enum Sources {
+    /// `mem:`
+    Memory(u64),
+    /// Files.
+    Trees(Vec<TreeRoot>),
+}
+
+/// Tells the user of entries that fail.
+pub(super) struct Told(pub(super) Arc<Output>);
+
+impl Observer for Told {
+    fn entry_failed(&self, path: &[u8], fault: &Fault) {
+        self.0.failed(path, &fault.message);
+    }
+
+    fn note(&self, message: &str) {
+        self.0.note(message);
+    }
+}
+
+impl Job<'_> {
+    /// Both ends on this machine.
+    pub(super) fn local(
+        &self,
+        sources: &[Endpoint],
+        destination: &Endpoint,
+    ) -> Result<Report, Failure> {
+        let (given, missing, names, absolute, shown) = self.sources(sources)?;
+        let transfer = TransferId([0; 16]);
+        let prepared = match destination {
+            Endpoint::Local(path) => {
+                let prepared =
+                    self.prepare_destination(path, b"local".to_vec(), names, absolute.clone())?;
+                Some(refuse_into_itself(&absolute, prepared)?)
+            }
+            _ => None,
+        };
+        let resumed = prepared
+            .as_ref()
+            .is_some_and(|prepared| prepared.recovered.resumed);
+        let lost_bytes = prepared.as_ref().map_or(0, PreparedDestination::lost_bytes);
+        let mapped = prepared
+            .as_ref()
+            .map_or_else(|| "null:".to_owned(), |prepared| lossy(&prepared.mapped));
+        let digest = prepared.as_ref().map_or_else(
+            || digest_of(self.settings),
+            |prepared| prepared.config.digest,
+        );
+        let counters = Arc::new(Counters::default());
+        // The sending end tells of the failures of both; said once is enough.
+        let receiver = self.receiver(
+            prepared,
+            transfer,
+            digest,
+            self.settings.block_bytes,
+            &counters,
+            Arc::new(Quiet),
+        )?;
+        let sending = Arc::new(Counters::default());
+        let told = Arc::new(Told(Arc::clone(&self.output)));
+        let sender = self.sender(
+            &given,
+            shown.clone(),
+            transfer,
+            digest,
+            self.settings.block_bytes,
+            &sending,
+            told,
+        )?;
+        self.output.started(&Started {
+            transfer: &transfer.to_string(),
+            sources: &shown.iter().map(|name| lossy(name)).collect::<Vec<_>>(),
+            destination: &mapped,
+            resumed,
+        });
+        let streams = self.settings.streams;
+        let mut progressing = Progressing::new(self, Arc::clone(&counters));
+        let end = run_local(&sender, &receiver, streams, &mut |engine| {
+            progressing.show(Some(engine));
+            self.goes_on()
+        })
+        .map_err(|error| Failure::failed(format!("the transfer cannot run: {error}")))?;
+        Ok(Report::local(
+            &end,
+            &sending.snapshot(),
+            &counters.snapshot(),
+            lost_bytes,
+            missing,
+            self,
+        ))
+    }
+
+    /// What is sent, how many sources are missing, their names, absolute paths, and as typed.
+    #[expect(
+        clippy::type_complexity,
+        reason = "five views of one list, taken apart at once by the three callers"
+    )]
+    pub(super) fn sources(
+        &self,
+        sources: &[Endpoint],
+    ) -> Result<(Sources, u64, Vec<Vec<u8>>, Vec<Vec<u8>>, Vec<Vec<u8>>), Failure> {
+        if let Some(bytes) = memory_bytes(sources) {
+            let name = format!("mem:{bytes}").into_bytes();
+            return Ok((
+                Sources::Memory(bytes),
+                0,
+                vec![MEMORY_NAME.to_vec()],
+                vec![name.clone()],
+                vec![name],
+            ));
+        }
+        let (found, missing) = self.local_sources(sources)?;
+        let mut trees = Vec::with_capacity(found.len());
+        let (mut names, mut absolute, mut shown) = (Vec::new(), Vec::new(), Vec::new());
+        for LocalSource {
+            root,
+            name,
+            absolute: path,
+            shown: typed,
+        } in found
+        {
+            trees.push(root);
+            names.push(name);
+            absolute.push(path);
+            shown.push(typed);
+        }
+        Ok((Sources::Trees(trees), missing, names, absolute, shown))
+    }
+
+    /// Takes a local destination for a transfer of `sender`.
+    pub(super) fn prepare_destination(
+        &self,
+        path: &std::path::Path,
+        sender: Vec<u8>,
+        names: Vec<Vec<u8>>,
+        sources: Vec<Vec<u8>>,
+    ) -> Result<PreparedDestination, Failure> {
+        let place = self.local_destination(path)?;
+        let request = DestinationRequest {
+            storage: place.storage,
+            storage_path: place.storage_path,
+            base: place.base,
+            is_directory: place.is_directory,
+            sender,
+            sources,
+            names,
+            digest: digest_of(self.settings),
+            force: self.settings.force,
+            verify: self.settings.verify,
+            no_sync: self.settings.no_sync,
+            journals: self.home.journals()?,
+            display: place.display,
+        };
+        let prepared = request.prepare().map_err(Failure::failed)?;
+        if let Some(damage) = &prepared.recovered.damage {
+            self.output.note(&format!("journal: {damage}"));
+        }
+        if prepared.config.digest != digest_of(self.settings) {
+            self.output.note(
+                "the unfinished transfer is finished with the --digest that it was begun with",
+            );
+        }
+        Ok(prepared)
+    }
+
+    /// A receiving end; `None` lets everything go.
+    pub(super) fn receiver(
+        &self,
+        prepared: Option<PreparedDestination>,
+        transfer: TransferId,
+        digest: digest::DigestKind,
+        block_bytes: u32,
+        counters: &Arc<Counters>,
+        observer: Arc<dyn Observer>,
+    ) -> Result<Arc<Receiver>, Failure> {
+        let config = ReceiverConfig {
+            transfer,
+            digest: godwit_engine::wire_digest_kind(digest),
+            block_bytes,
+            observer,
+            resources: resources(),
+        };
+        let live = Arc::new(Live::new(0, 0, self.settings.writers as usize));
+        let failed = |error: std::io::Error| {
+            Failure::failed(format!("the receiving end cannot start: {error}"))
+        };
+        let for_sink = Arc::clone(counters);
+        let mut refused = None;
+        let refusal = &mut refused;
+        let make = Box::new(move |acks: Arc<Acks>| -> Arc<dyn Sink> {
+            let Some(prepared) = prepared else {
+                return Arc::new(NullSink::new(acks, for_sink));
+            };
+            match TreeSink::start(
+                prepared.config,
+                prepared.journal,
+                prepared.recovered,
+                Arc::clone(&acks),
+                Arc::clone(&for_sink),
+            ) {
+                Ok(sink) => sink,
+                Err(error) => {
+                    *refusal = Some(error);
+                    Arc::new(NullSink::new(acks, for_sink))
+                }
+            }
+        });
+        let receiver = Receiver::start(config, make, live, Arc::clone(counters)).map_err(failed)?;
+        refused.map_or(Ok(receiver), |error| Err(failed(error)))
+    }
+
+    /// A sending end.
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "each is another part of what a sending end is made of"
+    )]
+    pub(super) fn sender(
+        &self,
+        sources: &Sources,
+        root_names: Vec<Vec<u8>>,
+        transfer: TransferId,
+        digest: digest::DigestKind,
+        block_bytes: u32,
+        counters: &Arc<Counters>,
+        observer: Arc<dyn Observer>,
+    ) -> Result<Arc<Sender>, Failure> {
+        let config = SenderConfig {
+            transfer,
+            digest: godwit_engine::wire_digest_kind(digest),
+            block_bytes,
+            pool_bytes: usize::try_from(self.settings.memory_bytes).unwrap_or(usize::MAX),
+            observer,
+            root_names,
+            resources: resources(),
+        };
+        let (work, source): (Box<dyn Work>, Arc<dyn Source>) = match sources {
+            Sources::Memory(bytes) => (
+                Box::new(MemorySource::new(*bytes)),
+                Arc::new(MemorySource::new(*bytes)),
+            ),
+            Sources::Trees(roots) => (
+                Box::new(TreeWork::new(roots.clone())),
+                Arc::new(TreeSource::new(roots.clone())),
+            ),
+        };
+        let limit = self
+            .settings
+            .limit_bytes_per_second
+            .map_or(0, std::num::NonZeroU64::get);
+        let live = Arc::new(Live::new(limit, self.settings.readers as usize, 0));
+        Sender::start(config, work, source, live, Arc::clone(counters))
+            .map_err(|error| Failure::failed(format!("the sending end cannot start: {error}")))
+    }
+}
+
+/// Says nothing: the other end of the same process does.
+struct Quiet;
+
+impl Observer for Quiet {
+    fn entry_failed(&self, _path: &[u8], _fault: &Fault) {}
+}
+
+/// A tree cannot be copied into itself: it would grow while it is read.
+fn refuse_into_itself(
+    sources: &[Vec<u8>],
+    prepared: PreparedDestination,
+) -> Result<PreparedDestination, Failure> {
+    for (source, goes_to) in sources.iter().zip(&prepared.destinations) {
+        let inside = goes_to == source
+            || goes_to
+                .strip_prefix(source.as_slice())
+                .is_some_and(|rest| rest.starts_with(b"/") || source == b"/");
+        if inside {
+            let failure = Failure::failed(format!(
+                "{} cannot be copied into itself ({})",
+                lossy(source),
+                lossy(goes_to)
+            ));
+            return match prepared.journal.finish() {
+                Ok(()) => Err(failure),
+                Err(error) => Err(Failure::failed(error)),
+            };
+        }
+    }
+    Ok(prepared)
+}
+
+pub(super) fn digest_of(settings: &CpSettings) -> digest::DigestKind {
+    match settings.digest {
+        Digest::Crc64Nvme => digest::DigestKind::Crc64Nvme,
+        Digest::Blake3 => digest::DigestKind::Blake3,
+    }
+}
+
+pub(super) fn wire_digest_of(settings: &CpSettings) -> DigestKind {
+    godwit_engine::wire_digest_kind(digest_of(settings))
+}
+
+pub(super) fn resources() -> Resources {
+    Arc::new(godwit_engine::usage::peak_rss_bytes)
+}
+
+pub(super) fn lossy(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}

@@ -1,0 +1,281 @@
+//! Transfers with a daemon: who it is, what it is asked, which end is ours.
+//! Keeps no streams up; the engine's session does.
+
+use std::io::{BufRead, IsTerminal, Write};
+use std::sync::Arc;
+
+use godwit_api::endpoint::{Endpoint, Place, Remote};
+use godwit_api::settings::{Cipher as CipherSetting, Encryption};
+use godwit_engine::session::{Client, Engine, Refusal, run};
+use godwit_engine::tree::PreparedDestination;
+use godwit_engine::{Counters, limits};
+use godwit_net::{
+    Cipher, ClientTls, DialOptions, Expect, Identity, IdentityId, KnownPeers, PeerAddress, dial,
+};
+use godwit_proto::{Direction, Open, Opened, TransferId};
+
+use super::Job;
+use super::ends::{Told, lossy, wire_digest_of};
+use super::report::{Progressing, Report, Totals};
+use crate::exit::{Exit, Failure};
+use crate::output::Started;
+
+impl Job<'_> {
+    /// Local sources, a daemon's destination.
+    pub(super) fn push(&self, sources: &[Endpoint], remote: &Remote) -> Result<Report, Failure> {
+        let (given, missing, names, absolute, shown) = self.sources(sources)?;
+        let client = self.client(remote)?;
+        let (path, is_directory) = match &remote.place {
+            Place::Export { directory, .. } => (remote.place.to_wire(), *directory),
+            Place::Memory { .. } | Place::Null => (remote.place.to_wire(), false),
+        };
+        let open = Open {
+            direction: Direction::PUSH.0,
+            sources: absolute,
+            names,
+            destination: path,
+            destination_is_directory: is_directory,
+            ..self.request()
+        };
+        let totals = Totals::default();
+        let mut progressing = Progressing::with(self, totals.clone());
+        let mut begin = |opened: &Opened, transfer: TransferId| {
+            self.say_started(
+                &shown,
+                &lossy(&opened.destination),
+                opened.resumed,
+                transfer,
+            );
+            let counters = Arc::new(Counters::default());
+            totals.add(&counters, opened.lost_bytes);
+            let digest = super::ends::digest_of(self.settings);
+            let told = Arc::new(Told(Arc::clone(&self.output)));
+            self.sender(
+                &given,
+                shown.clone(),
+                transfer,
+                digest,
+                opened.block_bytes,
+                &counters,
+                told,
+            )
+            .map(Engine::Sender)
+            .map_err(|failure| Refusal::Own(failure.message))
+        };
+        let report = run(&client, &open, &mut begin, &mut |engine| {
+            progressing.show(engine);
+            self.goes_on()
+        });
+        Ok(Report::of_client(report, &totals, missing, true))
+    }
+
+    /// A daemon's sources, a local destination.
+    pub(super) fn pull(
+        &self,
+        sources: &[Endpoint],
+        destination: &Endpoint,
+    ) -> Result<Report, Failure> {
+        let remotes: Vec<&Remote> = sources
+            .iter()
+            .filter_map(|source| match source {
+                Endpoint::Remote(remote) => Some(remote),
+                _ => None,
+            })
+            .collect();
+        let Some(first) = remotes.first() else {
+            return Err(Failure::usage("no source was named"));
+        };
+        let client = self.client(first)?;
+        let paths: Vec<Vec<u8>> = remotes
+            .iter()
+            .map(|remote| remote.place.to_wire())
+            .collect();
+        let shown: Vec<Vec<u8>> = remotes
+            .iter()
+            .map(|remote| remote.to_string().into_bytes())
+            .collect();
+        let open = Open {
+            direction: Direction::PULL.0,
+            sources: paths.clone(),
+            ..self.request()
+        };
+        let names: Vec<Vec<u8>> = remotes
+            .iter()
+            .map(|remote| name_of(&remote.place))
+            .collect();
+        let prepare = || -> Result<Option<PreparedDestination>, Failure> {
+            match destination {
+                Endpoint::Local(path) => {
+                    let sender = client.identity.to_string().into_bytes();
+                    Ok(Some(self.prepare_destination(
+                        path,
+                        sender,
+                        names.clone(),
+                        paths.clone(),
+                    )?))
+                }
+                _ => Ok(None),
+            }
+        };
+        // Taken before anybody is asked for anything; given to the first engine.
+        let mut prepared = Some(prepare()?);
+        let totals = Totals::default();
+        let mut progressing = Progressing::with(self, totals.clone());
+        let mut begin = |opened: &Opened, transfer: TransferId| {
+            let own = |failure: Failure| Refusal::Own(failure.message);
+            let prepared = match prepared.take() {
+                Some(prepared) => prepared,
+                None => prepare().map_err(own)?,
+            };
+            let mapped = prepared
+                .as_ref()
+                .map_or_else(|| "null:".to_owned(), |prepared| lossy(&prepared.mapped));
+            self.say_started(
+                &shown,
+                &mapped,
+                prepared
+                    .as_ref()
+                    .is_some_and(|prepared| prepared.recovered.resumed),
+                transfer,
+            );
+            let counters = Arc::new(Counters::default());
+            totals.add(
+                &counters,
+                prepared.as_ref().map_or(0, PreparedDestination::lost_bytes),
+            );
+            let digest = prepared.as_ref().map_or_else(
+                || super::ends::digest_of(self.settings),
+                |prepared| prepared.config.digest,
+            );
+            let told = Arc::new(Told(Arc::clone(&self.output)));
+            self.receiver(
+                prepared,
+                transfer,
+                digest,
+                opened.block_bytes,
+                &counters,
+                told,
+            )
+            .map(Engine::Receiver)
+            .map_err(own)
+        };
+        let report = run(&client, &open, &mut begin, &mut |engine| {
+            progressing.show(engine);
+            self.goes_on()
+        });
+        Ok(Report::of_client(report, &totals, 0, false))
+    }
+
+    fn request(&self) -> Open {
+        Open {
+            digest: wire_digest_of(self.settings).0.into(),
+            force: self.settings.force,
+            verify: self.settings.verify,
+            no_sync: self.settings.no_sync,
+            plain_payload: self.settings.encryption == Encryption::None,
+            retry_for_ms: u64::try_from(self.settings.retry_for.as_millis()).unwrap_or(u64::MAX),
+            streams: self.settings.streams,
+            block_bytes: self.settings.block_bytes,
+            threads: self.settings.threads,
+            limit_bytes_per_second: self
+                .settings
+                .limit_bytes_per_second
+                .map_or(0, std::num::NonZeroU64::get),
+            ..Open::default()
+        }
+    }
+
+    fn say_started(
+        &self,
+        sources: &[Vec<u8>],
+        destination: &str,
+        resumed: bool,
+        transfer: TransferId,
+    ) {
+        self.output.started(&Started {
+            transfer: &transfer.to_string(),
+            sources: &sources.iter().map(|name| lossy(name)).collect::<Vec<_>>(),
+            destination,
+            resumed,
+        });
+    }
+
+    fn client(&self, remote: &Remote) -> Result<Client, Failure> {
+        let identity = Identity::load_or_create(self.home.path()).map_err(Failure::failed)?;
+        let cipher = match self.settings.cipher {
+            CipherSetting::Aes256Gcm => Cipher::Aes256Gcm,
+            CipherSetting::Aes128Gcm => Cipher::Aes128Gcm,
+            CipherSetting::Chacha20Poly1305 => Cipher::ChaCha20Poly1305,
+        };
+        let tls = ClientTls::new(&identity, &[cipher]).map_err(Failure::failed)?;
+        let address = PeerAddress::new(&remote.node.host, remote.node.port);
+        let identity = self.trusted(&address, &tls)?;
+        Ok(Client {
+            address,
+            tls,
+            identity,
+            streams: self.settings.streams.min(limits::STREAMS_MAX),
+            retry_for: self.settings.retry_for,
+        })
+    }
+
+    /// Who the daemon must be: known, or asked for once on a terminal.
+    fn trusted(&self, address: &PeerAddress, tls: &ClientTls) -> Result<IdentityId, Failure> {
+        let peers = KnownPeers::new(self.home.path());
+        if let Some(identity) = peers.find(address).map_err(Failure::failed)? {
+            return Ok(identity);
+        }
+        let (_, found) =
+            dial(address, tls, &DialOptions::new(Expect::Anyone)).map_err(|error| Failure {
+                exit: if error.is_authentication() {
+                    Exit::Authentication
+                } else {
+                    Exit::Failed
+                },
+                message: error.to_string(),
+            })?;
+        let refused = || Failure {
+            exit: Exit::Authentication,
+            message: format!(
+                "{address} is not known here; it says it is {found}. If its operator confirms that (godwit id, there), run: godwit trust {address} {found}"
+            ),
+        };
+        if self.settings.json || !std::io::stdin().is_terminal() || !std::io::stderr().is_terminal()
+        {
+            return Err(refused());
+        }
+        let mut terminal = std::io::stderr();
+        let question = format!(
+            "{address} is not known here. It says it is\n  {found}\nIts operator sees the same by: godwit id. Trust it from now on? [y/N] "
+        );
+        terminal
+            .write_all(question.as_bytes())
+            .and_then(|()| terminal.flush())
+            .map_err(Failure::failed)?;
+        let mut answer = String::new();
+        std::io::stdin()
+            .lock()
+            .read_line(&mut answer)
+            .map_err(Failure::failed)?;
+        if !matches!(answer.trim(), "y" | "Y" | "yes") {
+            return Err(refused());
+        }
+        peers.trust(address, found).map_err(Failure::failed)?;
+        Ok(found)
+    }
+}
+
+/// The name that a source gets in a directory.
+fn name_of(place: &Place) -> Vec<u8> {
+    match place {
+        Place::Export { name, path, .. } => {
+            let last = path.rsplit(|byte| *byte == b'/').next().unwrap_or_default();
+            if last.is_empty() {
+                name.clone().into_bytes()
+            } else {
+                last.to_vec()
+            }
+        }
+        Place::Memory { .. } | Place::Null => godwit_engine::synthetic::MEMORY_NAME.to_vec(),
+    }
+}

@@ -1,0 +1,263 @@
+//! From counters to what people and programs are told: progress while it runs, a summary and an exit code at the end.
+//! Measures nothing itself.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use godwit_engine::session::{ClientReport, Engine};
+use godwit_engine::{Counters, End, Shares, Snapshot, usage};
+use godwit_proto::ErrorCode;
+
+use super::Job;
+use crate::exit::Exit;
+use crate::output::{Progress, Sides, Status, Summary};
+
+/// How a transfer ended.
+pub(super) struct Report {
+    pub(super) exit: Exit,
+    pub(super) summary: Summary,
+}
+
+/// The counters of this side over all engines of one command, and what earlier runs had lost.
+#[derive(Clone, Default)]
+pub(super) struct Totals(Arc<Mutex<(Vec<Arc<Counters>>, u64)>>);
+
+impl Totals {
+    pub(super) fn add(&self, counters: &Arc<Counters>, lost_bytes: u64) {
+        let mut inner = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        inner.0.push(Arc::clone(counters));
+        inner.1 += lost_bytes;
+    }
+
+    fn sum(&self, field: impl Fn(&Snapshot) -> u64) -> u64 {
+        let inner = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        inner
+            .0
+            .iter()
+            .map(|counters| field(&counters.snapshot()))
+            .sum()
+    }
+
+    fn lost_bytes(&self) -> u64 {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).1
+    }
+
+    fn last(&self) -> Option<Snapshot> {
+        let inner = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        inner.0.last().map(|counters| counters.snapshot())
+    }
+}
+
+/// Shows how far a transfer is.
+pub(super) struct Progressing<'a> {
+    job: &'a Job<'a>,
+    totals: Totals,
+}
+
+impl<'a> Progressing<'a> {
+    pub(super) fn new(job: &'a Job<'a>, counters: Arc<Counters>) -> Self {
+        let totals = Totals::default();
+        totals.add(&counters, 0);
+        Self { job, totals }
+    }
+
+    pub(super) fn with(job: &'a Job<'a>, totals: Totals) -> Self {
+        Self { job, totals }
+    }
+
+    pub(super) fn show(&mut self, engine: Option<&Engine>) {
+        let Some(engine) = engine else { return };
+        let Some(last) = self.totals.last() else {
+            return;
+        };
+        let own = engine.counters().snapshot();
+        let scanned = matches!(engine, Engine::Sender(sender) if sender.scan_done());
+        let bottleneck = shares(engine).bottleneck().map(|stage| stage.as_str());
+        self.job.output.progress(&Progress {
+            bytes: self
+                .totals
+                .sum(|counters| counters.bytes_written)
+                .max(last.bytes_durable)
+                + last.bytes_skipped,
+            bytes_total: scanned.then_some(own.bytes_scanned),
+            files: last.files_done,
+            streams: u32::try_from(engine.stream_count()).unwrap_or(u32::MAX),
+            bottleneck,
+        });
+    }
+}
+
+fn shares(engine: &Engine) -> Shares {
+    let own = Some(engine.counters().snapshot());
+    match engine {
+        Engine::Sender(_) => Shares {
+            source: own,
+            destination: engine.peer_counters(),
+        },
+        Engine::Receiver(_) => Shares {
+            source: engine.peer_counters(),
+            destination: own,
+        },
+    }
+}
+
+impl Report {
+    /// It never came to a transfer.
+    pub(super) fn failed(exit: Exit) -> Self {
+        let own = usage::process_cpu_time().as_secs_f64();
+        let summary = Summary {
+            status: if exit == Exit::Interrupted {
+                Status::Interrupted
+            } else {
+                Status::Failed
+            },
+            bytes: 0,
+            files: 0,
+            skipped: 0,
+            failed: 0,
+            resent_bytes: 0,
+            cpu_seconds: Sides {
+                source: Some(own),
+                destination: None,
+            },
+            max_rss_bytes: Sides {
+                source: usage::peak_rss_bytes(),
+                destination: None,
+            },
+            bottleneck: None,
+        };
+        Self { exit, summary }
+    }
+
+    /// Both ends were here.
+    pub(super) fn local(
+        end: &End,
+        source: &Snapshot,
+        destination: &Snapshot,
+        lost_bytes: u64,
+        missing: u64,
+        job: &Job<'_>,
+    ) -> Self {
+        let failed = source.entries_failed + missing;
+        let (exit, status) = outcome(end, failed);
+        if let End::Failed { message, .. } | End::Cancelled(message) = end {
+            job.output.error(message);
+        }
+        let rss = usage::peak_rss_bytes();
+        let shares = Shares {
+            source: Some(*source),
+            destination: Some(*destination),
+        };
+        let summary = Summary {
+            status,
+            bytes: destination.bytes_durable,
+            files: destination.files_done,
+            skipped: destination.files_skipped,
+            failed,
+            resent_bytes: source.bytes_resent + lost_bytes,
+            cpu_seconds: Sides {
+                source: Some(seconds(source.cpu_ns)),
+                destination: Some(seconds(destination.cpu_ns)),
+            },
+            max_rss_bytes: Sides {
+                source: rss,
+                destination: rss,
+            },
+            bottleneck: shares.bottleneck().map(|stage| stage.as_str().to_owned()),
+        };
+        Self { exit, summary }
+    }
+
+    /// The other end was a daemon's; `sending` tells which end is ours.
+    pub(super) fn of_client(
+        report: ClientReport,
+        totals: &Totals,
+        missing: u64,
+        sending: bool,
+    ) -> Self {
+        let end = match report.end {
+            Ok(end) => end,
+            Err(refusal) => {
+                let exit = if refusal.is_authentication() {
+                    Exit::Authentication
+                } else {
+                    Exit::Failed
+                };
+                crate::output::complain(&refusal.to_string());
+                return Self::failed(exit);
+            }
+        };
+        if let End::Failed { message, .. } | End::Cancelled(message) = &end {
+            crate::output::complain(message);
+        }
+        let finished = match &end {
+            End::Finished(finished) => Some(finished),
+            _ => None,
+        };
+        let peer = report.engine.as_ref().and_then(Engine::peer_counters);
+        let shares = report.engine.as_ref().map(shares).unwrap_or_default();
+        let resent = if sending {
+            totals.sum(|counters| counters.bytes_resent)
+        } else {
+            peer.map_or(0, |peer| peer.bytes_resent)
+        };
+        let failed = totals
+            .last()
+            .map_or(0, |last| last.entries_failed)
+            .max(finished.map_or(0, |finished| finished.failed))
+            + missing;
+        let (exit, status) = outcome(&end, failed);
+        let own_cpu = Some(usage::process_cpu_time().as_secs_f64());
+        let own_rss = usage::peak_rss_bytes();
+        let peer_cpu = peer
+            .filter(|peer| peer.cpu_ns > 0)
+            .map(|peer| seconds(peer.cpu_ns));
+        let peer_rss = report.engine.as_ref().and_then(Engine::peer_max_rss);
+        let summary = Summary {
+            status,
+            bytes: totals.sum(|counters| counters.bytes_durable),
+            files: finished.map_or_else(
+                || totals.sum(|counters| counters.files_done),
+                |finished| finished.files,
+            ),
+            skipped: totals.last().map_or(0, |last| last.files_skipped),
+            failed,
+            resent_bytes: resent + totals.lost_bytes(),
+            cpu_seconds: sides(sending, own_cpu, peer_cpu),
+            max_rss_bytes: sides(sending, own_rss, peer_rss),
+            bottleneck: shares.bottleneck().map(|stage| stage.as_str().to_owned()),
+        };
+        Self { exit, summary }
+    }
+}
+
+fn sides<T>(sending: bool, own: Option<T>, peer: Option<T>) -> Sides<T> {
+    if sending {
+        Sides {
+            source: own,
+            destination: peer,
+        }
+    } else {
+        Sides {
+            source: peer,
+            destination: own,
+        }
+    }
+}
+
+fn outcome(end: &End, failed: u64) -> (Exit, Status) {
+    match end {
+        End::Finished(_) if failed == 0 => (Exit::Complete, Status::Complete),
+        End::Finished(_) => (Exit::Partial, Status::Partial),
+        End::Cancelled(_) => (Exit::Interrupted, Status::Interrupted),
+        End::Failed { code, .. }
+            if matches!(ErrorCode(*code), ErrorCode::AUTH | ErrorCode::NOT_GRANTED) =>
+        {
+            (Exit::Authentication, Status::Failed)
+        }
+        End::Failed { .. } => (Exit::Failed, Status::Failed),
+    }
+}
+
+fn seconds(nanoseconds: u64) -> f64 {
+    std::time::Duration::from_nanos(nanoseconds).as_secs_f64()
+}

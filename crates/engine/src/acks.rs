@@ -1,0 +1,219 @@
+//! The receiving end's outbox: acknowledgements and faults on their way back, and what must be said again when a stream dies.
+//! Sends nothing itself; streams take from it.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex};
+
+use godwit_net::Waker;
+use godwit_proto::{AckRange, AckStatus, EntryFailed, Fault, Seq, TransferId};
+
+use crate::seqs::SeqSet;
+use crate::{Counters, Observer, limits};
+
+/// Outbox of one receiving transfer, shared by its sink and its streams.
+pub struct Acks {
+    transfer: TransferId,
+    observer: Arc<dyn Observer>,
+    counters: Arc<Counters>,
+    inner: Mutex<Inner>,
+}
+
+#[derive(Debug, Default)]
+struct Inner {
+    queue: VecDeque<AckRange>,
+    faults: VecDeque<EntryFailed>,
+    /// Said before, and said again after the loss of a stream.
+    durable: SeqSet,
+    written: SeqSet,
+    in_process: SeqSet,
+    /// Asked for again and not yet come.
+    lost: SeqSet,
+    faults_said: Vec<EntryFailed>,
+    faults_dropped: u64,
+    wakers: Vec<(u64, Waker)>,
+}
+
+/// What to do with an item that arrives.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Arrival {
+    /// New: process it.
+    Process,
+    /// Being processed on another stream, or processed: it has been or will be acknowledged.
+    Known,
+}
+
+impl Acks {
+    pub(crate) fn new(
+        transfer: TransferId,
+        observer: Arc<dyn Observer>,
+        counters: Arc<Counters>,
+    ) -> Self {
+        Self {
+            transfer,
+            observer,
+            counters,
+            inner: Mutex::default(),
+        }
+    }
+
+    /// The item's contents are durable.
+    pub fn durable(&self, seqs: &[Seq]) {
+        let mut inner = crate::lock(&self.inner);
+        for seq in seqs {
+            inner.written.remove(seq.0);
+            inner.durable.insert(seq.0);
+            inner.push(*seq, AckStatus::DURABLE);
+        }
+        inner.wake_one();
+    }
+
+    /// The item's contents were lost before they were durable: they must be sent again.
+    pub fn resend(&self, seqs: &[Seq]) {
+        let mut inner = crate::lock(&self.inner);
+        for seq in seqs {
+            inner.written.remove(seq.0);
+            inner.lost.insert(seq.0);
+            inner.push(*seq, AckStatus::RESEND);
+        }
+        inner.wake_one();
+    }
+
+    /// An entry failed while the item `seq` (0 for none) was processed or made durable; `path` names it at this end.
+    pub fn fault(&self, seq: Seq, fault: Fault, path: &[u8]) {
+        self.counters.entries_failed.add(1);
+        self.observer.entry_failed(path, &fault);
+        let mut inner = crate::lock(&self.inner);
+        inner.faults.push_back(EntryFailed {
+            transfer: self.transfer,
+            seq,
+            fault,
+        });
+        inner.wake_one();
+    }
+
+    /// Something that people should know and that needs no action of theirs.
+    pub fn note(&self, message: &str) {
+        self.observer.note(message);
+    }
+
+    /// There is room for more at this end, or another reason for every stream to look.
+    pub fn wake_all(&self) {
+        for (_, waker) in &crate::lock(&self.inner).wakers {
+            waker.wake();
+        }
+    }
+
+    pub(crate) fn arrive(&self, seq: Seq) -> Arrival {
+        let mut inner = crate::lock(&self.inner);
+        if inner.durable.contains(seq.0) {
+            inner.push(seq, AckStatus::DURABLE);
+            Arrival::Known
+        } else if inner.written.contains(seq.0) {
+            inner.push(seq, AckStatus::WRITTEN);
+            Arrival::Known
+        } else if inner.in_process.contains(seq.0) {
+            Arrival::Known
+        } else {
+            inner.in_process.insert(seq.0);
+            inner.lost.remove(seq.0);
+            Arrival::Process
+        }
+    }
+
+    pub(crate) fn written(&self, seq: Seq) {
+        let mut inner = crate::lock(&self.inner);
+        inner.in_process.remove(seq.0);
+        // A small batch can be durable before the thread that wrote it comes here.
+        if !inner.durable.contains(seq.0) {
+            inner.written.insert(seq.0);
+        }
+        inner.push(seq, AckStatus::WRITTEN);
+        inner.wake_one();
+    }
+
+    /// The item was not taken: it is to be sent again.
+    pub(crate) fn rejected(&self, seq: Seq) {
+        let mut inner = crate::lock(&self.inner);
+        inner.in_process.remove(seq.0);
+        inner.push(seq, AckStatus::RESEND);
+    }
+
+    /// The stream that brought the item broke before the item was whole.
+    pub(crate) fn abandoned(&self, seq: Seq) {
+        crate::lock(&self.inner).in_process.remove(seq.0);
+    }
+
+    /// Takes what is to be said, for the calling stream to say.
+    pub(crate) fn take(&self, ranges: &mut Vec<AckRange>, faults: &mut Vec<EntryFailed>) {
+        let mut inner = crate::lock(&self.inner);
+        ranges.extend(inner.queue.drain(..));
+        while let Some(fault) = inner.faults.pop_front() {
+            if inner.faults_said.len() < limits::FAULTS_KEPT_MAX {
+                inner.faults_said.push(fault.clone());
+            } else {
+                inner.faults_dropped += 1;
+            }
+            faults.push(fault);
+        }
+    }
+
+    pub(crate) fn attach(&self, stream: u64, waker: Waker) {
+        crate::lock(&self.inner).wakers.push((stream, waker));
+    }
+
+    /// A stream is gone, and with it perhaps what it had been told to say: all of that is said again.
+    pub(crate) fn detach(&self, stream: u64) {
+        let mut inner = crate::lock(&self.inner);
+        inner.wakers.retain(|(id, _)| *id != stream);
+        inner.queue.clear();
+        let durable: Vec<_> = inner.durable.ranges().collect();
+        for (first, last) in durable {
+            inner.queue.push_back(AckRange {
+                first: Seq(first),
+                last: Seq(last),
+                status: AckStatus::DURABLE,
+            });
+        }
+        let written: Vec<_> = inner.written.ranges().collect();
+        for (first, last) in written {
+            inner.queue.push_back(AckRange {
+                first: Seq(first),
+                last: Seq(last),
+                status: AckStatus::WRITTEN,
+            });
+        }
+        let lost: Vec<_> = inner.lost.ranges().collect();
+        for (first, last) in lost {
+            inner.queue.push_back(AckRange {
+                first: Seq(first),
+                last: Seq(last),
+                status: AckStatus::RESEND,
+            });
+        }
+        let said: Vec<_> = inner.faults_said.drain(..).collect();
+        inner.faults.extend(said);
+        inner.wake_one();
+    }
+}
+
+impl Inner {
+    fn push(&mut self, seq: Seq, status: AckStatus) {
+        if let Some(back) = self.queue.back_mut() {
+            if back.status == status && back.last.0 + 1 == seq.0 {
+                back.last = seq;
+                return;
+            }
+        }
+        self.queue.push_back(AckRange {
+            first: seq,
+            last: seq,
+            status,
+        });
+    }
+
+    fn wake_one(&self) {
+        if let Some((_, waker)) = self.wakers.first() {
+            waker.wake();
+        }
+    }
+}

@@ -1,0 +1,126 @@
+//! What may be changed while a transfer runs: the rate limit and the parallelism of each stage.
+//! Does not decide the values; a user, and later a tuner, does.
+
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+/// Live settings of one transfer, shared by all its threads.
+#[derive(Debug)]
+pub struct Live {
+    rate: RateLimit,
+    readers: AtomicUsize,
+    writers: AtomicUsize,
+}
+
+impl Live {
+    /// `rate`: content bytes a second, 0 for no limit. `readers`, `writers`: threads beside the streams' own.
+    pub fn new(rate: u64, readers: usize, writers: usize) -> Self {
+        Self {
+            rate: RateLimit::new(rate),
+            readers: AtomicUsize::new(readers),
+            writers: AtomicUsize::new(writers),
+        }
+    }
+
+    /// The rate limit.
+    pub const fn rate(&self) -> &RateLimit {
+        &self.rate
+    }
+
+    /// Threads that read source storage ahead of the streams; streams read for themselves when none is ahead.
+    pub fn readers(&self) -> usize {
+        self.readers.load(Ordering::Relaxed)
+    }
+
+    /// Threads that write received blocks for the streams; streams write for themselves when these are busy.
+    pub fn writers(&self) -> usize {
+        self.writers.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn store_readers(&self, count: usize) {
+        self.readers.store(count, Ordering::Relaxed);
+    }
+
+    pub(crate) fn store_writers(&self, count: usize) {
+        self.writers.store(count, Ordering::Relaxed);
+    }
+}
+
+/// A token bucket: at most `rate` bytes a second on average, with a burst of a twentieth of a second.
+/// Time is an argument.
+#[derive(Debug)]
+pub struct RateLimit {
+    rate: AtomicU64,
+    /// When the bytes granted so far will have been paid for.
+    paid_until: Mutex<Option<Instant>>,
+}
+
+/// Rate limits are kept on average over this time.
+const BURST: Duration = Duration::from_millis(50);
+
+impl RateLimit {
+    fn new(rate: u64) -> Self {
+        Self {
+            rate: AtomicU64::new(rate),
+            paid_until: Mutex::new(None),
+        }
+    }
+
+    /// Changes the limit; 0 lifts it. Holds from the next block on.
+    pub fn set(&self, bytes_per_second: u64) {
+        self.rate.store(bytes_per_second, Ordering::Relaxed);
+    }
+
+    /// Bytes a second, 0 for none.
+    pub fn get(&self) -> u64 {
+        self.rate.load(Ordering::Relaxed)
+    }
+
+    /// Takes leave to send `bytes` now, and tells how long to wait before doing so.
+    pub fn reserve(&self, bytes: u64, now: Instant) -> Duration {
+        let rate = self.get();
+        if rate == 0 || bytes == 0 {
+            return Duration::ZERO;
+        }
+        let cost = Duration::from_secs_f64(bytes as f64 / rate as f64);
+        let mut paid_until = crate::lock(&self.paid_until);
+        let earliest = now.checked_sub(BURST).unwrap_or(now);
+        let start = paid_until.map_or(earliest, |paid| paid.max(earliest));
+        *paid_until = Some(start + cost);
+        start.saturating_duration_since(now)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_average_never_exceeds_the_limit_by_more_than_the_burst() {
+        let limit = RateLimit::new(1_000_000);
+        let start = Instant::now();
+        let mut now = start;
+        let mut sent = 0u64;
+        for step in 0..1000u64 {
+            let bytes = 1000 + (step * 7919) % 50_000;
+            now += limit.reserve(bytes, now);
+            let allowed = (now - start + BURST).as_secs_f64() * 1e6;
+            assert!(
+                sent as f64 <= allowed + 1.0,
+                "sent {sent} where {allowed} were allowed"
+            );
+            sent += bytes;
+        }
+    }
+
+    #[test]
+    fn no_limit_never_waits_and_a_limit_set_later_holds() {
+        let limit = RateLimit::new(0);
+        let now = Instant::now();
+        assert_eq!(limit.reserve(u64::MAX, now), Duration::ZERO);
+        limit.set(1000);
+        limit.reserve(1000, now);
+        assert!(limit.reserve(1, now) >= Duration::from_millis(900));
+    }
+}

@@ -1,0 +1,48 @@
+//! Why a stream no longer serves a transfer.
+//! Says nothing about the transfer itself, which goes on with other streams.
+
+use godwit_net::StreamError;
+use godwit_proto::WireError;
+
+/// What ended a stream before its transfer ended.
+#[derive(Debug, thiserror::Error)]
+pub enum StreamLoss {
+    /// The connection.
+    #[error(transparent)]
+    Stream(#[from] StreamError),
+    /// Bytes that are no frame.
+    #[error("{peer}: the peer broke the protocol: {error}")]
+    Wire {
+        /// The other end.
+        peer: String,
+        /// What is wrong with them.
+        error: WireError,
+    },
+    /// A frame that has no place here.
+    #[error("{peer}: the peer broke the protocol: {what}")]
+    Peer {
+        /// The other end.
+        peer: String,
+        /// What it did.
+        what: String,
+    },
+    /// Not even a ping.
+    #[error("{peer}: nothing heard for {seconds} s")]
+    Silent {
+        /// The other end.
+        peer: String,
+        /// For how long.
+        seconds: u64,
+    },
+}
+
+impl StreamLoss {
+    /// Whether a new connection may do better.
+    pub fn is_retryable(&self) -> bool {
+        match self {
+            Self::Stream(error) => error.is_retryable(),
+            Self::Silent { .. } => true,
+            Self::Wire { .. } | Self::Peer { .. } => false,
+        }
+    }
+}

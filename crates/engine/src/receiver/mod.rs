@@ -1,0 +1,204 @@
+//! The receiving end of a transfer: answers manifests, checks what arrives, gives it to the sink, acknowledges it.
+//! Does not dial, and does not know where the sink puts things.
+
+mod stream;
+mod write;
+
+use std::collections::HashMap;
+use std::sync::atomic::AtomicU64;
+use std::sync::{Arc, Condvar, Mutex};
+use std::time::{Duration, Instant};
+
+use godwit_net::{Stream, Waker};
+use godwit_proto::{DigestKind, Finished, TransferId};
+use godwit_store::digest;
+use godwit_store::pool::Pool;
+
+use self::write::WriteQueue;
+use crate::counters::Snapshot;
+use crate::sink::MakeSink;
+use crate::{Acks, Counters, End, Live, Observer, Resources, Sink, StreamLoss, limits, lock};
+
+/// What a receiver is told at its beginning.
+pub struct ReceiverConfig {
+    /// Number of the transfer.
+    pub transfer: TransferId,
+    /// Digest of blocks and files.
+    pub digest: DigestKind,
+    /// Largest block that may come.
+    pub block_bytes: u32,
+    /// Is told of entries that fail.
+    pub observer: Arc<dyn Observer>,
+    /// Tells the memory used, for the summary of the other end.
+    pub resources: Resources,
+}
+
+/// The receiving end of one transfer.
+pub struct Receiver {
+    config: ReceiverConfig,
+    digest: digest::DigestKind,
+    sink: Arc<dyn Sink>,
+    acks: Arc<Acks>,
+    live: Arc<Live>,
+    counters: Arc<Counters>,
+    pool: Pool,
+    queue: WriteQueue,
+    state: Mutex<State>,
+    changed: Condvar,
+    finishing: Mutex<Option<Finished>>,
+    peer: Mutex<Option<Snapshot>>,
+    peer_max_rss: Mutex<Option<u64>>,
+    status_due: Mutex<Instant>,
+    digest_failures: AtomicU64,
+}
+
+#[derive(Default)]
+struct State {
+    next_stream: u64,
+    streams: HashMap<u64, Waker>,
+    end: Option<End>,
+}
+
+impl Receiver {
+    /// Begins; `make_sink` is given the outbox through which the sink acknowledges.
+    ///
+    /// # Errors
+    /// The digest is one that this program does not know, or a thread cannot be started.
+    pub fn start(
+        config: ReceiverConfig,
+        make_sink: Box<MakeSink<'_>>,
+        live: Arc<Live>,
+        counters: Arc<Counters>,
+    ) -> std::io::Result<Arc<Self>> {
+        let digest = crate::digest_kind(config.digest).ok_or_else(|| {
+            std::io::Error::new(std::io::ErrorKind::Unsupported, "unknown digest")
+        })?;
+        let acks = Arc::new(Acks::new(
+            config.transfer,
+            Arc::clone(&config.observer),
+            Arc::clone(&counters),
+        ));
+        let sink = make_sink(Arc::clone(&acks));
+        // One block for each stream and each writer.
+        let blocks = limits::STREAMS_MAX as usize + live.writers().max(1);
+        let receiver = Arc::new(Self {
+            digest,
+            sink,
+            acks,
+            pool: Pool::new(config.block_bytes as usize, blocks),
+            queue: WriteQueue::default(),
+            state: Mutex::default(),
+            changed: Condvar::new(),
+            finishing: Mutex::default(),
+            peer: Mutex::default(),
+            peer_max_rss: Mutex::default(),
+            status_due: Mutex::new(Instant::now()),
+            digest_failures: AtomicU64::new(0),
+            config,
+            live,
+            counters,
+        });
+        receiver.set_writers(receiver.live.writers())?;
+        Ok(receiver)
+    }
+
+    /// Serves one stream on the calling thread until the transfer ends (`Ok`) or the stream breaks.
+    ///
+    /// # Errors
+    /// What broke the stream. The transfer goes on with the others.
+    pub fn run_stream(&self, stream: &mut dyn Stream) -> Result<(), StreamLoss> {
+        let id = {
+            let mut state = lock(&self.state);
+            state.next_stream += 1;
+            let id = state.next_stream;
+            state.streams.insert(id, stream.waker());
+            id
+        };
+        self.acks.attach(id, stream.waker());
+        self.counters.streams_attached.add(1);
+        let result = self.stream_loop(stream);
+        self.acks.detach(id);
+        lock(&self.state).streams.remove(&id);
+        self.changed.notify_all();
+        if result.is_err() {
+            self.counters.streams_lost.add(1);
+        }
+        result
+    }
+
+    /// Number of streams attached now.
+    pub fn stream_count(&self) -> usize {
+        lock(&self.state).streams.len()
+    }
+
+    /// The end, if it has come.
+    pub fn end(&self) -> Option<End> {
+        lock(&self.state).end.clone()
+    }
+
+    /// Waits for the end, at most `timeout`.
+    pub fn wait(&self, timeout: Duration) -> Option<End> {
+        let deadline = Instant::now() + timeout;
+        let mut state = lock(&self.state);
+        loop {
+            let left = deadline.saturating_duration_since(Instant::now());
+            if state.end.is_some() || left.is_zero() {
+                return state.end.clone();
+            }
+            state = self
+                .changed
+                .wait_timeout(state, left)
+                .map_or_else(|poisoned| poisoned.into_inner().0, |(state, _)| state);
+        }
+    }
+
+    /// Gives up; what has arrived is kept for a later run once `join` is called.
+    pub fn cancel(&self, reason: &str) {
+        self.finish(End::Cancelled(reason.to_owned()));
+    }
+
+    /// Ends with a failure.
+    pub fn fail(&self, code: u32, message: &str) {
+        self.finish(End::Failed {
+            code,
+            message: message.to_owned(),
+            retryable: false,
+        });
+    }
+
+    /// Stops the threads of this end; unless everything was finished, makes what has arrived ready for a later run.
+    pub fn join(&self) {
+        self.finish(End::Cancelled("the transfer ends".to_owned()));
+        self.stop_writers();
+        if lock(&self.finishing).is_none() {
+            self.sink.suspend();
+        }
+    }
+
+    /// This end's counters.
+    pub fn counters(&self) -> &Arc<Counters> {
+        &self.counters
+    }
+
+    /// The other end's counters, as it last reported them.
+    pub fn peer_counters(&self) -> Option<Snapshot> {
+        *lock(&self.peer)
+    }
+
+    /// Peak memory of the sending process, where it could attribute it to this transfer.
+    pub fn peer_max_rss(&self) -> Option<u64> {
+        *lock(&self.peer_max_rss)
+    }
+
+    fn finish(&self, end: End) {
+        let mut state = lock(&self.state);
+        if state.end.is_none() {
+            state.end = Some(end);
+        }
+        for waker in state.streams.values() {
+            waker.wake();
+        }
+        drop(state);
+        self.changed.notify_all();
+    }
+}

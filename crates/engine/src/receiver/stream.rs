@@ -1,0 +1,350 @@
+//! A receiver's stream: takes frames, hands blocks on, carries acknowledgements back.
+//! Does not check contents (`write`) and does not place them (the sink does).
+
+use std::time::{Duration, Instant};
+
+use godwit_net::Stream;
+use godwit_proto::{
+    Ack, Answer, Cancel, EntryFailed, Error as WireFailure, ErrorCode, Finish, Finished, Frame,
+    Manifest, Ping, Pong, Prelude, Verdict, WireError,
+};
+
+use super::Receiver;
+use crate::counters::CpuMeter;
+use crate::{End, StreamLoss, entry, limits, lock};
+
+/// How often the sending end is told how things stand.
+const STATUS_EVERY: Duration = Duration::from_millis(500);
+
+/// How long a finished receiver keeps its streams for a sender that may ask again.
+const LINGER: Duration = Duration::from_secs(5);
+
+/// What one stream keeps between frames.
+pub(super) struct StreamState {
+    heard: Instant,
+    spoke: Instant,
+    unflushed: u32,
+    outgoing: Vec<u8>,
+    ack: Ack,
+    faults: Vec<EntryFailed>,
+    pub(super) meter: CpuMeter,
+}
+
+impl Receiver {
+    pub(super) fn stream_loop(&self, stream: &mut dyn Stream) -> Result<(), StreamLoss> {
+        let mut own = StreamState {
+            heard: Instant::now(),
+            spoke: Instant::now(),
+            unflushed: 0,
+            outgoing: Vec::new(),
+            ack: Ack {
+                transfer: self.config.transfer,
+                items: Vec::new(),
+            },
+            faults: Vec::new(),
+            meter: CpuMeter::default(),
+        };
+        let result = self.serve(stream, &mut own);
+        own.meter.settle(&self.counters);
+        match result {
+            // After the last word the sender hangs up; how it does so is of no interest.
+            Err(_) if matches!(self.end(), Some(End::Finished(_))) => Ok(()),
+            other => other,
+        }
+    }
+
+    fn serve(&self, stream: &mut dyn Stream, own: &mut StreamState) -> Result<(), StreamLoss> {
+        let mut ended: Option<Instant> = None;
+        loop {
+            while self.sink.has_room() {
+                let Some((prelude, head)) = stream.try_recv()? else {
+                    break;
+                };
+                own.heard = Instant::now();
+                self.handle(stream, own, &prelude, &head)?;
+                if own.unflushed >= limits::ACK_EVERY_BLOCKS {
+                    self.flush(stream, own)?;
+                }
+            }
+            self.flush(stream, own)?;
+            if let Some(message) = self.sink.failure() {
+                self.fail(ErrorCode::DESTINATION.0, &message);
+            }
+            match self.end() {
+                Some(End::Finished(_)) => {
+                    let since = *ended.get_or_insert_with(Instant::now);
+                    if since.elapsed() > LINGER {
+                        return Ok(());
+                    }
+                }
+                Some(end) => {
+                    say_goodbye(stream, &end);
+                    return Ok(());
+                }
+                None => {}
+            }
+            own.meter.settle(&self.counters);
+            self.wait_stream(stream, own)?;
+        }
+    }
+
+    fn wait_stream(
+        &self,
+        stream: &mut dyn Stream,
+        own: &mut StreamState,
+    ) -> Result<(), StreamLoss> {
+        if own.heard.elapsed() > limits::SILENCE_MAX && self.sink.has_room() {
+            return Err(StreamLoss::Silent {
+                peer: stream.peer(),
+                seconds: own.heard.elapsed().as_secs(),
+            });
+        }
+        if own.spoke.elapsed() >= limits::PING_EVERY {
+            own.outgoing.clear();
+            Ping {
+                nonce: self.counters.bytes_received.get(),
+            }
+            .encode(&mut own.outgoing);
+            stream.send(&own.outgoing, &[])?;
+            own.spoke = Instant::now();
+        }
+        let start = Instant::now();
+        let room = self.sink.has_room();
+        if room {
+            stream.wait(STATUS_EVERY)?;
+            self.counters.waiting_ns.add_since(start);
+        } else {
+            stream.wait_woken(STATUS_EVERY)?;
+            self.counters.undurable_ns.add_since(start);
+        }
+        Ok(())
+    }
+
+    fn handle(
+        &self,
+        stream: &mut dyn Stream,
+        own: &mut StreamState,
+        prelude: &Prelude,
+        head: &[u8],
+    ) -> Result<(), StreamLoss> {
+        let frame = godwit_proto::decode(prelude, head);
+        match frame.map_err(|error: WireError| StreamLoss::Wire {
+            peer: stream.peer(),
+            error,
+        })? {
+            Frame::Block(block) => {
+                own.unflushed += 1;
+                self.take_block(stream, &block)
+            }
+            Frame::Manifest(manifest) => self.answer(stream, own, &manifest),
+            Frame::Finish(finish) => self.take_finish(stream, own, &finish),
+            Frame::Ping(ping) => {
+                own.outgoing.clear();
+                Pong { nonce: ping.nonce }.encode(&mut own.outgoing);
+                Ok(stream.send(&own.outgoing, &[])?)
+            }
+            Frame::Status(status) => {
+                *lock(&self.peer) = Some(entry::snapshot_from_status(&status));
+                Ok(())
+            }
+            Frame::Error(error) => {
+                self.finish(End::Failed {
+                    code: error.code,
+                    message: error.message,
+                    retryable: error.retryable,
+                });
+                Ok(())
+            }
+            Frame::Cancel(cancel) => {
+                self.finish(End::Cancelled(cancel.reason));
+                Ok(())
+            }
+            Frame::Pong(_) | Frame::Unknown { .. } => Ok(()),
+            other => Err(StreamLoss::Peer {
+                peer: stream.peer(),
+                what: format!("a {} frame came to the receiving end", other.name()),
+            }),
+        }
+    }
+
+    fn answer(
+        &self,
+        stream: &mut dyn Stream,
+        own: &mut StreamState,
+        manifest: &Manifest,
+    ) -> Result<(), StreamLoss> {
+        let start = Instant::now();
+        let verdicts = self.sink.plan(&manifest.records);
+        for (record, verdict) in manifest.records.iter().zip(&verdicts) {
+            self.counters.entries_scanned.add(1);
+            self.counters.bytes_scanned.add(record.bytes);
+            match verdict {
+                Verdict::Skip => {
+                    self.counters.files_skipped.add(1);
+                    self.counters.bytes_skipped.add(record.bytes);
+                }
+                Verdict::Failed(fault) => {
+                    self.counters.entries_failed.add(1);
+                    self.config
+                        .observer
+                        .entry_failed(&self.sink.display_path(record.root, &record.path), fault);
+                }
+                _ => {}
+            }
+        }
+        self.counters.writing_ns.add_since(start);
+        own.outgoing.clear();
+        let mut answer = Answer {
+            transfer: self.config.transfer,
+            seq: manifest.seq,
+            verdicts,
+        };
+        if answer.encode(&mut own.outgoing).is_err() {
+            // More held ranges than fit into one answer: those files are sent whole, late copies do no harm.
+            for verdict in &mut answer.verdicts {
+                if matches!(verdict, Verdict::Partial { .. }) {
+                    *verdict = Verdict::Send;
+                }
+            }
+            self.encoded(answer.encode(&mut own.outgoing));
+        }
+        own.spoke = Instant::now();
+        Ok(stream.send(&own.outgoing, &[])?)
+    }
+
+    fn take_finish(
+        &self,
+        stream: &mut dyn Stream,
+        own: &mut StreamState,
+        finish: &Finish,
+    ) -> Result<(), StreamLoss> {
+        if let Some(status) = &finish.counters {
+            *lock(&self.peer) = Some(entry::snapshot_from_status(status));
+            *lock(&self.peer_max_rss) = status.max_rss_bytes;
+        }
+        // Whoever asks again while the first is at it waits here for the same answer.
+        let mut finishing = lock(&self.finishing);
+        let finished = match finishing.as_ref() {
+            Some(finished) => finished.clone(),
+            None => {
+                let report = self.sink.finish();
+                if let Some(message) = report.failure {
+                    drop(finishing);
+                    let failure = WireFailure {
+                        code: ErrorCode::DESTINATION.0,
+                        message: message.clone(),
+                        retryable: false,
+                    };
+                    own.outgoing.clear();
+                    failure.encode(&mut own.outgoing);
+                    let sent = stream.send(&own.outgoing, &[]);
+                    self.finish(End::Failed {
+                        code: ErrorCode::DESTINATION.0,
+                        message,
+                        retryable: false,
+                    });
+                    return Ok(sent?);
+                }
+                own.meter.settle(&self.counters);
+                let counted = self.counters.snapshot();
+                let finished = Finished {
+                    transfer: self.config.transfer.0.to_vec(),
+                    seq: finish.seq,
+                    files: counted.files_done,
+                    bytes: counted.bytes_durable,
+                    skipped: counted.files_skipped,
+                    failed: counted.entries_failed,
+                    synced: report.synced,
+                    max_rss_bytes: (self.config.resources)(),
+                    counters: Some(entry::status_from_snapshot(&counted)),
+                    ..Finished::default()
+                };
+                *finishing = Some(finished.clone());
+                finished
+            }
+        };
+        drop(finishing);
+        self.flush(stream, own)?;
+        own.outgoing.clear();
+        finished.encode(&mut own.outgoing);
+        let sent = stream.send(&own.outgoing, &[]);
+        self.finish(End::Finished(finished));
+        Ok(sent?)
+    }
+
+    fn flush(&self, stream: &mut dyn Stream, own: &mut StreamState) -> Result<(), StreamLoss> {
+        own.unflushed = 0;
+        self.acks.take(&mut own.ack.items, &mut own.faults);
+        own.outgoing.clear();
+        for fault in own.faults.drain(..) {
+            fault.encode(&mut own.outgoing);
+        }
+        for items in own.ack.items.chunks(limits::ACK_RANGES_MAX) {
+            let ack = Ack {
+                transfer: self.config.transfer,
+                items: items.to_vec(),
+            };
+            self.encoded(ack.encode(&mut own.outgoing));
+        }
+        own.ack.items.clear();
+        if self.status_is_due() {
+            entry::status_from_snapshot(&self.counters.snapshot()).encode(&mut own.outgoing);
+        }
+        if !own.outgoing.is_empty() {
+            own.spoke = Instant::now();
+            stream.send_all(&own.outgoing)?;
+        }
+        Ok(())
+    }
+
+    /// What this end itself puts together always fits; if not, the transfer must not go on as if it did.
+    fn encoded(&self, result: Result<(), WireError>) {
+        if let Err(error) = result {
+            self.fail(
+                ErrorCode::INTERNAL.0,
+                &format!("a frame cannot be encoded: {error}"),
+            );
+        }
+    }
+
+    fn status_is_due(&self) -> bool {
+        let now = Instant::now();
+        let Ok(mut due) = self.status_due.try_lock() else {
+            return false;
+        };
+        let is_due = *due <= now;
+        if is_due {
+            *due = now + STATUS_EVERY;
+        }
+        is_due
+    }
+}
+
+/// Tells the other end how it ended; best effort, the connection closes either way.
+fn say_goodbye(stream: &mut dyn Stream, end: &End) {
+    stream.set_stall_limit(Duration::from_secs(1));
+    let mut head = Vec::new();
+    match end {
+        End::Cancelled(reason) => Cancel {
+            reason: reason.clone(),
+        }
+        .encode(&mut head),
+        End::Failed {
+            code,
+            message,
+            retryable,
+        } => {
+            WireFailure {
+                code: *code,
+                message: message.clone(),
+                retryable: *retryable,
+            }
+            .encode(&mut head);
+        }
+        End::Finished(_) => {}
+    }
+    if !head.is_empty() {
+        let _ = stream.send(&head, &[]);
+    }
+    stream.shutdown();
+}

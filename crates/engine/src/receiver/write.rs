@@ -1,0 +1,276 @@
+//! Checks a block's digest and gives it to the sink, on the stream's own thread or on a writer's.
+//! Does not receive and does not acknowledge durability.
+
+use std::collections::VecDeque;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Condvar, Mutex};
+use std::thread::JoinHandle;
+use std::time::Instant;
+
+use godwit_net::Stream;
+use godwit_proto::{Block as WireBlock, BlockKind, EntryKind, ErrorCode, RecordFlags, block};
+use godwit_store::digest;
+use godwit_store::pool::Block;
+
+use super::Receiver;
+use crate::acks::Arrival;
+use crate::counters::CpuMeter;
+use crate::sink::Slice;
+use crate::{End, StreamLoss, entry, limits, lock};
+
+/// Blocks that wait for a writer; never more than there are idle writers.
+#[derive(Default)]
+pub(super) struct WriteQueue {
+    inner: Mutex<Queue>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct Queue {
+    jobs: VecDeque<(WireBlock, Block)>,
+    idle: usize,
+    stopping: bool,
+    threads: Vec<JoinHandle<()>>,
+}
+
+impl Receiver {
+    pub(super) fn take_block(
+        &self,
+        stream: &mut dyn Stream,
+        wire: &WireBlock,
+    ) -> Result<(), StreamLoss> {
+        let bytes = wire.header.payload_bytes as usize;
+        let start = Instant::now();
+        let Some(mut block) = self.pool.take() else {
+            return Ok(());
+        };
+        if bytes > block.len() {
+            let what = format!("a block of {bytes} bytes where {} were agreed", block.len());
+            return Err(StreamLoss::Peer {
+                peer: stream.peer(),
+                what,
+            });
+        }
+        let arrival = self.acks.arrive(wire.header.seq);
+        if let Err(error) = stream.recv_payload(&mut block[..bytes]) {
+            if arrival == Arrival::Process {
+                self.acks.abandoned(wire.header.seq);
+            }
+            return Err(error.into());
+        }
+        self.counters.receiving_ns.add_since(start);
+        self.counters.bytes_received.add(bytes as u64);
+        if arrival == Arrival::Known {
+            return Ok(());
+        }
+        if let Some(block) = self.queue.offer(wire, block) {
+            self.write(wire, &block[..bytes]);
+        }
+        Ok(())
+    }
+
+    /// Checks and writes one block, and acknowledges it.
+    fn write(&self, wire: &WireBlock, payload: &[u8]) {
+        let start = Instant::now();
+        let seq = wire.header.seq;
+        let contents = split_bundle(wire, payload);
+        if !self.digests_match(wire, payload, &contents) {
+            self.counters.digest_failures.add(1);
+            if self.digest_failures.fetch_add(1, Ordering::Relaxed) >= limits::DIGEST_FAILURES_MAX {
+                self.finish(End::Failed {
+                    code: ErrorCode::PROTOCOL.0,
+                    message: format!("{} blocks arrived damaged; memory or network hardware is not to be trusted", limits::DIGEST_FAILURES_MAX + 1),
+                    retryable: false,
+                });
+            }
+            self.acks.rejected(seq);
+            return;
+        }
+        if wire.header.kind == BlockKind::SLICE {
+            if let Some(record) = wire.records.first() {
+                let slice = Slice {
+                    header: &wire.header,
+                    record,
+                    ranges: &wire.ranges,
+                    payload,
+                };
+                if let Err(fault) = self.sink.write_slice(&slice) {
+                    self.acks.fault(
+                        seq,
+                        fault,
+                        &self.sink.display_path(record.root, &record.path),
+                    );
+                }
+            }
+        } else {
+            for record in wire
+                .records
+                .iter()
+                .filter(|record| record.flags & RecordFlags::SOURCE_FAILED != 0)
+            {
+                self.counters.entries_failed.add(1);
+                self.config.observer.entry_failed(
+                    &self.sink.display_path(record.root, &record.path),
+                    &entry::fault_of(record),
+                );
+            }
+            for fault in self.sink.write_bundle(seq, &wire.records, &contents) {
+                let record = wire.records.iter().find(|record| record.id == fault.entry);
+                let path = record
+                    .map(|record| self.sink.display_path(record.root, &record.path))
+                    .unwrap_or_default();
+                self.acks.fault(seq, fault, &path);
+            }
+        }
+        self.counters.bytes_written.add(payload.len() as u64);
+        self.counters.writing_ns.add_since(start);
+        self.acks.written(seq);
+    }
+
+    fn digests_match(&self, wire: &WireBlock, payload: &[u8], contents: &[&[u8]]) -> bool {
+        let header = &wire.header;
+        if header.digest_kind != self.config.digest {
+            return false;
+        }
+        if header.kind == BlockKind::SLICE {
+            let digest = if header.flags & block::SPARSE == 0 {
+                digest::digest_slice(self.digest, header.offset, header.entry_bytes, payload)
+            } else {
+                let mut rest = payload;
+                let mut pieces = Vec::with_capacity(wire.ranges.len());
+                for range in &wire.ranges {
+                    let (piece, tail) = rest.split_at(
+                        usize::try_from(range.bytes)
+                            .unwrap_or(usize::MAX)
+                            .min(rest.len()),
+                    );
+                    pieces.push((range.offset, piece));
+                    rest = tail;
+                }
+                digest::digest_sparse_slice(
+                    self.digest,
+                    header.offset,
+                    u64::from(header.length),
+                    header.entry_bytes,
+                    &pieces,
+                )
+            };
+            return entry::digest_to_wire(&digest) == header.digest;
+        }
+        wire.records.iter().zip(contents).all(|(record, bytes)| {
+            !entry::is_whole_file(record)
+                || record.digest.is_some_and(|expected| {
+                    entry::digest_to_wire(&digest::digest_slice(
+                        self.digest,
+                        0,
+                        record.bytes,
+                        bytes,
+                    )) == expected
+                })
+        })
+    }
+
+    /// Changes the number of threads that write for the streams; a stream whose writers are all busy writes for itself.
+    ///
+    /// # Errors
+    /// A thread cannot be started; fewer run than asked for.
+    pub fn set_writers(self: &Arc<Self>, count: usize) -> std::io::Result<()> {
+        self.live.store_writers(count);
+        let mut queue = lock(&self.queue.inner);
+        queue.threads.retain(|thread| !thread.is_finished());
+        for index in 0..count {
+            let name = format!("gw-write-{index}");
+            if !queue
+                .threads
+                .iter()
+                .any(|thread| thread.thread().name() == Some(&name))
+            {
+                let writer = Arc::clone(self);
+                queue.threads.push(
+                    std::thread::Builder::new()
+                        .name(name)
+                        .spawn(move || writer.write_jobs(index))?,
+                );
+            }
+        }
+        drop(queue);
+        self.queue.changed.notify_all();
+        Ok(())
+    }
+
+    fn write_jobs(&self, index: usize) {
+        let mut meter = CpuMeter::default();
+        loop {
+            let mut queue = lock(&self.queue.inner);
+            queue.idle += 1;
+            let job = loop {
+                if let Some(job) = queue.jobs.pop_front() {
+                    break Some(job);
+                }
+                if queue.stopping || index >= self.live.writers() {
+                    break None;
+                }
+                queue = self
+                    .queue
+                    .changed
+                    .wait(queue)
+                    .unwrap_or_else(std::sync::PoisonError::into_inner);
+            };
+            queue.idle -= 1;
+            drop(queue);
+            let Some((wire, block)) = job else { return };
+            self.write(&wire, &block[..wire.header.payload_bytes as usize]);
+            meter.settle(&self.counters);
+        }
+    }
+
+    pub(super) fn stop_writers(&self) {
+        let threads = {
+            let mut queue = lock(&self.queue.inner);
+            queue.stopping = true;
+            std::mem::take(&mut queue.threads)
+        };
+        self.queue.changed.notify_all();
+        for thread in threads {
+            // A panic of one of them has been printed; what it had not acknowledged counts as not written.
+            let _ = thread.join();
+        }
+    }
+}
+
+impl WriteQueue {
+    /// Gives a block to an idle writer, or back.
+    fn offer(&self, wire: &WireBlock, block: Block) -> Option<Block> {
+        let mut queue = lock(&self.inner);
+        if queue.idle <= queue.jobs.len() {
+            return Some(block);
+        }
+        queue.jobs.push_back((wire.clone(), block));
+        drop(queue);
+        self.changed.notify_one();
+        None
+    }
+}
+
+/// The contents of each record of a bundle; the wire has made sure that they fill the payload.
+fn split_bundle<'a>(wire: &WireBlock, payload: &'a [u8]) -> Vec<&'a [u8]> {
+    if wire.header.kind != BlockKind::BUNDLE {
+        return Vec::new();
+    }
+    let mut rest = payload;
+    wire.records
+        .iter()
+        .map(|record| {
+            if record.kind != EntryKind::FILE || !entry::is_whole_file(record) {
+                return &[][..];
+            }
+            let (bytes, tail) = rest.split_at(
+                usize::try_from(record.bytes)
+                    .unwrap_or(usize::MAX)
+                    .min(rest.len()),
+            );
+            rest = tail;
+            bytes
+        })
+        .collect()
+}

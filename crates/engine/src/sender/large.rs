@@ -1,0 +1,290 @@
+//! A large file on its way: cut into slices in order, read by any threads, its digest put together from theirs.
+//! Does not read; the sender does, and says here what it got.
+
+use std::sync::Arc;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use godwit_proto::{HeldRange, Range, Record, RecordFlags};
+use godwit_store::digest::{self, FileDigest};
+
+use crate::entry;
+use crate::source::{ReadError, SourceFile};
+
+pub(crate) struct LargeFile {
+    pub(crate) record: Record,
+    pub(crate) file: Arc<dyn SourceFile>,
+    pub(crate) dense: bool,
+    block_bytes: u64,
+    /// Given up or begun anew under another generation: what is left of it is of no use.
+    dead: AtomicBool,
+    progress: Mutex<Progress>,
+}
+
+struct Progress {
+    /// Where the next slice begins, at the earliest.
+    next: u64,
+    /// The data range at or after `next` that was looked up last.
+    data: Option<std::ops::Range<u64>>,
+    held: Vec<(u64, u64)>,
+    prepared: Option<SliceCut>,
+    exhausted: bool,
+    reading: u32,
+    digest: FileDigest,
+    /// Digest and covered bytes, once everything was read.
+    end: Option<(digest::Digest, u64)>,
+}
+
+/// A slice: an aligned power-of-two window of the file, the last one of a file perhaps shorter.
+#[derive(Debug, Clone)]
+pub(crate) struct SliceCut {
+    pub(crate) offset: u64,
+    pub(crate) length: u32,
+    /// Data ranges within; empty when all of it is data.
+    pub(crate) ranges: Vec<Range>,
+}
+
+impl SliceCut {
+    pub(crate) fn content(&self) -> u64 {
+        if self.ranges.is_empty() {
+            u64::from(self.length)
+        } else {
+            self.ranges.iter().map(|range| range.bytes).sum()
+        }
+    }
+}
+
+impl LargeFile {
+    pub(crate) fn new(
+        record: Record,
+        file: Arc<dyn SourceFile>,
+        held: &[HeldRange],
+        kind: digest::DigestKind,
+        block_bytes: u32,
+    ) -> Result<Self, ReadError> {
+        let first = file.next_data(0)?;
+        let dense = first
+            .as_ref()
+            .is_some_and(|data| data.start == 0 && data.end >= record.bytes);
+        let mut digest = FileDigest::new(kind);
+        let mut ranges: Vec<(u64, u64)> = Vec::with_capacity(held.len());
+        for range in held {
+            digest.add(
+                range.offset,
+                range.bytes,
+                entry::digest_to_store(&range.digest),
+            );
+            ranges.push((range.offset, range.offset.saturating_add(range.bytes)));
+        }
+        ranges.sort_unstable();
+        let progress = Progress {
+            next: 0,
+            data: first,
+            held: ranges,
+            prepared: None,
+            exhausted: false,
+            reading: 0,
+            digest,
+            end: None,
+        };
+        let file = Self {
+            record,
+            file,
+            dense,
+            block_bytes: u64::from(block_bytes),
+            dead: AtomicBool::new(false),
+            progress: Mutex::new(progress),
+        };
+        file.prepare(&mut crate::lock(&file.progress))?;
+        Ok(file)
+    }
+
+    /// The next slice to read; `None` when there is none left.
+    pub(crate) fn take_cut(&self) -> Option<SliceCut> {
+        if self.is_dead() {
+            return None;
+        }
+        let mut progress = crate::lock(&self.progress);
+        let cut = progress.prepared.take()?;
+        progress.reading += 1;
+        // A lookup that fails ends the file here; the read that follows finds the same fault and reports it.
+        if self.prepare(&mut progress).is_err() {
+            progress.exhausted = true;
+        }
+        Some(cut)
+    }
+
+    /// A slice was read. Tells whether it was the last one, so that it has to carry the end record.
+    pub(crate) fn slice_read(
+        &self,
+        cut: &SliceCut,
+        digest: digest::Digest,
+        first_time: bool,
+    ) -> Option<Record> {
+        let mut progress = crate::lock(&self.progress);
+        if first_time {
+            progress.reading -= 1;
+            progress
+                .digest
+                .add(cut.offset, u64::from(cut.length), digest);
+            if progress.exhausted && progress.reading == 0 && progress.end.is_none() {
+                progress.end = Some((
+                    progress.digest.finish(self.record.bytes),
+                    progress.digest.covered(),
+                ));
+            }
+        }
+        progress.end.as_ref().map(|end| self.end_record(end))
+    }
+
+    /// The end record of a file none of whose slices has to be sent.
+    pub(crate) fn end_without_slices(&self) -> Option<Record> {
+        let mut progress = crate::lock(&self.progress);
+        if progress.exhausted
+            && progress.reading == 0
+            && progress.end.is_none()
+            && progress.prepared.is_none()
+        {
+            progress.end = Some((
+                progress.digest.finish(self.record.bytes),
+                progress.digest.covered(),
+            ));
+            return progress.end.as_ref().map(|end| self.end_record(end));
+        }
+        None
+    }
+
+    pub(crate) fn kill(&self) -> bool {
+        !self.dead.swap(true, Ordering::Relaxed)
+    }
+
+    pub(crate) fn is_dead(&self) -> bool {
+        self.dead.load(Ordering::Relaxed)
+    }
+
+    /// The record as slices carry it.
+    pub(crate) fn slice_record(&self) -> Record {
+        let mut record = self.record.clone();
+        if self.dense {
+            record.flags |= RecordFlags::DENSE;
+        }
+        record
+    }
+
+    fn end_record(&self, (digest, covered): &(digest::Digest, u64)) -> Record {
+        let mut record = self.slice_record();
+        record.flags |= RecordFlags::END | RecordFlags::HAS_DIGEST;
+        record.digest = Some(entry::digest_to_wire(digest));
+        record.data_bytes = *covered;
+        record
+    }
+
+    /// Finds the next window that has data and is not held by the receiver.
+    fn prepare(&self, progress: &mut Progress) -> Result<(), ReadError> {
+        let bytes = self.record.bytes;
+        loop {
+            let offset = progress.next;
+            if offset >= bytes {
+                break;
+            }
+            if let Some((_, end)) = progress
+                .held
+                .iter()
+                .find(|(start, end)| *start <= offset && offset < *end)
+            {
+                progress.next = *end;
+                continue;
+            }
+            if progress.data.as_ref().is_none_or(|data| data.end <= offset) {
+                progress.data = self.file.next_data(offset)?;
+            }
+            let Some(data) = progress.data.clone() else {
+                break;
+            };
+            if data.start >= bytes {
+                break;
+            }
+            let aligned = data.start - data.start % self.block_bytes;
+            if aligned > offset {
+                progress.next = aligned;
+                continue;
+            }
+            let length = window(offset, bytes, self.block_bytes, &progress.held);
+            let ranges = self.data_within(progress, offset, offset + length)?;
+            progress.next = offset + length;
+            if let Some(ranges) = ranges {
+                let length = u32::try_from(length).unwrap_or(u32::MAX);
+                progress.prepared = Some(SliceCut {
+                    offset,
+                    length,
+                    ranges,
+                });
+                return Ok(());
+            }
+        }
+        progress.exhausted = true;
+        Ok(())
+    }
+
+    /// Data ranges in `start..end`: `None` if there are none, an empty list if it is all data.
+    fn data_within(
+        &self,
+        progress: &mut Progress,
+        start: u64,
+        end: u64,
+    ) -> Result<Option<Vec<Range>>, ReadError> {
+        let mut ranges = Vec::new();
+        let mut at = start;
+        while at < end {
+            if progress.data.as_ref().is_none_or(|data| data.end <= at) {
+                progress.data = self.file.next_data(at)?;
+            }
+            let Some(data) = progress.data.clone() else {
+                break;
+            };
+            let from = data.start.max(at);
+            let to = data.end.min(end);
+            if from >= end {
+                break;
+            }
+            ranges.push(Range {
+                offset: from,
+                bytes: to - from,
+            });
+            at = to;
+        }
+        match ranges.as_slice() {
+            [] => Ok(None),
+            [all] if all.offset == start && all.bytes == end - start => Ok(Some(Vec::new())),
+            _ => Ok(Some(ranges)),
+        }
+    }
+}
+
+/// Largest aligned power-of-two window at `offset`, at most a block, that neither leaves the file nor overlaps a held range.
+fn window(offset: u64, file_bytes: u64, block_bytes: u64, held: &[(u64, u64)]) -> u64 {
+    let mut length = block_bytes;
+    while length > 1
+        && (offset % length != 0
+            || held
+                .iter()
+                .any(|(start, end)| *start < offset + length && offset < *end))
+    {
+        length /= 2;
+    }
+    length.min(file_bytes - offset)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::window;
+
+    #[test]
+    fn windows_are_aligned_and_keep_clear_of_what_is_held() {
+        assert_eq!(window(0, 10_000, 4096, &[]), 4096);
+        assert_eq!(window(8192, 10_000, 4096, &[]), 10_000 - 8192);
+        assert_eq!(window(0, 10_000, 4096, &[(1024, 2048)]), 1024);
+        assert_eq!(window(2048, 10_000, 4096, &[(1024, 2048)]), 2048);
+        assert_eq!(window(3072, 10_000, 4096, &[]), 1024);
+    }
+}

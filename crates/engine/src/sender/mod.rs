@@ -1,0 +1,259 @@
+//! The sending end of a transfer: announces entries, reads what is wanted, sends it, keeps it until it is durable.
+//! Does not dial, and does not know whether it is the client's end or the daemon's.
+
+mod large;
+mod read;
+mod scan;
+mod state;
+mod stream;
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use godwit_net::Stream;
+use godwit_proto::{DigestKind, Error as WireFailure, Fault, Record, TransferId};
+use godwit_store::digest;
+use godwit_store::pool::Pool;
+
+use self::state::State;
+use crate::counters::Snapshot;
+use crate::{Counters, End, Live, Observer, Resources, Source, Work, limits, lock};
+
+/// What a sender is told at its beginning.
+pub struct SenderConfig {
+    /// Number of the transfer, given by the side that accepted it.
+    pub transfer: TransferId,
+    /// Digest of blocks and files.
+    pub digest: DigestKind,
+    /// Size of a block, a power of two.
+    pub block_bytes: u32,
+    /// Memory for blocks.
+    pub pool_bytes: usize,
+    /// Is told of entries that fail.
+    pub observer: Arc<dyn Observer>,
+    /// Tells the memory used, for the summary of the other end.
+    pub resources: Resources,
+    /// Names of the roots as the user knows them, for messages.
+    pub root_names: Vec<Vec<u8>>,
+}
+
+/// The sending end of one transfer.
+pub struct Sender {
+    config: SenderConfig,
+    digest: digest::DigestKind,
+    source: Arc<dyn Source>,
+    live: Arc<Live>,
+    counters: Arc<Counters>,
+    pool: Pool,
+    state: Mutex<State>,
+    /// Work, windows or the end have changed.
+    changed: Condvar,
+    peer: Mutex<Option<Snapshot>>,
+    threads: Mutex<Vec<JoinHandle<()>>>,
+    stopping: AtomicBool,
+}
+
+impl Sender {
+    /// Begins: the scan runs from now on; blocks go out as soon as a stream is attached.
+    ///
+    /// # Errors
+    /// The digest is one that this program does not know, or a thread cannot be started.
+    pub fn start(
+        config: SenderConfig,
+        work: Box<dyn Work>,
+        source: Arc<dyn Source>,
+        live: Arc<Live>,
+        counters: Arc<Counters>,
+    ) -> Result<Arc<Self>, std::io::Error> {
+        let digest = crate::digest_kind(config.digest).ok_or_else(|| {
+            std::io::Error::new(std::io::ErrorKind::Unsupported, "unknown digest")
+        })?;
+        let blocks = (config.pool_bytes / config.block_bytes as usize).max(4);
+        let sender = Arc::new(Self {
+            digest,
+            source,
+            live,
+            counters,
+            pool: Pool::new(config.block_bytes as usize, blocks),
+            state: Mutex::default(),
+            changed: Condvar::new(),
+            peer: Mutex::default(),
+            threads: Mutex::default(),
+            stopping: AtomicBool::new(false),
+            config,
+        });
+        let scanner = Arc::clone(&sender);
+        let thread = std::thread::Builder::new()
+            .name("gw-scan".to_owned())
+            .spawn(move || scanner.scan(work))?;
+        lock(&sender.threads).push(thread);
+        sender.set_readers(sender.live.readers())?;
+        Ok(sender)
+    }
+
+    /// Changes the number of threads that read ahead of the streams.
+    ///
+    /// # Errors
+    /// A thread cannot be started; fewer run than asked for.
+    pub fn set_readers(self: &Arc<Self>, count: usize) -> std::io::Result<()> {
+        self.live.store_readers(count);
+        let mut threads = lock(&self.threads);
+        threads.retain(|thread| !thread.is_finished());
+        for index in 0..count {
+            let name = format!("gw-read-{index}");
+            if !threads
+                .iter()
+                .any(|thread| thread.thread().name() == Some(&name))
+            {
+                let reader = Arc::clone(self);
+                threads.push(
+                    std::thread::Builder::new()
+                        .name(name)
+                        .spawn(move || reader.read_ahead(index))?,
+                );
+            }
+        }
+        self.changed.notify_all();
+        Ok(())
+    }
+
+    /// Serves one stream on the calling thread until the transfer ends (`Ok`) or the stream breaks.
+    ///
+    /// # Errors
+    /// What broke the stream. The transfer goes on with the others.
+    pub fn run_stream(&self, stream: &mut dyn Stream) -> Result<(), crate::StreamLoss> {
+        let id = self.lock_state().attach(stream.waker());
+        self.counters.streams_attached.add(1);
+        let result = self.stream_loop(id, stream);
+        self.lock_state().detach(id);
+        if result.is_err() {
+            self.counters.streams_lost.add(1);
+        }
+        result
+    }
+
+    /// Number of streams attached now.
+    pub fn stream_count(&self) -> usize {
+        self.lock_state().streams.len()
+    }
+
+    /// The end, if it has come.
+    pub fn end(&self) -> Option<End> {
+        self.lock_state().end.clone()
+    }
+
+    /// Waits for the end, at most `timeout`.
+    pub fn wait(&self, timeout: Duration) -> Option<End> {
+        let deadline = Instant::now() + timeout;
+        let mut state = self.lock_state();
+        loop {
+            if state.end.is_some() {
+                return state.end.clone();
+            }
+            let left = deadline.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return None;
+            }
+            state = self
+                .changed
+                .wait_timeout(state, left)
+                .map_or_else(|poisoned| poisoned.into_inner().0, |(state, _)| state);
+        }
+    }
+
+    /// Gives up. Streams say so to the other end before they close.
+    pub fn cancel(&self, reason: &str) {
+        self.finish(End::Cancelled(reason.to_owned()));
+    }
+
+    /// Ends with a failure.
+    pub fn fail(&self, code: u32, message: &str) {
+        self.finish(End::Failed {
+            code,
+            message: message.to_owned(),
+            retryable: false,
+        });
+    }
+
+    /// Waits until all threads of this end have stopped; call after the end has come.
+    pub fn join(&self) {
+        self.stopping.store(true, Ordering::Relaxed);
+        self.pool.close();
+        self.changed.notify_all();
+        let threads = std::mem::take(&mut *lock(&self.threads));
+        for thread in threads {
+            // A panic of one of them has been printed; the transfer's end does not depend on it.
+            let _ = thread.join();
+        }
+    }
+
+    /// This end's counters.
+    pub fn counters(&self) -> &Arc<Counters> {
+        &self.counters
+    }
+
+    /// The other end's counters, as it last reported them.
+    pub fn peer_counters(&self) -> Option<Snapshot> {
+        *lock(&self.peer)
+    }
+
+    /// Whether the scan is over, so that the totals scanned are final.
+    pub fn scan_done(&self) -> bool {
+        self.lock_state().scan_done
+    }
+
+    fn finish(&self, end: End) {
+        self.lock_state().finish(end);
+        self.changed.notify_all();
+    }
+
+    fn lock_state(&self) -> MutexGuard<'_, State> {
+        lock(&self.state)
+    }
+
+    fn fail_wire(&self, error: &WireFailure) {
+        self.finish(End::Failed {
+            code: error.code,
+            message: error.message.clone(),
+            retryable: error.retryable,
+        });
+    }
+
+    /// An entry failed at this end: the user is told, and so is the receiver, which may hold a part of it.
+    fn fail_entry(&self, record: &Record, fault: Fault) {
+        self.counters.entries_failed.add(1);
+        self.config
+            .observer
+            .entry_failed(&self.display(record.root, &record.path), &fault);
+        let notice = crate::entry::failed_record(record, &fault);
+        let mut state = self.lock_state();
+        state.notices.push(notice);
+        state.wake_stream();
+        drop(state);
+        self.changed.notify_all();
+    }
+
+    fn display(&self, root: u16, path: &[u8]) -> Vec<u8> {
+        let mut name = self
+            .config
+            .root_names
+            .get(usize::from(root))
+            .cloned()
+            .unwrap_or_default();
+        if !path.is_empty() {
+            if !name.is_empty() && !name.ends_with(b"/") {
+                name.push(b'/');
+            }
+            name.extend_from_slice(path);
+        }
+        name
+    }
+
+    /// Records in a window, for the scan.
+    fn scan_may_go_on(state: &State) -> bool {
+        state.unanswered < limits::UNANSWERED_RECORDS_MAX
+            && state.wanted() < limits::WANTED_RECORDS_MAX
+    }
+}

@@ -1,0 +1,360 @@
+//! The read stage: turns pieces into blocks, on a stream's own thread or on one that reads ahead.
+//! Does not choose the pieces; the state does.
+
+use std::sync::Arc;
+
+use godwit_proto::{
+    BlockHeader, BlockKind, Digest, EntryKind, ErrorCode, Fault, FaultCode, Record, RecordFlags,
+    Seq, Side, block,
+};
+use godwit_store::digest;
+use godwit_store::pool::Block;
+
+use super::Sender;
+use super::large::{LargeFile, SliceCut};
+use super::state::{Desc, Image, Piece};
+use crate::counters::CpuMeter;
+use crate::source::{Payload, ReadError};
+use crate::{entry, limits};
+
+impl Sender {
+    /// Body of a thread that reads ahead, number `index` of those that are allowed.
+    pub(super) fn read_ahead(&self, index: usize) {
+        let mut meter = CpuMeter::default();
+        while let Some(piece) = self.wait_for_piece(index) {
+            let Some(block) = self.pool.take() else { break };
+            self.read(piece, block);
+            meter.settle(&self.counters);
+        }
+    }
+
+    fn wait_for_piece(&self, index: usize) -> Option<Piece> {
+        let mut state = self.lock_state();
+        loop {
+            if state.end.is_some() || index >= self.live.readers() {
+                return None;
+            }
+            // Half of the pool may wait for streams; the rest is for what they hold and what is not acknowledged.
+            if state.ready_blocks() * 2 <= self.pool.counters().blocks_max {
+                if let Some(piece) = state.next_piece(self.config.block_bytes) {
+                    return Some(piece);
+                }
+            }
+            state = self
+                .changed
+                .wait(state)
+                .unwrap_or_else(std::sync::PoisonError::into_inner);
+        }
+    }
+
+    /// Reads a piece into `block` and files the item that becomes of it.
+    pub(super) fn read(&self, piece: Piece, block: Block) {
+        match piece {
+            Piece::Open { record, held } => self.open_large(record, &held),
+            Piece::Slice { file, cut, seq } => self.read_slice(&file, &cut, seq, block),
+            Piece::Bundle { records, seq } => self.read_bundle(records, seq, block),
+        }
+        let mut state = self.lock_state();
+        state.reading -= 1;
+        self.finish_if_done(&mut state);
+        drop(state);
+        self.changed.notify_all();
+    }
+
+    fn open_large(&self, record: Record, held: &[godwit_proto::HeldRange]) {
+        let opened = self
+            .source
+            .open(&record)
+            .map_err(ReadError::Failed)
+            .and_then(|file| {
+                if file.generation()? != record.generation.0 {
+                    return Err(ReadError::Changed);
+                }
+                LargeFile::new(
+                    record.clone(),
+                    file,
+                    held,
+                    self.digest,
+                    self.config.block_bytes,
+                )
+            });
+        match opened {
+            Ok(file) => {
+                if let Some(end) = file.end_without_slices() {
+                    self.file_bundle(vec![end], None, Vec::new(), Payload::Empty, 0);
+                } else {
+                    let mut state = self.lock_state();
+                    state.active.push(Arc::new(file));
+                    state.wake_streams();
+                }
+            }
+            Err(ReadError::Changed) => self.offer_again(record),
+            Err(ReadError::Failed(fault)) => self.fail_entry(&record, fault),
+        }
+    }
+
+    fn read_slice(
+        &self,
+        file: &Arc<LargeFile>,
+        cut: &SliceCut,
+        seq: Option<u64>,
+        mut block: Block,
+    ) {
+        if file.is_dead() {
+            self.forget(seq);
+            return;
+        }
+        match self.slice_payload(file, cut, &mut block) {
+            Ok((digest, lent)) => {
+                let content = cut.content();
+                self.counters.bytes_read.add(content);
+                let end = file.slice_read(cut, digest, seq.is_none());
+                let payload = match lent {
+                    Some(bytes) => Payload::Lent(bytes),
+                    None => Payload::Pooled(block, usize::try_from(content).unwrap_or(usize::MAX)),
+                };
+                self.file_slice(
+                    file,
+                    cut,
+                    seq,
+                    &entry::digest_to_wire(&digest),
+                    end.as_ref(),
+                    payload,
+                );
+            }
+            Err(error) => {
+                // The first thread to notice acts; the others only stop.
+                if file.kill() {
+                    match error {
+                        ReadError::Changed => self.offer_again(file.record.clone()),
+                        ReadError::Failed(fault) => self.fail_entry(&file.record, fault),
+                    }
+                }
+                self.forget(seq);
+            }
+        }
+    }
+
+    fn slice_payload(
+        &self,
+        file: &LargeFile,
+        cut: &SliceCut,
+        block: &mut Block,
+    ) -> Result<(digest::Digest, Option<&'static [u8]>), ReadError> {
+        let file_bytes = file.record.bytes;
+        if cut.ranges.is_empty() {
+            let length = cut.length as usize;
+            if let Some(bytes) = file.file.lend(cut.offset, length) {
+                return Ok((
+                    digest::digest_slice(self.digest, cut.offset, file_bytes, bytes),
+                    Some(bytes),
+                ));
+            }
+            file.file.read_at(cut.offset, &mut block[..length])?;
+            let digest =
+                digest::digest_slice(self.digest, cut.offset, file_bytes, &block[..length]);
+            self.check_generation(file)?;
+            return Ok((digest, None));
+        }
+        let mut filled = 0;
+        for range in &cut.ranges {
+            let bytes = usize::try_from(range.bytes).unwrap_or(usize::MAX);
+            file.file
+                .read_at(range.offset, &mut block[filled..filled + bytes])?;
+            filled += bytes;
+        }
+        let mut pieces = Vec::with_capacity(cut.ranges.len());
+        let mut rest = &block[..filled];
+        for range in &cut.ranges {
+            let (piece, tail) = rest.split_at(usize::try_from(range.bytes).unwrap_or(usize::MAX));
+            pieces.push((range.offset, piece));
+            rest = tail;
+        }
+        let digest = digest::digest_sparse_slice(
+            self.digest,
+            cut.offset,
+            u64::from(cut.length),
+            file_bytes,
+            &pieces,
+        );
+        self.check_generation(file)?;
+        Ok((digest, None))
+    }
+
+    fn check_generation(&self, file: &LargeFile) -> Result<(), ReadError> {
+        if file.file.generation()? == file.record.generation.0 {
+            Ok(())
+        } else {
+            Err(ReadError::Changed)
+        }
+    }
+
+    fn file_slice(
+        &self,
+        file: &Arc<LargeFile>,
+        cut: &SliceCut,
+        seq: Option<u64>,
+        digest: &Digest,
+        end: Option<&Record>,
+        payload: Payload,
+    ) {
+        let slice_record = file.slice_record();
+        let record = end.unwrap_or(&slice_record);
+        let again = seq.is_some();
+        let seq = seq.unwrap_or_else(|| self.lock_state().reserve_seq());
+        let header = BlockHeader {
+            transfer: self.config.transfer,
+            seq: Seq(seq),
+            kind: BlockKind::SLICE,
+            digest_kind: self.config.digest,
+            attempt: file.record.attempt,
+            flags: if cut.ranges.is_empty() {
+                0
+            } else {
+                block::SPARSE
+            },
+            entry: file.record.id,
+            generation: file.record.generation,
+            offset: cut.offset,
+            length: cut.length,
+            entry_bytes: file.record.bytes,
+            digest: *digest,
+            ..BlockHeader::default()
+        };
+        let mut head = Vec::with_capacity(512);
+        if let Err(error) = block::encode(
+            header,
+            &cut.ranges,
+            std::slice::from_ref(record),
+            payload.as_slice().len(),
+            &mut head,
+        ) {
+            self.fail(
+                ErrorCode::INTERNAL.0,
+                &format!("a slice cannot be encoded: {error}"),
+            );
+            return;
+        }
+        let desc = Desc::Slice {
+            file: Arc::clone(file),
+            cut: cut.clone(),
+        };
+        self.file(seq, desc, cut.content(), Image { head, payload }, again);
+    }
+
+    fn read_bundle(&self, records: Vec<Record>, seq: Option<u64>, mut block: Block) {
+        let mut kept = Vec::with_capacity(records.len());
+        let mut sent = Vec::with_capacity(records.len());
+        let mut filled = 0_usize;
+        for record in records {
+            if record.kind != EntryKind::FILE
+                || record.flags & (RecordFlags::SOURCE_FAILED | RecordFlags::END) != 0
+            {
+                sent.push(record.clone());
+                kept.push(record);
+                continue;
+            }
+            let bytes = usize::try_from(record.bytes).unwrap_or(usize::MAX);
+            let read = match block.get_mut(filled..filled.saturating_add(bytes)) {
+                Some(buffer) => self.source.read_whole(&record, buffer),
+                None => Err(ReadError::Changed),
+            };
+            match read {
+                Ok(length) if length == bytes => {
+                    let mut whole = record.clone();
+                    let digest = digest::digest_slice(
+                        self.digest,
+                        0,
+                        record.bytes,
+                        &block[filled..filled + bytes],
+                    );
+                    whole.digest = Some(entry::digest_to_wire(&digest));
+                    whole.flags |= RecordFlags::HAS_DIGEST;
+                    filled += bytes;
+                    sent.push(whole);
+                    kept.push(record);
+                }
+                Ok(_) | Err(ReadError::Changed) => self.offer_again(record),
+                Err(ReadError::Failed(fault)) => self.fail_entry(&record, fault),
+            }
+        }
+        self.counters.bytes_read.add(filled as u64);
+        if sent.is_empty() {
+            self.forget(seq);
+            return;
+        }
+        let payload = if filled == 0 {
+            Payload::Empty
+        } else {
+            Payload::Pooled(block, filled)
+        };
+        self.file_bundle(sent, seq, kept, payload, filled as u64);
+    }
+
+    /// `kept` are the records to read again if need be; empty means the same as those sent.
+    fn file_bundle(
+        &self,
+        sent: Vec<Record>,
+        seq: Option<u64>,
+        kept: Vec<Record>,
+        payload: Payload,
+        content: u64,
+    ) {
+        let again = seq.is_some();
+        let seq = seq.unwrap_or_else(|| self.lock_state().reserve_seq());
+        let header = BlockHeader {
+            transfer: self.config.transfer,
+            seq: Seq(seq),
+            kind: BlockKind::BUNDLE,
+            digest_kind: self.config.digest,
+            ..BlockHeader::default()
+        };
+        let mut head = Vec::with_capacity(256 + sent.len() * 128);
+        if let Err(error) = block::encode(header, &[], &sent, payload.as_slice().len(), &mut head) {
+            self.fail(
+                ErrorCode::INTERNAL.0,
+                &format!("a bundle cannot be encoded: {error}"),
+            );
+            return;
+        }
+        let desc = Desc::Bundle(Arc::new(if kept.is_empty() { sent } else { kept }));
+        self.file(seq, desc, content, Image { head, payload }, again);
+    }
+
+    fn file(&self, seq: u64, desc: Desc, content: u64, image: Image, again: bool) {
+        self.lock_state()
+            .insert(seq, desc, content, Arc::new(image), again);
+    }
+
+    /// An item that was asked for again and has become pointless.
+    fn forget(&self, seq: Option<u64>) {
+        if let Some(seq) = seq {
+            self.lock_state().durable(seq);
+        }
+    }
+
+    /// The entry is no longer what was announced: it is sent afresh in its new generation, a few times at most.
+    fn offer_again(&self, old: Record) {
+        match self.source.refresh(&old) {
+            Ok(mut record) if old.attempt + 1 < limits::ATTEMPTS_MAX => {
+                record.id = old.id;
+                record.root = old.root;
+                record.attempt = old.attempt + 1;
+                let mut state = self.lock_state();
+                state.want(record, Vec::new(), self.config.block_bytes);
+                state.wake_streams();
+            }
+            Ok(_) => self.fail_entry(
+                &old,
+                Fault {
+                    entry: old.id,
+                    side: Side::SOURCE,
+                    code: FaultCode::CHANGED,
+                    errno: None,
+                    message: format!("it kept changing while it was read ({} tries); send it again when it is at rest", limits::ATTEMPTS_MAX),
+                },
+            ),
+            Err(fault) => self.fail_entry(&old, fault),
+        }
+    }
+}

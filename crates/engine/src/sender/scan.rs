@@ -1,0 +1,143 @@
+//! The scan stage: takes offers from the work, numbers them, and announces them in manifests within the window.
+//! Does not decide what is sent; the receiver's answers do.
+
+use std::sync::Arc;
+
+use godwit_proto::{EntryId, EntryKind, ErrorCode, Fault, FaultCode, Manifest, Record, Seq, Side};
+
+use super::Sender;
+use super::state::{Desc, Image};
+use crate::counters::CpuMeter;
+use crate::source::Payload;
+use crate::work::{Offer, Work};
+use crate::{entry, limits};
+
+impl Sender {
+    pub(super) fn scan(&self, mut work: Box<dyn Work>) {
+        let mut meter = CpuMeter::default();
+        let mut offers = Vec::with_capacity(limits::MANIFEST_RECORDS);
+        loop {
+            if !self.wait_for_scan_window() {
+                return;
+            }
+            let more = work.next_batch(&mut offers);
+            self.announce(&mut offers);
+            meter.settle(&self.counters);
+            if !more {
+                break;
+            }
+        }
+        let mut state = self.lock_state();
+        state.scan_done = true;
+        self.finish_if_done(&mut state);
+        state.wake_streams();
+        drop(state);
+        self.changed.notify_all();
+    }
+
+    /// False when the transfer has ended.
+    fn wait_for_scan_window(&self) -> bool {
+        let mut state = self.lock_state();
+        while state.end.is_none() && !Self::scan_may_go_on(&state) {
+            state = self
+                .changed
+                .wait(state)
+                .unwrap_or_else(std::sync::PoisonError::into_inner);
+        }
+        state.end.is_none()
+    }
+
+    fn announce(&self, offers: &mut Vec<Offer>) {
+        let mut records: Vec<Record> = Vec::with_capacity(offers.len());
+        let mut section = 0;
+        for offer in offers.drain(..) {
+            match offer {
+                Offer::Entry(mut record) => {
+                    record.id = EntryId(self.number());
+                    self.counters.entries_scanned.add(1);
+                    if let Err(error) = record.validate() {
+                        let message = format!("it cannot be described on the wire: {error}");
+                        let fault = Fault {
+                            entry: record.id,
+                            side: Side::SOURCE,
+                            code: FaultCode::NAME,
+                            errno: None,
+                            message,
+                        };
+                        record.path.clear();
+                        self.fail_entry(&record, fault);
+                        continue;
+                    }
+                    if record.kind == EntryKind::FILE {
+                        self.counters.bytes_scanned.add(record.bytes);
+                    }
+                    let bytes =
+                        128 + record.path.len() + record.target.len() + record.extensions.len();
+                    if section + bytes > limits::RECORD_SECTION_BYTES
+                        || records.len() >= limits::MANIFEST_RECORDS
+                    {
+                        self.send_manifest(std::mem::take(&mut records));
+                        section = 0;
+                    }
+                    section += bytes;
+                    records.push(record);
+                }
+                Offer::Fault {
+                    root,
+                    path,
+                    mut fault,
+                } => {
+                    fault.entry = EntryId(self.number());
+                    let record = entry::unknown_record(fault.entry, root, path);
+                    self.fail_entry(&record, fault);
+                }
+            }
+        }
+        if !records.is_empty() {
+            self.send_manifest(records);
+        }
+    }
+
+    fn number(&self) -> u64 {
+        let mut state = self.lock_state();
+        state.next_entry += 1;
+        state.next_entry
+    }
+
+    fn send_manifest(&self, records: Vec<Record>) {
+        let mut state = self.lock_state();
+        if state.end.is_some() {
+            return;
+        }
+        state.unanswered += records.len();
+        let seq = state.reserve_seq();
+        drop(state);
+        let manifest = Manifest {
+            transfer: self.config.transfer,
+            seq: Seq(seq),
+            records,
+        };
+        let mut head = Vec::new();
+        if let Err(error) = manifest.encode(&mut head) {
+            self.fail(
+                ErrorCode::INTERNAL.0,
+                &format!("a manifest cannot be encoded: {error}"),
+            );
+            return;
+        }
+        let image = Arc::new(Image {
+            head,
+            payload: Payload::Empty,
+        });
+        let mut state = self.lock_state();
+        state.insert(
+            seq,
+            Desc::Manifest(Arc::new(manifest.records)),
+            0,
+            image,
+            false,
+        );
+        drop(state);
+        self.changed.notify_all();
+    }
+}

@@ -1,0 +1,414 @@
+//! What a sender knows between two events: items on their way, work that waits, and what the windows allow.
+//! Reads nothing and sends nothing; every method is a step under the sender's one lock.
+
+use std::collections::{HashMap, HashSet, VecDeque};
+use std::sync::Arc;
+
+use godwit_net::Waker;
+use godwit_proto::{HeldRange, Record};
+
+use super::large::{LargeFile, SliceCut};
+use crate::source::Payload;
+use crate::{End, limits};
+
+/// What an item is, kept until it is durable so that it can be read and sent again.
+#[derive(Clone)]
+pub(crate) enum Desc {
+    Manifest(Arc<Vec<Record>>),
+    Slice { file: Arc<LargeFile>, cut: SliceCut },
+    Bundle(Arc<Vec<Record>>),
+    Finish,
+}
+
+/// The bytes of an item, kept until it is written.
+pub(crate) struct Image {
+    pub(crate) head: Vec<u8>,
+    pub(crate) payload: Payload,
+}
+
+pub(crate) struct Outstanding {
+    pub(crate) desc: Desc,
+    /// Content bytes, for the accounts.
+    pub(crate) content: u64,
+    pub(crate) image: Option<Arc<Image>>,
+    /// The stream that it was last sent on; `None` while it waits to be sent.
+    pub(crate) stream: Option<u64>,
+    pub(crate) sent_before: bool,
+}
+
+/// Something to read.
+pub(crate) enum Piece {
+    Open {
+        record: Record,
+        held: Vec<HeldRange>,
+    },
+    Slice {
+        file: Arc<LargeFile>,
+        cut: SliceCut,
+        seq: Option<u64>,
+    },
+    Bundle {
+        records: Vec<Record>,
+        seq: Option<u64>,
+    },
+}
+
+/// What a thread that asks for work gets.
+pub(crate) enum Next {
+    Send {
+        image: Arc<Image>,
+        content: u64,
+        again: bool,
+    },
+    Read(Piece),
+    Nothing,
+}
+
+#[derive(Default)]
+pub(crate) struct State {
+    next_seq: u64,
+    pub(crate) next_entry: u64,
+    next_stream: u64,
+    /// Manifests, and whatever must go out again, before new blocks.
+    first: VecDeque<u64>,
+    ready: VecDeque<u64>,
+    pub(crate) outstanding: HashMap<u64, Outstanding>,
+    again: VecDeque<Piece>,
+    /// Records that say "this entry failed at the source", for the next bundle.
+    pub(crate) notices: Vec<Record>,
+    small: VecDeque<Record>,
+    small_bytes: u64,
+    large: VecDeque<(Record, Vec<HeldRange>)>,
+    pub(crate) active: Vec<Arc<LargeFile>>,
+    pub(crate) unanswered: usize,
+    /// Records in items that are sent and not yet durable.
+    undurable: usize,
+    /// Items whose bytes are kept because they are not yet acknowledged as written.
+    unwritten: usize,
+    /// Pieces taken and not yet turned into items.
+    pub(crate) reading: usize,
+    pub(crate) scan_done: bool,
+    finish_queued: bool,
+    pub(crate) end: Option<End>,
+    pub(crate) streams: HashMap<u64, Waker>,
+    parked: Vec<u64>,
+    pub(crate) faults_seen: HashSet<(u64, u64)>,
+}
+
+impl State {
+    pub(crate) fn attach(&mut self, waker: Waker) -> u64 {
+        self.next_stream += 1;
+        self.streams.insert(self.next_stream, waker);
+        self.next_stream
+    }
+
+    /// Puts what the stream had sent and nobody has acknowledged as written back in front.
+    pub(crate) fn detach(&mut self, stream: u64) {
+        self.streams.remove(&stream);
+        self.parked.retain(|id| *id != stream);
+        let mut lost: Vec<u64> = self
+            .outstanding
+            .iter()
+            .filter(|(_, item)| item.stream == Some(stream) && item.image.is_some())
+            .map(|(seq, _)| *seq)
+            .collect();
+        lost.sort_unstable();
+        for seq in &lost {
+            if let Some(item) = self.outstanding.get_mut(seq) {
+                item.stream = None;
+            }
+        }
+        self.first.extend(lost);
+        self.wake_streams();
+    }
+
+    /// A new item, ready to be sent; `stream` if the caller sends it itself at once.
+    pub(crate) fn add(
+        &mut self,
+        desc: Desc,
+        content: u64,
+        image: impl FnOnce(u64) -> Image,
+    ) -> u64 {
+        let seq = self.reserve_seq();
+        let image = Arc::new(image(seq));
+        self.insert(seq, desc, content, image, false);
+        seq
+    }
+
+    pub(crate) fn reserve_seq(&mut self) -> u64 {
+        self.next_seq += 1;
+        self.next_seq
+    }
+
+    /// Files an item under a number reserved before, and queues it.
+    pub(crate) fn insert(
+        &mut self,
+        seq: u64,
+        desc: Desc,
+        content: u64,
+        image: Arc<Image>,
+        again: bool,
+    ) {
+        let urgent = again || matches!(desc, Desc::Manifest(_) | Desc::Finish);
+        if !again {
+            self.undurable += records_in(&desc);
+        }
+        self.unwritten += 1;
+        self.outstanding.insert(
+            seq,
+            Outstanding {
+                desc,
+                content,
+                image: Some(image),
+                stream: None,
+                sent_before: again,
+            },
+        );
+        if urgent {
+            self.first.push_back(seq)
+        } else {
+            self.ready.push_back(seq)
+        }
+        self.wake_stream();
+    }
+
+    /// What the stream `stream` should do next; `read` tells whether it may read for itself.
+    pub(crate) fn next(&mut self, stream: u64, read: bool, block_bytes: u32) -> Next {
+        while let Some(seq) = self.first.pop_front().or_else(|| self.ready.pop_front()) {
+            // An item can have been acknowledged while it waited to be sent once more.
+            let Some(item) = self.outstanding.get_mut(&seq) else {
+                continue;
+            };
+            let Some(image) = item.image.clone() else {
+                continue;
+            };
+            item.stream = Some(stream);
+            let again = std::mem::replace(&mut item.sent_before, true);
+            return Next::Send {
+                image,
+                content: item.content,
+                again,
+            };
+        }
+        if read {
+            if let Some(piece) = self.next_piece(block_bytes) {
+                return Next::Read(piece);
+            }
+        }
+        Next::Nothing
+    }
+
+    /// Items that the other end has not yet acknowledged as written.
+    pub(crate) fn unwritten(&self) -> usize {
+        self.unwritten
+    }
+
+    /// Blocks that are filled and wait for a stream.
+    pub(crate) fn ready_blocks(&self) -> usize {
+        self.ready.len()
+    }
+
+    pub(crate) fn next_piece(&mut self, block_bytes: u32) -> Option<Piece> {
+        if self.end.is_some() {
+            return None;
+        }
+        if let Some(piece) = self.again.pop_front() {
+            self.reading += 1;
+            return Some(piece);
+        }
+        if self.outstanding.len() >= limits::OUTSTANDING_ITEMS_MAX {
+            return None;
+        }
+        if let Some(piece) = self.next_large().or_else(|| self.next_bundle(block_bytes)) {
+            self.reading += 1;
+            return Some(piece);
+        }
+        None
+    }
+
+    /// Slices of the file in front; the file after it is opened while those are still being read.
+    fn next_large(&mut self) -> Option<Piece> {
+        if self.active.len() < 2 {
+            self.next_open().or_else(|| self.next_slice())
+        } else {
+            self.next_slice().or_else(|| self.next_open())
+        }
+    }
+
+    fn next_open(&mut self) -> Option<Piece> {
+        if self.active.len() >= limits::LARGE_FILES_ACTIVE_MAX {
+            return None;
+        }
+        self.large
+            .pop_front()
+            .map(|(record, held)| Piece::Open { record, held })
+    }
+
+    fn next_slice(&mut self) -> Option<Piece> {
+        while let Some(file) = self.active.first() {
+            match file.take_cut() {
+                Some(cut) => {
+                    return Some(Piece::Slice {
+                        file: Arc::clone(file),
+                        cut,
+                        seq: None,
+                    });
+                }
+                None => {
+                    self.active.remove(0);
+                }
+            }
+        }
+        None
+    }
+
+    /// Small files are bundled when a block is full, or when nothing more is to be expected soon.
+    fn next_bundle(&mut self, block_bytes: u32) -> Option<Piece> {
+        if self.small.is_empty() && self.notices.is_empty() {
+            return None;
+        }
+        let full = self.small_bytes >= u64::from(block_bytes)
+            || self.small.len() >= limits::BUNDLE_RECORDS_MAX;
+        let more_to_come = self.unanswered > 0 || !self.scan_done;
+        let others_under_way = self.unwritten > 0 || self.reading > 0;
+        let window_full = self.undurable >= limits::UNDURABLE_RECORDS_MAX;
+        if window_full || (!full && more_to_come && others_under_way) {
+            return None;
+        }
+        let mut records = std::mem::take(&mut self.notices);
+        let rest = records.split_off(records.len().min(limits::BUNDLE_RECORDS_MAX / 2));
+        self.notices = rest;
+        let mut bytes = 0;
+        let mut section = 0;
+        while let Some(record) = self.small.front() {
+            let record_bytes = 128 + record.path.len() + record.extensions.len();
+            if records.len() >= limits::BUNDLE_RECORDS_MAX
+                || bytes + record.bytes > u64::from(block_bytes)
+                || (section + record_bytes > limits::RECORD_SECTION_BYTES && !records.is_empty())
+            {
+                break;
+            }
+            bytes += record.bytes;
+            section += record_bytes;
+            self.small_bytes -= record.bytes;
+            records.extend(self.small.pop_front());
+        }
+        (!records.is_empty()).then_some(Piece::Bundle { records, seq: None })
+    }
+
+    pub(crate) fn want(&mut self, record: Record, held: Vec<HeldRange>, block_bytes: u32) {
+        if held.is_empty() && record.bytes <= limits::bundle_file_bytes_max(block_bytes) {
+            self.small_bytes += record.bytes;
+            self.small.push_back(record);
+        } else {
+            self.large.push_back((record, held));
+        }
+    }
+
+    pub(crate) fn wanted(&self) -> usize {
+        self.small.len() + self.large.len()
+    }
+
+    /// The item is in the receiver's storage: its bytes are let go, its description stays.
+    pub(crate) fn written(&mut self, seq: u64) -> u64 {
+        let Some(item) = self.outstanding.get_mut(&seq) else {
+            return 0;
+        };
+        if item.image.take().is_none() {
+            return 0;
+        }
+        self.unwritten -= 1;
+        item.content
+    }
+
+    /// The item is done with for good.
+    pub(crate) fn durable(&mut self, seq: u64) -> Option<Outstanding> {
+        let item = self.outstanding.remove(&seq)?;
+        self.unwritten -= usize::from(item.image.is_some());
+        self.undurable -= records_in(&item.desc).min(self.undurable);
+        Some(item)
+    }
+
+    /// The receiver asks for the item again: from memory if it is still there, else read anew under the same number.
+    pub(crate) fn resend(&mut self, seq: u64) {
+        let Some(item) = self.outstanding.get_mut(&seq) else {
+            return;
+        };
+        if item.image.is_some() {
+            if item.stream.take().is_some() {
+                self.first.push_back(seq);
+            }
+        } else {
+            let piece = match &item.desc {
+                Desc::Slice { file, cut } => Piece::Slice {
+                    file: Arc::clone(file),
+                    cut: cut.clone(),
+                    seq: Some(seq),
+                },
+                Desc::Bundle(records) => Piece::Bundle {
+                    records: records.to_vec(),
+                    seq: Some(seq),
+                },
+                Desc::Manifest(_) | Desc::Finish => return,
+            };
+            self.again.push_back(piece);
+        }
+        self.wake_streams();
+    }
+
+    /// True once, when nothing is left but to say so.
+    pub(crate) fn should_finish(&mut self) -> bool {
+        let idle = self.scan_done
+            && self.unanswered == 0
+            && self.reading == 0
+            && self.outstanding.is_empty()
+            && self.again.is_empty()
+            && self.notices.is_empty()
+            && self.small.is_empty()
+            && self.large.is_empty()
+            && self.active.is_empty();
+        idle && self.end.is_none() && !std::mem::replace(&mut self.finish_queued, idle)
+    }
+
+    pub(crate) fn park(&mut self, stream: u64) {
+        if !self.parked.contains(&stream) {
+            self.parked.push(stream);
+        }
+    }
+
+    pub(crate) fn unpark(&mut self, stream: u64) {
+        self.parked.retain(|id| *id != stream);
+    }
+
+    pub(crate) fn wake_stream(&mut self) {
+        if let Some(waker) = self.parked.pop().and_then(|id| self.streams.get(&id)) {
+            waker.wake();
+        }
+    }
+
+    pub(crate) fn wake_streams(&mut self) {
+        for id in self.parked.drain(..) {
+            if let Some(waker) = self.streams.get(&id) {
+                waker.wake();
+            }
+        }
+    }
+
+    pub(crate) fn finish(&mut self, end: End) {
+        if self.end.is_none() {
+            self.end = Some(end);
+        }
+        self.parked.clear();
+        for waker in self.streams.values() {
+            waker.wake();
+        }
+    }
+}
+
+fn records_in(desc: &Desc) -> usize {
+    match desc {
+        Desc::Bundle(records) => records.len(),
+        Desc::Slice { .. } => 1,
+        Desc::Manifest(_) | Desc::Finish => 0,
+    }
+}

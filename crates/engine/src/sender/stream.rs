@@ -1,0 +1,431 @@
+//! A sender's stream: hands items to the network, takes acknowledgements, and reads for itself when nothing is ready.
+//! Does not choose what is sent; the state does.
+
+use std::time::{Duration, Instant};
+
+use godwit_net::Stream;
+use godwit_proto::{
+    Ack, AckStatus, Answer, Cancel, EntryFailed, Finish, Frame, Ping, Pong, Prelude, Record,
+    Status, Verdict, WireError,
+};
+
+use super::Sender;
+use super::state::{Desc, Image, Next, State};
+use crate::counters::{CpuMeter, Snapshot};
+use crate::source::Payload;
+use crate::{End, StreamLoss, entry, limits, lock};
+
+impl Sender {
+    pub(super) fn stream_loop(&self, id: u64, stream: &mut dyn Stream) -> Result<(), StreamLoss> {
+        let mut meter = CpuMeter::default();
+        let mut heard = Instant::now();
+        let mut spoke = Instant::now();
+        loop {
+            while let Some((prelude, head)) = stream.try_recv()? {
+                heard = Instant::now();
+                self.handle(stream, &prelude, &head)?;
+            }
+            if let Some(end) = self.end() {
+                self.say_goodbye(stream, &end);
+                meter.settle(&self.counters);
+                return Ok(());
+            }
+            match self.next(id) {
+                Step::Send {
+                    image,
+                    content,
+                    again,
+                } => {
+                    self.send(stream, &image, content, again)?;
+                    spoke = Instant::now();
+                }
+                Step::Read => {}
+                Step::Wait(reason) => {
+                    meter.settle(&self.counters);
+                    if heard.elapsed() > limits::SILENCE_MAX {
+                        return Err(StreamLoss::Silent {
+                            peer: stream.peer(),
+                            seconds: heard.elapsed().as_secs(),
+                        });
+                    }
+                    if spoke.elapsed() >= limits::PING_EVERY {
+                        self.ping(stream)?;
+                        spoke = Instant::now();
+                    }
+                    let start = Instant::now();
+                    stream.wait(limits::PING_EVERY)?;
+                    match reason {
+                        Reason::Starved => self.counters.starved_ns.add_since(start),
+                        Reason::Unacknowledged => self.counters.unacknowledged_ns.add_since(start),
+                    }
+                }
+            }
+        }
+    }
+
+    fn next(&self, id: u64) -> Step {
+        let mut state = self.lock_state();
+        state.unpark(id);
+        // A thread that reads ahead does it better: the stream reads only what nobody else is there for.
+        match state.next(id, false, self.config.block_bytes) {
+            Next::Send {
+                image,
+                content,
+                again,
+                ..
+            } => {
+                return Step::Send {
+                    image,
+                    content,
+                    again,
+                };
+            }
+            Next::Read(_) | Next::Nothing => {}
+        }
+        let Some(block) = self.pool.try_take() else {
+            state.park(id);
+            return Step::Wait(Reason::Unacknowledged);
+        };
+        match state.next(id, true, self.config.block_bytes) {
+            Next::Read(piece) => {
+                drop(state);
+                let start = Instant::now();
+                self.read(piece, block);
+                self.counters.reading_ns.add_since(start);
+                Step::Read
+            }
+            Next::Send {
+                image,
+                content,
+                again,
+                ..
+            } => Step::Send {
+                image,
+                content,
+                again,
+            },
+            Next::Nothing => {
+                let waits_for_acks = state.unwritten() > 0;
+                state.park(id);
+                Step::Wait(if waits_for_acks {
+                    Reason::Unacknowledged
+                } else {
+                    Reason::Starved
+                })
+            }
+        }
+    }
+
+    fn send(
+        &self,
+        stream: &mut dyn Stream,
+        image: &Image,
+        content: u64,
+        again: bool,
+    ) -> Result<(), StreamLoss> {
+        let payload = image.payload.as_slice();
+        self.obey_limit(stream, payload.len() as u64)?;
+        let start = Instant::now();
+        stream.send(&image.head, payload)?;
+        self.counters.sending_ns.add_since(start);
+        self.counters.bytes_sent.add(content);
+        if again {
+            self.counters.bytes_resent.add(content);
+        }
+        Ok(())
+    }
+
+    /// Waits until the rate limit lets `bytes` go; acknowledgements are still taken meanwhile.
+    fn obey_limit(&self, stream: &mut dyn Stream, bytes: u64) -> Result<(), StreamLoss> {
+        let start = Instant::now();
+        let until = start + self.live.rate().reserve(bytes, start);
+        loop {
+            let left = until.saturating_duration_since(Instant::now());
+            if left.is_zero() || self.end().is_some() {
+                break;
+            }
+            stream.wait(left)?;
+            while let Some((prelude, head)) = stream.try_recv()? {
+                self.handle(stream, &prelude, &head)?;
+            }
+        }
+        if until > start {
+            self.counters.limited_ns.add_since(start);
+        }
+        Ok(())
+    }
+
+    fn handle(
+        &self,
+        stream: &mut dyn Stream,
+        prelude: &Prelude,
+        head: &[u8],
+    ) -> Result<(), StreamLoss> {
+        let broke = |error: WireError| StreamLoss::Wire {
+            peer: stream.peer(),
+            error,
+        };
+        match godwit_proto::decode(prelude, head).map_err(broke)? {
+            Frame::Answer(answer) => self.take_answer(answer, &stream.peer()),
+            Frame::Ack(ack) => {
+                self.take_ack(&ack);
+                Ok(())
+            }
+            Frame::EntryFailed(failed) => {
+                self.take_failure(&failed);
+                Ok(())
+            }
+            Frame::Finished(finished) => {
+                if let Some(status) = &finished.counters {
+                    *lock(&self.peer) = Some(entry::snapshot_from_status(status));
+                }
+                self.finish(End::Finished(finished));
+                Ok(())
+            }
+            Frame::Status(status) => {
+                *lock(&self.peer) = Some(entry::snapshot_from_status(&status));
+                Ok(())
+            }
+            Frame::Error(error) => {
+                self.fail_wire(&error);
+                Ok(())
+            }
+            Frame::Cancel(cancel) => {
+                self.finish(End::Cancelled(cancel.reason));
+                Ok(())
+            }
+            Frame::Ping(ping) => {
+                let mut head = Vec::new();
+                Pong { nonce: ping.nonce }.encode(&mut head);
+                Ok(stream.send(&head, &[])?)
+            }
+            Frame::Pong(_) | Frame::Unknown { .. } => Ok(()),
+            other => Err(StreamLoss::Peer {
+                peer: stream.peer(),
+                what: format!("a {} frame came to the sending end", other.name()),
+            }),
+        }
+    }
+
+    fn take_answer(&self, answer: Answer, peer: &str) -> Result<(), StreamLoss> {
+        let broke = |what: &str| StreamLoss::Peer {
+            peer: peer.to_owned(),
+            what: what.to_owned(),
+        };
+        let mut state = self.lock_state();
+        let Some(item) = state.outstanding.get(&answer.seq.0) else {
+            return Ok(());
+        };
+        let Desc::Manifest(records) = &item.desc else {
+            return Err(broke("an answer to something that is no manifest"));
+        };
+        if records.len() != answer.verdicts.len() {
+            return Err(broke(
+                "an answer with another number of verdicts than there were entries",
+            ));
+        }
+        let records = std::sync::Arc::clone(records);
+        state.durable(answer.seq.0);
+        state.unanswered -= records.len().min(state.unanswered);
+        let mut failed = Vec::new();
+        for (record, verdict) in records.iter().zip(answer.verdicts) {
+            self.take_verdict(&mut state, record, verdict, &mut failed);
+        }
+        self.finish_if_done(&mut state);
+        state.wake_streams();
+        drop(state);
+        self.changed.notify_all();
+        for (record, fault) in failed {
+            self.report(&record, &fault);
+        }
+        Ok(())
+    }
+
+    fn take_verdict(
+        &self,
+        state: &mut State,
+        record: &Record,
+        verdict: Verdict,
+        failed: &mut Vec<(Record, godwit_proto::Fault)>,
+    ) {
+        match verdict {
+            Verdict::Send => state.want(record.clone(), Vec::new(), self.config.block_bytes),
+            Verdict::Partial { held } => state.want(record.clone(), held, self.config.block_bytes),
+            Verdict::Skip => {
+                self.counters.files_skipped.add(1);
+                self.counters.bytes_skipped.add(record.bytes);
+            }
+            Verdict::Done => {}
+            Verdict::Failed(fault) => failed.push((record.clone(), fault)),
+        }
+    }
+
+    fn take_ack(&self, ack: &Ack) {
+        let mut state = self.lock_state();
+        for range in &ack.items {
+            // Ranges come from the other end: walk what we have, not what it names.
+            let seqs: Vec<u64> =
+                if range.last.0.saturating_sub(range.first.0) < state.outstanding.len() as u64 {
+                    (range.first.0..=range.last.0)
+                        .filter(|seq| state.outstanding.contains_key(seq))
+                        .collect()
+                } else {
+                    let mut seqs: Vec<u64> = state
+                        .outstanding
+                        .keys()
+                        .copied()
+                        .filter(|seq| (range.first.0..=range.last.0).contains(seq))
+                        .collect();
+                    seqs.sort_unstable();
+                    seqs
+                };
+            for seq in seqs {
+                self.take_status(&mut state, seq, range.status);
+            }
+        }
+        self.finish_if_done(&mut state);
+        state.wake_streams();
+        drop(state);
+        self.changed.notify_all();
+    }
+
+    fn take_status(&self, state: &mut State, seq: u64, status: AckStatus) {
+        if !matches!(
+            state.outstanding.get(&seq).map(|item| &item.desc),
+            Some(Desc::Slice { .. } | Desc::Bundle(_))
+        ) {
+            return;
+        }
+        match status {
+            AckStatus::WRITTEN => self.counters.bytes_written.add(state.written(seq)),
+            AckStatus::DURABLE => {
+                self.counters.bytes_written.add(state.written(seq));
+                if let Some(item) = state.durable(seq) {
+                    self.counters.bytes_durable.add(item.content);
+                    if let Desc::Bundle(records) = &item.desc {
+                        self.counters.files_done.add(
+                            records
+                                .iter()
+                                .filter(|record| entry::is_whole_file(record))
+                                .count() as u64,
+                        );
+                    }
+                }
+            }
+            AckStatus::RESEND => state.resend(seq),
+            _ => {}
+        }
+    }
+
+    /// An entry failed at the receiving end.
+    fn take_failure(&self, failed: &EntryFailed) {
+        let mut state = self.lock_state();
+        if state.faults_seen.len() >= limits::FAULTS_KEPT_MAX * 2
+            || !state
+                .faults_seen
+                .insert((failed.seq.0, failed.fault.entry.0))
+        {
+            return;
+        }
+        let record = state
+            .outstanding
+            .get(&failed.seq.0)
+            .and_then(|item| match &item.desc {
+                Desc::Bundle(records) => records
+                    .iter()
+                    .find(|record| record.id == failed.fault.entry)
+                    .cloned(),
+                Desc::Slice { file, .. } => Some(file.record.clone()),
+                Desc::Manifest(_) | Desc::Finish => None,
+            });
+        for file in state
+            .active
+            .iter()
+            .filter(|file| file.record.id == failed.fault.entry)
+        {
+            file.kill();
+        }
+        drop(state);
+        match record {
+            Some(record) => self.report(&record, &failed.fault),
+            None => {
+                self.counters.entries_failed.add(1);
+                self.config.observer.entry_failed(&[], &failed.fault);
+            }
+        }
+    }
+
+    fn report(&self, record: &Record, fault: &godwit_proto::Fault) {
+        self.counters.entries_failed.add(1);
+        self.config
+            .observer
+            .entry_failed(&self.display(record.root, &record.path), fault);
+    }
+
+    /// Once nothing is left, says so to the receiver.
+    pub(super) fn finish_if_done(&self, state: &mut State) {
+        if !state.should_finish() {
+            return;
+        }
+        let own: Snapshot = self.counters.snapshot();
+        let transfer = self.config.transfer;
+        state.add(Desc::Finish, 0, |seq| {
+            let mut head = Vec::new();
+            let finish = Finish {
+                transfer: transfer.0.to_vec(),
+                seq,
+                entries: own.entries_scanned,
+                bytes: own.bytes_scanned,
+                failed: own.entries_failed,
+                counters: Some(Status {
+                    max_rss_bytes: (self.config.resources)(),
+                    ..entry::status_from_snapshot(&own)
+                }),
+                ..Finish::default()
+            };
+            finish.encode(&mut head);
+            Image {
+                head,
+                payload: Payload::Empty,
+            }
+        });
+    }
+
+    fn ping(&self, stream: &mut dyn Stream) -> Result<(), StreamLoss> {
+        let mut head = Vec::new();
+        Ping {
+            nonce: self.counters.bytes_sent.get(),
+        }
+        .encode(&mut head);
+        Ok(stream.send(&head, &[])?)
+    }
+
+    /// Tells the other end how it ended; best effort, the connection closes either way.
+    fn say_goodbye(&self, stream: &mut dyn Stream, end: &End) {
+        stream.set_stall_limit(Duration::from_secs(1));
+        if let End::Cancelled(reason) = end {
+            let mut head = Vec::new();
+            Cancel {
+                reason: reason.clone(),
+            }
+            .encode(&mut head);
+            let _ = stream.send(&head, &[]);
+        }
+        stream.shutdown();
+    }
+}
+
+enum Step {
+    Send {
+        image: std::sync::Arc<Image>,
+        content: u64,
+        again: bool,
+    },
+    Read,
+    Wait(Reason),
+}
+
+enum Reason {
+    Starved,
+    Unacknowledged,
+}

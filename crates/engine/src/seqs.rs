@@ -1,0 +1,91 @@
+//! A set of sequence numbers kept as ranges: small as long as the numbers are dense.
+//! Knows nothing of what the numbers mean.
+
+use std::collections::BTreeMap;
+
+/// Set of `u64`, stored as disjoint, non-adjacent inclusive ranges `first → last`.
+#[derive(Debug, Default, Clone)]
+pub(crate) struct SeqSet {
+    ranges: BTreeMap<u64, u64>,
+}
+
+impl SeqSet {
+    pub(crate) fn contains(&self, value: u64) -> bool {
+        self.ranges
+            .range(..=value)
+            .next_back()
+            .is_some_and(|(_, last)| *last >= value)
+    }
+
+    pub(crate) fn insert(&mut self, value: u64) {
+        if self.contains(value) {
+            return;
+        }
+        let mut first = value;
+        let mut last = value;
+        if let Some((&before, &before_last)) = self.ranges.range(..value).next_back() {
+            if before_last.checked_add(1) == Some(value) {
+                first = before;
+            }
+        }
+        if let Some(next) = value.checked_add(1) {
+            if let Some(next_last) = self.ranges.remove(&next) {
+                last = next_last;
+            }
+        }
+        self.ranges.insert(first, last);
+    }
+
+    pub(crate) fn remove(&mut self, value: u64) {
+        let Some((&first, &last)) = self.ranges.range(..=value).next_back() else {
+            return;
+        };
+        if last < value {
+            return;
+        }
+        self.ranges.remove(&first);
+        if first < value {
+            self.ranges.insert(first, value - 1);
+        }
+        if value < last {
+            self.ranges.insert(value + 1, last);
+        }
+    }
+
+    pub(crate) fn ranges(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
+        self.ranges.iter().map(|(first, last)| (*first, *last))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn behaves_as_a_set(operations in proptest::collection::vec((any::<bool>(), 0u64..64), 0..300)) {
+            let mut set = SeqSet::default();
+            let mut model = BTreeSet::new();
+            for (insert, value) in operations {
+                if insert {
+                    set.insert(value);
+                    model.insert(value);
+                } else {
+                    set.remove(value);
+                    model.remove(&value);
+                }
+                for probe in 0..64 {
+                    prop_assert_eq!(set.contains(probe), model.contains(&probe));
+                }
+                let flat: Vec<u64> = set.ranges().flat_map(|(first, last)| first..=last).collect();
+                prop_assert_eq!(&flat, &model.iter().copied().collect::<Vec<_>>());
+                let ranges: Vec<_> = set.ranges().collect();
+                prop_assert!(ranges.windows(2).all(|pair| pair[0].1 + 1 < pair[1].0), "ranges are merged");
+            }
+        }
+    }
+}

@@ -1,0 +1,134 @@
+//! The first frames of a connection: hello both ways, one frame with a deadline, an error as the last word.
+//! Does not decide who may do what.
+
+use std::time::{Duration, Instant};
+
+use godwit_net::{Stream, StreamError};
+use godwit_proto::hello::capability;
+use godwit_proto::{
+    Agreed, Error as WireFailure, ErrorCode, Frame, Hello, VersionMismatch, WireError, negotiate,
+};
+
+/// How long the other side may take for its hello, and for what follows it at once.
+pub const HELLO_DEADLINE: Duration = Duration::from_secs(10);
+
+/// Why the first frames led nowhere.
+#[derive(Debug, thiserror::Error)]
+pub enum GreetError {
+    /// The connection.
+    #[error(transparent)]
+    Stream(#[from] StreamError),
+    /// Bytes that are no frame.
+    #[error("{peer}: the peer broke the protocol: {error}")]
+    Wire {
+        /// The other side.
+        peer: String,
+        /// What is wrong with them.
+        error: WireError,
+    },
+    /// Another frame than the one due.
+    #[error("{peer}: the peer broke the protocol: {what}")]
+    Unexpected {
+        /// The other side.
+        peer: String,
+        /// What came.
+        what: String,
+    },
+    /// Nothing came in time.
+    #[error("{peer}: no answer within {} s", deadline.as_secs())]
+    Deadline {
+        /// The other side.
+        peer: String,
+        /// How long it had.
+        deadline: Duration,
+    },
+    /// No common version.
+    #[error("{peer}: {mismatch}")]
+    Version {
+        /// The other side.
+        peer: String,
+        /// Which versions there are.
+        mismatch: VersionMismatch,
+    },
+}
+
+/// What this program says of itself.
+pub fn our_hello() -> Hello {
+    Hello::ours(
+        concat!("godwit ", env!("CARGO_PKG_VERSION")),
+        capability::ALL,
+    )
+}
+
+/// Waits for one frame without payload.
+///
+/// # Errors
+/// The connection's, the frame's, or none came within `deadline`.
+pub fn receive_frame(stream: &mut dyn Stream, deadline: Duration) -> Result<Frame, GreetError> {
+    let until = Instant::now() + deadline;
+    loop {
+        if let Some((prelude, head)) = stream.try_recv()? {
+            return match godwit_proto::decode(&prelude, &head) {
+                Ok(Frame::Block(_)) => Err(GreetError::Unexpected {
+                    peer: stream.peer(),
+                    what: "a block before the transfer was open".to_owned(),
+                }),
+                Ok(frame) => Ok(frame),
+                Err(error) => Err(GreetError::Wire {
+                    peer: stream.peer(),
+                    error,
+                }),
+            };
+        }
+        let left = until.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return Err(GreetError::Deadline {
+                peer: stream.peer(),
+                deadline,
+            });
+        }
+        stream.wait(left)?;
+    }
+}
+
+/// The accepting side's part: takes the client's hello, answers with its own.
+///
+/// # Errors
+/// No hello, or no common version; the client has been told why then.
+pub fn greet_client(stream: &mut dyn Stream, deadline: Duration) -> Result<Agreed, GreetError> {
+    let theirs = match receive_frame(stream, deadline)? {
+        Frame::Hello(hello) => hello,
+        other => {
+            return Err(GreetError::Unexpected {
+                peer: stream.peer(),
+                what: format!("{} instead of hello", other.name()),
+            });
+        }
+    };
+    let ours = our_hello();
+    let mut head = Vec::new();
+    ours.encode(&mut head);
+    stream.send(&head, &[])?;
+    negotiate(&ours, &theirs).map_err(|mismatch| {
+        send_error(stream, ErrorCode::VERSION, &mismatch.to_string(), false);
+        GreetError::Version {
+            peer: stream.peer(),
+            mismatch,
+        }
+    })
+}
+
+/// Says why, and closes. Best effort.
+pub fn send_error(stream: &mut dyn Stream, code: ErrorCode, message: &str, retryable: bool) {
+    stream.set_stall_limit(Duration::from_secs(2));
+    let mut head = Vec::new();
+    WireFailure {
+        code: code.0,
+        message: message.to_owned(),
+        retryable,
+    }
+    .encode(&mut head);
+    // The peer learns it or finds the connection closed.
+    let _ = stream.send(&head, &[]);
+    stream.shutdown();
+}

@@ -1,0 +1,65 @@
+//! Both ends in one process, joined by streams that never leave it.
+//! Encrypts nothing: there is nobody between.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use godwit_net::{StreamOptions, local_pair};
+
+use super::Engine;
+use crate::{End, Receiver, Sender};
+
+/// Runs a transfer between two ends of this process until it ends. `watch` is called several times a second and tells
+/// whether to go on.
+///
+/// # Errors
+/// The process is out of descriptors or threads.
+pub fn run_local(
+    sender: &Arc<Sender>,
+    receiver: &Arc<Receiver>,
+    streams: u32,
+    watch: &mut dyn FnMut(&Engine) -> bool,
+) -> std::io::Result<End> {
+    let mut threads = Vec::new();
+    for index in 0..streams.max(1) {
+        let (mut near, mut far) = local_pair(&StreamOptions::default())?;
+        let (sending, receiving) = (Arc::clone(sender), Arc::clone(receiver));
+        // A stream of a socket pair breaks only when the other end has stopped.
+        let send = move || drop(sending.run_stream(&mut near));
+        let receive = move || drop(receiving.run_stream(&mut far));
+        threads.push(
+            std::thread::Builder::new()
+                .name(format!("gw-send-{index}"))
+                .spawn(send)?,
+        );
+        threads.push(
+            std::thread::Builder::new()
+                .name(format!("gw-recv-{index}"))
+                .spawn(receive)?,
+        );
+    }
+    let engine = Engine::Sender(Arc::clone(sender));
+    let end = loop {
+        if let Some(end) = sender.wait(Duration::from_millis(200)) {
+            break end;
+        }
+        if let Some(end @ End::Failed { .. }) = receiver.end() {
+            sender.cancel("the receiving end failed");
+            break end;
+        }
+        if !watch(&engine) {
+            sender.cancel("interrupted by the user");
+            receiver.cancel("interrupted by the user");
+        }
+    };
+    sender.join();
+    if !matches!(end, End::Finished(_)) {
+        receiver.cancel("the sending end stopped");
+    }
+    for thread in threads {
+        // A panic there has been printed.
+        let _ = thread.join();
+    }
+    receiver.join();
+    Ok(end)
+}

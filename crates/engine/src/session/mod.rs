@@ -1,0 +1,107 @@
+//! Brings streams to a transfer: dialling, opening, joining and retrying for a client, and both ends in one process.
+//! Does not read, write or schedule; the two ends do.
+
+mod client;
+mod greet;
+mod local;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use godwit_net::Stream;
+
+pub use client::{Client, ClientReport, Refusal, run};
+pub use greet::{GreetError, HELLO_DEADLINE, greet_client, our_hello, receive_frame, send_error};
+pub use local::run_local;
+
+use crate::counters::Snapshot;
+use crate::{Counters, End, Receiver, Sender, StreamLoss};
+
+/// The end of a transfer that is on this side.
+#[derive(Clone)]
+pub enum Engine {
+    /// This side sends.
+    Sender(Arc<Sender>),
+    /// This side receives.
+    Receiver(Arc<Receiver>),
+}
+
+impl Engine {
+    /// Serves a stream until the transfer ends or the stream breaks.
+    ///
+    /// # Errors
+    /// What broke the stream.
+    pub fn run_stream(&self, stream: &mut dyn Stream) -> Result<(), StreamLoss> {
+        match self {
+            Self::Sender(sender) => sender.run_stream(stream),
+            Self::Receiver(receiver) => receiver.run_stream(stream),
+        }
+    }
+
+    /// Waits for the end, at most `timeout`.
+    pub fn wait(&self, timeout: Duration) -> Option<End> {
+        match self {
+            Self::Sender(sender) => sender.wait(timeout),
+            Self::Receiver(receiver) => receiver.wait(timeout),
+        }
+    }
+
+    /// The end, if it has come.
+    pub fn end(&self) -> Option<End> {
+        match self {
+            Self::Sender(sender) => sender.end(),
+            Self::Receiver(receiver) => receiver.end(),
+        }
+    }
+
+    /// Gives up in a way that can be resumed.
+    pub fn cancel(&self, reason: &str) {
+        match self {
+            Self::Sender(sender) => sender.cancel(reason),
+            Self::Receiver(receiver) => receiver.cancel(reason),
+        }
+    }
+
+    /// Stops all threads; a receiver makes what has arrived ready for a later run.
+    pub fn join(&self) {
+        match self {
+            Self::Sender(sender) => sender.join(),
+            Self::Receiver(receiver) => receiver.join(),
+        }
+    }
+
+    /// Streams attached now.
+    pub fn stream_count(&self) -> usize {
+        match self {
+            Self::Sender(sender) => sender.stream_count(),
+            Self::Receiver(receiver) => receiver.stream_count(),
+        }
+    }
+
+    /// This end's counters.
+    pub fn counters(&self) -> &Arc<Counters> {
+        match self {
+            Self::Sender(sender) => sender.counters(),
+            Self::Receiver(receiver) => receiver.counters(),
+        }
+    }
+
+    /// Peak memory of the other end's process, where it could attribute it to this transfer.
+    pub fn peer_max_rss(&self) -> Option<u64> {
+        match self {
+            Self::Sender(sender) => match sender.end() {
+                Some(End::Finished(finished)) => finished.max_rss_bytes,
+                _ => None,
+            },
+            Self::Receiver(receiver) => receiver.peer_max_rss(),
+        }
+    }
+
+    /// The other end's counters, as it last reported them.
+    pub fn peer_counters(&self) -> Option<Snapshot> {
+        match self {
+            Self::Sender(sender) => sender.peer_counters(),
+            Self::Receiver(receiver) => receiver.peer_counters(),
+        }
+    }
+}

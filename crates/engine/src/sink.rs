@@ -1,0 +1,71 @@
+//! Where the bytes of a transfer go: the `Sink` trait and the acknowledgements that a sink gives.
+//! Does not know streams; digests of what arrives are checked before a sink sees it.
+
+use std::sync::Arc;
+
+use godwit_proto::{BlockHeader, Fault, Range, Record, Seq, Verdict};
+
+use crate::acks::Acks;
+
+/// Takes entries and their bytes. Called from many threads at once.
+pub trait Sink: Send + Sync {
+    /// Compares announced entries with what is there, and makes those that need no contents.
+    /// One verdict for each record, in order.
+    fn plan(&self, records: &[Record]) -> Vec<Verdict>;
+
+    /// Places a slice. Its contents are written when this returns; they become durable later, which the sink says
+    /// through its [`Acks`] by `seq`, in success and in failure. Late identical copies are harmless.
+    ///
+    /// # Errors
+    /// The entry's fault; the sink forgets the entry.
+    fn write_slice(&self, slice: &Slice<'_>) -> Result<(), Fault>;
+
+    /// Places a bundle: each file of it on its own, so the faults are those of single entries.
+    /// `contents` holds, for each record, its bytes (empty for records without).
+    fn write_bundle(&self, seq: Seq, records: &[Record], contents: &[&[u8]]) -> Vec<Fault>;
+
+    /// Whether more may come; after `false` the sink calls [`Acks::wake_all`] when it has room again.
+    fn has_room(&self) -> bool {
+        true
+    }
+
+    /// What ended the sink before the transfer, if anything did; afterwards nothing more becomes durable.
+    fn failure(&self) -> Option<String> {
+        None
+    }
+
+    /// Everything was sent: makes all of it durable and final. Called once, after all writes have returned.
+    /// Entries that fail now are reported through [`Acks::fault`].
+    fn finish(&self) -> FinishReport;
+
+    /// The transfer ends unfinished: makes what is there durable so that a later run can go on from it.
+    fn suspend(&self);
+
+    /// Path of an entry at the destination, for messages.
+    fn display_path(&self, root: u16, path: &[u8]) -> Vec<u8>;
+}
+
+/// A slice that arrived and whose digest was right.
+#[derive(Debug)]
+pub struct Slice<'a> {
+    /// Its header.
+    pub header: &'a BlockHeader,
+    /// The entry.
+    pub record: &'a Record,
+    /// Data ranges within, empty if all of it is data.
+    pub ranges: &'a [Range],
+    /// Bytes of the ranges, one after the other.
+    pub payload: &'a [u8],
+}
+
+/// What a sink says at the end.
+#[derive(Debug, Default, Clone)]
+pub struct FinishReport {
+    /// Whether what was delivered survives a power cut.
+    pub synced: bool,
+    /// The whole transfer failed for this reason.
+    pub failure: Option<String>,
+}
+
+/// Makes the sink of a transfer once its acknowledgement box exists.
+pub type MakeSink<'a> = dyn FnOnce(Arc<Acks>) -> Arc<dyn Sink> + 'a;

@@ -1,0 +1,82 @@
+//! Where the bytes of a transfer come from: the `Source` trait and the payload of a block.
+//! Does not know how entries are found (`work`), nor how blocks travel.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use godwit_proto::{Fault, Record};
+use godwit_store::pool::Block;
+
+/// Gives the bytes of entries. Called from many threads at once.
+pub trait Source: Send + Sync {
+    /// Opens a file that is sent in slices.
+    ///
+    /// # Errors
+    /// The fault is reported under the entry's name; the transfer goes on.
+    fn open(&self, record: &Record) -> Result<Arc<dyn SourceFile>, Fault>;
+
+    /// Reads a small file whole into the front of `buffer`.
+    ///
+    /// # Errors
+    /// [`ReadError::Changed`] when it is no longer in the generation that `record` names.
+    fn read_whole(&self, record: &Record, buffer: &mut [u8]) -> Result<usize, ReadError>;
+
+    /// Describes the entry as it is now: same name and number, today's size, times and generation.
+    ///
+    /// # Errors
+    /// The entry is gone or cannot be examined.
+    fn refresh(&self, record: &Record) -> Result<Record, Fault>;
+}
+
+/// An open source file.
+pub trait SourceFile: Send + Sync {
+    /// Fills `buffer` from `offset`.
+    ///
+    /// # Errors
+    /// [`ReadError::Changed`] when the file ended early or its generation has moved on since it was opened.
+    fn read_at(&self, offset: u64, buffer: &mut [u8]) -> Result<(), ReadError>;
+
+    /// The bytes themselves, for a source that has them in memory for as long as it lives; saves the copy.
+    fn lend(&self, offset: u64, bytes: usize) -> Option<&'static [u8]> {
+        let _ = (offset, bytes);
+        None
+    }
+
+    /// The first range with data at or after `offset`; `None` if only a hole is left.
+    ///
+    /// # Errors
+    /// The file cannot be examined.
+    fn next_data(&self, offset: u64) -> Result<Option<Range<u64>>, ReadError>;
+
+    /// The generation that the file is in now.
+    ///
+    /// # Errors
+    /// The file cannot be examined.
+    fn generation(&self) -> Result<u64, ReadError>;
+}
+
+/// Why bytes could not be had.
+#[derive(Debug)]
+pub enum ReadError {
+    /// The file is not, or no longer, what was announced: to be announced anew.
+    Changed,
+    /// It cannot be read.
+    Failed(Fault),
+}
+
+/// The contents of a block.
+pub(crate) enum Payload {
+    Empty,
+    Pooled(Block, usize),
+    Lent(&'static [u8]),
+}
+
+impl Payload {
+    pub(crate) fn as_slice(&self) -> &[u8] {
+        match self {
+            Self::Empty => &[],
+            Self::Pooled(block, bytes) => &block[..*bytes],
+            Self::Lent(bytes) => bytes,
+        }
+    }
+}

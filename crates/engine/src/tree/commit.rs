@@ -1,0 +1,642 @@
+//! Makes what was written durable and final, batch by batch: sync, check, rename, sync directories, journal, acknowledge.
+//! Writes no contents; a batch fills while the one before it is being synced.
+
+use std::collections::HashSet;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex};
+use std::thread::JoinHandle;
+use std::time::Instant;
+
+use godwit_proto::{EntryId, FaultCode, Seq, Side};
+use godwit_store::digest::{self, FileDigest};
+use godwit_store::journal::{DoneRecord, Journal, JournalError, PathKey, RangeRecord};
+use godwit_store::{RelPath, Replace, Storage, StoreError, TempName};
+
+use super::sink::{OpenFile, OpenFiles, TreeSinkConfig, destination_fault};
+use crate::counters::CpuMeter;
+use crate::{Acks, Counters, entry, limits, lock};
+
+/// A sync that fails this many times in a row ends the transfer: the storage is broken.
+const SYNC_FAILURES_MAX: u32 = 3;
+
+/// How much may arrive between two progress marks in the journal.
+const MARK_BYTES: u64 = 4 << 20;
+
+/// A small file under its temporary name, with times and mode, to be made durable and named.
+pub(super) struct SmallFile {
+    pub(super) id: EntryId,
+    pub(super) key: PathKey,
+    pub(super) generation: u64,
+    pub(super) bytes: u64,
+    pub(super) digest: Option<digest::Digest>,
+    pub(super) path: RelPath,
+    pub(super) temp: TempName,
+    pub(super) replace: Replace,
+}
+
+/// Makes batches durable on a thread of its own.
+pub(super) struct Committer {
+    storage: Arc<dyn Storage>,
+    acks: Arc<Acks>,
+    counters: Arc<Counters>,
+    files: Arc<OpenFiles>,
+    digest: digest::DigestKind,
+    verify: bool,
+    no_sync: bool,
+    display: Vec<u8>,
+    /// Changes when a sync failed: whatever was written under an earlier one is not to be trusted.
+    epoch: AtomicU64,
+    journal: Mutex<Option<Journal>>,
+    received: AtomicU64,
+    received_marked: AtomicU64,
+    state: Mutex<State>,
+    changed: Condvar,
+    thread: Mutex<Option<JoinHandle<()>>>,
+}
+
+#[derive(Default)]
+struct State {
+    batch: Batch,
+    /// Content of the batch that is being made durable.
+    syncing_bytes: u64,
+    syncing: bool,
+    flushing: bool,
+    stopping: bool,
+    failure: Option<String>,
+    had_no_room: bool,
+}
+
+#[derive(Default)]
+struct Batch {
+    seqs: Vec<Seq>,
+    small: Vec<(Seq, SmallFile)>,
+    ranges: Vec<(Arc<OpenFile>, u64, u64, digest::Digest)>,
+    complete: Vec<(Seq, Arc<OpenFile>)>,
+    bytes: u64,
+    began: Option<Instant>,
+}
+
+impl Committer {
+    pub(super) fn start(
+        config: &TreeSinkConfig,
+        journal: Journal,
+        received: u64,
+        acks: &Arc<Acks>,
+        counters: &Arc<Counters>,
+        files: &Arc<OpenFiles>,
+    ) -> std::io::Result<Arc<Self>> {
+        let committer = Arc::new(Self {
+            storage: Arc::clone(&config.storage),
+            acks: Arc::clone(acks),
+            counters: Arc::clone(counters),
+            files: Arc::clone(files),
+            digest: config.digest,
+            verify: config.verify,
+            no_sync: config.no_sync,
+            display: config.display.clone(),
+            epoch: AtomicU64::new(0),
+            journal: Mutex::new(Some(journal)),
+            received: AtomicU64::new(received),
+            received_marked: AtomicU64::new(received),
+            state: Mutex::default(),
+            changed: Condvar::new(),
+            thread: Mutex::default(),
+        });
+        let own = Arc::clone(&committer);
+        let thread = std::thread::Builder::new()
+            .name("gw-commit".to_owned())
+            .spawn(move || own.run())?;
+        *lock(&committer.thread) = Some(thread);
+        Ok(committer)
+    }
+
+    pub(super) fn epoch(&self) -> u64 {
+        self.epoch.load(Ordering::SeqCst)
+    }
+
+    pub(super) fn is_epoch(&self, epoch: u64) -> bool {
+        self.epoch() == epoch
+    }
+
+    pub(super) fn has_room(&self) -> bool {
+        let mut state = lock(&self.state);
+        let room = state.batch.bytes + state.syncing_bytes < limits::UNDURABLE_BYTES_MAX;
+        state.had_no_room |= !room;
+        room
+    }
+
+    /// A slice was written, or a file was found to be whole without one.
+    pub(super) fn add_slice(
+        &self,
+        file: &Arc<OpenFile>,
+        range: Option<(u64, u64, digest::Digest)>,
+        content: u64,
+        seq: Seq,
+        complete: bool,
+    ) {
+        let mut state = lock(&self.state);
+        state.batch.seqs.push(seq);
+        if let Some((offset, bytes, digest)) = range {
+            state
+                .batch
+                .ranges
+                .push((Arc::clone(file), offset, bytes, digest));
+        }
+        if complete {
+            state.batch.complete.push((seq, Arc::clone(file)));
+        }
+        self.added(&mut state, content);
+        drop(state);
+        self.mark(content);
+    }
+
+    /// The files of a bundle were written.
+    pub(super) fn add_files(&self, files: Vec<SmallFile>, content: u64, seq: Seq, epoch: u64) {
+        let mut state = lock(&self.state);
+        if !self.is_epoch(epoch) {
+            self.acks.resend(&[seq]);
+            return;
+        }
+        state.batch.seqs.push(seq);
+        state
+            .batch
+            .small
+            .extend(files.into_iter().map(|file| (seq, file)));
+        self.added(&mut state, content);
+        drop(state);
+        self.mark(content);
+    }
+
+    fn added(&self, state: &mut State, content: u64) {
+        state.batch.bytes += content;
+        if state.batch.began.is_none() {
+            state.batch.began = Some(Instant::now());
+            self.changed.notify_all();
+        } else if state.batch.is_full() {
+            self.changed.notify_all();
+        }
+    }
+
+    /// Notes in the journal how much has arrived, so that a later run can tell what a crash has cost. Vouches for nothing.
+    fn mark(&self, content: u64) {
+        let received = self.received.fetch_add(content, Ordering::Relaxed) + content;
+        if received < self.received_marked.load(Ordering::Relaxed) + MARK_BYTES {
+            return;
+        }
+        if let Ok(mut journal) = self.journal.try_lock() {
+            self.received_marked.store(received, Ordering::Relaxed);
+            if let Some(journal) = journal.as_mut() {
+                // Only a report of a later run suffers if it fails.
+                let _ = journal.append_received(received);
+            }
+        }
+    }
+
+    /// Forgets what the journal knows of an unfinished file.
+    pub(super) fn restart(&self, key: PathKey) {
+        if let Some(journal) = lock(&self.journal).as_mut() {
+            if let Err(error) = journal.append_restart(key) {
+                self.fail(format!("the journal cannot be written: {error}"));
+            }
+        }
+    }
+
+    fn run(&self) {
+        let mut meter = CpuMeter::default();
+        let mut failures = 0;
+        while let Some(batch) = self.next_batch() {
+            let start = Instant::now();
+            let synced = self.process(batch);
+            self.counters.syncing_ns.add_since(start);
+            meter.settle(&self.counters);
+            failures = if synced { 0 } else { failures + 1 };
+            let mut state = lock(&self.state);
+            state.syncing = false;
+            state.syncing_bytes = 0;
+            if failures >= SYNC_FAILURES_MAX && state.failure.is_none() {
+                state.failure = Some(
+                    "the destination storage fails to sync; nothing more is written to it"
+                        .to_owned(),
+                );
+            }
+            let wake = std::mem::take(&mut state.had_no_room);
+            drop(state);
+            self.changed.notify_all();
+            if wake {
+                self.acks.wake_all();
+            }
+        }
+    }
+
+    fn next_batch(&self) -> Option<Batch> {
+        let mut state = lock(&self.state);
+        loop {
+            let age = state.batch.began.map(|began| began.elapsed());
+            let due = state.batch.is_full() || age.is_some_and(|age| age >= limits::BATCH_AGE);
+            if age.is_some() && (due || state.flushing || state.stopping) {
+                let batch = std::mem::take(&mut state.batch);
+                state.syncing_bytes = batch.bytes;
+                state.syncing = true;
+                return Some(batch);
+            }
+            if state.stopping {
+                return None;
+            }
+            let wait = age.map(|age| limits::BATCH_AGE.saturating_sub(age));
+            state = match wait {
+                Some(wait) => self
+                    .changed
+                    .wait_timeout(state, wait)
+                    .map_or_else(|poisoned| poisoned.into_inner().0, |(state, _)| state),
+                None => self
+                    .changed
+                    .wait(state)
+                    .unwrap_or_else(std::sync::PoisonError::into_inner),
+            };
+        }
+    }
+
+    /// False if the storage could not be synced; then the batch counts as unwritten.
+    fn process(&self, mut batch: Batch) -> bool {
+        batch.complete.retain(|(seq, file)| {
+            let good = self.finalise(*seq, file);
+            if !good {
+                lock(&self.files).remove(&file.id);
+            }
+            good
+        });
+        if !self.no_sync {
+            if let Err(error) = self.sync(&batch) {
+                self.lose(batch, &error);
+                return false;
+            }
+        }
+        let mut directories = HashSet::new();
+        let mut done = Vec::with_capacity(batch.small.len() + batch.complete.len());
+        for (seq, file) in &batch.small {
+            if self.commit_small(*seq, file) {
+                add_ancestors(&mut directories, &file.path);
+                done.push(DoneRecord {
+                    key: file.key,
+                    generation: file.generation,
+                    bytes: file.bytes,
+                });
+            }
+        }
+        for (seq, file) in &batch.complete {
+            if self.commit_large(*seq, file) {
+                add_ancestors(&mut directories, &file.path);
+                done.push(DoneRecord {
+                    key: file.key,
+                    generation: file.generation,
+                    bytes: file.bytes,
+                });
+            }
+        }
+        if !self.no_sync {
+            let directories: Vec<RelPath> = directories.into_iter().collect();
+            if let Err(error) = self.storage.sync_directories(&directories) {
+                self.fail(format!("the new names cannot be made durable: {error}"));
+                return true;
+            }
+        }
+        if let Err(error) = self.record(&batch, &done) {
+            self.fail(format!("the journal cannot be written: {error}"));
+            return true;
+        }
+        let mut files = lock(&self.files);
+        for (_, file) in &batch.complete {
+            files.remove(&file.id);
+        }
+        drop(files);
+        self.counters.bytes_durable.add(batch.bytes);
+        self.counters.files_done.add(done.len() as u64);
+        self.acks.durable(&batch.seqs);
+        true
+    }
+
+    /// Checks a whole file and gives it its size, mode and times, before the sync that makes them durable.
+    fn finalise(&self, seq: Seq, file: &OpenFile) -> bool {
+        let progress = lock(&file.progress);
+        let whole = progress.written.finish(file.bytes);
+        let expected = progress.end.as_ref().map(|(digest, _)| *digest);
+        drop(progress);
+        if expected != Some(whole) {
+            let message = "the digest of the whole file differs from the source's".to_owned();
+            self.reject(
+                seq,
+                file.id,
+                &file.path,
+                &file.temp,
+                FaultCode::DIGEST,
+                message,
+            );
+            self.restart(file.key);
+            return false;
+        }
+        if let Err(error) = file.file.finish(file.bytes, &file.meta) {
+            let fault = entry::fault(file.id, Side::DESTINATION, &error);
+            self.reject(
+                seq,
+                file.id,
+                &file.path,
+                &file.temp,
+                fault.code,
+                fault.message,
+            );
+            return false;
+        }
+        true
+    }
+
+    fn sync(&self, batch: &Batch) -> Result<(), StoreError> {
+        let mut seen = HashSet::new();
+        let mut files: Vec<(RelPath, TempName)> = batch
+            .small
+            .iter()
+            .map(|(_, file)| (file.path.clone(), file.temp.clone()))
+            .collect();
+        let large = batch
+            .ranges
+            .iter()
+            .map(|(file, ..)| file)
+            .chain(batch.complete.iter().map(|(_, file)| file));
+        for file in large {
+            if seen.insert(file.id) && !self.is_stale(file) {
+                files.push((file.path.clone(), file.temp.clone()));
+            }
+        }
+        if files.is_empty() {
+            Ok(())
+        } else {
+            self.storage.sync_batch(&files, batch.bytes)
+        }
+    }
+
+    /// A file that was begun anew, or given up, while its slices waited here; its temporary name may be gone.
+    fn is_stale(&self, file: &OpenFile) -> bool {
+        let progress = lock(&file.progress);
+        let whole = progress
+            .end
+            .as_ref()
+            .is_some_and(|(_, covered)| progress.written.covered() >= *covered);
+        progress.over && !whole
+    }
+
+    fn commit_small(&self, seq: Seq, file: &SmallFile) -> bool {
+        if self.verify
+            && !self.reads_back(
+                seq,
+                file.id,
+                &file.path,
+                &file.temp,
+                file.bytes,
+                file.digest,
+            )
+        {
+            return false;
+        }
+        self.commit(seq, file.id, &file.path, &file.temp, file.replace)
+    }
+
+    fn commit_large(&self, seq: Seq, file: &OpenFile) -> bool {
+        let digest = lock(&file.progress).end.as_ref().map(|(digest, _)| *digest);
+        if self.verify && !self.reads_back(seq, file.id, &file.path, &file.temp, file.bytes, digest)
+        {
+            self.restart(file.key);
+            return false;
+        }
+        self.commit(seq, file.id, &file.path, &file.temp, file.replace)
+    }
+
+    fn commit(
+        &self,
+        seq: Seq,
+        id: EntryId,
+        path: &RelPath,
+        temp: &TempName,
+        replace: Replace,
+    ) -> bool {
+        match self.storage.commit(path, temp, replace) {
+            Ok(()) => true,
+            Err(error) => {
+                let fault = entry::fault(id, Side::DESTINATION, &error);
+                let message = if fault.code == FaultCode::COLLISION {
+                    format!(
+                        "{path}: another entry already has this name at the destination (letter case or normalisation of names, or two sources of one name); it was not overwritten"
+                    )
+                } else {
+                    fault.message
+                };
+                self.reject(seq, id, path, temp, fault.code, message);
+                false
+            }
+        }
+    }
+
+    fn reads_back(
+        &self,
+        seq: Seq,
+        id: EntryId,
+        path: &RelPath,
+        temp: &TempName,
+        bytes: u64,
+        expected: Option<digest::Digest>,
+    ) -> bool {
+        let read = super::verify::digest_of(&*self.storage, path, temp, bytes, self.digest);
+        let (code, message) = match read {
+            Ok(digest) if Some(digest) == expected => return true,
+            Ok(_) => (
+                FaultCode::DIGEST,
+                format!(
+                    "{path}: what was read back from the destination storage differs from what was written"
+                ),
+            ),
+            Err(error) => {
+                let fault = entry::fault(id, Side::DESTINATION, &error);
+                (fault.code, fault.message)
+            }
+        };
+        self.reject(seq, id, path, temp, code, message);
+        false
+    }
+
+    fn reject(
+        &self,
+        seq: Seq,
+        id: EntryId,
+        path: &RelPath,
+        temp: &TempName,
+        code: FaultCode,
+        message: String,
+    ) {
+        // What cannot be removed now is swept by the next complete run.
+        let _ = self.storage.discard(path, temp);
+        self.acks.fault(
+            seq,
+            destination_fault(id, code, message),
+            &self.display(path),
+        );
+    }
+
+    fn display(&self, path: &RelPath) -> Vec<u8> {
+        let mut name = self.display.clone();
+        if !name.is_empty() && !name.ends_with(b"/") {
+            name.push(b'/');
+        }
+        name.extend_from_slice(path.as_bytes());
+        name
+    }
+
+    fn record(&self, batch: &Batch, done: &[DoneRecord]) -> Result<(), JournalError> {
+        let finished: HashSet<EntryId> = batch.complete.iter().map(|(_, file)| file.id).collect();
+        let mut ranges = Vec::with_capacity(batch.ranges.len());
+        for (file, offset, bytes, digest) in &batch.ranges {
+            if finished.contains(&file.id) || self.is_stale(file) {
+                continue;
+            }
+            lock(&file.progress).durable.add(*offset, *bytes, *digest);
+            ranges.push(RangeRecord {
+                key: file.key,
+                generation: file.generation,
+                offset: *offset,
+                bytes: *bytes,
+                digest: *digest,
+            });
+        }
+        let mut journal = lock(&self.journal);
+        let Some(journal) = journal.as_mut() else {
+            return Ok(());
+        };
+        journal.append_ranges(&ranges)?;
+        journal.append_done(done)?;
+        if self.no_sync { Ok(()) } else { journal.sync() }
+    }
+
+    /// A failed sync names no file: what was in the batch, and what was written while it ran, is asked for again.
+    fn lose(&self, batch: Batch, error: &StoreError) {
+        self.epoch.fetch_add(1, Ordering::SeqCst);
+        let second = std::mem::take(&mut lock(&self.state).batch);
+        let note = format!(
+            "a batch of {} could not be synced and is sent again: {error}",
+            batch.seqs.len() + second.seqs.len()
+        );
+        self.acks.note(&note);
+        for batch in [batch, second] {
+            let files = batch
+                .ranges
+                .iter()
+                .map(|(file, ..)| file)
+                .chain(batch.complete.iter().map(|(_, file)| file));
+            for file in files {
+                self.forget_undurable(file);
+            }
+            self.acks.resend(&batch.seqs);
+        }
+    }
+
+    /// Back to what is durable, and to what has been written since the failure.
+    fn forget_undurable(&self, file: &Arc<OpenFile>) {
+        let mut progress = lock(&file.progress);
+        let mut written: FileDigest = progress.durable.clone();
+        let state = lock(&self.state);
+        for (other, offset, bytes, digest) in &state.batch.ranges {
+            if Arc::ptr_eq(other, file) {
+                written.add(*offset, *bytes, *digest);
+            }
+        }
+        progress.written = written;
+        progress.over = false;
+    }
+
+    fn fail(&self, message: String) {
+        let mut state = lock(&self.state);
+        if state.failure.is_none() {
+            state.failure = Some(message);
+        }
+        drop(state);
+        self.acks.wake_all();
+    }
+
+    pub(super) fn failure(&self) -> Option<String> {
+        lock(&self.state).failure.clone()
+    }
+
+    /// Waits until everything added so far is durable. Returns what prevents it.
+    pub(super) fn flush(&self) -> Option<String> {
+        let mut state = lock(&self.state);
+        state.flushing = true;
+        self.changed.notify_all();
+        while (state.batch.began.is_some() || state.syncing) && state.failure.is_none() {
+            state = self
+                .changed
+                .wait(state)
+                .unwrap_or_else(std::sync::PoisonError::into_inner);
+        }
+        state.flushing = false;
+        state.failure.clone()
+    }
+
+    /// Makes what is there durable and stops; the journal stays for a later run.
+    pub(super) fn stop(&self) {
+        lock(&self.state).stopping = true;
+        self.changed.notify_all();
+        if let Some(thread) = lock(&self.thread).take() {
+            // A panic there has been printed; what was not journalled counts as not written.
+            let _ = thread.join();
+        }
+        lock(&self.journal).take();
+    }
+
+    /// The last steps of a complete transfer. Returns what prevents them.
+    pub(super) fn close(&self, resumed: bool, config: &TreeSinkConfig) -> Option<String> {
+        let clean = self.counters.entries_failed.get() == 0;
+        if resumed && clean {
+            if let Err(error) = self.sweep(config) {
+                return Some(format!(
+                    "what an earlier run left behind cannot be removed: {error}"
+                ));
+            }
+        }
+        let journal = lock(&self.journal).take();
+        lock(&self.state).stopping = true;
+        self.changed.notify_all();
+        if let Some(thread) = lock(&self.thread).take() {
+            let _ = thread.join();
+        }
+        match journal {
+            // With entries missing the transfer is unfinished: the same command goes on from here.
+            Some(journal) if clean => journal
+                .finish()
+                .err()
+                .map(|error| format!("the journal cannot be removed: {error}")),
+            _ => None,
+        }
+    }
+
+    fn sweep(&self, config: &TreeSinkConfig) -> Result<(), StoreError> {
+        for start in &config.mapping {
+            self.storage.sweep(start, config.tag)?;
+        }
+        Ok(())
+    }
+}
+
+/// A name is durable when all the directories above it are.
+fn add_ancestors(directories: &mut HashSet<RelPath>, path: &RelPath) {
+    let mut at = path.parent();
+    while let Some(parent) = at {
+        at = parent.parent();
+        if !directories.insert(parent) {
+            break;
+        }
+    }
+}
+
+impl Batch {
+    fn is_full(&self) -> bool {
+        self.bytes >= limits::BATCH_BYTES
+            || self.small.len() >= limits::BATCH_FILES
+            || self.seqs.len() >= limits::BATCH_FILES
+    }
+}

@@ -1,0 +1,306 @@
+//! Prepares a tree as a destination: maps names once, takes the journal, refuses what another transfer writes to.
+//! Writes no data.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use godwit_store::journal::{
+    BeginError, Journal, JournalDirectory, JournalHeader, JournalKey, Recovered,
+};
+use godwit_store::{Kind, RelPath, Storage, StoreError, digest};
+
+use super::sink::TreeSinkConfig;
+
+/// What the user asked for, and where.
+pub struct DestinationRequest {
+    /// Where the files go.
+    pub storage: Arc<dyn Storage>,
+    /// Absolute path of the storage, for the check against other transfers.
+    pub storage_path: Vec<u8>,
+    /// The destination argument, relative to the storage.
+    pub base: RelPath,
+    /// It ended in a slash: entries go into it.
+    pub is_directory: bool,
+    /// Identity of the sending side.
+    pub sender: Vec<u8>,
+    /// The source arguments, absolute, in order.
+    pub sources: Vec<Vec<u8>>,
+    /// Their names at the destination where they go into a directory; empty for "the contents of it".
+    pub names: Vec<Vec<u8>>,
+    /// Digest of blocks and files, unless an unfinished transfer has one already.
+    pub digest: digest::DigestKind,
+    /// Send entries even if size and time match.
+    pub force: bool,
+    /// Read every file back.
+    pub verify: bool,
+    /// Do not wait for storage.
+    pub no_sync: bool,
+    /// Journals, and what does not fit in memory.
+    pub journals: PathBuf,
+    /// How the storage is called in messages.
+    pub display: Vec<u8>,
+}
+
+/// A destination that may be written to.
+pub struct PreparedDestination {
+    /// For the sink.
+    pub config: TreeSinkConfig,
+    /// The transfer's journal, locked.
+    pub journal: Journal,
+    /// What an earlier run left.
+    pub recovered: Recovered,
+    /// Where the first source goes, for people.
+    pub mapped: Vec<u8>,
+    /// Where each source goes, absolute.
+    pub destinations: Vec<Vec<u8>>,
+}
+
+impl PreparedDestination {
+    /// Content that had arrived in an earlier run and that nothing vouches for: it is sent again.
+    pub fn lost_bytes(&self) -> u64 {
+        self.recovered
+            .received_bytes
+            .saturating_sub(self.recovered.vouched_bytes)
+    }
+}
+
+/// Why a destination cannot be written to.
+#[derive(Debug, thiserror::Error)]
+pub enum DestinationError {
+    /// Another transfer writes there.
+    #[error(
+        "{destination} is being written by another transfer ({label}); wait for it, or stop it"
+    )]
+    Busy {
+        /// What is being written.
+        destination: String,
+        /// Who does it.
+        label: String,
+        /// It is the same transfer, started twice.
+        same: bool,
+    },
+    /// The destination argument does not fit what is there.
+    #[error("{0}")]
+    Unsuitable(String),
+    /// Its storage.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The journal.
+    #[error("the journal in {path} cannot be used: {message}")]
+    Journal {
+        /// Directory of the journals.
+        path: String,
+        /// What is wrong.
+        message: String,
+    },
+}
+
+impl DestinationRequest {
+    /// The journal's key: the same sender, sources and destination give the same.
+    pub fn key(&self) -> JournalKey {
+        let is_directory = [u8::from(self.is_directory)];
+        let mut parts: Vec<&[u8]> = vec![
+            b"godwit transfer 1",
+            &self.sender,
+            &self.storage_path,
+            self.base.as_bytes(),
+            &is_directory,
+        ];
+        parts.extend(self.sources.iter().map(Vec::as_slice));
+        JournalKey::of(&parts)
+    }
+
+    /// Takes the journal, or makes it with today's mapping of names.
+    ///
+    /// # Errors
+    /// Nothing was written then.
+    pub fn prepare(self) -> Result<PreparedDestination, DestinationError> {
+        let key = self.key();
+        let journal_error = |message: String| DestinationError::Journal {
+            path: self.journals.display().to_string(),
+            message,
+        };
+        let directory = JournalDirectory::open(&self.journals)
+            .map_err(|error| journal_error(error.to_string()))?;
+        let (journal, recovered) =
+            directory
+                .begin(key, || self.fresh_header())
+                .map_err(|error| match error {
+                    BeginError::Busy {
+                        label,
+                        destination,
+                        same,
+                    } => DestinationError::Busy {
+                        label,
+                        destination: destination.display().to_string(),
+                        same,
+                    },
+                    BeginError::Fresh(error) => error,
+                    error @ (BeginError::TooLarge | BeginError::Journal(_)) => {
+                        journal_error(error.to_string())
+                    }
+                })?;
+        let mapping = decode_mapping(&recovered.header.mapping)
+            .filter(|mapping| mapping.len() == self.names.len())
+            .ok_or_else(|| journal_error("it does not fit this transfer".to_owned()))?;
+        let mut tag = [0; 8];
+        tag.copy_from_slice(&key.0[..8]);
+        let mapped = mapping
+            .first()
+            .map(|path| path.as_bytes().to_vec())
+            .unwrap_or_default();
+        Ok(PreparedDestination {
+            mapped: [
+                self.display.as_slice(),
+                if self.display.is_empty() { b"" } else { b"/" },
+                &mapped,
+            ]
+            .concat(),
+            config: TreeSinkConfig {
+                storage: self.storage,
+                mapping,
+                tag: u64::from_le_bytes(tag),
+                digest: recovered.header.digest,
+                force: self.force,
+                verify: self.verify,
+                no_sync: self.no_sync,
+                spill_directory: self.journals,
+                display: self.display,
+            },
+            destinations: recovered.header.destinations.clone(),
+            journal,
+            recovered,
+        })
+    }
+
+    fn fresh_header(&self) -> Result<JournalHeader, DestinationError> {
+        let mapping = self.map_names()?;
+        let destinations = mapping
+            .iter()
+            .map(|path| {
+                let mut absolute = self.storage_path.clone();
+                if !path.as_bytes().is_empty() {
+                    if !absolute.ends_with(b"/") {
+                        absolute.push(b'/');
+                    }
+                    absolute.extend(path.as_bytes());
+                }
+                absolute
+            })
+            .collect();
+        Ok(JournalHeader {
+            mapping: encode_mapping(&mapping),
+            digest: self.digest,
+            destinations,
+            label: format!(
+                "{} to {}",
+                self.sources
+                    .iter()
+                    .map(|source| lossy(source))
+                    .collect::<Vec<_>>()
+                    .join(", "),
+                lossy(&self.show(&self.base))
+            ),
+        })
+    }
+
+    /// The rules of `cp -r`: an existing directory, a trailing slash, or several sources mean "into".
+    fn map_names(&self) -> Result<Vec<RelPath>, DestinationError> {
+        let there = if self.base.as_bytes().is_empty() {
+            Some(Kind::Directory)
+        } else {
+            self.storage.stat(&self.base)?.map(|meta| meta.kind)
+        };
+        let shown = lossy(&self.show(&self.base));
+        let into = self.is_directory || self.names.len() > 1 || there == Some(Kind::Directory);
+        match there {
+            Some(Kind::Directory) => {}
+            Some(_) if into => {
+                return Err(DestinationError::Unsuitable(format!(
+                    "{shown} is not a directory"
+                )));
+            }
+            Some(_) => {}
+            None => {
+                let parent = self.base.parent().unwrap_or_default();
+                let parent_there = parent.as_bytes().is_empty()
+                    || self
+                        .storage
+                        .stat(&parent)?
+                        .is_some_and(|meta| meta.kind == Kind::Directory);
+                if !parent_there {
+                    let parent = lossy(&self.show(&parent));
+                    return Err(DestinationError::Unsuitable(format!(
+                        "the destination directory {parent} does not exist; make it first"
+                    )));
+                }
+                if into {
+                    self.storage.make_directory(&self.base, 0o755)?;
+                }
+            }
+        }
+        if !into {
+            return Ok(vec![self.base.clone()]);
+        }
+        let mut mapping: Vec<RelPath> = Vec::with_capacity(self.names.len());
+        for name in &self.names {
+            let path = if name.is_empty() {
+                self.base.clone()
+            } else {
+                self.base.join(name).map_err(|_| self.bad_name(name))?
+            };
+            if mapping.contains(&path) {
+                return Err(DestinationError::Unsuitable(format!(
+                    "two sources would both become {}",
+                    lossy(&self.show(&path))
+                )));
+            }
+            mapping.push(path);
+        }
+        Ok(mapping)
+    }
+
+    fn bad_name(&self, name: &[u8]) -> DestinationError {
+        DestinationError::Unsuitable(format!(
+            "{} is no name for an entry in {}",
+            lossy(name),
+            lossy(&self.show(&self.base))
+        ))
+    }
+
+    fn show(&self, path: &RelPath) -> Vec<u8> {
+        if self.display.is_empty() || path.as_bytes().is_empty() {
+            return [self.display.as_slice(), path.as_bytes()].concat();
+        }
+        [self.display.as_slice(), b"/", path.as_bytes()].concat()
+    }
+}
+
+/// For messages.
+fn lossy(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+fn encode_mapping(mapping: &[RelPath]) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    for path in mapping {
+        bytes.extend(
+            u32::try_from(path.as_bytes().len())
+                .unwrap_or(u32::MAX)
+                .to_le_bytes(),
+        );
+        bytes.extend(path.as_bytes());
+    }
+    bytes
+}
+
+fn decode_mapping(mut bytes: &[u8]) -> Option<Vec<RelPath>> {
+    let mut mapping = Vec::new();
+    while !bytes.is_empty() {
+        let (length, rest) = bytes.split_first_chunk::<4>()?;
+        let (path, rest) = rest.split_at_checked(u32::from_le_bytes(*length) as usize)?;
+        mapping.push(RelPath::parse(path).ok()?);
+        bytes = rest;
+    }
+    Some(mapping)
+}

@@ -1,0 +1,143 @@
+//! What can only be done once all files are there (hard links, directory times), kept on disk beyond a bound.
+//! Does nothing itself; the sink reads it back at the end.
+
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Held in memory before it is appended to the file.
+const BUFFER_BYTES: usize = 1 << 20;
+
+/// A list that only grows, then is read once from either end. Its file has no name.
+pub(super) struct Later {
+    directory: PathBuf,
+    file: Option<File>,
+    flushed: u64,
+    buffer: Vec<u8>,
+}
+
+impl Later {
+    pub(super) fn new(directory: &Path) -> Self {
+        Self {
+            directory: directory.to_owned(),
+            file: None,
+            flushed: 0,
+            buffer: Vec::new(),
+        }
+    }
+
+    pub(super) fn push(&mut self, item: &[u8]) -> io::Result<()> {
+        let length = u32::try_from(item.len())
+            .map_err(|_| io::Error::from(io::ErrorKind::InvalidInput))?
+            .to_le_bytes();
+        self.buffer.extend(length);
+        self.buffer.extend(item);
+        self.buffer.extend(length);
+        if self.buffer.len() < BUFFER_BYTES {
+            return Ok(());
+        }
+        if self.file.is_none() {
+            self.file = Some(unnamed_file(&self.directory)?);
+        }
+        if let Some(file) = &self.file {
+            file.write_all_at(&self.buffer, self.flushed)?;
+        }
+        self.flushed += self.buffer.len() as u64;
+        self.buffer.clear();
+        Ok(())
+    }
+
+    /// Calls `each` with every item, the first one first.
+    pub(super) fn forward(&self, mut each: impl FnMut(&[u8])) -> io::Result<()> {
+        let mut at = 0;
+        let end = self.flushed + self.buffer.len() as u64;
+        while at < end {
+            let length = self.length_at(at)?;
+            each(&self.bytes_at(at + 4, length)?);
+            at += 8 + length as u64;
+        }
+        Ok(())
+    }
+
+    /// Calls `each` with every item, the last one first.
+    pub(super) fn backward(&self, mut each: impl FnMut(&[u8])) -> io::Result<()> {
+        let mut end = self.flushed + self.buffer.len() as u64;
+        while end > 0 {
+            let length = self.length_at(end - 4)?;
+            each(&self.bytes_at(end - 4 - length as u64, length)?);
+            end -= 8 + length as u64;
+        }
+        Ok(())
+    }
+
+    fn length_at(&self, at: u64) -> io::Result<usize> {
+        let mut length = [0; 4];
+        length.copy_from_slice(&self.bytes_at(at, 4)?);
+        usize::try_from(u32::from_le_bytes(length)).map_err(io::Error::other)
+    }
+
+    fn bytes_at(&self, at: u64, length: usize) -> io::Result<Vec<u8>> {
+        if at >= self.flushed {
+            let start = usize::try_from(at - self.flushed).map_err(io::Error::other)?;
+            let bytes = self.buffer.get(start..start + length);
+            return bytes
+                .map(<[u8]>::to_vec)
+                .ok_or_else(|| io::Error::from(io::ErrorKind::UnexpectedEof));
+        }
+        let mut bytes = vec![0; length];
+        if let Some(file) = &self.file {
+            file.read_exact_at(&mut bytes, at)?;
+        }
+        Ok(bytes)
+    }
+}
+
+/// A file that vanishes with its handle.
+fn unnamed_file(directory: &Path) -> io::Result<File> {
+    static NUMBER: AtomicU64 = AtomicU64::new(0);
+    let name = format!(
+        ".later-{}-{}",
+        std::process::id(),
+        NUMBER.fetch_add(1, Ordering::Relaxed)
+    );
+    let path = directory.join(name);
+    let file = OpenOptions::new()
+        .read(true)
+        .write(true)
+        .create_new(true)
+        .mode(0o600)
+        .open(&path)?;
+    std::fs::remove_file(&path)?;
+    Ok(file)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn gives_back_what_it_was_given_in_both_directions_across_the_bound() {
+        let directory = tempfile::tempdir().unwrap();
+        let mut later = Later::new(directory.path());
+        let items: Vec<Vec<u8>> = (0..5000u32)
+            .map(|index| vec![u8::try_from(index % 251).unwrap(); (index % 977) as usize])
+            .collect();
+        for item in &items {
+            later.push(item).unwrap();
+        }
+        assert!(
+            later.flushed > 0 && !later.buffer.is_empty(),
+            "the test must cross the bound"
+        );
+        let mut seen = Vec::new();
+        later.forward(|item| seen.push(item.to_vec())).unwrap();
+        assert_eq!(seen, items);
+        seen.clear();
+        later.backward(|item| seen.push(item.to_vec())).unwrap();
+        seen.reverse();
+        assert_eq!(seen, items);
+        assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 0);
+    }
+}

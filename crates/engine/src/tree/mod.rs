@@ -1,0 +1,14 @@
+//! Files of a storage as the source and as the sink of a transfer.
+//! Does not map names and does not open storages; `session` and the daemon do.
+
+mod commit;
+mod destination;
+mod later;
+mod plan;
+mod sink;
+mod source;
+mod verify;
+
+pub use destination::{DestinationError, DestinationRequest, PreparedDestination};
+pub use sink::{TreeSink, TreeSinkConfig};
+pub use source::{TreeRoot, TreeSource, TreeWork};

@@ -1,0 +1,301 @@
+//! Compares announced entries with the destination, makes directories and symbolic links, and does at the end what had to wait.
+//! Writes no file contents.
+
+use godwit_proto::{EntryKind, Fault, FaultCode, HeldRange, Record, Seq, Side, Verdict};
+use godwit_store::journal::PathKey;
+use godwit_store::{
+    FinalMeta, Kind, RelPath, Replace, StoreError, StoreErrorKind, TempName, Timestamp,
+};
+
+use super::sink::{TreeSink, destination_fault};
+use crate::{entry, lock};
+
+/// Directories made by this transfer that are remembered; beyond it they are forgotten and looked at again.
+const FRESH_MAX: usize = 64 * 1024;
+
+/// Directories that are made durable in one call.
+const SYNC_AT_ONCE: usize = 4096;
+
+impl TreeSink {
+    pub(super) fn plan_one(&self, record: &Record) -> Verdict {
+        let planned = self.mapped(record.root, &record.path).and_then(|path| {
+            let fault = |error: StoreError| entry::fault(record.id, Side::DESTINATION, &error);
+            match record.kind {
+                EntryKind::DIRECTORY => self.plan_directory(record, &path).map_err(fault),
+                EntryKind::SYMLINK => self.plan_symlink(record, &path).map_err(fault),
+                EntryKind::HARD_LINK => self.plan_link(record),
+                EntryKind::FILE => self.plan_file(record, &path).map_err(fault),
+                other => Err(destination_fault(
+                    record.id,
+                    FaultCode::UNSUPPORTED,
+                    format!("this version does not know entries of kind {}", other.0),
+                )),
+            }
+        });
+        planned.unwrap_or_else(|mut fault| {
+            fault.entry = record.id;
+            Verdict::Failed(fault)
+        })
+    }
+
+    fn plan_directory(&self, record: &Record, path: &RelPath) -> Result<Verdict, StoreError> {
+        // Its own mode comes at the end: until then files must be made in it.
+        let made =
+            !path.as_bytes().is_empty() && self.config.storage.make_directory(path, 0o700)?;
+        if made {
+            let mut fresh = lock(&self.fresh);
+            if fresh.len() >= FRESH_MAX {
+                fresh.clear();
+            }
+            fresh.insert(path.clone());
+        }
+        if !path.as_bytes().is_empty() {
+            let item = encode_directory(path, &entry::final_meta(record));
+            lock(&self.directories)
+                .push(&item)
+                .map_err(|error| spill_error(path, &error))?;
+        }
+        Ok(Verdict::Done)
+    }
+
+    fn plan_symlink(&self, record: &Record, path: &RelPath) -> Result<Verdict, StoreError> {
+        let temp = TempName::new(self.config.tag, path);
+        let meta = entry::final_meta(record);
+        let storage = &self.config.storage;
+        let replace = match storage.stat(path)? {
+            None => Replace::Never,
+            Some(there) if there.kind == Kind::Directory => return Err(type_conflict(path)),
+            Some(there) => {
+                if there.kind == Kind::Symlink
+                    && !self.config.force
+                    && there.mtime == meta.mtime
+                    && storage.read_link(path)? == record.target
+                {
+                    return Ok(Verdict::Skip);
+                }
+                Replace::Atomically
+            }
+        };
+        storage.make_symlink(path, &record.target, &meta, &temp, replace)?;
+        self.counters.files_done.add(1);
+        Ok(Verdict::Done)
+    }
+
+    fn plan_link(&self, record: &Record) -> Result<Verdict, Fault> {
+        let mut item = Vec::with_capacity(16 + record.path.len() + record.target.len());
+        item.extend(record.id.0.to_le_bytes());
+        item.extend(record.root.to_le_bytes());
+        item.extend(
+            u32::try_from(record.path.len())
+                .unwrap_or(u32::MAX)
+                .to_le_bytes(),
+        );
+        item.extend(&record.path);
+        item.extend(&record.target);
+        lock(&self.links).push(&item).map_err(|error| {
+            destination_fault(
+                record.id,
+                FaultCode::IO,
+                format!("what is to be done later cannot be noted: {error}"),
+            )
+        })?;
+        Ok(Verdict::Done)
+    }
+
+    fn plan_file(&self, record: &Record, path: &RelPath) -> Result<Verdict, StoreError> {
+        let in_fresh = path
+            .parent()
+            .is_some_and(|parent| lock(&self.fresh).contains(&parent));
+        let there = if in_fresh {
+            None
+        } else {
+            self.config.storage.stat(path)?
+        };
+        let key = PathKey::new(record.root, &record.path);
+        if let Some(there) = there {
+            match there.kind {
+                Kind::Directory => return Err(type_conflict(path)),
+                Kind::File => {
+                    let same = there.bytes == record.bytes
+                        && there.mtime
+                            == (Timestamp {
+                                seconds: record.mtime_seconds,
+                                nanoseconds: record.mtime_nanoseconds,
+                            });
+                    if same && (!self.config.force || self.done.contains(&key, record.generation.0))
+                    {
+                        return Ok(Verdict::Skip);
+                    }
+                }
+                _ => {}
+            }
+            lock(&self.replace).insert(record.id);
+        }
+        Ok(self.held(record, path, key).unwrap_or(Verdict::Send))
+    }
+
+    /// What the journal vouches for, if the temporary file is still what it was.
+    fn held(&self, record: &Record, path: &RelPath, key: PathKey) -> Option<Verdict> {
+        let mut partial = lock(&self.partial);
+        let found = partial.get(&key)?;
+        let ranges = found.digest.ranges();
+        let reach = ranges
+            .iter()
+            .map(|(offset, bytes, _)| offset + bytes)
+            .max()
+            .unwrap_or(0);
+        let temp = TempName::new(self.config.tag, path);
+        let there = self
+            .config
+            .storage
+            .open_temp(path, &temp)
+            .and_then(|file| file.meta());
+        let usable = found.generation == record.generation.0
+            && there.is_ok_and(|meta| meta.bytes >= reach)
+            && reach <= record.bytes;
+        // More ranges than an answer can name are sent again: it takes thousands of gaps in one file.
+        if !usable || ranges.len() > 8192 {
+            partial.remove(&key);
+            return None;
+        }
+        let held = ranges
+            .into_iter()
+            .map(|(offset, bytes, digest)| HeldRange {
+                offset,
+                bytes,
+                digest: entry::digest_to_wire(&digest),
+            })
+            .collect();
+        Some(Verdict::Partial { held })
+    }
+
+    /// Hard links, once the files that they name are there.
+    pub(super) fn make_links(&self) {
+        let result = lock(&self.links).forward(|item| {
+            let Some((id, root, path, first)) = decode_link(item) else {
+                return;
+            };
+            let made = self.mapped(root, path).and_then(|name| {
+                let first = self.mapped(root, first)?;
+                let temp = TempName::new(self.config.tag, &name);
+                let storage = &self.config.storage;
+                storage
+                    .make_link(&name, &first, &temp)
+                    .map_err(|error| entry::fault(id, Side::DESTINATION, &error))
+            });
+            match made {
+                Ok(()) => self.counters.files_done.add(1),
+                Err(mut fault) => {
+                    fault.entry = id;
+                    self.acks
+                        .fault(Seq(0), fault, &crate::Sink::display_path(self, root, path));
+                }
+            }
+        });
+        self.report_unreadable(result);
+    }
+
+    /// Modes and times of directories, those inside before those around them; then all names are durable.
+    /// Returns what prevents that.
+    pub(super) fn set_directories(&self) -> Option<String> {
+        let storage = &self.config.storage;
+        let mut to_sync: Vec<RelPath> = self
+            .config
+            .mapping
+            .iter()
+            .filter_map(RelPath::parent)
+            .collect();
+        let mut unsynced = None;
+        let mut sync = |paths: &mut Vec<RelPath>| {
+            if !self.config.no_sync && unsynced.is_none() {
+                unsynced = storage.sync_directories(paths).err();
+            }
+            paths.clear();
+        };
+        let result = lock(&self.directories).backward(|item| {
+            let Some((path, meta)) = decode_directory(item) else {
+                return;
+            };
+            if let Err(error) = storage.set_directory_meta(&path, &meta) {
+                let fault = entry::fault(godwit_proto::EntryId(0), Side::DESTINATION, &error);
+                self.acks.fault(Seq(0), fault, path.as_bytes());
+            }
+            to_sync.push(path);
+            if to_sync.len() >= SYNC_AT_ONCE {
+                sync(&mut to_sync);
+            }
+        });
+        sync(&mut to_sync);
+        self.report_unreadable(result);
+        unsynced.map(|error| format!("the destination cannot be made durable: {error}"))
+    }
+
+    fn report_unreadable(&self, result: std::io::Result<()>) {
+        if let Err(error) = result {
+            let message = format!("what was to be done at the end cannot be read back: {error}");
+            self.acks.fault(
+                Seq(0),
+                destination_fault(godwit_proto::EntryId(0), FaultCode::IO, message),
+                &[],
+            );
+        }
+    }
+}
+
+fn type_conflict(path: &RelPath) -> StoreError {
+    StoreError {
+        operation: "replace a directory by something else",
+        path: path.clone(),
+        kind: StoreErrorKind::TypeConflict,
+        errno: None,
+    }
+}
+
+fn spill_error(path: &RelPath, error: &std::io::Error) -> StoreError {
+    StoreError {
+        operation: "note for the end",
+        path: path.clone(),
+        kind: StoreErrorKind::Io,
+        errno: error.raw_os_error(),
+    }
+}
+
+fn encode_directory(path: &RelPath, meta: &FinalMeta) -> Vec<u8> {
+    let mut item = Vec::with_capacity(16 + path.as_bytes().len());
+    item.extend(meta.mode.to_le_bytes());
+    item.extend(meta.mtime.seconds.to_le_bytes());
+    item.extend(meta.mtime.nanoseconds.to_le_bytes());
+    item.extend(path.as_bytes());
+    item
+}
+
+fn decode_directory(item: &[u8]) -> Option<(RelPath, FinalMeta)> {
+    let (mode, rest) = item.split_first_chunk::<4>()?;
+    let (seconds, rest) = rest.split_first_chunk::<8>()?;
+    let (nanoseconds, path) = rest.split_first_chunk::<4>()?;
+    let mtime = Timestamp {
+        seconds: i64::from_le_bytes(*seconds),
+        nanoseconds: u32::from_le_bytes(*nanoseconds),
+    };
+    Some((
+        RelPath::parse(path).ok()?,
+        FinalMeta {
+            mode: u32::from_le_bytes(*mode),
+            mtime,
+            owner: None,
+        },
+    ))
+}
+
+fn decode_link(item: &[u8]) -> Option<(godwit_proto::EntryId, u16, &[u8], &[u8])> {
+    let (id, rest) = item.split_first_chunk::<8>()?;
+    let (root, rest) = rest.split_first_chunk::<2>()?;
+    let (length, rest) = rest.split_first_chunk::<4>()?;
+    let (path, first) = rest.split_at_checked(u32::from_le_bytes(*length) as usize)?;
+    Some((
+        godwit_proto::EntryId(u64::from_le_bytes(*id)),
+        u16::from_le_bytes(*root),
+        path,
+        first,
+    ))
+}

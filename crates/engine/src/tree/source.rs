@@ -1,0 +1,283 @@
+//! Scans and reads files of one or several roots.
+//! Does not decide which of them are sent.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use godwit_proto::{EntryId, EntryKind, Fault, FaultCode, Generation, Record, Side};
+use godwit_store::{
+    Kind, Meta, ReadFile, RelPath, Scan, ScanItem, Storage, StoreError, StoreErrorKind,
+};
+
+use crate::source::{ReadError, Source, SourceFile};
+use crate::work::{Offer, Work};
+use crate::{entry, limits};
+
+/// What one argument of a transfer names: a place in a storage, and all below it.
+#[derive(Clone)]
+pub struct TreeRoot {
+    /// Where it is.
+    pub storage: Arc<dyn Storage>,
+    /// The entry itself, relative to the storage; empty for all of the storage.
+    pub start: RelPath,
+}
+
+impl TreeRoot {
+    fn path(&self, below: &[u8]) -> Option<RelPath> {
+        if below.is_empty() {
+            Some(self.start.clone())
+        } else {
+            self.start.join(below).ok()
+        }
+    }
+
+    fn below(&self, path: &RelPath) -> Vec<u8> {
+        let start = self.start.as_bytes();
+        let rest = path
+            .as_bytes()
+            .strip_prefix(start)
+            .unwrap_or_else(|| path.as_bytes());
+        rest.strip_prefix(b"/").unwrap_or(rest).to_vec()
+    }
+}
+
+/// Reads the files of some roots.
+pub struct TreeSource {
+    roots: Vec<TreeRoot>,
+}
+
+impl TreeSource {
+    /// Roots in the order in which records number them.
+    pub fn new(roots: Vec<TreeRoot>) -> Self {
+        Self { roots }
+    }
+
+    fn locate(&self, record: &Record) -> Result<(&TreeRoot, RelPath), Fault> {
+        let root = self.roots.get(usize::from(record.root));
+        root.and_then(|root| Some((root, root.path(&record.path)?)))
+            .ok_or_else(|| {
+                source_fault(
+                    record.id,
+                    FaultCode::NAME,
+                    "the name cannot be opened".to_owned(),
+                )
+            })
+    }
+}
+
+impl Source for TreeSource {
+    fn open(&self, record: &Record) -> Result<Arc<dyn SourceFile>, Fault> {
+        let (root, path) = self.locate(record)?;
+        let file = root
+            .storage
+            .open(&path)
+            .map_err(|error| entry::fault(record.id, Side::SOURCE, &error))?;
+        Ok(Arc::new(TreeFile {
+            id: record.id,
+            file,
+        }))
+    }
+
+    fn read_whole(&self, record: &Record, buffer: &mut [u8]) -> Result<usize, ReadError> {
+        let (root, path) = self.locate(record).map_err(ReadError::Failed)?;
+        let (meta, bytes) = root
+            .storage
+            .read_whole(&path, buffer)
+            .map_err(|error| read_error(record.id, &error))?;
+        if meta.generation() == record.generation.0 {
+            Ok(bytes)
+        } else {
+            Err(ReadError::Changed)
+        }
+    }
+
+    fn refresh(&self, record: &Record) -> Result<Record, Fault> {
+        let (root, path) = self.locate(record)?;
+        let meta = root
+            .storage
+            .stat(&path)
+            .map_err(|error| entry::fault(record.id, Side::SOURCE, &error))?;
+        match meta {
+            Some(meta) if meta.kind == Kind::File => {
+                let mut fresh = record.clone();
+                fresh.generation = Generation(meta.generation());
+                fresh.bytes = meta.bytes;
+                fresh.mtime_seconds = meta.mtime.seconds;
+                fresh.mtime_nanoseconds = meta.mtime.nanoseconds;
+                fresh.mode = meta.mode;
+                Ok(fresh)
+            }
+            Some(_) => Err(source_fault(
+                record.id,
+                FaultCode::NOT_REGULAR,
+                "it is no longer a regular file".to_owned(),
+            )),
+            None => Err(source_fault(
+                record.id,
+                FaultCode::NOT_FOUND,
+                "it vanished while the transfer ran".to_owned(),
+            )),
+        }
+    }
+}
+
+struct TreeFile {
+    id: EntryId,
+    file: Box<dyn ReadFile>,
+}
+
+impl SourceFile for TreeFile {
+    fn read_at(&self, offset: u64, buffer: &mut [u8]) -> Result<(), ReadError> {
+        let mut filled = 0;
+        while filled < buffer.len() {
+            let read = self
+                .file
+                .read_at(offset + filled as u64, &mut buffer[filled..])
+                .map_err(|error| read_error(self.id, &error))?;
+            if read == 0 {
+                return Err(ReadError::Changed);
+            }
+            filled += read;
+        }
+        Ok(())
+    }
+
+    fn next_data(&self, offset: u64) -> Result<Option<Range<u64>>, ReadError> {
+        self.file
+            .next_data(offset)
+            .map_err(|error| read_error(self.id, &error))
+    }
+
+    fn generation(&self) -> Result<u64, ReadError> {
+        self.file
+            .meta()
+            .map(|meta| meta.generation())
+            .map_err(|error| read_error(self.id, &error))
+    }
+}
+
+/// Scans some roots, one after the other.
+pub struct TreeWork {
+    roots: Vec<TreeRoot>,
+    next: usize,
+    scan: Option<(u16, Box<dyn Scan>)>,
+    items: Vec<ScanItem>,
+}
+
+impl TreeWork {
+    /// Roots in the order in which records number them.
+    pub fn new(roots: Vec<TreeRoot>) -> Self {
+        Self {
+            roots,
+            next: 0,
+            scan: None,
+            items: Vec::with_capacity(limits::MANIFEST_RECORDS),
+        }
+    }
+
+    fn offer(&self, root: u16, item: ScanItem) -> Offer {
+        let place = &self.roots[usize::from(root)];
+        match item {
+            ScanItem::Entry(found) => {
+                self.offer_entry(root, &found.path, &found.meta, found.target)
+            }
+            ScanItem::Link {
+                entry: found,
+                first,
+            } => {
+                let path = place.below(&found.path);
+                match entry::record(root, &found.path, &found.meta, place.below(&first)) {
+                    Some(mut record) => {
+                        record.kind = EntryKind::HARD_LINK;
+                        record.path = path;
+                        record.bytes = 0;
+                        Offer::Entry(record)
+                    }
+                    None => unsendable(root, path, &found.meta),
+                }
+            }
+            ScanItem::Fault(error) => Offer::Fault {
+                root,
+                path: place.below(&error.path),
+                fault: entry::fault(EntryId(0), Side::SOURCE, &error),
+            },
+        }
+    }
+
+    fn offer_entry(&self, root: u16, path: &RelPath, meta: &Meta, target: Vec<u8>) -> Offer {
+        let below = self.roots[usize::from(root)].below(path);
+        match entry::record(root, path, meta, target) {
+            Some(mut record) => {
+                record.path = below;
+                Offer::Entry(record)
+            }
+            None => unsendable(root, below, meta),
+        }
+    }
+}
+
+impl Work for TreeWork {
+    fn next_batch(&mut self, out: &mut Vec<Offer>) -> bool {
+        if self.scan.is_none() {
+            let Some(place) = self.roots.get(self.next) else {
+                return false;
+            };
+            let root = u16::try_from(self.next).unwrap_or(u16::MAX);
+            self.next += 1;
+            match place.storage.scan(&place.start) {
+                Ok(scan) => self.scan = Some((root, scan)),
+                Err(error) => {
+                    out.push(self.offer(root, ScanItem::Fault(error)));
+                    return self.next < self.roots.len();
+                }
+            }
+        }
+        let Some((root, scan)) = &mut self.scan else {
+            return false;
+        };
+        let root = *root;
+        let more = scan.next_batch(&mut self.items);
+        let items: Vec<_> = self.items.drain(..).collect();
+        out.extend(items.into_iter().map(|item| self.offer(root, item)));
+        if !more {
+            self.scan = None;
+        }
+        more || self.next < self.roots.len()
+    }
+}
+
+fn unsendable(root: u16, path: Vec<u8>, meta: &Meta) -> Offer {
+    let what = match meta.kind {
+        Kind::Fifo => "a FIFO",
+        Kind::Socket => "a socket",
+        Kind::CharDevice => "a character device",
+        _ => "a block device",
+    };
+    Offer::Fault {
+        root,
+        path,
+        fault: source_fault(
+            EntryId(0),
+            FaultCode::NOT_REGULAR,
+            format!("it is {what}, which is not copied"),
+        ),
+    }
+}
+
+fn source_fault(entry: EntryId, code: FaultCode, message: String) -> Fault {
+    Fault {
+        entry,
+        side: Side::SOURCE,
+        code,
+        errno: None,
+        message,
+    }
+}
+
+fn read_error(entry: EntryId, error: &StoreError) -> ReadError {
+    if error.kind == StoreErrorKind::Changed {
+        ReadError::Changed
+    } else {
+        ReadError::Failed(entry::fault(entry, Side::SOURCE, error))
+    }
+}

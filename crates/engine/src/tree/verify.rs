@@ -1,0 +1,68 @@
+//! Reads a file back from storage and takes its digest.
+//! Does not judge it.
+
+use godwit_store::digest::{self, Digest, DigestKind, FileDigest};
+use godwit_store::{ReadFile, RelPath, Storage, StoreError, StoreErrorKind, TempName};
+
+/// Unit of reading back: a power of two, so that slices of BLAKE3's tree can be put together.
+const CHUNK_BYTES: usize = 1 << 20;
+
+/// Digest of what is in storage under a temporary name, past the page cache where the file system allows.
+pub(super) fn digest_of(
+    storage: &dyn Storage,
+    path: &RelPath,
+    temp: &TempName,
+    bytes: u64,
+    kind: DigestKind,
+) -> Result<Digest, StoreError> {
+    let file = storage.open_temp(path, temp)?;
+    file.drop_cache();
+    let mut whole = FileDigest::new(kind);
+    let mut buffer = vec![0; CHUNK_BYTES];
+    let mut next = 0;
+    while let Some(data) = if next < bytes {
+        file.next_data(next)?
+    } else {
+        None
+    } {
+        let mut offset = data.start.max(next);
+        offset -= offset % CHUNK_BYTES as u64;
+        offset = offset.max(next);
+        let end = data.end.min(bytes);
+        while offset < end {
+            let length = CHUNK_BYTES.min(usize::try_from(bytes - offset).unwrap_or(CHUNK_BYTES));
+            read_exact(&*file, path, offset, &mut buffer[..length])?;
+            whole.add(
+                offset,
+                length as u64,
+                digest::digest_slice(kind, offset, bytes, &buffer[..length]),
+            );
+            offset += length as u64;
+        }
+        next = offset;
+    }
+    Ok(whole.finish(bytes))
+}
+
+fn read_exact(
+    file: &dyn ReadFile,
+    path: &RelPath,
+    offset: u64,
+    buffer: &mut [u8],
+) -> Result<(), StoreError> {
+    let mut filled = 0;
+    while filled < buffer.len() {
+        match file.read_at(offset + filled as u64, &mut buffer[filled..])? {
+            0 => {
+                return Err(StoreError {
+                    operation: "read back",
+                    path: path.clone(),
+                    kind: StoreErrorKind::Changed,
+                    errno: None,
+                });
+            }
+            read => filled += read,
+        }
+    }
+    Ok(())
+}

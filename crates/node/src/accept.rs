@@ -1,0 +1,125 @@
+//! Takes connections: a thread each, a deadline until a peer has said what it wants, then open or join.
+//! Does not decide what a peer may do (`open`) and does not run transfers (the engine).
+
+use std::net::{IpAddr, TcpListener, TcpStream};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use godwit_engine::limits;
+use godwit_engine::session::{greet_client, receive_frame, send_error};
+use godwit_net::{AcceptOptions, IdentityId, Stream, StreamOptions, Waker, accept};
+use godwit_proto::{ErrorCode, Frame};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
+use crate::Shared;
+use crate::gate::Place;
+use crate::open;
+
+/// After the system refused a connection for want of descriptors or memory: there is no event for their return.
+const REFUSED_PAUSE: Duration = Duration::from_millis(100);
+
+/// Body of a listener's thread.
+pub(crate) fn listen(shared: &Arc<Shared>, listener: &TcpListener, waker: &Waker) {
+    while !shared.stopping() {
+        let mut fds = [
+            PollFd::new(listener, PollFlags::IN),
+            PollFd::new(waker, PollFlags::IN),
+        ];
+        if poll(&mut fds, None).is_err() {
+            continue;
+        }
+        match listener.accept() {
+            Ok((socket, address)) => admit(shared, socket, address.ip()),
+            Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => {}
+            Err(error) => {
+                shared.log(&format!("a connection could not be taken: {error}"));
+                let pause = Timespec {
+                    tv_sec: 0,
+                    tv_nsec: i64::from(REFUSED_PAUSE.subsec_nanos()),
+                };
+                // Whether it was woken or timed out makes no difference.
+                let _ = poll(&mut [PollFd::new(waker, PollFlags::IN)], Some(&pause));
+            }
+        }
+    }
+}
+
+fn admit(shared: &Arc<Shared>, socket: TcpStream, address: IpAddr) {
+    let Some(place) = shared.gate.stranger(address) else {
+        shared.log(&format!(
+            "{address}: too many connections that have not said who they are; one was closed"
+        ));
+        return;
+    };
+    let own = Arc::clone(shared);
+    let body = move || serve(&own, socket, place);
+    if let Err(error) = std::thread::Builder::new()
+        .name("gw-conn".to_owned())
+        .spawn(body)
+    {
+        shared.log(&format!("{address}: no thread for a connection: {error}"));
+    }
+}
+
+/// Body of a connection's thread.
+fn serve(shared: &Arc<Shared>, socket: TcpStream, stranger: Place<IpAddr>) {
+    let began = Instant::now();
+    let options = AcceptOptions {
+        deadline: shared.config.handshake_deadline,
+        stream: StreamOptions {
+            stall_limit: limits::SILENCE_MAX,
+            ..StreamOptions::default()
+        },
+    };
+    if let Err(error) = socket.set_nonblocking(false) {
+        shared.log(&format!("a connection could not be used: {error}"));
+        return;
+    }
+    let accepted = match accept(socket, &shared.config.tls, &options) {
+        Ok(accepted) => accepted,
+        Err(error) => {
+            shared.log(&error.to_string());
+            return;
+        }
+    };
+    let mut stream = accepted.stream;
+    let deadline = shared
+        .config
+        .handshake_deadline
+        .saturating_sub(began.elapsed())
+        .max(Duration::from_secs(1));
+    if let Err(error) = greet_client(&mut stream, deadline) {
+        shared.log(&error.to_string());
+        return;
+    }
+    let frame = match receive_frame(&mut stream, deadline) {
+        Ok(frame) => frame,
+        Err(error) => {
+            shared.log(&error.to_string());
+            return;
+        }
+    };
+    let Some(place) = shared.gate.peer(accepted.peer) else {
+        let message = "too many connections of this identity; close some, or raise --connections-per-peer on the daemon";
+        send_error(&mut stream, ErrorCode::LIMIT, message, true);
+        return;
+    };
+    drop(stranger);
+    dispatch(shared, &mut stream, accepted.peer, frame);
+    drop(place);
+}
+
+fn dispatch(shared: &Arc<Shared>, stream: &mut dyn Stream, peer: IdentityId, frame: Frame) {
+    match frame {
+        Frame::Open(request) => open::open(shared, stream, peer, &request),
+        Frame::Join(request) => open::join(shared, stream, peer, &request),
+        other => {
+            let message = format!(
+                "a connection begins with OPEN or JOIN, not with {}",
+                other.name()
+            );
+            shared.log(&format!("{}: {message}", stream.peer()));
+            send_error(stream, ErrorCode::PROTOCOL, &message, false);
+        }
+    }
+}

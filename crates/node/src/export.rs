@@ -1,0 +1,91 @@
+//! An export: a directory under a name, and what peers may do to entries in it.
+//! Does not know who the peers are (`grants`).
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use godwit_api::endpoint::Place as Named;
+use godwit_store::{Confine, FsOptions, FsStorage, RelPath, Storage};
+
+/// A directory that peers may be granted access to.
+#[derive(Clone, Debug)]
+pub struct Export {
+    /// Its name in `godwit://host/NAME/…`.
+    pub name: String,
+    /// The directory.
+    pub path: PathBuf,
+    /// Set-user-ID and set-group-ID bits are applied.
+    pub set_id: bool,
+    /// Owner and group are applied, where a peer asks for it.
+    pub owner: bool,
+}
+
+/// Why a path in an export cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum ExportError {
+    /// No export of this name, or none at all was named.
+    #[error("this daemon has no export {0:?}; it has: {1}")]
+    Unknown(String, String),
+    /// The path is not one.
+    #[error("{0:?} is not a path in an export")]
+    Path(String),
+    /// Its directory cannot be opened.
+    #[error("the export {name:?} cannot be used: {message}")]
+    Closed {
+        /// Its name.
+        name: String,
+        /// What is wrong.
+        message: String,
+    },
+}
+
+/// What a path of the form `NAME/below` names.
+pub(crate) enum Place<'a> {
+    /// `null:`
+    Null,
+    /// `mem:SIZE`
+    Memory(u64),
+    /// Something in an export.
+    Below(&'a Export, RelPath),
+}
+
+/// Finds what a path names. Exports are told only to those who hold some grant.
+pub(crate) fn locate<'a>(exports: &'a [Export], path: &[u8]) -> Result<Place<'a>, ExportError> {
+    let text = || String::from_utf8_lossy(path).into_owned();
+    match Named::from_wire(path).map_err(|_| ExportError::Path(text()))? {
+        Named::Null => Ok(Place::Null),
+        Named::Memory { bytes } => Ok(Place::Memory(bytes)),
+        Named::Export {
+            name, path: below, ..
+        } => {
+            let export = exports
+                .iter()
+                .find(|export| export.name == name)
+                .ok_or_else(|| {
+                    let names: Vec<&str> =
+                        exports.iter().map(|export| export.name.as_str()).collect();
+                    ExportError::Unknown(name.clone(), names.join(", "))
+                })?;
+            let below = RelPath::parse(&below).map_err(|_| ExportError::Path(text()))?;
+            Ok(Place::Below(export, below))
+        }
+    }
+}
+
+impl Export {
+    pub(crate) fn open(&self, spill: &Path) -> Result<Arc<dyn Storage>, ExportError> {
+        let options = FsOptions {
+            allow_set_id: self.set_id,
+            allow_owner: self.owner,
+            umask_cleared: true,
+            ..FsOptions::new(Confine::Export)
+        };
+        let storage = FsStorage::open_with(&self.path, spill, options).map_err(|error| {
+            ExportError::Closed {
+                name: self.name.clone(),
+                message: error.to_string(),
+            }
+        })?;
+        Ok(Arc::new(storage))
+    }
+}

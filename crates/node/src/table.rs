@@ -1,0 +1,189 @@
+//! The transfers that run at this daemon, and the thread that sees each to its end.
+//! Does not begin them (`open`).
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use godwit_engine::End;
+use godwit_engine::session::Engine;
+use godwit_net::IdentityId;
+use godwit_proto::{Token, TransferId};
+
+/// How often a transfer's keeper looks whether its client is still there.
+const LOOK_EVERY: Duration = Duration::from_millis(500);
+
+/// How long a finished transfer is kept for a client that lost the last word.
+const LINGER: Duration = Duration::from_secs(10);
+
+/// Tokens in circulation for one transfer: as many as it may have streams.
+pub(crate) const TOKENS: usize = 64;
+
+/// One transfer's end at this daemon.
+pub(crate) struct Session {
+    pub(crate) transfer: TransferId,
+    pub(crate) engine: Engine,
+    pub(crate) owner: IdentityId,
+    pub(crate) plain_payload: bool,
+    /// What identifies the transfer's destination; `None` where there is none to be written by only one.
+    pub(crate) key: Option<[u8; 32]>,
+    pub(crate) keep_for: Duration,
+    pub(crate) label: String,
+    /// No other transfer ran while this one did, so that the process's memory is its own.
+    pub(crate) alone: Arc<AtomicBool>,
+    pub(crate) resumed: bool,
+    pub(crate) lost_bytes: u64,
+    /// Where it goes, for people.
+    pub(crate) mapped: Vec<u8>,
+    pub(crate) tokens: Mutex<Vec<Token>>,
+}
+
+#[derive(Default)]
+pub(crate) struct Table {
+    sessions: Mutex<HashMap<[u8; 16], Arc<Session>>>,
+    changed: Condvar,
+}
+
+impl Session {
+    /// Fresh tokens for the client.
+    pub(crate) fn issue(&self, count: usize) -> Result<Vec<Vec<u8>>, getrandom::Error> {
+        let mut issued = Vec::with_capacity(count);
+        let mut tokens = locked(&self.tokens);
+        for _ in 0..count {
+            let mut bytes = [0; 16];
+            getrandom::fill(&mut bytes)?;
+            tokens.push(Token(bytes));
+            issued.push(bytes.to_vec());
+        }
+        Ok(issued)
+    }
+
+    /// Whether the token was one of ours; it no longer is one afterwards.
+    pub(crate) fn redeem(&self, token: &Token) -> bool {
+        let mut tokens = locked(&self.tokens);
+        match tokens.iter().position(|known| known == token) {
+            Some(index) => {
+                tokens.swap_remove(index);
+                true
+            }
+            None => false,
+        }
+    }
+
+    fn is_orphan(&self) -> bool {
+        self.engine.stream_count() == 0
+    }
+}
+
+impl Table {
+    pub(crate) fn insert(&self, session: &Arc<Session>) {
+        let mut sessions = locked(&self.sessions);
+        if !sessions.is_empty() {
+            session.alone.store(false, Ordering::Relaxed);
+            for other in sessions.values() {
+                other.alone.store(false, Ordering::Relaxed);
+            }
+        }
+        sessions.insert(session.transfer.0, Arc::clone(session));
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        locked(&self.sessions).is_empty()
+    }
+
+    pub(crate) fn find(&self, transfer: &TransferId) -> Option<Arc<Session>> {
+        locked(&self.sessions).get(&transfer.0).cloned()
+    }
+
+    /// Body of a transfer's keeper: waits for the end, or for the client to stay away too long, and cleans up.
+    pub(crate) fn keep(&self, session: &Session) -> End {
+        let mut alive = Instant::now();
+        let mut linger = None;
+        let end = loop {
+            if let Some(end) = session.engine.wait(LOOK_EVERY) {
+                if session.is_orphan() || !matches!(end, End::Finished(_)) {
+                    break end;
+                }
+                if linger.get_or_insert_with(Instant::now).elapsed() > LINGER {
+                    break end;
+                }
+                self.wait(LOOK_EVERY);
+            }
+            if !session.is_orphan() {
+                alive = Instant::now();
+            } else if alive.elapsed() >= session.keep_for {
+                session.engine.cancel("the client did not come back");
+            }
+        };
+        session.engine.join();
+        locked(&self.sessions).remove(&session.transfer.0);
+        self.changed.notify_all();
+        end
+    }
+
+    /// A stream has ended.
+    pub(crate) fn stream_ended(&self) {
+        self.changed.notify_all();
+    }
+
+    /// Ends the transfer with this key if its client is gone, or goes within `patience`. Returns whether none is left.
+    pub(crate) fn supersede(&self, key: &[u8; 32], owner: &IdentityId, patience: Duration) -> bool {
+        let until = Instant::now() + patience;
+        let mut sessions = locked(&self.sessions);
+        loop {
+            let Some(session) = sessions
+                .values()
+                .find(|session| session.key.as_ref() == Some(key))
+            else {
+                return true;
+            };
+            if session.owner != *owner {
+                return false;
+            }
+            if session.is_orphan() {
+                session.engine.cancel("the same transfer was started again");
+            }
+            let left = until.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return false;
+            }
+            sessions = self
+                .changed
+                .wait_timeout(sessions, left.min(LOOK_EVERY))
+                .map_or_else(|poisoned| poisoned.into_inner().0, |(sessions, _)| sessions);
+        }
+    }
+
+    pub(crate) fn stop_all(&self, reason: &str) {
+        for session in locked(&self.sessions).values() {
+            session.engine.cancel(reason);
+        }
+    }
+
+    pub(crate) fn wait_until_empty(&self) {
+        let mut sessions = locked(&self.sessions);
+        while !sessions.is_empty() {
+            sessions = self
+                .changed
+                .wait(sessions)
+                .unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    /// A transfer that never came to run.
+    pub(crate) fn remove(&self, transfer: &TransferId) {
+        locked(&self.sessions).remove(&transfer.0);
+        self.changed.notify_all();
+    }
+
+    fn wait(&self, time: Duration) {
+        let sessions = locked(&self.sessions);
+        // Whatever ended the wait, the caller looks.
+        drop(self.changed.wait_timeout(sessions, time));
+    }
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
