@@ -303,3 +303,96 @@ impl Drop for Journal {
         let _ = self.file.unlock();
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::io::Cursor;
+    use std::path::Path;
+
+    use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, memfd_create};
+
+    use super::*;
+
+    /// A journal in a file that cannot grow beyond `bytes_max`: a full disk, for all that it can tell.
+    fn journal_on_full_disk(directory: &Path, bytes_max: u64) -> Journal {
+        let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
+        let file = File::from(memfd_create("journal", flags).unwrap());
+        file.set_len(bytes_max).unwrap();
+        fcntl_add_seals(&file, SealFlags::GROW).unwrap();
+        let header = JournalHeader {
+            mapping: Vec::new(),
+            digest: DigestKind::Crc64Nvme,
+            destinations: Vec::new(),
+            label: String::new(),
+        };
+        let mut start = Vec::new();
+        let chain = record::encode_preamble(&mut start, 1);
+        let mut buffer = Vec::new();
+        let chain = record::encode(&mut buffer, chain, Kind::Header, |body| {
+            record::encode_header(&header, body);
+        });
+        start.extend_from_slice(&buffer);
+        file.write_all_at(&start, 0).unwrap();
+        let end = start.len() as u64;
+        Journal {
+            file,
+            path: PathBuf::from("journal"),
+            directory: JournalDirectory::open(directory).unwrap(),
+            digest: header.digest,
+            tail: Mutex::new(Tail { end, chain, buffer }),
+            name_durable: AtomicBool::new(false),
+            broken: AtomicBool::new(false),
+        }
+    }
+
+    fn content(journal: &Journal) -> Vec<u8> {
+        let mut bytes = vec![0; usize::try_from(journal.file.metadata().unwrap().len()).unwrap()];
+        journal.file.read_exact_at(&mut bytes, 0).unwrap();
+        bytes
+    }
+
+    #[test]
+    fn a_write_that_fails_half_way_loses_only_itself() {
+        let place = tempfile::tempdir().unwrap();
+        let journal = journal_on_full_disk(place.path(), 8192);
+        let done = |number: u8| DoneRecord {
+            key: PathKey([number; 16]),
+            generation: 1,
+            bytes: 100,
+        };
+        journal.append_done(&[done(1), done(2)]).unwrap();
+        // Larger than what is left: the kernel writes the first page or two of it and then refuses.
+        let many: Vec<_> = (0..1000).map(|_| done(3)).collect();
+        let error = journal.append_done(&many).unwrap_err();
+        assert_eq!(error.operation, "write");
+        let recovered = replay(Cursor::new(content(&journal))).unwrap();
+        assert_eq!(recovered.damage, None, "the remains were cut off");
+        assert_eq!(recovered.done.len(), 2);
+    }
+
+    #[test]
+    fn appends_go_on_after_a_failed_one() {
+        let place = tempfile::tempdir().unwrap();
+        let mut journal = journal_on_full_disk(place.path(), 4096);
+        journal.append_received(1).unwrap();
+        let writable = journal.file.try_clone().unwrap();
+        journal.file = File::open("/dev/null").unwrap();
+        assert!(journal.append_received(2).is_err());
+        journal.file = writable;
+        journal.append_received(3).unwrap();
+        let recovered = replay(Cursor::new(content(&journal))).unwrap();
+        assert_eq!(recovered.received_bytes, 3);
+    }
+
+    #[test]
+    fn after_a_failed_sync_nothing_more_is_taken() {
+        let place = tempfile::tempdir().unwrap();
+        let mut journal = journal_on_full_disk(place.path(), 4096);
+        journal.sync().unwrap();
+        let (_reader, pipe) = io::pipe().unwrap();
+        journal.file = File::from(std::os::fd::OwnedFd::from(pipe));
+        assert_eq!(journal.sync().unwrap_err().operation, "sync");
+        assert!(journal.append_received(1).is_err());
+        assert!(journal.sync().is_err());
+    }
+}

@@ -1,5 +1,11 @@
 //! The digest of a file, whatever its slices and their order, is the one-shot digest of its bytes.
 
+#![expect(clippy::unwrap_used, reason = "a helper of a test fails with the test")]
+#![expect(
+    clippy::cast_possible_truncation,
+    reason = "sizes in these tests are small; patterns are cut on purpose"
+)]
+
 use godwit_store::digest::{
     Added, Digest, DigestKind, FileDigest, digest_slice, digest_sparse_slice,
 };

@@ -1,5 +1,7 @@
 //! The journal: what was appended is there again, whatever happened to the end of the file or to its process.
 
+#![expect(clippy::unwrap_used, reason = "a helper of a test fails with the test")]
+
 use std::convert::Infallible;
 use std::fs::{self, OpenOptions};
 use std::io::Cursor;
@@ -253,7 +255,9 @@ fn one_transfer_at_a_time_writes_to_a_destination() {
         (4, "/data/run42/a"),
     ] {
         match try_begin(&directory, key, destination) {
-            Err(BeginError::Busy { label, destination, .. }) => {
+            Err(BeginError::Busy {
+                label, destination, ..
+            }) => {
                 assert_eq!(label, "gw1-abc sends run42 to /data/run42");
                 assert_eq!(destination, Path::new("/data/run42"));
             }

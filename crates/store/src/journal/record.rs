@@ -139,7 +139,8 @@ impl Head {
     /// The checksum for the next record to continue, if this head belongs to `body` and continues `chain`.
     pub(super) fn verify(&self, chain: u64, body: &[u8]) -> Option<u64> {
         let checksum = crc(&[&chain.to_le_bytes(), &self.prefix, body]);
-        (checksum == self.checksum).then_some(checksum)
+        // A fuzzer cannot find checksums; it shall see what lies behind them.
+        (checksum == self.checksum || cfg!(fuzzing)).then_some(checksum)
     }
 }
 
