@@ -3,6 +3,7 @@
 
 mod bench;
 mod pipe;
+mod tidy;
 
 use clap::Command;
 
@@ -12,10 +13,12 @@ fn main() -> anyhow::Result<()> {
         .subcommand_required(true)
         .arg_required_else_help(true)
         .subcommand(bench::command())
-        .subcommand(pipe::command());
+        .subcommand(pipe::command())
+        .subcommand(Command::new("tidy").about("Checks the house rules over the whole tree"));
     match cli.get_matches().subcommand() {
         Some(("bench", matches)) => bench::run(matches),
         Some(("pipe", matches)) => pipe::run(matches),
+        Some(("tidy", _)) => tidy::run(),
         _ => anyhow::bail!("no such chore"),
     }
 }

@@ -24,7 +24,11 @@ fn the_report_holds_every_run_and_nothing_else_is_left() {
         .env("CARGO_TARGET_DIR", work.path().join("target"))
         .status()
         .expect("run the benchmark");
-    assert!(status.success());
+    assert_eq!(
+        status.code(),
+        Some(1),
+        "a benchmark without Godwit must not end well"
+    );
     assert!(!world.exists(), "the world is still there");
 
     let report = fs::read(out.join("bench.json")).expect("read the report");

@@ -202,7 +202,10 @@ pub(crate) fn run(matches: &ArgMatches) -> anyhow::Result<()> {
     // The table is also in the file.
     let _ = writeln!(std::io::stdout(), "{}", report.markdown());
     say(&format!("saved {}", table.display()));
-    ensure!(!report.has_failed(), "a bar was missed");
+    ensure!(
+        !report.has_failed(),
+        "a bar was missed, or a contender failed"
+    );
     Ok(())
 }
 

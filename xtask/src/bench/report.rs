@@ -232,7 +232,7 @@ impl Report {
         text
     }
 
-    /// Whether a bar was missed.
+    /// Whether a bar was missed, or a contender failed.
     pub(crate) fn has_failed(&self) -> bool {
         self.cases.iter().any(|case| {
             case.comparisons
@@ -242,6 +242,7 @@ impl Report {
                     .memory
                     .as_ref()
                     .is_some_and(|memory| memory.pass == Some(false))
+                || case.tracks.iter().any(|track| track.failure.is_some())
         })
     }
 

@@ -1,0 +1,111 @@
+//! Owns the table of edges between our crates, and checks the manifests against it.
+//! Leaves dependencies on others to cargo-deny, and those of tests alone.
+
+use super::Finding;
+use super::tree::File;
+
+/// Directory of each of our packages, and the crates of ours that it may use; drawn in ARCHITECTURE.md.
+const ALLOWED: [(&str, &[&str]); 10] = [
+    ("crates/proto", &[]),
+    ("crates/sys", &[]),
+    ("crates/api", &[]),
+    ("crates/store", &["sys"]),
+    ("crates/net", &["proto", "sys"]),
+    ("crates/engine", &["proto", "store", "net"]),
+    ("crates/node", &["engine", "api", "net", "proto", "store"]),
+    (
+        "crates/cli",
+        &["node", "engine", "api", "net", "store", "proto", "sys"],
+    ),
+    ("tools/wanlink", &["sys"]),
+    ("xtask", &[]),
+];
+
+/// Checks all manifests but that of the workspace and that of the fuzz targets.
+pub(crate) fn check(files: &[File], findings: &mut Vec<Finding>) {
+    for file in files {
+        let Some(package) = file.path.strip_suffix("/Cargo.toml") else {
+            continue;
+        };
+        if package == "fuzz" {
+            continue;
+        }
+        let Some((_, allowed)) = ALLOWED.iter().find(|(known, _)| *known == package) else {
+            let what = "this package is not in the table of edges";
+            findings.push(Finding::new(&file.path, 0, what));
+            continue;
+        };
+        for (line, name) in dependencies(&file.text) {
+            if !allowed.contains(&name) {
+                let what = format!("{package} must not use godwit-{name}");
+                findings.push(Finding::new(&file.path, line, what));
+            }
+        }
+    }
+}
+
+/// Our crates in the sections of a manifest that matter outside tests, each with its line.
+fn dependencies(manifest: &str) -> Vec<(usize, &str)> {
+    let mut counts = false;
+    let mut found = Vec::new();
+    for (index, line) in manifest.lines().enumerate() {
+        let line = line.trim();
+        if let Some(section) = line.strip_prefix('[') {
+            counts = !section.contains("dev-dependencies") && section.contains("dependencies");
+            // `[dependencies.godwit-x]` names the crate in its section.
+            if let Some((_, name)) = section.split_once("dependencies.godwit-")
+                && counts
+            {
+                found.push((index + 1, name.trim_end_matches(']')));
+            }
+        } else if counts && let Some(rest) = line.strip_prefix("godwit-") {
+            let end = rest.find(|next: char| !next.is_ascii_alphanumeric() && next != '-');
+            found.push((index + 1, &rest[..end.unwrap_or(rest.len())]));
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn edges_are_found_in_every_form() {
+        let manifest = "[package]\nname = \"godwit-x\"\n[dependencies]\ngodwit-a.workspace = true\n\
+                        godwit-b = { path = \"b\" }\n[dev-dependencies]\ngodwit-c.workspace = true\n\
+                        [dependencies.godwit-d]\npath = \"d\"\n[build-dependencies]\ngodwit-e = \"1\"\n";
+        let expected = [(4, "a"), (5, "b"), (8, "d"), (11, "e")];
+        assert_eq!(dependencies(manifest), expected);
+    }
+
+    #[test]
+    fn an_edge_upwards_and_an_unknown_package_are_findings() {
+        let file = |path: &str, text: &str| File {
+            path: path.to_owned(),
+            text: text.to_owned(),
+        };
+        let files = [
+            file(
+                "Cargo.toml",
+                "[workspace.dependencies]\ngodwit-node.workspace = true\n",
+            ),
+            file(
+                "crates/store/Cargo.toml",
+                "[dependencies]\ngodwit-sys.workspace = true\n",
+            ),
+            file(
+                "crates/net/Cargo.toml",
+                "[dependencies]\ngodwit-store.workspace = true\n",
+            ),
+            file("crates/new/Cargo.toml", ""),
+        ];
+        let mut findings = Vec::new();
+        check(&files, &mut findings);
+        let found: Vec<_> = findings
+            .iter()
+            .map(|finding| finding.path.as_str())
+            .collect();
+        assert_eq!(found, ["crates/net/Cargo.toml", "crates/new/Cargo.toml"]);
+    }
+}

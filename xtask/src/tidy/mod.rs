@@ -1,0 +1,78 @@
+//! Owns the house rules that a program can check, over the whole tree; run by `cargo test -p xtask` and `cargo xtask tidy`.
+//! Leaves to clippy and rustfmt what they know.
+
+mod edges;
+mod modules;
+mod text;
+mod tree;
+
+use std::fmt;
+use std::io::Write as _;
+use std::path::Path;
+
+use anyhow::bail;
+
+/// A rule that is broken, and where.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Finding {
+    /// Relative to the root of the repository.
+    pub(crate) path: String,
+    /// From 1; 0 is the file as a whole.
+    pub(crate) line: usize,
+    pub(crate) what: String,
+}
+
+impl Finding {
+    fn new(path: &str, line: usize, what: impl Into<String>) -> Self {
+        let (path, what) = (path.to_owned(), what.into());
+        Self { path, line, what }
+    }
+}
+
+impl fmt::Display for Finding {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{}:{}: {}", self.path, self.line, self.what)
+    }
+}
+
+/// Checks all rules below `root`.
+///
+/// # Errors
+/// When the tree cannot be read.
+pub(crate) fn check(root: &Path) -> anyhow::Result<Vec<Finding>> {
+    let files = tree::read(root)?;
+    let mut findings = Vec::new();
+    for file in &files {
+        text::check(file, &mut findings);
+    }
+    edges::check(&files, &mut findings);
+    modules::check(&files, &mut findings);
+    Ok(findings)
+}
+
+/// Checks this repository and prints what is wrong.
+///
+/// # Errors
+/// When anything is.
+pub(crate) fn run() -> anyhow::Result<()> {
+    let findings = check(crate::bench::workspace())?;
+    for finding in &findings {
+        writeln!(std::io::stdout(), "{finding}")?;
+    }
+    match findings.len() {
+        0 => Ok(()),
+        count => bail!("{count} house rules are broken"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_repository_is_tidy() {
+        let findings = check(crate::bench::workspace()).expect("read the tree");
+        let lines: Vec<String> = findings.iter().map(ToString::to_string).collect();
+        assert!(lines.is_empty(), "\n{}", lines.join("\n"));
+    }
+}
