@@ -5,6 +5,7 @@ pub mod digest;
 pub mod error;
 mod fs;
 pub mod journal;
+mod memory;
 pub mod meta;
 pub mod path;
 pub mod pool;
@@ -13,6 +14,7 @@ pub mod storage;
 
 pub use error::{StoreError, StoreErrorKind};
 pub use fs::{Confine, FsOptions, FsStorage};
+pub use memory::MemoryStorage;
 pub use meta::{FinalMeta, Kind, Meta, Timestamp};
 pub use path::{NAME_BYTES_MAX, PATH_BYTES_MAX, PathError, RelPath, TEMP_NAME_BYTES, TempName};
 pub use storage::{

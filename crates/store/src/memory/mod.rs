@@ -1,0 +1,514 @@
+//! Owns a storage in memory: complete, shared by all handles on it, gone with the last of them.
+//! Does not enforce modes and makes nothing durable; it serves tests, and transfers that end in a program.
+
+mod content;
+mod tree;
+
+use crate::error::{StoreError, StoreErrorKind};
+use crate::meta::{FinalMeta, Kind, Meta};
+use crate::path::{RelPath, TempName};
+use crate::storage::{
+    Capabilities, ReadFile, Replace, SCAN_BATCH_ITEMS, Scan, ScanEntry, ScanItem, Storage,
+    WriteFile,
+};
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::sync::{Arc, Mutex};
+use tree::{Shared, Tree, lock};
+
+/// A tree in memory. Clones are handles on the same tree.
+#[derive(Debug, Clone)]
+pub struct MemoryStorage {
+    tree: Arc<Mutex<Tree>>,
+}
+
+impl Default for MemoryStorage {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl MemoryStorage {
+    /// An empty tree: nothing but its root.
+    pub fn new() -> Self {
+        Self {
+            tree: Arc::new(Mutex::new(Tree::new())),
+        }
+    }
+
+    /// Puts a complete file there, with the directories above it, in place of what there was.
+    pub fn put(&self, path: &RelPath, meta: &FinalMeta, content: &[u8]) -> Result<(), StoreError> {
+        if let Some(parent) = path.parent() {
+            self.make_directory(&parent, 0o755)?;
+        }
+        let temp = TempName::new(0, path);
+        self.write_whole(path, &temp, meta, content)?;
+        self.commit(path, &temp, Replace::Atomically)
+    }
+
+    /// The contents of the file at `path`, if there is one.
+    pub fn content(&self, path: &RelPath) -> Option<Vec<u8>> {
+        let node = lock(&self.tree).find("read", path).ok()??;
+        let node = lock(&node);
+        let mut content = vec![0; usize::try_from(node.content.bytes()).ok()?];
+        node.content.read_at(0, &mut content);
+        (node.meta.kind == Kind::File).then_some(content)
+    }
+
+    /// Removes what is at and below `path`.
+    pub fn remove(&self, path: &RelPath) {
+        let mut tree = lock(&self.tree);
+        while let Some((found, _)) = tree.next_below(path, None) {
+            if let Some(node) = tree.take(&found) {
+                lock(&node).unlinked();
+            }
+        }
+    }
+
+    /// All paths, temporary names too, in order; the root first.
+    pub fn paths(&self) -> Vec<RelPath> {
+        let tree = lock(&self.tree);
+        let next = |after: Option<&RelPath>| {
+            tree.next_below(&RelPath::root(), after)
+                .map(|(path, _)| path)
+        };
+        std::iter::successors(next(None), |path| next(Some(path))).collect()
+    }
+
+    fn file(&self, operation: &'static str, path: &RelPath) -> Result<MemoryFile, StoreError> {
+        let node = lock(&self.tree).get(operation, path)?;
+        let trouble = match lock(&node).meta.kind {
+            Kind::File => None,
+            Kind::Symlink => Some(StoreErrorKind::Escape),
+            _ => Some(StoreErrorKind::NotRegular),
+        };
+        match trouble {
+            None => Ok(MemoryFile {
+                node,
+                path: path.clone(),
+            }),
+            Some(kind) => Err(StoreError::new(operation, path, kind)),
+        }
+    }
+
+    fn new_file(
+        &self,
+        operation: &'static str,
+        path: &RelPath,
+        temp: &TempName,
+    ) -> Result<Shared, StoreError> {
+        let mut tree = lock(&self.tree);
+        let node = tree.new_node(Kind::File, 0o600);
+        tree.put(
+            operation,
+            &temp_path(operation, path, temp)?,
+            Arc::clone(&node),
+        )?;
+        Ok(node)
+    }
+}
+
+/// The path of the temporary name beside `path`.
+fn temp_path(
+    operation: &'static str,
+    path: &RelPath,
+    temp: &TempName,
+) -> Result<RelPath, StoreError> {
+    let parent = path
+        .parent()
+        .ok_or_else(|| StoreError::new(operation, path, StoreErrorKind::TypeConflict))?;
+    parent
+        .join(temp.as_bytes())
+        .map_err(|error| StoreError::from_path(operation, path, error))
+}
+
+/// An error about a temporary file names the file that it becomes.
+fn named(path: &RelPath) -> impl FnOnce(StoreError) -> StoreError {
+    move |error| StoreError {
+        path: path.clone(),
+        ..error
+    }
+}
+
+impl Storage for MemoryStorage {
+    fn scan(&self, start: &RelPath) -> Result<Box<dyn Scan>, StoreError> {
+        lock(&self.tree).get("scan", start)?;
+        let tree = Arc::clone(&self.tree);
+        Ok(Box::new(MemoryScan {
+            tree,
+            start: start.clone(),
+            last: None,
+            links: BTreeMap::new(),
+            first: None,
+        }))
+    }
+
+    fn stat(&self, path: &RelPath) -> Result<Option<Meta>, StoreError> {
+        match lock(&self.tree).find("look at", path) {
+            Ok(found) => Ok(found.map(|node| lock(&node).meta)),
+            Err(error) if error.kind == StoreErrorKind::NotFound => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn read_link(&self, path: &RelPath) -> Result<Vec<u8>, StoreError> {
+        let node = lock(&self.tree).get("read the link", path)?;
+        let node = lock(&node);
+        if node.meta.kind != Kind::Symlink {
+            return Err(StoreError::new(
+                "read the link",
+                path,
+                StoreErrorKind::TypeConflict,
+            ));
+        }
+        Ok(node.target.clone())
+    }
+
+    fn open(&self, path: &RelPath) -> Result<Box<dyn ReadFile>, StoreError> {
+        Ok(Box::new(self.file("open", path)?))
+    }
+
+    fn read_whole(&self, path: &RelPath, buffer: &mut [u8]) -> Result<(Meta, usize), StoreError> {
+        let file = self.file("read", path)?;
+        let node = lock(&file.node);
+        if node.content.bytes() > buffer.len() as u64 {
+            return Err(StoreError::new("read", path, StoreErrorKind::Changed));
+        }
+        let bytes = node.content.read_at(0, buffer);
+        Ok((node.meta, bytes))
+    }
+
+    fn make_directory(&self, path: &RelPath, mode_now: u32) -> Result<bool, StoreError> {
+        let operation = "make the directory";
+        let mut tree = lock(&self.tree);
+        let mut at = RelPath::root();
+        let mut made = false;
+        for name in path.components() {
+            at = at
+                .join(name)
+                .map_err(|error| StoreError::from_path(operation, path, error))?;
+            match tree.find(operation, &at)? {
+                Some(node) if lock(&node).meta.kind == Kind::Directory => made = false,
+                // Only the last one is in the way; a link before it would have to be followed.
+                Some(node) if at == *path || lock(&node).meta.kind != Kind::Symlink => {
+                    return Err(StoreError::new(
+                        operation,
+                        path,
+                        StoreErrorKind::TypeConflict,
+                    ));
+                }
+                Some(_) => return Err(StoreError::new(operation, path, StoreErrorKind::Escape)),
+                None => {
+                    let node = tree.new_node(Kind::Directory, mode_now);
+                    tree.put(operation, &at, node)?;
+                    made = true;
+                }
+            }
+        }
+        Ok(made)
+    }
+
+    fn make_symlink(
+        &self,
+        path: &RelPath,
+        target: &[u8],
+        meta: &FinalMeta,
+        _temp: &TempName,
+        replace: Replace,
+    ) -> Result<(), StoreError> {
+        let operation = "make the link";
+        let mut tree = lock(&self.tree);
+        if let Some(there) = tree.find(operation, path)? {
+            let mut there = lock(&there);
+            if there.meta.kind == Kind::Symlink && there.target == target {
+                there.meta.mtime = meta.mtime;
+                there.changed();
+                return Ok(());
+            }
+            if there.meta.kind == Kind::Directory && replace == Replace::Atomically {
+                return Err(StoreError::new(
+                    operation,
+                    path,
+                    StoreErrorKind::TypeConflict,
+                ));
+            }
+            if replace == Replace::Never {
+                return Err(StoreError::new(operation, path, StoreErrorKind::Exists));
+            }
+        }
+        let node = tree.new_node(Kind::Symlink, 0o777);
+        lock(&node).target = target.to_vec();
+        lock(&node).apply(&FinalMeta {
+            mode: 0o777,
+            ..*meta
+        });
+        tree.put(operation, path, node)
+    }
+
+    fn make_link(
+        &self,
+        path: &RelPath,
+        first: &RelPath,
+        _temp: &TempName,
+    ) -> Result<(), StoreError> {
+        let mut tree = lock(&self.tree);
+        let node = tree.get("link", first)?;
+        if let Some(there) = tree.find("link", path)? {
+            if Arc::ptr_eq(&there, &node) {
+                return Ok(());
+            }
+            if lock(&there).meta.kind == Kind::Directory {
+                return Err(StoreError::new("link", path, StoreErrorKind::TypeConflict));
+            }
+        }
+        if lock(&node).meta.kind == Kind::Directory {
+            return Err(StoreError::new("link", first, StoreErrorKind::Permission));
+        }
+        tree.put("link", path, Arc::clone(&node))?;
+        let mut node = lock(&node);
+        node.meta.links += 1;
+        node.changed();
+        Ok(())
+    }
+
+    fn create(
+        &self,
+        path: &RelPath,
+        temp: &TempName,
+        keep: bool,
+    ) -> Result<Box<dyn WriteFile>, StoreError> {
+        if keep {
+            let there = lock(&self.tree)
+                .find("create", &temp_path("create", path, temp)?)
+                .map_err(named(path))?;
+            if let Some(node) = there {
+                return Ok(Box::new(MemoryFile {
+                    node,
+                    path: path.clone(),
+                }));
+            }
+        }
+        let node = self.new_file("create", path, temp).map_err(named(path))?;
+        Ok(Box::new(MemoryFile {
+            node,
+            path: path.clone(),
+        }))
+    }
+
+    fn write_whole(
+        &self,
+        path: &RelPath,
+        temp: &TempName,
+        meta: &FinalMeta,
+        content: &[u8],
+    ) -> Result<(), StoreError> {
+        let node = self.new_file("write", path, temp).map_err(named(path))?;
+        let mut node = lock(&node);
+        node.content.write_at(0, content);
+        node.apply(meta);
+        Ok(())
+    }
+
+    fn sync_batch(&self, files: &[(RelPath, TempName)], _bytes: u64) -> Result<(), StoreError> {
+        files
+            .iter()
+            .try_for_each(|(path, temp)| self.open_temp(path, temp).map(drop))
+    }
+
+    fn commit(&self, path: &RelPath, temp: &TempName, replace: Replace) -> Result<(), StoreError> {
+        let mut tree = lock(&self.tree);
+        let temp = temp_path("rename", path, temp)?;
+        let node = tree.get("rename", &temp).map_err(named(path))?;
+        if let Some(there) = tree.find("rename", path)? {
+            if replace == Replace::Never {
+                return Err(StoreError::new("rename", path, StoreErrorKind::Exists));
+            }
+            if lock(&there).meta.kind == Kind::Directory {
+                return Err(StoreError::new(
+                    "rename",
+                    path,
+                    StoreErrorKind::TypeConflict,
+                ));
+            }
+        }
+        tree.take(&temp);
+        tree.put("rename", path, node)
+    }
+
+    fn sync_directories(&self, directories: &[RelPath]) -> Result<(), StoreError> {
+        let tree = lock(&self.tree);
+        directories
+            .iter()
+            .try_for_each(|path| tree.get("sync the directory", path).map(drop))
+    }
+
+    fn open_temp(&self, path: &RelPath, temp: &TempName) -> Result<Box<dyn ReadFile>, StoreError> {
+        let file = self
+            .file("open", &temp_path("open", path, temp)?)
+            .map_err(named(path))?;
+        Ok(Box::new(MemoryFile {
+            path: path.clone(),
+            ..file
+        }))
+    }
+
+    fn discard(&self, path: &RelPath, temp: &TempName) -> Result<(), StoreError> {
+        if let Some(node) = lock(&self.tree).take(&temp_path("remove", path, temp)?) {
+            lock(&node).unlinked();
+        }
+        Ok(())
+    }
+
+    fn set_directory_meta(&self, path: &RelPath, meta: &FinalMeta) -> Result<(), StoreError> {
+        let node = lock(&self.tree).get("set the attributes of", path)?;
+        let mut node = lock(&node);
+        if node.meta.kind != Kind::Directory {
+            return Err(StoreError::new(
+                "set the attributes of",
+                path,
+                StoreErrorKind::TypeConflict,
+            ));
+        }
+        node.apply(meta);
+        Ok(())
+    }
+
+    fn sweep(&self, start: &RelPath, tag: u64) -> Result<u64, StoreError> {
+        let mut tree = lock(&self.tree);
+        let beside = temp_path("sweep", start, &TempName::new(tag, start)).ok();
+        let mut removed = u64::from(beside.is_some_and(|beside| tree.take(&beside).is_some()));
+        let mut last = None;
+        while let Some((path, _)) = tree.next_below(start, last.as_ref()) {
+            if path
+                .file_name()
+                .is_some_and(|name| TempName::is_ours(name, tag))
+            {
+                tree.take(&path);
+                removed += 1;
+            }
+            last = Some(path);
+        }
+        Ok(removed)
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        Capabilities {
+            holes: true,
+            symlinks: true,
+            hard_links: true,
+            durable: false,
+        }
+    }
+}
+
+/// An open file, for reading or writing.
+#[derive(Debug)]
+struct MemoryFile {
+    node: Shared,
+    path: RelPath,
+}
+
+impl ReadFile for MemoryFile {
+    fn meta(&self) -> Result<Meta, StoreError> {
+        Ok(lock(&self.node).meta)
+    }
+
+    fn read_at(&self, offset: u64, buffer: &mut [u8]) -> Result<usize, StoreError> {
+        Ok(lock(&self.node).content.read_at(offset, buffer))
+    }
+
+    fn next_data(&self, offset: u64) -> Result<Option<Range<u64>>, StoreError> {
+        Ok(lock(&self.node).content.next_data(offset))
+    }
+
+    fn drop_cache(&self) {}
+}
+
+impl WriteFile for MemoryFile {
+    fn preallocate(&self, _range: Range<u64>) -> Result<(), StoreError> {
+        Ok(())
+    }
+
+    fn write_at(&self, offset: u64, data: &[u8]) -> Result<(), StoreError> {
+        if offset.checked_add(data.len() as u64).is_none() {
+            return Err(StoreError::new(
+                "write",
+                &self.path,
+                StoreErrorKind::Unsupported,
+            ));
+        }
+        let mut node = lock(&self.node);
+        node.content.write_at(offset, data);
+        node.changed();
+        Ok(())
+    }
+
+    fn finish(&self, bytes: u64, meta: &FinalMeta) -> Result<(), StoreError> {
+        let mut node = lock(&self.node);
+        node.content.set_bytes(bytes);
+        node.apply(meta);
+        Ok(())
+    }
+}
+
+/// A listing; what changes meanwhile may or may not be seen. Holds the names of files with several names.
+struct MemoryScan {
+    tree: Arc<Mutex<Tree>>,
+    start: RelPath,
+    last: Option<RelPath>,
+    links: BTreeMap<(u64, RelPath), Meta>,
+    first: Option<(u64, RelPath)>,
+}
+
+impl MemoryScan {
+    fn next_item(&mut self) -> Option<ScanItem> {
+        let tree = Arc::clone(&self.tree);
+        let tree = lock(&tree);
+        while let Some((path, node)) = tree.next_below(&self.start, self.last.as_ref()) {
+            self.last = Some(path.clone());
+            let node = lock(&node);
+            if path != self.start {
+                if path.file_name().is_some_and(TempName::is_temp) {
+                    continue;
+                }
+                if node.meta.kind == Kind::File && node.meta.links > 1 {
+                    self.links.insert((node.meta.inode, path), node.meta);
+                    continue;
+                }
+            }
+            return Some(ScanItem::Entry(ScanEntry {
+                path,
+                meta: node.meta,
+                target: node.target.clone(),
+            }));
+        }
+        let ((inode, path), meta) = self.links.pop_first()?;
+        let entry = ScanEntry {
+            path: path.clone(),
+            meta,
+            target: Vec::new(),
+        };
+        if let Some((known, first)) = &self.first
+            && *known == inode
+        {
+            return Some(ScanItem::Link {
+                entry,
+                first: first.clone(),
+            });
+        }
+        self.first = Some((inode, path));
+        Some(ScanItem::Entry(entry))
+    }
+}
+
+impl Scan for MemoryScan {
+    fn next_batch(&mut self, out: &mut Vec<ScanItem>) -> bool {
+        for _ in 0..SCAN_BATCH_ITEMS {
+            match self.next_item() {
+                Some(item) => out.push(item),
+                None => return false,
+            }
+        }
+        true
+    }
+}

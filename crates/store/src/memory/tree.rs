@@ -1,0 +1,182 @@
+//! Owns the names in memory: which path leads to which node, and what may stand where.
+//! Does not know temporary names or how entries become complete.
+
+use super::content::Content;
+use crate::error::{StoreError, StoreErrorKind};
+use crate::meta::{FinalMeta, Kind, Meta, Timestamp};
+use crate::path::RelPath;
+use std::collections::BTreeMap;
+use std::ops::Bound;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// What a name leads to.
+#[derive(Debug)]
+pub(super) struct Node {
+    pub(super) meta: Meta,
+    pub(super) target: Vec<u8>,
+    pub(super) content: Content,
+}
+
+/// A node, shared between its names and whoever has it open.
+pub(super) type Shared = Arc<Mutex<Node>>;
+
+/// All names.
+#[derive(Debug)]
+pub(super) struct Tree {
+    /// A directory sorts before what is in it.
+    names: BTreeMap<RelPath, Shared>,
+    inodes: u64,
+}
+
+impl Tree {
+    pub(super) fn new() -> Self {
+        let mut tree = Self {
+            names: BTreeMap::new(),
+            inodes: 0,
+        };
+        let root = tree.new_node(Kind::Directory, 0o755);
+        tree.names.insert(RelPath::root(), root);
+        tree
+    }
+
+    /// A node without a name yet.
+    pub(super) fn new_node(&mut self, kind: Kind, mode: u32) -> Shared {
+        self.inodes += 1;
+        let time = Timestamp::default();
+        let meta = Meta {
+            kind,
+            mode: mode & 0o7777,
+            bytes: 0,
+            mtime: time,
+            ctime: time,
+            inode: self.inodes,
+            device: 1,
+            links: 1,
+            uid: 0,
+            gid: 0,
+        };
+        let mut node = Node {
+            meta,
+            target: Vec::new(),
+            content: Content::default(),
+        };
+        node.changed();
+        Arc::new(Mutex::new(node))
+    }
+
+    /// What `path` leads to, if its parent is a directory.
+    pub(super) fn find(
+        &self,
+        operation: &'static str,
+        path: &RelPath,
+    ) -> Result<Option<Shared>, StoreError> {
+        let Some(node) = self.names.get(path) else {
+            self.check_parent(operation, path)?;
+            return Ok(None);
+        };
+        Ok(Some(Arc::clone(node)))
+    }
+
+    /// What `path` leads to; `NotFound` if nothing.
+    pub(super) fn get(
+        &self,
+        operation: &'static str,
+        path: &RelPath,
+    ) -> Result<Shared, StoreError> {
+        self.find(operation, path)?
+            .ok_or_else(|| StoreError::new(operation, path, StoreErrorKind::NotFound))
+    }
+
+    /// Makes `path` lead to `node`, in place of what it led to.
+    pub(super) fn put(
+        &mut self,
+        operation: &'static str,
+        path: &RelPath,
+        node: Shared,
+    ) -> Result<(), StoreError> {
+        self.check_parent(operation, path)?;
+        if let Some(old) = self.names.insert(path.clone(), node) {
+            lock(&old).unlinked();
+        }
+        Ok(())
+    }
+
+    /// Takes the name away; returns what it led to.
+    pub(super) fn take(&mut self, path: &RelPath) -> Option<Shared> {
+        self.names.remove(path)
+    }
+
+    /// The next path after `after` (or from `start` on) that is at or below `start`.
+    pub(super) fn next_below(
+        &self,
+        start: &RelPath,
+        after: Option<&RelPath>,
+    ) -> Option<(RelPath, Shared)> {
+        let from = after.map_or(Bound::Included(start), Bound::Excluded);
+        // Siblings such as "a-b" sort between "a" and "a/c".
+        let mut rest = self.names.range((from, Bound::Unbounded));
+        rest.by_ref()
+            .take_while(|(path, _)| path.as_bytes().starts_with(start.as_bytes()))
+            .find(|(path, _)| path.starts_with(start))
+            .map(|(path, node)| (path.clone(), Arc::clone(node)))
+    }
+
+    fn check_parent(&self, operation: &'static str, path: &RelPath) -> Result<(), StoreError> {
+        let mut missing = false;
+        let mut at = path.parent();
+        while let Some(parent) = at {
+            let kind = self.names.get(&parent).map(|node| lock(node).meta.kind);
+            let trouble = match kind {
+                Some(Kind::Directory) if missing => StoreErrorKind::NotFound,
+                Some(Kind::Directory) => return Ok(()),
+                Some(Kind::Symlink) => StoreErrorKind::Escape,
+                Some(_) => StoreErrorKind::TypeConflict,
+                None => {
+                    missing = true;
+                    at = parent.parent();
+                    continue;
+                }
+            };
+            return Err(StoreError::new(operation, path, trouble));
+        }
+        Ok(())
+    }
+}
+
+impl Node {
+    /// Notes that anything about it changed: no two states of any node have the same ctime.
+    pub(super) fn changed(&mut self) {
+        use std::sync::atomic::{AtomicU32, Ordering};
+        static CLOCK: AtomicU32 = AtomicU32::new(1);
+        let now = CLOCK.fetch_add(1, Ordering::Relaxed);
+        self.meta.ctime = Timestamp {
+            seconds: i64::from(now),
+            nanoseconds: 0,
+        };
+        self.meta.bytes = match self.meta.kind {
+            Kind::Symlink => self.target.len() as u64,
+            _ => self.content.bytes(),
+        };
+    }
+
+    /// Sets mode, mtime and owner.
+    pub(super) fn apply(&mut self, meta: &FinalMeta) {
+        self.meta.mode = meta.mode & 0o7777;
+        self.meta.mtime = meta.mtime;
+        if let Some((uid, gid)) = meta.owner {
+            (self.meta.uid, self.meta.gid) = (uid, gid);
+        }
+        self.changed();
+    }
+
+    /// One name less.
+    pub(super) fn unlinked(&mut self) {
+        self.meta.links = self.meta.links.saturating_sub(1);
+        self.changed();
+    }
+}
+
+/// The state behind our locks is valid between any two statements, so a panic elsewhere does not spoil it.
+pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
