@@ -21,6 +21,8 @@ pub(crate) enum Kind {
     Pipe,
     TarSocat,
     TarSsh,
+    /// Godwit through the same emulator, without its delay.
+    GodwitNear,
 }
 
 impl Kind {
@@ -31,6 +33,7 @@ impl Kind {
             Self::Pipe => "bare pipe",
             Self::TarSocat => "tar | socat | tar",
             Self::TarSsh => "tar | ssh | tar",
+            Self::GodwitNear => "godwit, no delay",
         }
     }
 }
@@ -41,6 +44,28 @@ pub(crate) struct Bar {
     pub(crate) reference: Kind,
     /// Godwit's speed over that of the reference, median of pairs, at least; `None` only reports.
     pub(crate) ratio_min: Option<f64>,
+    /// Seconds that Godwit takes longer than the reference, median of pairs, at most.
+    pub(crate) extra_seconds_max: Option<f64>,
+}
+
+impl Bar {
+    /// Godwit at least so many times as fast.
+    fn ratio(reference: Kind, ratio_min: Option<f64>) -> Self {
+        Self {
+            reference,
+            ratio_min,
+            extra_seconds_max: None,
+        }
+    }
+}
+
+/// A long line between the two ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct LineSpec {
+    /// Round trip in milliseconds.
+    pub(crate) rtt_ms: u32,
+    /// As `wanlink` takes it; `None` is as fast as it can.
+    pub(crate) rate: Option<&'static str>,
 }
 
 /// One row of the benchmark.
@@ -50,6 +75,8 @@ pub(crate) struct Case {
     pub(crate) title: String,
     pub(crate) class: Class,
     pub(crate) load: Load,
+    /// `None` is loopback.
+    pub(crate) line: Option<LineSpec>,
     pub(crate) bars: Vec<Bar>,
     /// Resident memory of each side at most, where that is the question; such a case runs once.
     pub(crate) rss_max: Option<u64>,
@@ -72,7 +99,7 @@ impl Case {
 /// Which cases, how large.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Suite {
-    /// A quarter of the data; no memory cases.
+    /// A quarter of the data; neither memory nor distance.
     Quick,
     /// As the bars are defined.
     Full,
@@ -80,6 +107,15 @@ pub(crate) enum Suite {
 
 /// Godwit's speed over the bare pipe's, memory and large files.
 const PIPE_RATIO_MIN: f64 = 0.85;
+/// Round trip of the delay case.
+const DELAY_MS: u32 = 50;
+/// Round trips that the delay may cost.
+const DELAY_ROUND_TRIPS_MAX: u32 = 30;
+/// The line of the memory cases that are far apart.
+const FAR: LineSpec = LineSpec {
+    rtt_ms: 100,
+    rate: Some("1Gbit"),
+};
 /// Resident memory of each side, whatever the data set.
 const RSS_MAX: u64 = 256 << 20;
 
@@ -140,40 +176,34 @@ pub(crate) fn cases(suite: Suite, scale: f64) -> Vec<Case> {
         } else {
             Kind::TarSsh
         };
-        case.bars = vec![
-            Bar {
-                reference: peer,
-                ratio_min: Some(1.0),
-            },
-            Bar {
-                reference: Kind::Pipe,
-                ratio_min: None,
-            },
-        ];
+        case.bars = vec![Bar::ratio(peer, Some(1.0)), Bar::ratio(Kind::Pipe, None)];
         cases.push(case);
     }
     if suite == Suite::Full {
-        let (files, directories) = (scaled(1_000_000, scale), scaled(1000, scale));
-        cases.push(memory(
-            "rss-empty",
-            Load::Files {
+        cases.push(delay(scale));
+        for (names, line) in [
+            (["rss-empty", "rss-links", "rss-sparse"], None),
+            (
+                ["rss-empty-far", "rss-links-far", "rss-sparse-far"],
+                Some(FAR),
+            ),
+        ] {
+            let (files, directories) = (scaled(1_000_000, scale), scaled(1000, scale));
+            let empty = Load::Files {
                 files,
                 bytes: 0,
                 directories,
-            },
-        ));
-        cases.push(memory(
-            "rss-links",
-            Load::HardLinks {
+            };
+            let links = Load::HardLinks {
                 files: scaled(200_000, scale),
-            },
-        ));
-        cases.push(memory(
-            "rss-sparse",
-            Load::Sparse {
+            };
+            let sparse = Load::Sparse {
                 bytes: scaled(1 << 40, scale),
-            },
-        ));
+            };
+            for (name, load) in names.into_iter().zip([empty, links, sparse]) {
+                cases.push(memory(name, load, line));
+            }
+        }
     }
     cases
 }
@@ -190,28 +220,59 @@ fn transfer(what: &'static str, class: Class, load: Load) -> Case {
         (_, Class::Plain) => "small-plain",
         (_, Class::Tls) => "small-tls",
     };
-    let bars = vec![Bar {
-        reference: Kind::Pipe,
-        ratio_min: Some(PIPE_RATIO_MIN),
-    }];
+    let bars = vec![Bar::ratio(Kind::Pipe, Some(PIPE_RATIO_MIN))];
     Case {
         name,
         title: title(load, class),
         class,
         load,
+        line: None,
         bars,
         rss_max: None,
     }
 }
 
+/// What a delay may cost: the same files through the same emulator with it and without it.
+fn delay(scale: f64) -> Case {
+    let (files, directories) = (scaled(100_000, scale), scaled(1000, scale));
+    let load = Load::Files {
+        files,
+        bytes: 1024,
+        directories,
+    };
+    let line = LineSpec {
+        rtt_ms: DELAY_MS,
+        rate: None,
+    };
+    let bar = Bar {
+        reference: Kind::GodwitNear,
+        ratio_min: None,
+        extra_seconds_max: Some(f64::from(DELAY_MS * DELAY_ROUND_TRIPS_MAX) / 1000.0),
+    };
+    Case {
+        name: "delay",
+        title: format!("{}, {DELAY_MS} ms", title(load, Class::Tls)),
+        class: Class::Tls,
+        load,
+        line: Some(line),
+        bars: vec![bar],
+        rss_max: None,
+    }
+}
+
 /// A case of memory: Godwit alone, with TLS, once.
-fn memory(name: &'static str, load: Load) -> Case {
+fn memory(name: &'static str, load: Load, line: Option<LineSpec>) -> Case {
     let class = Class::Tls;
+    let mut title = title(load, class);
+    if let Some(LineSpec { rtt_ms, rate }) = line {
+        title = format!("{title}, {rtt_ms} ms, {}", rate.unwrap_or("no limit"));
+    }
     Case {
         name,
-        title: title(load, class),
+        title,
         class,
         load,
+        line,
         bars: Vec::new(),
         rss_max: Some(RSS_MAX),
     }

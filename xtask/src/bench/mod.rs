@@ -38,7 +38,7 @@ pub(crate) fn command() -> Command {
                 .value_parser(["quick", "full"])
                 .default_value("quick")
                 .help(
-                    "quick: a quarter of the data, no memory cases; full: as the bars are defined",
+                    "quick: a quarter of the data, without rss and delay; full: as the bars are defined",
                 ),
         )
         .arg(
@@ -132,7 +132,7 @@ impl Options {
 
     fn wants_contender(&self, kind: Kind) -> bool {
         let name = match kind {
-            Kind::Godwit => "godwit",
+            Kind::Godwit | Kind::GodwitNear => "godwit",
             Kind::Pipe => "pipe",
             Kind::TarSocat => "tar-socat",
             Kind::TarSsh => "tar-ssh",
@@ -147,8 +147,9 @@ impl Options {
 /// When it cannot be carried out, was interrupted, or a bar was missed.
 pub(crate) fn run(matches: &ArgMatches) -> anyhow::Result<()> {
     let options = Options::parse(matches)?;
-    // The memory cases exist only in the full suite, but who names one wants it.
-    let named = |case: &Case| case.rss_max.is_some() && !options.only.is_empty();
+    // Cases of memory and distance exist only in the full suite, but who names one wants it.
+    let full_only = |case: &Case| case.rss_max.is_some() || case.line.is_some();
+    let named = |case: &Case| full_only(case) && !options.only.is_empty();
     let mut chosen = cases(options.suite, options.scale);
     if options.suite == Suite::Quick {
         chosen.extend(cases(Suite::Full, options.scale).into_iter().filter(named));
@@ -163,6 +164,7 @@ pub(crate) fn run(matches: &ArgMatches) -> anyhow::Result<()> {
     let programs = Programs {
         godwit: release.join("godwit"),
         xtask: release.join("xtask"),
+        wanlink: release.join("wanlink"),
     };
 
     let mut say = |line: &str| {
@@ -243,6 +245,8 @@ fn build() -> anyhow::Result<()> {
         "godwit",
         "--package",
         "xtask",
+        "--package",
+        "wanlink",
     ]);
     let status = build
         .current_dir(workspace())

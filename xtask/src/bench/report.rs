@@ -12,7 +12,7 @@ use super::case::{Bar, Case, size};
 use super::machine::Fact;
 use super::process::Usage;
 use super::runner::{Sample, Track};
-use super::stats::{Spread, paired_ratio};
+use super::stats::{Spread, paired_difference, paired_ratio};
 
 /// A whole benchmark.
 #[derive(Debug, Serialize)]
@@ -43,6 +43,8 @@ struct Comparison {
     bar: Bar,
     /// Godwit's speed over the other's, pair by pair.
     ratio: Option<Spread>,
+    /// Seconds that Godwit took longer, pair by pair.
+    extra_seconds: Option<Spread>,
     /// `None` where there is no bar, or nothing to hold against it.
     pass: Option<bool>,
 }
@@ -68,10 +70,20 @@ impl CaseReport {
         let subject = seconds(super::case::Kind::Godwit);
         let compare = |&bar: &Bar| {
             let ratio = paired_ratio(&subject, &seconds(bar.reference));
-            let pass = ratio
+            let extra_seconds = paired_difference(&subject, &seconds(bar.reference));
+            let fast = ratio
                 .zip(bar.ratio_min)
                 .map(|(ratio, min)| ratio.median >= min);
-            Comparison { bar, ratio, pass }
+            let near = extra_seconds
+                .zip(bar.extra_seconds_max)
+                .map(|(extra, max)| extra.median <= max);
+            let pass = fast.or(near);
+            Comparison {
+                bar,
+                ratio,
+                extra_seconds,
+                pass,
+            }
         };
         let comparisons = case.bars.iter().map(compare).collect();
         let memory = case.rss_max.map(|limit_bytes| {
@@ -180,6 +192,17 @@ impl CaseReport {
 impl Comparison {
     fn line(&self, text: &mut String) {
         let name = self.bar.reference.name();
+        if let Some(max) = self.bar.extra_seconds_max {
+            let measured = self
+                .extra_seconds
+                .map_or_else(|| "not measured".to_owned(), |extra| spread(&extra, 2));
+            let end = verdict(self.pass);
+            let _ = writeln!(
+                text,
+                "- seconds above `{name}`: {measured}, at most {max:.2}{end}"
+            );
+            return;
+        }
         let measured = self.ratio.map_or_else(
             || "not measured".to_owned(),
             |ratio| format!("{} over {} pairs", spread(&ratio, 2), ratio.count),

@@ -71,7 +71,7 @@ pub(crate) fn run(
     let mut tracks = Vec::new();
     let mut contenders: Vec<Option<Box<dyn Contender>>> = Vec::new();
     for kind in case.contenders().into_iter().filter(|&kind| wanted(kind)) {
-        let (contender, commands, failure) = match prepare(kind, programs, world) {
+        let (contender, commands, failure) = match prepare(kind, case, programs, world) {
             Ok(contender) => {
                 let commands = contender.commands(case.class);
                 (Some(contender), commands, None)

@@ -40,6 +40,15 @@ pub(crate) fn paired_ratio(subject: &[Option<f64>], reference: &[Option<f64>]) -
     Spread::of(pairs.filter_map(|(subject, reference)| Some((*reference)? / (*subject)?)))
 }
 
+/// How many seconds longer `subject` took than `reference`, pair by pair.
+pub(crate) fn paired_difference(
+    subject: &[Option<f64>],
+    reference: &[Option<f64>],
+) -> Option<Spread> {
+    let pairs = subject.iter().zip(reference);
+    Spread::of(pairs.filter_map(|(subject, reference)| Some((*subject)? - (*reference)?)))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -75,5 +84,12 @@ mod tests {
         };
         assert_eq!(paired_ratio(&subject, &reference), Some(expected));
         assert_eq!(paired_ratio(&[None], &reference), None);
+        let expected = Spread {
+            median: 0.5,
+            min: -1.0,
+            max: 2.0,
+            count: 2,
+        };
+        assert_eq!(paired_difference(&subject, &reference), Some(expected));
     }
 }

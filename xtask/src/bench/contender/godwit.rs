@@ -8,10 +8,11 @@ use std::time::Instant;
 
 use anyhow::{Context as _, bail, ensure};
 
-use super::super::case::Class;
+use super::super::case::{Class, LineSpec};
 use super::super::data::Load;
 use super::super::process::{Process, Side, conduct};
 use super::super::world::World;
+use super::line::Line;
 use super::{Contender, Job, Outcome, Programs, RUN_LIMIT, command};
 
 /// The real binary, with its default settings.
@@ -20,15 +21,22 @@ pub(super) struct Godwit {
     client_home: PathBuf,
     daemon_home: PathBuf,
     daemon_identity: String,
+    /// `None` is loopback.
+    line: Option<Line>,
 }
 
 impl Godwit {
-    pub(super) fn prepare(programs: &Programs, world: &World) -> anyhow::Result<Self> {
+    pub(super) fn prepare(
+        programs: &Programs,
+        line: Option<LineSpec>,
+        world: &World,
+    ) -> anyhow::Result<Self> {
         let mut godwit = Self {
             program: programs.godwit.clone(),
             client_home: world.scratch("godwit-client")?,
             daemon_home: world.scratch("godwit-daemon")?,
             daemon_identity: String::new(),
+            line: line.map(|spec| Line::start(programs, spec)).transpose()?,
         };
         godwit.daemon_identity = godwit.say(godwit.daemon().arg("id"))?;
         let client_identity = godwit.say(godwit.client().arg("id"))?;
@@ -84,11 +92,15 @@ impl Contender for Godwit {
         let mut export = OsString::from("data=");
         export.push(job.into);
         let mut serve = self.daemon();
+        let host = self.line.as_ref().map_or("127.0.0.1", Line::far_address);
         serve
-            .args(["serve", "--listen", "127.0.0.1:0", "--export"])
+            .args(["serve", "--listen", &format!("{host}:0"), "--export"])
             .arg(export);
         if job.case.class == Class::Plain {
             serve.args(["--encryption", "any"]);
+        }
+        if let Some(line) = &self.line {
+            serve = line.at_far(&serve);
         }
         let daemon = Process::start("godwit serve", Side::Destination, serve, true)?;
         let said = daemon.line_after("listening on ")?;
@@ -112,6 +124,9 @@ impl Contender for Godwit {
                 copy.arg(source).arg(format!("godwit://{address}/data/"));
             }
             (_, None) => bail!("no source"),
+        }
+        if let Some(line) = &self.line {
+            copy = line.at_near(&copy);
         }
         let started = Instant::now();
         let mut foreground = [Process::start("godwit cp", Side::Source, copy, true)?];

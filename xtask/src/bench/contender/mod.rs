@@ -2,6 +2,7 @@
 //! Knows no contender.
 
 mod godwit;
+mod line;
 mod pipe;
 mod sshd;
 mod tar;
@@ -13,7 +14,7 @@ use std::time::{Duration, Instant};
 use anyhow::Context as _;
 use serde::Serialize;
 
-use super::case::{Case, Class, Kind};
+use super::case::{Case, Class, Kind, LineSpec};
 use super::process::{Process, Usage, conduct};
 use super::world::World;
 
@@ -26,6 +27,8 @@ pub(crate) struct Programs {
     pub(crate) godwit: PathBuf,
     /// This program itself, optimised; it has the bare pipes.
     pub(crate) xtask: PathBuf,
+    /// The emulator of long lines.
+    pub(crate) wanlink: PathBuf,
 }
 
 /// One run.
@@ -69,12 +72,17 @@ pub(crate) trait Contender {
 /// When it is not there or does not start; the other contenders can go on.
 pub(crate) fn prepare(
     kind: Kind,
+    case: &Case,
     programs: &Programs,
     world: &World,
 ) -> anyhow::Result<Box<dyn Contender>> {
     Ok(match kind {
-        Kind::Godwit => Box::new(godwit::Godwit::prepare(programs, world)?),
+        Kind::Godwit => Box::new(godwit::Godwit::prepare(programs, case.line, world)?),
         Kind::Pipe => Box::new(pipe::Pipe::prepare(programs, world)?),
+        Kind::GodwitNear => {
+            let line = case.line.map(|line| LineSpec { rtt_ms: 0, ..line });
+            Box::new(godwit::Godwit::prepare(programs, line, world)?)
+        }
         Kind::TarSocat => Box::new(tar::TarSocat::prepare()?),
         Kind::TarSsh => Box::new(tar::TarSsh::prepare(world)?),
     })
