@@ -146,6 +146,9 @@ fn link(
         name,
         AtFlags::SYMLINK_NOFOLLOW,
     )?);
+    if first.kind == Kind::Directory {
+        return Err(Errno::PERM.into());
+    }
     if (first.device, first.inode) == (there.device, there.inode) {
         return Ok(());
     }

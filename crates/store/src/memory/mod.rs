@@ -122,6 +122,13 @@ fn temp_path(
         .map_err(|error| StoreError::from_path(operation, path, error))
 }
 
+fn absent_is_fine(found: Result<Option<Shared>, StoreError>) -> Result<Option<Shared>, StoreError> {
+    match found {
+        Err(error) if error.kind == StoreErrorKind::NotFound => Ok(None),
+        found => found,
+    }
+}
+
 /// An error about a temporary file names the file that it becomes.
 fn named(path: &RelPath) -> impl FnOnce(StoreError) -> StoreError {
     move |error| StoreError {
@@ -144,11 +151,8 @@ impl Storage for MemoryStorage {
     }
 
     fn stat(&self, path: &RelPath) -> Result<Option<Meta>, StoreError> {
-        match lock(&self.tree).find("look at", path) {
-            Ok(found) => Ok(found.map(|node| lock(&node).meta)),
-            Err(error) if error.kind == StoreErrorKind::NotFound => Ok(None),
-            Err(error) => Err(error),
-        }
+        let found = absent_is_fine(lock(&self.tree).find("look at", path))?;
+        Ok(found.map(|node| lock(&node).meta))
     }
 
     fn read_link(&self, path: &RelPath) -> Result<Vec<u8>, StoreError> {
@@ -213,18 +217,20 @@ impl Storage for MemoryStorage {
         path: &RelPath,
         target: &[u8],
         meta: &FinalMeta,
-        _temp: &TempName,
+        temp: &TempName,
         replace: Replace,
     ) -> Result<(), StoreError> {
         let operation = "make the link";
         let mut tree = lock(&self.tree);
-        if let Some(there) = tree.find(operation, path)? {
+        let there = tree.find(operation, path)?;
+        if let Some(there) = there {
             let mut there = lock(&there);
             if there.meta.kind == Kind::Symlink && there.target == target {
                 there.meta.mtime = meta.mtime;
                 there.changed();
                 return Ok(());
             }
+            tree.take(&temp_path(operation, path, temp)?);
             if there.meta.kind == Kind::Directory && replace == Replace::Atomically {
                 return Err(StoreError::new(
                     operation,
@@ -236,6 +242,7 @@ impl Storage for MemoryStorage {
                 return Err(StoreError::new(operation, path, StoreErrorKind::Exists));
             }
         }
+        tree.take(&temp_path(operation, path, temp)?);
         let node = tree.new_node(Kind::Symlink, 0o777);
         lock(&node).target = target.to_vec();
         lock(&node).apply(&FinalMeta {
@@ -249,20 +256,23 @@ impl Storage for MemoryStorage {
         &self,
         path: &RelPath,
         first: &RelPath,
-        _temp: &TempName,
+        temp: &TempName,
     ) -> Result<(), StoreError> {
         let mut tree = lock(&self.tree);
-        let node = tree.get("link", first)?;
-        if let Some(there) = tree.find("link", path)? {
+        let node = tree.find("link", first)?;
+        let there = tree.find("link", path)?;
+        let node = node.ok_or_else(|| StoreError::new("link", path, StoreErrorKind::NotFound))?;
+        if lock(&node).meta.kind == Kind::Directory {
+            return Err(StoreError::new("link", first, StoreErrorKind::Permission));
+        }
+        if let Some(there) = there {
             if Arc::ptr_eq(&there, &node) {
                 return Ok(());
             }
+            tree.take(&temp_path("link", path, temp)?);
             if lock(&there).meta.kind == Kind::Directory {
                 return Err(StoreError::new("link", path, StoreErrorKind::TypeConflict));
             }
-        }
-        if lock(&node).meta.kind == Kind::Directory {
-            return Err(StoreError::new("link", first, StoreErrorKind::Permission));
         }
         tree.put("link", path, Arc::clone(&node))?;
         let mut node = lock(&node);
@@ -337,9 +347,15 @@ impl Storage for MemoryStorage {
 
     fn sync_directories(&self, directories: &[RelPath]) -> Result<(), StoreError> {
         let tree = lock(&self.tree);
-        directories
-            .iter()
-            .try_for_each(|path| tree.get("sync the directory", path).map(drop))
+        directories.iter().try_for_each(|path| {
+            let node = tree.get("sync the directory", path)?;
+            let kind = match lock(&node).meta.kind {
+                Kind::Directory => return Ok(()),
+                Kind::Symlink => StoreErrorKind::Escape,
+                _ => StoreErrorKind::TypeConflict,
+            };
+            Err(StoreError::new("sync the directory", path, kind))
+        })
     }
 
     fn open_temp(&self, path: &RelPath, temp: &TempName) -> Result<Box<dyn ReadFile>, StoreError> {
@@ -353,7 +369,9 @@ impl Storage for MemoryStorage {
     }
 
     fn discard(&self, path: &RelPath, temp: &TempName) -> Result<(), StoreError> {
-        if let Some(node) = lock(&self.tree).take(&temp_path("remove", path, temp)?) {
+        let mut tree = lock(&self.tree);
+        absent_is_fine(tree.find("remove", path))?;
+        if let Some(node) = tree.take(&temp_path("remove", path, temp)?) {
             lock(&node).unlinked();
         }
         Ok(())
@@ -375,6 +393,7 @@ impl Storage for MemoryStorage {
 
     fn sweep(&self, start: &RelPath, tag: u64) -> Result<u64, StoreError> {
         let mut tree = lock(&self.tree);
+        absent_is_fine(tree.find("sweep", start))?;
         let beside = temp_path("sweep", start, &TempName::new(tag, start)).ok();
         let mut removed = u64::from(beside.is_some_and(|beside| tree.take(&beside).is_some()));
         let mut last = None;

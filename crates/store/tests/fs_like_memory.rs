@@ -1,0 +1,186 @@
+//! The storage in memory behaves as the one in a file system: the same calls give the same results, errors included.
+//! What either should do is tested elsewhere.
+
+mod fs_common;
+
+use fs_common::{TAG, Tree, drain, meta, rel, temp_of};
+use godwit_store::{Kind, MemoryStorage, RelPath, Replace, ScanItem, Storage, StoreError};
+use proptest::prelude::*;
+
+#[derive(Debug, Clone, Copy)]
+enum Call {
+    Stat,
+    ReadLink,
+    Read,
+    OpenTemp,
+    MakeDirectory,
+    MakeSymlink(u8, Replace),
+    MakeLink,
+    WriteSlices { keep: bool, offset: u16, bytes: u16 },
+    WriteWhole(u8),
+    Commit(Replace),
+    Sync,
+    SyncDirectory,
+    Discard,
+    SetDirectory(u16),
+    Scan,
+    Sweep,
+}
+
+const PATHS: [&str; 8] = ["", "a", "a-b", "a/x", "a/y", "a/x/z", "l", "l/m"];
+
+fn call() -> impl Strategy<Value = Call> {
+    let replace = prop_oneof![Just(Replace::Never), Just(Replace::Atomically)];
+    prop_oneof![
+        1 => Just(Call::Stat),
+        1 => Just(Call::ReadLink),
+        2 => Just(Call::Read),
+        1 => Just(Call::OpenTemp),
+        3 => Just(Call::MakeDirectory),
+        2 => (0..3_u8, replace.clone()).prop_map(|(target, replace)| Call::MakeSymlink(target, replace)),
+        2 => Just(Call::MakeLink),
+        2 => (any::<bool>(), 0..5000_u16, 0..5000_u16)
+            .prop_map(|(keep, offset, bytes)| Call::WriteSlices { keep, offset, bytes }),
+        2 => any::<u8>().prop_map(Call::WriteWhole),
+        4 => replace.prop_map(Call::Commit),
+        1 => Just(Call::Sync),
+        1 => Just(Call::SyncDirectory),
+        1 => Just(Call::Discard),
+        1 => (0o700..=0o777_u16).prop_map(Call::SetDirectory),
+        1 => Just(Call::Scan),
+        1 => Just(Call::Sweep),
+    ]
+}
+
+/// Makes a call and tells its result in words that do not depend on where it happened.
+fn perform(storage: &dyn Storage, call: Call, path: &RelPath, other: &RelPath) -> String {
+    let temp = temp_of(path);
+    let result = match call {
+        Call::Stat => storage
+            .stat(path)
+            .map(|found| format!("{:?}", found.map(|meta| (meta.kind, meta.links_of_file())))),
+        Call::ReadLink => storage.read_link(path).map(|target| format!("{target:?}")),
+        Call::Read => read(storage, path),
+        Call::OpenTemp => storage
+            .open_temp(path, &temp)
+            .and_then(|file| Ok(format!("{}", file.meta()?.bytes))),
+        Call::MakeDirectory => storage
+            .make_directory(path, 0o700)
+            .map(|made| made.to_string()),
+        Call::MakeSymlink(target, replace) => storage
+            .make_symlink(path, &[b't' + target], &meta(0o777, 7, 7), &temp, replace)
+            .map(|()| String::new()),
+        Call::MakeLink => storage
+            .make_link(path, other, &temp)
+            .map(|()| String::new()),
+        Call::WriteSlices {
+            keep,
+            offset,
+            bytes,
+        } => write_slices(storage, path, keep, (offset, bytes)),
+        Call::WriteWhole(bytes) => storage
+            .write_whole(
+                path,
+                &temp,
+                &meta(0o640, 3, bytes.into()),
+                &vec![bytes; bytes.into()],
+            )
+            .map(|()| String::new()),
+        Call::Commit(replace) => storage.commit(path, &temp, replace).map(|()| String::new()),
+        Call::Sync => storage
+            .sync_batch(&[(path.clone(), temp)], 1)
+            .map(|()| String::new()),
+        Call::SyncDirectory => storage
+            .sync_directories(std::slice::from_ref(path))
+            .map(|()| String::new()),
+        Call::Discard => storage.discard(path, &temp).map(|()| String::new()),
+        Call::SetDirectory(mode) => storage
+            .set_directory_meta(path, &meta(mode.into(), -5, 5))
+            .map(|()| String::new()),
+        Call::Scan => storage
+            .scan(path)
+            .map(|scan| format!("{:?}", summary(drain(scan)))),
+        Call::Sweep => storage.sweep(path, TAG).map(|removed| removed.to_string()),
+    };
+    result.unwrap_or_else(|error| format!("{:?}", error.kind))
+}
+
+fn read(storage: &dyn Storage, path: &RelPath) -> Result<String, StoreError> {
+    let mut buffer = vec![0; 20_000];
+    let (meta, bytes) = storage.read_whole(path, &mut buffer)?;
+    let file = storage.open(path)?;
+    let mut again = vec![0; 20_000];
+    assert_eq!(file.read_at(0, &mut again)?, bytes);
+    assert_eq!(again[..bytes], buffer[..bytes]);
+    Ok(format!(
+        "{:o} {:?} {:?}",
+        meta.mode,
+        meta.mtime,
+        &buffer[..bytes]
+    ))
+}
+
+fn write_slices(
+    storage: &dyn Storage,
+    path: &RelPath,
+    keep: bool,
+    slice: (u16, u16),
+) -> Result<String, StoreError> {
+    let (offset, bytes) = (u64::from(slice.0), u64::from(slice.1));
+    let file = storage.create(path, &temp_of(path), keep)?;
+    file.preallocate(offset..offset + bytes)?;
+    file.write_at(offset, &vec![1; slice.1.into()])?;
+    file.finish(offset + bytes / 2, &meta(0o600, 4, slice.0.into()))?;
+    Ok(String::new())
+}
+
+/// What a scan found, in the order of paths.
+fn summary(items: Vec<ScanItem>) -> Vec<String> {
+    let mut lines: Vec<_> = items
+        .into_iter()
+        .map(|item| match item {
+            ScanItem::Entry(entry) => {
+                format!("{} {:?} {:?}", entry.path, entry.meta.kind, entry.target)
+            }
+            ScanItem::Link { entry, first } => format!("{} is {first}", entry.path),
+            ScanItem::Fault(error) => error.to_string(),
+        })
+        .collect();
+    lines.sort();
+    lines
+}
+
+trait LinksOfFile {
+    fn links_of_file(&self) -> Option<u64>;
+}
+
+impl LinksOfFile for godwit_store::Meta {
+    /// What the links of a directory count differs between file systems.
+    fn links_of_file(&self) -> Option<u64> {
+        (self.kind == Kind::File).then_some(self.links)
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 256, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn the_same_calls_give_the_same_results(
+        calls in proptest::collection::vec((call(), 0..PATHS.len(), 0..PATHS.len()), 1..60),
+    ) {
+        let tree = Tree::new();
+        let memory = MemoryStorage::new();
+        for (call, path, other) in calls {
+            // Replacing the root is nonsense of which the system makes many different errors.
+            let about_root = PATHS[path].is_empty();
+            let meaningful = matches!(call, Call::Stat | Call::MakeDirectory | Call::SyncDirectory | Call::SetDirectory(_) | Call::Scan | Call::Sweep);
+            if about_root && !meaningful {
+                continue;
+            }
+            let (path, other) = (rel(PATHS[path]), rel(PATHS[other]));
+            let on_disk = perform(&tree.storage, call, &path, &other);
+            let in_memory = perform(&memory, call, &path, &other);
+            prop_assert_eq!(on_disk, in_memory, "{:?} {} {}", call, path, other);
+        }
+    }
+}
