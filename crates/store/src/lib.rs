@@ -4,6 +4,7 @@
 pub mod digest;
 pub mod error;
 mod fs;
+pub mod generator;
 pub mod journal;
 mod memory;
 pub mod meta;

@@ -1,0 +1,124 @@
+//! Owns the bytes of generated files: a function of seed, file and offset.
+//! Does not write them anywhere.
+
+/// The content of one file, of any length, readable at any offset.
+#[derive(Clone, Copy, Debug)]
+pub struct Content {
+    key: u64,
+    compressible: bool,
+}
+
+impl Content {
+    /// The content of file number `file` of item number `item` of a specification.
+    pub fn new(seed: u64, item: u64, file: u64, compressible: bool) -> Self {
+        Self {
+            key: draw(seed, item, file, Purpose::Content),
+            compressible,
+        }
+    }
+
+    /// Fills `buffer` with the bytes at `offset`.
+    pub fn fill(&self, offset: u64, buffer: &mut [u8]) {
+        // Up to the first whole word, whole words, the rest.
+        let head = (offset.wrapping_neg() % WORD) as usize;
+        let (head, body) = buffer.split_at_mut(head.min(buffer.len()));
+        if !head.is_empty() {
+            let skip = (offset % WORD) as usize;
+            let word = self.word(offset / WORD).to_le_bytes();
+            head.copy_from_slice(&word[skip..skip + head.len()]);
+        }
+        let mut index = offset.div_ceil(WORD);
+        let (words, tail) = body.as_chunks_mut::<8>();
+        for word in words {
+            *word = self.word(index).to_le_bytes();
+            index = index.wrapping_add(1);
+        }
+        if !tail.is_empty() {
+            tail.copy_from_slice(&self.word(index).to_le_bytes()[..tail.len()]);
+        }
+    }
+
+    #[inline]
+    fn word(&self, index: u64) -> u64 {
+        // Two random words of eight, four times over.
+        let index = if self.compressible {
+            (index & !7) | (index & 1)
+        } else {
+            index
+        };
+        mix(self.key.wrapping_add(index.wrapping_mul(GOLDEN)))
+    }
+}
+
+/// What a random number is for: two of one file must not be related.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Purpose {
+    Content = 1,
+    Size = 2,
+    Time = 3,
+    Name = 4,
+}
+
+/// A random number that belongs to one file.
+pub(super) fn draw(seed: u64, item: u64, file: u64, purpose: Purpose) -> u64 {
+    let key = mix(seed.wrapping_add(GOLDEN)) ^ (purpose as u64);
+    let key = mix(key.wrapping_add(GOLDEN)) ^ item;
+    mix(mix(key.wrapping_add(GOLDEN)) ^ file)
+}
+
+const WORD: u64 = 8;
+
+/// 2⁶⁴ divided by the golden ratio: the step of splitmix64.
+const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
+
+/// The finaliser of splitmix64, a permutation.
+#[inline]
+fn mix(value: u64) -> u64 {
+    let value = (value ^ (value >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let value = (value ^ (value >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    value ^ (value >> 31)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Content;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn any_window_is_the_same_content(offset in 0..5000_u64, length in 0..300_usize, compressible: bool) {
+            let content = Content::new(7, 1, 2, compressible);
+            let mut whole = vec![0; 5300];
+            content.fill(0, &mut whole);
+            let mut window = vec![0; length];
+            content.fill(offset, &mut window);
+            let start = usize::try_from(offset).unwrap();
+            prop_assert_eq!(&window, &whole[start..start + length]);
+        }
+    }
+
+    #[test]
+    fn seeds_items_and_files_differ() {
+        let mut seen = std::collections::HashSet::new();
+        for (seed, item, file) in [(0, 0, 0), (1, 0, 0), (0, 1, 0), (0, 0, 1), (1, 1, 1)] {
+            let mut bytes = [0; 64];
+            Content::new(seed, item, file, false).fill(0, &mut bytes);
+            assert!(bytes.iter().any(|byte| *byte != 0));
+            assert!(seen.insert(bytes));
+        }
+    }
+
+    /// The bytes are part of the contract: a data set is named by specification and seed.
+    #[test]
+    fn the_bytes_are_fixed() {
+        let mut bytes = [0; 8];
+        Content::new(7, 0, 0, false).fill(0, &mut bytes);
+        assert_eq!(bytes, FIRST);
+        let mut far = [0; 8];
+        Content::new(7, 0, 0, false).fill(1 << 50, &mut far);
+        assert_eq!(far, FAR);
+    }
+
+    const FIRST: [u8; 8] = [102, 159, 172, 76, 209, 49, 234, 121];
+    const FAR: [u8; 8] = [11, 49, 196, 49, 231, 142, 251, 172];
+}
