@@ -69,6 +69,9 @@ pub const STREAMS_MAX: u32 = 64;
 /// Received blocks between two flushes of acknowledgements while more data keeps coming.
 pub const ACK_EVERY_BLOCKS: u32 = 4;
 
+/// How often each end tells the other how things stand.
+pub const STATUS_EVERY: Duration = Duration::from_millis(500);
+
 /// A stream that has nothing to say says so this often, so that the other end knows it is alive.
 pub const PING_EVERY: Duration = Duration::from_secs(5);
 

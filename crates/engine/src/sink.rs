@@ -29,6 +29,9 @@ pub trait Sink: Send + Sync {
         true
     }
 
+    /// The sender waits for durability: no use in letting a batch fill up.
+    fn hurry(&self) {}
+
     /// What ended the sink before the transfer, if anything did; afterwards nothing more becomes durable.
     fn failure(&self) -> Option<String> {
         None

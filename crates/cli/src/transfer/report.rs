@@ -70,7 +70,10 @@ impl<'a> Progressing<'a> {
             return;
         };
         let own = engine.counters().snapshot();
-        let scanned = matches!(engine, Engine::Sender(sender) if sender.scan_done());
+        let bytes_total = match engine {
+            Engine::Sender(sender) => sender.scan_done().then_some(own.bytes_scanned),
+            Engine::Receiver(receiver) => receiver.bytes_announced(),
+        };
         let bottleneck = shares(engine).bottleneck().map(|stage| stage.as_str());
         self.job.output.progress(&Progress {
             bytes: self
@@ -78,7 +81,7 @@ impl<'a> Progressing<'a> {
                 .sum(|counters| counters.bytes_written)
                 .max(last.bytes_durable)
                 + last.bytes_skipped,
-            bytes_total: scanned.then_some(own.bytes_scanned),
+            bytes_total,
             files: last.files_done,
             streams: u32::try_from(engine.stream_count()).unwrap_or(u32::MAX),
             bottleneck,

@@ -48,6 +48,8 @@ pub struct Receiver {
     finishing: Mutex<Option<Finished>>,
     peer: Mutex<Option<Snapshot>>,
     peer_max_rss: Mutex<Option<u64>>,
+    /// Content bytes of all entries, once the sender has found them all.
+    announced: Mutex<Option<u64>>,
     status_due: Mutex<Instant>,
     digest_failures: AtomicU64,
 }
@@ -92,6 +94,7 @@ impl Receiver {
             finishing: Mutex::default(),
             peer: Mutex::default(),
             peer_max_rss: Mutex::default(),
+            announced: Mutex::default(),
             status_due: Mutex::new(Instant::now()),
             digest_failures: AtomicU64::new(0),
             config,
@@ -188,6 +191,11 @@ impl Receiver {
     /// Peak memory of the sending process, where it could attribute it to this transfer.
     pub fn peer_max_rss(&self) -> Option<u64> {
         *lock(&self.peer_max_rss)
+    }
+
+    /// Content bytes of all entries, once the sender has found them all.
+    pub fn bytes_announced(&self) -> Option<u64> {
+        *lock(&self.announced)
     }
 
     fn finish(&self, end: End) {

@@ -13,9 +13,6 @@ use super::Receiver;
 use crate::counters::CpuMeter;
 use crate::{End, StreamLoss, entry, limits, lock};
 
-/// How often the sending end is told how things stand.
-const STATUS_EVERY: Duration = Duration::from_millis(500);
-
 /// How long a finished receiver keeps its streams for a sender that may ask again.
 const LINGER: Duration = Duration::from_secs(5);
 
@@ -111,10 +108,10 @@ impl Receiver {
         let start = Instant::now();
         let room = self.sink.has_room();
         if room {
-            stream.wait(STATUS_EVERY)?;
+            stream.wait(limits::STATUS_EVERY)?;
             self.counters.waiting_ns.add_since(start);
         } else {
-            stream.wait_woken(STATUS_EVERY)?;
+            stream.wait_woken(limits::STATUS_EVERY)?;
             self.counters.undurable_ns.add_since(start);
         }
         Ok(())
@@ -145,6 +142,10 @@ impl Receiver {
             }
             Frame::Status(status) => {
                 *lock(&self.peer) = Some(entry::snapshot_from_status(&status));
+                *lock(&self.announced) = status.scan_done.then_some(status.bytes_scanned);
+                if status.drained {
+                    self.sink.hurry();
+                }
                 Ok(())
             }
             Frame::Error(error) => {
@@ -267,9 +268,9 @@ impl Receiver {
         self.flush(stream, own)?;
         own.outgoing.clear();
         finished.encode(&mut own.outgoing);
-        let sent = stream.send(&own.outgoing, &[]);
+        // Before it is sent: the other streams may see the sender hang up at once.
         self.finish(End::Finished(finished));
-        Ok(sent?)
+        Ok(stream.send(&own.outgoing, &[])?)
     }
 
     fn flush(&self, stream: &mut dyn Stream, own: &mut StreamState) -> Result<(), StreamLoss> {
@@ -314,7 +315,7 @@ impl Receiver {
         };
         let is_due = *due <= now;
         if is_due {
-            *due = now + STATUS_EVERY;
+            *due = now + limits::STATUS_EVERY;
         }
         is_due
     }

@@ -51,6 +51,7 @@ pub struct Sender {
     /// Work, windows or the end have changed.
     changed: Condvar,
     peer: Mutex<Option<Snapshot>>,
+    status_due: Mutex<Instant>,
     threads: Mutex<Vec<JoinHandle<()>>>,
     stopping: AtomicBool,
 }
@@ -80,6 +81,7 @@ impl Sender {
             state: Mutex::default(),
             changed: Condvar::new(),
             peer: Mutex::default(),
+            status_due: Mutex::new(Instant::now() + limits::STATUS_EVERY),
             threads: Mutex::default(),
             stopping: AtomicBool::new(false),
             config,

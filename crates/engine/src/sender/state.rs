@@ -89,6 +89,8 @@ pub(crate) struct State {
     pub(crate) reading: usize,
     pub(crate) scan_done: bool,
     finish_queued: bool,
+    /// The receiver was told that nothing more comes before what it has is durable.
+    drained_said: u64,
     pub(crate) end: Option<End>,
     pub(crate) streams: HashMap<u64, Waker>,
     parked: Vec<u64>,
@@ -368,6 +370,21 @@ impl State {
             && self.large.is_empty()
             && self.active.is_empty();
         idle && self.end.is_none() && !std::mem::replace(&mut self.finish_queued, idle)
+    }
+
+    /// True once for each last item: everything is written, and only durability is waited for.
+    pub(crate) fn is_drained(&mut self) -> bool {
+        let drained = self.scan_done
+            && self.unanswered == 0
+            && self.reading == 0
+            && self.unwritten == 0
+            && !self.outstanding.is_empty()
+            && self.again.is_empty()
+            && self.notices.is_empty()
+            && self.small.is_empty()
+            && self.large.is_empty()
+            && self.active.is_empty();
+        drained && std::mem::replace(&mut self.drained_said, self.next_seq) != self.next_seq
     }
 
     pub(crate) fn park(&mut self, stream: u64) {

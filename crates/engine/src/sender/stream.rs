@@ -30,6 +30,9 @@ impl Sender {
                 meter.settle(&self.counters);
                 return Ok(());
             }
+            if self.status_is_due() {
+                self.say_status(stream, false)?;
+            }
             match self.next(id) {
                 Step::Send {
                     image,
@@ -41,6 +44,9 @@ impl Sender {
                 }
                 Step::Read => {}
                 Step::Wait(reason) => {
+                    if self.lock_state().is_drained() {
+                        self.say_status(stream, true)?;
+                    }
                     meter.settle(&self.counters);
                     if heard.elapsed() > limits::SILENCE_MAX {
                         return Err(StreamLoss::Silent {
@@ -53,7 +59,7 @@ impl Sender {
                         spoke = Instant::now();
                     }
                     let start = Instant::now();
-                    stream.wait(limits::PING_EVERY)?;
+                    stream.wait(limits::STATUS_EVERY)?;
                     match reason {
                         Reason::Starved => self.counters.starved_ns.add_since(start),
                         Reason::Unacknowledged => self.counters.unacknowledged_ns.add_since(start),
@@ -389,6 +395,30 @@ impl Sender {
                 payload: Payload::Empty,
             }
         });
+    }
+
+    fn say_status(&self, stream: &mut dyn Stream, drained: bool) -> Result<(), StreamLoss> {
+        let own = self.counters.snapshot();
+        let status = Status {
+            drained,
+            scan_done: self.scan_done(),
+            entries_scanned: own.entries_scanned,
+            bytes_scanned: own.bytes_scanned,
+            ..entry::status_from_snapshot(&own)
+        };
+        let mut head = Vec::new();
+        status.encode(&mut head);
+        Ok(stream.send(&head, &[])?)
+    }
+
+    fn status_is_due(&self) -> bool {
+        let now = Instant::now();
+        let Ok(mut due) = self.status_due.try_lock() else { return false };
+        let is_due = *due <= now;
+        if is_due {
+            *due = now + limits::STATUS_EVERY;
+        }
+        is_due
     }
 
     fn ping(&self, stream: &mut dyn Stream) -> Result<(), StreamLoss> {

@@ -61,6 +61,8 @@ struct State {
     syncing_bytes: u64,
     syncing: bool,
     flushing: bool,
+    /// The batch that fills is wanted as it is.
+    hurrying: bool,
     stopping: bool,
     failure: Option<String>,
     had_no_room: bool,
@@ -233,10 +235,11 @@ impl Committer {
         loop {
             let age = state.batch.began.map(|began| began.elapsed());
             let due = state.batch.is_full() || age.is_some_and(|age| age >= limits::BATCH_AGE);
-            if age.is_some() && (due || state.flushing || state.stopping) {
+            if age.is_some() && (due || state.flushing || state.hurrying || state.stopping) {
                 let batch = std::mem::take(&mut state.batch);
                 state.syncing_bytes = batch.bytes;
                 state.syncing = true;
+                state.hurrying = false;
                 return Some(batch);
             }
             if state.stopping {
@@ -560,6 +563,15 @@ impl Committer {
 
     pub(super) fn failure(&self) -> Option<String> {
         lock(&self.state).failure.clone()
+    }
+
+    /// Does not wait for the batch to fill up.
+    pub(super) fn hurry(&self) {
+        let mut state = lock(&self.state);
+        if state.batch.began.is_some() {
+            state.hurrying = true;
+            self.changed.notify_all();
+        }
     }
 
     /// Waits until everything added so far is durable. Returns what prevents it.

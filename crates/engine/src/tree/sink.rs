@@ -411,6 +411,10 @@ impl Sink for TreeSink {
         self.committer.has_room()
     }
 
+    fn hurry(&self) {
+        self.committer.hurry();
+    }
+
     fn failure(&self) -> Option<String> {
         self.committer.failure()
     }

@@ -71,6 +71,18 @@ pub struct Status {
     /// Most memory that the process had resident, if known.
     #[prost(uint64, optional, tag = "20")]
     pub max_rss_bytes: Option<u64>,
+    /// From the sender: it has nothing more to send until what it has sent is durable, so a batch need not fill up.
+    #[prost(bool, tag = "21")]
+    pub drained: bool,
+    /// From the sender: the next two are final.
+    #[prost(bool, tag = "22")]
+    pub scan_done: bool,
+    /// From the sender: entries found so far.
+    #[prost(uint64, tag = "23")]
+    pub entries_scanned: u64,
+    /// From the sender: bytes of their contents.
+    #[prost(uint64, tag = "24")]
+    pub bytes_scanned: u64,
 }
 
 /// The sender has nothing left: every item before this one is durable or has failed.

@@ -263,6 +263,10 @@ fn watch() -> Vec<(&'static str, Frame)> {
         bytes_durable: 300,
         cpu_ns: 5,
         max_rss_bytes: Some(1 << 20),
+        drained: true,
+        scan_done: true,
+        entries_scanned: 3,
+        bytes_scanned: 4,
         ..Status::default()
     };
     let finish = Finish {
