@@ -6,6 +6,7 @@ pub mod error;
 mod fs;
 pub mod generator;
 pub mod journal;
+mod hostile;
 mod memory;
 pub mod meta;
 pub mod path;
@@ -15,6 +16,7 @@ pub mod storage;
 
 pub use error::{StoreError, StoreErrorKind};
 pub use fs::{Confine, FsOptions, FsStorage};
+pub use hostile::{Faults, Hook, HostileStorage, Operation, Rule, When};
 pub use memory::MemoryStorage;
 pub use meta::{FinalMeta, Kind, Meta, Timestamp};
 pub use path::{NAME_BYTES_MAX, PATH_BYTES_MAX, PathError, RelPath, TEMP_NAME_BYTES, TempName};

@@ -1,11 +1,14 @@
-//! The storage in memory behaves as the one in a file system: the same calls give the same results, errors included.
+//! All storages behave as the one in a file system: the same calls give the same results, errors included.
 //! What either should do is tested elsewhere.
 
 mod fs_common;
 
 use fs_common::{TAG, Tree, drain, meta, rel, temp_of};
-use godwit_store::{Kind, MemoryStorage, RelPath, Replace, ScanItem, Storage, StoreError};
+use godwit_store::{
+    Faults, HostileStorage, Kind, MemoryStorage, RelPath, Replace, ScanItem, Storage, StoreError,
+};
 use proptest::prelude::*;
+use std::sync::Arc;
 
 #[derive(Debug, Clone, Copy)]
 enum Call {
@@ -170,6 +173,9 @@ proptest! {
     ) {
         let tree = Tree::new();
         let memory = MemoryStorage::new();
+        let wrapped = HostileStorage::new(Arc::new(MemoryStorage::new()), Faults::new(1));
+        let cached = Faults { writer_cache: true, ..Faults::new(1) };
+        let cached = HostileStorage::new(Arc::new(MemoryStorage::new()), cached);
         for (call, path, other) in calls {
             // Replacing the root is nonsense of which the system makes many different errors.
             let about_root = PATHS[path].is_empty();
@@ -179,8 +185,11 @@ proptest! {
             }
             let (path, other) = (rel(PATHS[path]), rel(PATHS[other]));
             let on_disk = perform(&tree.storage, call, &path, &other);
-            let in_memory = perform(&memory, call, &path, &other);
-            prop_assert_eq!(on_disk, in_memory, "{:?} {} {}", call, path, other);
+            let others: [&dyn Storage; 3] = [&memory, &wrapped, &cached];
+            for (number, storage) in others.into_iter().enumerate() {
+                let result = perform(storage, call, &path, &other);
+                prop_assert_eq!(&on_disk, &result, "{} {:?} {} {}", number, call, path, other);
+            }
         }
     }
 }

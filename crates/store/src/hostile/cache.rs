@@ -1,0 +1,242 @@
+//! Owns what writers believe to have written while it is in a cache only: contents, final metadata, names.
+//! Decides neither when it is written back nor when it is lost.
+
+use crate::error::{StoreError, StoreErrorKind};
+use crate::meta::{FinalMeta, Meta};
+use crate::path::{RelPath, TempName};
+use crate::storage::{Replace, Storage};
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+/// Everything that a crash would lose.
+#[derive(Debug, Default)]
+pub(super) struct Cache {
+    /// By final path.
+    files: BTreeMap<RelPath, Dirty>,
+    /// Renames whose directory was not synced since.
+    renames: BTreeMap<RelPath, (TempName, Replace)>,
+}
+
+/// What was written to one temporary file and not synced.
+#[derive(Debug, Clone)]
+pub(super) struct Dirty {
+    temp: TempName,
+    /// Whether the final name was given to it.
+    named: bool,
+    writes: Vec<(u64, Vec<u8>)>,
+    finished: Option<(u64, FinalMeta)>,
+}
+
+impl Dirty {
+    fn new(temp: &TempName) -> Self {
+        Self {
+            temp: *temp,
+            named: false,
+            writes: Vec::new(),
+            finished: None,
+        }
+    }
+
+    /// What it makes of the metadata below it.
+    pub(super) fn meta(&self, below: Meta) -> Meta {
+        let end = self
+            .writes
+            .iter()
+            .map(|(offset, data)| offset + data.len() as u64)
+            .max();
+        let mut meta = Meta {
+            bytes: below.bytes.max(end.unwrap_or(0)),
+            ..below
+        };
+        if let Some((bytes, last)) = self.finished {
+            (meta.bytes, meta.mode, meta.mtime) = (bytes, last.mode & 0o7777, last.mtime);
+        }
+        meta
+    }
+
+    /// Lays itself over what was read below it at `offset`.
+    pub(super) fn overlay(&self, offset: u64, buffer: &mut [u8]) {
+        for (start, data) in &self.writes {
+            let from = offset.max(*start);
+            let to = (offset + buffer.len() as u64).min(start + data.len() as u64);
+            if from < to {
+                let part = range(from - start, to - start);
+                buffer[range(from - offset, to - offset)].copy_from_slice(&data[part]);
+            }
+        }
+    }
+
+    /// The next stretch of data, given that below it; coarser than a file system would tell.
+    pub(super) fn next_data(&self, offset: u64, below: Option<Range<u64>>) -> Option<Range<u64>> {
+        let ours = self
+            .writes
+            .iter()
+            .map(|(start, data)| *start..start + data.len() as u64);
+        ours.chain(below)
+            .map(|range| range.start.max(offset)..range.end)
+            .filter(|range| !range.is_empty())
+            .min_by_key(|range| (range.start, std::cmp::Reverse(range.end)))
+    }
+
+    fn write_back(self, inner: &dyn Storage, path: &RelPath) -> Result<(), StoreError> {
+        match inner.open_temp(path, &self.temp) {
+            // Removed meanwhile: there is nothing to write to.
+            Err(error) if error.kind == StoreErrorKind::NotFound => return Ok(()),
+            there => drop(there?),
+        }
+        let file = inner.create(path, &self.temp, true)?;
+        for (offset, data) in &self.writes {
+            file.write_at(*offset, data)?;
+        }
+        self.finished
+            .map_or(Ok(()), |(bytes, meta)| file.finish(bytes, &meta))
+    }
+
+    /// Writes back what already has its final name, by way of a copy.
+    fn write_back_named(self, inner: &dyn Storage, path: &RelPath) -> Result<(), StoreError> {
+        let old = inner.open(path)?;
+        let file = inner.create(path, &self.temp, false)?;
+        let mut offset = 0;
+        let mut buffer = vec![0; COPY_BYTES];
+        while let Some(data) = old.next_data(offset)? {
+            let room = COPY_BYTES as u64;
+            let bytes = old.read_at(
+                data.start,
+                &mut buffer[range(0, room.min(data.end - data.start))],
+            )?;
+            file.write_at(data.start, &buffer[..bytes])?;
+            offset = data.start + bytes as u64;
+        }
+        let temp = self.temp;
+        self.write_back(inner, path)?;
+        inner.commit(path, &temp, Replace::Atomically)
+    }
+}
+
+/// How much is copied at a time.
+const COPY_BYTES: usize = 64 << 10;
+
+#[expect(
+    clippy::cast_possible_truncation,
+    reason = "both ends lie within a buffer in memory"
+)]
+fn range(start: u64, end: u64) -> Range<usize> {
+    start as usize..end as usize
+}
+
+impl Cache {
+    /// Begins the temporary file of `path` anew, or goes on with it if `keep`.
+    pub(super) fn begin(&mut self, path: &RelPath, temp: &TempName, keep: bool) {
+        let dirty = self
+            .files
+            .entry(path.clone())
+            .or_insert_with(|| Dirty::new(temp));
+        if !keep {
+            *dirty = Dirty::new(temp);
+        }
+    }
+
+    /// What is cached of the temporary file of `path`.
+    pub(super) fn unnamed(&self, path: &RelPath) -> Option<&Dirty> {
+        self.files.get(path).filter(|dirty| !dirty.named)
+    }
+
+    /// What is cached of the file at `path`, and its temporary name while the rename is cached too.
+    pub(super) fn named(&self, path: &RelPath) -> (Option<&Dirty>, Option<TempName>) {
+        let temp = self.renames.get(path).map(|(temp, _)| *temp);
+        (self.files.get(path).filter(|dirty| dirty.named), temp)
+    }
+
+    pub(super) fn write(&mut self, path: &RelPath, temp: &TempName, offset: u64, data: &[u8]) {
+        self.files
+            .entry(path.clone())
+            .or_insert_with(|| Dirty::new(temp))
+            .writes
+            .push((offset, data.to_vec()));
+    }
+
+    pub(super) fn finish(&mut self, path: &RelPath, temp: &TempName, bytes: u64, meta: &FinalMeta) {
+        self.files
+            .entry(path.clone())
+            .or_insert_with(|| Dirty::new(temp))
+            .finished = Some((bytes, *meta));
+    }
+
+    /// Loses what was not synced of the file at `path`.
+    pub(super) fn lose(&mut self, path: &RelPath) {
+        self.files.remove(path);
+    }
+
+    /// Writes back what is cached of the file at `path`, as its sync does; its name stays where it is.
+    pub(super) fn write_back(
+        &mut self,
+        inner: &dyn Storage,
+        path: &RelPath,
+    ) -> Result<(), StoreError> {
+        match self.files.remove(path) {
+            Some(dirty) if dirty.named && !self.renames.contains_key(path) => {
+                dirty.write_back_named(inner, path)
+            }
+            Some(dirty) => dirty.write_back(inner, path),
+            None => Ok(()),
+        }
+    }
+
+    /// Gives the temporary file of `path` its final name, for now in the cache.
+    pub(super) fn rename(&mut self, path: &RelPath, temp: &TempName, replace: Replace) {
+        self.renames.insert(path.clone(), (*temp, replace));
+        if let Some(dirty) = self.files.get_mut(path) {
+            dirty.named = true;
+        }
+    }
+
+    /// Writes back the contents and the name of `path`, if that was renamed.
+    pub(super) fn settle(&mut self, inner: &dyn Storage, path: &RelPath) -> Result<(), StoreError> {
+        if self.files.get(path).is_some_and(|dirty| dirty.named) {
+            self.write_back(inner, path)?;
+        }
+        self.settle_name(inner, path)
+    }
+
+    fn settle_name(&mut self, inner: &dyn Storage, path: &RelPath) -> Result<(), StoreError> {
+        self.renames
+            .remove(path)
+            .map_or(Ok(()), |(temp, replace)| inner.commit(path, &temp, replace))
+    }
+
+    /// Writes back the names in a directory, as its sync does. Contents that were not synced stay in the cache: nothing but
+    /// the writer's own order keeps a name from being durable before them.
+    pub(super) fn settle_names(
+        &mut self,
+        inner: &dyn Storage,
+        directory: &RelPath,
+    ) -> Result<(), StoreError> {
+        let within = |path: &&RelPath| path.parent().as_ref() == Some(directory);
+        let paths: Vec<_> = self.renames.keys().filter(within).cloned().collect();
+        paths
+            .iter()
+            .try_for_each(|path| self.settle_name(inner, path))
+    }
+
+    /// Writes back everything.
+    pub(super) fn settle_all(&mut self, inner: &dyn Storage) -> Result<(), StoreError> {
+        while let Some(path) = self.files.keys().next().cloned() {
+            self.write_back(inner, &path)?;
+        }
+        while let Some(path) = self.renames.keys().next().cloned() {
+            self.settle_name(inner, &path)?;
+        }
+        Ok(())
+    }
+
+    /// Loses everything, but for the names that `survives` picks: those reach the disk without their contents.
+    pub(super) fn crash(&mut self, inner: &dyn Storage, mut survives: impl FnMut() -> bool) {
+        for (path, (temp, replace)) in std::mem::take(&mut self.renames) {
+            if survives() {
+                // A name that cannot be set in a crash is lost like the others.
+                let _ = inner.commit(&path, &temp, replace);
+            }
+        }
+        self.files.clear();
+    }
+}

@@ -1,0 +1,395 @@
+//! Owns a storage on which things go wrong: a wrapper around any other that fails, loses and crashes as it is told.
+//! Does not sleep: delays are made by the caller's hook.
+
+mod cache;
+mod faults;
+mod files;
+
+pub use faults::{Faults, Hook, Operation, Rule, When};
+
+use crate::error::{StoreError, StoreErrorKind};
+use crate::meta::{FinalMeta, Kind, Meta};
+use crate::path::{RelPath, TempName};
+use crate::storage::{Capabilities, ReadFile, Replace, Scan, Storage, WriteFile};
+use cache::Cache;
+use faults::{Fate, Progress, failed};
+use files::{HostileRead, HostileScan, HostileWrite};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// A storage that misbehaves. Clones are handles on the same one.
+#[derive(Clone)]
+pub struct HostileStorage {
+    shared: Arc<Shared>,
+}
+
+/// What the storage and its open files share.
+struct Shared {
+    inner: Arc<dyn Storage>,
+    state: Mutex<State>,
+}
+
+struct State {
+    progress: Progress,
+    cache: Cache,
+}
+
+impl HostileStorage {
+    /// Wraps `inner`, which sees only what survives.
+    pub fn new(inner: Arc<dyn Storage>, faults: Faults) -> Self {
+        let state = State {
+            progress: Progress::new(faults),
+            cache: Cache::default(),
+        };
+        Self {
+            shared: Arc::new(Shared {
+                inner,
+                state: Mutex::new(state),
+            }),
+        }
+    }
+
+    /// Cuts the power: what is cached is lost, though some names may have reached the disk, and every later operation fails.
+    pub fn crash(&self) {
+        self.shared.lock().crash(&*self.shared.inner);
+    }
+
+    /// Whether it crashed.
+    pub fn crashed(&self) -> bool {
+        self.shared.lock().progress.crashed()
+    }
+
+    /// How many operations it was asked for until it crashed.
+    pub fn operations(&self) -> u64 {
+        self.shared.lock().progress.operations()
+    }
+
+    /// Changes the faults from now on, to repair something or to break more.
+    pub fn change(&self, change: impl FnOnce(&mut Faults)) {
+        change(self.shared.lock().progress.faults_mut());
+    }
+
+    /// Writes back everything that is cached, as a system does when it has time.
+    pub fn settle(&self) -> Result<(), StoreError> {
+        self.shared.lock().cache.settle_all(&*self.shared.inner)
+    }
+
+    fn inner(&self) -> &dyn Storage {
+        &*self.shared.inner
+    }
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Counts the operation; fails if it has to.
+    fn enter(
+        &self,
+        operation: Operation,
+        path: &RelPath,
+    ) -> Result<MutexGuard<'_, State>, StoreError> {
+        let (mut state, fate) = self.decide(operation, path);
+        if let Some(kind) = fate {
+            return Err(failed(operation, path, kind));
+        }
+        state.settle_around(&*self.inner, operation, path)?;
+        Ok(state)
+    }
+
+    /// Counts the operation; tells how it fails, if it does.
+    fn decide(
+        &self,
+        operation: Operation,
+        path: &RelPath,
+    ) -> (MutexGuard<'_, State>, Option<StoreErrorKind>) {
+        let hook = self.lock().progress.faults().hook.clone();
+        if let Some(hook) = hook {
+            hook(operation, path);
+        }
+        let mut state = self.lock();
+        let fate = match state.progress.next(operation) {
+            Fate::Works => None,
+            Fate::Fails(kind) => Some(kind),
+            Fate::Crashes => {
+                state.crash(&*self.inner);
+                Some(StoreErrorKind::Io)
+            }
+        };
+        (state, fate)
+    }
+}
+
+impl State {
+    fn caches(&self) -> bool {
+        self.progress.faults().writer_cache
+    }
+
+    /// Writes back the cached names that the operation must find in place.
+    fn settle_around(
+        &mut self,
+        inner: &dyn Storage,
+        operation: Operation,
+        path: &RelPath,
+    ) -> Result<(), StoreError> {
+        let mut above = path.parent();
+        while let Some(parent) = above {
+            self.cache.settle(inner, &parent)?;
+            above = parent.parent();
+        }
+        match operation {
+            // These look through the cache, or write back what they must themselves.
+            Operation::Stat | Operation::Open | Operation::Read | Operation::SyncDirectories => {
+                Ok(())
+            }
+            _ => self.cache.settle(inner, path),
+        }
+    }
+
+    fn crash(&mut self, inner: &dyn Storage) {
+        if !self.progress.crashed() {
+            self.progress.crash();
+            let progress = &mut self.progress;
+            self.cache.crash(inner, || progress.draw(2) == 0);
+        }
+    }
+
+    /// How much of `bytes` is written before the write fails, and how it does.
+    fn cut(
+        &mut self,
+        bytes: usize,
+        fails: Option<StoreErrorKind>,
+    ) -> (usize, Option<StoreErrorKind>) {
+        let wanted = match fails {
+            Some(_) if self.progress.crashed() => 0,
+            Some(_) => self.progress.draw(bytes as u64),
+            None => bytes as u64,
+        };
+        let room = self.progress.take_space(wanted);
+        let fails = if room < wanted {
+            fails.or(Some(StoreErrorKind::NoSpace))
+        } else {
+            fails
+        };
+        (usize::try_from(room).unwrap_or(bytes), fails)
+    }
+}
+
+impl Storage for HostileStorage {
+    fn scan(&self, start: &RelPath) -> Result<Box<dyn Scan>, StoreError> {
+        self.shared
+            .enter(Operation::Scan, start)?
+            .cache
+            .settle_all(self.inner())?;
+        let shared = Arc::clone(&self.shared);
+        Ok(Box::new(HostileScan {
+            scan: self.inner().scan(start)?,
+            shared,
+        }))
+    }
+
+    fn stat(&self, path: &RelPath) -> Result<Option<Meta>, StoreError> {
+        let state = self.shared.enter(Operation::Stat, path)?;
+        let (dirty, temp) = state.cache.named(path);
+        let below = match temp {
+            Some(temp) => Some(self.inner().open_temp(path, &temp)?.meta()?),
+            None => self.inner().stat(path)?,
+        };
+        Ok(below.map(|below| dirty.map_or(below, |dirty| dirty.meta(below))))
+    }
+
+    fn read_link(&self, path: &RelPath) -> Result<Vec<u8>, StoreError> {
+        drop(self.shared.enter(Operation::ReadLink, path)?);
+        self.inner().read_link(path)
+    }
+
+    fn open(&self, path: &RelPath) -> Result<Box<dyn ReadFile>, StoreError> {
+        let state = self.shared.enter(Operation::Open, path)?;
+        let (dirty, temp) = state.cache.named(path);
+        let file = match temp {
+            Some(temp) => self.inner().open_temp(path, &temp)?,
+            None => self.inner().open(path)?,
+        };
+        let dirty = dirty.cloned();
+        Ok(Box::new(HostileRead {
+            file,
+            dirty,
+            shared: Arc::clone(&self.shared),
+            path: path.clone(),
+        }))
+    }
+
+    fn read_whole(&self, path: &RelPath, buffer: &mut [u8]) -> Result<(Meta, usize), StoreError> {
+        let state = self.shared.enter(Operation::Read, path)?;
+        if let (None, None) = state.cache.named(path) {
+            drop(state);
+            return self.inner().read_whole(path, buffer);
+        }
+        drop(state);
+        let file = self.open(path)?;
+        let meta = file.meta()?;
+        let bytes = usize::try_from(meta.bytes)
+            .ok()
+            .filter(|bytes| *bytes <= buffer.len());
+        let bytes = bytes.ok_or_else(|| failed(Operation::Read, path, StoreErrorKind::Changed))?;
+        let read = file.read_at(0, &mut buffer[..bytes])?;
+        Ok((meta, read))
+    }
+
+    fn make_directory(&self, path: &RelPath, mode_now: u32) -> Result<bool, StoreError> {
+        drop(self.shared.enter(Operation::MakeDirectory, path)?);
+        self.inner().make_directory(path, mode_now)
+    }
+
+    fn make_symlink(
+        &self,
+        path: &RelPath,
+        target: &[u8],
+        meta: &FinalMeta,
+        temp: &TempName,
+        replace: Replace,
+    ) -> Result<(), StoreError> {
+        drop(self.shared.enter(Operation::MakeSymlink, path)?);
+        self.inner().make_symlink(path, target, meta, temp, replace)
+    }
+
+    fn make_link(
+        &self,
+        path: &RelPath,
+        first: &RelPath,
+        temp: &TempName,
+    ) -> Result<(), StoreError> {
+        let mut state = self.shared.enter(Operation::MakeLink, path)?;
+        state.settle_around(self.inner(), Operation::MakeLink, first)?;
+        self.inner().make_link(path, first, temp)
+    }
+
+    fn create(
+        &self,
+        path: &RelPath,
+        temp: &TempName,
+        keep: bool,
+    ) -> Result<Box<dyn WriteFile>, StoreError> {
+        let mut state = self.shared.enter(Operation::Create, path)?;
+        let file = self.inner().create(path, temp, keep)?;
+        if state.caches() {
+            state.cache.begin(path, temp, keep);
+        }
+        Ok(Box::new(HostileWrite {
+            file,
+            shared: Arc::clone(&self.shared),
+            path: path.clone(),
+            temp: *temp,
+        }))
+    }
+
+    fn write_whole(
+        &self,
+        path: &RelPath,
+        temp: &TempName,
+        meta: &FinalMeta,
+        content: &[u8],
+    ) -> Result<(), StoreError> {
+        let (mut state, fails) = self.shared.decide(Operation::Write, path);
+        let (bytes, fails) = state.cut(content.len(), fails);
+        match fails {
+            // As in a file system: what cannot be written as a whole is removed.
+            Some(kind) => Err(failed(Operation::Write, path, kind)),
+            None if state.caches() => {
+                state.settle_around(self.inner(), Operation::Write, path)?;
+                self.inner().create(path, temp, false)?;
+                state.cache.begin(path, temp, false);
+                state.cache.write(path, temp, 0, &content[..bytes]);
+                state.cache.finish(path, temp, bytes as u64, meta);
+                Ok(())
+            }
+            None => self.inner().write_whole(path, temp, meta, content),
+        }
+    }
+
+    fn sync_batch(&self, files: &[(RelPath, TempName)], bytes: u64) -> Result<(), StoreError> {
+        let path = files
+            .first()
+            .map_or_else(RelPath::root, |(path, _)| path.clone());
+        let (mut state, fails) = self.shared.decide(Operation::SyncBatch, &path);
+        if let Some(kind) = fails {
+            files.iter().for_each(|(path, _)| state.cache.lose(path));
+            return Err(failed(Operation::SyncBatch, &path, kind));
+        }
+        for (path, _) in files {
+            state.settle_around(self.inner(), Operation::SyncBatch, path)?;
+            state.cache.write_back(self.inner(), path)?;
+        }
+        drop(state);
+        self.inner().sync_batch(files, bytes)
+    }
+
+    fn commit(&self, path: &RelPath, temp: &TempName, replace: Replace) -> Result<(), StoreError> {
+        let mut state = self.shared.enter(Operation::Commit, path)?;
+        if !state.caches() {
+            return self.inner().commit(path, temp, replace);
+        }
+        self.inner().open_temp(path, temp)?;
+        let there = self.inner().stat(path)?;
+        let taken = there.is_some() || state.cache.named(path).1.is_some();
+        if taken && replace == Replace::Never {
+            return Err(failed(Operation::Commit, path, StoreErrorKind::Exists));
+        }
+        if there.is_some_and(|there| there.kind == Kind::Directory) {
+            return Err(failed(
+                Operation::Commit,
+                path,
+                StoreErrorKind::TypeConflict,
+            ));
+        }
+        state.cache.rename(path, temp, replace);
+        Ok(())
+    }
+
+    fn sync_directories(&self, directories: &[RelPath]) -> Result<(), StoreError> {
+        let path = directories.first().cloned().unwrap_or_default();
+        let mut state = self.shared.enter(Operation::SyncDirectories, &path)?;
+        directories
+            .iter()
+            .try_for_each(|directory| state.cache.settle_names(self.inner(), directory))?;
+        drop(state);
+        self.inner().sync_directories(directories)
+    }
+
+    fn open_temp(&self, path: &RelPath, temp: &TempName) -> Result<Box<dyn ReadFile>, StoreError> {
+        let state = self.shared.enter(Operation::OpenTemp, path)?;
+        let file = self.inner().open_temp(path, temp)?;
+        let dirty = state.cache.unnamed(path).cloned();
+        Ok(Box::new(HostileRead {
+            file,
+            dirty,
+            shared: Arc::clone(&self.shared),
+            path: path.clone(),
+        }))
+    }
+
+    fn discard(&self, path: &RelPath, temp: &TempName) -> Result<(), StoreError> {
+        let mut state = self.shared.enter(Operation::Discard, path)?;
+        state.cache.lose(path);
+        self.inner().discard(path, temp)
+    }
+
+    fn set_directory_meta(&self, path: &RelPath, meta: &FinalMeta) -> Result<(), StoreError> {
+        let mut state = self.shared.enter(Operation::SetDirectoryMeta, path)?;
+        // A name set later would change the time again.
+        state.cache.settle_names(self.inner(), path)?;
+        self.inner().set_directory_meta(path, meta)
+    }
+
+    fn sweep(&self, start: &RelPath, tag: u64) -> Result<u64, StoreError> {
+        self.shared
+            .enter(Operation::Sweep, start)?
+            .cache
+            .settle_all(self.inner())?;
+        self.inner().sweep(start, tag)
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        self.inner().capabilities()
+    }
+}
