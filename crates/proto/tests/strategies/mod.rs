@@ -358,7 +358,7 @@ pub(crate) fn items() -> impl Strategy<Value = Frame> {
 
 pub(crate) fn watch() -> impl Strategy<Value = Frame> {
     let status = || {
-        any::<([u64; 19], Option<u64>)>().prop_map(|(n, max_rss_bytes)| Status {
+        any::<([u64; 21], [bool; 2], Option<u64>)>().prop_map(|(n, [drained, scan_done], max_rss_bytes)| Status {
             bytes_read: n[0],
             bytes_received: n[1],
             bytes_written: n[2],
@@ -379,6 +379,10 @@ pub(crate) fn watch() -> impl Strategy<Value = Frame> {
             syncing_ns: n[17],
             cpu_ns: n[18],
             max_rss_bytes,
+            drained,
+            scan_done,
+            entries_scanned: n[19],
+            bytes_scanned: n[20],
         })
     };
     let finish = (transfer(), any::<[u64; 4]>(), option::of(status())).prop_map(
