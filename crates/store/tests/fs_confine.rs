@@ -1,6 +1,8 @@
 //! Attempts to leave the root of a file system storage: planted links, links swapped in while it runs, clever paths.
 //! Each attempt is made with and without `openat2`, with and without kept directory handles.
 
+#![allow(clippy::unwrap_used, reason = "a test fails where it unwraps")]
+
 mod fs_common;
 
 use fs_common::{TAG, Tree, meta, rel, temp_of};

@@ -1,6 +1,8 @@
 //! Files, links and directories of a file system storage: what is written arrives exactly, whatever was there before.
 //! How paths are confined and trees are scanned is tested elsewhere.
 
+#![allow(clippy::unwrap_used, reason = "a test fails where it unwraps")]
+
 mod fs_common;
 
 use fs_common::{TAG, Tree, is_root, meta, rel, temp_of};

@@ -1,6 +1,8 @@
 //! The hostile storage: what it is told to break breaks, what is synced survives, and nothing else does.
 //! That it otherwise behaves like any storage is tested with the others.
 
+#![allow(clippy::unwrap_used, reason = "a test fails where it unwraps")]
+
 mod fs_common;
 
 use fs_common::{drain, meta, rel, temp_of};

@@ -1,6 +1,8 @@
 //! All storages behave as the one in a file system: the same calls give the same results, errors included.
 //! What either should do is tested elsewhere.
 
+#![allow(clippy::unwrap_used, reason = "a test fails where it unwraps")]
+
 mod fs_common;
 
 use fs_common::{TAG, Tree, drain, meta, rel, temp_of};
@@ -165,7 +167,7 @@ impl LinksOfFile for godwit_store::Meta {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 256, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 128, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn the_same_calls_give_the_same_results(

@@ -157,3 +157,29 @@ fn sync_directory(directories: &Directories, path: &RelPath) -> Result<(), Store
         .map_err(Trouble::from)
         .map_err(|trouble| trouble.at("sync the directory", path))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_failed_sync_is_told_to_every_file_that_existed_and_only_once() {
+        let state = SyncState::default();
+        let file = |name: &str| {
+            let path = RelPath::parse(name.as_bytes()).unwrap();
+            let temp = TempName::new(1, &path);
+            (path, temp)
+        };
+        let (before, committed, after) = (file("before"), file("committed"), file("after"));
+        state.begin(&before.1);
+        state.begin(&committed.1);
+        state.end(&committed.1);
+        state.fail_all();
+        state.begin(&after.1);
+        // Writing on does not bring back what was lost.
+        state.begin(&before.1);
+        assert!(!state.take_failed(&[committed, after.clone()]));
+        assert!(state.take_failed(&[after, before.clone()]));
+        assert!(!state.take_failed(&[before]));
+    }
+}

@@ -25,6 +25,8 @@ pub(super) struct Dirty {
     named: bool,
     writes: Vec<(u64, Vec<u8>)>,
     finished: Option<(u64, FinalMeta)>,
+    /// Beyond this nothing of what lies below is seen: the file was this short once.
+    below_bytes: u64,
 }
 
 impl Dirty {
@@ -34,28 +36,54 @@ impl Dirty {
             named: false,
             writes: Vec::new(),
             finished: None,
+            below_bytes: u64::MAX,
         }
+    }
+
+    /// Cuts off or lengthens to `bytes`.
+    fn finish(&mut self, bytes: u64, meta: &FinalMeta) {
+        for (offset, data) in &mut self.writes {
+            let left = bytes.saturating_sub(*offset).min(data.len() as u64);
+            data.truncate(range(0, left).end);
+        }
+        self.below_bytes = self.below_bytes.min(bytes);
+        self.finished = Some((bytes, *meta));
+    }
+
+    /// Where the last write ends.
+    fn end(&self) -> u64 {
+        let written = self.writes.iter().filter(|(_, data)| !data.is_empty());
+        written
+            .map(|(offset, data)| offset + data.len() as u64)
+            .max()
+            .unwrap_or(0)
     }
 
     /// What it makes of the metadata below it.
     pub(super) fn meta(&self, below: Meta) -> Meta {
-        let end = self
-            .writes
-            .iter()
-            .map(|(offset, data)| offset + data.len() as u64)
-            .max();
-        let mut meta = Meta {
-            bytes: below.bytes.max(end.unwrap_or(0)),
-            ..below
-        };
-        if let Some((bytes, last)) = self.finished {
-            (meta.bytes, meta.mode, meta.mtime) = (bytes, last.mode & 0o7777, last.mtime);
+        let end = self.end();
+        match self.finished {
+            Some((bytes, last)) => Meta {
+                bytes: bytes.max(end),
+                mode: last.mode & 0o7777,
+                mtime: last.mtime,
+                ..below
+            },
+            None => Meta {
+                bytes: below.bytes.max(end),
+                ..below
+            },
         }
-        meta
     }
 
     /// Lays itself over what was read below it at `offset`.
     pub(super) fn overlay(&self, offset: u64, buffer: &mut [u8]) {
+        let seen = self
+            .below_bytes
+            .saturating_sub(offset)
+            .min(buffer.len() as u64);
+        let end = buffer.len() as u64;
+        buffer[range(seen, end)].fill(0);
         for (start, data) in &self.writes {
             let from = offset.max(*start);
             let to = (offset + buffer.len() as u64).min(start + data.len() as u64);
@@ -72,6 +100,7 @@ impl Dirty {
             .writes
             .iter()
             .map(|(start, data)| *start..start + data.len() as u64);
+        let below = below.map(|below| below.start..below.end.min(self.below_bytes));
         ours.chain(below)
             .map(|range| range.start.max(offset)..range.end)
             .filter(|range| !range.is_empty())
@@ -85,11 +114,21 @@ impl Dirty {
             there => drop(there?),
         }
         let file = inner.create(path, &self.temp, true)?;
+        if let Some((_, meta)) = self.finished {
+            let seen = inner
+                .open_temp(path, &self.temp)?
+                .meta()?
+                .bytes
+                .min(self.below_bytes);
+            file.finish(seen, &meta)?;
+        }
         for (offset, data) in &self.writes {
             file.write_at(*offset, data)?;
         }
-        self.finished
-            .map_or(Ok(()), |(bytes, meta)| file.finish(bytes, &meta))
+        match self.finished {
+            Some((bytes, meta)) => file.finish(bytes.max(self.end()), &meta),
+            None => Ok(()),
+        }
     }
 
     /// Writes back what already has its final name, by way of a copy.
@@ -159,7 +198,7 @@ impl Cache {
         self.files
             .entry(path.clone())
             .or_insert_with(|| Dirty::new(temp))
-            .finished = Some((bytes, *meta));
+            .finish(bytes, meta);
     }
 
     /// Loses what was not synced of the file at `path`.

@@ -138,10 +138,8 @@ impl State {
             above = parent.parent();
         }
         match operation {
-            // These look through the cache, or write back what they must themselves.
-            Operation::Stat | Operation::Open | Operation::Read | Operation::SyncDirectories => {
-                Ok(())
-            }
+            // These look through the cache.
+            Operation::Stat | Operation::Open | Operation::Read => Ok(()),
             _ => self.cache.settle(inner, path),
         }
     }
@@ -271,9 +269,10 @@ impl Storage for HostileStorage {
         keep: bool,
     ) -> Result<Box<dyn WriteFile>, StoreError> {
         let mut state = self.shared.enter(Operation::Create, path)?;
+        let kept = keep && self.inner().open_temp(path, temp).is_ok();
         let file = self.inner().create(path, temp, keep)?;
         if state.caches() {
-            state.cache.begin(path, temp, keep);
+            state.cache.begin(path, temp, kept);
         }
         Ok(Box::new(HostileWrite {
             file,
@@ -349,9 +348,10 @@ impl Storage for HostileStorage {
     fn sync_directories(&self, directories: &[RelPath]) -> Result<(), StoreError> {
         let path = directories.first().cloned().unwrap_or_default();
         let mut state = self.shared.enter(Operation::SyncDirectories, &path)?;
-        directories
-            .iter()
-            .try_for_each(|directory| state.cache.settle_names(self.inner(), directory))?;
+        for directory in directories {
+            state.settle_around(self.inner(), Operation::SyncDirectories, directory)?;
+            state.cache.settle_names(self.inner(), directory)?;
+        }
         drop(state);
         self.inner().sync_directories(directories)
     }
