@@ -1,0 +1,133 @@
+//! Owns the open files and listings of a storage in memory.
+//! Does not make, rename or remove anything.
+
+use super::tree::{Shared, Tree, lock};
+use crate::error::{StoreError, StoreErrorKind};
+use crate::meta::{FinalMeta, Kind, Meta};
+use crate::path::{RelPath, TempName};
+use crate::storage::{ReadFile, SCAN_BATCH_ITEMS, Scan, ScanEntry, ScanItem, WriteFile};
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::sync::{Arc, Mutex};
+
+/// An open file, for reading or writing.
+#[derive(Debug)]
+pub(super) struct MemoryFile {
+    pub(super) node: Shared,
+    pub(super) path: RelPath,
+}
+
+impl ReadFile for MemoryFile {
+    fn meta(&self) -> Result<Meta, StoreError> {
+        Ok(lock(&self.node).meta)
+    }
+
+    fn read_at(&self, offset: u64, buffer: &mut [u8]) -> Result<usize, StoreError> {
+        Ok(lock(&self.node).content.read_at(offset, buffer))
+    }
+
+    fn next_data(&self, offset: u64) -> Result<Option<Range<u64>>, StoreError> {
+        Ok(lock(&self.node).content.next_data(offset))
+    }
+
+    fn drop_cache(&self) {}
+}
+
+impl WriteFile for MemoryFile {
+    fn preallocate(&self, _range: Range<u64>) -> Result<(), StoreError> {
+        Ok(())
+    }
+
+    fn write_at(&self, offset: u64, data: &[u8]) -> Result<(), StoreError> {
+        if offset.checked_add(data.len() as u64).is_none() {
+            return Err(StoreError::new(
+                "write",
+                &self.path,
+                StoreErrorKind::Unsupported,
+            ));
+        }
+        let mut node = lock(&self.node);
+        node.content.write_at(offset, data);
+        node.changed();
+        Ok(())
+    }
+
+    fn finish(&self, bytes: u64, meta: &FinalMeta) -> Result<(), StoreError> {
+        let mut node = lock(&self.node);
+        node.content.set_bytes(bytes);
+        node.apply(meta);
+        Ok(())
+    }
+}
+
+/// A listing; what changes meanwhile may or may not be seen. Holds the names of files with several names.
+pub(super) struct MemoryScan {
+    tree: Arc<Mutex<Tree>>,
+    start: RelPath,
+    last: Option<RelPath>,
+    links: BTreeMap<(u64, RelPath), Meta>,
+    first: Option<(u64, RelPath)>,
+}
+
+impl MemoryScan {
+    pub(super) fn begin(tree: &Arc<Mutex<Tree>>, start: &RelPath) -> Self {
+        Self {
+            tree: Arc::clone(tree),
+            start: start.clone(),
+            last: None,
+            links: BTreeMap::new(),
+            first: None,
+        }
+    }
+
+    fn next_item(&mut self) -> Option<ScanItem> {
+        let tree = Arc::clone(&self.tree);
+        let tree = lock(&tree);
+        while let Some((path, node)) = tree.next_below(&self.start, self.last.as_ref()) {
+            self.last = Some(path.clone());
+            let node = lock(&node);
+            if path != self.start {
+                if path.file_name().is_some_and(TempName::is_temp) {
+                    continue;
+                }
+                if node.meta.kind == Kind::File && node.meta.links > 1 {
+                    self.links.insert((node.meta.inode, path), node.meta);
+                    continue;
+                }
+            }
+            return Some(ScanItem::Entry(ScanEntry {
+                path,
+                meta: node.meta,
+                target: node.target.clone(),
+            }));
+        }
+        let ((inode, path), meta) = self.links.pop_first()?;
+        let entry = ScanEntry {
+            path: path.clone(),
+            meta,
+            target: Vec::new(),
+        };
+        if let Some((known, first)) = &self.first
+            && *known == inode
+        {
+            return Some(ScanItem::Link {
+                entry,
+                first: first.clone(),
+            });
+        }
+        self.first = Some((inode, path));
+        Some(ScanItem::Entry(entry))
+    }
+}
+
+impl Scan for MemoryScan {
+    fn next_batch(&mut self, out: &mut Vec<ScanItem>) -> bool {
+        for _ in 0..SCAN_BATCH_ITEMS {
+            match self.next_item() {
+                Some(item) => out.push(item),
+                None => return false,
+            }
+        }
+        true
+    }
+}
