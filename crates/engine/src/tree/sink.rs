@@ -72,6 +72,8 @@ pub(super) struct OpenFile {
     pub(super) replace: Replace,
     pub(super) meta: FinalMeta,
     pub(super) file: Box<dyn WriteFile>,
+    /// Held while writing: the kernel lets one thread write into a file at a time and has the others spin for it.
+    turn: Mutex<()>,
     pub(super) progress: Mutex<Progress>,
 }
 
@@ -196,6 +198,7 @@ impl TreeSink {
             replace,
             meta: entry::final_meta(record),
             file,
+            turn: Mutex::default(),
             progress: Mutex::new(Progress {
                 written: digest.clone(),
                 durable: digest,
@@ -337,6 +340,7 @@ impl Sink for TreeSink {
             };
             let fault =
                 |error: StoreError| entry::fault(slice.record.id, Side::DESTINATION, &error);
+            let turn = lock(&file.turn);
             if slice.ranges.is_empty() {
                 file.file
                     .write_at(slice.header.offset, slice.payload)
@@ -356,6 +360,7 @@ impl Sink for TreeSink {
                     rest = tail;
                 }
             }
+            drop(turn);
             self.note(&file, slice.record, Some(slice), seq, epoch)
         });
         if let Err(fault) = &result {
