@@ -238,17 +238,22 @@ impl Shared {
     }
 
     fn give_back(&self, buffer: PageBuffer) {
-        let surplus = {
+        let (surplus, wanted) = {
             let mut state = self.lock();
             state.out -= 1;
-            if state.closed || state.out + state.idle.len() >= state.blocks_max {
+            let wanted = state.waiting > 0;
+            let surplus = if state.closed || state.out + state.idle.len() >= state.blocks_max {
                 Some(buffer)
             } else {
                 state.idle.push(buffer);
                 None
-            }
+            };
+            (surplus, wanted)
         };
-        self.changed.notify_one();
+        // A system call that nobody needs would cost more than all the rest of this.
+        if wanted {
+            self.changed.notify_one();
+        }
         drop(surplus);
     }
 }

@@ -7,8 +7,8 @@ mod scan;
 mod state;
 mod stream;
 
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -48,8 +48,12 @@ pub struct Sender {
     counters: Arc<Counters>,
     pool: Pool,
     state: Mutex<State>,
-    /// Work, windows or the end have changed.
+    /// Work or windows have changed, for threads that scan or read ahead.
     changed: Condvar,
+    /// How many of those threads wait: without any, nobody needs a system call to be told.
+    waiting: AtomicUsize,
+    /// The end has come.
+    ended: Condvar,
     peer: Mutex<Option<Snapshot>>,
     status_due: Mutex<Instant>,
     threads: Mutex<Vec<JoinHandle<()>>>,
@@ -80,6 +84,8 @@ impl Sender {
             pool: Pool::new(config.block_bytes as usize, blocks),
             state: Mutex::default(),
             changed: Condvar::new(),
+            waiting: AtomicUsize::new(0),
+            ended: Condvar::new(),
             peer: Mutex::default(),
             status_due: Mutex::new(Instant::now() + limits::STATUS_EVERY),
             threads: Mutex::default(),
@@ -117,7 +123,7 @@ impl Sender {
                 );
             }
         }
-        self.changed.notify_all();
+        self.notify();
         Ok(())
     }
 
@@ -159,7 +165,7 @@ impl Sender {
                 return None;
             }
             state = self
-                .changed
+                .ended
                 .wait_timeout(state, left)
                 .map_or_else(|poisoned| poisoned.into_inner().0, |(state, _)| state);
         }
@@ -183,7 +189,7 @@ impl Sender {
     pub fn join(&self) {
         self.stopping.store(true, Ordering::Relaxed);
         self.pool.close();
-        self.changed.notify_all();
+        self.notify();
         let threads = std::mem::take(&mut *lock(&self.threads));
         for thread in threads {
             // A panic of one of them has been printed; the transfer's end does not depend on it.
@@ -208,7 +214,27 @@ impl Sender {
 
     fn finish(&self, end: End) {
         self.lock_state().finish(end);
-        self.changed.notify_all();
+        self.notify();
+        self.ended.notify_all();
+    }
+
+    /// Tells threads that scan or read ahead that something has changed. They count themselves under the state's lock, so
+    /// whoever changes the state under it and calls this afterwards misses none.
+    fn notify(&self) {
+        if self.waiting.load(Ordering::SeqCst) > 0 {
+            self.changed.notify_all();
+        }
+    }
+
+    /// Waits for a change of the state.
+    fn wait_for_change<'a>(&'a self, state: MutexGuard<'a, State>) -> MutexGuard<'a, State> {
+        self.waiting.fetch_add(1, Ordering::SeqCst);
+        let state = self
+            .changed
+            .wait(state)
+            .unwrap_or_else(PoisonError::into_inner);
+        self.waiting.fetch_sub(1, Ordering::SeqCst);
+        state
     }
 
     fn lock_state(&self) -> MutexGuard<'_, State> {
@@ -234,7 +260,7 @@ impl Sender {
         state.notices.push(notice);
         state.wake_stream();
         drop(state);
-        self.changed.notify_all();
+        self.notify();
     }
 
     fn display(&self, root: u16, path: &[u8]) -> Vec<u8> {

@@ -40,10 +40,7 @@ impl Sender {
                     return Some(piece);
                 }
             }
-            state = self
-                .changed
-                .wait(state)
-                .unwrap_or_else(std::sync::PoisonError::into_inner);
+            state = self.wait_for_change(state);
         }
     }
 
@@ -58,7 +55,7 @@ impl Sender {
         state.reading -= 1;
         self.finish_if_done(&mut state);
         drop(state);
-        self.changed.notify_all();
+        self.notify();
     }
 
     fn open_large(&self, record: Record, held: &[godwit_proto::HeldRange]) {

@@ -32,17 +32,14 @@ impl Sender {
         self.finish_if_done(&mut state);
         state.wake_streams();
         drop(state);
-        self.changed.notify_all();
+        self.notify();
     }
 
     /// False when the transfer has ended.
     fn wait_for_scan_window(&self) -> bool {
         let mut state = self.lock_state();
         while state.end.is_none() && !Self::scan_may_go_on(&state) {
-            state = self
-                .changed
-                .wait(state)
-                .unwrap_or_else(std::sync::PoisonError::into_inner);
+            state = self.wait_for_change(state);
         }
         state.end.is_none()
     }
@@ -138,6 +135,6 @@ impl Sender {
             false,
         );
         drop(state);
-        self.changed.notify_all();
+        self.notify();
     }
 }

@@ -20,8 +20,13 @@ impl Sender {
         let mut meter = CpuMeter::default();
         let mut heard = Instant::now();
         let mut spoke = Instant::now();
+        let mut unlistened = 0;
         loop {
-            while let Some((prelude, head)) = stream.try_recv()? {
+            // Each look costs a system call, and while there is something to send nothing depends on it.
+            while unlistened == 0 {
+                let Some((prelude, head)) = stream.try_recv()? else {
+                    break;
+                };
                 heard = Instant::now();
                 self.handle(stream, &prelude, &head)?;
             }
@@ -41,8 +46,10 @@ impl Sender {
                 } => {
                     self.send(stream, &image, content, again)?;
                     spoke = Instant::now();
+                    unlistened = (unlistened + 1) % LISTEN_EVERY_BLOCKS;
                 }
                 Step::Read => {}
+                Step::Wait(_) if unlistened > 0 => unlistened = 0,
                 Step::Wait(reason) => {
                     if self.lock_state().is_drained() {
                         self.say_status(stream, true)?;
@@ -240,7 +247,7 @@ impl Sender {
         self.finish_if_done(&mut state);
         state.wake_streams();
         drop(state);
-        self.changed.notify_all();
+        self.notify();
         for (record, fault) in failed {
             self.report(&record, &fault);
         }
@@ -292,7 +299,7 @@ impl Sender {
         self.finish_if_done(&mut state);
         state.wake_streams();
         drop(state);
-        self.changed.notify_all();
+        self.notify();
     }
 
     fn take_status(&self, state: &mut State, seq: u64, status: AckStatus) {
@@ -413,7 +420,9 @@ impl Sender {
 
     fn status_is_due(&self) -> bool {
         let now = Instant::now();
-        let Ok(mut due) = self.status_due.try_lock() else { return false };
+        let Ok(mut due) = self.status_due.try_lock() else {
+            return false;
+        };
         let is_due = *due <= now;
         if is_due {
             *due = now + limits::STATUS_EVERY;
@@ -444,6 +453,9 @@ impl Sender {
         stream.shutdown();
     }
 }
+
+/// Blocks sent between two looks for acknowledgements: as many as the receiver puts into one.
+const LISTEN_EVERY_BLOCKS: u32 = limits::ACK_EVERY_BLOCKS;
 
 enum Step {
     Send {
