@@ -2,6 +2,7 @@
 //! Decides nothing: policy belongs to the callers.
 
 pub mod page_buffer;
+pub mod shutdown;
 pub mod tcp_info;
 pub mod tun;
 pub mod umask;
