@@ -49,6 +49,9 @@ pub const INBOX_FRAMES_MAX: usize = 512 // acknowledgements of every block in fl
 /// Bytes of frames kept while a send is blocked; a frame that would pass this waits in the socket.
 pub const INBOX_BYTES_MAX: usize = 8 * (HEAD_BYTES_MAX as usize + PRELUDE_BYTES);
 
+/// Taken along behind a payload in clear: the head of the slice that follows, and little of its payload.
+pub const HEAD_AHEAD_BYTES: usize = 1024;
+
 /// What a client of another protocol is looked at for, before it is told that this is not its port.
 pub const SNIFF_BYTES: usize = 64;
 

@@ -9,6 +9,7 @@ use rustix::event::PollFlags;
 
 use super::{Connection, Layer};
 use crate::buffer::Record;
+use crate::limits::{HEAD_AHEAD_BYTES, RECORD_BYTES_MAX};
 use crate::stream::StreamError;
 
 impl Connection {
@@ -101,7 +102,11 @@ impl Connection {
 
     /// Receives once. False: nothing is here, or the end was reached.
     pub(super) fn fill(&mut self) -> Result<bool, StreamError> {
-        match self.socket.receive(self.incoming.room(), &mut []) {
+        let protected = self.payload_is_protected();
+        let room = self.incoming.room();
+        // Payloads in clear go straight to their place: what is taken here beyond a head would be copied once more.
+        let bytes = if protected { room.len() } else { room.len().min(RECORD_BYTES_MAX) };
+        match self.socket.receive(&mut room[..bytes], &mut []) {
             Ok(Some(0)) => {
                 self.ended = true;
                 Ok(false)
@@ -160,8 +165,10 @@ impl Connection {
             self.incoming.consume(taken);
             return Ok(taken);
         }
-        // What comes after the payload lands in the buffer, at no further call.
-        match self.socket.receive(into, self.incoming.room()) {
+        // The head that comes after the payload lands in the buffer, at no further call.
+        let room = self.incoming.room();
+        let tail = room.len().min(HEAD_AHEAD_BYTES);
+        match self.socket.receive(into, &mut room[..tail]) {
             Ok(Some(0)) => {
                 self.ended = true;
                 Ok(0)
