@@ -1,20 +1,22 @@
 //! Makes what was written durable and final, batch by batch: sync, check, rename, sync directories, journal, acknowledge.
 //! Writes no contents; a batch fills while the one before it is being synced.
 
+mod naming;
+
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 use std::thread::JoinHandle;
 use std::time::Instant;
 
-use godwit_proto::{EntryId, FaultCode, Seq, Side};
+use godwit_proto::{EntryId, Seq};
 use godwit_store::digest::{self, FileDigest};
 use godwit_store::journal::{DoneRecord, Journal, JournalError, PathKey, RangeRecord};
 use godwit_store::{RelPath, Replace, Storage, StoreError, TempName};
 
-use super::sink::{OpenFile, OpenFiles, TreeSinkConfig, destination_fault};
+use super::sink::{OpenFile, OpenFiles, TreeSinkConfig};
 use crate::counters::CpuMeter;
-use crate::{Acks, Counters, entry, limits, lock};
+use crate::{Acks, Counters, limits, lock};
 
 /// A sync that fails this many times in a row ends the transfer: the storage is broken.
 const SYNC_FAILURES_MAX: u32 = 3;
@@ -289,10 +291,12 @@ impl Committer {
         for (seq, file) in &batch.complete {
             if self.commit_large(*seq, file) {
                 add_ancestors(&mut directories, &file.path);
+                // Without holes, as what is received is counted: the difference of the two is what a crash has cost.
+                let covered = lock(&file.progress).written.covered();
                 done.push(DoneRecord {
                     key: file.key,
                     generation: file.generation,
-                    bytes: file.bytes,
+                    bytes: covered,
                 });
             }
         }
@@ -315,40 +319,6 @@ impl Committer {
         self.counters.bytes_durable.add(batch.bytes);
         self.counters.files_done.add(done.len() as u64);
         self.acks.durable(&batch.seqs);
-        true
-    }
-
-    /// Checks a whole file and gives it its size, mode and times, before the sync that makes them durable.
-    fn finalise(&self, seq: Seq, file: &OpenFile) -> bool {
-        let progress = lock(&file.progress);
-        let whole = progress.written.finish(file.bytes);
-        let expected = progress.end.as_ref().map(|(digest, _)| *digest);
-        drop(progress);
-        if expected != Some(whole) {
-            let message = "the digest of the whole file differs from the source's".to_owned();
-            self.reject(
-                seq,
-                file.id,
-                &file.path,
-                &file.temp,
-                FaultCode::DIGEST,
-                message,
-            );
-            self.restart(file.key);
-            return false;
-        }
-        if let Err(error) = file.file.finish(file.bytes, &file.meta) {
-            let fault = entry::fault(file.id, Side::DESTINATION, &error);
-            self.reject(
-                seq,
-                file.id,
-                &file.path,
-                &file.temp,
-                fault.code,
-                fault.message,
-            );
-            return false;
-        }
         true
     }
 
@@ -384,111 +354,6 @@ impl Committer {
             .as_ref()
             .is_some_and(|(_, covered)| progress.written.covered() >= *covered);
         progress.over && !whole
-    }
-
-    fn commit_small(&self, seq: Seq, file: &SmallFile) -> bool {
-        if self.verify
-            && !self.reads_back(
-                seq,
-                file.id,
-                &file.path,
-                &file.temp,
-                file.bytes,
-                file.digest,
-            )
-        {
-            return false;
-        }
-        self.commit(seq, file.id, &file.path, &file.temp, file.replace)
-    }
-
-    fn commit_large(&self, seq: Seq, file: &OpenFile) -> bool {
-        let digest = lock(&file.progress).end.as_ref().map(|(digest, _)| *digest);
-        if self.verify && !self.reads_back(seq, file.id, &file.path, &file.temp, file.bytes, digest)
-        {
-            self.restart(file.key);
-            return false;
-        }
-        self.commit(seq, file.id, &file.path, &file.temp, file.replace)
-    }
-
-    fn commit(
-        &self,
-        seq: Seq,
-        id: EntryId,
-        path: &RelPath,
-        temp: &TempName,
-        replace: Replace,
-    ) -> bool {
-        match self.storage.commit(path, temp, replace) {
-            Ok(()) => true,
-            Err(error) => {
-                let fault = entry::fault(id, Side::DESTINATION, &error);
-                let message = if fault.code == FaultCode::COLLISION {
-                    format!(
-                        "{path}: another entry already has this name at the destination (letter case or normalisation of names, or two sources of one name); it was not overwritten"
-                    )
-                } else {
-                    fault.message
-                };
-                self.reject(seq, id, path, temp, fault.code, message);
-                false
-            }
-        }
-    }
-
-    fn reads_back(
-        &self,
-        seq: Seq,
-        id: EntryId,
-        path: &RelPath,
-        temp: &TempName,
-        bytes: u64,
-        expected: Option<digest::Digest>,
-    ) -> bool {
-        let read = super::verify::digest_of(&*self.storage, path, temp, bytes, self.digest);
-        let (code, message) = match read {
-            Ok(digest) if Some(digest) == expected => return true,
-            Ok(_) => (
-                FaultCode::DIGEST,
-                format!(
-                    "{path}: what was read back from the destination storage differs from what was written"
-                ),
-            ),
-            Err(error) => {
-                let fault = entry::fault(id, Side::DESTINATION, &error);
-                (fault.code, fault.message)
-            }
-        };
-        self.reject(seq, id, path, temp, code, message);
-        false
-    }
-
-    fn reject(
-        &self,
-        seq: Seq,
-        id: EntryId,
-        path: &RelPath,
-        temp: &TempName,
-        code: FaultCode,
-        message: String,
-    ) {
-        // What cannot be removed now is swept by the next complete run.
-        let _ = self.storage.discard(path, temp);
-        self.acks.fault(
-            seq,
-            destination_fault(id, code, message),
-            &self.display(path),
-        );
-    }
-
-    fn display(&self, path: &RelPath) -> Vec<u8> {
-        let mut name = self.display.clone();
-        if !name.is_empty() && !name.ends_with(b"/") {
-            name.push(b'/');
-        }
-        name.extend_from_slice(path.as_bytes());
-        name
     }
 
     fn record(&self, batch: &Batch, done: &[DoneRecord]) -> Result<(), JournalError> {
