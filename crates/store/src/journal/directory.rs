@@ -68,7 +68,7 @@ impl JournalDirectory {
     /// Begins or resumes the transfer with this key and locks its journal.
     ///
     /// If there is an unfinished journal, its header counts and `fresh` is not called. One whose header is damaged is
-    /// moved aside to `….journal.damaged`, said in [`Recovered::damage`], and a new one takes its place. No other
+    /// moved aside to `….journal.damaged`, said in [`Recovered::damage`], and a new one takes its place, durably. No other
     /// journal can begin in the meantime, so `fresh` should be quick; it must not use this directory.
     ///
     /// # Errors
@@ -78,7 +78,7 @@ impl JournalDirectory {
         key: JournalKey,
         fresh: impl FnOnce() -> Result<JournalHeader, E>,
     ) -> Result<(Journal, Recovered), BeginError<E>> {
-        let _lock = self
+        let lock = self
             .lock()
             .map_err(failed("lock the directory of", &self.path))?;
         let path = self.path.join(format!("{key}.{EXTENSION}"));
@@ -99,6 +99,10 @@ impl JournalDirectory {
         }
         self.check_free(&path, &header)?;
         let journal = self.create(path, &header)?;
+        // Others need not wait for the disk.
+        drop(lock);
+        // Before anything is made at the destination: what is there must never outlive the mapping that made it.
+        journal.sync()?;
         Ok((journal, Recovered::fresh(header, damage)))
     }
 
