@@ -1,0 +1,10 @@
+//! Tests by the real binary. Each module owns one kind of trouble or use.
+//! Holds nothing itself.
+
+mod godwit {
+    pub(crate) mod cuts;
+    pub(crate) mod full;
+    pub(crate) mod kill;
+    pub(crate) mod power;
+    pub(crate) mod rig;
+}

@@ -1,0 +1,213 @@
+//! Tests destinations that take nothing or not all: full, read-only, missing.
+//! Does not test storage that lies: the engine's own tests have a storage for that.
+//!
+//! A small file system takes a mount namespace, which also ends with the daemon in it. Who is not root makes a user
+//! namespace first; where that is not allowed, what needs no mount is tested.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use super::rig::{
+    Process, Rig, Seeded, assert_finals_whole, assert_identical, assert_tidy, make_tree, write_file,
+};
+
+const MIB: u64 = 1 << 20;
+
+/// The start of a command that runs a script where mounts can be made; None where they cannot.
+fn unshare() -> Option<Vec<&'static str>> {
+    let line: Vec<&str> = if rustix::process::geteuid().is_root() {
+        vec!["unshare", "--mount"]
+    } else {
+        vec!["unshare", "--user", "--map-root-user", "--mount"]
+    };
+    let probe = Command::new(line[0])
+        .args(&line[1..])
+        .args(["sh", "-c", "mount -t tmpfs none /mnt"])
+        .output();
+    probe
+        .is_ok_and(|output| output.status.success())
+        .then_some(line)
+}
+
+/// A daemon whose export is a file system mounted by `options`, and the export as we see it.
+fn mounted(options: &str) -> Option<(Rig, PathBuf)> {
+    let unshare = unshare()?;
+    let mut rig = Rig::new();
+    let script = format!(
+        "mount -t tmpfs -o {options} none {} && exec \"$@\"",
+        rig.export.display()
+    );
+    rig.wrap(&[unshare.as_slice(), &["sh", "-c", &script, "sh"]].concat());
+    rig.start();
+    let export = PathBuf::from(format!("/proc/{}/root", rig.daemon().id()))
+        .join(rig.export.strip_prefix("/").expect("absolute"));
+    Some((rig, export))
+}
+
+/// The destination as another program may look at it: not all of them find their way into the daemon's mounts.
+fn assert_arrived(rig: &Rig, source: &Path, destination: &Path) {
+    let copy = rig.path("copy");
+    let status = Command::new("cp")
+        .arg("-a")
+        .args([destination, &copy])
+        .status();
+    assert!(
+        status.is_ok_and(|status| status.success()),
+        "cannot be copied"
+    );
+    assert_identical(source, &copy);
+}
+
+fn push(rig: &Rig, flags: &[&str], destination: &str) -> Process {
+    let url = rig.url(destination);
+    let line = [flags, &["run42", url.as_str()]].concat();
+    rig.cp(&rig.path(""), &line)
+}
+
+#[test]
+fn a_full_destination_ends_partial_and_finishes_once_there_is_room() {
+    let Some((rig, export)) = mounted("size=40m") else {
+        return missing_destinations();
+    };
+    let source = rig.path("run42");
+    let total = make_tree(&source, 24, &mut Seeded(1));
+    write_file(&export.join("ballast"), 24 * MIB, &mut Seeded(2));
+
+    let end = push(&rig, &[], "new").wait();
+    end.expect(3, "partial").says("large-").says("o space");
+    let failed = end.number("failed");
+    assert!(failed > 0, "{}", end.said);
+    assert!(end.number("files") > 0, "{}", end.said);
+    let told = end
+        .said
+        .lines()
+        .filter(|line| line.contains("\"failed\",\"path"))
+        .count();
+    assert_eq!(
+        told as u64, failed,
+        "each is named, and tried once: {}",
+        end.said
+    );
+    assert_finals_whole(&source, &export.join("new"));
+
+    // Still no room: what arrived is not sent again.
+    let end = push(&rig, &[], "new").wait();
+    end.expect(3, "partial").says("\"resumed\":true");
+    assert_finals_whole(&source, &export.join("new"));
+
+    fs::remove_file(export.join("ballast")).expect("removed");
+    let end = push(&rig, &[], "new").wait();
+    end.complete();
+    assert!(end.number("bytes") < total, "{}", end.said);
+    assert_arrived(&rig, &source, &export.join("new"));
+    assert_tidy(&export.join("new"), &rig.daemon_home);
+}
+
+#[test]
+fn a_destination_without_room_for_one_more_name_ends_partial() {
+    let Some((rig, export)) = mounted("size=40m,nr_inodes=150") else {
+        return missing_destinations();
+    };
+    let source = rig.path("run42");
+    fs::create_dir(&source).expect("made");
+    for number in 0..300 {
+        write_file(&source.join(number.to_string()), 100, &mut Seeded(number));
+    }
+    let end = push(&rig, &[], "new").wait();
+    end.expect(3, "partial").says("o space");
+    assert_finals_whole(&source, &export.join("new"));
+    for number in 0..200 {
+        fs::remove_file(source.join(number.to_string())).expect("removed");
+    }
+    for number in 0..200 {
+        let _ = fs::remove_file(export.join("new").join(number.to_string()));
+    }
+    push(&rig, &[], "new").wait().complete();
+    assert_arrived(&rig, &source, &export.join("new"));
+    assert_tidy(&export.join("new"), &rig.daemon_home);
+}
+
+#[test]
+fn a_read_only_destination_is_told_and_nothing_is_claimed() {
+    let Some((rig, _)) = mounted("ro") else {
+        return missing_destinations();
+    };
+    make_tree(&rig.path("run42"), 1, &mut Seeded(3));
+    for destination in ["new", ""] {
+        let end = push(&rig, &["--retry-for", "5s"], destination).wait();
+        assert!(
+            matches!(end.code, Some(1 | 3)),
+            "{:?}: {}",
+            end.code,
+            end.said
+        );
+        end.says("the file system is read-only");
+        assert_eq!(end.number("files"), 0, "{}", end.said);
+        assert_eq!(end.number("bytes"), 0, "{}", end.said);
+    }
+}
+
+#[test]
+fn what_may_not_be_written_is_told() {
+    let mut rig = Rig::new();
+    let source = rig.path("run42");
+    make_tree(&source, 1, &mut Seeded(3));
+    // What no permission bit stops, root or not: files where directories are wanted.
+    fs::create_dir(rig.export.join("new")).expect("made");
+    fs::write(rig.export.join("new/run42"), "in the way").expect("written");
+    rig.start();
+    let end = push(&rig, &[], "new").wait();
+    assert!(
+        matches!(end.code, Some(1 | 3)),
+        "{:?}: {}",
+        end.code,
+        end.said
+    );
+    end.says("new/run42");
+    assert_eq!(
+        fs::read_to_string(rig.export.join("new/run42")).expect("read"),
+        "in the way"
+    );
+}
+
+#[test]
+fn a_missing_destination_is_told() {
+    missing_destinations();
+}
+
+fn missing_destinations() {
+    let mut rig = Rig::new();
+    make_tree(&rig.path("run42"), 1, &mut Seeded(4));
+    rig.start();
+    push(&rig, &[], "no/such")
+        .wait()
+        .expect(1, "failed")
+        .says("does not exist");
+    let end = rig.cp(&rig.path(""), &["run42", "no/such/place"]).wait();
+    end.expect(1, "failed").says("no/such");
+    assert!(!rig.export.join("no").exists() && !rig.path("no").exists());
+    assert!(Rig::journals(&rig.daemon_home).is_empty());
+    // The export itself is gone.
+    fs::remove_dir(&rig.export).expect("empty");
+    push(&rig, &["--retry-for", "5s"], "new")
+        .wait()
+        .expect(1, "failed")
+        .says("data");
+}
+
+#[test]
+fn what_is_read_back_is_what_was_sent() {
+    let mut rig = Rig::new();
+    let source = rig.path("run42");
+    make_tree(&source, 8, &mut Seeded(5));
+    rig.start();
+    for (number, digest) in ["crc64-nvme", "blake3"].into_iter().enumerate() {
+        let name = format!("new{number}");
+        push(&rig, &["--verify", "--digest", digest], &name)
+            .wait()
+            .complete();
+        assert_identical(&source, &rig.export.join(&name));
+        assert_tidy(&rig.export, &rig.daemon_home);
+    }
+}
