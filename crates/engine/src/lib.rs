@@ -44,7 +44,7 @@ pub use sink::{FinishReport, MakeSink, Sink, Slice};
 pub use source::{ReadError, Source, SourceFile};
 pub use work::{Offer, Work};
 
-use godwit_proto::{DigestKind, Fault};
+use godwit_proto::{DigestKind, ErrorCode, Fault};
 use godwit_store::digest;
 
 /// Tells the peak memory of this process, where it can be attributed to the one transfer.
@@ -83,6 +83,17 @@ pub enum End {
         /// Whether the same may succeed later.
         retryable: bool,
     },
+}
+
+impl End {
+    /// The other side gave the transfer up in good order: it was stopped, and may be there again soon.
+    pub(crate) fn by_peer(reason: &str) -> Self {
+        Self::Failed {
+            code: ErrorCode::CANCELLED.0,
+            message: format!("the other side ended the transfer: {reason}"),
+            retryable: true,
+        }
+    }
 }
 
 /// Is told what people want to know at once.

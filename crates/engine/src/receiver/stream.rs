@@ -157,7 +157,7 @@ impl Receiver {
                 Ok(())
             }
             Frame::Cancel(cancel) => {
-                self.finish(End::Cancelled(cancel.reason));
+                self.finish(End::by_peer(&cancel.reason));
                 Ok(())
             }
             Frame::Pong(_) | Frame::Unknown { .. } => Ok(()),

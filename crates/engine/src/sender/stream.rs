@@ -204,7 +204,7 @@ impl Sender {
                 Ok(())
             }
             Frame::Cancel(cancel) => {
-                self.finish(End::Cancelled(cancel.reason));
+                self.finish(End::by_peer(&cancel.reason));
                 Ok(())
             }
             Frame::Ping(ping) => {

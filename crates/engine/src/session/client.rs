@@ -155,13 +155,29 @@ pub fn run(
                 report.opened = Some(opened);
                 let outcome = run_engine(client, open, &engine, stream, transfer, tokens, watch);
                 engine.join();
+                let moved = engine.counters().bytes_written.get() > 0;
                 report.engine = Some(engine);
+                // A daemon that was stopped, or that forgot the transfer, is asked again; for how long counts from
+                // the last time that it did any good.
+                if moved {
+                    alive = Instant::now();
+                }
                 match outcome {
+                    None => {}
+                    Some(End::Failed {
+                        retryable: true,
+                        message,
+                        ..
+                    }) => {
+                        if alive.elapsed() >= client.retry_for {
+                            report.end = Ok(End::Cancelled(message));
+                            return report;
+                        }
+                    }
                     Some(end) => {
                         report.end = Ok(end);
                         return report;
                     }
-                    None => alive = Instant::now(),
                 }
             }
             Err(refusal) => {
