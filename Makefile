@@ -10,5 +10,7 @@ test:
 	scripts/setup.sh
 	cargo test --workspace --locked
 
-demo: build
+demo:
+	scripts/setup.sh
+	$(MAKE) --no-print-directory build
 	scripts/demo.sh
