@@ -77,6 +77,11 @@ fn serve(settings: &ServeSettings, home: &Home) -> Result<(), Failure> {
         plain_allowed: settings.encryption == ServeEncryption::Any,
         handshake_deadline: settings.handshake_deadline,
         connections_per_peer: settings.connections_per_peer as usize,
+        connections_max: settings.connections_max as usize,
+        stall_limit: settings.stall_deadline,
+        pool_bytes: usize::try_from(settings.memory_bytes).unwrap_or(usize::MAX),
+        readers: settings.readers as usize,
+        writers: settings.writers as usize,
         keep_for: KEEP_FOR,
         log: Arc::new(|line: &str| complain(line)),
     };

@@ -49,8 +49,8 @@ pub(crate) fn run(
         job.output.error(&failure.message);
         Report::failed(failure.exit)
     });
-    // Wrong usage is no transfer, so it has no summary.
-    if report.exit != Exit::Usage {
+    // Wrong usage is no transfer, so it has no summary; of one that never began, a program gets one, a person the reason.
+    if report.exit != Exit::Usage && (report.began || settings.json) {
         job.output.summary(&report.summary);
     }
     report.exit.into()

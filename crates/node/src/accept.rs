@@ -5,7 +5,6 @@ use std::net::{IpAddr, TcpListener, TcpStream};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use godwit_engine::limits;
 use godwit_engine::session::{greet_client, receive_frame, send_error};
 use godwit_net::{AcceptOptions, IdentityId, Stream, StreamOptions, Waker, accept};
 use godwit_proto::{ErrorCode, Frame};
@@ -67,7 +66,7 @@ fn serve(shared: &Arc<Shared>, socket: TcpStream, stranger: Place<IpAddr>) {
     let options = AcceptOptions {
         deadline: shared.config.handshake_deadline,
         stream: StreamOptions {
-            stall_limit: limits::SILENCE_MAX,
+            stall_limit: shared.config.stall_limit,
             ..StreamOptions::default()
         },
     };

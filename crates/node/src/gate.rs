@@ -14,6 +14,7 @@ const STRANGERS_MAX: usize = 256;
 /// The counts.
 pub(crate) struct Gate {
     per_peer: usize,
+    all: usize,
     strangers: Arc<Counts<IpAddr>>,
     peers: Arc<Counts<IdentityId>>,
 }
@@ -29,9 +30,10 @@ pub(crate) struct Place<K: Eq + Hash + Copy> {
 }
 
 impl Gate {
-    pub(crate) fn new(per_peer: usize) -> Self {
+    pub(crate) fn new(per_peer: usize, all: usize) -> Self {
         Self {
             per_peer,
+            all,
             strangers: Arc::new(Counts::default()),
             peers: Arc::new(Counts::default()),
         }
@@ -39,12 +41,17 @@ impl Gate {
 
     /// A place for a connection that has not said who it is; `None` if that address, or all together, have too many.
     pub(crate) fn stranger(&self, address: IpAddr) -> Option<Place<IpAddr>> {
-        Counts::take(&self.strangers, address, self.per_peer, STRANGERS_MAX)
+        Counts::take(
+            &self.strangers,
+            address,
+            self.per_peer,
+            STRANGERS_MAX.min(self.all),
+        )
     }
 
     /// A place for a stream of a known peer.
     pub(crate) fn peer(&self, identity: IdentityId) -> Option<Place<IdentityId>> {
-        Counts::take(&self.peers, identity, self.per_peer, usize::MAX)
+        Counts::take(&self.peers, identity, self.per_peer, self.all)
     }
 }
 
@@ -102,7 +109,7 @@ mod tests {
 
     #[test]
     fn places_are_limited_for_each_and_for_all_and_come_back() {
-        let gate = Gate::new(2);
+        let gate = Gate::new(2, 1024);
         let address = IpAddr::V4(Ipv4Addr::LOCALHOST);
         let first = gate.stranger(address).unwrap();
         let second = gate.stranger(address).unwrap();

@@ -37,6 +37,16 @@ pub struct DaemonConfig {
     pub handshake_deadline: Duration,
     /// Connections of one address that have not yet proven who they are, and streams of one identity.
     pub connections_per_peer: usize,
+    /// Connections of all peers together.
+    pub connections_max: usize,
+    /// How long a connection may stand still.
+    pub stall_limit: Duration,
+    /// Memory for the blocks of each transfer that the daemon sends.
+    pub pool_bytes: usize,
+    /// Threads of each transfer that read ahead of its streams.
+    pub readers: usize,
+    /// Threads of each transfer that write for its streams.
+    pub writers: usize,
     /// Longest time that an interrupted transfer is kept for its client to come back.
     pub keep_for: Duration,
     /// Says what happens, a line each.
@@ -109,7 +119,7 @@ impl Daemon {
             addresses.push(listener.local_addr()?);
         }
         let shared = Arc::new(Shared {
-            gate: Gate::new(config.connections_per_peer),
+            gate: Gate::new(config.connections_per_peer, config.connections_max),
             table: Table::default(),
             stopping: AtomicBool::new(false),
             config,

@@ -263,7 +263,7 @@ fn begin_push(
         observer: Arc::new(Silent(Arc::clone(&shared.config.log))),
         resources: resources(&alone),
     };
-    let live = Arc::new(Live::new(0, 0, 0));
+    let live = Arc::new(Live::new(0, 0, shared.config.writers));
     let counters = Arc::new(Counters::default());
     let started = |receiver: std::io::Result<Arc<Receiver>>| {
         receiver.map_err(|error| No::new(ErrorCode::INTERNAL, error.to_string()))
@@ -461,12 +461,16 @@ fn begin_pull(
         transfer,
         digest: request.digest_kind(),
         block_bytes,
-        pool_bytes: limits::POOL_BYTES,
+        pool_bytes: shared.config.pool_bytes,
         observer: Arc::new(Silent(Arc::clone(&shared.config.log))),
         root_names: request.sources.clone(),
         resources: resources(&alone),
     };
-    let live = Arc::new(Live::new(request.limit_bytes_per_second, 0, 0));
+    let live = Arc::new(Live::new(
+        request.limit_bytes_per_second,
+        shared.config.readers,
+        0,
+    ));
     let sender = Sender::start(config, work, source, live, Arc::new(Counters::default()))
         .map_err(|error| No::new(ErrorCode::INTERNAL, error.to_string()))?;
     Ok(Begun {

@@ -306,7 +306,7 @@ pub const SETTINGS: &[Setting] = &[
             min: seconds(1),
             max: seconds(3_600),
         },
-        default: "60s",
+        default: "2min",
         variable: "GODWIT_STALL_DEADLINE",
         help: "How long a connection may stand still before it counts as lost",
         detail: "",

@@ -66,7 +66,7 @@ impl Job<'_> {
             progressing.show(engine);
             self.goes_on()
         });
-        Ok(Report::of_client(report, &totals, missing, true))
+        Ok(Report::of_client(report, &totals, missing, true, self))
     }
 
     /// A daemon's sources, a local destination.
@@ -163,7 +163,7 @@ impl Job<'_> {
             progressing.show(engine);
             self.goes_on()
         });
-        Ok(Report::of_client(report, &totals, 0, false))
+        Ok(Report::of_client(report, &totals, 0, false, self))
     }
 
     fn request(&self) -> Open {
@@ -216,6 +216,8 @@ impl Job<'_> {
             identity,
             streams: self.settings.streams.min(limits::STREAMS_MAX),
             retry_for: self.settings.retry_for,
+            handshake_deadline: self.settings.handshake_deadline,
+            stall_limit: self.settings.stall_deadline,
         })
     }
 

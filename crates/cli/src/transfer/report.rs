@@ -14,6 +14,8 @@ use crate::output::{Progress, Sides, Status, Summary};
 /// How a transfer ended.
 pub(super) struct Report {
     pub(super) exit: Exit,
+    /// There is something to sum up.
+    pub(super) began: bool,
     pub(super) summary: Summary,
 }
 
@@ -134,7 +136,11 @@ impl Report {
             },
             bottleneck: None,
         };
-        Self { exit, summary }
+        Self {
+            exit,
+            began: false,
+            summary,
+        }
     }
 
     /// Both ends were here.
@@ -173,7 +179,11 @@ impl Report {
             },
             bottleneck: shares.bottleneck().map(|stage| stage.as_str().to_owned()),
         };
-        Self { exit, summary }
+        Self {
+            exit,
+            began: true,
+            summary,
+        }
     }
 
     /// The other end was a daemon's; `sending` tells which end is ours.
@@ -182,6 +192,7 @@ impl Report {
         totals: &Totals,
         missing: u64,
         sending: bool,
+        job: &Job<'_>,
     ) -> Self {
         let end = match report.end {
             Ok(end) => end,
@@ -191,12 +202,12 @@ impl Report {
                 } else {
                     Exit::Failed
                 };
-                crate::output::complain(&refusal.to_string());
+                job.output.error(&refusal.to_string());
                 return Self::failed(exit);
             }
         };
         if let End::Failed { message, .. } | End::Cancelled(message) = &end {
-            crate::output::complain(message);
+            job.output.error(message);
         }
         let finished = match &end {
             End::Finished(finished) => Some(finished),
@@ -237,7 +248,11 @@ impl Report {
             max_rss_bytes: sides(sending, own_rss, peer_rss),
             bottleneck: shares.bottleneck().map(|stage| stage.as_str().to_owned()),
         };
-        Self { exit, summary }
+        Self {
+            exit,
+            began: true,
+            summary,
+        }
     }
 }
 

@@ -26,9 +26,6 @@ const WATCH_EVERY: Duration = Duration::from_millis(200);
 /// How long a daemon may take to open: it examines its journal and the destination.
 const OPEN_DEADLINE: Duration = Duration::from_secs(60);
 
-/// A stream may be held up this long by the other end's storage before it is given up.
-const STALL_LIMIT: Duration = limits::SILENCE_MAX;
-
 /// Where the daemon is and how to speak with it.
 #[derive(Clone)]
 pub struct Client {
@@ -42,6 +39,10 @@ pub struct Client {
     pub streams: u32,
     /// How long to go on without any stream.
     pub retry_for: Duration,
+    /// How long the daemon may take until a connection is ready for use.
+    pub handshake_deadline: Duration,
+    /// A stream may be held up this long by the other end's storage before it is given up.
+    pub stall_limit: Duration,
 }
 
 /// Why a transfer did not come about.
@@ -442,8 +443,9 @@ fn open_transfer(
 
 fn connect(client: &Client) -> Result<Connection, Refusal> {
     let mut options = DialOptions::new(Expect::Identity(client.identity));
+    options.deadline = client.handshake_deadline;
     options.stream = StreamOptions {
-        stall_limit: STALL_LIMIT,
+        stall_limit: client.stall_limit,
         ..StreamOptions::default()
     };
     Ok(dial(&client.address, &client.tls, &options)?.0)
