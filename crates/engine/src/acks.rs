@@ -28,6 +28,8 @@ struct Inner {
     in_process: SeqSet,
     /// Asked for again and not yet come.
     lost: SeqSet,
+    /// Copies of these were dropped while the first one was in process.
+    dropped: SeqSet,
     faults_said: Vec<EntryFailed>,
     faults_dropped: u64,
     wakers: Vec<(u64, Waker)>,
@@ -112,6 +114,7 @@ impl Acks {
             inner.push(seq, AckStatus::WRITTEN);
             Arrival::Known
         } else if inner.in_process.contains(seq.0) {
+            inner.dropped.insert(seq.0);
             Arrival::Known
         } else {
             inner.in_process.insert(seq.0);
@@ -123,6 +126,17 @@ impl Acks {
     pub(crate) fn written(&self, seq: Seq) {
         let mut inner = crate::lock(&self.inner);
         inner.in_process.remove(seq.0);
+        let dropped = inner.dropped.contains(seq.0);
+        inner.dropped.remove(seq.0);
+        if inner.lost.contains(seq.0) {
+            // It was asked for again before the thread that wrote it came here: to say "written" now would make the
+            // sender let go of it. A copy that came too early is gone.
+            if dropped {
+                inner.push(seq, AckStatus::RESEND);
+                inner.wake_one();
+            }
+            return;
+        }
         // A small batch can be durable before the thread that wrote it comes here.
         if !inner.durable.contains(seq.0) {
             inner.written.insert(seq.0);
@@ -135,12 +149,24 @@ impl Acks {
     pub(crate) fn rejected(&self, seq: Seq) {
         let mut inner = crate::lock(&self.inner);
         inner.in_process.remove(seq.0);
+        inner.dropped.remove(seq.0);
+        inner.lost.insert(seq.0);
         inner.push(seq, AckStatus::RESEND);
+        inner.wake_one();
     }
 
-    /// The stream that brought the item broke before the item was whole.
-    pub(crate) fn abandoned(&self, seq: Seq) {
-        crate::lock(&self.inner).in_process.remove(seq.0);
+    /// The sender waits for nothing but durability: what was asked for again and is not on its way is asked for once more,
+    /// for an older word on another stream may have overtaken the request.
+    pub(crate) fn ask_again(&self) {
+        let mut inner = crate::lock(&self.inner);
+        let lost: Vec<_> = inner.lost.ranges().collect();
+        for (first, last) in lost {
+            inner.queue.push_back(AckRange {
+                first: Seq(first),
+                last: Seq(last),
+                status: AckStatus::RESEND,
+            });
+        }
     }
 
     /// Takes what is to be said, for the calling stream to say.
@@ -199,7 +225,7 @@ impl Acks {
 impl Inner {
     fn push(&mut self, seq: Seq, status: AckStatus) {
         if let Some(back) = self.queue.back_mut() {
-            if back.status == status && back.last.0 + 1 == seq.0 {
+            if back.status == status && back.last.0.checked_add(1) == Some(seq.0) {
                 back.last = seq;
                 return;
             }

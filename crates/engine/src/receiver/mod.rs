@@ -58,7 +58,22 @@ pub struct Receiver {
 struct State {
     next_stream: u64,
     streams: HashMap<u64, Waker>,
+    /// Threads that are in the sink.
+    writing: usize,
     end: Option<End>,
+}
+
+/// A thread that is in the sink.
+struct Writing<'a>(&'a Receiver);
+
+impl Drop for Writing<'_> {
+    fn drop(&mut self) {
+        let mut state = lock(&self.0.state);
+        state.writing -= 1;
+        if state.writing == 0 && state.end.is_some() {
+            self.0.changed.notify_all();
+        }
+    }
 }
 
 impl Receiver {
@@ -173,6 +188,14 @@ impl Receiver {
     pub fn join(&self) {
         self.finish(End::Cancelled("the transfer ends".to_owned()));
         self.stop_writers();
+        let mut state = lock(&self.state);
+        while state.writing > 0 {
+            state = self
+                .changed
+                .wait(state)
+                .unwrap_or_else(std::sync::PoisonError::into_inner);
+        }
+        drop(state);
         if lock(&self.finishing).is_none() {
             self.sink.suspend();
         }
@@ -196,6 +219,16 @@ impl Receiver {
     /// Content bytes of all entries, once the sender has found them all.
     pub fn bytes_announced(&self) -> Option<u64> {
         *lock(&self.announced)
+    }
+
+    /// Leave to write until the result is dropped; none after the end, when the destination may soon be another's.
+    fn begin_write(&self) -> Option<Writing<'_>> {
+        let mut state = lock(&self.state);
+        if state.end.is_some() {
+            return None;
+        }
+        state.writing += 1;
+        Some(Writing(self))
     }
 
     fn finish(&self, end: End) {

@@ -144,6 +144,7 @@ impl Receiver {
                 *lock(&self.peer) = Some(entry::snapshot_from_status(&status));
                 *lock(&self.announced) = status.scan_done.then_some(status.bytes_scanned);
                 if status.drained {
+                    self.acks.ask_again();
                     self.sink.hurry();
                 }
                 Ok(())
@@ -174,6 +175,9 @@ impl Receiver {
         own: &mut StreamState,
         manifest: &Manifest,
     ) -> Result<(), StreamLoss> {
+        let Some(_busy) = self.begin_write() else {
+            return Ok(());
+        };
         let start = Instant::now();
         let verdicts = self.sink.plan(&manifest.records);
         for (record, verdict) in manifest.records.iter().zip(&verdicts) {
@@ -227,6 +231,8 @@ impl Receiver {
         let mut finishing = lock(&self.finishing);
         let finished = match finishing.as_ref() {
             Some(finished) => finished.clone(),
+            // It failed for the one who asked first, and its reason is on its way.
+            None if self.end().is_some() => return Ok(()),
             None => {
                 let report = self.sink.finish();
                 if let Some(message) = report.failure {

@@ -51,13 +51,17 @@ impl Receiver {
                 what,
             });
         }
-        let arrival = self.acks.arrive(wire.header.seq);
-        if let Err(error) = stream.recv_payload(&mut block[..bytes]) {
-            if arrival == Arrival::Process {
-                self.acks.abandoned(wire.header.seq);
-            }
-            return Err(error.into());
+        if !matches!(wire.header.kind, BlockKind::SLICE | BlockKind::BUNDLE) {
+            let what = format!("a block of the unknown kind {}", wire.header.kind.0);
+            self.fail(ErrorCode::PROTOCOL.0, &what);
+            return Err(StreamLoss::Peer {
+                peer: stream.peer(),
+                what,
+            });
         }
+        // It counts as come only once it is whole: this stream may break, and another bring it.
+        stream.recv_payload(&mut block[..bytes])?;
+        let arrival = self.acks.arrive(wire.header.seq);
         self.counters.receiving_ns.add_since(start);
         self.counters.bytes_received.add(bytes as u64);
         if arrival == Arrival::Known {
@@ -71,6 +75,9 @@ impl Receiver {
 
     /// Checks and writes one block, and acknowledges it.
     fn write(&self, wire: &WireBlock, payload: &[u8]) {
+        let Some(_busy) = self.begin_write() else {
+            return;
+        };
         let start = Instant::now();
         let seq = wire.header.seq;
         let contents = split_bundle(wire, payload);

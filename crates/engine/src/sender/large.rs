@@ -29,6 +29,8 @@ struct Progress {
     held: Vec<(u64, u64)>,
     prepared: Option<SliceCut>,
     exhausted: bool,
+    /// Why the rest of the file could not be looked up.
+    fault: Option<ReadError>,
     reading: u32,
     digest: FileDigest,
     /// Digest and covered bytes, once everything was read.
@@ -83,6 +85,7 @@ impl LargeFile {
             held: ranges,
             prepared: None,
             exhausted: false,
+            fault: None,
             reading: 0,
             digest,
             end: None,
@@ -107,11 +110,21 @@ impl LargeFile {
         let mut progress = crate::lock(&self.progress);
         let cut = progress.prepared.take()?;
         progress.reading += 1;
-        // A lookup that fails ends the file here; the read that follows finds the same fault and reports it.
-        if self.prepare(&mut progress).is_err() {
-            progress.exhausted = true;
+        // A lookup that fails fails the slice that is being taken: without it the rest would pass for a hole.
+        if let Err(error) = self.prepare(&mut progress) {
+            progress.fault = Some(error);
         }
         Some(cut)
+    }
+
+    /// Why the rest of the file could not be looked up; given out once.
+    pub(crate) fn take_fault(&self) -> Option<ReadError> {
+        crate::lock(&self.progress).fault.take()
+    }
+
+    /// Nothing is left to be cut from it.
+    pub(crate) fn is_spent(&self) -> bool {
+        self.is_dead() || crate::lock(&self.progress).prepared.is_none()
     }
 
     /// A slice was read. Tells whether it was the last one, so that it has to carry the end record.

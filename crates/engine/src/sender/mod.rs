@@ -123,6 +123,8 @@ impl Sender {
                 );
             }
         }
+        // A reader that has just looked at the old number waits by the time the lock is had, and is told.
+        drop(self.lock_state());
         self.notify();
         Ok(())
     }

@@ -67,13 +67,16 @@ impl Sender {
                 if file.generation()? != record.generation.0 {
                     return Err(ReadError::Changed);
                 }
-                LargeFile::new(
+                let large = LargeFile::new(
                     record.clone(),
                     file,
                     held,
                     self.digest,
                     self.config.block_bytes,
-                )
+                )?;
+                // Where its first data is was looked up after the generation.
+                self.check_generation(&large)?;
+                Ok(large)
             });
         match opened {
             Ok(file) => {
@@ -101,7 +104,11 @@ impl Sender {
             self.forget(seq);
             return;
         }
-        match self.slice_payload(file, cut, &mut block) {
+        let read = match file.take_fault() {
+            Some(error) => Err(error),
+            None => self.slice_payload(file, cut, &mut block),
+        };
+        match read {
             Ok((digest, lent)) => {
                 let content = cut.content();
                 self.counters.bytes_read.add(content);

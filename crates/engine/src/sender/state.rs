@@ -34,6 +34,8 @@ pub(crate) struct Outstanding {
     /// The stream that it was last sent on; `None` while it waits to be sent.
     pub(crate) stream: Option<u64>,
     pub(crate) sent_before: bool,
+    /// Asked for again, and to be read before it can be sent.
+    rereading: bool,
 }
 
 /// Something to read.
@@ -151,12 +153,13 @@ impl State {
         image: Arc<Image>,
         again: bool,
     ) {
-        let urgent = again || matches!(desc, Desc::Manifest(_) | Desc::Finish);
-        if !again {
-            self.undurable += records_in(&desc);
+        if again && !self.outstanding.contains_key(&seq) {
+            // It became durable while it was being read again.
+            return;
         }
-        self.unwritten += 1;
-        self.outstanding.insert(
+        let urgent = again || matches!(desc, Desc::Manifest(_) | Desc::Finish);
+        let records = records_in(&desc);
+        let before = self.outstanding.insert(
             seq,
             Outstanding {
                 desc,
@@ -164,8 +167,15 @@ impl State {
                 image: Some(image),
                 stream: None,
                 sent_before: again,
+                rereading: false,
             },
         );
+        // What is read again may hold fewer entries than it did, and may be in memory still.
+        let (old_records, was_unwritten) = before.map_or((0, false), |item| {
+            (records_in(&item.desc), item.image.is_some())
+        });
+        self.undurable = (self.undurable + records).saturating_sub(old_records);
+        self.unwritten += usize::from(!was_unwritten);
         if urgent {
             self.first.push_back(seq)
         } else {
@@ -340,7 +350,8 @@ impl State {
             if item.stream.take().is_some() {
                 self.first.push_back(seq);
             }
-        } else {
+        } else if !item.rereading {
+            item.rereading = true;
             let piece = match &item.desc {
                 Desc::Slice { file, cut } => Piece::Slice {
                     file: Arc::clone(file),
@@ -360,6 +371,8 @@ impl State {
 
     /// True once, when nothing is left but to say so.
     pub(crate) fn should_finish(&mut self) -> bool {
+        // The thread that took the last cut does not come back for a file without any.
+        self.active.retain(|file| !file.is_spent());
         let idle = self.scan_done
             && self.unanswered == 0
             && self.reading == 0
@@ -372,9 +385,15 @@ impl State {
         idle && self.end.is_none() && !std::mem::replace(&mut self.finish_queued, idle)
     }
 
-    /// True once for each last item: everything is written, and only durability is waited for.
+    /// True once for each last item: see [`Self::only_waits`].
     pub(crate) fn is_drained(&mut self) -> bool {
-        let drained = self.scan_done
+        self.only_waits()
+            && std::mem::replace(&mut self.drained_said, self.next_seq) != self.next_seq
+    }
+
+    /// Everything is written, and only durability is waited for.
+    pub(crate) fn only_waits(&self) -> bool {
+        self.scan_done
             && self.unanswered == 0
             && self.reading == 0
             && self.unwritten == 0
@@ -383,8 +402,7 @@ impl State {
             && self.notices.is_empty()
             && self.small.is_empty()
             && self.large.is_empty()
-            && self.active.is_empty();
-        drained && std::mem::replace(&mut self.drained_said, self.next_seq) != self.next_seq
+            && self.active.is_empty()
     }
 
     pub(crate) fn park(&mut self, stream: u64) {

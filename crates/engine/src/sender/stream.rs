@@ -36,7 +36,8 @@ impl Sender {
                 return Ok(());
             }
             if self.status_is_due() {
-                self.say_status(stream, false)?;
+                let drained = self.lock_state().only_waits();
+                self.say_status(stream, drained)?;
             }
             match self.next(id) {
                 Step::Send {
@@ -51,7 +52,12 @@ impl Sender {
                 Step::Read => {}
                 Step::Wait(_) if unlistened > 0 => unlistened = 0,
                 Step::Wait(reason) => {
-                    if self.lock_state().is_drained() {
+                    let drained = {
+                        let mut state = self.lock_state();
+                        self.finish_if_done(&mut state);
+                        state.is_drained()
+                    };
+                    if drained {
                         self.say_status(stream, true)?;
                     }
                     meter.settle(&self.counters);

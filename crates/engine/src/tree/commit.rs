@@ -5,7 +5,7 @@ mod naming;
 
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, Mutex};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::thread::JoinHandle;
 use std::time::Instant;
 
@@ -42,6 +42,7 @@ pub(super) struct Committer {
     acks: Arc<Acks>,
     counters: Arc<Counters>,
     files: Arc<OpenFiles>,
+    replace: Arc<Mutex<HashSet<EntryId>>>,
     digest: digest::DigestKind,
     verify: bool,
     no_sync: bool,
@@ -70,6 +71,9 @@ struct State {
     had_no_room: bool,
 }
 
+/// Keeps the batch that fills from being taken or lost until something was added to it.
+pub(super) struct Place<'a>(MutexGuard<'a, State>);
+
 #[derive(Default)]
 struct Batch {
     seqs: Vec<Seq>,
@@ -88,12 +92,14 @@ impl Committer {
         acks: &Arc<Acks>,
         counters: &Arc<Counters>,
         files: &Arc<OpenFiles>,
+        replace: &Arc<Mutex<HashSet<EntryId>>>,
     ) -> std::io::Result<Arc<Self>> {
         let committer = Arc::new(Self {
             storage: Arc::clone(&config.storage),
             acks: Arc::clone(acks),
             counters: Arc::clone(counters),
             files: Arc::clone(files),
+            replace: Arc::clone(replace),
             digest: config.digest,
             verify: config.verify,
             no_sync: config.no_sync,
@@ -129,16 +135,23 @@ impl Committer {
         room
     }
 
+    /// A place in the batch that fills, for what was written in `epoch`; `None` if a sync has failed since.
+    pub(super) fn place(&self, epoch: u64) -> Option<Place<'_>> {
+        let state = lock(&self.state);
+        self.is_epoch(epoch).then_some(Place(state))
+    }
+
     /// A slice was written, or a file was found to be whole without one.
     pub(super) fn add_slice(
         &self,
+        place: Place<'_>,
         file: &Arc<OpenFile>,
         range: Option<(u64, u64, digest::Digest)>,
         content: u64,
         seq: Seq,
         complete: bool,
     ) {
-        let mut state = lock(&self.state);
+        let Place(mut state) = place;
         state.batch.seqs.push(seq);
         if let Some((offset, bytes, digest)) = range {
             state
@@ -316,6 +329,14 @@ impl Committer {
             files.remove(&file.id);
         }
         drop(files);
+        let mut replace = lock(&self.replace);
+        for (_, file) in &batch.small {
+            replace.remove(&file.id);
+        }
+        for (_, file) in &batch.complete {
+            replace.remove(&file.id);
+        }
+        drop(replace);
         self.counters.bytes_durable.add(batch.bytes);
         self.counters.files_done.add(done.len() as u64);
         self.acks.durable(&batch.seqs);

@@ -76,7 +76,14 @@ impl TreeSink {
                 Replace::Atomically
             }
         };
-        storage.make_symlink(path, &record.target, &meta, &temp, replace)?;
+        let made = storage.make_symlink(path, &record.target, &meta, &temp, replace);
+        if matches!(&made, Err(error) if error.kind == StoreErrorKind::NotFound) {
+            // The manifest with its directory may still be on its way, on another stream.
+            self.make_parents(path)?;
+            storage.make_symlink(path, &record.target, &meta, &temp, replace)?;
+        } else {
+            made?;
+        }
         self.counters.files_done.add(1);
         Ok(Verdict::Done)
     }

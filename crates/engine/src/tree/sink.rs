@@ -1,7 +1,7 @@
 //! Writes what arrives under temporary names, and remembers what each file still lacks.
 //! Does not compare (`plan`) and does not make anything durable or final (`commit`).
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
@@ -50,7 +50,9 @@ pub struct TreeSink {
     /// Directories that this transfer made: nothing in them needs to be looked at.
     pub(super) fresh: Mutex<HashSet<RelPath>>,
     /// Wanted entries whose name is taken already.
-    pub(super) replace: Mutex<HashSet<EntryId>>,
+    pub(super) replace: Arc<Mutex<HashSet<EntryId>>>,
+    /// What may still come of entries that failed or were begun anew.
+    floors: Mutex<Floors>,
     files: Arc<OpenFiles>,
     pub(super) committer: Arc<Committer>,
     pub(super) links: Mutex<Later>,
@@ -77,12 +79,53 @@ pub(super) struct OpenFile {
     pub(super) progress: Mutex<Progress>,
 }
 
+impl OpenFile {
+    fn is_of(&self, record: &Record) -> bool {
+        self.generation == record.generation.0
+            && self.bytes == record.bytes
+            && self.key == PathKey::new(record.root, &record.path)
+    }
+}
+
 pub(super) struct Progress {
     pub(super) written: FileDigest,
     pub(super) durable: FileDigest,
     /// Digest of the whole, and how much of the file its slices cover.
     pub(super) end: Option<(digest::Digest, u64)>,
     pub(super) over: bool,
+}
+
+/// For entries that failed or were begun anew, the lowest attempt of which bytes are still taken. Older ones may come late,
+/// on a slower stream, and must not bring a temporary file back. Only the last of them are kept: late bytes are bounded by
+/// what a sender may have on its way.
+#[derive(Default)]
+struct Floors {
+    lowest: HashMap<EntryId, u16>,
+    order: VecDeque<EntryId>,
+}
+
+/// Nothing more is taken of the entry.
+const FLOOR_FAILED: u16 = u16::MAX;
+
+impl Floors {
+    fn raise(&mut self, id: EntryId, attempt: u16) {
+        let lowest = self.lowest.entry(id).or_insert_with(|| {
+            self.order.push_back(id);
+            0
+        });
+        *lowest = attempt.max(*lowest);
+        if self.order.len() > limits::OUTSTANDING_ITEMS_MAX * 2 {
+            if let Some(oldest) = self.order.pop_front() {
+                self.lowest.remove(&oldest);
+            }
+        }
+    }
+
+    fn takes(&self, record: &Record) -> bool {
+        self.lowest
+            .get(&record.id)
+            .is_none_or(|lowest| record.attempt >= *lowest)
+    }
 }
 
 impl TreeSink {
@@ -98,6 +141,7 @@ impl TreeSink {
         counters: Arc<Counters>,
     ) -> std::io::Result<Arc<Self>> {
         let files = Arc::new(OpenFiles::default());
+        let replace = Arc::default();
         let committer = Committer::start(
             &config,
             journal,
@@ -105,6 +149,7 @@ impl TreeSink {
             &acks,
             &counters,
             &files,
+            &replace,
         )?;
         Ok(Arc::new(Self {
             links: Mutex::new(Later::new(&config.spill_directory)),
@@ -116,7 +161,8 @@ impl TreeSink {
             partial: Mutex::new(recovered.partial),
             resumed: recovered.resumed,
             fresh: Mutex::default(),
-            replace: Mutex::default(),
+            replace,
+            floors: Mutex::default(),
             files,
             committer,
         }))
@@ -141,9 +187,18 @@ impl TreeSink {
     /// The open file of an entry, made when its first bytes come. `None` for bytes of an earlier attempt.
     fn open_file(&self, record: &Record) -> Result<Option<Arc<OpenFile>>, Fault> {
         let mut files = lock(&self.files);
+        if !lock(&self.floors).takes(record) {
+            return Ok(None);
+        }
         if let Some(file) = files.get(&record.id) {
             match file.attempt.cmp(&record.attempt) {
-                std::cmp::Ordering::Equal => return Ok(Some(Arc::clone(file))),
+                std::cmp::Ordering::Equal if file.is_of(record) => {
+                    return Ok(Some(Arc::clone(file)));
+                }
+                std::cmp::Ordering::Equal => {
+                    let message = "the sender describes one file in two ways".to_owned();
+                    return Err(destination_fault(record.id, FaultCode::IO, message));
+                }
                 std::cmp::Ordering::Greater => return Ok(None),
                 std::cmp::Ordering::Less => {
                     lock(&file.progress).over = true;
@@ -153,6 +208,9 @@ impl TreeSink {
         } else if files.len() >= limits::LARGE_FILES_OPEN_MAX {
             let message = "the sender has too many large files in progress at one time".to_owned();
             return Err(destination_fault(record.id, FaultCode::LIMIT, message));
+        }
+        if record.attempt > 0 {
+            lock(&self.floors).raise(record.id, record.attempt);
         }
         let file = Arc::new(self.create(record)?);
         files.insert(record.id, Arc::clone(&file));
@@ -167,11 +225,18 @@ impl TreeSink {
             .remove(&key)
             .filter(|partial| partial.generation == record.generation.0 && record.attempt == 0);
         let fault = |error: StoreError| entry::fault(record.id, Side::DESTINATION, &error);
-        let file = self
-            .config
-            .storage
-            .create(&path, &temp, held.is_some())
-            .map_err(fault)?;
+        if i64::try_from(record.bytes).is_err() {
+            let message = "no storage holds a file of that size".to_owned();
+            return Err(destination_fault(record.id, FaultCode::LIMIT, message));
+        }
+        let storage = &self.config.storage;
+        let mut made = storage.create(&path, &temp, held.is_some());
+        if matches!(&made, Err(error) if error.kind == StoreErrorKind::NotFound) {
+            // The manifest with its directory may still be on its way, on another stream.
+            self.make_parents(&path).map_err(fault)?;
+            made = storage.create(&path, &temp, held.is_some());
+        }
+        let file = made.map_err(fault)?;
         if held.is_none() {
             self.committer.restart(key);
             if record.flags & RecordFlags::DENSE != 0 {
@@ -222,10 +287,10 @@ impl TreeSink {
             self.acks.durable(&[seq]);
             return Ok(());
         }
-        if !self.committer.is_epoch(epoch) {
+        let Some(place) = self.committer.place(epoch) else {
             self.acks.resend(&[seq]);
             return Ok(());
-        }
+        };
         if record.flags & RecordFlags::END != 0 {
             if let Some(digest) = &record.digest {
                 progress.end = Some((entry::digest_to_store(digest), record.data_bytes));
@@ -250,6 +315,7 @@ impl TreeSink {
         progress.over = complete;
         // Under the progress lock: whoever completes the file must come into a batch after all its slices.
         self.committer.add_slice(
+            place,
             file,
             range,
             slice.map_or(0, |slice| slice.payload.len() as u64),
@@ -260,6 +326,7 @@ impl TreeSink {
     }
 
     fn give_up(&self, record: &Record, keep: bool) {
+        lock(&self.floors).raise(record.id, FLOOR_FAILED);
         if let Some(file) = lock(&self.files).remove(&record.id) {
             lock(&file.progress).over = true;
         }
@@ -313,7 +380,16 @@ impl TreeSink {
         })
     }
 
-    fn make_parents(&self, path: &RelPath) -> Result<(), StoreError> {
+    /// A file that was large in an earlier attempt comes whole: nothing of the earlier one is taken any more.
+    fn begin_anew(&self, record: &Record) {
+        let mut files = lock(&self.files);
+        lock(&self.floors).raise(record.id, record.attempt);
+        if let Some(file) = files.remove(&record.id) {
+            lock(&file.progress).over = true;
+        }
+    }
+
+    pub(super) fn make_parents(&self, path: &RelPath) -> Result<(), StoreError> {
         match path.parent() {
             Some(parent) if !parent.as_bytes().is_empty() => self
                 .config
@@ -392,7 +468,10 @@ impl Sink for TreeSink {
                         faults.push(fault);
                     }
                 }
-            } else if entry::is_whole_file(record) {
+            } else if entry::is_whole_file(record) && lock(&self.floors).takes(record) {
+                if record.attempt > 0 {
+                    self.begin_anew(record);
+                }
                 match self.write_small(record, content) {
                     Ok(file) => {
                         bytes += content.len() as u64;
