@@ -151,7 +151,7 @@ fn kill_until_complete(seed: u64, way: Way) -> u64 {
         let retry = if victim == Victim::DaemonOnly {
             "60s"
         } else {
-            "0s"
+            "1s"
         };
         let mut client = case.run(number, &["--limit", "80MB", "--retry-for", retry]);
         case.watch(&mut client, before, moment);
@@ -212,7 +212,7 @@ fn killed_at_fifty_moments_it_finishes_with_everything() {
 /// Killed once after `moment` bytes, then finished: all but what may be undurable must have been kept.
 fn bound_holds(mut case: Case, moment: u64, victim: Victim) {
     let before = case.written_before();
-    let mut client = case.run(0, &["--retry-for", "0s"]);
+    let mut client = case.run(0, &["--retry-for", "1s"]);
     let written = case.watch(&mut client, before, moment);
     assert!(
         !client.has_ended(),
@@ -316,6 +316,34 @@ fn an_unfinished_transfer_keeps_its_first_mapping_of_names() {
 }
 
 #[test]
+fn a_copy_on_one_machine_is_resumed_too() {
+    let rig = Rig::new();
+    let (source, destination) = (rig.path("run42"), rig.path("new"));
+    let total = make_tree(&source, 24, &mut Seeded(9));
+    let here = rig.path("away");
+    let mut killed = rig.cp(&here, &["--limit", "12MB", "../run42", "../new"]);
+    wait_until(|| (killed.written()? > 9 * MIB).then_some(())).expect("it writes");
+    killed.signal(Signal::KILL);
+    killed.wait();
+    assert_finals_whole(&source, &destination);
+    let vouched = Rig::recovered(&rig.client_home()).map_or(0, |known| known.vouched_bytes);
+    let end = rig
+        .cp(
+            &rig.path("away/deep"),
+            &["--streams", "3", "../../run42", "../../new"],
+        )
+        .wait();
+    end.complete().says("\"resumed\":true");
+    assert!(
+        end.number("bytes") <= total - vouched,
+        "{vouched}: {}",
+        end.said
+    );
+    assert_identical(&source, &destination);
+    assert_tidy(&destination, &rig.client_home());
+}
+
+#[test]
 fn control_c_stops_cleanly_and_the_same_command_resumes() {
     for way in [Way::Push, Way::Pull] {
         let case = Case::new(way, |root| make_tree(root, 24, &mut Seeded(2)));
@@ -388,7 +416,7 @@ fn a_damaged_journal_is_told_and_costs_only_what_it_knew() {
         };
         let mut case = Case::new(way, |root| make_tree(root, 24, &mut Seeded(4)));
         let before = case.written_before();
-        let mut client = case.run(0, &["--limit", "12MB", "--retry-for", "0s"]);
+        let mut client = case.run(0, &["--limit", "12MB", "--retry-for", "1s"]);
         case.watch(&mut client, before, 9 * MIB);
         if way == Way::Push {
             case.rig.kill_daemon();

@@ -86,7 +86,10 @@ fn tool(name: &str, flags: &[&str], paths: &[&Path]) -> bool {
 /// Cuts power at moments from the seed until the transfer is complete. Returns how often.
 fn cut_until_complete(seed: u64) -> u64 {
     let mut seeded = Seeded(seed);
-    let directory = TempDir::new_in(env!("CARGO_TARGET_TMPDIR")).expect("a temporary directory");
+    // Not in memory, where there may be no room for a disk.
+    let directory = TempDir::new_in(env!("CARGO_TARGET_TMPDIR"))
+        .or_else(|_| TempDir::new())
+        .expect("a temporary directory");
     let mut disk = Disk::new(directory.path());
     let at = directory.path().join("disk");
     let export = at.join("export");
@@ -106,7 +109,7 @@ fn cut_until_complete(seed: u64) -> u64 {
         let before = rig.daemon().written().expect("it runs");
         let moment = seeded.below(total * 5 / 4) >> seeded.below(2);
         let url = rig.url("new");
-        let line = ["--limit", "20MB", "--retry-for", "0s", "run42", &url];
+        let line = ["--limit", "20MB", "run42", &url];
         let mut client = rig.cp(&rig.path(""), &line);
         let reached = wait_until(|| {
             let written = rig.daemon().written().expect("it runs") - before;
