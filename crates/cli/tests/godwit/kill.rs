@@ -9,8 +9,8 @@ use std::thread;
 use rustix::process::Signal;
 
 use super::rig::{
-    Outcome, Process, Rig, Seeded, assert_finals_whole, assert_identical, assert_tidy, make_tree,
-    wait_until, write_file,
+    Outcome, Process, Rig, Seeded, assert_finals_whole, assert_identical, assert_tidy, first_seed,
+    make_tree, wait_until, write_file,
 };
 
 const MIB: u64 = 1 << 20;
@@ -192,7 +192,7 @@ fn kill_until_complete(seed: u64, way: Way) -> u64 {
 
 #[test]
 fn killed_at_fifty_moments_it_finishes_with_everything() {
-    let (kills, seed) = (AtomicU64::new(0), AtomicU64::new(4200));
+    let (kills, seed) = (AtomicU64::new(0), AtomicU64::new(first_seed(4200)));
     thread::scope(|scope| {
         for _ in 0..3 {
             scope.spawn(|| {

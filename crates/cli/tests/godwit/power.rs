@@ -13,7 +13,8 @@ use rustix::process::Signal;
 use tempfile::TempDir;
 
 use super::rig::{
-    Rig, Seeded, assert_finals_whole, assert_identical, assert_tidy, make_tree, wait_until,
+    Rig, Seeded, assert_finals_whole, assert_identical, assert_tidy, first_seed, make_tree,
+    wait_until,
 };
 
 /// A file system in a file. Goes away when dropped.
@@ -150,7 +151,7 @@ fn cut_until_complete(seed: u64) -> u64 {
 #[test]
 fn power_cut_at_any_moment_takes_back_nothing_and_leaves_nothing_half() {
     let mut cuts = 0;
-    for seed in 900.. {
+    for seed in first_seed(900).. {
         cuts += cut_until_complete(seed);
         if cuts >= 12 && seed % 2 == 1 {
             return;
