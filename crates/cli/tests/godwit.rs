@@ -2,9 +2,12 @@
 //! Holds nothing itself.
 
 mod godwit {
+    pub(crate) mod contract;
     pub(crate) mod cuts;
+    pub(crate) mod entries;
     pub(crate) mod full;
     pub(crate) mod kill;
     pub(crate) mod power;
     pub(crate) mod rig;
+    pub(crate) mod support;
 }

@@ -1,0 +1,344 @@
+//! Owns the tests of what the command line promises: names, exit codes, fields, who may do what.
+//! Does not interrupt anything.
+
+use std::fs;
+use std::io::{Read as _, Write as _};
+use std::net::{TcpListener, TcpStream};
+use std::os::unix::fs::PermissionsExt as _;
+
+use super::support::{World, as_each_user, same};
+
+fn small_tree(world: &World, root: &str) {
+    world.write(&format!("{root}/a"), "alpha");
+    world.write(&format!("{root}/d/b"), vec![7; 300_000]);
+    world.write(&format!("{root}/d/e/empty"), "");
+    world.make_dirs(&format!("{root}/nothing"));
+}
+
+#[test]
+fn push_and_pull_by_every_cipher_and_digest() {
+    as_each_user(|world| {
+        world.start(&["--encryption", "any"]);
+        small_tree(world, "run42");
+        let mut number = 0;
+        for cipher in ["aes-256-gcm", "aes-128-gcm", "chacha20-poly1305"] {
+            for digest in ["crc64-nvme", "blake3"] {
+                for encryption in ["tls", "none"] {
+                    number += 1;
+                    let name = format!("p{number}");
+                    let flags = [
+                        "--cipher",
+                        cipher,
+                        "--digest",
+                        digest,
+                        "--encryption",
+                        encryption,
+                        "--verify",
+                    ];
+                    let mut line = flags.to_vec();
+                    let url = world.url(&name);
+                    line.extend(["run42", &url]);
+                    world.cp(&line).complete();
+                    same(&world.path("run42"), &world.path("export").join(&name));
+                    let mut line = flags.to_vec();
+                    line.extend([url.as_str(), name.as_str()]);
+                    world.cp(&line).complete();
+                    same(&world.path("run42"), &world.path(&name));
+                }
+            }
+        }
+    });
+}
+
+#[test]
+fn memory_and_nothing_are_ends_too() {
+    as_each_user(|world| {
+        world.start(&[]);
+        small_tree(world, "run42");
+        let null = format!("godwit://{}/null:", world.address());
+        let memory = format!("godwit://{}/mem:3MiB", world.address());
+        for line in [["mem:3MiB", null.as_str()], [memory.as_str(), "null:"]] {
+            let outcome = world.cp(&line);
+            assert_eq!(outcome.complete().number("bytes"), 3 << 20, "{line:?}");
+        }
+        assert_eq!(
+            world.cp(&["run42", "null:"]).complete().number("bytes"),
+            300_005
+        );
+        world.cp(&["mem:3MiB", "./file"]).complete();
+        assert_eq!(world.read("file").len(), 3 << 20);
+        world.cp(&["mem:1MiB", &world.url("file")]).complete();
+        assert_eq!(world.read("export/file").len(), 1 << 20);
+        world.cp(&["run42", "copy"]).complete();
+        same(&world.path("run42"), &world.path("copy"));
+    });
+}
+
+#[test]
+fn flags_that_change_how_change_nothing_of_what() {
+    as_each_user(|world| {
+        world.start(&[]);
+        small_tree(world, "run42");
+        for (number, flags) in [
+            &["--limit", "20Gbit"][..],
+            &["--streams", "1"],
+            &["--streams", "7"],
+            &["--no-sync"],
+            &["--verify", "--force"],
+            &["--threads", "1"],
+        ]
+        .iter()
+        .enumerate()
+        {
+            let url = world.url(&number.to_string());
+            let mut line = flags.to_vec();
+            line.extend(["run42", &url]);
+            world.cp(&line).complete();
+            same(
+                &world.path("run42"),
+                &world.path(format!("export/{number}")),
+            );
+        }
+    });
+}
+
+#[test]
+fn names_map_as_by_cp() {
+    as_each_user(|world| {
+        world.start(&[]);
+        small_tree(world, "run42");
+        world.write("other/x", "x");
+        for (local, prefix) in [(true, "local"), (false, "export")] {
+            world.write("single", "one");
+            world.make_dirs(&format!("{prefix}/there"));
+            let to = |path: &str| {
+                if local {
+                    format!("{prefix}/{path}")
+                } else {
+                    world.url(path)
+                }
+            };
+            let at = |path: &str| world.path(prefix).join(path);
+            world.cp(&["run42", &to("there")]).complete();
+            same(&world.path("run42"), &at("there/run42"));
+            world.cp(&["run42/", &to("new")]).complete();
+            same(&world.path("run42"), &at("new"));
+            world.cp(&["run42", &to("slash/")]).complete();
+            same(&world.path("run42"), &at("slash/run42"));
+            world.make_dirs(&format!("{prefix}/several"));
+            world
+                .cp(&["run42", "other", "single", &to("several")])
+                .complete();
+            same(&world.path("run42"), &at("several/run42"));
+            same(&world.path("other"), &at("several/other"));
+            assert_eq!(fs::read(at("several/single")).expect("there"), b"one");
+            world.cp(&["other/.", &to("there")]).complete();
+            assert_eq!(fs::read(at("there/x")).expect("there"), b"x");
+            world.cp(&["single", &to("name")]).complete();
+            world.write("single", "two, longer");
+            world.cp(&["single", &to("name")]).complete();
+            assert_eq!(fs::read(at("name")).expect("there"), b"two, longer");
+            let outcome = world.cp(&["run42", &to("name")]);
+            assert!(matches!(outcome.code, Some(1 | 3)), "{outcome:?}");
+            assert_eq!(fs::read(at("name")).expect("there"), b"two, longer");
+            let outcome = world.cp(&["single", &to("no/such/name")]);
+            assert!(matches!(outcome.code, Some(1 | 3)), "{outcome:?}");
+            assert!(!at("no").exists());
+        }
+        world.cp(&[&world.url("new"), "./"]).complete();
+        same(&world.path("run42"), &world.path("new"));
+    });
+}
+
+#[test]
+fn what_is_there_already_is_skipped_unless_forced() {
+    as_each_user(|world| {
+        world.start(&[]);
+        small_tree(world, "run42");
+        let url = world.url("to");
+        let line = ["run42/.", &url];
+        assert_eq!(world.cp(&line).complete().number("files"), 3);
+        let again = world.cp(&line);
+        assert_eq!(again.complete().number("bytes"), 0);
+        assert_eq!(again.number("skipped"), 3);
+        let forced = world.cp(&["--force", line[0], line[1]]);
+        assert_eq!(forced.complete().number("bytes"), 300_005);
+        assert_eq!(forced.number("skipped"), 0);
+        world.write("run42/a", "ALPHA and more");
+        let changed = world.cp(&line);
+        assert_eq!(changed.complete().number("files"), 1);
+        same(&world.path("run42"), &world.path("export/to"));
+    });
+}
+
+#[test]
+fn the_summary_has_its_fields_and_types() {
+    as_each_user(|world| {
+        world.start(&[]);
+        small_tree(world, "run42");
+        let summary = world.cp(&["run42", &world.url("to")]).complete().summary();
+        let fields = summary.as_object().expect("an object");
+        let mut names: Vec<&str> = fields.keys().map(String::as_str).collect();
+        names.sort_unstable();
+        let expected = "bottleneck bytes cpu_seconds event failed files max_rss_bytes resent_bytes seconds skipped status";
+        assert_eq!(names.join(" "), expected);
+        assert_eq!(summary["bytes"], 300_005);
+        assert_eq!(summary["files"], 3);
+        for name in ["skipped", "failed", "resent_bytes"] {
+            assert_eq!(summary[name], 0, "{name}");
+        }
+        assert!(summary["seconds"].is_f64());
+        assert!(summary["cpu_seconds"]["source"].is_f64());
+        assert!(summary["max_rss_bytes"]["source"].is_u64());
+        for side in ["source", "destination"] {
+            assert!(summary["cpu_seconds"].get(side).is_some());
+            assert!(summary["max_rss_bytes"].get(side).is_some());
+        }
+        let bottleneck = &summary["bottleneck"];
+        assert!(bottleneck.is_null() || bottleneck.is_string());
+    });
+}
+
+#[test]
+fn wrong_usage_is_told_apart() {
+    as_each_user(|world| {
+        world.write("a:b", "colon");
+        assert_eq!(world.cp(&["host:path", "x"]).code, Some(2));
+        world.cp(&["./a:b", "c"]).complete();
+        assert_eq!(world.read("c"), b"colon");
+        world
+            .cp(&["missing", "x"])
+            .expect(1, "failed")
+            .says("missing");
+        assert_eq!(world.cp(&["--no-such-flag", "a:b", "x"]).code, Some(2));
+        world.cp(&["c", "missing", "./"]).says("missing");
+    });
+}
+
+#[test]
+fn who_is_unknown_or_wrong_is_refused() {
+    as_each_user(|world| {
+        world.serve(&[]);
+        world.write("f", "f");
+        let url = world.url("f");
+        let unknown = world.cp(&["f", &url]);
+        let advice = format!("godwit trust {} {}", world.address(), world.identity);
+        assert_eq!(unknown.says(&advice).code, Some(4));
+        let us = world.run("client", &["id"]).out.trim().to_owned();
+        let trust = |who: &str| world.run("client", &["trust", world.address(), who]);
+        assert_eq!(trust(&us).code, Some(0));
+        assert_eq!(world.cp(&["f", &url]).code, Some(4), "not who it should be");
+        assert_eq!(trust(&world.identity).code, Some(0));
+        assert_eq!(world.cp(&["f", &url]).code, Some(4), "not granted");
+        assert!(!world.path("export/f").exists());
+    });
+}
+
+#[test]
+fn grants_are_obeyed_at_once() {
+    as_each_user(|world| {
+        world.make_dirs("second");
+        let second = format!("second={}", world.path("second").display());
+        world.start(&["--export", &second]);
+        world.write("f", "f");
+        world.write("export/r", "r");
+        world.write("second/r", "r");
+        let us = world.run("client", &["id"]).out.trim().to_owned();
+        let daemon = |line: &[&str]| {
+            let mut whole = vec![line[0], us.as_str()];
+            whole.extend(&line[1..]);
+            assert_eq!(world.run("daemon", &whole).code, Some(0), "{line:?}");
+        };
+        let there =
+            |export: &str, name: &str| format!("godwit://{}/{export}/{name}", world.address());
+        let write = |export: &str| world.cp(&["--force", "f", &there(export, "f")]).code;
+        let read = |export: &str| world.cp(&["--force", &there(export, "r"), "got"]).code;
+        let check = |expected: [i32; 4]| {
+            let found = [read("data"), write("data"), read("second"), write("second")];
+            assert_eq!(found, expected.map(Some));
+        };
+        check([0, 0, 0, 0]);
+        daemon(&["revoke"]);
+        check([4, 4, 4, 4]);
+        daemon(&["authorize", "--export", "data"]);
+        daemon(&["authorize", "--export", "data"]);
+        check([0, 4, 4, 4]);
+        daemon(&["authorize", "--export", "data", "--write"]);
+        check([0, 0, 4, 4]);
+        daemon(&["authorize", "--export", "second", "--write"]);
+        check([0, 0, 4, 0]);
+        daemon(&["revoke", "--export", "data"]);
+        check([4, 4, 4, 0]);
+        daemon(&["authorize"]);
+        check([0, 4, 0, 0]);
+    });
+}
+
+#[test]
+fn contents_go_in_clear_only_where_allowed() {
+    as_each_user(|world| {
+        world.start(&[]);
+        world.write("f", "f");
+        let outcome = world.cp(&["--encryption", "none", "f", &world.url("f")]);
+        assert_ne!(outcome.code, Some(0), "{outcome:?}");
+        outcome.says("--encryption any");
+        assert!(!world.path("export/f").exists());
+    });
+}
+
+#[test]
+fn a_port_in_use_and_a_port_without_listener_are_named() {
+    as_each_user(|world| {
+        let taken = TcpListener::bind("127.0.0.1:0").expect("bound");
+        let address = taken.local_addr().expect("bound").to_string();
+        let export = format!("data={}", world.path("export").display());
+        let line = ["serve", "--listen", &address, "--export", &export];
+        let outcome = world.run("daemon", &line);
+        assert_eq!(outcome.says(&address).code, Some(1));
+        world.write("f", "f");
+        let us = world.run("client", &["id"]).out.trim().to_owned();
+        drop(taken);
+        world.run("client", &["trust", &address, &us]);
+        let url = format!("godwit://{address}/data/f");
+        let outcome = world.cp(&["--retry-for", "1s", "f", &url]);
+        assert_ne!(outcome.says(&address).code, Some(0));
+    });
+}
+
+#[test]
+fn strangers_do_not_disturb_a_transfer() {
+    as_each_user(|world| {
+        world.start(&[]);
+        small_tree(world, "run42");
+        let connect = || TcpStream::connect(world.address()).expect("it listens");
+        let _silent = [connect(), connect(), connect()];
+        let mut http = connect();
+        http.write_all(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+            .expect("sent");
+        let mut garbage = connect();
+        // It may hang up at once.
+        let _ = garbage.write_all(&[0xa5; 4096]);
+        world.cp(&["run42", &world.url("to")]).complete();
+        same(&world.path("run42"), &world.path("export/to"));
+        let mut answer = Vec::new();
+        // A reset may follow what is said.
+        let _ = http.read_to_end(&mut answer);
+        let said = String::from_utf8_lossy(&answer);
+        assert!(said.starts_with("HTTP/1.1 400 "), "{said}");
+    });
+}
+
+#[test]
+fn set_id_bits_are_kept_only_where_granted() {
+    as_each_user(|world| {
+        world.start(&[]);
+        world.write("run42/program", "x");
+        let mode = |path| fs::metadata(path).expect("there").permissions().mode() & 0o7777;
+        let source = world.path("run42/program");
+        world.own();
+        fs::set_permissions(&source, fs::Permissions::from_mode(0o6755)).expect("ours");
+        world.cp(&["run42", &world.url("to")]).complete();
+        assert_eq!(mode(source), 0o6755);
+        assert_eq!(mode(world.path("export/to/program")), 0o755);
+    });
+}
