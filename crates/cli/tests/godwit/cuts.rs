@@ -1,6 +1,8 @@
 //! Tests that cut connections cost only what was on them: a proxy between client and daemon cuts at seeded moments.
 //! Does not kill anybody (`kill`).
 
+#![expect(clippy::print_stderr, reason = "a failure is reported with its seed")]
+
 use std::io::{Read as _, Write as _};
 use std::net::{Shutdown, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};

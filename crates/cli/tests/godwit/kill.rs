@@ -1,6 +1,8 @@
 //! Tests that a killed transfer finishes when it is given again, and how little of it is sent again.
 //! Does not cut power (`power`) or connections (`cuts`).
 
+#![expect(clippy::print_stderr, reason = "a failure is reported with its seed")]
+
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -77,10 +79,16 @@ impl Case {
 
     /// The same command in other words, by number.
     fn run(&self, number: u64, flags: &[&str]) -> Process {
-        let from = self
-            .rig
-            .path(if number % 2 == 0 { "away" } else { "away/deep" });
-        let up = if number % 2 == 0 { ".." } else { "../.." };
+        let from = self.rig.path(if number.is_multiple_of(2) {
+            "away"
+        } else {
+            "away/deep"
+        });
+        let up = if number.is_multiple_of(2) {
+            ".."
+        } else {
+            "../.."
+        };
         let streams = (1 + number % 4).to_string();
         let (source, destination) = match self.way {
             Way::Push => (format!("{up}/run42"), self.rig.url("new")),
@@ -409,7 +417,7 @@ fn a_damaged_journal_is_told_and_costs_only_what_it_knew() {
         |bytes| bytes.truncate(10),
     ];
     for (number, damage) in damages.into_iter().enumerate() {
-        let way = if number % 2 == 0 {
+        let way = if number.is_multiple_of(2) {
             Way::Push
         } else {
             Way::Pull

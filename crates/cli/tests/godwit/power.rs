@@ -4,6 +4,8 @@
 //! Mounting takes root. Who is not root has the daemon killed at the same moments instead, which at least must not
 //! leave anything under a final name that is not whole.
 
+#![expect(clippy::print_stderr, reason = "a failure is reported with its seed")]
+
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -94,7 +96,7 @@ fn cut_until_complete(seed: u64) -> u64 {
     let mut disk = Disk::new(directory.path());
     let at = directory.path().join("disk");
     let export = at.join("export");
-    let home = (seed % 2 == 0).then(|| at.join("home"));
+    let home = seed.is_multiple_of(2).then(|| at.join("home"));
     let mut rig = Rig::with(
         TempDir::new().expect("a temporary directory"),
         Some(&export),
