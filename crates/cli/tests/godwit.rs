@@ -10,4 +10,5 @@ mod godwit {
     pub(crate) mod power;
     pub(crate) mod rig;
     pub(crate) mod support;
+    pub(crate) mod trees;
 }

@@ -1,0 +1,180 @@
+//! Owns the test that random trees arrive as they are, in the eyes of rsync.
+//! Does not interrupt anything.
+
+use std::ffi::OsStr;
+use std::fs::{self, File, FileTimes};
+use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::{FileExt as _, MetadataExt as _, PermissionsExt as _, symlink};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+use super::rig::Seeded;
+use super::support::{World, is_root, same};
+
+/// The first seed can be given, to see a failure again or to look further.
+const SEED_VARIABLE: &str = "GODWIT_TEST_SEED";
+const CASES: u64 = 6;
+/// As long as a file that travels in a bundle can be, with blocks of the default size.
+const BUNDLED_BYTES_MAX: u64 = 256 << 10;
+
+#[test]
+fn random_trees_arrive_identical() {
+    arrive_identical(1, false);
+}
+
+#[test]
+fn random_trees_arrive_identical_without_rights() {
+    arrive_identical(1001, is_root());
+}
+
+fn arrive_identical(first: u64, give_up_rights: bool) {
+    let first = std::env::var(SEED_VARIABLE).map_or(first, |seed| seed.parse().expect("a number"));
+    for seed in first..first + CASES {
+        eprintln!("{SEED_VARIABLE}={seed}");
+        let mut world = World::new(give_up_rights);
+        world.start(&[]);
+        let mut tree = Tree {
+            seeded: Seeded(seed),
+            sparse: Vec::new(),
+            files: Vec::new(),
+            root_reads_all: !world.unprivileged(),
+        };
+        let root = world.path("tree");
+        fs::create_dir(&root).expect("made");
+        tree.fill(&root, 0);
+        world.own();
+        // The bits of a directory come last, since its content could not be made without rights otherwise.
+        tree.close(&root);
+        let url = world.url("to");
+        world.cp(&["tree/", &url]).complete();
+        same(&root, &world.path("export/to"));
+        world.cp(&[url.as_str(), "back"]).complete();
+        same(&root, &world.path("back"));
+        for path in &tree.sparse {
+            let inside = path.strip_prefix(&root).expect("inside");
+            let blocks = |path: &Path| fs::metadata(path).expect("there").blocks();
+            // Short files travel in bundles, with their holes filled in.
+            if fs::metadata(path).expect("there").len() <= BUNDLED_BYTES_MAX {
+                continue;
+            }
+            let source = blocks(path);
+            for copy in [world.path("export/to"), world.path("back")] {
+                let copied = blocks(&copy.join(inside));
+                // A file system may keep its own books in a block or two.
+                assert!(
+                    copied <= source + 16,
+                    "{}: {copied} > {source}",
+                    path.display()
+                );
+            }
+        }
+    }
+}
+
+struct Tree {
+    seeded: Seeded,
+    sparse: Vec<PathBuf>,
+    files: Vec<PathBuf>,
+    /// Whether the bits do not matter to who reads it.
+    root_reads_all: bool,
+}
+
+impl Tree {
+    fn fill(&mut self, directory: &Path, depth: u64) {
+        for number in 0..2 + self.seeded.below(12) {
+            let path = directory.join(OsStr::from_bytes(&self.name(number)));
+            match self.seeded.below(12) {
+                0..=2 if depth < 4 => {
+                    fs::create_dir(&path).expect("made");
+                    if self.seeded.below(4) > 0 {
+                        self.fill(&path, depth + 1);
+                    }
+                }
+                3 => symlink(OsStr::from_bytes(&self.name(0)), &path).expect("made"),
+                4 => symlink("../../nowhere/at all", &path).expect("made"),
+                5 if !self.files.is_empty() => {
+                    let other = self.seeded.below(self.files.len() as u64);
+                    let other = usize::try_from(other).expect("an index");
+                    fs::hard_link(&self.files[other], &path).expect("linked");
+                }
+                6 => self.make_sparse(path),
+                _ => self.make_file(path),
+            }
+        }
+    }
+
+    /// Unlike all others in its directory by the number.
+    fn name(&mut self, number: u64) -> Vec<u8> {
+        let mut name = Vec::new();
+        for _ in 0..self.seeded.below(20) {
+            let byte = self.seeded.next().to_le_bytes()[0];
+            if byte != 0 && byte != b'/' {
+                name.push(byte);
+            }
+        }
+        name.extend(format!("~{number}").into_bytes());
+        name
+    }
+
+    fn make_file(&mut self, path: PathBuf) {
+        let size = match self.seeded.below(40) {
+            0 => self.seeded.below(20 << 20),
+            1..=4 => self.seeded.below(2 << 20),
+            5..=8 => 0,
+            9 => 4096 << self.seeded.below(9),
+            _ => self.seeded.below(20_000),
+        };
+        let mut content = Vec::new();
+        while (content.len() as u64) < size {
+            content.extend(self.seeded.next().to_le_bytes());
+        }
+        content.truncate(usize::try_from(size).expect("in memory"));
+        fs::write(&path, content).expect("written");
+        self.finish(&path);
+        self.files.push(path);
+    }
+
+    fn make_sparse(&mut self, path: PathBuf) {
+        let file = File::create(&path).expect("made");
+        let size = self.seeded.below(64 << 20);
+        file.set_len(size).expect("set");
+        for _ in 0..self.seeded.below(4) {
+            let at = self.seeded.below(size + 1);
+            let block = vec![at.to_le_bytes()[0]; 5_000];
+            file.write_all_at(&block, at).expect("written");
+        }
+        drop(file);
+        self.finish(&path);
+        self.files.push(path.clone());
+        self.sparse.push(path);
+    }
+
+    fn finish(&mut self, path: &Path) {
+        let since = Duration::new(
+            self.seeded.below(1_900_000_000),
+            u32::try_from(self.seeded.below(1_000_000_000)).expect("below"),
+        );
+        let times = FileTimes::new().set_modified(SystemTime::UNIX_EPOCH + since);
+        let file = File::options().write(true).open(path).expect("ours");
+        file.set_times(times).expect("set");
+        let mut mode = u32::try_from(self.seeded.below(0o1000)).expect("below");
+        if !self.root_reads_all {
+            mode |= 0o400;
+        }
+        fs::set_permissions(path, fs::Permissions::from_mode(mode)).expect("ours");
+    }
+
+    fn close(&mut self, directory: &Path) {
+        for entry in fs::read_dir(directory).expect("listed") {
+            let entry = entry.expect("listed");
+            if entry.file_type().expect("known").is_dir() {
+                self.close(&entry.path());
+            }
+        }
+        let mut mode = 0o500 | u32::try_from(self.seeded.below(0o1000)).expect("below");
+        if !self.root_reads_all {
+            mode |= 0o700;
+        }
+        fs::set_permissions(directory, fs::Permissions::from_mode(mode)).expect("ours");
+    }
+}
