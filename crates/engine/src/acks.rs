@@ -224,11 +224,12 @@ impl Acks {
 
 impl Inner {
     fn push(&mut self, seq: Seq, status: AckStatus) {
-        if let Some(back) = self.queue.back_mut() {
-            if back.status == status && back.last.0.checked_add(1) == Some(seq.0) {
-                back.last = seq;
-                return;
-            }
+        if let Some(back) = self.queue.back_mut()
+            && back.status == status
+            && back.last.0.checked_add(1) == Some(seq.0)
+        {
+            back.last = seq;
+            return;
         }
         self.queue.push_back(AckRange {
             first: seq,

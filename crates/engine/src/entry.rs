@@ -95,11 +95,11 @@ pub(crate) fn fault_of(record: &Record) -> Fault {
         else {
             break;
         };
-        if u16::from_le_bytes(*kind) == EXTENSION_FAULT {
-            if let Some((code, message)) = value.split_first_chunk::<2>() {
-                fault.code = FaultCode(u16::from_le_bytes(*code));
-                fault.message = String::from_utf8_lossy(message).into_owned();
-            }
+        if u16::from_le_bytes(*kind) == EXTENSION_FAULT
+            && let Some((code, message)) = value.split_first_chunk::<2>()
+        {
+            fault.code = FaultCode(u16::from_le_bytes(*code));
+            fault.message = String::from_utf8_lossy(message).into_owned();
         }
         rest = tail;
     }

@@ -23,15 +23,15 @@ impl SeqSet {
         }
         let mut first = value;
         let mut last = value;
-        if let Some((&before, &before_last)) = self.ranges.range(..value).next_back() {
-            if before_last.checked_add(1) == Some(value) {
-                first = before;
-            }
+        if let Some((&before, &before_last)) = self.ranges.range(..value).next_back()
+            && before_last.checked_add(1) == Some(value)
+        {
+            first = before;
         }
-        if let Some(next) = value.checked_add(1) {
-            if let Some(next_last) = self.ranges.remove(&next) {
-                last = next_last;
-            }
+        if let Some(next) = value.checked_add(1)
+            && let Some(next_last) = self.ranges.remove(&next)
+        {
+            last = next_last;
         }
         self.ranges.insert(first, last);
     }

@@ -52,7 +52,7 @@ pub(crate) enum Place<'a> {
 /// Finds what a path names. Exports are told only to those who hold some grant.
 pub(crate) fn locate<'a>(exports: &'a [Export], path: &[u8]) -> Result<Place<'a>, ExportError> {
     let text = || String::from_utf8_lossy(path).into_owned();
-    match Named::from_wire(path).map_err(|_| ExportError::Path(text()))? {
+    match Named::from_wire(path).map_err(|_error| ExportError::Path(text()))? {
         Named::Null => Ok(Place::Null),
         Named::Memory { bytes } => Ok(Place::Memory(bytes)),
         Named::Export {
@@ -66,7 +66,7 @@ pub(crate) fn locate<'a>(exports: &'a [Export], path: &[u8]) -> Result<Place<'a>
                         exports.iter().map(|export| export.name.as_str()).collect();
                     ExportError::Unknown(name.clone(), names.join(", "))
                 })?;
-            let below = RelPath::parse(&below).map_err(|_| ExportError::Path(text()))?;
+            let below = RelPath::parse(&below).map_err(|_error| ExportError::Path(text()))?;
             Ok(Place::Below(export, below))
         }
     }

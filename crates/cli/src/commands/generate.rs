@@ -15,7 +15,7 @@ pub(super) fn run(matches: &ArgMatches, home: &Home) -> Result<Exit, Failure> {
     let settings = GenSettings::from_values(&settings(Scope::Gen, matches, home)?);
     let spec = required_text(matches, "spec")?;
     let directory = Path::new(required(matches, "directory")?);
-    let spec = generator::parse(&spec).map_err(Failure::usage)?;
+    let spec = generator::parse(spec).map_err(Failure::usage)?;
     let threads = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
     let totals = generator::generate(&spec, directory, settings.seed, threads, &mut |_| {})
         .map_err(|error| Failure::failed(format!("{}: {error}", directory.display())))?;

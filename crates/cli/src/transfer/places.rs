@@ -131,7 +131,7 @@ impl Job<'_> {
     /// before and after the first run has made it.
     pub(super) fn local_destination(&self, path: &Path) -> Result<LocalDestination, Failure> {
         let bytes = path.as_os_str().as_bytes();
-        let is_directory = bytes.ends_with(b"/") || matches!(last_name(path), None);
+        let is_directory = bytes.ends_with(b"/") || last_name(path).is_none();
         // What is a link to a directory, or has no name of its own, is taken for what it leads to.
         let real = if path.is_dir() {
             canonical(path)?

@@ -278,7 +278,7 @@ impl LargeFile {
 fn window(offset: u64, file_bytes: u64, block_bytes: u64, held: &[(u64, u64)]) -> u64 {
     let mut length = block_bytes;
     while length > 1
-        && (offset % length != 0
+        && (!offset.is_multiple_of(length)
             || held
                 .iter()
                 .any(|(start, end)| *start < offset + length && offset < *end))

@@ -35,10 +35,10 @@ impl Sender {
                 return None;
             }
             // Half of the pool may wait for streams; the rest is for what they hold and what is not acknowledged.
-            if state.ready_blocks() * 2 <= self.pool.counters().blocks_max {
-                if let Some(piece) = state.next_piece(self.config.block_bytes) {
-                    return Some(piece);
-                }
+            if state.ready_blocks() * 2 <= self.pool.counters().blocks_max
+                && let Some(piece) = state.next_piece(self.config.block_bytes)
+            {
+                return Some(piece);
             }
             state = self.wait_for_change(state);
         }

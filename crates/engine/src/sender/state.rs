@@ -202,10 +202,8 @@ impl State {
                 again,
             };
         }
-        if read {
-            if let Some(piece) = self.next_piece(block_bytes) {
-                return Next::Read(piece);
-            }
+        if read && let Some(piece) = self.next_piece(block_bytes) {
+            return Next::Read(piece);
         }
         Next::Nothing
     }

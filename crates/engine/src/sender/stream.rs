@@ -23,12 +23,11 @@ impl Sender {
         let mut unlistened = 0;
         loop {
             // Each look costs a system call, and while there is something to send nothing depends on it.
-            while unlistened == 0 {
-                let Some((prelude, head)) = stream.try_recv()? else {
-                    break;
-                };
-                heard = Instant::now();
-                self.handle(stream, &prelude, &head)?;
+            if unlistened == 0 {
+                while let Some((prelude, head)) = stream.try_recv()? {
+                    heard = Instant::now();
+                    self.handle(stream, &prelude, &head)?;
+                }
             }
             if let Some(end) = self.end() {
                 self.say_goodbye(stream, &end);
@@ -400,7 +399,6 @@ impl Sender {
                     max_rss_bytes: (self.config.resources)(),
                     ..entry::status_from_snapshot(&own)
                 }),
-                ..Finish::default()
             };
             finish.encode(&mut head);
             Image {

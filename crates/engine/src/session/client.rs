@@ -169,11 +169,9 @@ pub fn run(
                         retryable: true,
                         message,
                         ..
-                    }) => {
-                        if alive.elapsed() >= client.retry_for {
-                            report.end = Ok(End::Cancelled(message));
-                            return report;
-                        }
+                    }) if alive.elapsed() >= client.retry_for => {
+                        report.end = Ok(End::Cancelled(message));
+                        return report;
                     }
                     Some(end) => {
                         report.end = Ok(end);
@@ -290,7 +288,8 @@ fn supervise(
         if state.forgotten {
             return None;
         }
-        if engine.stream_count() > 0 {
+        // The first stream is there from the beginning; its thread may not have come to say so yet.
+        if engine.stream_count() > 0 || engine.counters().streams_attached.get() == 0 {
             alive = Instant::now();
         } else if alive.elapsed() >= client.retry_for {
             let why = state.last_loss.clone().unwrap_or_default();

@@ -211,10 +211,10 @@ impl Committer {
 
     /// Forgets what the journal knows of an unfinished file.
     pub(super) fn restart(&self, key: PathKey) {
-        if let Some(journal) = lock(&self.journal).as_mut() {
-            if let Err(error) = journal.append_restart(key) {
-                self.fail(format!("the journal cannot be written: {error}"));
-            }
+        if let Some(journal) = lock(&self.journal).as_mut()
+            && let Err(error) = journal.append_restart(key)
+        {
+            self.fail(format!("the journal cannot be written: {error}"));
         }
     }
 
@@ -283,11 +283,11 @@ impl Committer {
             }
             good
         });
-        if !self.no_sync {
-            if let Err(error) = self.sync(&batch) {
-                self.lose(batch, &error);
-                return false;
-            }
+        if !self.no_sync
+            && let Err(error) = self.sync(&batch)
+        {
+            self.lose(batch, &error);
+            return false;
         }
         let mut directories = HashSet::new();
         let mut done = Vec::with_capacity(batch.small.len() + batch.complete.len());
@@ -348,7 +348,7 @@ impl Committer {
         let mut files: Vec<(RelPath, TempName)> = batch
             .small
             .iter()
-            .map(|(_, file)| (file.path.clone(), file.temp.clone()))
+            .map(|(_, file)| (file.path.clone(), file.temp))
             .collect();
         let large = batch
             .ranges
@@ -357,7 +357,7 @@ impl Committer {
             .chain(batch.complete.iter().map(|(_, file)| file));
         for file in large {
             if seen.insert(file.id) && !self.is_stale(file) {
-                files.push((file.path.clone(), file.temp.clone()));
+                files.push((file.path.clone(), file.temp));
             }
         }
         if files.is_empty() {
@@ -489,12 +489,13 @@ impl Committer {
     /// The last steps of a complete transfer. Returns what prevents them.
     pub(super) fn close(&self, resumed: bool, config: &TreeSinkConfig) -> Option<String> {
         let clean = self.counters.entries_failed.get() == 0;
-        if resumed && clean {
-            if let Err(error) = self.sweep(config) {
-                return Some(format!(
-                    "what an earlier run left behind cannot be removed: {error}"
-                ));
-            }
+        if resumed
+            && clean
+            && let Err(error) = self.sweep(config)
+        {
+            return Some(format!(
+                "what an earlier run left behind cannot be removed: {error}"
+            ));
         }
         let journal = lock(&self.journal).take();
         lock(&self.state).stopping = true;

@@ -247,7 +247,7 @@ impl DestinationRequest {
             let path = if name.is_empty() {
                 self.base.clone()
             } else {
-                self.base.join(name).map_err(|_| self.bad_name(name))?
+                self.base.join(name).map_err(|_error| self.bad_name(name))?
             };
             if mapping.contains(&path) {
                 return Err(DestinationError::Unsuitable(format!(

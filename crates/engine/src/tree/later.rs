@@ -30,7 +30,7 @@ impl Later {
 
     pub(super) fn push(&mut self, item: &[u8]) -> io::Result<()> {
         let length = u32::try_from(item.len())
-            .map_err(|_| io::Error::from(io::ErrorKind::InvalidInput))?
+            .map_err(io::Error::other)?
             .to_le_bytes();
         self.buffer.extend(length);
         self.buffer.extend(item);

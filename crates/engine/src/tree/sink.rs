@@ -114,10 +114,10 @@ impl Floors {
             0
         });
         *lowest = attempt.max(*lowest);
-        if self.order.len() > limits::OUTSTANDING_ITEMS_MAX * 2 {
-            if let Some(oldest) = self.order.pop_front() {
-                self.lowest.remove(&oldest);
-            }
+        if self.order.len() > limits::OUTSTANDING_ITEMS_MAX * 2
+            && let Some(oldest) = self.order.pop_front()
+        {
+            self.lowest.remove(&oldest);
         }
     }
 
@@ -181,7 +181,7 @@ impl TreeSink {
         }
         prefix
             .join(path)
-            .map_err(|_| name("the name is not allowed, or too long, at the destination"))
+            .map_err(|_error| name("the name is not allowed, or too long, at the destination"))
     }
 
     /// The open file of an entry, made when its first bytes come. `None` for bytes of an earlier attempt.
@@ -291,10 +291,10 @@ impl TreeSink {
             self.acks.resend(&[seq]);
             return Ok(());
         };
-        if record.flags & RecordFlags::END != 0 {
-            if let Some(digest) = &record.digest {
-                progress.end = Some((entry::digest_to_store(digest), record.data_bytes));
-            }
+        if record.flags & RecordFlags::END != 0
+            && let Some(digest) = &record.digest
+        {
+            progress.end = Some((entry::digest_to_store(digest), record.data_bytes));
         }
         let mut range = None;
         if let Some(slice) = slice {
