@@ -1,0 +1,471 @@
+//! Whole transfers between two ends in one process, over streams that die and storage that fails, by seeds.
+//! Each seed must end, and end right: judged by what is in storage.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use godwit_engine::tree::{DestinationRequest, TreeRoot, TreeSink, TreeSource, TreeWork};
+use godwit_engine::{
+    Counters, End, Live, Observer, Receiver, ReceiverConfig, Sender, SenderConfig, Sink,
+};
+use godwit_net::{
+    Connection, Stream, StreamCounters, StreamError, StreamOptions, TcpInfo, Wake, Waker,
+    local_pair,
+};
+use godwit_proto::{DigestKind, Fault, Prelude, TransferId};
+use godwit_store::{
+    Faults, FinalMeta, HostileStorage, MemoryStorage, Operation, RelPath, Rule, Storage,
+    StoreErrorKind, TempName, Timestamp, When, digest,
+};
+
+const BLOCK_BYTES: u32 = 4096;
+/// No seed needs a tenth of it, on a machine with work to do besides.
+const DEADLINE: Duration = Duration::from_secs(60);
+
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, limit: u64) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut value = self.0;
+        value = (value ^ (value >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        value = (value ^ (value >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        (value ^ (value >> 31)) % limit
+    }
+}
+
+/// Breaks after so many calls that move data, unless the budget of breaks is used up.
+struct Flaky {
+    inner: Connection,
+    left: u64,
+    breaks: Arc<AtomicI64>,
+}
+
+impl Flaky {
+    fn step(&mut self) -> Result<(), StreamError> {
+        self.left = self.left.saturating_sub(1);
+        if self.left == 0 && self.breaks.fetch_sub(1, Ordering::SeqCst) > 0 {
+            return Err(StreamError::Closed {
+                peer: self.inner.peer(),
+            });
+        }
+        Ok(())
+    }
+}
+
+impl Stream for Flaky {
+    fn send(&mut self, head: &[u8], payload: &[u8]) -> Result<(), StreamError> {
+        self.step()?;
+        self.inner.send(head, payload)
+    }
+    fn send_all(&mut self, frames: &[u8]) -> Result<(), StreamError> {
+        self.step()?;
+        self.inner.send_all(frames)
+    }
+    fn try_recv(&mut self) -> Result<Option<(Prelude, Vec<u8>)>, StreamError> {
+        self.inner.try_recv()
+    }
+    fn recv_payload(&mut self, into: &mut [u8]) -> Result<(), StreamError> {
+        self.step()?;
+        self.inner.recv_payload(into)
+    }
+    fn wait(&mut self, timeout: Duration) -> Result<Wake, StreamError> {
+        self.inner.wait(timeout)
+    }
+    fn wait_woken(&mut self, timeout: Duration) -> Result<Wake, StreamError> {
+        self.inner.wait_woken(timeout)
+    }
+    fn waker(&self) -> Waker {
+        self.inner.waker()
+    }
+    fn peer(&self) -> String {
+        self.inner.peer()
+    }
+    fn set_plain_payload(&mut self, plain: bool) {
+        self.inner.set_plain_payload(plain);
+    }
+    fn set_stall_limit(&mut self, limit: Duration) {
+        self.inner.set_stall_limit(limit);
+    }
+    fn counters(&self) -> StreamCounters {
+        self.inner.counters()
+    }
+    fn tcp_info(&self) -> Option<TcpInfo> {
+        self.inner.tcp_info()
+    }
+    fn shutdown(&mut self) {
+        self.inner.shutdown();
+    }
+}
+
+#[derive(Default)]
+struct Seen(Mutex<Vec<String>>);
+
+impl Observer for Seen {
+    fn entry_failed(&self, path: &[u8], fault: &Fault) {
+        let path = String::from_utf8_lossy(path);
+        self.0
+            .lock()
+            .unwrap()
+            .push(format!("{path}: {}", fault.message));
+    }
+}
+
+fn path(name: &str) -> RelPath {
+    RelPath::parse(name.as_bytes()).unwrap()
+}
+
+fn meta(seconds: i64) -> FinalMeta {
+    FinalMeta {
+        mode: 0o644,
+        mtime: Timestamp {
+            seconds,
+            nanoseconds: 5,
+        },
+        owner: None,
+    }
+}
+
+fn content(random: &mut Random, bytes: u64) -> Vec<u8> {
+    (0..bytes)
+        .map(|_| u8::try_from(random.below(256)).unwrap())
+        .collect()
+}
+
+/// Every state that each file was ever in, by its name below the root.
+type Versions = HashMap<String, Vec<Vec<u8>>>;
+
+fn make_source(random: &mut Random) -> (MemoryStorage, Versions) {
+    let storage = MemoryStorage::new();
+    let mut versions = Versions::new();
+    for index in 0..4 + random.below(20) {
+        let bytes = match random.below(4) {
+            0 => random.below(3),
+            1 => random.below(2048),
+            2 => random.below(6000),
+            _ => random.below(60_000),
+        };
+        let name = format!("d{}/f{index}", random.below(3));
+        let bytes = content(random, bytes);
+        storage
+            .put(&path(&format!("src/{name}")), &meta(1000), &bytes)
+            .unwrap();
+        versions.insert(name, vec![bytes]);
+    }
+    (storage, versions)
+}
+
+struct Setup {
+    seed: u64,
+    digest: digest::DigestKind,
+    source: Arc<dyn Storage>,
+    target: Arc<dyn Storage>,
+    journals: std::path::PathBuf,
+}
+
+/// One run of the command. The end, and what was said of single entries.
+fn run(setup: &Setup, random: &mut Random, breaks: i64) -> (End, Vec<String>) {
+    let request = DestinationRequest {
+        storage: Arc::clone(&setup.target),
+        storage_path: b"/target".to_vec(),
+        base: path("out"),
+        is_directory: false,
+        sender: b"me".to_vec(),
+        sources: vec![b"/src".to_vec()],
+        // Into the directory itself, so that a second run goes where the first one went.
+        names: vec![Vec::new()],
+        digest: setup.digest,
+        force: false,
+        verify: setup.seed % 5 == 0,
+        no_sync: false,
+        journals: setup.journals.clone(),
+        display: Vec::new(),
+    };
+    let prepared = match request.prepare() {
+        Ok(prepared) => prepared,
+        Err(error) => return (End::Cancelled(error.to_string()), Vec::new()),
+    };
+    let transfer = TransferId([7; 16]);
+    let kind = godwit_engine::wire_digest_kind(setup.digest);
+    let seen = Arc::new(Seen::default());
+    let receiver = start_receiver(transfer, kind, Arc::clone(&seen), prepared, setup.seed);
+    let roots = vec![TreeRoot {
+        storage: Arc::clone(&setup.source),
+        start: path("src"),
+    }];
+    let config = SenderConfig {
+        transfer,
+        digest: kind,
+        block_bytes: BLOCK_BYTES,
+        pool_bytes: 16 * BLOCK_BYTES as usize,
+        observer: Arc::new(Seen::default()),
+        resources: Arc::new(|| None),
+        root_names: vec![b"src".to_vec()],
+    };
+    let readers = usize::try_from(setup.seed % 2).unwrap();
+    let sender = Sender::start(
+        config,
+        Box::new(TreeWork::new(roots.clone())),
+        Arc::new(TreeSource::new(roots)),
+        Arc::new(Live::new(0, readers, 0)),
+        Arc::default(),
+    )
+    .unwrap();
+    let end = carry(setup.seed, random, breaks, &sender, &receiver);
+    let said = seen.0.lock().unwrap().clone();
+    (end, said)
+}
+
+fn start_receiver(
+    transfer: TransferId,
+    digest: DigestKind,
+    observer: Arc<Seen>,
+    prepared: godwit_engine::tree::PreparedDestination,
+    seed: u64,
+) -> Arc<Receiver> {
+    let counters = Arc::new(Counters::default());
+    let for_sink = Arc::clone(&counters);
+    let config = ReceiverConfig {
+        transfer,
+        digest,
+        block_bytes: BLOCK_BYTES,
+        observer,
+        resources: Arc::new(|| None),
+    };
+    let make = Box::new(move |acks| -> Arc<dyn Sink> {
+        TreeSink::start(
+            prepared.config,
+            prepared.journal,
+            prepared.recovered,
+            acks,
+            for_sink,
+        )
+        .unwrap()
+    });
+    let writers = usize::try_from(seed / 2 % 2).unwrap();
+    Receiver::start(config, make, Arc::new(Live::new(0, 0, writers)), counters).unwrap()
+}
+
+/// Keeps two streams up until the transfer ends.
+fn carry(
+    seed: u64,
+    random: &mut Random,
+    breaks: i64,
+    sender: &Arc<Sender>,
+    receiver: &Arc<Receiver>,
+) -> End {
+    let breaks = Arc::new(AtomicI64::new(breaks));
+    let mut keepers = Vec::new();
+    for _ in 0..2 {
+        let mut random = Random(random.below(u64::MAX));
+        let (sender, receiver, breaks) = (
+            Arc::clone(sender),
+            Arc::clone(receiver),
+            Arc::clone(&breaks),
+        );
+        keepers.push(std::thread::spawn(move || {
+            // A receiver that has finished is asked again by a sender that lost its last word.
+            while sender.end().is_none() && matches!(receiver.end(), None | Some(End::Finished(_)))
+            {
+                let (near, far) = local_pair(&StreamOptions::default()).unwrap();
+                let mut flaky = |inner| Flaky {
+                    inner,
+                    left: 1 + random.below(40),
+                    breaks: Arc::clone(&breaks),
+                };
+                let (mut near, mut far) = (flaky(near), flaky(far));
+                let sending = Arc::clone(&sender);
+                let other = std::thread::spawn(move || drop(sending.run_stream(&mut near)));
+                drop(receiver.run_stream(&mut far));
+                drop(far);
+                other.join().unwrap();
+            }
+        }));
+    }
+    let start = std::time::Instant::now();
+    let end = loop {
+        if let Some(end) = sender.wait(Duration::from_millis(20)) {
+            break end;
+        }
+        if let Some(end @ End::Failed { .. }) = receiver.end() {
+            break end;
+        }
+        assert!(
+            start.elapsed() < DEADLINE,
+            "seed {seed} hangs: sender {:?}, receiver {:?}",
+            sender.counters().snapshot(),
+            receiver.counters().snapshot()
+        );
+    };
+    sender.cancel("over");
+    sender.join();
+    if !matches!(end, End::Finished(_)) {
+        receiver.cancel("over");
+    }
+    for keeper in keepers {
+        keeper.join().unwrap();
+    }
+    receiver.join();
+    end
+}
+
+/// Whatever stands under a final name is a state that the source was once in.
+fn check_final_names(seed: u64, target: &MemoryStorage, versions: &Versions) {
+    for found in target.paths() {
+        let name = found.file_name().unwrap_or_default();
+        if TempName::is_temp(name) {
+            continue;
+        }
+        let Some(bytes) = target.content(&found) else {
+            continue;
+        };
+        let name = String::from_utf8(found.as_bytes().to_vec()).unwrap();
+        let states = &versions[name.strip_prefix("out/").unwrap()];
+        assert!(
+            states.contains(&bytes),
+            "seed {seed}: {name} has contents that the source never had"
+        );
+    }
+}
+
+/// Everything is there in its last state, and nothing else.
+fn check_complete(seed: u64, target: &MemoryStorage, versions: &Versions) {
+    for (name, states) in versions {
+        let there = target.content(&path(&format!("out/{name}")));
+        assert!(
+            there.as_ref() == states.last(),
+            "seed {seed}: {name} is not what the source has, but number {:?} of {} states, of {:?} bytes",
+            states
+                .iter()
+                .position(|state| Some(state) == there.as_ref()),
+            states.len(),
+            there.map(|bytes| bytes.len())
+        );
+    }
+    for found in target.paths() {
+        let name = found.file_name().unwrap_or_default();
+        assert!(
+            !TempName::is_temp(name),
+            "seed {seed}: {found} is left after success"
+        );
+    }
+}
+
+fn rules(random: &mut Random) -> Faults {
+    let mut faults = Faults::new(random.below(u64::MAX));
+    faults.writer_cache = true;
+    let mut rule = |operation, chance, error| {
+        faults.rules.push(Rule {
+            operation,
+            when: When::Chance(chance),
+            error,
+        });
+    };
+    match random.below(6) {
+        0 => rule(Operation::SyncBatch, 300_000, StoreErrorKind::Io),
+        1 => rule(Operation::Write, 30_000, StoreErrorKind::Io),
+        2 => rule(Operation::Commit, 100_000, StoreErrorKind::Io),
+        3 => faults.space_bytes = Some(random.below(200_000)),
+        4 => faults.crash_after = Some(random.below(300)),
+        _ => rule(Operation::SyncDirectories, 300_000, StoreErrorKind::Io),
+    }
+    faults
+}
+
+fn digest_of(seed: u64) -> digest::DigestKind {
+    if seed % 3 == 0 {
+        digest::DigestKind::Blake3
+    } else {
+        digest::DigestKind::Crc64Nvme
+    }
+}
+
+#[test]
+fn storage_that_fails_and_streams_that_die_lose_and_mix_nothing() {
+    for seed in 0..150 {
+        let random = &mut Random(seed);
+        let journals = tempfile::tempdir().unwrap();
+        let (source, versions) = make_source(random);
+        let inner = MemoryStorage::new();
+        let hostile = HostileStorage::new(Arc::new(inner.clone()), rules(random));
+        let mut setup = Setup {
+            seed,
+            digest: digest_of(seed),
+            source: Arc::new(source),
+            target: Arc::new(hostile.clone()),
+            journals: journals.path().to_owned(),
+        };
+        let breaks = i64::try_from(random.below(6)).unwrap();
+        run(&setup, random, breaks);
+        // The power fails: only what the storage had promised to keep is there.
+        hostile.crash();
+        check_final_names(seed, &inner, &versions);
+        let mut faults = Faults::new(seed);
+        faults.writer_cache = true;
+        let healthy = HostileStorage::new(Arc::new(inner.clone()), faults);
+        setup.target = Arc::new(healthy.clone());
+        let (end, said) = run(&setup, random, breaks);
+        assert!(
+            matches!(&end, End::Finished(finished) if finished.failed == 0),
+            "seed {seed}: a healthy run ended with {end:?}: {said:?}"
+        );
+        // What was promised to be durable is, with no help from a system that writes back in its own time.
+        healthy.crash();
+        check_complete(seed, &inner, &versions);
+    }
+}
+
+#[test]
+fn files_that_change_while_they_are_read_arrive_in_one_state() {
+    for seed in 1000..1100 {
+        let random = &mut Random(seed);
+        let journals = tempfile::tempdir().unwrap();
+        let (source, versions) = make_source(random);
+        let versions = Arc::new(Mutex::new(versions));
+        let mut names: Vec<String> = versions.lock().unwrap().keys().cloned().collect();
+        names.sort();
+        let at = random.below(30);
+        let reads = AtomicU64::new(0);
+        let (name, bytes) = (
+            names[usize::try_from(random.below(names.len() as u64)).unwrap()].clone(),
+            random.below(30_000),
+        );
+        let new = content(random, bytes);
+        let mut faults = Faults::new(seed);
+        let (changed, known) = (source.clone(), Arc::clone(&versions));
+        faults.hook = Some(Arc::new(move |operation, _| {
+            if operation == Operation::Read && reads.fetch_add(1, Ordering::SeqCst) == at {
+                known
+                    .lock()
+                    .unwrap()
+                    .get_mut(&name)
+                    .unwrap()
+                    .push(new.clone());
+                changed
+                    .put(&path(&format!("src/{name}")), &meta(2000), &new)
+                    .unwrap();
+            }
+        }));
+        let inner = MemoryStorage::new();
+        let changing = HostileStorage::new(Arc::new(source), faults);
+        let setup = Setup {
+            seed,
+            digest: digest_of(seed),
+            source: Arc::new(changing.clone()),
+            target: Arc::new(inner.clone()),
+            journals: journals.path().to_owned(),
+        };
+        let breaks = i64::try_from(random.below(6)).unwrap();
+        run(&setup, random, breaks);
+        check_final_names(seed, &inner, &versions.lock().unwrap());
+        changing.change(|faults| faults.hook = None);
+        let (end, said) = run(&setup, random, 0);
+        assert!(
+            matches!(&end, End::Finished(finished) if finished.failed == 0),
+            "seed {seed}: a quiet run ended with {end:?}: {said:?}"
+        );
+        check_complete(seed, &inner, &versions.lock().unwrap());
+    }
+}
