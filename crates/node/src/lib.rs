@@ -2,6 +2,8 @@
 //! Does not move payload bytes itself; the engine does.
 
 mod accept;
+mod allow;
+mod begin;
 mod export;
 mod gate;
 mod open;

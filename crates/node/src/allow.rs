@@ -1,0 +1,99 @@
+//! What a peer may do where, by the grants as they stand now, and the words for a no.
+//! Keeps no grants; `net` reads them anew each time.
+
+use godwit_net::{Access, Grants, IdentityId};
+use godwit_proto::ErrorCode;
+
+use crate::Shared;
+use crate::export::{ExportError, Place, locate};
+
+/// A reason to say no, with its code.
+pub(crate) struct No {
+    pub(crate) code: ErrorCode,
+    pub(crate) message: String,
+    pub(crate) retryable: bool,
+}
+
+impl No {
+    pub(crate) fn new(code: ErrorCode, message: impl Into<String>) -> Self {
+        Self {
+            code,
+            message: message.into(),
+            retryable: false,
+        }
+    }
+}
+
+/// Exports are named only to those whom some grant lets in at all.
+pub(crate) fn find<'a>(shared: &'a Shared, peer: IdentityId, path: &[u8]) -> Result<Place<'a>, No> {
+    if !Grants::new(&shared.config.home)
+        .is_known(&peer)
+        .map_err(|error| No::new(ErrorCode::INTERNAL, error.to_string()))?
+    {
+        return Err(unknown(peer));
+    }
+    locate(&shared.config.exports, path).map_err(|error| refuse_export(&error))
+}
+
+pub(crate) fn refuse_export(error: &ExportError) -> No {
+    let code = if matches!(error, ExportError::Unknown(..)) {
+        ErrorCode::NO_EXPORT
+    } else {
+        ErrorCode::DESTINATION
+    };
+    No::new(code, error.to_string())
+}
+
+/// `export`: `None` for what belongs to no export (`mem:`, `null:`), which any grant of that direction opens.
+pub(crate) fn allowed(
+    shared: &Shared,
+    peer: IdentityId,
+    export: Option<&str>,
+    write: bool,
+) -> Result<(), No> {
+    let grants = Grants::new(&shared.config.home);
+    let access = match export {
+        Some(export) => grants.allowed(&peer, export),
+        None => grants.list().map(|all| {
+            all.iter()
+                .filter(|grant| grant.id == peer)
+                .fold(Access::default(), |access, grant| {
+                    access.union(grant.access)
+                })
+        }),
+    };
+    let access = access.map_err(|error| No::new(ErrorCode::INTERNAL, error.to_string()))?;
+    let granted = if write { access.write } else { access.read };
+    if granted {
+        return Ok(());
+    }
+    let (verb, flag) = if write {
+        ("write to", "--write")
+    } else {
+        ("read from", "--read")
+    };
+    let (place, option) = export.map_or_else(
+        || ("this daemon".to_owned(), String::new()),
+        |export| {
+            (
+                format!("the export {export}"),
+                format!(" --export {export}"),
+            )
+        },
+    );
+    Err(No::new(
+        ErrorCode::NOT_GRANTED,
+        format!(
+            "you may not {verb} {place}; its operator can allow it with: godwit authorize {peer}{option} {flag}"
+        ),
+    ))
+}
+
+fn unknown(peer: IdentityId) -> No {
+    No::new(
+        ErrorCode::AUTH,
+        format!(
+            "this daemon does not know you; its operator can let you in with: godwit authorize {peer} --read --write"
+        ),
+    )
+}
