@@ -244,3 +244,62 @@ impl Inner {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Deaf;
+
+    impl Observer for Deaf {
+        fn entry_failed(&self, _path: &[u8], _fault: &Fault) {}
+    }
+
+    fn acks() -> Acks {
+        Acks::new(TransferId([0; 16]), Arc::new(Deaf), Arc::default())
+    }
+
+    fn said(acks: &Acks) -> Vec<(u64, AckStatus)> {
+        let (mut ranges, mut faults) = (Vec::new(), Vec::new());
+        acks.take(&mut ranges, &mut faults);
+        ranges
+            .iter()
+            .map(|range| (range.first.0, range.status))
+            .collect()
+    }
+
+    #[test]
+    fn what_is_asked_for_again_is_not_called_written_afterwards() {
+        let acks = acks();
+        assert_eq!(acks.arrive(Seq(5)), Arrival::Process);
+        acks.resend(&[Seq(5)]);
+        acks.written(Seq(5));
+        assert_eq!(said(&acks), [(5, AckStatus::RESEND)]);
+        assert_eq!(acks.arrive(Seq(5)), Arrival::Process);
+    }
+
+    #[test]
+    fn a_copy_dropped_while_the_first_was_lost_is_asked_for_again() {
+        let acks = acks();
+        assert_eq!(acks.arrive(Seq(5)), Arrival::Process);
+        acks.resend(&[Seq(5)]);
+        assert_eq!(said(&acks), [(5, AckStatus::RESEND)]);
+        assert_eq!(acks.arrive(Seq(5)), Arrival::Known);
+        acks.written(Seq(5));
+        assert_eq!(said(&acks), [(5, AckStatus::RESEND)]);
+        assert_eq!(acks.arrive(Seq(5)), Arrival::Process);
+    }
+
+    #[test]
+    fn a_damaged_item_is_asked_for_until_it_comes() {
+        let acks = acks();
+        assert_eq!(acks.arrive(Seq(u64::MAX)), Arrival::Process);
+        acks.rejected(Seq(u64::MAX));
+        said(&acks);
+        acks.detach(1);
+        assert_eq!(said(&acks), [(u64::MAX, AckStatus::RESEND)]);
+        assert_eq!(acks.arrive(Seq(u64::MAX)), Arrival::Process);
+        acks.ask_again();
+        assert_eq!(said(&acks), []);
+    }
+}
