@@ -1,6 +1,8 @@
 //! Whole transfers between two ends in one process, over streams that die and storage that fails, by seeds.
 //! Each seed must end, and end right: judged by what is in storage.
 
+#![expect(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
+
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -178,7 +180,7 @@ fn run(setup: &Setup, random: &mut Random, breaks: i64) -> (End, Vec<String>) {
         names: vec![Vec::new()],
         digest: setup.digest,
         force: false,
-        verify: setup.seed % 5 == 0,
+        verify: setup.seed.is_multiple_of(5),
         no_sync: false,
         journals: setup.journals.clone(),
         display: Vec::new(),
@@ -375,7 +377,7 @@ fn rules(random: &mut Random) -> Faults {
 }
 
 fn digest_of(seed: u64) -> digest::DigestKind {
-    if seed % 3 == 0 {
+    if seed.is_multiple_of(3) {
         digest::DigestKind::Blake3
     } else {
         digest::DigestKind::Crc64Nvme
