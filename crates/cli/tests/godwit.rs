@@ -4,9 +4,12 @@
 mod godwit {
     pub(crate) mod contract;
     pub(crate) mod cuts;
+    pub(crate) mod distance;
     pub(crate) mod entries;
     pub(crate) mod full;
     pub(crate) mod kill;
+    #[path = "../support/netns.rs"]
+    pub(crate) mod netns;
     pub(crate) mod power;
     pub(crate) mod rig;
     pub(crate) mod support;
