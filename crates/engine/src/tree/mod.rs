@@ -3,6 +3,7 @@
 
 mod commit;
 mod destination;
+mod floors;
 mod later;
 mod plan;
 mod sink;

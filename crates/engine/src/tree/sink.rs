@@ -1,7 +1,7 @@
 //! Writes what arrives under temporary names, and remembers what each file still lacks.
 //! Does not compare (`plan`) and does not make anything durable or final (`commit`).
 
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
@@ -13,6 +13,7 @@ use godwit_store::{
 };
 
 use super::commit::Committer;
+use super::floors::{FLOOR_FAILED, Floors};
 use super::later::Later;
 use crate::sink::{FinishReport, Sink, Slice};
 use crate::{Acks, Counters, entry, limits, lock};
@@ -93,39 +94,6 @@ pub(super) struct Progress {
     /// Digest of the whole, and how much of the file its slices cover.
     pub(super) end: Option<(digest::Digest, u64)>,
     pub(super) over: bool,
-}
-
-/// For entries that failed or were begun anew, the lowest attempt of which bytes are still taken. Older ones may come late,
-/// on a slower stream, and must not bring a temporary file back. Only the last of them are kept: late bytes are bounded by
-/// what a sender may have on its way.
-#[derive(Default)]
-struct Floors {
-    lowest: HashMap<EntryId, u16>,
-    order: VecDeque<EntryId>,
-}
-
-/// Nothing more is taken of the entry.
-const FLOOR_FAILED: u16 = u16::MAX;
-
-impl Floors {
-    fn raise(&mut self, id: EntryId, attempt: u16) {
-        let lowest = self.lowest.entry(id).or_insert_with(|| {
-            self.order.push_back(id);
-            0
-        });
-        *lowest = attempt.max(*lowest);
-        if self.order.len() > limits::OUTSTANDING_ITEMS_MAX * 2
-            && let Some(oldest) = self.order.pop_front()
-        {
-            self.lowest.remove(&oldest);
-        }
-    }
-
-    fn takes(&self, record: &Record) -> bool {
-        self.lowest
-            .get(&record.id)
-            .is_none_or(|lowest| record.attempt >= *lowest)
-    }
 }
 
 impl TreeSink {
