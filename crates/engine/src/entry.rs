@@ -31,6 +31,11 @@ pub(crate) fn record(root: u16, path: &RelPath, meta: &Meta, target: Vec<u8>) ->
         root,
         kind,
         generation: Generation(meta.generation()),
+        flags: if kind == EntryKind::FILE && meta.sparse {
+            RecordFlags::SPARSE
+        } else {
+            0
+        },
         bytes: if kind == EntryKind::FILE {
             meta.bytes
         } else {

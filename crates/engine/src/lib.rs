@@ -68,10 +68,7 @@ pub const fn wire_digest_kind(kind: digest::DigestKind) -> DigestKind {
 }
 
 /// How one end of a transfer ended.
-#[expect(
-    clippy::large_enum_variant,
-    reason = "there is one for each transfer"
-)]
+#[expect(clippy::large_enum_variant, reason = "there is one for each transfer")]
 #[derive(Debug, Clone)]
 pub enum End {
     /// Everything was said and acknowledged; the receiver's closing words.

@@ -38,6 +38,8 @@ impl RecordFlags {
     pub const SOURCE_FAILED: u8 = 4;
     /// The file has no holes.
     pub const DENSE: u8 = 8;
+    /// The file seems to have holes; a hint for the sender itself.
+    pub const SPARSE: u8 = 16;
 }
 
 /// One entry as the wire describes it.

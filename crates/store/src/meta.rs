@@ -53,6 +53,9 @@ pub struct Meta {
     pub mode: u32,
     /// Length of the contents; of the target for a symbolic link.
     pub bytes: u64,
+    /// A file that occupies at least a page less than its length: it has holes, or the file system compresses.
+    /// No part of the generation.
+    pub sparse: bool,
     /// When the contents changed last.
     pub mtime: Timestamp,
     /// When anything about it changed last.
@@ -124,6 +127,7 @@ mod tests {
             kind: Kind::File,
             mode: 0o644,
             bytes: 10,
+            sparse: false,
             mtime: time,
             ctime: time,
             inode: 7,

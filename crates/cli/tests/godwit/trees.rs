@@ -14,8 +14,6 @@ use super::support::{World, is_root, same};
 /// The first seed can be given, to see a failure again or to look further.
 const SEED_VARIABLE: &str = "GODWIT_TEST_SEED";
 const CASES: u64 = 6;
-/// As long as a file that travels in a bundle can be, with blocks of the default size.
-const BUNDLED_BYTES_MAX: u64 = 256 << 10;
 
 #[test]
 fn random_trees_arrive_identical() {
@@ -53,10 +51,6 @@ fn arrive_identical(first: u64, give_up_rights: bool) {
         for path in &tree.sparse {
             let inside = path.strip_prefix(&root).expect("inside");
             let blocks = |path: &Path| fs::metadata(path).expect("there").blocks();
-            // Short files travel in bundles, with their holes filled in.
-            if fs::metadata(path).expect("there").len() <= BUNDLED_BYTES_MAX {
-                continue;
-            }
             let source = blocks(path);
             for copy in [world.path("export/to"), world.path("back")] {
                 let copied = blocks(&copy.join(inside));

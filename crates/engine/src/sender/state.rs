@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 
 use godwit_net::Waker;
-use godwit_proto::{HeldRange, Record};
+use godwit_proto::{HeldRange, Record, RecordFlags};
 
 use super::large::{LargeFile, SliceCut};
 use crate::source::Payload;
@@ -307,7 +307,9 @@ impl State {
     }
 
     pub(crate) fn want(&mut self, record: Record, held: Vec<HeldRange>, block_bytes: u32) {
-        if held.is_empty() && record.bytes <= limits::bundle_file_bytes_max(block_bytes) {
+        // A bundle has no room for holes.
+        let small = record.bytes <= limits::bundle_file_bytes_max(block_bytes);
+        if small && held.is_empty() && record.flags & RecordFlags::SPARSE == 0 {
             self.small_bytes += record.bytes;
             self.small.push_back(record);
         } else {

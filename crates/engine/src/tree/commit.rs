@@ -1,6 +1,7 @@
 //! Makes what was written durable and final, batch by batch: sync, check, rename, sync directories, journal, acknowledge.
 //! Writes no contents; a batch fills while the one before it is being synced.
 
+mod closing;
 mod naming;
 
 use std::collections::HashSet;
@@ -458,66 +459,6 @@ impl Committer {
             state.hurrying = true;
             self.changed.notify_all();
         }
-    }
-
-    /// Waits until everything added so far is durable. Returns what prevents it.
-    pub(super) fn flush(&self) -> Option<String> {
-        let mut state = lock(&self.state);
-        state.flushing = true;
-        self.changed.notify_all();
-        while (state.batch.began.is_some() || state.syncing) && state.failure.is_none() {
-            state = self
-                .changed
-                .wait(state)
-                .unwrap_or_else(std::sync::PoisonError::into_inner);
-        }
-        state.flushing = false;
-        state.failure.clone()
-    }
-
-    /// Makes what is there durable and stops; the journal stays for a later run.
-    pub(super) fn stop(&self) {
-        lock(&self.state).stopping = true;
-        self.changed.notify_all();
-        if let Some(thread) = lock(&self.thread).take() {
-            // A panic there has been printed; what was not journalled counts as not written.
-            let _ = thread.join();
-        }
-        lock(&self.journal).take();
-    }
-
-    /// The last steps of a complete transfer. Returns what prevents them.
-    pub(super) fn close(&self, resumed: bool, config: &TreeSinkConfig) -> Option<String> {
-        let clean = self.counters.entries_failed.get() == 0;
-        if resumed
-            && clean
-            && let Err(error) = self.sweep(config)
-        {
-            return Some(format!(
-                "what an earlier run left behind cannot be removed: {error}"
-            ));
-        }
-        let journal = lock(&self.journal).take();
-        lock(&self.state).stopping = true;
-        self.changed.notify_all();
-        if let Some(thread) = lock(&self.thread).take() {
-            let _ = thread.join();
-        }
-        match journal {
-            // With entries missing the transfer is unfinished: the same command goes on from here.
-            Some(journal) if clean => journal
-                .finish()
-                .err()
-                .map(|error| format!("the journal cannot be removed: {error}")),
-            _ => None,
-        }
-    }
-
-    fn sweep(&self, config: &TreeSinkConfig) -> Result<(), StoreError> {
-        for start in &config.mapping {
-            self.storage.sweep(start, config.tag)?;
-        }
-        Ok(())
     }
 }
 

@@ -9,6 +9,7 @@ mod plan;
 mod sink;
 mod source;
 mod verify;
+mod write;
 
 pub use destination::{DestinationError, DestinationRequest, PreparedDestination};
 pub use sink::{TreeSink, TreeSinkConfig};

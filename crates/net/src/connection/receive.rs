@@ -105,7 +105,11 @@ impl Connection {
         let protected = self.payload_is_protected();
         let room = self.incoming.room();
         // Payloads in clear go straight to their place: what is taken here beyond a head would be copied once more.
-        let bytes = if protected { room.len() } else { room.len().min(RECORD_BYTES_MAX) };
+        let bytes = if protected {
+            room.len()
+        } else {
+            room.len().min(RECORD_BYTES_MAX)
+        };
         match self.socket.receive(&mut room[..bytes], &mut []) {
             Ok(Some(0)) => {
                 self.ended = true;

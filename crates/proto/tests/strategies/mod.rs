@@ -358,32 +358,34 @@ pub(crate) fn items() -> impl Strategy<Value = Frame> {
 
 pub(crate) fn watch() -> impl Strategy<Value = Frame> {
     let status = || {
-        any::<([u64; 21], [bool; 2], Option<u64>)>().prop_map(|(n, [drained, scan_done], max_rss_bytes)| Status {
-            bytes_read: n[0],
-            bytes_received: n[1],
-            bytes_written: n[2],
-            bytes_durable: n[3],
-            files_done: n[4],
-            files_skipped: n[5],
-            bytes_skipped: n[6],
-            bytes_resent: n[7],
-            reading_ns: n[8],
-            sending_ns: n[9],
-            starved_ns: n[10],
-            unacknowledged_ns: n[11],
-            limited_ns: n[12],
-            waiting_ns: n[13],
-            receiving_ns: n[14],
-            writing_ns: n[15],
-            undurable_ns: n[16],
-            syncing_ns: n[17],
-            cpu_ns: n[18],
-            max_rss_bytes,
-            drained,
-            scan_done,
-            entries_scanned: n[19],
-            bytes_scanned: n[20],
-        })
+        any::<([u64; 21], [bool; 2], Option<u64>)>().prop_map(
+            |(n, [drained, scan_done], max_rss_bytes)| Status {
+                bytes_read: n[0],
+                bytes_received: n[1],
+                bytes_written: n[2],
+                bytes_durable: n[3],
+                files_done: n[4],
+                files_skipped: n[5],
+                bytes_skipped: n[6],
+                bytes_resent: n[7],
+                reading_ns: n[8],
+                sending_ns: n[9],
+                starved_ns: n[10],
+                unacknowledged_ns: n[11],
+                limited_ns: n[12],
+                waiting_ns: n[13],
+                receiving_ns: n[14],
+                writing_ns: n[15],
+                undurable_ns: n[16],
+                syncing_ns: n[17],
+                cpu_ns: n[18],
+                max_rss_bytes,
+                drained,
+                scan_done,
+                entries_scanned: n[19],
+                bytes_scanned: n[20],
+            },
+        )
     };
     let finish = (transfer(), any::<[u64; 4]>(), option::of(status())).prop_map(
         |(transfer, [seq, entries, bytes, failed], counters)| {

@@ -37,10 +37,15 @@ impl Allowed {
 
 /// What the kernel says an entry is.
 pub(super) fn meta_of(stat: &Stat) -> Meta {
+    let bytes = u64::try_from(stat.st_size).unwrap_or(0);
+    let occupied = u64::try_from(stat.st_blocks)
+        .unwrap_or(0)
+        .saturating_mul(512);
     Meta {
         kind: kind_of(FileType::from_raw_mode(stat.st_mode)),
         mode: stat.st_mode & 0o7777,
-        bytes: u64::try_from(stat.st_size).unwrap_or(0),
+        bytes,
+        sparse: occupied.saturating_add(4096) <= bytes,
         mtime: timestamp(stat.st_mtime, stat.st_mtime_nsec),
         ctime: timestamp(stat.st_ctime, stat.st_ctime_nsec),
         inode: stat.st_ino,

@@ -286,11 +286,15 @@ fn encode(entry: &ScanEntry) -> Vec<u8> {
     }
     record.extend_from_slice(&meta.bytes.to_be_bytes());
     record.extend_from_slice(&meta.links.to_be_bytes());
-    for number in [meta.mode, meta.uid, meta.gid] {
+    let sparse = if meta.sparse { SPARSE } else { 0 };
+    for number in [meta.mode | sparse, meta.uid, meta.gid] {
         record.extend_from_slice(&number.to_be_bytes());
     }
     record
 }
+
+/// In the mode of a record: the file has holes.
+const SPARSE: u32 = 1 << 31;
 
 /// Two times, two long and three short numbers.
 const REST_BYTES: usize = 2 * 12 + 2 * 8 + 3 * 4;
@@ -310,8 +314,9 @@ fn decode(record: &[u8]) -> Option<ScanEntry> {
     let gid = take_u32(&mut tail)?;
     let meta = Meta {
         kind: Kind::File,
-        mode,
+        mode: mode & !SPARSE,
         bytes,
+        sparse: mode & SPARSE != 0,
         mtime,
         ctime,
         inode,

@@ -47,6 +47,7 @@ impl Tree {
             kind,
             mode: mode & 0o7777,
             bytes: 0,
+            sparse: false,
             mtime: time,
             ctime: time,
             inode: self.inodes,

@@ -1,0 +1,248 @@
+//! What the sink knows of each file that is being written: made at its first bytes, noted slice by slice, given up.
+//! Does not make anything durable (`commit`).
+
+use std::sync::{Arc, Mutex};
+
+use godwit_proto::{EntryId, Fault, FaultCode, Record, RecordFlags, Seq, Side};
+use godwit_store::digest::{Added, FileDigest};
+use godwit_store::journal::PathKey;
+use godwit_store::{RelPath, Replace, StoreError, StoreErrorKind, TempName};
+
+use super::floors::FLOOR_FAILED;
+use super::sink::{OpenFile, Progress, TreeSink, destination_fault};
+use crate::sink::Slice;
+use crate::{entry, limits, lock};
+
+impl TreeSink {
+    pub(super) fn mapped(&self, root: u16, path: &[u8]) -> Result<RelPath, Fault> {
+        let name =
+            |message: &str| destination_fault(EntryId(0), FaultCode::NAME, message.to_owned());
+        let prefix = self
+            .config
+            .mapping
+            .get(usize::from(root))
+            .ok_or_else(|| name("an entry of a root that was never named"))?;
+        if path.is_empty() {
+            return Ok(prefix.clone());
+        }
+        prefix
+            .join(path)
+            .map_err(|_error| name("the name is not allowed, or too long, at the destination"))
+    }
+
+    /// The open file of an entry, made when its first bytes come. `None` for bytes of an earlier attempt.
+    pub(super) fn open_file(&self, record: &Record) -> Result<Option<Arc<OpenFile>>, Fault> {
+        let mut files = lock(&self.files);
+        if !lock(&self.floors).takes(record) {
+            return Ok(None);
+        }
+        if let Some(file) = files.get(&record.id) {
+            match file.attempt.cmp(&record.attempt) {
+                std::cmp::Ordering::Equal if file.is_of(record) => {
+                    return Ok(Some(Arc::clone(file)));
+                }
+                std::cmp::Ordering::Equal => {
+                    let message = "the sender describes one file in two ways".to_owned();
+                    return Err(destination_fault(record.id, FaultCode::IO, message));
+                }
+                std::cmp::Ordering::Greater => return Ok(None),
+                std::cmp::Ordering::Less => {
+                    lock(&file.progress).over = true;
+                    files.remove(&record.id);
+                }
+            }
+        } else if files.len() >= limits::LARGE_FILES_OPEN_MAX {
+            let message = "the sender has too many large files in progress at one time".to_owned();
+            return Err(destination_fault(record.id, FaultCode::LIMIT, message));
+        }
+        if record.attempt > 0 {
+            lock(&self.floors).raise(record.id, record.attempt);
+        }
+        let file = Arc::new(self.create(record)?);
+        files.insert(record.id, Arc::clone(&file));
+        Ok(Some(file))
+    }
+
+    fn create(&self, record: &Record) -> Result<OpenFile, Fault> {
+        let path = self.mapped(record.root, &record.path)?;
+        let temp = TempName::new(self.config.tag, &path);
+        let key = PathKey::new(record.root, &record.path);
+        let held = lock(&self.partial)
+            .remove(&key)
+            .filter(|partial| partial.generation == record.generation.0 && record.attempt == 0);
+        let fault = |error: StoreError| entry::fault(record.id, Side::DESTINATION, &error);
+        if i64::try_from(record.bytes).is_err() {
+            let message = "no storage holds a file of that size".to_owned();
+            return Err(destination_fault(record.id, FaultCode::LIMIT, message));
+        }
+        let storage = &self.config.storage;
+        let mut made = storage.create(&path, &temp, held.is_some());
+        if matches!(&made, Err(error) if error.kind == StoreErrorKind::NotFound) {
+            // The manifest with its directory may still be on its way, on another stream.
+            self.make_parents(&path).map_err(fault)?;
+            made = storage.create(&path, &temp, held.is_some());
+        }
+        let file = made.map_err(fault)?;
+        if held.is_none() {
+            self.committer.restart(key);
+            if record.flags & RecordFlags::DENSE != 0 {
+                file.preallocate(0..record.bytes).map_err(fault)?;
+            }
+        }
+        let digest = held.map_or_else(
+            || FileDigest::new(self.config.digest),
+            |partial| partial.digest,
+        );
+        let replace = if lock(&self.replace).contains(&record.id) {
+            Replace::Atomically
+        } else {
+            Replace::Never
+        };
+        Ok(OpenFile {
+            id: record.id,
+            path,
+            temp,
+            key,
+            generation: record.generation.0,
+            bytes: record.bytes,
+            attempt: record.attempt,
+            replace,
+            meta: entry::final_meta(record),
+            file,
+            turn: Mutex::default(),
+            progress: Mutex::new(Progress {
+                written: digest.clone(),
+                durable: digest,
+                end: None,
+                over: false,
+            }),
+        })
+    }
+
+    /// Notes what was written, and passes the file on once it is whole.
+    pub(super) fn note(
+        &self,
+        file: &Arc<OpenFile>,
+        record: &Record,
+        slice: Option<&Slice<'_>>,
+        seq: Seq,
+        epoch: u64,
+    ) -> Result<(), Fault> {
+        let mut progress = lock(&file.progress);
+        if progress.over {
+            self.acks.durable(&[seq]);
+            return Ok(());
+        }
+        let Some(place) = self.committer.place(epoch) else {
+            self.acks.resend(&[seq]);
+            return Ok(());
+        };
+        if record.flags & RecordFlags::END != 0
+            && let Some(digest) = &record.digest
+        {
+            progress.end = Some((entry::digest_to_store(digest), record.data_bytes));
+        }
+        let mut range = None;
+        if let Some(slice) = slice {
+            let (offset, bytes) = (slice.header.offset, u64::from(slice.header.length));
+            let digest = entry::digest_to_store(&slice.header.digest);
+            match progress.written.add(offset, bytes, digest) {
+                Added::New | Added::Duplicate => range = Some((offset, bytes, digest)),
+                Added::Overlap | Added::Misfit => {
+                    let message = "the slices of one file do not fit together".to_owned();
+                    return Err(destination_fault(record.id, FaultCode::IO, message));
+                }
+            }
+        }
+        let complete = progress
+            .end
+            .as_ref()
+            .is_some_and(|(_, covered)| progress.written.covered() >= *covered);
+        progress.over = complete;
+        // Under the progress lock: whoever completes the file must come into a batch after all its slices.
+        self.committer.add_slice(
+            place,
+            file,
+            range,
+            slice.map_or(0, |slice| slice.payload.len() as u64),
+            seq,
+            complete,
+        );
+        Ok(())
+    }
+
+    pub(super) fn give_up(&self, record: &Record, keep: bool) {
+        lock(&self.floors).raise(record.id, FLOOR_FAILED);
+        if let Some(file) = lock(&self.files).remove(&record.id) {
+            lock(&file.progress).over = true;
+        }
+        lock(&self.replace).remove(&record.id);
+        if keep {
+            return;
+        }
+        if let Ok(path) = self.mapped(record.root, &record.path) {
+            self.committer
+                .restart(PathKey::new(record.root, &record.path));
+            let temp = TempName::new(self.config.tag, &path);
+            // What cannot be removed now is swept by the next complete run.
+            let _ = self.config.storage.discard(&path, &temp);
+        }
+    }
+
+    pub(super) fn write_small(
+        &self,
+        record: &Record,
+        content: &[u8],
+    ) -> Result<super::commit::SmallFile, Fault> {
+        let path = self.mapped(record.root, &record.path)?;
+        let temp = TempName::new(self.config.tag, &path);
+        let meta = entry::final_meta(record);
+        let storage = &self.config.storage;
+        let mut result = storage.write_whole(&path, &temp, &meta, content);
+        if matches!(&result, Err(error) if error.kind == StoreErrorKind::NotFound) {
+            // Its directory was made when it was announced, and somebody has removed it since.
+            self.make_parents(&path)
+                .map_err(|error| entry::fault(record.id, Side::DESTINATION, &error))?;
+            result = storage.write_whole(&path, &temp, &meta, content);
+        }
+        if let Err(error) = result {
+            let _ = storage.discard(&path, &temp);
+            return Err(entry::fault(record.id, Side::DESTINATION, &error));
+        }
+        let replace = if lock(&self.replace).contains(&record.id) {
+            Replace::Atomically
+        } else {
+            Replace::Never
+        };
+        Ok(super::commit::SmallFile {
+            id: record.id,
+            key: PathKey::new(record.root, &record.path),
+            generation: record.generation.0,
+            bytes: record.bytes,
+            digest: record.digest.as_ref().map(entry::digest_to_store),
+            path,
+            temp,
+            replace,
+        })
+    }
+
+    /// A file that was large in an earlier attempt comes whole: nothing of the earlier one is taken any more.
+    pub(super) fn begin_anew(&self, record: &Record) {
+        let mut files = lock(&self.files);
+        lock(&self.floors).raise(record.id, record.attempt);
+        if let Some(file) = files.remove(&record.id) {
+            lock(&file.progress).over = true;
+        }
+    }
+
+    pub(super) fn make_parents(&self, path: &RelPath) -> Result<(), StoreError> {
+        match path.parent() {
+            Some(parent) if !parent.as_bytes().is_empty() => self
+                .config
+                .storage
+                .make_directory(&parent, 0o755)
+                .map(|_| ()),
+            _ => Ok(()),
+        }
+    }
+}
