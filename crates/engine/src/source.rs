@@ -21,6 +21,12 @@ pub trait Source: Send + Sync {
     /// [`ReadError::Changed`] when it is no longer in the generation that `record` names.
     fn read_whole(&self, record: &Record, buffer: &mut [u8]) -> Result<usize, ReadError>;
 
+    /// Whether bytes can be had a second time. If so, a block is let go as soon as it is sent, and read again in the rare case
+    /// that its stream dies; if not, it is kept until it is written.
+    fn reads_again(&self) -> bool {
+        true
+    }
+
     /// Describes the entry as it is now: same name and number, today's size, times and generation.
     ///
     /// # Errors

@@ -30,7 +30,10 @@ pub(crate) struct Outstanding {
     pub(crate) desc: Desc,
     /// Content bytes, for the accounts.
     pub(crate) content: u64,
+    /// Its bytes, until they are sent or, where they cannot be had again, until they are written.
     pub(crate) image: Option<Arc<Image>>,
+    /// The receiver has it in its storage.
+    written: bool,
     /// The stream that it was last sent on; `None` while it waits to be sent.
     pub(crate) stream: Option<u64>,
     pub(crate) sent_before: bool,
@@ -58,6 +61,7 @@ pub(crate) enum Piece {
 /// What a thread that asks for work gets.
 pub(crate) enum Next {
     Send {
+        seq: u64,
         image: Arc<Image>,
         content: u64,
         again: bool,
@@ -113,16 +117,13 @@ impl State {
         let mut lost: Vec<u64> = self
             .outstanding
             .iter()
-            .filter(|(_, item)| item.stream == Some(stream) && item.image.is_some())
+            .filter(|(_, item)| item.stream == Some(stream) && !item.written)
             .map(|(seq, _)| *seq)
             .collect();
         lost.sort_unstable();
-        for seq in &lost {
-            if let Some(item) = self.outstanding.get_mut(seq) {
-                item.stream = None;
-            }
+        for seq in lost {
+            self.resend(seq);
         }
-        self.first.extend(lost);
         self.wake_streams();
     }
 
@@ -165,15 +166,15 @@ impl State {
                 desc,
                 content,
                 image: Some(image),
+                written: false,
                 stream: None,
                 sent_before: again,
                 rereading: false,
             },
         );
         // What is read again may hold fewer entries than it did, and may be in memory still.
-        let (old_records, was_unwritten) = before.map_or((0, false), |item| {
-            (records_in(&item.desc), item.image.is_some())
-        });
+        let (old_records, was_unwritten) =
+            before.map_or((0, false), |item| (records_in(&item.desc), !item.written));
         self.undurable = (self.undurable + records).saturating_sub(old_records);
         self.unwritten += usize::from(!was_unwritten);
         if urgent {
@@ -197,6 +198,7 @@ impl State {
             item.stream = Some(stream);
             let again = std::mem::replace(&mut item.sent_before, true);
             return Next::Send {
+                seq,
                 image,
                 content: item.content,
                 again,
@@ -326,17 +328,28 @@ impl State {
         let Some(item) = self.outstanding.get_mut(&seq) else {
             return 0;
         };
-        if item.image.take().is_none() {
+        item.image = None;
+        if std::mem::replace(&mut item.written, true) {
             return 0;
         }
         self.unwritten -= 1;
         item.content
     }
 
+    /// The item is with the kernel: what can be read again is not kept, so that its block is used anew while it is still
+    /// in the cache.
+    pub(crate) fn sent(&mut self, seq: u64) {
+        if let Some(item) = self.outstanding.get_mut(&seq)
+            && matches!(item.desc, Desc::Slice { .. } | Desc::Bundle(_))
+        {
+            item.image = None;
+        }
+    }
+
     /// The item is done with for good.
     pub(crate) fn durable(&mut self, seq: u64) -> Option<Outstanding> {
         let item = self.outstanding.remove(&seq)?;
-        self.unwritten -= usize::from(item.image.is_some());
+        self.unwritten -= usize::from(!item.written);
         self.undurable -= records_in(&item.desc).min(self.undurable);
         Some(item)
     }

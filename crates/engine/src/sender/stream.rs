@@ -40,11 +40,15 @@ impl Sender {
             }
             match self.next(id) {
                 Step::Send {
+                    seq,
                     image,
                     content,
                     again,
                 } => {
                     self.send(stream, &image, content, again)?;
+                    if self.source.reads_again() {
+                        self.lock_state().sent(seq);
+                    }
                     spoke = Instant::now();
                     unlistened = (unlistened + 1) % LISTEN_EVERY_BLOCKS;
                 }
@@ -87,12 +91,13 @@ impl Sender {
         // A thread that reads ahead does it better: the stream reads only what nobody else is there for.
         match state.next(id, false, self.config.block_bytes) {
             Next::Send {
+                seq,
                 image,
                 content,
                 again,
-                ..
             } => {
                 return Step::Send {
+                    seq,
                     image,
                     content,
                     again,
@@ -113,11 +118,12 @@ impl Sender {
                 Step::Read
             }
             Next::Send {
+                seq,
                 image,
                 content,
                 again,
-                ..
             } => Step::Send {
+                seq,
                 image,
                 content,
                 again,
@@ -463,6 +469,7 @@ const LISTEN_EVERY_BLOCKS: u32 = limits::ACK_EVERY_BLOCKS;
 
 enum Step {
     Send {
+        seq: u64,
         image: std::sync::Arc<Image>,
         content: u64,
         again: bool,
