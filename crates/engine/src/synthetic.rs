@@ -15,7 +15,7 @@ use crate::{Acks, Counters};
 pub const MEMORY_NAME: &[u8] = b"mem";
 
 /// Size of the region that a memory source repeats: larger than any second-level cache, as real data would be.
-const REGION_BYTES: usize = 16 << 20;
+const REGION_BYTES: usize = 8 << 20;
 
 /// A `mem:` source: one entry of so many pseudo-random bytes.
 #[derive(Debug, Clone, Copy)]
