@@ -4,6 +4,7 @@
 mod godwit {
     pub(crate) mod contract;
     pub(crate) mod cuts;
+    pub(crate) mod data;
     pub(crate) mod distance;
     pub(crate) mod entries;
     pub(crate) mod full;

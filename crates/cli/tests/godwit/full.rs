@@ -8,9 +8,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use super::rig::{
-    Process, Rig, Seeded, assert_finals_whole, assert_identical, assert_tidy, make_tree, write_file,
+use super::data::{
+    Seeded, assert_finals_whole, assert_identical, assert_tidy, make_tree, write_file,
 };
+use super::rig::{Process, Rig};
 
 const MIB: u64 = 1 << 20;
 

@@ -10,10 +10,10 @@ use std::thread;
 
 use rustix::process::Signal;
 
-use super::rig::{
-    Outcome, Process, Rig, Seeded, assert_finals_whole, assert_identical, assert_tidy, first_seed,
-    make_tree, wait_until, write_file,
+use super::data::{
+    Seeded, assert_finals_whole, assert_identical, assert_tidy, first_seed, make_tree, write_file,
 };
+use super::rig::{Outcome, Process, Rig, wait_until};
 
 const MIB: u64 = 1 << 20;
 

@@ -14,10 +14,10 @@ use godwit_sys::shutdown::{Shutdown, file_system};
 use rustix::process::Signal;
 use tempfile::TempDir;
 
-use super::rig::{
-    Rig, Seeded, assert_finals_whole, assert_identical, assert_tidy, first_seed, make_tree,
-    wait_until,
+use super::data::{
+    Seeded, assert_finals_whole, assert_identical, assert_tidy, first_seed, make_tree,
 };
+use super::rig::{Rig, wait_until};
 
 /// A file system in a file. Goes away when dropped.
 struct Disk {

@@ -8,7 +8,7 @@ use std::os::unix::fs::{FileExt as _, MetadataExt as _, PermissionsExt as _, sym
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-use super::rig::Seeded;
+use super::data::Seeded;
 use super::support::{World, is_root, same};
 
 /// The first seed can be given, to see a failure again or to look further.

@@ -1,0 +1,184 @@
+//! Owns seeded trees of files, and the judgement of what became of them at the destination.
+//! Moves nothing.
+
+use std::fs::{self, File};
+use std::io::{Read as _, Write as _};
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, symlink};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use super::rig::Rig;
+
+/// Numbers from a seed (SplitMix64).
+pub(crate) struct Seeded(pub(crate) u64);
+
+impl Seeded {
+    pub(crate) fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ (mixed >> 31)
+    }
+
+    pub(crate) fn below(&mut self, bound: u64) -> u64 {
+        self.next() % bound
+    }
+}
+
+/// The first seed of a test, or that in `GODWIT_TEST_SEED`, to see a failure again or to look for others.
+pub(crate) fn first_seed(otherwise: u64) -> u64 {
+    std::env::var("GODWIT_TEST_SEED").map_or(otherwise, |seed| seed.parse().expect("a number"))
+}
+
+/// Writes `bytes` of content of which no 4 KiB are found twice.
+pub(crate) fn write_file(path: &Path, bytes: u64, seeded: &mut Seeded) {
+    let mut file = File::create(path).expect("made");
+    let mut block = vec![0; 1 << 20];
+    let mut left = bytes;
+    for chunk in block.chunks_mut(8) {
+        chunk.copy_from_slice(&seeded.next().to_le_bytes());
+    }
+    while left > 0 {
+        for page in block.chunks_mut(4096) {
+            page[..8].copy_from_slice(&seeded.next().to_le_bytes());
+        }
+        let now = left.min(block.len() as u64);
+        file.write_all(&block[..usize::try_from(now).expect("a block")])
+            .expect("written");
+        left -= now;
+    }
+}
+
+/// A tree with something of each kind: about `megabytes` of content, most of it in a few large files.
+pub(crate) fn make_tree(root: &Path, megabytes: u64, seeded: &mut Seeded) -> u64 {
+    fs::create_dir_all(root.join("empty")).expect("made");
+    let mut total = 0;
+    let mut add = |path: &Path, bytes: u64| {
+        write_file(path, bytes, seeded);
+        total += bytes;
+        seeded.below(1000)
+    };
+    for number in 0..3 {
+        add(
+            &root.join(format!("large-{number}")),
+            (megabytes << 18) + 12_345 * number,
+        );
+    }
+    for number in 0..megabytes / 8 {
+        add(
+            &root.join(format!("medium-{number}")),
+            (900 << 10) + 31 * number,
+        );
+    }
+    for number in 0..megabytes * 12 {
+        let directory = root.join(format!("d{}/e{}", number % 7, number % 31));
+        fs::create_dir_all(&directory).expect("made");
+        let path = directory.join(format!("small-{number}"));
+        let bits = add(&path, number * 97 % 17_000);
+        let mode = if bits % 3 == 0 { 0o640 } else { 0o755 };
+        fs::set_permissions(&path, fs::Permissions::from_mode(mode)).expect("set");
+    }
+    symlink("large-0", root.join("link")).expect("made");
+    fs::hard_link(root.join("large-1"), root.join("d0/twin")).expect("made");
+    fs::hard_link(root.join("d0/e0/small-0"), root.join("d1/small-twin")).expect("made");
+    let sparse = File::create(root.join("sparse")).expect("made");
+    sparse.set_len(8 << 20).expect("set");
+    total
+}
+
+/// The judge is another program: nothing to change means that both are the same.
+#[track_caller]
+pub(crate) fn assert_identical(source: &Path, destination: &Path) {
+    let slash = |path: &Path| {
+        let mut path = path.as_os_str().to_owned();
+        path.push("/");
+        path
+    };
+    let output = Command::new("rsync")
+        .args(["-aHi", "--checksum", "--delete", "--dry-run"])
+        .arg(slash(source))
+        .arg(slash(destination))
+        .output()
+        .expect("rsync runs");
+    assert!(output.status.success(), "{output:?}");
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(said.is_empty(), "{said}");
+}
+
+/// Every file below `root`, with its path from there.
+pub(crate) fn files_below(root: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    let mut directories = vec![root.to_owned()];
+    while let Some(directory) = directories.pop() {
+        for entry in fs::read_dir(&directory).expect("ours to read") {
+            let entry = entry.expect("read");
+            if entry.file_type().expect("read").is_dir() {
+                directories.push(entry.path());
+            } else {
+                found.push(entry.path().strip_prefix(root).expect("below").to_owned());
+            }
+        }
+    }
+    found
+}
+
+pub(crate) fn is_temporary(path: &Path) -> bool {
+    path.file_name()
+        .is_some_and(|name| name.to_string_lossy().starts_with(".godwit-"))
+}
+
+/// Nothing of the transfer is left but what was asked for.
+#[track_caller]
+pub(crate) fn assert_tidy(destination: &Path, home: &Path) {
+    let left: Vec<_> = files_below(destination)
+        .into_iter()
+        .filter(|path| is_temporary(path))
+        .collect();
+    assert!(left.is_empty(), "{left:?}");
+    let journals = Rig::journals(home);
+    assert!(journals.is_empty(), "{journals:?}");
+}
+
+/// Whatever has its final name must be whole, however the transfer ended. Returns how many there are.
+#[track_caller]
+pub(crate) fn assert_finals_whole(source: &Path, destination: &Path) -> usize {
+    let mut finals = 0;
+    if !destination.exists() {
+        return finals;
+    }
+    for path in files_below(destination) {
+        // Those may be given their final names at this moment.
+        if is_temporary(&path) {
+            continue;
+        }
+        let (there, here) = (destination.join(&path), source.join(&path));
+        let meta = there.symlink_metadata().expect("final names stay");
+        if !meta.is_file() {
+            continue;
+        }
+        finals += 1;
+        assert_eq!(
+            meta.len(),
+            here.metadata().expect("the source").size(),
+            "{}",
+            path.display()
+        );
+        let (mut one, mut other) = (
+            File::open(&there).expect("opened"),
+            File::open(&here).expect("opened"),
+        );
+        let (mut left, mut right) = (vec![0; 1 << 20], vec![0; 1 << 20]);
+        for offset in (0..meta.len()).step_by(1 << 20) {
+            let bytes = usize::try_from((meta.len() - offset).min(1 << 20)).expect("a block");
+            one.read_exact(&mut left[..bytes]).expect("read");
+            other.read_exact(&mut right[..bytes]).expect("read");
+            assert!(
+                left[..bytes] == right[..bytes],
+                "{} differs in the MiB at {offset}",
+                path.display()
+            );
+        }
+    }
+    finals
+}
