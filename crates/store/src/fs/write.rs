@@ -13,6 +13,8 @@ use rustix::fs::{AtFlags, CWD, FallocateFlags, Mode, OFlags};
 use rustix::io::Errno;
 use std::ops::Range;
 
+/// Type of a tmpfs (statfs(2)).
+const TMPFS_MAGIC: rustix::fs::FsWord = 0x0102_1994;
 /// Readable by the owner only.
 const PRIVATE: u32 = 0o600;
 /// How often a temporary name that is taken is freed and tried again; more than once only if somebody keeps taking it.
@@ -40,9 +42,16 @@ impl FsWriteFile {
     }
 }
 
+impl FsWriteFile {
+    /// A file system in memory gains no order from room taken beforehand: it would fill the pages with zeros first, in one thread.
+    fn is_in_memory(&self) -> bool {
+        rustix::fs::fstatfs(&self.fd).is_ok_and(|of| of.f_type == TMPFS_MAGIC)
+    }
+}
+
 impl WriteFile for FsWriteFile {
     fn preallocate(&self, range: Range<u64>) -> Result<(), StoreError> {
-        if range.is_empty() {
+        if range.is_empty() || self.is_in_memory() {
             return Ok(());
         }
         loop {
