@@ -65,6 +65,7 @@ fn is_fixed(kind: FrameKind) -> bool {
             | FrameKind::BLOCK
             | FrameKind::ACK
             | FrameKind::ENTRY_FAILED
+            | FrameKind::SELECTION
     )
 }
 

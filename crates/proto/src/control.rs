@@ -2,10 +2,12 @@
 //! Makes no decision about any. `docs/wire.md`, "Control messages".
 
 mod codes;
+mod selection;
 mod setup;
 mod watch;
 
 pub use codes::{Direction, ErrorCode};
+pub use selection::{Moment, Rule, Selection};
 pub use setup::{Join, Joined, Open, Opened};
 pub use watch::{Cancel, Error, Finish, Finished, Ping, Pong, Status};
 

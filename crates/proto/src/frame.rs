@@ -11,6 +11,7 @@ use crate::error::WireError;
 use crate::fault::EntryFailed;
 use crate::hello::Hello;
 use crate::manifest::Manifest;
+use crate::names::NameList;
 use crate::prelude::{FrameKind, Prelude};
 use crate::record::Record;
 
@@ -85,6 +86,7 @@ frames! {
     PING => Ping,
     PONG => Pong,
     CANCEL => Cancel,
+    SELECTION => NameList,
 }
 
 impl Frame {
@@ -123,6 +125,7 @@ impl Frame {
             Self::Ping(frame) => frame.encode(out),
             Self::Pong(frame) => frame.encode(out),
             Self::Cancel(frame) => frame.encode(out),
+            Self::NameList(frame) => return frame.encode(out),
             Self::Unknown { kind } => {
                 return Err(WireError::Unknown {
                     field: "frame kind",

@@ -25,8 +25,22 @@ pub mod capability {
     pub const PLAIN_PAYLOAD: u64 = 1;
     /// BLAKE3 digests.
     pub const BLAKE3: u64 = 2;
+    /// The selection that an OPEN asks for, and SELECTION frames.
+    pub const SELECTION: u64 = 16;
     /// All that this program knows.
-    pub const ALL: u64 = PLAIN_PAYLOAD | BLAKE3;
+    pub const ALL: u64 = PLAIN_PAYLOAD | BLAKE3 | SELECTION;
+
+    /// What people call the lowest of these capabilities; empty if there is none that is known here.
+    pub const fn name(bits: u64) -> &'static str {
+        match bits & bits.wrapping_neg() {
+            PLAIN_PAYLOAD => "file contents outside TLS",
+            BLAKE3 => "BLAKE3 digests",
+            SELECTION => {
+                "choosing among entries (--exclude, --files-from, --min-size and the like)"
+            }
+            _ => "",
+        }
+    }
 }
 
 /// Who speaks, and what it understands.

@@ -19,6 +19,7 @@ pub mod hello;
 pub mod ids;
 pub mod limits;
 pub mod manifest;
+pub mod names;
 pub mod path;
 pub mod prelude;
 pub mod record;
@@ -27,8 +28,8 @@ pub use ack::{Ack, AckRange, AckStatus};
 pub use answer::{Answer, HeldRange, Verdict};
 pub use block::{BlockHeader, BlockKind, Range};
 pub use control::{
-    Cancel, Direction, Error, ErrorCode, Finish, Finished, Join, Joined, Open, Opened, Ping, Pong,
-    Status,
+    Cancel, Direction, Error, ErrorCode, Finish, Finished, Join, Joined, Moment, Open, Opened,
+    Ping, Pong, Rule, Selection, Status,
 };
 pub use error::WireError;
 pub use fault::{EntryFailed, Fault, FaultCode, Side};
@@ -40,5 +41,6 @@ pub use limits::{
     PRELUDE_BYTES, RECORD_BYTES, RECORDS_MAX, UNKNOWN_BYTES,
 };
 pub use manifest::Manifest;
+pub use names::NameList;
 pub use prelude::{FrameKind, Prelude};
 pub use record::{EntryKind, Record, RecordFlags, RecordReader, RecordWriter};

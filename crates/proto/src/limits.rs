@@ -44,6 +44,21 @@ pub const PATHS_BYTES_MAX: usize = RECORDS_MAX as usize * 512;
 /// Most ranges in one acknowledgement.
 pub const ACK_RANGES_MAX: u32 = 8192;
 
+/// Most rules in a selection.
+pub const RULES_MAX: usize = 16_384;
+
+/// Longest pattern of a rule, in bytes.
+pub const PATTERN_BYTES_MAX: usize = 4096;
+
+/// All patterns of a selection together, in bytes: half of the OPEN that carries them.
+pub const PATTERNS_BYTES_MAX: usize = 512 * 1024;
+
+/// Names in one part of a list, in bytes, their ends included.
+pub const NAMES_BYTES_MAX: usize = 256 * 1024;
+
+/// Parts of a list that the client may send beyond those that the daemon has taken: what the daemon holds of it.
+pub const PARTS_AHEAD_MAX: u64 = 16;
+
 /// Longest text of a fault or error, in bytes of UTF-8. Longer ones are cut when they are encoded.
 pub const MESSAGE_BYTES_MAX: usize = 1024;
 
@@ -63,6 +78,9 @@ const _: () = assert!(PATH_BYTES_MAX <= u16::MAX as usize);
 const _: () = assert!(TARGET_BYTES_MAX <= PATH_BYTES_MAX);
 const _: () = assert!(RECORDS_MAX as usize * RECORD_BYTES < HEAD_BYTES_MAX as usize);
 const _: () = assert!(ACK_RANGES_MAX as usize * 24 + 24 < HEAD_BYTES_MAX as usize);
+const _: () = assert!(PATTERNS_BYTES_MAX * 2 <= HEAD_BYTES_MAX as usize);
+const _: () =
+    assert!(PATH_BYTES_MAX < NAMES_BYTES_MAX && NAMES_BYTES_MAX + 40 < HEAD_BYTES_MAX as usize);
 const _: () = assert!(PAYLOAD_BYTES_MAX.is_power_of_two() && BLOCK_BYTES_MIN.is_power_of_two());
 // A name of a program, or a message, or all tokens (18 bytes each on the wire) fit into a small head.
 const _: () = assert!(TOKENS_MAX * 18 + 128 <= SMALL_HEAD_BYTES_MAX as usize);

@@ -62,6 +62,8 @@ kinds! {
     PONG = 16;
     /// One side gives the transfer up in good order.
     CANCEL = 17;
+    /// The client streams names of entries to send; the daemon says which it has taken.
+    SELECTION = 18;
 }
 
 impl FrameKind {

@@ -38,6 +38,7 @@ fn accepted_or_refused(image: &[u8]) {
             | FrameKind::BLOCK
             | FrameKind::ACK
             | FrameKind::ENTRY_FAILED
+            | FrameKind::SELECTION
     );
     // Flags of the prelude are not part of a frame.
     if fixed {

@@ -5,9 +5,10 @@ use std::fmt;
 
 use prost::Message;
 
-use super::{decode, encode, try_encode};
+use super::{Selection, decode, encode, try_encode};
 use crate::control::Direction;
 use crate::error::WireError;
+use crate::hello::capability;
 use crate::ids::{DigestKind, Token, TransferId};
 use crate::limits::{BLOCK_BYTES_MIN, PATH_BYTES_MAX, PAYLOAD_BYTES_MAX, SOURCES_MAX, TOKENS_MAX};
 use crate::path;
@@ -61,6 +62,9 @@ pub struct Open {
     /// In a push, the name that each source gets where it goes into a directory; empty for "its contents".
     #[prost(bytes = "vec", repeated, tag = "15")]
     pub names: Vec<Vec<u8>>,
+    /// Which entries below the sources are meant. Needs [`capability::SELECTION`].
+    #[prost(message, optional, tag = "18")]
+    pub selection: Option<Selection>,
 }
 
 impl Open {
@@ -93,6 +97,15 @@ impl Open {
         DigestKind(u8::try_from(self.digest).unwrap_or(0))
     }
 
+    /// The capabilities that a daemon must have to understand this request; one that does not would ignore a part of it.
+    pub fn capabilities_needed(&self) -> u64 {
+        if self.selection.is_some() {
+            capability::SELECTION
+        } else {
+            0
+        }
+    }
+
     fn validate(&self) -> Result<(), WireError> {
         if !matches!(self.direction(), Direction::PUSH | Direction::PULL) {
             return Err(WireError::Unknown {
@@ -119,6 +132,9 @@ impl Open {
             if name.contains(&b'/') {
                 return Err(WireError::invalid("name of a source", "contains a slash"));
             }
+        }
+        if let Some(selection) = &self.selection {
+            selection.validate(self.sources.len())?;
         }
         self.sources
             .iter()

@@ -83,6 +83,9 @@ pub struct Status {
     /// From the sender: bytes of their contents.
     #[prost(uint64, tag = "24")]
     pub bytes_scanned: u64,
+    /// From the sender: entries left out by the selection so far; a directory counts once, with all that is in it.
+    #[prost(uint64, tag = "32")]
+    pub entries_excluded: u64,
 }
 
 /// The sender has nothing left: every item before this one is durable or has failed.

@@ -8,6 +8,7 @@
 mod blocks;
 mod control;
 mod items;
+mod selection;
 
 use godwit_proto::*;
 

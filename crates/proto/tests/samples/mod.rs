@@ -42,6 +42,7 @@ fn setup() -> Vec<(&'static str, Frame)> {
     vec![
         ("hello", Frame::Hello(Hello::ours("godwit 0.1.0", 3))),
         ("open", Frame::Open(open)),
+        ("open_selection", Frame::Open(selecting())),
         ("opened", Frame::Opened(opened)),
         (
             "join",
@@ -54,6 +55,35 @@ fn setup() -> Vec<(&'static str, Frame)> {
             }),
         ),
     ]
+}
+
+fn selecting() -> Open {
+    let rule = |include, pattern: &[u8]| Rule {
+        include,
+        pattern: pattern.to_vec(),
+    };
+    let selection = Selection {
+        rules: vec![rule(true, b"*.dat"), rule(false, b"/caf\xe9/")],
+        bytes_min: 1,
+        bytes_max: Some(0),
+        newer: Some(Moment {
+            seconds: -1,
+            nanoseconds: 500_000_000,
+        }),
+        older: Some(Moment {
+            seconds: 1_700_000_000,
+            nanoseconds: 0,
+        }),
+        listed: true,
+        recursive: true,
+    };
+    Open {
+        direction: Direction::PULL.0,
+        sources: vec![b"data/run42".to_vec()],
+        digest: DigestKind::CRC64_NVME.0.into(),
+        selection: Some(selection),
+        ..Open::default()
+    }
 }
 
 fn file(id: u64, path: &[u8], bytes: u64) -> Record {
@@ -293,6 +323,27 @@ fn watch() -> Vec<(&'static str, Frame)> {
         ("finish", Frame::Finish(finish)),
         ("finished", Frame::Finished(finished)),
         ("status", Frame::Status(status)),
+        (
+            "status_excluded",
+            Frame::Status(Status {
+                entries_excluded: 300,
+                ..Status::default()
+            }),
+        ),
+        (
+            "selection_part",
+            Frame::NameList(NameList {
+                transfer: transfer(),
+                part: 2,
+                taken: 0,
+                last: true,
+                names: b"a/one\0-two\xff/\0".to_vec(),
+            }),
+        ),
+        (
+            "selection_taken",
+            Frame::NameList(NameList::taken(transfer(), 2)),
+        ),
         (
             "error",
             Frame::Error(Error::new(ErrorCode::BUSY, "in use", true)),

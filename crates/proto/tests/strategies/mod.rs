@@ -236,6 +236,48 @@ fn transfer() -> impl Strategy<Value = Vec<u8>> {
     vec(any::<u8>(), 16)
 }
 
+prop_compose! {
+    fn selection()(
+        rules in vec((any::<bool>(), name()), 0..4),
+        (bytes_min, bytes_max) in any::<(u64, Option<u64>)>(),
+        [newer, older] in [option::of((any::<i64>(), 0..1_000_000_000_u32)), option::of((any::<i64>(), 0..1_000_000_000_u32))],
+        (listed, recursive) in any::<(bool, bool)>(),
+    ) -> Selection {
+        let moment = |(seconds, nanoseconds)| Moment { seconds, nanoseconds };
+        Selection {
+            rules: rules.into_iter().map(|(include, pattern)| Rule { include, pattern }).collect(),
+            bytes_min,
+            bytes_max,
+            newer: newer.map(moment),
+            older: older.map(moment),
+            listed,
+            recursive: recursive && listed,
+        }
+    }
+}
+
+fn name_list() -> impl Strategy<Value = NameList> {
+    let names = vec(name(), 0..5).prop_map(|names| {
+        let ended = |name: Vec<u8>| [name, vec![0]].concat();
+        names.into_iter().map(ended).collect::<Vec<_>>().concat()
+    });
+    (any::<[u8; 16]>(), any::<(u64, bool)>(), names).prop_map(
+        |(transfer, (number, last), names)| {
+            let transfer = TransferId(transfer);
+            if names.is_empty() && !last {
+                return NameList::taken(transfer, number);
+            }
+            NameList {
+                transfer,
+                part: number.max(1),
+                taken: 0,
+                last,
+                names,
+            }
+        },
+    )
+}
+
 pub(crate) fn setup() -> impl Strategy<Value = Frame> {
     let hello = (
         1..9_u32,
@@ -265,33 +307,48 @@ pub(crate) fn setup() -> impl Strategy<Value = Frame> {
         12..=22_u32,
         any::<u32>(),
     );
-    let open = (names, numbers, any::<[bool; 5]>(), any::<[u64; 2]>()).prop_map(
-        |(
-            (sources, destination),
-            (direction, digest, streams, log, threads),
-            flags,
-            [retry, limit],
-        )| {
-            let (sources, names): (Vec<_>, Vec<_>) = sources.into_iter().unzip();
-            Frame::Open(Open {
-                direction,
-                sources,
-                destination,
-                destination_is_directory: flags[0],
-                digest,
-                force: flags[1],
-                verify: flags[2],
-                no_sync: flags[3],
-                plain_payload: flags[4],
-                retry_for_ms: retry,
-                streams,
-                block_bytes: if flags[0] { 0 } else { 1 << log },
-                threads,
-                limit_bytes_per_second: limit,
-                names: if flags[1] { names } else { Vec::new() },
-            })
-        },
-    );
+    let open = (
+        names,
+        numbers,
+        any::<[bool; 5]>(),
+        any::<[u64; 2]>(),
+        option::of(selection()),
+    )
+        .prop_map(
+            |(
+                (sources, destination),
+                (direction, digest, streams, log, threads),
+                flags,
+                [retry, limit],
+                selection,
+            )| {
+                let (sources, names): (Vec<_>, Vec<_>) = sources.into_iter().unzip();
+                let sources_len = sources.len();
+                Frame::Open(Open {
+                    direction,
+                    sources,
+                    destination,
+                    destination_is_directory: flags[0],
+                    digest,
+                    force: flags[1],
+                    verify: flags[2],
+                    no_sync: flags[3],
+                    plain_payload: flags[4],
+                    retry_for_ms: retry,
+                    streams,
+                    block_bytes: if flags[0] { 0 } else { 1 << log },
+                    threads,
+                    limit_bytes_per_second: limit,
+                    selection: if sources_len == 1 || !selection.as_ref().is_some_and(|s| s.listed)
+                    {
+                        selection
+                    } else {
+                        None
+                    },
+                    names: if flags[1] { names } else { Vec::new() },
+                })
+            },
+        );
     let tokens = || vec(vec(any::<u8>(), 16), 0..5);
     let opened = (
         transfer(),
@@ -358,7 +415,7 @@ pub(crate) fn items() -> impl Strategy<Value = Frame> {
 
 pub(crate) fn watch() -> impl Strategy<Value = Frame> {
     let status = || {
-        any::<([u64; 21], [bool; 2], Option<u64>)>().prop_map(
+        any::<([u64; 22], [bool; 2], Option<u64>)>().prop_map(
             |(n, [drained, scan_done], max_rss_bytes)| Status {
                 bytes_read: n[0],
                 bytes_received: n[1],
@@ -384,6 +441,7 @@ pub(crate) fn watch() -> impl Strategy<Value = Frame> {
                 scan_done,
                 entries_scanned: n[19],
                 bytes_scanned: n[20],
+                entries_excluded: n[21],
             },
         )
     };
@@ -440,5 +498,6 @@ pub(crate) fn watch() -> impl Strategy<Value = Frame> {
         any::<u64>().prop_map(|nonce| Frame::Ping(Ping { nonce })),
         any::<u64>().prop_map(|nonce| Frame::Pong(Pong { nonce })),
         "\\PC{0,100}".prop_map(|reason| Frame::Cancel(Cancel { reason })),
+        name_list().prop_map(Frame::NameList),
     ]
 }
