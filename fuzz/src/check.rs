@@ -66,6 +66,7 @@ fn is_fixed(kind: FrameKind) -> bool {
             | FrameKind::ACK
             | FrameKind::ENTRY_FAILED
             | FrameKind::SELECTION
+            | FrameKind::NOTICE
     )
 }
 

@@ -27,6 +27,10 @@ pub enum Verdict {
     },
     /// It cannot be.
     Failed(Fault),
+    /// Its size is that of what is there: it is to be announced again with its digest.
+    Digest,
+    /// It is there already but for its metadata, which was set without contents.
+    Adjusted,
 }
 
 /// A part of a file that the receiver holds durably, with its digest of the transfer's kind, combinable with others.
@@ -56,6 +60,8 @@ const SKIP: u8 = 2;
 const DONE: u8 = 3;
 const PARTIAL: u8 = 4;
 const FAILED: u8 = 5;
+const DIGEST: u8 = 6;
+const ADJUSTED: u8 = 7;
 
 #[derive(FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
 #[repr(C)]
@@ -143,6 +149,8 @@ impl Answer {
                 SEND => Verdict::Send,
                 SKIP => Verdict::Skip,
                 DONE => Verdict::Done,
+                DIGEST => Verdict::Digest,
+                ADJUSTED => Verdict::Adjusted,
                 _ => {
                     verdicts.push(take_rich(run.verdict, run.count.get(), &mut rest)?);
                     left -= 1;
@@ -182,6 +190,8 @@ fn push(verdict: &Verdict, rest: &[Verdict], out: &mut Vec<u8>) -> Result<usize,
         Verdict::Send => SEND,
         Verdict::Skip => SKIP,
         Verdict::Done => DONE,
+        Verdict::Digest => DIGEST,
+        Verdict::Adjusted => ADJUSTED,
         Verdict::Partial { held } => {
             validate_held(held)?;
             push_run(PARTIAL, held.len(), out)?;

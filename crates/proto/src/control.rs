@@ -2,11 +2,13 @@
 //! Makes no decision about any. `docs/wire.md`, "Control messages".
 
 mod codes;
+mod comparison;
 mod selection;
 mod setup;
 mod watch;
 
 pub use codes::{Direction, ErrorCode};
+pub use comparison::{Comparison, Judge};
 pub use selection::{Moment, Rule, Selection};
 pub use setup::{Join, Joined, Open, Opened};
 pub use watch::{Cancel, Error, Finish, Finished, Ping, Pong, Status};

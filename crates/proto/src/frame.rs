@@ -12,6 +12,7 @@ use crate::fault::EntryFailed;
 use crate::hello::Hello;
 use crate::manifest::Manifest;
 use crate::names::NameList;
+use crate::notice::Notices;
 use crate::prelude::{FrameKind, Prelude};
 use crate::record::Record;
 
@@ -87,6 +88,7 @@ frames! {
     PONG => Pong,
     CANCEL => Cancel,
     SELECTION => NameList,
+    NOTICE => Notices,
 }
 
 impl Frame {
@@ -121,6 +123,7 @@ impl Frame {
             Self::Finish(frame) => frame.encode(out),
             Self::Finished(frame) => frame.encode(out),
             Self::Status(frame) => frame.encode(out),
+            Self::Notices(frame) => return frame.encode(out),
             Self::Error(frame) => frame.encode(out),
             Self::Ping(frame) => frame.encode(out),
             Self::Pong(frame) => frame.encode(out),

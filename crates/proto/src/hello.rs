@@ -25,6 +25,8 @@ pub mod capability {
     pub const PLAIN_PAYLOAD: u64 = 1;
     /// BLAKE3 digests.
     pub const BLAKE3: u64 = 2;
+    /// The comparison that an OPEN asks for, the verdicts and notices that go with it.
+    pub const COMPARISON: u64 = 4;
     /// The selection that an OPEN asks for, and SELECTION frames.
     pub const SELECTION: u64 = 16;
     /// All that this program knows.
@@ -38,6 +40,7 @@ pub mod capability {
             SELECTION => {
                 "choosing among entries (--exclude, --files-from, --min-size and the like)"
             }
+            COMPARISON => "comparing as asked for (sync, --dry-run, --checksum and the like)",
             _ => "",
         }
     }

@@ -20,6 +20,7 @@ pub mod ids;
 pub mod limits;
 pub mod manifest;
 pub mod names;
+pub mod notice;
 pub mod path;
 pub mod prelude;
 pub mod record;
@@ -28,8 +29,8 @@ pub use ack::{Ack, AckRange, AckStatus};
 pub use answer::{Answer, HeldRange, Verdict};
 pub use block::{BlockHeader, BlockKind, Range};
 pub use control::{
-    Cancel, Direction, Error, ErrorCode, Finish, Finished, Join, Joined, Moment, Open, Opened,
-    Ping, Pong, Rule, Selection, Status,
+    Cancel, Comparison, Direction, Error, ErrorCode, Finish, Finished, Join, Joined, Judge, Moment,
+    Open, Opened, Ping, Pong, Rule, Selection, Status,
 };
 pub use error::WireError;
 pub use fault::{EntryFailed, Fault, FaultCode, Side};
@@ -42,5 +43,6 @@ pub use limits::{
 };
 pub use manifest::Manifest;
 pub use names::NameList;
+pub use notice::{Notice, NoticeKind, Notices};
 pub use prelude::{FrameKind, Prelude};
 pub use record::{EntryKind, Record, RecordFlags, RecordReader, RecordWriter};

@@ -58,6 +58,8 @@ pub const NAMES_BYTES_MAX: usize = 256 * 1024;
 
 /// Parts of a list that the client may send beyond those that the daemon has taken: what the daemon holds of it.
 pub const PARTS_AHEAD_MAX: u64 = 16;
+/// Most notices in one frame.
+pub const NOTICES_MAX: u32 = 8192;
 
 /// Longest text of a fault or error, in bytes of UTF-8. Longer ones are cut when they are encoded.
 pub const MESSAGE_BYTES_MAX: usize = 1024;

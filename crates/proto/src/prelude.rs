@@ -64,6 +64,8 @@ kinds! {
     CANCEL = 17;
     /// The client streams names of entries to send; the daemon says which it has taken.
     SELECTION = 18;
+    /// The receiver tells of entries that it deleted, and of what people should know.
+    NOTICE = 19;
 }
 
 impl FrameKind {

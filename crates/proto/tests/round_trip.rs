@@ -39,6 +39,7 @@ fn accepted_or_refused(image: &[u8]) {
             | FrameKind::ACK
             | FrameKind::ENTRY_FAILED
             | FrameKind::SELECTION
+            | FrameKind::NOTICE
     );
     // Flags of the prelude are not part of a frame.
     if fixed {
@@ -93,7 +94,7 @@ proptest! {
     }
 
     #[test]
-    fn any_bytes_are_refused_or_have_one_encoding(kind in 0..20_u16, head in vec(any::<u8>(), 0..400)) {
+    fn any_bytes_are_refused_or_have_one_encoding(kind in 0..24_u16, head in vec(any::<u8>(), 0..400)) {
         let head_bytes = u32::try_from(head.len()).unwrap();
         let payload_bytes = if FrameKind(kind) == FrameKind::BLOCK { 1000 } else { 0 };
         let prelude = Prelude { kind: FrameKind(kind), flags: 0, head_bytes, payload_bytes };

@@ -273,13 +273,16 @@ impl Sender {
         failed: &mut Vec<(Record, godwit_proto::Fault)>,
     ) {
         match verdict {
-            Verdict::Send => state.want(record.clone(), Vec::new(), self.config.block_bytes),
+            // Nobody is asked for digests before this program asks for the comparison that needs them.
+            Verdict::Send | Verdict::Digest => {
+                state.want(record.clone(), Vec::new(), self.config.block_bytes);
+            }
             Verdict::Partial { held } => state.want(record.clone(), held, self.config.block_bytes),
             Verdict::Skip => {
                 self.counters.files_skipped.add(1);
                 self.counters.bytes_skipped.add(record.bytes);
             }
-            Verdict::Done => {}
+            Verdict::Done | Verdict::Adjusted => {}
             Verdict::Failed(fault) => failed.push((record.clone(), fault)),
         }
     }
@@ -405,6 +408,7 @@ impl Sender {
                     max_rss_bytes: (self.config.resources)(),
                     ..entry::status_from_snapshot(&own)
                 }),
+                scan_faults: 0,
             };
             finish.encode(&mut head);
             Image {

@@ -5,7 +5,7 @@ use std::fmt;
 
 use prost::Message;
 
-use super::{Selection, decode, encode, try_encode};
+use super::{Comparison, Selection, decode, encode, try_encode};
 use crate::control::Direction;
 use crate::error::WireError;
 use crate::hello::capability;
@@ -65,6 +65,9 @@ pub struct Open {
     /// Which entries below the sources are meant. Needs [`capability::SELECTION`].
     #[prost(message, optional, tag = "18")]
     pub selection: Option<Selection>,
+    /// What becomes of entries that are there. Needs [`capability::COMPARISON`].
+    #[prost(message, optional, tag = "16")]
+    pub comparison: Option<Comparison>,
 }
 
 impl Open {
@@ -99,11 +102,9 @@ impl Open {
 
     /// The capabilities that a daemon must have to understand this request; one that does not would ignore a part of it.
     pub fn capabilities_needed(&self) -> u64 {
-        if self.selection.is_some() {
-            capability::SELECTION
-        } else {
-            0
-        }
+        let need = |asked: bool, bit: u64| if asked { bit } else { 0 };
+        need(self.comparison.is_some(), capability::COMPARISON)
+            | need(self.selection.is_some(), capability::SELECTION)
     }
 
     fn validate(&self) -> Result<(), WireError> {
@@ -135,6 +136,9 @@ impl Open {
         }
         if let Some(selection) = &self.selection {
             selection.validate(self.sources.len())?;
+        }
+        if let Some(comparison) = &self.comparison {
+            comparison.validate(self.sources.len())?;
         }
         self.sources
             .iter()

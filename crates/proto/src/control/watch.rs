@@ -109,6 +109,9 @@ pub struct Finish {
     /// The sender's counters.
     #[prost(message, optional, tag = "6")]
     pub counters: Option<Status>,
+    /// Places of the source that could not be listed or looked at: what is below them was not announced.
+    #[prost(uint64, tag = "7")]
+    pub scan_faults: u64,
 }
 
 /// The receiver is done: all that can be there is there.
@@ -144,6 +147,12 @@ pub struct Finished {
     /// The receiver's counters.
     #[prost(message, optional, tag = "10")]
     pub counters: Option<Status>,
+    /// Entries of the destination that were deleted, or would be in a dry run.
+    #[prost(uint64, tag = "11")]
+    pub deleted: u64,
+    /// Entries of which only the metadata was set, or would be in a dry run.
+    #[prost(uint64, tag = "12")]
+    pub adjusted: u64,
 }
 
 /// The transfer, or this connection before there is one, cannot go on.

@@ -155,6 +155,55 @@ fn messages_keep_their_bounds() {
 }
 
 #[test]
+fn a_comparison_that_could_delete_what_was_not_meant_is_refused() {
+    let asks = |sources: usize, comparison| {
+        encode(&Frame::Open(Open {
+            direction: 1,
+            sources: vec![b"a".to_vec(); sources],
+            comparison: Some(comparison),
+            ..Open::default()
+        }))
+    };
+    let counterpart = Comparison {
+        delete: true,
+        counterpart: true,
+        ..Comparison::default()
+    };
+    assert!(asks(1, counterpart).is_ok());
+    assert!(asks(2, counterpart).is_err());
+    assert!(asks(2, Comparison::default()).is_ok());
+    for wrong in [
+        Comparison {
+            counterpart: false,
+            ..counterpart
+        },
+        Comparison {
+            judge: 3,
+            ..counterpart
+        },
+    ] {
+        assert!(asks(1, wrong).is_err(), "{wrong:?}");
+    }
+}
+
+#[test]
+fn a_request_names_what_the_daemon_must_be_able_to_do() {
+    let needed = |comparison| {
+        Open {
+            comparison,
+            ..Open::default()
+        }
+        .capabilities_needed()
+    };
+    assert_eq!(needed(None), 0);
+    let bits = needed(Some(Comparison::default()));
+    assert_eq!(bits, hello::capability::COMPARISON);
+    assert!(!hello::capability::name(bits).is_empty());
+    assert_eq!(hello::capability::name(1 << 63), "");
+    assert_eq!(hello::capability::name(0), "");
+}
+
+#[test]
 fn long_texts_are_cut_between_characters() {
     let long = "ä".repeat(MESSAGE_BYTES_MAX);
     let Ok(Frame::Error(error)) = changed(

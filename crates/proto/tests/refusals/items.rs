@@ -292,3 +292,49 @@ fn records_that_could_do_harm_are_refused_on_both_sides() {
         .is_err()
     );
 }
+
+#[test]
+fn notices_that_are_not_whole_or_not_clean_are_refused() {
+    let of = |notices| {
+        Frame::Notices(Notices {
+            transfer: TransferId([1; 16]),
+            first: 1,
+            notices,
+        })
+    };
+    let deleted = |path: &[u8]| Notice {
+        kind: NoticeKind::DELETED,
+        text: path.to_vec(),
+        ..Notice::default()
+    };
+    let note = |text: &[u8]| Notice {
+        kind: NoticeKind::NOTE,
+        text: text.to_vec(),
+        ..Notice::default()
+    };
+    assert!(encode(&of(vec![deleted(b"a/b"), note(b"../free\n")])).is_ok());
+    for wrong in [
+        deleted(b"../a"),
+        deleted(b"a//b"),
+        note(b"\xff"),
+        note(&[b'x'; 1025]),
+    ] {
+        assert!(encode(&of(vec![wrong.clone()])).is_err(), "{wrong:?}");
+    }
+    assert!(encode(&of(vec![note(b""); 8193])).is_err());
+    assert_eq!(Notice::note(&"ä".repeat(600)).text.len(), 1024);
+    let good = of(vec![deleted(b"a")]);
+    let refused = |at: usize, byte: u8| changed(&good, |head| head[at] = byte).is_err();
+    // The reserved bytes of the head and of a notice, a count beyond the end, a length beyond the end, a name.
+    for (at, byte) in [
+        (28, 1),
+        (38, 1),
+        (24, 2),
+        (24, 0),
+        (36, 2),
+        (36, 0),
+        (40, b'/'),
+    ] {
+        assert!(refused(at, byte), "{at}");
+    }
+}

@@ -30,6 +30,21 @@ fn setup() -> Vec<(&'static str, Frame)> {
         names: vec![b"run42".to_vec(), Vec::new()],
         ..Open::default()
     };
+    let comparison = Comparison {
+        judge: Judge::CHECKSUM.0,
+        delete: true,
+        max_delete: Some(300),
+        dry_run: true,
+        counterpart: true,
+        ..Comparison::default()
+    };
+    let sync = Open {
+        direction: Direction::PULL.0,
+        sources: vec![b"data/run42".to_vec()],
+        destination: b"/here".to_vec(),
+        comparison: Some(comparison),
+        ..Open::default()
+    };
     let opened = Opened {
         transfer: transfer().0.to_vec(),
         tokens: vec![vec![0x22; 16], vec![0x33; 16]],
@@ -43,6 +58,7 @@ fn setup() -> Vec<(&'static str, Frame)> {
         ("hello", Frame::Hello(Hello::ours("godwit 0.1.0", 3))),
         ("open", Frame::Open(open)),
         ("open_selection", Frame::Open(selecting())),
+        ("open_sync", Frame::Open(sync)),
         ("opened", Frame::Opened(opened)),
         (
             "join",
@@ -154,6 +170,9 @@ fn items() -> Vec<(&'static str, Frame)> {
         Verdict::Partial { held },
         Verdict::Done,
         Verdict::Failed(fault.clone()),
+        Verdict::Digest,
+        Verdict::Adjusted,
+        Verdict::Adjusted,
     ];
     let ack = Ack {
         transfer: transfer(),
@@ -306,6 +325,7 @@ fn watch() -> Vec<(&'static str, Frame)> {
         bytes: 5300,
         failed: 1,
         counters: Some(status),
+        scan_faults: 1,
     };
     let finished = Finished {
         transfer: transfer().0.to_vec(),
@@ -318,8 +338,24 @@ fn watch() -> Vec<(&'static str, Frame)> {
         max_rss_bytes: Some(1 << 20),
         synced: true,
         counters: None,
+        deleted: 4,
+        adjusted: 5,
+    };
+    let notices = Notices {
+        transfer: transfer(),
+        first: 3,
+        notices: vec![
+            Notice {
+                kind: NoticeKind::DELETED,
+                entry: EntryKind::FILE,
+                root: 1,
+                text: b"old/\xff".to_vec(),
+            },
+            Notice::note("full"),
+        ],
     };
     vec![
+        ("notice", Frame::Notices(notices)),
         ("finish", Frame::Finish(finish)),
         ("finished", Frame::Finished(finished)),
         ("status", Frame::Status(status)),

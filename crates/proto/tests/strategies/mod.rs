@@ -108,9 +108,28 @@ fn verdict() -> impl Strategy<Value = Verdict> {
         4 => Just(Verdict::Send),
         4 => Just(Verdict::Skip),
         4 => Just(Verdict::Done),
+        2 => Just(Verdict::Digest),
+        2 => Just(Verdict::Adjusted),
         1 => held().prop_map(|held| Verdict::Partial { held }),
         1 => fault().prop_map(Verdict::Failed),
     ]
+}
+
+fn notice() -> impl Strategy<Value = Notice> {
+    let text = prop_oneof![
+        (Just(NoticeKind::DELETED), path()),
+        (
+            Just(NoticeKind::NOTE),
+            "\\PC{0,100}".prop_map(String::into_bytes)
+        ),
+        ((3..=u8::MAX).prop_map(NoticeKind), vec(any::<u8>(), 0..30)),
+    ];
+    (text, any::<(u8, u16)>()).prop_map(|((kind, text), (entry, root))| Notice {
+        kind,
+        entry: EntryKind(entry),
+        root,
+        text,
+    })
 }
 
 prop_compose! {
@@ -256,6 +275,25 @@ prop_compose! {
     }
 }
 
+prop_compose! {
+    fn comparison()(
+        judge in 0..=2_u32,
+        flags in any::<[bool; 6]>(),
+        max_delete in any::<Option<u64>>(),
+    ) -> Comparison {
+        Comparison {
+            judge,
+            update: flags[0],
+            existing: flags[1],
+            ignore_existing: flags[2],
+            delete: flags[3],
+            max_delete,
+            dry_run: flags[4],
+            counterpart: flags[5],
+        }
+    }
+}
+
 fn name_list() -> impl Strategy<Value = NameList> {
     let names = vec(name(), 0..5).prop_map(|names| {
         let ended = |name: Vec<u8>| [name, vec![0]].concat();
@@ -312,7 +350,7 @@ pub(crate) fn setup() -> impl Strategy<Value = Frame> {
         numbers,
         any::<[bool; 5]>(),
         any::<[u64; 2]>(),
-        option::of(selection()),
+        (option::of(comparison()), option::of(selection())),
     )
         .prop_map(
             |(
@@ -320,10 +358,11 @@ pub(crate) fn setup() -> impl Strategy<Value = Frame> {
                 (direction, digest, streams, log, threads),
                 flags,
                 [retry, limit],
-                selection,
+                (comparison, selection),
             )| {
                 let (sources, names): (Vec<_>, Vec<_>) = sources.into_iter().unzip();
                 let sources_len = sources.len();
+                let counterpart_possible = sources_len < 2;
                 Frame::Open(Open {
                     direction,
                     sources,
@@ -346,6 +385,11 @@ pub(crate) fn setup() -> impl Strategy<Value = Frame> {
                         None
                     },
                     names: if flags[1] { names } else { Vec::new() },
+                    comparison: comparison.map(|comparison| Comparison {
+                        counterpart: comparison.counterpart && counterpart_possible,
+                        delete: comparison.delete && comparison.counterpart && counterpart_possible,
+                        ..comparison
+                    }),
                 })
             },
         );
@@ -397,6 +441,14 @@ pub(crate) fn items() -> impl Strategy<Value = Frame> {
     });
     let ack = (ids(), vec(ack_range(), 0..20))
         .prop_map(|((transfer, _), items)| Frame::Ack(Ack { transfer, items }));
+    let notices =
+        (ids(), any::<u64>(), vec(notice(), 0..20)).prop_map(|((transfer, _), first, notices)| {
+            Frame::Notices(Notices {
+                transfer,
+                first,
+                notices,
+            })
+        });
     let failed = (ids(), fault()).prop_map(|((transfer, seq), fault)| {
         Frame::EntryFailed(EntryFailed {
             transfer,
@@ -409,6 +461,7 @@ pub(crate) fn items() -> impl Strategy<Value = Frame> {
         answer,
         ack,
         failed,
+        notices,
         block().prop_map(Frame::Block)
     ]
 }
@@ -445,8 +498,8 @@ pub(crate) fn watch() -> impl Strategy<Value = Frame> {
             },
         )
     };
-    let finish = (transfer(), any::<[u64; 4]>(), option::of(status())).prop_map(
-        |(transfer, [seq, entries, bytes, failed], counters)| {
+    let finish = (transfer(), any::<[u64; 5]>(), option::of(status())).prop_map(
+        |(transfer, [seq, entries, bytes, failed, scan_faults], counters)| {
             Frame::Finish(Finish {
                 transfer,
                 seq,
@@ -454,11 +507,12 @@ pub(crate) fn watch() -> impl Strategy<Value = Frame> {
                 bytes,
                 failed,
                 counters,
+                scan_faults,
             })
         },
     );
     let numbers = (
-        any::<[u64; 5]>(),
+        any::<[u64; 7]>(),
         option::of(0.0..1e9),
         any::<Option<u64>>(),
         any::<bool>(),
@@ -466,7 +520,12 @@ pub(crate) fn watch() -> impl Strategy<Value = Frame> {
     let finished = (transfer(), numbers, option::of(status())).prop_map(
         |(
             transfer,
-            ([seq, files, bytes, skipped, failed], cpu_seconds, max_rss_bytes, synced),
+            (
+                [seq, files, bytes, skipped, failed, deleted, adjusted],
+                cpu_seconds,
+                max_rss_bytes,
+                synced,
+            ),
             counters,
         )| {
             Frame::Finished(Finished {
@@ -480,6 +539,8 @@ pub(crate) fn watch() -> impl Strategy<Value = Frame> {
                 max_rss_bytes,
                 synced,
                 counters,
+                deleted,
+                adjusted,
             })
         },
     );
