@@ -8,10 +8,12 @@ mod godwit {
     pub(crate) mod distance;
     pub(crate) mod entries;
     pub(crate) mod full;
+    pub(crate) mod judge;
     pub(crate) mod kill;
     #[path = "../support/netns.rs"]
     pub(crate) mod netns;
     pub(crate) mod power;
+    pub(crate) mod process;
     pub(crate) mod rig;
     pub(crate) mod support;
     pub(crate) mod trees;

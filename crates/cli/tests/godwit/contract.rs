@@ -6,7 +6,8 @@ use std::io::{Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
 use std::os::unix::fs::PermissionsExt as _;
 
-use super::support::{World, as_each_user, same};
+use super::judge::same;
+use super::support::{World, as_each_user};
 
 fn small_tree(world: &World, root: &str) {
     world.write(&format!("{root}/a"), "alpha");

@@ -9,7 +9,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread;
 
-use super::data::{Seeded, assert_identical, assert_tidy, first_seed, make_tree};
+use super::data::{Seeded, first_seed, make_tree};
+use super::judge::{assert_identical, assert_tidy};
 use super::rig::Rig;
 
 const MIB: u64 = 1 << 20;

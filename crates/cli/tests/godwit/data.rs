@@ -1,13 +1,10 @@
-//! Owns seeded trees of files, and the judgement of what became of them at the destination.
+//! Owns seeded trees of files.
 //! Moves nothing.
 
 use std::fs::{self, File};
-use std::io::{Read as _, Write as _};
-use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, symlink};
-use std::path::{Path, PathBuf};
-use std::process::Command;
-
-use super::rig::Rig;
+use std::io::Write as _;
+use std::os::unix::fs::{PermissionsExt as _, symlink};
+use std::path::Path;
 
 /// Numbers from a seed (SplitMix64).
 pub(crate) struct Seeded(pub(crate) u64);
@@ -85,100 +82,4 @@ pub(crate) fn make_tree(root: &Path, megabytes: u64, seeded: &mut Seeded) -> u64
     let sparse = File::create(root.join("sparse")).expect("made");
     sparse.set_len(8 << 20).expect("set");
     total
-}
-
-/// The judge is another program: nothing to change means that both are the same.
-#[track_caller]
-pub(crate) fn assert_identical(source: &Path, destination: &Path) {
-    let slash = |path: &Path| {
-        let mut path = path.as_os_str().to_owned();
-        path.push("/");
-        path
-    };
-    let output = Command::new("rsync")
-        .args(["-aHi", "--checksum", "--delete", "--dry-run"])
-        .arg(slash(source))
-        .arg(slash(destination))
-        .output()
-        .expect("rsync runs");
-    assert!(output.status.success(), "{output:?}");
-    let said = String::from_utf8_lossy(&output.stdout);
-    assert!(said.is_empty(), "{said}");
-}
-
-/// Every file below `root`, with its path from there.
-pub(crate) fn files_below(root: &Path) -> Vec<PathBuf> {
-    let mut found = Vec::new();
-    let mut directories = vec![root.to_owned()];
-    while let Some(directory) = directories.pop() {
-        for entry in fs::read_dir(&directory).expect("ours to read") {
-            let entry = entry.expect("read");
-            if entry.file_type().expect("read").is_dir() {
-                directories.push(entry.path());
-            } else {
-                found.push(entry.path().strip_prefix(root).expect("below").to_owned());
-            }
-        }
-    }
-    found
-}
-
-pub(crate) fn is_temporary(path: &Path) -> bool {
-    path.file_name()
-        .is_some_and(|name| name.to_string_lossy().starts_with(".godwit-"))
-}
-
-/// Nothing of the transfer is left but what was asked for.
-#[track_caller]
-pub(crate) fn assert_tidy(destination: &Path, home: &Path) {
-    let left: Vec<_> = files_below(destination)
-        .into_iter()
-        .filter(|path| is_temporary(path))
-        .collect();
-    assert!(left.is_empty(), "{left:?}");
-    let journals = Rig::journals(home);
-    assert!(journals.is_empty(), "{journals:?}");
-}
-
-/// Whatever has its final name must be whole, however the transfer ended. Returns how many there are.
-#[track_caller]
-pub(crate) fn assert_finals_whole(source: &Path, destination: &Path) -> usize {
-    let mut finals = 0;
-    if !destination.exists() {
-        return finals;
-    }
-    for path in files_below(destination) {
-        // Those may be given their final names at this moment.
-        if is_temporary(&path) {
-            continue;
-        }
-        let (there, here) = (destination.join(&path), source.join(&path));
-        let meta = there.symlink_metadata().expect("final names stay");
-        if !meta.is_file() {
-            continue;
-        }
-        finals += 1;
-        assert_eq!(
-            meta.len(),
-            here.metadata().expect("the source").size(),
-            "{}",
-            path.display()
-        );
-        let (mut one, mut other) = (
-            File::open(&there).expect("opened"),
-            File::open(&here).expect("opened"),
-        );
-        let (mut left, mut right) = (vec![0; 1 << 20], vec![0; 1 << 20]);
-        for offset in (0..meta.len()).step_by(1 << 20) {
-            let bytes = usize::try_from((meta.len() - offset).min(1 << 20)).expect("a block");
-            one.read_exact(&mut left[..bytes]).expect("read");
-            other.read_exact(&mut right[..bytes]).expect("read");
-            assert!(
-                left[..bytes] == right[..bytes],
-                "{} differs in the MiB at {offset}",
-                path.display()
-            );
-        }
-    }
-    finals
 }

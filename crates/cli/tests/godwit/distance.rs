@@ -7,8 +7,8 @@ use std::process::{Child, Command, Stdio};
 
 use serde_json::Value;
 
+use super::judge::same;
 use super::netns::{Netns, RIGHT, WanLink, WanOptions, with_network};
-use super::support::same;
 
 const BINARY: &str = env!("CARGO_BIN_EXE_godwit");
 

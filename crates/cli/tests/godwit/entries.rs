@@ -13,7 +13,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use rustix::fs::{Mode, OFlags, mkdirat, openat};
 
-use super::support::{World, as_each_user, no_temporaries, same};
+use super::judge::{no_temporaries, same};
+use super::support::{World, as_each_user};
 
 fn mode(path: &Path, bits: u32) {
     fs::set_permissions(path, fs::Permissions::from_mode(bits)).expect("ours");

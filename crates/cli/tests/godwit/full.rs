@@ -8,10 +8,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use super::data::{
-    Seeded, assert_finals_whole, assert_identical, assert_tidy, make_tree, write_file,
-};
-use super::rig::{Process, Rig};
+use super::data::{Seeded, make_tree, write_file};
+use super::judge::{assert_finals_whole, assert_identical, assert_tidy};
+use super::process::Process;
+use super::rig::Rig;
 
 const MIB: u64 = 1 << 20;
 

@@ -10,10 +10,10 @@ use std::thread;
 
 use rustix::process::Signal;
 
-use super::data::{
-    Seeded, assert_finals_whole, assert_identical, assert_tidy, first_seed, make_tree, write_file,
-};
-use super::rig::{Outcome, Process, Rig, wait_until};
+use super::data::{Seeded, first_seed, make_tree, write_file};
+use super::judge::{assert_finals_whole, assert_identical, assert_tidy};
+use super::process::{Outcome, Process, wait_until};
+use super::rig::Rig;
 
 const MIB: u64 = 1 << 20;
 

@@ -14,10 +14,10 @@ use godwit_sys::shutdown::{Shutdown, file_system};
 use rustix::process::Signal;
 use tempfile::TempDir;
 
-use super::data::{
-    Seeded, assert_finals_whole, assert_identical, assert_tidy, first_seed, make_tree,
-};
-use super::rig::{Rig, wait_until};
+use super::data::{Seeded, first_seed, make_tree};
+use super::judge::{assert_finals_whole, assert_identical, assert_tidy};
+use super::process::wait_until;
+use super::rig::Rig;
 
 /// A file system in a file. Goes away when dropped.
 struct Disk {

@@ -3,25 +3,16 @@
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
-use std::io::{BufRead as _, BufReader};
-use std::os::unix::process::ExitStatusExt as _;
+use std::io::BufReader;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, Mutex};
-use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
 
 use godwit_store::journal::{Recovered, replay};
-use rustix::process::{Pid, Signal, kill_process};
-use serde_json::Value;
+use rustix::process::Signal;
 use tempfile::TempDir;
 
-/// No run takes this long; a test that waits longer has found a standstill.
-const PATIENCE: Duration = Duration::from_secs(120);
-
-/// How often a condition is looked at that sends no event.
-const LOOK_EVERY: Duration = Duration::from_millis(1);
+use super::process::Process;
 
 /// Two homes, an export, a place for sources, and a daemon between its kills.
 pub(crate) struct Rig {
@@ -31,20 +22,6 @@ pub(crate) struct Rig {
     pub(crate) daemon_home: PathBuf,
     daemon: Option<Process>,
     wrapper: Vec<OsString>,
-}
-
-/// A program of ours that runs, with what it has said so far.
-pub(crate) struct Process {
-    child: Child,
-    said: Arc<Mutex<String>>,
-    readers: Vec<JoinHandle<()>>,
-}
-
-/// How a run of `cp` ended.
-pub(crate) struct Outcome {
-    /// None if it was killed.
-    pub(crate) code: Option<i32>,
-    pub(crate) said: String,
 }
 
 impl Rig {
@@ -195,152 +172,4 @@ fn run(home: &Path, line: &[&str]) -> String {
         .expect("the binary runs");
     assert!(output.status.success(), "{line:?}: {output:?}");
     String::from_utf8(output.stdout).expect("text")
-}
-
-impl Process {
-    fn start(command: &mut Command) -> Self {
-        let mut child = command
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .expect("the program runs");
-        let said = Arc::new(Mutex::new(String::new()));
-        let readers = vec![
-            listen(child.stdout.take().expect("piped"), &said),
-            listen(child.stderr.take().expect("piped"), &said),
-        ];
-        Self {
-            child,
-            said,
-            readers,
-        }
-    }
-
-    pub(crate) fn id(&self) -> u32 {
-        self.child.id()
-    }
-
-    pub(crate) fn said(&self) -> String {
-        self.said.lock().expect("no reader panics").clone()
-    }
-
-    /// The first line with these words.
-    pub(crate) fn wait_for(&self, words: &str) -> String {
-        let find = || {
-            let said = self.said();
-            let at = said.find(words)?;
-            let end = at + said[at..].find('\n')?;
-            let start = said[..at].rfind('\n').map_or(0, |before| before + 1);
-            Some(said[start..end].to_owned())
-        };
-        wait_until(find).unwrap_or_else(|| panic!("no {words:?} in: {}", self.said()))
-    }
-
-    pub(crate) fn signal(&self, signal: Signal) {
-        let id = i32::try_from(self.child.id()).expect("a process id");
-        // It may have ended of itself; it has not been waited for, so the id is still its own.
-        let _ = kill_process(Pid::from_raw(id).expect("not 0"), signal);
-    }
-
-    pub(crate) fn has_ended(&mut self) -> bool {
-        self.child.try_wait().expect("our child").is_some()
-    }
-
-    /// Bytes written to files by it so far. None when it has ended.
-    pub(crate) fn written(&self) -> Option<u64> {
-        let text = fs::read_to_string(format!("/proc/{}/io", self.child.id())).ok()?;
-        let line = text.lines().find(|line| line.starts_with("wchar:"))?;
-        line.split_whitespace().nth(1)?.parse().ok()
-    }
-
-    /// Waits for the end.
-    pub(crate) fn wait(&mut self) -> Outcome {
-        let end = wait_until(|| self.child.try_wait().expect("our child"));
-        let Some(status) = end else {
-            let said = self.said();
-            self.signal(Signal::KILL);
-            panic!("it does not end: {said}");
-        };
-        for reader in self.readers.drain(..) {
-            reader.join().expect("reads to the end");
-        }
-        let said = self.said();
-        assert!(!said.contains("panicked"), "{said}");
-        let killed = status.signal() == Some(Signal::KILL.as_raw());
-        assert!(status.code().is_some() || killed, "{status}: {said}");
-        Outcome {
-            code: status.code(),
-            said,
-        }
-    }
-}
-
-impl Drop for Process {
-    fn drop(&mut self) {
-        // It may have ended long ago.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
-impl Outcome {
-    /// The last event.
-    pub(crate) fn summary(&self) -> Value {
-        let last = self
-            .said
-            .lines()
-            .rfind(|line| line.starts_with("{\"event\":\"summary\""))
-            .unwrap_or_else(|| panic!("no summary in: {}", self.said));
-        serde_json::from_str(last).expect("JSON")
-    }
-
-    pub(crate) fn number(&self, field: &str) -> u64 {
-        let summary = self.summary();
-        summary[field]
-            .as_u64()
-            .unwrap_or_else(|| panic!("{field}: {summary}"))
-    }
-
-    #[track_caller]
-    pub(crate) fn expect(&self, code: i32, status: &str) -> &Self {
-        assert_eq!(self.code, Some(code), "{}", self.said);
-        assert_eq!(self.summary()["status"], status, "{}", self.said);
-        self
-    }
-
-    #[track_caller]
-    pub(crate) fn complete(&self) -> &Self {
-        self.expect(0, "complete")
-    }
-
-    #[track_caller]
-    pub(crate) fn says(&self, words: &str) -> &Self {
-        assert!(self.said.contains(words), "no {words:?} in: {}", self.said);
-        self
-    }
-}
-
-fn listen(from: impl std::io::Read + Send + 'static, said: &Arc<Mutex<String>>) -> JoinHandle<()> {
-    let said = Arc::clone(said);
-    std::thread::spawn(move || {
-        for line in BufReader::new(from).split(b'\n') {
-            let Ok(line) = line else { return };
-            let mut said = said.lock().expect("no reader panics");
-            said.push_str(&String::from_utf8_lossy(&line));
-            said.push('\n');
-        }
-    })
-}
-
-/// Looks until there is an answer. None when there was none for far too long.
-pub(crate) fn wait_until<T>(mut look: impl FnMut() -> Option<T>) -> Option<T> {
-    let until = Instant::now() + PATIENCE;
-    loop {
-        let found = look();
-        if found.is_some() || Instant::now() > until {
-            return found;
-        }
-        std::thread::park_timeout(LOOK_EVERY);
-    }
 }

@@ -237,42 +237,6 @@ impl Outcome {
     }
 }
 
-/// Two trees are the same in the eyes of rsync, and nothing temporary is in the second.
-#[track_caller]
-pub(crate) fn same(source: &Path, destination: &Path) {
-    let slash = |path: &Path| path.join("");
-    let output = Command::new("rsync")
-        .args(["-aH", "--checksum", "--delete", "--dry-run"])
-        .arg("--itemize-changes")
-        .args([slash(source), slash(destination)])
-        .output()
-        .expect("rsync runs");
-    let differences = String::from_utf8_lossy(&output.stdout);
-    assert!(
-        output.status.success() && differences.is_empty(),
-        "{}: {differences}{output:?}",
-        destination.display()
-    );
-    no_temporaries(destination);
-}
-
-/// No `.godwit-` name is anywhere below.
-#[track_caller]
-pub(crate) fn no_temporaries(root: &Path) {
-    let mut waiting = vec![root.to_owned()];
-    while let Some(directory) = waiting.pop() {
-        for entry in fs::read_dir(&directory).expect("listed") {
-            let entry = entry.expect("listed");
-            let name = entry.file_name();
-            let left = name.as_encoded_bytes().starts_with(b".godwit-");
-            assert!(!left, "{} is left", entry.path().display());
-            if entry.file_type().expect("known").is_dir() {
-                waiting.push(entry.path());
-            }
-        }
-    }
-}
-
 /// By a program that goes deeper than a path may be long. What was handed over before keeps its set-id bits.
 fn hand_over(path: &Path) {
     let changed = Command::new("chown")

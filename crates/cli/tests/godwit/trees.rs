@@ -9,7 +9,8 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use super::data::Seeded;
-use super::support::{World, is_root, same};
+use super::judge::same;
+use super::support::{World, is_root};
 
 /// The first seed can be given, to see a failure again or to look further.
 const SEED_VARIABLE: &str = "GODWIT_TEST_SEED";

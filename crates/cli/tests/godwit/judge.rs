@@ -1,0 +1,142 @@
+//! Owns the judgement of what became of a tree at its destination.
+//! Moves nothing.
+
+use std::fs::{self, File};
+use std::io::Read as _;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use super::rig::Rig;
+
+/// The judge is another program: nothing to change means that both are the same.
+#[track_caller]
+pub(crate) fn assert_identical(source: &Path, destination: &Path) {
+    let slash = |path: &Path| {
+        let mut path = path.as_os_str().to_owned();
+        path.push("/");
+        path
+    };
+    let output = Command::new("rsync")
+        .args(["-aHi", "--checksum", "--delete", "--dry-run"])
+        .arg(slash(source))
+        .arg(slash(destination))
+        .output()
+        .expect("rsync runs");
+    assert!(output.status.success(), "{output:?}");
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(said.is_empty(), "{said}");
+}
+
+/// Every file below `root`, with its path from there.
+pub(crate) fn files_below(root: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    let mut directories = vec![root.to_owned()];
+    while let Some(directory) = directories.pop() {
+        for entry in fs::read_dir(&directory).expect("ours to read") {
+            let entry = entry.expect("read");
+            if entry.file_type().expect("read").is_dir() {
+                directories.push(entry.path());
+            } else {
+                found.push(entry.path().strip_prefix(root).expect("below").to_owned());
+            }
+        }
+    }
+    found
+}
+
+pub(crate) fn is_temporary(path: &Path) -> bool {
+    path.file_name()
+        .is_some_and(|name| name.to_string_lossy().starts_with(".godwit-"))
+}
+
+/// Nothing of the transfer is left but what was asked for.
+#[track_caller]
+pub(crate) fn assert_tidy(destination: &Path, home: &Path) {
+    let left: Vec<_> = files_below(destination)
+        .into_iter()
+        .filter(|path| is_temporary(path))
+        .collect();
+    assert!(left.is_empty(), "{left:?}");
+    let journals = Rig::journals(home);
+    assert!(journals.is_empty(), "{journals:?}");
+}
+
+/// Whatever has its final name must be whole, however the transfer ended. Returns how many there are.
+#[track_caller]
+pub(crate) fn assert_finals_whole(source: &Path, destination: &Path) -> usize {
+    let mut finals = 0;
+    if !destination.exists() {
+        return finals;
+    }
+    for path in files_below(destination) {
+        // Those may be given their final names at this moment.
+        if is_temporary(&path) {
+            continue;
+        }
+        let (there, here) = (destination.join(&path), source.join(&path));
+        let meta = there.symlink_metadata().expect("final names stay");
+        if !meta.is_file() {
+            continue;
+        }
+        finals += 1;
+        assert_eq!(
+            meta.len(),
+            here.metadata().expect("the source").size(),
+            "{}",
+            path.display()
+        );
+        let (mut one, mut other) = (
+            File::open(&there).expect("opened"),
+            File::open(&here).expect("opened"),
+        );
+        let (mut left, mut right) = (vec![0; 1 << 20], vec![0; 1 << 20]);
+        for offset in (0..meta.len()).step_by(1 << 20) {
+            let bytes = usize::try_from((meta.len() - offset).min(1 << 20)).expect("a block");
+            one.read_exact(&mut left[..bytes]).expect("read");
+            other.read_exact(&mut right[..bytes]).expect("read");
+            assert!(
+                left[..bytes] == right[..bytes],
+                "{} differs in the MiB at {offset}",
+                path.display()
+            );
+        }
+    }
+    finals
+}
+
+/// Two trees are the same in the eyes of rsync, and nothing temporary is in the second.
+#[track_caller]
+pub(crate) fn same(source: &Path, destination: &Path) {
+    let slash = |path: &Path| path.join("");
+    let output = Command::new("rsync")
+        .args(["-aH", "--checksum", "--delete", "--dry-run"])
+        .arg("--itemize-changes")
+        .args([slash(source), slash(destination)])
+        .output()
+        .expect("rsync runs");
+    let differences = String::from_utf8_lossy(&output.stdout);
+    assert!(
+        output.status.success() && differences.is_empty(),
+        "{}: {differences}{output:?}",
+        destination.display()
+    );
+    no_temporaries(destination);
+}
+
+/// No `.godwit-` name is anywhere below.
+#[track_caller]
+pub(crate) fn no_temporaries(root: &Path) {
+    let mut waiting = vec![root.to_owned()];
+    while let Some(directory) = waiting.pop() {
+        for entry in fs::read_dir(&directory).expect("listed") {
+            let entry = entry.expect("listed");
+            let name = entry.file_name();
+            let left = name.as_encoded_bytes().starts_with(b".godwit-");
+            assert!(!left, "{} is left", entry.path().display());
+            if entry.file_type().expect("known").is_dir() {
+                waiting.push(entry.path());
+            }
+        }
+    }
+}
