@@ -15,6 +15,5 @@ mod godwit {
     pub(crate) mod power;
     pub(crate) mod process;
     pub(crate) mod rig;
-    pub(crate) mod support;
     pub(crate) mod trees;
 }

@@ -6,21 +6,21 @@ use std::io::{Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
 use std::os::unix::fs::PermissionsExt as _;
 
-use super::judge::same;
-use super::support::{World, as_each_user};
+use super::judge::assert_identical;
+use super::rig::{Rig, as_each_user};
 
-fn small_tree(world: &World, root: &str) {
-    world.write(&format!("{root}/a"), "alpha");
-    world.write(&format!("{root}/d/b"), vec![7; 300_000]);
-    world.write(&format!("{root}/d/e/empty"), "");
-    world.make_dirs(&format!("{root}/nothing"));
+fn small_tree(rig: &Rig, root: &str) {
+    rig.write(&format!("{root}/a"), "alpha");
+    rig.write(&format!("{root}/d/b"), vec![7; 300_000]);
+    rig.write(&format!("{root}/d/e/empty"), "");
+    rig.make_dirs(&format!("{root}/nothing"));
 }
 
 #[test]
 fn push_and_pull_by_every_cipher_and_digest() {
-    as_each_user(|world| {
-        world.start(&["--encryption", "any"]);
-        small_tree(world, "run42");
+    as_each_user(|rig| {
+        rig.start(&["--encryption", "any"]);
+        small_tree(rig, "run42");
         let mut number = 0;
         for cipher in ["aes-256-gcm", "aes-128-gcm", "chacha20-poly1305"] {
             for digest in ["crc64-nvme", "blake3"] {
@@ -37,14 +37,14 @@ fn push_and_pull_by_every_cipher_and_digest() {
                         "--verify",
                     ];
                     let mut line = flags.to_vec();
-                    let url = world.url(&name);
+                    let url = rig.url(&name);
                     line.extend(["run42", &url]);
-                    world.cp(&line).complete();
-                    same(&world.path("run42"), &world.path("export").join(&name));
+                    rig.cp(&line).complete();
+                    assert_identical(&rig.path("run42"), &rig.path("export").join(&name));
                     let mut line = flags.to_vec();
                     line.extend([url.as_str(), name.as_str()]);
-                    world.cp(&line).complete();
-                    same(&world.path("run42"), &world.path(&name));
+                    rig.cp(&line).complete();
+                    assert_identical(&rig.path("run42"), &rig.path(&name));
                 }
             }
         }
@@ -53,33 +53,33 @@ fn push_and_pull_by_every_cipher_and_digest() {
 
 #[test]
 fn memory_and_nothing_are_ends_too() {
-    as_each_user(|world| {
-        world.start(&[]);
-        small_tree(world, "run42");
-        let null = format!("godwit://{}/null:", world.address());
-        let memory = format!("godwit://{}/mem:3MiB", world.address());
+    as_each_user(|rig| {
+        rig.start(&[]);
+        small_tree(rig, "run42");
+        let null = format!("godwit://{}/null:", rig.address());
+        let memory = format!("godwit://{}/mem:3MiB", rig.address());
         for line in [["mem:3MiB", null.as_str()], [memory.as_str(), "null:"]] {
-            let outcome = world.cp(&line);
+            let outcome = rig.cp(&line);
             assert_eq!(outcome.complete().number("bytes"), 3 << 20, "{line:?}");
         }
         assert_eq!(
-            world.cp(&["run42", "null:"]).complete().number("bytes"),
+            rig.cp(&["run42", "null:"]).complete().number("bytes"),
             300_005
         );
-        world.cp(&["mem:3MiB", "./file"]).complete();
-        assert_eq!(world.read("file").len(), 3 << 20);
-        world.cp(&["mem:1MiB", &world.url("file")]).complete();
-        assert_eq!(world.read("export/file").len(), 1 << 20);
-        world.cp(&["run42", "copy"]).complete();
-        same(&world.path("run42"), &world.path("copy"));
+        rig.cp(&["mem:3MiB", "./file"]).complete();
+        assert_eq!(rig.read("file").len(), 3 << 20);
+        rig.cp(&["mem:1MiB", &rig.url("file")]).complete();
+        assert_eq!(rig.read("export/file").len(), 1 << 20);
+        rig.cp(&["run42", "copy"]).complete();
+        assert_identical(&rig.path("run42"), &rig.path("copy"));
     });
 }
 
 #[test]
 fn flags_that_change_how_change_nothing_of_what() {
-    as_each_user(|world| {
-        world.start(&[]);
-        small_tree(world, "run42");
+    as_each_user(|rig| {
+        rig.start(&[]);
+        small_tree(rig, "run42");
         for (number, flags) in [
             &["--limit", "20Gbit"][..],
             &["--streams", "1"],
@@ -91,93 +91,89 @@ fn flags_that_change_how_change_nothing_of_what() {
         .iter()
         .enumerate()
         {
-            let url = world.url(&number.to_string());
+            let url = rig.url(&number.to_string());
             let mut line = flags.to_vec();
             line.extend(["run42", &url]);
-            world.cp(&line).complete();
-            same(
-                &world.path("run42"),
-                &world.path(format!("export/{number}")),
-            );
+            rig.cp(&line).complete();
+            assert_identical(&rig.path("run42"), &rig.path(format!("export/{number}")));
         }
     });
 }
 
 #[test]
 fn names_map_as_by_cp() {
-    as_each_user(|world| {
-        world.start(&[]);
-        small_tree(world, "run42");
-        world.write("other/x", "x");
+    as_each_user(|rig| {
+        rig.start(&[]);
+        small_tree(rig, "run42");
+        rig.write("other/x", "x");
         for (local, prefix) in [(true, "local"), (false, "export")] {
-            world.write("single", "one");
-            world.make_dirs(&format!("{prefix}/there"));
+            rig.write("single", "one");
+            rig.make_dirs(&format!("{prefix}/there"));
             let to = |path: &str| {
                 if local {
                     format!("{prefix}/{path}")
                 } else {
-                    world.url(path)
+                    rig.url(path)
                 }
             };
-            let at = |path: &str| world.path(prefix).join(path);
-            world.cp(&["run42", &to("there")]).complete();
-            same(&world.path("run42"), &at("there/run42"));
-            world.cp(&["run42/", &to("new")]).complete();
-            same(&world.path("run42"), &at("new"));
-            world.cp(&["run42", &to("slash/")]).complete();
-            same(&world.path("run42"), &at("slash/run42"));
-            world.make_dirs(&format!("{prefix}/several"));
-            world
-                .cp(&["run42", "other", "single", &to("several")])
+            let at = |path: &str| rig.path(prefix).join(path);
+            rig.cp(&["run42", &to("there")]).complete();
+            assert_identical(&rig.path("run42"), &at("there/run42"));
+            rig.cp(&["run42/", &to("new")]).complete();
+            assert_identical(&rig.path("run42"), &at("new"));
+            rig.cp(&["run42", &to("slash/")]).complete();
+            assert_identical(&rig.path("run42"), &at("slash/run42"));
+            rig.make_dirs(&format!("{prefix}/several"));
+            rig.cp(&["run42", "other", "single", &to("several")])
                 .complete();
-            same(&world.path("run42"), &at("several/run42"));
-            same(&world.path("other"), &at("several/other"));
+            assert_identical(&rig.path("run42"), &at("several/run42"));
+            assert_identical(&rig.path("other"), &at("several/other"));
             assert_eq!(fs::read(at("several/single")).expect("there"), b"one");
-            world.cp(&["other/.", &to("there")]).complete();
+            rig.cp(&["other/.", &to("there")]).complete();
             assert_eq!(fs::read(at("there/x")).expect("there"), b"x");
-            world.cp(&["single", &to("name")]).complete();
-            world.write("single", "two, longer");
-            world.cp(&["single", &to("name")]).complete();
+            rig.cp(&["single", &to("name")]).complete();
+            rig.write("single", "two, longer");
+            rig.cp(&["single", &to("name")]).complete();
             assert_eq!(fs::read(at("name")).expect("there"), b"two, longer");
-            let outcome = world.cp(&["run42", &to("name")]);
+            let outcome = rig.cp(&["run42", &to("name")]);
             assert!(matches!(outcome.code, Some(1 | 3)), "{outcome:?}");
             assert_eq!(fs::read(at("name")).expect("there"), b"two, longer");
-            let outcome = world.cp(&["single", &to("no/such/name")]);
+            let outcome = rig.cp(&["single", &to("no/such/name")]);
             assert!(matches!(outcome.code, Some(1 | 3)), "{outcome:?}");
             assert!(!at("no").exists());
         }
-        world.cp(&[&world.url("new"), "./"]).complete();
-        same(&world.path("run42"), &world.path("new"));
+        rig.cp(&[&rig.url("new"), "./"]).complete();
+        assert_identical(&rig.path("run42"), &rig.path("new"));
     });
 }
 
 #[test]
 fn what_is_there_already_is_skipped_unless_forced() {
-    as_each_user(|world| {
-        world.start(&[]);
-        small_tree(world, "run42");
-        let url = world.url("to");
+    as_each_user(|rig| {
+        rig.start(&[]);
+        small_tree(rig, "run42");
+        let url = rig.url("to");
         let line = ["run42/.", &url];
-        assert_eq!(world.cp(&line).complete().number("files"), 3);
-        let again = world.cp(&line);
+        assert_eq!(rig.cp(&line).complete().number("files"), 3);
+        let again = rig.cp(&line);
         assert_eq!(again.complete().number("bytes"), 0);
         assert_eq!(again.number("skipped"), 3);
-        let forced = world.cp(&["--force", line[0], line[1]]);
+        let forced = rig.cp(&["--force", line[0], line[1]]);
         assert_eq!(forced.complete().number("bytes"), 300_005);
         assert_eq!(forced.number("skipped"), 0);
-        world.write("run42/a", "ALPHA and more");
-        let changed = world.cp(&line);
+        rig.write("run42/a", "ALPHA and more");
+        let changed = rig.cp(&line);
         assert_eq!(changed.complete().number("files"), 1);
-        same(&world.path("run42"), &world.path("export/to"));
+        assert_identical(&rig.path("run42"), &rig.path("export/to"));
     });
 }
 
 #[test]
 fn the_summary_has_its_fields_and_types() {
-    as_each_user(|world| {
-        world.start(&[]);
-        small_tree(world, "run42");
-        let summary = world.cp(&["run42", &world.url("to")]).complete().summary();
+    as_each_user(|rig| {
+        rig.start(&[]);
+        small_tree(rig, "run42");
+        let summary = rig.cp(&["run42", &rig.url("to")]).complete().summary();
         let fields = summary.as_object().expect("an object");
         let mut names: Vec<&str> = fields.keys().map(String::as_str).collect();
         names.sort_unstable();
@@ -202,58 +198,57 @@ fn the_summary_has_its_fields_and_types() {
 
 #[test]
 fn wrong_usage_is_told_apart() {
-    as_each_user(|world| {
-        world.write("a:b", "colon");
-        assert_eq!(world.cp(&["host:path", "x"]).code, Some(2));
-        world.cp(&["./a:b", "c"]).complete();
-        assert_eq!(world.read("c"), b"colon");
-        world
-            .cp(&["missing", "x"])
+    as_each_user(|rig| {
+        rig.write("a:b", "colon");
+        assert_eq!(rig.cp(&["host:path", "x"]).code, Some(2));
+        rig.cp(&["./a:b", "c"]).complete();
+        assert_eq!(rig.read("c"), b"colon");
+        rig.cp(&["missing", "x"])
             .expect(1, "failed")
             .says("missing");
-        assert_eq!(world.cp(&["--no-such-flag", "a:b", "x"]).code, Some(2));
-        world.cp(&["c", "missing", "./"]).says("missing");
+        assert_eq!(rig.cp(&["--no-such-flag", "a:b", "x"]).code, Some(2));
+        rig.cp(&["c", "missing", "./"]).says("missing");
     });
 }
 
 #[test]
 fn who_is_unknown_or_wrong_is_refused() {
-    as_each_user(|world| {
-        world.serve(&[]);
-        world.write("f", "f");
-        let url = world.url("f");
-        let unknown = world.cp(&["f", &url]);
-        let advice = format!("godwit trust {} {}", world.address(), world.identity);
+    as_each_user(|rig| {
+        rig.serve(&[]);
+        rig.write("f", "f");
+        let url = rig.url("f");
+        let unknown = rig.cp(&["f", &url]);
+        let advice = format!("godwit trust {} {}", rig.address(), rig.identity);
         assert_eq!(unknown.says(&advice).code, Some(4));
-        let us = world.run("client", &["id"]).out.trim().to_owned();
-        let trust = |who: &str| world.run("client", &["trust", world.address(), who]);
+        let us = rig.client(&["id"]).out.trim().to_owned();
+        let trust = |who: &str| rig.client(&["trust", rig.address(), who]);
         assert_eq!(trust(&us).code, Some(0));
-        assert_eq!(world.cp(&["f", &url]).code, Some(4), "not who it should be");
-        assert_eq!(trust(&world.identity).code, Some(0));
-        assert_eq!(world.cp(&["f", &url]).code, Some(4), "not granted");
-        assert!(!world.path("export/f").exists());
+        assert_eq!(rig.cp(&["f", &url]).code, Some(4), "not who it should be");
+        assert_eq!(trust(&rig.identity).code, Some(0));
+        assert_eq!(rig.cp(&["f", &url]).code, Some(4), "not granted");
+        assert!(!rig.path("export/f").exists());
     });
 }
 
 #[test]
 fn grants_are_obeyed_at_once() {
-    as_each_user(|world| {
-        world.make_dirs("second");
-        let second = format!("second={}", world.path("second").display());
-        world.start(&["--export", &second]);
-        world.write("f", "f");
-        world.write("export/r", "r");
-        world.write("second/r", "r");
-        let us = world.run("client", &["id"]).out.trim().to_owned();
+    as_each_user(|rig| {
+        rig.make_dirs("second");
+        let second = format!("second={}", rig.path("second").display());
+        rig.start(&["--export", &second]);
+        rig.write("f", "f");
+        rig.write("export/r", "r");
+        rig.write("second/r", "r");
+        let us = rig.client(&["id"]).out.trim().to_owned();
         let daemon = |line: &[&str]| {
             let mut whole = vec![line[0], us.as_str()];
             whole.extend(&line[1..]);
-            assert_eq!(world.run("daemon", &whole).code, Some(0), "{line:?}");
+            assert_eq!(rig.admin(&whole).code, Some(0), "{line:?}");
         };
         let there =
-            |export: &str, name: &str| format!("godwit://{}/{export}/{name}", world.address());
-        let write = |export: &str| world.cp(&["--force", "f", &there(export, "f")]).code;
-        let read = |export: &str| world.cp(&["--force", &there(export, "r"), "got"]).code;
+            |export: &str, name: &str| format!("godwit://{}/{export}/{name}", rig.address());
+        let write = |export: &str| rig.cp(&["--force", "f", &there(export, "f")]).code;
+        let read = |export: &str| rig.cp(&["--force", &there(export, "r"), "got"]).code;
         let check = |expected: [i32; 4]| {
             let found = [read("data"), write("data"), read("second"), write("second")];
             assert_eq!(found, expected.map(Some));
@@ -277,41 +272,41 @@ fn grants_are_obeyed_at_once() {
 
 #[test]
 fn contents_go_in_clear_only_where_allowed() {
-    as_each_user(|world| {
-        world.start(&[]);
-        world.write("f", "f");
-        let outcome = world.cp(&["--encryption", "none", "f", &world.url("f")]);
+    as_each_user(|rig| {
+        rig.start(&[]);
+        rig.write("f", "f");
+        let outcome = rig.cp(&["--encryption", "none", "f", &rig.url("f")]);
         assert_ne!(outcome.code, Some(0), "{outcome:?}");
         outcome.says("--encryption any");
-        assert!(!world.path("export/f").exists());
+        assert!(!rig.path("export/f").exists());
     });
 }
 
 #[test]
 fn a_port_in_use_and_a_port_without_listener_are_named() {
-    as_each_user(|world| {
+    as_each_user(|rig| {
         let taken = TcpListener::bind("127.0.0.1:0").expect("bound");
         let address = taken.local_addr().expect("bound").to_string();
-        let export = format!("data={}", world.path("export").display());
+        let export = format!("data={}", rig.path("export").display());
         let line = ["serve", "--listen", &address, "--export", &export];
-        let outcome = world.run("daemon", &line);
+        let outcome = rig.admin(&line);
         assert_eq!(outcome.says(&address).code, Some(1));
-        world.write("f", "f");
-        let us = world.run("client", &["id"]).out.trim().to_owned();
+        rig.write("f", "f");
+        let us = rig.client(&["id"]).out.trim().to_owned();
         drop(taken);
-        world.run("client", &["trust", &address, &us]);
+        rig.client(&["trust", &address, &us]);
         let url = format!("godwit://{address}/data/f");
-        let outcome = world.cp(&["--retry-for", "1s", "f", &url]);
+        let outcome = rig.cp(&["--retry-for", "1s", "f", &url]);
         assert_ne!(outcome.says(&address).code, Some(0));
     });
 }
 
 #[test]
 fn strangers_do_not_disturb_a_transfer() {
-    as_each_user(|world| {
-        world.start(&[]);
-        small_tree(world, "run42");
-        let connect = || TcpStream::connect(world.address()).expect("it listens");
+    as_each_user(|rig| {
+        rig.start(&[]);
+        small_tree(rig, "run42");
+        let connect = || TcpStream::connect(rig.address()).expect("it listens");
         let _silent = [connect(), connect(), connect()];
         let mut http = connect();
         http.write_all(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
@@ -319,8 +314,8 @@ fn strangers_do_not_disturb_a_transfer() {
         let mut garbage = connect();
         // It may hang up at once.
         let _ = garbage.write_all(&[0xa5; 4096]);
-        world.cp(&["run42", &world.url("to")]).complete();
-        same(&world.path("run42"), &world.path("export/to"));
+        rig.cp(&["run42", &rig.url("to")]).complete();
+        assert_identical(&rig.path("run42"), &rig.path("export/to"));
         let mut answer = Vec::new();
         // A reset may follow what is said.
         let _ = http.read_to_end(&mut answer);
@@ -331,15 +326,15 @@ fn strangers_do_not_disturb_a_transfer() {
 
 #[test]
 fn set_id_bits_are_kept_only_where_granted() {
-    as_each_user(|world| {
-        world.start(&[]);
-        world.write("run42/program", "x");
+    as_each_user(|rig| {
+        rig.start(&[]);
+        rig.write("run42/program", "x");
         let mode = |path| fs::metadata(path).expect("there").permissions().mode() & 0o7777;
-        let source = world.path("run42/program");
-        world.own();
+        let source = rig.path("run42/program");
+        rig.own();
         fs::set_permissions(&source, fs::Permissions::from_mode(0o6755)).expect("ours");
-        world.cp(&["run42", &world.url("to")]).complete();
+        rig.cp(&["run42", &rig.url("to")]).complete();
         assert_eq!(mode(source), 0o6755);
-        assert_eq!(mode(world.path("export/to/program")), 0o755);
+        assert_eq!(mode(rig.path("export/to/program")), 0o755);
     });
 }

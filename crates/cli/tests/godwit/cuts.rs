@@ -141,11 +141,11 @@ fn survives(seed: u64, cut: Cut, moments: u64, pull: bool) {
         rig.path("run42")
     };
     let total = make_tree(&source, 64, &mut Seeded(seed));
-    rig.start();
+    rig.start(&[]);
     let moments: Vec<u64> = (0..moments).map(|_| seeded.below(total)).collect();
     let count = moments.len() as u64;
     let proxy = Proxy::start(rig.address(), cut, moments);
-    rig.trust(&proxy.address, &rig.identity());
+    rig.trust(&proxy.address, &rig.identity);
     let url = Rig::url_by(&proxy.address, if pull { "run42" } else { "new" });
     let line = if pull {
         [url.as_str(), "new"]
@@ -157,7 +157,7 @@ fn survives(seed: u64, cut: Cut, moments: u64, pull: bool) {
         line.as_slice(),
     ]
     .concat();
-    let end = rig.cp(&rig.path(""), &line).wait();
+    let end = rig.cp(&line);
     end.complete();
     let cuts = proxy.state.cuts.load(Ordering::SeqCst);
     // What a cut can cost: what was on the way and in the buffers of the connections that were cut.
@@ -166,12 +166,12 @@ fn survives(seed: u64, cut: Cut, moments: u64, pull: bool) {
         "seed {seed}: {cuts} cuts, {} connections, {resent} resent",
         proxy.state.made.load(Ordering::SeqCst)
     );
-    assert!(cuts > count / 2, "{cuts} of {count}: {}", end.said);
+    assert!(cuts > count / 2, "{cuts} of {count}: {}", end.said());
     let streams = if cut == Cut::All { 4 } else { 1 };
     assert!(
         resent <= cuts * streams * 6 * MIB,
         "{cuts} cuts: {}",
-        end.said
+        end.said()
     );
     let (destination, home) = if pull {
         (rig.path("new"), rig.client_home())

@@ -10,7 +10,7 @@ use std::process::Command;
 
 use super::data::{Seeded, make_tree, write_file};
 use super::judge::{assert_finals_whole, assert_identical, assert_tidy};
-use super::process::Process;
+use super::process::Outcome;
 use super::rig::Rig;
 
 const MIB: u64 = 1 << 20;
@@ -39,8 +39,8 @@ fn mounted(options: &str) -> Option<(Rig, PathBuf)> {
         "mount -t tmpfs -o {options} none {} && exec \"$@\"",
         rig.export.display()
     );
-    rig.wrap(&[unshare.as_slice(), &["sh", "-c", &script, "sh"]].concat());
-    rig.start();
+    rig.wrap_daemon([unshare.as_slice(), &["sh", "-c", &script, "sh"]].concat());
+    rig.start(&[]);
     let export = PathBuf::from(format!("/proc/{}/root", rig.daemon().id()))
         .join(rig.export.strip_prefix("/").expect("absolute"));
     Some((rig, export))
@@ -60,10 +60,10 @@ fn assert_arrived(rig: &Rig, source: &Path, destination: &Path) {
     assert_identical(source, &copy);
 }
 
-fn push(rig: &Rig, flags: &[&str], destination: &str) -> Process {
+fn push(rig: &Rig, flags: &[&str], destination: &str) -> Outcome {
     let url = rig.url(destination);
     let line = [flags, &["run42", url.as_str()]].concat();
-    rig.cp(&rig.path(""), &line)
+    rig.cp(&line)
 }
 
 #[test]
@@ -75,32 +75,33 @@ fn a_full_destination_ends_partial_and_finishes_once_there_is_room() {
     let total = make_tree(&source, 24, &mut Seeded(1));
     write_file(&export.join("ballast"), 24 * MIB, &mut Seeded(2));
 
-    let end = push(&rig, &[], "new").wait();
+    let end = push(&rig, &[], "new");
     end.expect(3, "partial").says("large-").says("o space");
     let failed = end.number("failed");
-    assert!(failed > 0, "{}", end.said);
-    assert!(end.number("files") > 0, "{}", end.said);
+    assert!(failed > 0, "{}", end.said());
+    assert!(end.number("files") > 0, "{}", end.said());
     let told = end
-        .said
+        .out
         .lines()
         .filter(|line| line.contains("\"failed\",\"path"))
         .count();
     assert_eq!(
-        told as u64, failed,
+        told as u64,
+        failed,
         "each is named, and tried once: {}",
-        end.said
+        end.said()
     );
     assert_finals_whole(&source, &export.join("new"));
 
     // Still no room: what arrived is not sent again.
-    let end = push(&rig, &[], "new").wait();
+    let end = push(&rig, &[], "new");
     end.expect(3, "partial").says("\"resumed\":true");
     assert_finals_whole(&source, &export.join("new"));
 
     fs::remove_file(export.join("ballast")).expect("removed");
-    let end = push(&rig, &[], "new").wait();
+    let end = push(&rig, &[], "new");
     end.complete();
-    assert!(end.number("bytes") < total, "{}", end.said);
+    assert!(end.number("bytes") < total, "{}", end.said());
     assert_arrived(&rig, &source, &export.join("new"));
     assert_tidy(&export.join("new"), &rig.daemon_home);
 }
@@ -115,7 +116,7 @@ fn a_destination_without_room_for_one_more_name_ends_partial() {
     for number in 0..300 {
         write_file(&source.join(number.to_string()), 100, &mut Seeded(number));
     }
-    let end = push(&rig, &[], "new").wait();
+    let end = push(&rig, &[], "new");
     end.expect(3, "partial").says("o space");
     assert_finals_whole(&source, &export.join("new"));
     for number in 0..200 {
@@ -124,7 +125,7 @@ fn a_destination_without_room_for_one_more_name_ends_partial() {
     for number in 0..200 {
         let _ = fs::remove_file(export.join("new").join(number.to_string()));
     }
-    push(&rig, &[], "new").wait().complete();
+    push(&rig, &[], "new").complete();
     assert_arrived(&rig, &source, &export.join("new"));
     assert_tidy(&export.join("new"), &rig.daemon_home);
 }
@@ -136,16 +137,16 @@ fn a_read_only_destination_is_told_and_nothing_is_claimed() {
     };
     make_tree(&rig.path("run42"), 1, &mut Seeded(3));
     for destination in ["new", ""] {
-        let end = push(&rig, &["--retry-for", "5s"], destination).wait();
+        let end = push(&rig, &["--retry-for", "5s"], destination);
         assert!(
             matches!(end.code, Some(1 | 3)),
             "{:?}: {}",
             end.code,
-            end.said
+            end.said()
         );
         end.says("the file system is read-only");
-        assert_eq!(end.number("files"), 0, "{}", end.said);
-        assert_eq!(end.number("bytes"), 0, "{}", end.said);
+        assert_eq!(end.number("files"), 0, "{}", end.said());
+        assert_eq!(end.number("bytes"), 0, "{}", end.said());
     }
 }
 
@@ -157,13 +158,13 @@ fn what_may_not_be_written_is_told() {
     // What no permission bit stops, root or not: files where directories are wanted.
     fs::create_dir(rig.export.join("new")).expect("made");
     fs::write(rig.export.join("new/run42"), "in the way").expect("written");
-    rig.start();
-    let end = push(&rig, &[], "new").wait();
+    rig.start(&[]);
+    let end = push(&rig, &[], "new");
     assert!(
         matches!(end.code, Some(1 | 3)),
         "{:?}: {}",
         end.code,
-        end.said
+        end.said()
     );
     end.says("new/run42");
     assert_eq!(
@@ -180,19 +181,17 @@ fn a_missing_destination_is_told() {
 fn missing_destinations() {
     let mut rig = Rig::new();
     make_tree(&rig.path("run42"), 1, &mut Seeded(4));
-    rig.start();
+    rig.start(&[]);
     push(&rig, &[], "no/such")
-        .wait()
         .expect(1, "failed")
         .says("does not exist");
-    let end = rig.cp(&rig.path(""), &["run42", "no/such/place"]).wait();
+    let end = rig.cp(&["run42", "no/such/place"]);
     end.expect(1, "failed").says("no/such");
     assert!(!rig.export.join("no").exists() && !rig.path("no").exists());
     assert!(Rig::journals(&rig.daemon_home).is_empty());
     // The export itself is gone.
     fs::remove_dir(&rig.export).expect("empty");
     push(&rig, &["--retry-for", "5s"], "new")
-        .wait()
         .expect(1, "failed")
         .says("data");
 }
@@ -202,12 +201,10 @@ fn what_is_read_back_is_what_was_sent() {
     let mut rig = Rig::new();
     let source = rig.path("run42");
     make_tree(&source, 8, &mut Seeded(5));
-    rig.start();
+    rig.start(&[]);
     for (number, digest) in ["crc64-nvme", "blake3"].into_iter().enumerate() {
         let name = format!("new{number}");
-        push(&rig, &["--verify", "--digest", digest], &name)
-            .wait()
-            .complete();
+        push(&rig, &["--verify", "--digest", digest], &name).complete();
         assert_identical(&source, &rig.export.join(&name));
         assert_tidy(&rig.export, &rig.daemon_home);
     }

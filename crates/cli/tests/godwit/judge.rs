@@ -9,23 +9,21 @@ use std::process::Command;
 
 use super::rig::Rig;
 
-/// The judge is another program: nothing to change means that both are the same.
+/// The judge is another program: nothing to change and nothing to delete means that both are the same.
 #[track_caller]
 pub(crate) fn assert_identical(source: &Path, destination: &Path) {
-    let slash = |path: &Path| {
-        let mut path = path.as_os_str().to_owned();
-        path.push("/");
-        path
-    };
+    let slash = |path: &Path| path.join("");
     let output = Command::new("rsync")
         .args(["-aHi", "--checksum", "--delete", "--dry-run"])
-        .arg(slash(source))
-        .arg(slash(destination))
+        .args([slash(source), slash(destination)])
         .output()
         .expect("rsync runs");
-    assert!(output.status.success(), "{output:?}");
-    let said = String::from_utf8_lossy(&output.stdout);
-    assert!(said.is_empty(), "{said}");
+    let differences = String::from_utf8_lossy(&output.stdout);
+    assert!(
+        output.status.success() && differences.is_empty(),
+        "{}: {differences}{output:?}",
+        destination.display()
+    );
 }
 
 /// Every file below `root`, with its path from there.
@@ -47,19 +45,23 @@ pub(crate) fn files_below(root: &Path) -> Vec<PathBuf> {
 
 pub(crate) fn is_temporary(path: &Path) -> bool {
     path.file_name()
-        .is_some_and(|name| name.to_string_lossy().starts_with(".godwit-"))
+        .is_some_and(|name| name.as_encoded_bytes().starts_with(b".godwit-"))
 }
 
 /// Nothing of the transfer is left but what was asked for.
 #[track_caller]
 pub(crate) fn assert_tidy(destination: &Path, home: &Path) {
-    let left: Vec<_> = files_below(destination)
-        .into_iter()
-        .filter(|path| is_temporary(path))
-        .collect();
-    assert!(left.is_empty(), "{left:?}");
+    assert_no_temporaries(destination);
     let journals = Rig::journals(home);
     assert!(journals.is_empty(), "{journals:?}");
+}
+
+/// No temporary name is anywhere below.
+#[track_caller]
+pub(crate) fn assert_no_temporaries(root: &Path) {
+    let mut left = files_below(root);
+    left.retain(|path| is_temporary(path));
+    assert!(left.is_empty(), "{left:?}");
 }
 
 /// Whatever has its final name must be whole, however the transfer ended. Returns how many there are.
@@ -103,40 +105,4 @@ pub(crate) fn assert_finals_whole(source: &Path, destination: &Path) -> usize {
         }
     }
     finals
-}
-
-/// Two trees are the same in the eyes of rsync, and nothing temporary is in the second.
-#[track_caller]
-pub(crate) fn same(source: &Path, destination: &Path) {
-    let slash = |path: &Path| path.join("");
-    let output = Command::new("rsync")
-        .args(["-aH", "--checksum", "--delete", "--dry-run"])
-        .arg("--itemize-changes")
-        .args([slash(source), slash(destination)])
-        .output()
-        .expect("rsync runs");
-    let differences = String::from_utf8_lossy(&output.stdout);
-    assert!(
-        output.status.success() && differences.is_empty(),
-        "{}: {differences}{output:?}",
-        destination.display()
-    );
-    no_temporaries(destination);
-}
-
-/// No `.godwit-` name is anywhere below.
-#[track_caller]
-pub(crate) fn no_temporaries(root: &Path) {
-    let mut waiting = vec![root.to_owned()];
-    while let Some(directory) = waiting.pop() {
-        for entry in fs::read_dir(&directory).expect("listed") {
-            let entry = entry.expect("listed");
-            let name = entry.file_name();
-            let left = name.as_encoded_bytes().starts_with(b".godwit-");
-            assert!(!left, "{} is left", entry.path().display());
-            if entry.file_type().expect("known").is_dir() {
-                waiting.push(entry.path());
-            }
-        }
-    }
 }

@@ -52,8 +52,9 @@ impl Case {
             Way::Pull => rig.export.join("run42"),
         };
         fs::create_dir_all(&source).expect("made");
+        rig.make_dirs("away/deep");
         let total = make(&source);
-        rig.start();
+        rig.start(&[]);
         Self {
             rig,
             way,
@@ -97,7 +98,7 @@ impl Case {
         let mut arguments = vec!["--streams", &streams];
         arguments.extend(flags);
         arguments.extend([source.as_str(), destination.as_str()]);
-        self.rig.cp(&from, &arguments)
+        self.rig.begin_cp(&from, &arguments)
     }
 
     /// Waits until the receiver has written that much, or the client is at its end. Returns what was written.
@@ -134,11 +135,11 @@ impl Case {
             bytes <= self.total - vouched,
             "{bytes} were delivered, {vouched} of {} were vouched for: {}",
             self.total,
-            end.said
+            end.said()
         );
         let rate = bytes as f64 / end.summary()["seconds"].as_f64().expect("a number");
         let resent = end.number("resent_bytes");
-        assert!(resent as f64 <= 256.0 * MIB as f64 + rate, "{}", end.said);
+        assert!(resent as f64 <= 256.0 * MIB as f64 + rate, "{}", end.said());
         assert_identical(&self.source, &self.destination());
         assert_tidy(&self.destination(), &self.receiver_home());
     }
@@ -178,14 +179,14 @@ fn kill_until_complete(seed: u64, way: Way) -> u64 {
                 case.rig.kill_daemon();
                 let end = client.wait();
                 // Before it was told that the transfer exists it cannot know that it can be resumed.
-                let begun = end.said.contains("\"event\":\"started\"");
-                assert_eq!(end.code, Some(if begun { 5 } else { 1 }), "{}", end.said);
-                case.rig.start();
+                let begun = end.said().contains("\"event\":\"started\"");
+                assert_eq!(end.code, Some(if begun { 5 } else { 1 }), "{}", end.said());
+                case.rig.start(&[]);
             }
             Victim::DaemonOnly => {
                 let begun = client.said().contains("\"event\":\"started\"");
                 case.rig.kill_daemon();
-                case.rig.start();
+                case.rig.start(&[]);
                 let end = client.wait();
                 if begun {
                     case.check_end(&end, 0);
@@ -233,7 +234,7 @@ fn bound_holds(mut case: Case, moment: u64, victim: Victim) {
     } else {
         case.rig.kill_daemon();
         client.wait();
-        case.rig.start();
+        case.rig.start(&[]);
     }
     // The daemon may still be at work on what it had when its client was killed: it is asked after the fact.
     let least = written.min(case.total).saturating_sub(UNDURABLE);
@@ -242,7 +243,7 @@ fn bound_holds(mut case: Case, moment: u64, victim: Victim) {
     case.check_end(&end, least);
     end.says("\"resumed\":true");
     let resent = end.number("resent_bytes");
-    assert!(resent <= UNDURABLE, "{resent}: {}", end.said);
+    assert!(resent <= UNDURABLE, "{resent}: {}", end.said());
     eprintln!(
         "written {written} of {}, resent {resent}: {}",
         case.total,
@@ -328,15 +329,16 @@ fn a_copy_on_one_machine_is_resumed_too() {
     let rig = Rig::new();
     let (source, destination) = (rig.path("run42"), rig.path("new"));
     let total = make_tree(&source, 24, &mut Seeded(9));
+    rig.make_dirs("away/deep");
     let here = rig.path("away");
-    let mut killed = rig.cp(&here, &["--limit", "12MB", "../run42", "../new"]);
+    let mut killed = rig.begin_cp(&here, &["--limit", "12MB", "../run42", "../new"]);
     wait_until(|| (killed.written()? > 9 * MIB).then_some(())).expect("it writes");
     killed.signal(Signal::KILL);
     killed.wait();
     assert_finals_whole(&source, &destination);
     let vouched = Rig::recovered(&rig.client_home()).map_or(0, |known| known.vouched_bytes);
     let end = rig
-        .cp(
+        .begin_cp(
             &rig.path("away/deep"),
             &["--streams", "3", "../../run42", "../../new"],
         )
@@ -345,7 +347,7 @@ fn a_copy_on_one_machine_is_resumed_too() {
     assert!(
         end.number("bytes") <= total - vouched,
         "{vouched}: {}",
-        end.said
+        end.said()
     );
     assert_identical(&source, &destination);
     assert_tidy(&destination, &rig.client_home());
@@ -377,7 +379,7 @@ fn control_c_stops_cleanly_and_the_same_command_resumes() {
         let end = case.run(1, &[]).wait();
         case.check_end(&end, vouched);
         end.says("\"resumed\":true");
-        assert_eq!(end.number("resent_bytes"), 0, "{way:?}: {}", end.said);
+        assert_eq!(end.number("resent_bytes"), 0, "{way:?}: {}", end.said());
     }
 }
 
@@ -393,13 +395,13 @@ fn a_daemon_that_comes_back_is_found_again_and_one_that_does_not_is_given_up() {
             .wait()
             .expect(5, "interrupted")
             .says("without a connection");
-        case.rig.start();
+        case.rig.start(&[]);
 
         let before = case.written_before();
         let mut client = case.run(1, &["--limit", "20MB", "--retry-for", "60s"]);
         case.watch(&mut client, before, 3 * MIB);
         case.rig.kill_daemon();
-        case.rig.start();
+        case.rig.start(&[]);
         let end = client.wait();
         case.check_end(&end, 0);
     }
@@ -437,7 +439,7 @@ fn a_damaged_journal_is_told_and_costs_only_what_it_knew() {
         damage(&mut bytes);
         fs::write(&journals[0], &bytes).expect("written");
         if way == Way::Push {
-            case.rig.start();
+            case.rig.start(&[]);
         }
         // Its header is gone in some cases, and with it the mapping: then the destination is what it is now.
         let header_gone = number == 0 || number == 3;
@@ -452,7 +454,7 @@ fn a_damaged_journal_is_told_and_costs_only_what_it_knew() {
         let told = if way == Way::Push {
             case.rig.daemon().said()
         } else {
-            end.said.clone()
+            end.said().clone()
         };
         assert!(told.contains("journal"), "case {number}: {told}");
     }
@@ -471,10 +473,10 @@ fn one_transfer_at_a_time_writes_to_a_destination() {
     let busy = |source: &str, destination: &str| {
         let end = case
             .rig
-            .cp(&here, &[source, &case.rig.url(destination)])
+            .begin_cp(&here, &[source, &case.rig.url(destination)])
             .wait();
         end.expect(1, "failed").says("new");
-        end.said
+        end.said()
     };
     let below = busy(other, "new/d0/below");
     let same_place = busy(other, "new");
@@ -487,7 +489,7 @@ fn one_transfer_at_a_time_writes_to_a_destination() {
         );
     }
     case.rig
-        .cp(&here, &[other, &case.rig.url("beside")])
+        .begin_cp(&here, &[other, &case.rig.url("beside")])
         .wait()
         .complete();
     assert_identical(Path::new(other), &case.rig.export.join("beside"));

@@ -104,7 +104,7 @@ fn cut_until_complete(seed: u64) -> u64 {
     );
     let source = rig.path("run42");
     let total = make_tree(&source, 32, &mut Seeded(seed));
-    rig.start();
+    rig.start(&[]);
     // Keys and grants were made long ago.
     rustix::fs::syncfs(File::open(&at).expect("there")).expect("synced");
     let mut cuts = 0;
@@ -113,7 +113,7 @@ fn cut_until_complete(seed: u64) -> u64 {
         let moment = seeded.below(total * 5 / 4) >> seeded.below(2);
         let url = rig.url("new");
         let line = ["--limit", "20MB", "run42", &url];
-        let mut client = rig.cp(&rig.path(""), &line);
+        let mut client = rig.begin_cp(&rig.path(""), &line);
         let reached = wait_until(|| {
             let written = rig.daemon().written().expect("it runs") - before;
             (written >= moment || client.has_ended()).then_some(())
@@ -146,7 +146,7 @@ fn cut_until_complete(seed: u64) -> u64 {
             assert_tidy(&export, &rig.daemon_home);
             return cuts;
         }
-        rig.start();
+        rig.start(&[]);
     }
 }
 

@@ -21,15 +21,18 @@ const LOOK_EVERY: Duration = Duration::from_millis(1);
 /// A program of ours that runs, with what it has said so far.
 pub(crate) struct Process {
     child: Child,
-    said: Arc<Mutex<String>>,
+    out: Arc<Mutex<String>>,
+    complaint: Arc<Mutex<String>>,
     readers: Vec<JoinHandle<()>>,
 }
 
-/// How a run of `cp` ended.
+/// How a run ended.
+#[derive(Debug)]
 pub(crate) struct Outcome {
     /// None if it was killed.
     pub(crate) code: Option<i32>,
-    pub(crate) said: String,
+    pub(crate) out: String,
+    pub(crate) complaint: String,
 }
 
 impl Process {
@@ -40,14 +43,15 @@ impl Process {
             .stderr(Stdio::piped())
             .spawn()
             .expect("the program runs");
-        let said = Arc::new(Mutex::new(String::new()));
+        let (out, complaint) = <(Arc<Mutex<String>>, Arc<Mutex<String>>)>::default();
         let readers = vec![
-            listen(child.stdout.take().expect("piped"), &said),
-            listen(child.stderr.take().expect("piped"), &said),
+            listen(child.stdout.take().expect("piped"), &out),
+            listen(child.stderr.take().expect("piped"), &complaint),
         ];
         Self {
             child,
-            said,
+            out,
+            complaint,
             readers,
         }
     }
@@ -56,8 +60,11 @@ impl Process {
         self.child.id()
     }
 
+    /// All that it has said so far, complaints last.
     pub(crate) fn said(&self) -> String {
-        self.said.lock().expect("no reader panics").clone()
+        let [out, complaint] =
+            [&self.out, &self.complaint].map(|said| said.lock().expect("no reader panics").clone());
+        out + &complaint
     }
 
     /// The first line with these words.
@@ -100,14 +107,17 @@ impl Process {
         for reader in self.readers.drain(..) {
             reader.join().expect("reads to the end");
         }
-        let said = self.said();
-        assert!(!said.contains("panicked"), "{said}");
-        let killed = status.signal() == Some(Signal::KILL.as_raw());
-        assert!(status.code().is_some() || killed, "{status}: {said}");
-        Outcome {
+        let [out, complaint] = [&self.out, &self.complaint]
+            .map(|said| std::mem::take(&mut *said.lock().expect("no reader panics")));
+        let outcome = Outcome {
             code: status.code(),
-            said,
-        }
+            out,
+            complaint,
+        };
+        assert!(!outcome.complaint.contains("panicked"), "{outcome:?}");
+        let killed = status.signal() == Some(Signal::KILL.as_raw());
+        assert!(outcome.code.is_some() || killed, "{status}: {outcome:?}");
+        outcome
     }
 }
 
@@ -120,16 +130,25 @@ impl Drop for Process {
 }
 
 impl Outcome {
-    /// The last event.
-    pub(crate) fn summary(&self) -> Value {
-        let last = self
-            .said
-            .lines()
-            .rfind(|line| line.starts_with("{\"event\":\"summary\""))
-            .unwrap_or_else(|| panic!("no summary in: {}", self.said));
-        serde_json::from_str(last).expect("JSON")
+    /// All that was said, complaints last.
+    pub(crate) fn said(&self) -> String {
+        format!("{}{}", self.out, self.complaint)
     }
 
+    /// What was printed by `--json`.
+    pub(crate) fn events(&self) -> Vec<Value> {
+        let parse = |line| serde_json::from_str(line).unwrap_or_else(|_| panic!("{self:?}"));
+        self.out.lines().map(parse).collect()
+    }
+
+    /// The last event.
+    pub(crate) fn summary(&self) -> Value {
+        let last = self.events().pop().unwrap_or_else(|| panic!("{self:?}"));
+        assert_eq!(last["event"], "summary", "{self:?}");
+        last
+    }
+
+    #[track_caller]
     pub(crate) fn number(&self, field: &str) -> u64 {
         let summary = self.summary();
         summary[field]
@@ -139,8 +158,8 @@ impl Outcome {
 
     #[track_caller]
     pub(crate) fn expect(&self, code: i32, status: &str) -> &Self {
-        assert_eq!(self.code, Some(code), "{}", self.said);
-        assert_eq!(self.summary()["status"], status, "{}", self.said);
+        assert_eq!(self.code, Some(code), "{}", self.said());
+        assert_eq!(self.summary()["status"], status, "{}", self.said());
         self
     }
 
@@ -151,7 +170,8 @@ impl Outcome {
 
     #[track_caller]
     pub(crate) fn says(&self, words: &str) -> &Self {
-        assert!(self.said.contains(words), "no {words:?} in: {}", self.said);
+        let said = self.said();
+        assert!(said.contains(words), "no {words:?} in: {said}");
         self
     }
 }

@@ -1,9 +1,10 @@
-//! Owns a daemon and a client that tests kill and start again, and the data that goes between them.
+//! Owns a small world for a test: a daemon with an export and a client that it knows, both run by one user.
 //! Does not know what is tested. Everything goes away when dropped, processes by their id.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
 use std::io::BufReader;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -12,16 +13,35 @@ use godwit_store::journal::{Recovered, replay};
 use rustix::process::Signal;
 use tempfile::TempDir;
 
-use super::process::Process;
+use super::process::{Outcome, Process};
 
-/// Two homes, an export, a place for sources, and a daemon between its kills.
+/// Who has no rights.
+pub(crate) const NOBODY: u32 = 65_534;
+
+/// Two homes, an export named `data`, a place for sources, and a daemon between its kills.
 pub(crate) struct Rig {
     directory: TempDir,
+    binary: PathBuf,
+    unprivileged_by_us: bool,
     address: String,
+    pub(crate) identity: String,
     pub(crate) export: PathBuf,
     pub(crate) daemon_home: PathBuf,
     daemon: Option<Process>,
-    wrapper: Vec<OsString>,
+    daemon_wrapper: Vec<OsString>,
+    client_wrapper: Vec<OsString>,
+}
+
+/// Runs the test as each user that we can be: as the one we are, and if that is root, as one without rights.
+pub(crate) fn as_each_user(test: impl Fn(&mut Rig)) {
+    test(&mut Rig::for_user(false));
+    if is_root() {
+        test(&mut Rig::for_user(true));
+    }
+}
+
+pub(crate) fn is_root() -> bool {
+    rustix::process::geteuid().is_root()
 }
 
 impl Rig {
@@ -32,6 +52,23 @@ impl Rig {
         Self::with(directory.expect("a temporary directory"), None, None)
     }
 
+    /// Where temporary files are, on a disk as a rule. `give_up_rights` is for root only.
+    pub(crate) fn for_user(give_up_rights: bool) -> Self {
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        let mut rig = Self::with(directory, None, None);
+        if give_up_rights {
+            // The way to the original may be closed to others.
+            let copy = rig.path("godwit");
+            // By a process of its own: what we hold open for writing, a child forked meanwhile by another test holds
+            // too, and then it cannot be run.
+            let copied = Command::new("cp").args([&rig.binary, &copy]).status();
+            assert!(copied.expect("cp runs").success(), "copied");
+            rig.binary = copy;
+            rig.unprivileged_by_us = true;
+        }
+        rig
+    }
+
     /// With an export, and perhaps a daemon's home, elsewhere.
     pub(crate) fn with(directory: TempDir, export: Option<&Path>, home: Option<&Path>) -> Self {
         // An address of its own: what others connect from can then not take a port that is free between two lives of the daemon.
@@ -39,29 +76,75 @@ impl Rig {
         let count = COUNT.fetch_add(1, Ordering::Relaxed);
         let [_, _, high, low] = std::process::id().to_be_bytes();
         let rig = Self {
+            binary: PathBuf::from(env!("CARGO_BIN_EXE_godwit")),
+            unprivileged_by_us: false,
             address: format!("127.{}.{high}.{low}:0", 1 + count % 250),
+            identity: String::new(),
             export: export.map_or_else(|| directory.path().join("export"), Path::to_owned),
             daemon_home: home.map_or_else(|| directory.path().join("daemon"), Path::to_owned),
             directory,
             daemon: None,
-            wrapper: Vec::new(),
+            daemon_wrapper: Vec::new(),
+            client_wrapper: Vec::new(),
         };
         fs::create_dir_all(&rig.export).expect("made");
-        fs::create_dir_all(rig.path("away/deep")).expect("made");
         rig
     }
 
     /// The daemon runs by this command, which must end in replacing itself.
-    pub(crate) fn wrap(&mut self, wrapper: &[&str]) {
-        self.wrapper = wrapper.iter().map(OsString::from).collect();
+    pub(crate) fn wrap_daemon<S: AsRef<OsStr>>(&mut self, wrapper: impl IntoIterator<Item = S>) {
+        self.daemon_wrapper = wrapper
+            .into_iter()
+            .map(|word| word.as_ref().into())
+            .collect();
     }
 
-    pub(crate) fn path(&self, name: &str) -> PathBuf {
+    /// Clients run by this command, which must end in replacing itself.
+    pub(crate) fn wrap_client<S: AsRef<OsStr>>(&mut self, wrapper: impl IntoIterator<Item = S>) {
+        self.client_wrapper = wrapper
+            .into_iter()
+            .map(|word| word.as_ref().into())
+            .collect();
+    }
+
+    /// The daemon listens here from its next start on. Port 0 is any.
+    pub(crate) fn listen(&mut self, address: &str) {
+        address.clone_into(&mut self.address);
+    }
+
+    /// Whether permissions hold for whoever runs the binary.
+    pub(crate) fn unprivileged(&self) -> bool {
+        self.unprivileged_by_us || !is_root()
+    }
+
+    pub(crate) fn path(&self, name: impl AsRef<Path>) -> PathBuf {
         self.directory.path().join(name)
     }
 
     pub(crate) fn client_home(&self) -> PathBuf {
         self.path("client")
+    }
+
+    pub(crate) fn make_dirs(&self, name: &str) {
+        fs::create_dir_all(self.path(name)).expect("made");
+    }
+
+    /// A file with the directories above it.
+    pub(crate) fn write(&self, name: &str, content: impl AsRef<[u8]>) {
+        let path = self.path(name);
+        fs::create_dir_all(path.parent().expect("in the rig")).expect("made");
+        fs::write(path, content).expect("written");
+    }
+
+    pub(crate) fn read(&self, name: &str) -> Vec<u8> {
+        fs::read(self.path(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
+    }
+
+    /// Hands everything to the user that the binary runs as.
+    pub(crate) fn own(&self) {
+        if self.unprivileged_by_us {
+            hand_over(self.directory.path());
+        }
     }
 
     /// Host and port.
@@ -79,46 +162,39 @@ impl Rig {
     }
 
     /// Starts the daemon, the first time with a client that may do everything.
-    pub(crate) fn start(&mut self) {
-        let mut command = match self.wrapper.split_first() {
-            Some((program, rest)) => {
-                let mut command = Command::new(program);
-                command.args(rest).arg(env!("CARGO_BIN_EXE_godwit"));
-                command
-            }
-            None => Command::new(env!("CARGO_BIN_EXE_godwit")),
-        };
+    pub(crate) fn start(&mut self, more: &[&str]) {
+        let known = !self.identity.is_empty();
+        self.serve(more);
+        if !known {
+            let us = self.client(&["id"]).out;
+            let outcome = self.admin(&["authorize", us.trim(), "--read", "--write"]);
+            assert_eq!(outcome.code, Some(0), "{outcome:?}");
+            self.trust(&self.address, &self.identity);
+        }
+    }
+
+    /// Starts the daemon. At first it knows nobody.
+    pub(crate) fn serve(&mut self, more: &[&str]) {
+        self.own();
         let mut export = OsString::from("data=");
         export.push(&self.export);
+        let mut command = self.command(&self.daemon_wrapper, &self.daemon_home);
         command
             .args(["serve", "--listen", &self.address, "--export"])
             .arg(export)
-            .env("GODWIT_HOME", &self.daemon_home);
+            .args(more);
         let daemon = Process::start(&mut command);
         let line = daemon.wait_for("listening on ");
         let mut words = line.split_whitespace().skip(2);
-        let address = words.next().expect("an address").to_owned();
-        let identity = words.nth(1).expect("an identity").to_owned();
-        let first = self.address.ends_with(":0");
-        self.address = address;
+        self.address = words.next().expect("an address").to_owned();
+        self.identity = words.nth(1).expect("an identity").to_owned();
         self.daemon = Some(daemon);
-        if first {
-            let us = run(&self.client_home(), &["id"]);
-            run(
-                &self.daemon_home,
-                &["authorize", us.trim(), "--read", "--write"],
-            );
-            self.trust(&self.address, &identity);
-        }
     }
 
     /// Has the client take whoever listens there for our daemon.
     pub(crate) fn trust(&self, address: &str, identity: &str) {
-        run(&self.client_home(), &["trust", address, identity]);
-    }
-
-    pub(crate) fn identity(&self) -> String {
-        run(&self.daemon_home, &["id"]).trim().to_owned()
+        let outcome = self.client(&["trust", address, identity]);
+        assert_eq!(outcome.code, Some(0), "{outcome:?}");
     }
 
     pub(crate) fn daemon(&self) -> &Process {
@@ -132,15 +208,56 @@ impl Rig {
         }
     }
 
-    /// A run of `cp` from the working directory `from`, not yet waited for.
-    pub(crate) fn cp<S: AsRef<OsStr>>(&self, from: &Path, arguments: &[S]) -> Process {
+    /// Runs a command with the client's home to its end.
+    pub(crate) fn client<S: AsRef<OsStr>>(&self, line: &[S]) -> Outcome {
+        self.own();
+        let mut command = self.command(&self.client_wrapper, &self.client_home());
+        Process::start(command.args(line)).wait()
+    }
+
+    /// Runs a command with the daemon's home to its end.
+    pub(crate) fn admin<S: AsRef<OsStr>>(&self, line: &[S]) -> Outcome {
+        self.own();
+        let mut command = self.command(&[], &self.daemon_home);
+        Process::start(command.args(line)).wait()
+    }
+
+    /// A run of `cp --json` to its end.
+    pub(crate) fn cp<S: AsRef<OsStr>>(&self, arguments: &[S]) -> Outcome {
+        self.begin_cp(self.directory.path(), arguments).wait()
+    }
+
+    /// A run of `cp --json` from the working directory `from`, not yet waited for.
+    pub(crate) fn begin_cp<S: AsRef<OsStr>>(&self, from: &Path, arguments: &[S]) -> Process {
+        self.own();
         Process::start(
-            Command::new(env!("CARGO_BIN_EXE_godwit"))
+            self.command(&self.client_wrapper, &self.client_home())
                 .args(["cp", "--json"])
                 .args(arguments)
-                .current_dir(from)
-                .env("GODWIT_HOME", self.client_home()),
+                .current_dir(from),
         )
+    }
+
+    /// The binary as the user of this rig, in the rig's directory.
+    fn command(&self, wrapper: &[OsString], home: &Path) -> Command {
+        let mut line = wrapper.to_vec();
+        if self.unprivileged_by_us {
+            let words = [
+                "setpriv".to_owned(),
+                format!("--reuid={NOBODY}"),
+                format!("--regid={NOBODY}"),
+                "--clear-groups".to_owned(),
+                "--".to_owned(),
+            ];
+            line.extend(words.map(OsString::from));
+        }
+        line.push(self.binary.clone().into());
+        let mut command = Command::new(&line[0]);
+        command
+            .args(&line[1..])
+            .env("GODWIT_HOME", home)
+            .current_dir(self.directory.path());
+        command
     }
 
     /// The names of the journals in a home.
@@ -163,13 +280,35 @@ impl Rig {
     }
 }
 
-/// Runs a command that moves no data.
-fn run(home: &Path, line: &[&str]) -> String {
-    let output = Command::new(env!("CARGO_BIN_EXE_godwit"))
-        .args(line)
-        .env("GODWIT_HOME", home)
-        .output()
-        .expect("the binary runs");
-    assert!(output.status.success(), "{line:?}: {output:?}");
-    String::from_utf8(output.stdout).expect("text")
+impl Drop for Rig {
+    fn drop(&mut self) {
+        self.daemon = None;
+        if !is_root() {
+            open_up(self.directory.path());
+        }
+    }
+}
+
+/// By a program that goes deeper than a path may be long. What was handed over before keeps its set-id bits.
+fn hand_over(path: &Path) {
+    let changed = Command::new("chown")
+        .args(["-R", "-h", "--from=0"])
+        .arg(format!("{NOBODY}:{NOBODY}"))
+        .arg(path)
+        .status();
+    assert!(changed.expect("chown runs").success(), "we are root");
+}
+
+/// So that everything can be removed without rights.
+fn open_up(path: &Path) {
+    let Ok(meta) = fs::symlink_metadata(path) else {
+        return;
+    };
+    if meta.is_dir() {
+        // What cannot be removed stays; the test has a verdict already.
+        let _ = fs::set_permissions(path, fs::Permissions::from_mode(0o700));
+        for entry in fs::read_dir(path).into_iter().flatten().flatten() {
+            open_up(&entry.path());
+        }
+    }
 }

@@ -8,12 +8,10 @@ use std::os::unix::fs::{FileExt as _, MetadataExt as _, PermissionsExt as _, sym
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-use super::data::Seeded;
-use super::judge::same;
-use super::support::{World, is_root};
+use super::data::{Seeded, first_seed};
+use super::judge::assert_identical;
+use super::rig::{Rig, is_root};
 
-/// The first seed can be given, to see a failure again or to look further.
-const SEED_VARIABLE: &str = "GODWIT_TEST_SEED";
 const CASES: u64 = 6;
 
 #[test]
@@ -28,33 +26,33 @@ fn random_trees_arrive_identical_without_rights() {
 
 #[expect(clippy::print_stderr, reason = "a failure is repeated by its seed")]
 fn arrive_identical(first: u64, give_up_rights: bool) {
-    let first = std::env::var(SEED_VARIABLE).map_or(first, |seed| seed.parse().expect("a number"));
+    let first = first_seed(first);
     for seed in first..first + CASES {
-        eprintln!("{SEED_VARIABLE}={seed}");
-        let mut world = World::new(give_up_rights);
-        world.start(&[]);
+        eprintln!("seed {seed}");
+        let mut rig = Rig::for_user(give_up_rights);
+        rig.start(&[]);
         let mut tree = Tree {
             seeded: Seeded(seed),
             sparse: Vec::new(),
             files: Vec::new(),
-            root_reads_all: !world.unprivileged(),
+            root_reads_all: !rig.unprivileged(),
         };
-        let root = world.path("tree");
+        let root = rig.path("tree");
         fs::create_dir(&root).expect("made");
         tree.fill(&root, 0);
-        world.own();
+        rig.own();
         // The bits of a directory come last, since its content could not be made without rights otherwise.
         tree.close(&root);
-        let url = world.url("to");
-        world.cp(&["tree/", &url]).complete();
-        same(&root, &world.path("export/to"));
-        world.cp(&[url.as_str(), "back"]).complete();
-        same(&root, &world.path("back"));
+        let url = rig.url("to");
+        rig.cp(&["tree/", &url]).complete();
+        assert_identical(&root, &rig.path("export/to"));
+        rig.cp(&[url.as_str(), "back"]).complete();
+        assert_identical(&root, &rig.path("back"));
         for path in &tree.sparse {
             let inside = path.strip_prefix(&root).expect("inside");
             let blocks = |path: &Path| fs::metadata(path).expect("there").blocks();
             let source = blocks(path);
-            for copy in [world.path("export/to"), world.path("back")] {
+            for copy in [rig.path("export/to"), rig.path("back")] {
                 let copied = blocks(&copy.join(inside));
                 // A file system may keep its own books in a block or two.
                 assert!(

@@ -75,12 +75,16 @@ impl Netns {
 
     /// A command that runs inside. Its process id is that of the program: `nsenter` replaces itself.
     pub(crate) fn command(&self, program: impl AsRef<std::ffi::OsStr>) -> Command {
-        let mut command = Command::new("nsenter");
+        let [enter, rest @ ..] = self.wrapper();
+        let mut command = Command::new(enter);
+        command.args(rest).arg(program);
         command
-            .arg(format!("--net={}", self.path().display()))
-            .arg("--")
-            .arg(program);
-        command
+    }
+
+    /// The words before a command that make it run inside.
+    pub(crate) fn wrapper(&self) -> [String; 3] {
+        let namespace = format!("--net={}", self.path().display());
+        ["nsenter".to_owned(), namespace, "--".to_owned()]
     }
 
     /// Runs `body` inside, on a thread of its own. Sockets made there stay there.
