@@ -2,6 +2,7 @@
 //! Holds nothing itself.
 
 mod godwit {
+    pub(crate) mod case;
     pub(crate) mod contract;
     pub(crate) mod cuts;
     pub(crate) mod data;
@@ -14,6 +15,7 @@ mod godwit {
     pub(crate) mod netns;
     pub(crate) mod power;
     pub(crate) mod process;
+    pub(crate) mod resume;
     pub(crate) mod rig;
     pub(crate) mod trees;
 }

@@ -6,17 +6,6 @@ use super::tree::File;
 
 /// Lines of a Rust file.
 const LINES_MAX: usize = 500;
-/// Rust files that may be longer, each with its reason: tables, one entry after the other.
-const LONGER: [(&str, &str); 2] = [
-    (
-        "crates/cli/tests/godwit/kill.rs",
-        "one scenario, and the ways in which it can go wrong",
-    ),
-    (
-        "crates/store/tests/journal.rs",
-        "one suite over one file format",
-    ),
-];
 
 /// Where unsafe code may be.
 const UNSAFE_IN: &str = "crates/sys/";
@@ -91,9 +80,8 @@ fn is_example(rest: &str) -> bool {
 
 fn check_rust(file: &File, findings: &mut Vec<Finding>) {
     let count = file.text.lines().count();
-    let exempt = LONGER.iter().any(|(path, _reason)| *path == file.path);
-    if count > LINES_MAX && !exempt {
-        let what = format!("{count} lines; at most {LINES_MAX}, unless exempt with a reason");
+    if count > LINES_MAX {
+        let what = format!("{count} lines; at most {LINES_MAX}");
         findings.push(Finding::new(&file.path, 0, what));
     }
     if !file.text.starts_with("//!") {
