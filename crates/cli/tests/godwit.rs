@@ -3,6 +3,7 @@
 
 mod godwit {
     pub(crate) mod case;
+    pub(crate) mod changes;
     pub(crate) mod contract;
     pub(crate) mod cuts;
     pub(crate) mod data;

@@ -79,6 +79,26 @@ impl Process {
         wait_until(find).unwrap_or_else(|| panic!("no {words:?} in: {}", self.said()))
     }
 
+    /// Waits until it has told, by `--json`, of so many bytes that arrived.
+    pub(crate) fn wait_for_bytes(&mut self, bytes: u64) {
+        let arrived = wait_until(|| {
+            (self.progress().1 >= bytes || self.has_ended()).then(|| self.progress().1)
+        });
+        let arrived = arrived.unwrap_or_else(|| panic!("a standstill: {}", self.said()));
+        assert!(arrived >= bytes, "it ended before: {}", self.said());
+    }
+
+    /// How many events of progress there were, and the bytes of the last one.
+    pub(crate) fn progress(&self) -> (usize, u64) {
+        let out = self.out.lock().expect("no reader panics");
+        let told = |line: &&str| line.starts_with("{\"event\":\"progress\"");
+        let last = out.lines().rfind(told).map_or(0, |line| {
+            let event: Value = serde_json::from_str(line).expect("JSON");
+            event["bytes"].as_u64().expect("a number")
+        });
+        (out.lines().filter(told).count(), last)
+    }
+
     pub(crate) fn signal(&self, signal: Signal) {
         let id = i32::try_from(self.child.id()).expect("a process id");
         // It may have ended of itself; it has not been waited for, so the id is still its own.
@@ -139,6 +159,18 @@ impl Outcome {
     pub(crate) fn events(&self) -> Vec<Value> {
         let parse = |line| serde_json::from_str(line).unwrap_or_else(|_| panic!("{self:?}"));
         self.out.lines().map(parse).collect()
+    }
+
+    /// The paths that were reported, in order.
+    pub(crate) fn failed(&self) -> Vec<String> {
+        let mut paths: Vec<String> = self
+            .events()
+            .iter()
+            .filter(|event| event["event"] == "failed")
+            .map(|event| event["path"].as_str().expect("text").to_owned())
+            .collect();
+        paths.sort();
+        paths
     }
 
     /// The last event.

@@ -32,6 +32,17 @@ pub(crate) struct Rig {
     client_wrapper: Vec<OsString>,
 }
 
+/// The two ends of a transfer in one direction, of a tree `run42` into a directory `to`. The same command leads to the
+/// same place, whatever is there already.
+pub(crate) struct Ends {
+    pub(crate) source: PathBuf,
+    pub(crate) destination: PathBuf,
+    pub(crate) receiver_home: PathBuf,
+    /// What the source is called in reports: a place of the machine that the client runs on.
+    reported: &'static str,
+    arguments: [String; 2],
+}
+
 /// Runs the test as each user that we can be: as the one we are, and if that is root, as one without rights.
 pub(crate) fn as_each_user(test: impl Fn(&mut Rig)) {
     test(&mut Rig::for_user(false));
@@ -238,6 +249,25 @@ impl Rig {
         )
     }
 
+    /// A push and a pull. Nothing is at their ends yet but the directories above.
+    pub(crate) fn push_and_pull(&self) -> [Ends; 2] {
+        let push = Ends {
+            source: self.path("run42"),
+            destination: self.export.join("to/run42"),
+            receiver_home: self.daemon_home.clone(),
+            reported: "run42",
+            arguments: ["run42".to_owned(), self.url("to/")],
+        };
+        let pull = Ends {
+            source: self.export.join("run42"),
+            destination: self.path("to/run42"),
+            receiver_home: self.client_home(),
+            reported: "to/run42",
+            arguments: [self.url("run42"), "to/".to_owned()],
+        };
+        [push, pull]
+    }
+
     /// The binary as the user of this rig, in the rig's directory.
     fn command(&self, wrapper: &[OsString], home: &Path) -> Command {
         let mut line = wrapper.to_vec();
@@ -286,6 +316,20 @@ impl Drop for Rig {
         if !is_root() {
             open_up(self.directory.path());
         }
+    }
+}
+
+impl Ends {
+    /// The arguments of `cp`.
+    pub(crate) fn line<'a>(&'a self, flags: &[&'a str]) -> Vec<&'a str> {
+        let mut line = flags.to_vec();
+        line.extend(self.arguments.iter().map(String::as_str));
+        line
+    }
+
+    /// How something below the source is called when it is reported.
+    pub(crate) fn reported(&self, below: &str) -> String {
+        format!("{}/{below}", self.reported)
     }
 }
 
