@@ -2,7 +2,7 @@
 //! Does not interrupt anything.
 
 use std::ffi::OsStr;
-use std::fs::{self, File, FileTimes};
+use std::fs::{self, DirEntry, File, FileTimes};
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::{FileExt as _, MetadataExt as _, PermissionsExt as _, symlink};
 use std::path::{Path, PathBuf};
@@ -30,29 +30,36 @@ fn arrive_identical(first: u64, give_up_rights: bool) {
     for seed in first..first + CASES {
         eprintln!("seed {seed}");
         let mut rig = Rig::for_user(give_up_rights);
-        rig.start(&[]);
+        // Every second one goes where a peer may set all bits.
+        let granted = seed.is_multiple_of(2);
+        rig.make_dirs("granted");
+        let export = format!("granted={},set-id", rig.path("granted").display());
+        rig.start(&["--export", &export]);
         let mut tree = Tree {
             seeded: Seeded(seed),
             sparse: Vec::new(),
             files: Vec::new(),
             root_reads_all: !rig.unprivileged(),
+            set_id: granted,
         };
         let root = rig.path("tree");
         fs::create_dir(&root).expect("made");
         tree.fill(&root, 0);
         rig.own();
-        // The bits of a directory come last, since its content could not be made without rights otherwise.
+        // Bits come last: a change of owner takes some away, and without rights no content could be made.
         tree.close(&root);
-        let url = rig.url("to");
+        let export = if granted { "granted" } else { "data" };
+        let url = format!("godwit://{}/{export}/to", rig.address());
+        let there = rig.path(if granted { "granted/to" } else { "export/to" });
         rig.cp(&["tree/", &url]).complete();
-        assert_identical(&root, &rig.path("export/to"));
+        assert_identical(&root, &there);
         rig.cp(&[url.as_str(), "back"]).complete();
         assert_identical(&root, &rig.path("back"));
         for path in &tree.sparse {
             let inside = path.strip_prefix(&root).expect("inside");
             let blocks = |path: &Path| fs::metadata(path).expect("there").blocks();
             let source = blocks(path);
-            for copy in [rig.path("export/to"), rig.path("back")] {
+            for copy in [there.clone(), rig.path("back")] {
                 let copied = blocks(&copy.join(inside));
                 // A file system may keep its own books in a block or two.
                 assert!(
@@ -71,6 +78,8 @@ struct Tree {
     files: Vec<PathBuf>,
     /// Whether the bits do not matter to who reads it.
     root_reads_all: bool,
+    /// Whether there are programs that run as another.
+    set_id: bool,
 }
 
 impl Tree {
@@ -151,24 +160,33 @@ impl Tree {
         let times = FileTimes::new().set_modified(SystemTime::UNIX_EPOCH + since);
         let file = File::options().write(true).open(path).expect("ours");
         file.set_times(times).expect("set");
-        let mut mode = u32::try_from(self.seeded.below(0o1000)).expect("below");
-        if !self.root_reads_all {
-            mode |= 0o400;
-        }
-        fs::set_permissions(path, fs::Permissions::from_mode(mode)).expect("ours");
     }
 
     fn close(&mut self, directory: &Path) {
-        for entry in fs::read_dir(directory).expect("listed") {
-            let entry = entry.expect("listed");
-            if entry.file_type().expect("known").is_dir() {
+        let entries = fs::read_dir(directory).expect("listed");
+        let mut entries: Vec<_> = entries.map(|entry| entry.expect("listed")).collect();
+        // The same order each time, so that a seed means the same bits.
+        entries.sort_by_key(DirEntry::file_name);
+        for entry in entries {
+            let kind = entry.file_type().expect("known");
+            if kind.is_dir() {
                 self.close(&entry.path());
+            } else if kind.is_file() {
+                self.set_bits(&entry.path(), 0o400);
             }
         }
-        let mut mode = 0o500 | u32::try_from(self.seeded.below(0o1000)).expect("below");
-        if !self.root_reads_all {
-            mode |= 0o700;
+        self.set_bits(directory, 0o700);
+    }
+
+    /// Any bits, and these for whom they matter to.
+    fn set_bits(&mut self, path: &Path, needed: u32) {
+        let mut mode = u32::try_from(self.seeded.below(0o10000)).expect("below");
+        if !self.set_id {
+            mode &= 0o1777;
         }
-        fs::set_permissions(directory, fs::Permissions::from_mode(mode)).expect("ours");
+        if !self.root_reads_all {
+            mode |= needed;
+        }
+        fs::set_permissions(path, fs::Permissions::from_mode(mode)).expect("ours");
     }
 }

@@ -1,0 +1,96 @@
+//! Tests which mode bits are applied: those that let a program run as another only where the export grants them.
+//! Does not test who may come in (`contract`).
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
+
+use super::judge::assert_identical;
+use super::rig::{Rig, as_each_user};
+
+const FILES: [(&str, u32); 5] = [
+    ("as-owner", 0o4755),
+    ("as-group", 0o2755),
+    ("as-both", 0o6711),
+    ("as-nobody", 0o6600),
+    ("ordinary", 0o640),
+];
+const DIRECTORIES: [(&str, u32); 4] = [
+    ("shared", 0o2775),
+    ("scratch", 0o1777),
+    ("both", 0o3770),
+    ("ordinary-directory", 0o750),
+];
+const SET_ID: u32 = 0o6000;
+
+fn make_tree(rig: &Rig, root: &Path) {
+    fs::create_dir_all(root).expect("made");
+    for (name, _) in FILES {
+        fs::write(root.join(name), name).expect("written");
+    }
+    for (name, _) in DIRECTORIES {
+        fs::create_dir(root.join(name)).expect("made");
+        fs::write(root.join(name).join("inside"), name).expect("written");
+    }
+    // A change of owner takes bits away, so they come after it.
+    rig.own();
+    for (name, mode) in FILES.iter().chain(&DIRECTORIES) {
+        fs::set_permissions(root.join(name), fs::Permissions::from_mode(*mode)).expect("ours");
+    }
+}
+
+#[track_caller]
+fn assert_modes(root: &Path, mask: u32) {
+    for (name, mode) in FILES.iter().chain(&DIRECTORIES) {
+        let found = fs::metadata(root.join(name)).expect("there").permissions();
+        let found = found.mode() & 0o7777;
+        assert_eq!(
+            found,
+            mode & mask,
+            "{name}: {found:o}, {mode:o} at the source"
+        );
+    }
+}
+
+#[test]
+fn set_id_bits_are_applied_only_where_granted() {
+    as_each_user(|rig| {
+        rig.make_dirs("granted");
+        let granted = format!("granted={},set-id", rig.path("granted").display());
+        rig.start(&["--export", &granted]);
+        let source = rig.path("run42");
+        make_tree(rig, &source);
+        assert_modes(&source, 0o7777);
+        let there = |export: &str| format!("godwit://{}/{export}/to", rig.address());
+
+        rig.cp(&["run42", &there("data")]).complete();
+        assert_modes(&rig.path("export/to"), !SET_ID);
+        rig.cp(&["run42", &there("granted")]).complete();
+        assert_modes(&rig.path("granted/to"), 0o7777);
+        assert_identical(&source, &rig.path("granted/to"));
+
+        // Neither grants what the other does, whatever was there before.
+        for (export, mask) in [("data", !SET_ID), ("granted", 0o7777)] {
+            let line = ["--force", "run42/.", &there(export)];
+            rig.cp(&line).complete();
+            let root = if export == "data" {
+                "export/to"
+            } else {
+                "granted/to"
+            };
+            assert_modes(&rig.path(root), mask);
+        }
+    });
+}
+
+/// The user of this machine named the destination, and no peer.
+#[test]
+fn a_copy_on_one_machine_keeps_all_bits() {
+    as_each_user(|rig| {
+        let source = rig.path("run42");
+        make_tree(rig, &source);
+        rig.cp(&["run42", "copy"]).complete();
+        assert_modes(&rig.path("copy"), 0o7777);
+        assert_identical(&source, &rig.path("copy"));
+    });
+}
