@@ -19,5 +19,6 @@ mod godwit {
     pub(crate) mod process;
     pub(crate) mod resume;
     pub(crate) mod rig;
+    pub(crate) mod strangers;
     pub(crate) mod trees;
 }

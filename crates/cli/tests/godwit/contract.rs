@@ -2,9 +2,7 @@
 //! Does not interrupt anything.
 
 use std::fs;
-use std::io::{Read as _, Write as _};
-use std::net::{TcpListener, TcpStream};
-use std::os::unix::fs::PermissionsExt as _;
+use std::net::TcpListener;
 
 use super::judge::assert_identical;
 use super::rig::{Rig, as_each_user};
@@ -301,40 +299,32 @@ fn a_port_in_use_and_a_port_without_listener_are_named() {
     });
 }
 
+/// A lower bound: it can only fail if more was sent than the limit allows.
 #[test]
-fn strangers_do_not_disturb_a_transfer() {
+fn a_limit_is_obeyed() {
     as_each_user(|rig| {
         rig.start(&[]);
-        small_tree(rig, "run42");
-        let connect = || TcpStream::connect(rig.address()).expect("it listens");
-        let _silent = [connect(), connect(), connect()];
-        let mut http = connect();
-        http.write_all(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
-            .expect("sent");
-        let mut garbage = connect();
-        // It may hang up at once.
-        let _ = garbage.write_all(&[0xa5; 4096]);
-        rig.cp(&["run42", &rig.url("to")]).complete();
-        assert_identical(&rig.path("run42"), &rig.path("export/to"));
-        let mut answer = Vec::new();
-        // A reset may follow what is said.
-        let _ = http.read_to_end(&mut answer);
-        let said = String::from_utf8_lossy(&answer);
-        assert!(said.starts_with("HTTP/1.1 400 "), "{said}");
-    });
-}
-
-#[test]
-fn set_id_bits_are_kept_only_where_granted() {
-    as_each_user(|rig| {
-        rig.start(&[]);
-        rig.write("run42/program", "x");
-        let mode = |path| fs::metadata(path).expect("there").permissions().mode() & 0o7777;
-        let source = rig.path("run42/program");
-        rig.own();
-        fs::set_permissions(&source, fs::Permissions::from_mode(0o6755)).expect("ours");
-        rig.cp(&["run42", &rig.url("to")]).complete();
-        assert_eq!(mode(source), 0o6755);
-        assert_eq!(mode(rig.path("export/to/program")), 0o755);
+        rig.write("run42/large", vec![7; 2 << 20]);
+        for number in 0..200 {
+            rig.write(&format!("run42/d/{number}"), vec![7; 10_000]);
+        }
+        rig.write("export/large", vec![7; 4 << 20]);
+        let bytes_of_run42 = (2 << 20) + 2_000_000;
+        let null = format!("godwit://{}/null:", rig.address());
+        for (limit, line, bytes) in [
+            ("4MB", ["run42", &rig.url("to")], bytes_of_run42),
+            ("32Mbit", [&rig.url("large"), "back"], 4 << 20),
+            ("4MB", ["run42", "copy"], bytes_of_run42),
+            ("4MB", ["mem:4MiB", &null], 4 << 20),
+        ] {
+            let mut flags = vec!["--limit", limit, "--streams", "3", "--block-size", "64KiB"];
+            flags.extend(line);
+            let outcome = rig.cp(&flags);
+            assert_eq!(outcome.complete().number("bytes"), bytes);
+            let seconds = outcome.summary()["seconds"].as_f64().expect("a number");
+            // A twentieth of a second may go at once, and the last block goes when those before it are paid for.
+            let least = (bytes - (64 << 10)) as f64 / 4e6 - 0.05;
+            assert!(seconds >= least, "{line:?}: {seconds} s, {least} at least");
+        }
     });
 }

@@ -1,0 +1,96 @@
+//! Tests that who connects and does not belong here disturbs neither a transfer nor the daemon.
+//! Does not test who is known and may not (`contract`).
+
+use std::fs;
+use std::io::{Read as _, Write as _};
+use std::net::{Shutdown, TcpStream};
+
+use super::data::{Seeded, write_file};
+use super::judge::{assert_identical, assert_tidy};
+use super::rig::{Rig, as_each_user};
+
+const BYTES: u64 = 8 << 20;
+
+/// The start of a TLS record that never goes on: a hello of 16 KiB.
+const HALF_HELLO: [u8; 9] = [0x16, 3, 1, 0x40, 0, 1, 0, 0x3f, 0xfc];
+
+#[test]
+fn strangers_do_not_disturb_a_transfer() {
+    as_each_user(|rig| {
+        rig.start(&[]);
+        for ends in rig.push_and_pull() {
+            fs::create_dir(&ends.source).expect("made");
+            write_file(&ends.source.join("large"), BYTES, &mut Seeded(3));
+            for number in 0..100_u64 {
+                let path = ends.source.join(number.to_string());
+                write_file(&path, 1_000 * number, &mut Seeded(number));
+            }
+            let line = ends.line(&["--limit", "8MB", "--block-size", "64KiB"]);
+            let mut client = rig.begin_cp(&rig.path(""), &line);
+            client.wait_for_bytes(1);
+            let mut strangers = Strangers::default();
+            for turn in 1..=8 {
+                strangers.come(rig);
+                // Until more has arrived with all of them there.
+                client.wait_for_bytes(turn * BYTES / 10);
+            }
+            let outcome = client.wait();
+            assert_eq!(outcome.complete().number("resent_bytes"), 0, "{outcome:?}");
+            assert_identical(&ends.source, &ends.destination);
+            assert_tidy(&ends.destination, &ends.receiver_home);
+            strangers.are_answered();
+        }
+        // Still well: it takes the next one, and never fell over anybody.
+        rig.cp(&["run42", &rig.url("next")]).complete();
+        assert_identical(&rig.path("run42"), &rig.path("export/next"));
+        let said = rig.daemon().said();
+        assert!(!said.contains("panicked"), "{said}");
+    });
+}
+
+#[derive(Default)]
+struct Strangers {
+    /// Say nothing, or not enough, and stay.
+    silent: Vec<TcpStream>,
+    http: Vec<TcpStream>,
+    garbage: Vec<TcpStream>,
+}
+
+impl Strangers {
+    /// One of each kind.
+    fn come(&mut self, rig: &Rig) {
+        let connect = || TcpStream::connect(rig.address()).expect("it listens");
+        self.silent.push(connect());
+        let mut half = connect();
+        half.write_all(&HALF_HELLO).expect("sent");
+        self.silent.push(half);
+        let mut http = connect();
+        http.write_all(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+            .expect("sent");
+        self.http.push(http);
+        let mut garbage = connect();
+        // It may hang up at once.
+        let _ = garbage.write_all(&[0xa5; 64 << 10]);
+        self.garbage.push(garbage);
+        let gone = connect();
+        // It may be gone on that side too.
+        let _ = gone.shutdown(Shutdown::Both);
+    }
+
+    /// Who speaks HTTP is told so, and who speaks nothing known is hung up on.
+    fn are_answered(self) {
+        for mut http in self.http {
+            let mut answer = Vec::new();
+            // A reset may follow what is said.
+            let _ = http.read_to_end(&mut answer);
+            let said = String::from_utf8_lossy(&answer);
+            assert!(said.starts_with("HTTP/1.1 400 "), "{said}");
+        }
+        for mut garbage in self.garbage {
+            let mut answer = Vec::new();
+            // This returns when it hung up, in whatever way.
+            let _ = garbage.read_to_end(&mut answer);
+            assert!(!answer.starts_with(b"HTTP"), "{answer:?}");
+        }
+    }
+}
