@@ -277,13 +277,19 @@ impl Committer {
 
     /// False if the storage could not be synced; then the batch counts as unwritten.
     fn process(&self, mut batch: Batch) -> bool {
+        let mut rejected = HashSet::new();
         batch.complete.retain(|(seq, file)| {
             let good = self.finalise(*seq, file);
             if !good {
                 lock(&self.files).remove(&file.id);
+                rejected.insert(file.id);
             }
             good
         });
+        // Nothing is left of them that could be synced or vouched for.
+        batch
+            .ranges
+            .retain(|(file, ..)| !rejected.contains(&file.id));
         if !self.no_sync
             && let Err(error) = self.sync(&batch)
         {

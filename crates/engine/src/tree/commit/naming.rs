@@ -38,6 +38,7 @@ impl Committer {
                 fault.code,
                 fault.message,
             );
+            self.restart(file.key);
             return false;
         }
         true
