@@ -15,6 +15,7 @@ mod godwit {
     pub(crate) mod kill;
     #[path = "../support/netns.rs"]
     pub(crate) mod netns;
+    pub(crate) mod owners;
     pub(crate) mod power;
     pub(crate) mod process;
     pub(crate) mod resume;

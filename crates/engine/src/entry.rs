@@ -124,7 +124,7 @@ pub(crate) fn final_meta(record: &Record) -> FinalMeta {
             seconds: record.mtime_seconds,
             nanoseconds: record.mtime_nanoseconds,
         },
-        owner: None,
+        owner: Some((record.uid, record.gid)),
     }
 }
 

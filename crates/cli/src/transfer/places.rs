@@ -165,6 +165,8 @@ impl Job<'_> {
     fn open(&self, root: &Path) -> Result<Arc<dyn Storage>, Failure> {
         let options = FsOptions {
             umask_cleared: true,
+            // What arrives belongs to whom fetched it.
+            allow_owner: false,
             ..FsOptions::new(Confine::Local)
         };
         let storage = FsStorage::open_with(root, &self.home.spill()?, options)

@@ -268,8 +268,11 @@ fn spill_error(path: &RelPath, error: &std::io::Error) -> StoreError {
 }
 
 fn encode_directory(path: &RelPath, meta: &FinalMeta) -> Vec<u8> {
-    let mut item = Vec::with_capacity(16 + path.as_bytes().len());
+    let (uid, gid) = meta.owner.unwrap_or_default();
+    let mut item = Vec::with_capacity(24 + path.as_bytes().len());
     item.extend(meta.mode.to_le_bytes());
+    item.extend(uid.to_le_bytes());
+    item.extend(gid.to_le_bytes());
     item.extend(meta.mtime.seconds.to_le_bytes());
     item.extend(meta.mtime.nanoseconds.to_le_bytes());
     item.extend(path.as_bytes());
@@ -278,6 +281,8 @@ fn encode_directory(path: &RelPath, meta: &FinalMeta) -> Vec<u8> {
 
 fn decode_directory(item: &[u8]) -> Option<(RelPath, FinalMeta)> {
     let (mode, rest) = item.split_first_chunk::<4>()?;
+    let (uid, rest) = rest.split_first_chunk::<4>()?;
+    let (gid, rest) = rest.split_first_chunk::<4>()?;
     let (seconds, rest) = rest.split_first_chunk::<8>()?;
     let (nanoseconds, path) = rest.split_first_chunk::<4>()?;
     let mtime = Timestamp {
@@ -289,7 +294,7 @@ fn decode_directory(item: &[u8]) -> Option<(RelPath, FinalMeta)> {
         FinalMeta {
             mode: u32::from_le_bytes(*mode),
             mtime,
-            owner: None,
+            owner: Some((u32::from_le_bytes(*uid), u32::from_le_bytes(*gid))),
         },
     ))
 }

@@ -27,10 +27,10 @@ impl Allowed {
             }
     }
 
-    /// The owner to apply, if any.
+    /// The owner to apply, if any. Nobody can have the highest number: to the kernel it means to change nothing.
     pub(super) fn owner(self, meta: &FinalMeta) -> Option<(Uid, Gid)> {
         meta.owner
-            .filter(|_| self.owner)
+            .filter(|(uid, gid)| self.owner && *uid != u32::MAX && *gid != u32::MAX)
             .map(|(uid, gid)| (Uid::from_raw(uid), Gid::from_raw(gid)))
     }
 }
