@@ -331,7 +331,7 @@ pub const SETTINGS: &[Setting] = &[
         default: "",
         variable: "GODWIT_EXPORT",
         help: "A directory that granted clients may reach, and its name (repeatable)",
-        detail: "With `set-id` the set-user-id, set-group-id and sticky bits of arriving files are applied; with `owner` \
+        detail: "With `set-id` the set-user-id and set-group-id bits of arriving files are applied; with `owner` \
                  their owner and group are. Without them such files arrive as ordinary ones of the daemon's user.",
     },
     Setting {

@@ -96,7 +96,7 @@ pub struct Export {
     pub name: String,
     /// Where it is.
     pub path: PathBuf,
-    /// Apply set-user-id, set-group-id and sticky bits.
+    /// Apply set-user-id and set-group-id bits.
     pub set_id: bool,
     /// Apply owner and group.
     pub owner: bool,
