@@ -158,15 +158,7 @@ impl Acks {
     /// The sender waits for nothing but durability: what was asked for again and is not on its way is asked for once more,
     /// for an older word on another stream may have overtaken the request.
     pub(crate) fn ask_again(&self) {
-        let mut inner = crate::lock(&self.inner);
-        let lost: Vec<_> = inner.lost.ranges().collect();
-        for (first, last) in lost {
-            inner.queue.push_back(AckRange {
-                first: Seq(first),
-                last: Seq(last),
-                status: AckStatus::RESEND,
-            });
-        }
+        crate::lock(&self.inner).say_all(|inner| &inner.lost, AckStatus::RESEND);
     }
 
     /// Takes what is to be said, for the calling stream to say.
@@ -192,30 +184,9 @@ impl Acks {
         let mut inner = crate::lock(&self.inner);
         inner.wakers.retain(|(id, _)| *id != stream);
         inner.queue.clear();
-        let durable: Vec<_> = inner.durable.ranges().collect();
-        for (first, last) in durable {
-            inner.queue.push_back(AckRange {
-                first: Seq(first),
-                last: Seq(last),
-                status: AckStatus::DURABLE,
-            });
-        }
-        let written: Vec<_> = inner.written.ranges().collect();
-        for (first, last) in written {
-            inner.queue.push_back(AckRange {
-                first: Seq(first),
-                last: Seq(last),
-                status: AckStatus::WRITTEN,
-            });
-        }
-        let lost: Vec<_> = inner.lost.ranges().collect();
-        for (first, last) in lost {
-            inner.queue.push_back(AckRange {
-                first: Seq(first),
-                last: Seq(last),
-                status: AckStatus::RESEND,
-            });
-        }
+        inner.say_all(|inner| &inner.durable, AckStatus::DURABLE);
+        inner.say_all(|inner| &inner.written, AckStatus::WRITTEN);
+        inner.say_all(|inner| &inner.lost, AckStatus::RESEND);
         let said: Vec<_> = inner.faults_said.drain(..).collect();
         inner.faults.extend(said);
         inner.wake_one();
@@ -223,6 +194,18 @@ impl Acks {
 }
 
 impl Inner {
+    fn say_all(&mut self, of: impl Fn(&Self) -> &SeqSet, status: AckStatus) {
+        let ranges: Vec<AckRange> = of(self)
+            .ranges()
+            .map(|(first, last)| AckRange {
+                first: Seq(first),
+                last: Seq(last),
+                status,
+            })
+            .collect();
+        self.queue.extend(ranges);
+    }
+
     fn push(&mut self, seq: Seq, status: AckStatus) {
         if let Some(back) = self.queue.back_mut()
             && back.status == status

@@ -32,7 +32,8 @@ pub mod tree;
 pub mod usage;
 mod work;
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 pub use acks::Acks;
 pub use counters::{Bottleneck, Counters, Shares, Snapshot};
@@ -111,4 +112,16 @@ pub trait Observer: Send + Sync {
 /// Takes a lock whose holder may have panicked: the state behind our locks is valid between any two statements that can.
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Waits until `end` finds one in the state, at most `timeout`; `changed` is told of it.
+pub(crate) fn wait_for_end<S>(
+    state: &Mutex<S>,
+    changed: &Condvar,
+    timeout: Duration,
+    end: impl Fn(&S) -> Option<&End>,
+) -> Option<End> {
+    let waited = changed.wait_timeout_while(lock(state), timeout, |state| end(state).is_none());
+    let (state, _) = waited.unwrap_or_else(PoisonError::into_inner);
+    end(&state).cloned()
 }

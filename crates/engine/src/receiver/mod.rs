@@ -156,18 +156,9 @@ impl Receiver {
 
     /// Waits for the end, at most `timeout`.
     pub fn wait(&self, timeout: Duration) -> Option<End> {
-        let deadline = Instant::now() + timeout;
-        let mut state = lock(&self.state);
-        loop {
-            let left = deadline.saturating_duration_since(Instant::now());
-            if state.end.is_some() || left.is_zero() {
-                return state.end.clone();
-            }
-            state = self
-                .changed
-                .wait_timeout(state, left)
-                .map_or_else(|poisoned| poisoned.into_inner().0, |(state, _)| state);
-        }
+        crate::wait_for_end(&self.state, &self.changed, timeout, |state| {
+            state.end.as_ref()
+        })
     }
 
     /// Gives up; what has arrived is kept for a later run once `join` is called.

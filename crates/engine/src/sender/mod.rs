@@ -156,21 +156,9 @@ impl Sender {
 
     /// Waits for the end, at most `timeout`.
     pub fn wait(&self, timeout: Duration) -> Option<End> {
-        let deadline = Instant::now() + timeout;
-        let mut state = self.lock_state();
-        loop {
-            if state.end.is_some() {
-                return state.end.clone();
-            }
-            let left = deadline.saturating_duration_since(Instant::now());
-            if left.is_zero() {
-                return None;
-            }
-            state = self
-                .ended
-                .wait_timeout(state, left)
-                .map_or_else(|poisoned| poisoned.into_inner().0, |(state, _)| state);
-        }
+        crate::wait_for_end(&self.state, &self.ended, timeout, |state| {
+            state.end.as_ref()
+        })
     }
 
     /// Gives up. Streams say so to the other end before they close.
