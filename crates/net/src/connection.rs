@@ -6,6 +6,7 @@ mod send;
 
 use std::collections::VecDeque;
 use std::io;
+use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
 use godwit_proto::{PRELUDE_BYTES, Prelude};
@@ -36,6 +37,8 @@ pub struct Connection {
     control: OutBuffer,
     waker: Waker,
     stall_limit: Duration,
+    /// When a send first had to wait after the owner had ended the stream.
+    ended_since: Option<Instant>,
     counters: StreamCounters,
     /// Nothing that is here already makes a frame: waiting makes sense.
     drained: bool,
@@ -79,6 +82,7 @@ impl Connection {
             control: OutBuffer::default(),
             waker: Waker::new()?,
             stall_limit: options.stall_limit,
+            ended_since: None,
             counters: StreamCounters::default(),
             drained: false,
             closed: false,
@@ -116,6 +120,12 @@ impl Connection {
         StreamError::Misuse {
             peer: self.socket.peer().to_owned(),
             what,
+        }
+    }
+
+    fn error_ended(&self) -> StreamError {
+        StreamError::Ended {
+            peer: self.socket.peer().to_owned(),
         }
     }
 
@@ -253,7 +263,7 @@ impl Stream for Connection {
         }
         let ready = self
             .socket
-            .poll(PollFlags::IN, Some(&self.waker), timeout)
+            .poll(PollFlags::IN, Some(self.waker.as_fd()), timeout)
             .map_err(|error| self.error_network("poll", error))?;
         if ready.woken {
             self.waker.clear();

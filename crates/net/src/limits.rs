@@ -17,6 +17,9 @@ pub const DIAL_DEADLINE: Duration = Duration::from_secs(20);
 /// No byte moved for this long: the stream is dead. Longer than a slow disk's worst sync.
 pub const STALL_LIMIT: Duration = Duration::from_secs(60);
 
+/// How long a blocked send may still take once the stream's owner has ended it: a few round trips of a bad path.
+pub const END_GRACE: Duration = Duration::from_secs(1);
+
 /// Silence before the kernel asks whether the peer is still there, and between its further questions.
 pub const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(15);
 

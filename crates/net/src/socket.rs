@@ -3,7 +3,7 @@
 
 use std::io::{self, IoSlice, IoSliceMut};
 use std::net::TcpStream;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
@@ -15,7 +15,6 @@ use rustix::net::{
 };
 
 use crate::limits::KEEPALIVE_INTERVAL;
-use crate::waker::Waker;
 
 /// A connected stream socket.
 pub(crate) struct Socket {
@@ -141,11 +140,11 @@ impl Socket {
         }
     }
 
-    /// Waits for what `want` names, an error of the socket (then both directions are ready) or the waker.
+    /// Waits for what `want` names, an error of the socket (then both directions are ready) or `waker` to be readable.
     pub(crate) fn poll(
         &self,
         want: PollFlags,
-        waker: Option<&Waker>,
+        waker: Option<BorrowedFd<'_>>,
         timeout: Duration,
     ) -> io::Result<Ready> {
         let timeout = Timespec::try_from(timeout).unwrap_or_else(|_endless| Timespec {
@@ -155,7 +154,7 @@ impl Socket {
         let socket = PollFd::from_borrowed_fd(self.fd.as_fd(), want);
         let found = match waker {
             Some(waker) => {
-                let mut fds = [socket, PollFd::new(waker, PollFlags::IN)];
+                let mut fds = [socket, PollFd::from_borrowed_fd(waker, PollFlags::IN)];
                 poll(&mut fds, Some(&timeout)).map(|_| (fds[0].revents(), fds[1].revents()))
             }
             None => {

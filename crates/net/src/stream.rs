@@ -30,8 +30,8 @@ pub trait Stream: Send {
     /// each other as long as payloads flow one way only.
     ///
     /// # Errors
-    /// [`StreamError::Stalled`] when no byte could be sent for the stall limit, else the fault of network, TLS or
-    /// peer. The frame may then have left in part: the stream is of no further use for sending.
+    /// [`StreamError::Stalled`] when no byte could be sent for the stall limit, [`StreamError::Ended`] soon after
+    /// [`Waker::end`], else the fault of network, TLS or peer. The frame may then have left in part: the stream is of no further use for sending.
     fn send(&mut self, head: &[u8], payload: &[u8]) -> Result<(), StreamError>;
 
     /// Sends several frames without payload, one after the other in `frames`, in one go.
@@ -54,7 +54,8 @@ pub trait Stream: Send {
     /// May be called several times for one payload.
     ///
     /// # Errors
-    /// [`StreamError::Stalled`] when nothing arrives for the stall limit; [`StreamError::Misuse`] when `into` is
+    /// [`StreamError::Stalled`] when nothing arrives for the stall limit; [`StreamError::Ended`] when it had to wait after
+    /// [`Waker::end`]; [`StreamError::Misuse`] when `into` is
     /// longer than what is left of the payload.
     fn recv_payload(&mut self, into: &mut [u8]) -> Result<(), StreamError>;
 
@@ -186,6 +187,12 @@ pub enum StreamError {
         /// How long nothing moved.
         after: Duration,
     },
+    /// This side wanted the stream no longer while it waited for the peer ([`Waker::end`]).
+    #[error("{peer}: given up by this side")]
+    Ended {
+        /// The other end.
+        peer: String,
+    },
     /// TLS refused something: a forged or damaged record, or an alert from the peer.
     #[error("{peer}: TLS: {error}")]
     Tls {
@@ -212,6 +219,7 @@ impl StreamError {
             Self::Network { .. }
             | Self::Closed { .. }
             | Self::Stalled { .. }
+            | Self::Ended { .. }
             | Self::Tls { .. } => true,
             Self::Peer { .. } | Self::Misuse { .. } => false,
         }

@@ -20,6 +20,9 @@ pub struct Waker {
 #[derive(Debug)]
 struct Shared {
     event: OwnedFd,
+    /// Readable from [`Waker::end`] on.
+    end: OwnedFd,
+    ended: AtomicBool,
     /// Set from a wake until the owner has seen it; spares the system call of further wakes.
     pending: AtomicBool,
 }
@@ -30,10 +33,12 @@ impl Waker {
     /// # Errors
     /// When the process is out of file descriptors.
     pub fn new() -> io::Result<Self> {
-        let event = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
+        let flags = EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK;
         Ok(Self {
             shared: Arc::new(Shared {
-                event,
+                event: eventfd(0, flags)?,
+                end: eventfd(0, flags)?,
+                ended: AtomicBool::new(false),
                 pending: AtomicBool::new(false),
             }),
         })
@@ -46,6 +51,25 @@ impl Waker {
         }
         // Any number but zero wakes. A full counter is impossible with so few unseen wakes, and would wake as well.
         let _ = rustix::io::write(&self.shared.event, &1_u64.to_le_bytes());
+    }
+
+    /// As [`Self::wake`], and for good: the stream is of no further use to its owner's work. A receive in the middle of a
+    /// payload ends at once; a send that is blocked has a moment left.
+    pub fn end(&self) {
+        if !self.shared.ended.swap(true, Ordering::SeqCst) {
+            let _ = rustix::io::write(&self.shared.end, &1_u64.to_le_bytes());
+        }
+        self.wake();
+    }
+
+    /// Whether [`Self::end`] was called.
+    pub fn is_ended(&self) -> bool {
+        self.shared.ended.load(Ordering::SeqCst)
+    }
+
+    /// Becomes readable with [`Self::end`], and stays so.
+    pub(crate) fn end_fd(&self) -> BorrowedFd<'_> {
+        self.shared.end.as_fd()
     }
 
     /// Whether it was used since the last call; forgets it.

@@ -187,14 +187,17 @@ impl Connection {
         }
     }
 
-    /// Waits for bytes of a payload, no longer than the stall limit since `since`.
+    /// Waits for bytes of a payload, no longer than the stall limit since `since`, nor than the owner wants the stream.
     pub(super) fn await_payload(&mut self, since: Instant) -> Result<(), StreamError> {
         let began = Instant::now();
         let left = self.time_left("receiving", began.duration_since(since))?;
-        let ready = self.socket.poll(PollFlags::IN, None, left);
+        let end = self.waker.end_fd();
+        let ready = self.socket.poll(PollFlags::IN, Some(end), left);
         self.counters.blocked_receiving += began.elapsed();
-        ready
-            .map(|_| ())
-            .map_err(|error| self.error_network("poll", error))
+        match ready {
+            Ok(ready) if ready.woken => Err(self.error_ended()),
+            Ok(_) => Ok(()),
+            Err(error) => Err(self.error_network("poll", error)),
+        }
     }
 }

@@ -9,7 +9,7 @@ use rustix::event::PollFlags;
 
 use super::{Connection, Layer};
 use crate::buffer::OutBuffer;
-use crate::limits::{INBOX_BYTES_MAX, INBOX_FRAMES_MAX, SEAL_BYTES};
+use crate::limits::{END_GRACE, INBOX_BYTES_MAX, INBOX_FRAMES_MAX, SEAL_BYTES};
 use crate::stream::StreamError;
 
 impl Connection {
@@ -100,8 +100,14 @@ impl Connection {
                 want |= PollFlags::IN;
             }
             let began = Instant::now();
-            let left = self.time_left("sending", began.duration_since(since))?;
-            let ready = self.socket.poll(want, None, left);
+            let ended = self.waker.is_ended();
+            let left = if ended {
+                self.time_left_after_end(began)?
+            } else {
+                self.time_left("sending", began.duration_since(since))?
+            };
+            let end = (!ended).then(|| self.waker.end_fd());
+            let ready = self.socket.poll(want, end, left);
             self.counters.blocked_sending += began.elapsed();
             let ready = ready.map_err(|error| self.error_network("poll", error))?;
             if ready.input && want.contains(PollFlags::IN) {
@@ -111,6 +117,16 @@ impl Connection {
                 return Ok(());
             }
         }
+    }
+
+    /// What is on its way may leave, so that the last word can follow it.
+    fn time_left_after_end(&mut self, now: Instant) -> Result<Duration, StreamError> {
+        let since = *self.ended_since.get_or_insert(now);
+        let left = END_GRACE.saturating_sub(now.duration_since(since));
+        if left.is_zero() {
+            return Err(self.error_ended());
+        }
+        Ok(left.max(Duration::from_millis(1)))
     }
 
     pub(super) fn time_left(

@@ -131,6 +131,42 @@ fn a_payload_that_does_not_come_is_given_up() {
 }
 
 #[test]
+fn a_wait_in_the_middle_of_a_frame_ends_when_the_owner_wants_the_stream_no_longer() {
+    let endless = StreamOptions {
+        stall_limit: Duration::from_secs(3600),
+        ..StreamOptions::default()
+    };
+    let (mut one, mut other) = local_pair(&endless).unwrap();
+    // A send that nobody takes, and that leaves a part of its payload behind.
+    let waker = one.waker();
+    let sent = thread::spawn(move || {
+        let error = (0..100).find_map(|seed| send(&mut one, seed, 0, 4 << 20).err());
+        (one, error.unwrap())
+    });
+    let (prelude, _) = loop {
+        if let Some(frame) = other.try_recv().unwrap() {
+            break frame;
+        }
+        other.wait(PATIENCE).unwrap();
+    };
+    waker.end();
+    let (_one, error) = sent.join().unwrap();
+    assert!(matches!(error, StreamError::Ended { .. }), "{error}");
+    // A receive that waits for the rest.
+    let waker = other.waker();
+    let received = thread::spawn(move || {
+        let mut payload = vec![0; prelude.payload_bytes as usize];
+        let error = other.recv_payload(&mut payload).unwrap_err();
+        // The other direction still carries the last word.
+        send(&mut other, 0, 10, 0).unwrap();
+        error
+    });
+    waker.end();
+    let error = received.join().unwrap();
+    assert!(matches!(error, StreamError::Ended { .. }), "{error}");
+}
+
+#[test]
 fn an_impossible_prelude_is_the_peers_fault() {
     let (mut one, mut other) = pair(&[], &StreamOptions::default());
     // Its own check would refuse: a payload that contains no frame, sent where the other end expects one.
