@@ -254,3 +254,30 @@ fn numbers_of_kinds_go_both_ways() {
     assert_eq!(DigestKind::from_number(0), None);
     assert_eq!(DigestKind::from_number(3), None);
 }
+
+#[test]
+fn the_digest_of_a_large_hole_is_given_up_when_it_is_not_wanted_any_more() {
+    let bytes = 1 << 50;
+    let asked = std::cell::Cell::new(0);
+    let stop = || {
+        asked.set(asked.get() + 1);
+        asked.get() == 2
+    };
+    let mut digest = FileDigest::new(DigestKind::Blake3);
+    assert_eq!(digest.finish_unless(bytes, &stop), None);
+    let slice = digest_slice(DigestKind::Blake3, 1 << 40, bytes, &[1; 4096]);
+    assert_eq!(digest.add(1 << 40, 4096, slice), Added::New);
+    asked.set(0);
+    assert_eq!(digest.finish_unless(bytes, &stop), None);
+    // What is short is never given up, and CRC is always short.
+    let always = || true;
+    let mut small = FileDigest::new(DigestKind::Blake3);
+    small.add(
+        0,
+        4096,
+        digest_slice(DigestKind::Blake3, 0, 8192, &[1; 4096]),
+    );
+    assert_eq!(small.finish_unless(8192, &always), Some(small.finish(8192)));
+    let crc = FileDigest::new(DigestKind::Crc64Nvme);
+    assert_eq!(crc.finish_unless(bytes, &always), Some(crc.finish(bytes)));
+}

@@ -1,6 +1,8 @@
 //! Owns the shape of the BLAKE3 tree: which slices are subtrees, how to hash one, how subtrees join.
 //! Does not remember parts: `file` does.
 
+use std::cell::Cell;
+
 use blake3::hazmat::{
     ChainingValue, HasherExt, Mode, left_subtree_len, max_subtree_len, merge_subtrees_non_root,
     merge_subtrees_root,
@@ -55,6 +57,18 @@ impl Run {
         }
     }
 
+    /// As [`Self::zeros`]; `None` if it was told to stop.
+    pub(super) fn zeros_unless(&mut self, bytes: u64, zeros: &Zeros<'_>) -> Option<()> {
+        let mut rest = bytes;
+        while rest > 0 {
+            let step = rest.min(STOP_EVERY_BYTES);
+            self.zeros(step);
+            zeros.count(step)?;
+            rest -= step;
+        }
+        Some(())
+    }
+
     pub(super) fn finish(self) -> [u8; 32] {
         if self.root {
             *self.hasher.finalize().as_bytes()
@@ -81,13 +95,41 @@ pub(super) fn join(left: &ChainingValue, right: &ChainingValue) -> ChainingValue
     merge_subtrees_non_root(left, right, Mode::Hash)
 }
 
+/// Zeros that are hashed in one go, and whether to go on.
+pub(super) struct Zeros<'a> {
+    unasked: Cell<u64>,
+    stop: &'a dyn Fn() -> bool,
+}
+
+impl<'a> Zeros<'a> {
+    pub(super) fn new(stop: &'a dyn Fn() -> bool) -> Self {
+        Self {
+            unasked: Cell::new(0),
+            stop,
+        }
+    }
+
+    fn count(&self, bytes: u64) -> Option<()> {
+        self.unasked.set(self.unasked.get() + bytes);
+        if self.unasked.get() < STOP_EVERY_BYTES {
+            return Some(());
+        }
+        self.unasked.set(0);
+        (!(self.stop)()).then_some(())
+    }
+}
+
 /// The root hash of a file of `file_bytes` bytes, more than a chunk, from the chaining values of the subtrees that
-/// `node` knows.
-pub(super) fn root(file_bytes: u64, node: &impl Fn(u64, u64) -> Node) -> [u8; 32] {
+/// `node` knows. `None` if it was told to stop.
+pub(super) fn root(
+    file_bytes: u64,
+    node: &impl Fn(u64, u64) -> Node,
+    zeros: &Zeros<'_>,
+) -> Option<[u8; 32]> {
     let left = left_subtree_len(file_bytes);
-    let first = subtree(0, left, node);
-    let second = subtree(left, file_bytes - left, node);
-    *merge_subtrees_root(&first, &second, Mode::Hash).as_bytes()
+    let first = subtree(0, left, node, zeros)?;
+    let second = subtree(left, file_bytes - left, node, zeros)?;
+    Some(*merge_subtrees_root(&first, &second, Mode::Hash).as_bytes())
 }
 
 /// What is known of one subtree.
@@ -101,22 +143,31 @@ pub(super) enum Node {
 }
 
 /// Recursion halves `bytes` each time, so it is at most 54 deep.
-fn subtree(offset: u64, bytes: u64, node: &impl Fn(u64, u64) -> Node) -> ChainingValue {
+fn subtree(
+    offset: u64,
+    bytes: u64,
+    node: &impl Fn(u64, u64) -> Node,
+    zeros: &Zeros<'_>,
+) -> Option<ChainingValue> {
     match node(offset, bytes) {
-        Node::Known(value) => value,
+        Node::Known(value) => Some(value),
         Node::Split if bytes > CHUNK_LEN as u64 => {
             let left = left_subtree_len(bytes);
-            let first = subtree(offset, left, node);
-            join(&first, &subtree(offset + left, bytes - left, node))
+            let first = subtree(offset, left, node, zeros)?;
+            let second = subtree(offset + left, bytes - left, node, zeros)?;
+            Some(join(&first, &second))
         }
         // A chunk is not split: whoever asks has checked that its parts are subtrees.
         Node::Zeros | Node::Split => {
             let mut run = Run::inner(offset);
-            run.zeros(bytes);
-            run.finish()
+            run.zeros_unless(bytes, zeros)?;
+            Some(run.finish())
         }
     }
 }
+
+/// Zeros between two questions whether to go on: a few hundredths of a second.
+const STOP_EVERY_BYTES: u64 = 256 << 20;
 
 /// Separates slices that are no subtree from everything else that is hashed.
 const OUTSIDE_THE_TREE: &str = "godwit 2026 slice that is no subtree";

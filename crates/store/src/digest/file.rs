@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use super::blake::{self, Node};
+use super::blake::{self, Node, Zeros};
 use super::{Digest, DigestKind, crc64};
 
 /// What [`FileDigest::add`] did with a range.
@@ -100,6 +100,11 @@ impl FileDigest {
             .collect()
     }
 
+    /// How many ranges [`Self::ranges`] would give: what this takes in memory.
+    pub fn range_count(&self) -> usize {
+        self.parts.len()
+    }
+
     /// Whether a file of `file_bytes` bytes can consist of the added ranges and zeros: none reaches beyond its end
     /// and, for BLAKE3, all are subtrees of its tree.
     pub fn fits(&self, file_bytes: u64) -> bool {
@@ -118,12 +123,19 @@ impl FileDigest {
     /// For BLAKE3 `file_bytes` must be the one with which the slices were hashed, and what was never added is hashed
     /// now, at about 8 GB/s.
     pub fn finish(&self, file_bytes: u64) -> Digest {
+        self.finish_unless(file_bytes, &|| false)
+            .unwrap_or(Digest::NONE)
+    }
+
+    /// As [`Self::finish`]; asks `stop` now and then while it hashes what was never added (not before the first 256 MiB
+    /// of it), and gives `None` once that says yes.
+    pub fn finish_unless(&self, file_bytes: u64, stop: &dyn Fn() -> bool) -> Option<Digest> {
         if !self.fits(file_bytes) {
-            return Digest::NONE;
+            return Some(Digest::NONE);
         }
         match self.kind {
-            DigestKind::Crc64Nvme => self.finish_crc(file_bytes),
-            DigestKind::Blake3 => self.finish_blake3(file_bytes),
+            DigestKind::Crc64Nvme => Some(self.finish_crc(file_bytes)),
+            DigestKind::Blake3 => self.finish_blake3(file_bytes, stop),
         }
     }
 
@@ -138,24 +150,23 @@ impl FileDigest {
         Digest::from_crc(crc64::append_zeros(crc, file_bytes - at))
     }
 
-    fn finish_blake3(&self, file_bytes: u64) -> Digest {
+    fn finish_blake3(&self, file_bytes: u64, stop: &dyn Fn() -> bool) -> Option<Digest> {
         if let Some(whole) = self.parts.get(&0).filter(|part| part.bytes == file_bytes) {
-            return whole.digest;
+            return Some(whole.digest);
         }
+        let zeros = Zeros::new(stop);
         if self.parts.is_empty() {
             let mut run = blake::Run::new(0, file_bytes, file_bytes);
-            run.zeros(file_bytes);
-            return Digest(run.finish());
+            run.zeros_unless(file_bytes, &zeros)?;
+            return Some(Digest(run.finish()));
         }
         // A file of one chunk with a part has that part as a whole, so here it is longer.
-        Digest(blake::root(
-            file_bytes,
-            &|offset, bytes| match self.parts.get(&offset) {
-                Some(part) if part.bytes == bytes => Node::Known(part.digest.0),
-                _ if self.covered_within(offset, offset + bytes) == 0 => Node::Zeros,
-                _ => Node::Split,
-            },
-        ))
+        let node = |offset, bytes| match self.parts.get(&offset) {
+            Some(part) if part.bytes == bytes => Node::Known(part.digest.0),
+            _ if self.covered_within(offset, offset + bytes) == 0 => Node::Zeros,
+            _ => Node::Split,
+        };
+        blake::root(file_bytes, &node, &zeros).map(Digest)
     }
 
     fn covered_within(&self, start: u64, end: u64) -> u64 {
