@@ -1,13 +1,14 @@
 //! Owns faults: what went wrong with one entry, on which side, and the frame that reports it.
 //! Does not decide what follows from one. `docs/wire.md`, "ENTRY_FAILED".
 
-use zerocopy::little_endian::{U16, U64};
+use zerocopy::little_endian::{U16, U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
-use crate::bytes::{cut, encode_small, end, take, take_slice};
+use crate::bytes::{cut, encode_frame, end, take, take_slice};
 use crate::error::WireError;
 use crate::ids::{EntryId, Seq, TransferId};
-use crate::limits::MESSAGE_BYTES_MAX;
+use crate::limits::{MESSAGE_BYTES_MAX, PATH_BYTES_MAX};
+use crate::path;
 use crate::prelude::FrameKind;
 
 /// Which end a fault lies with. Values that are not known here survive.
@@ -130,6 +131,10 @@ pub struct EntryFailed {
     pub transfer: TransferId,
     /// The item that it happened in; 0 if in none.
     pub seq: Seq,
+    /// Index of the source that the entry is below; 0 if the fault is of no entry.
+    pub root: u16,
+    /// Path of the entry below its root; empty for the root itself, and if the fault is of no entry.
+    pub path: Vec<u8>,
     /// What happened.
     pub fault: Fault,
 }
@@ -139,21 +144,36 @@ pub struct EntryFailed {
 struct FailedWire {
     transfer: [u8; 16],
     seq: U64,
+    root: U16,
+    path_bytes: U16,
+    reserved: U32,
 }
 
-const _: () = assert!(size_of::<FailedWire>() == 24);
+const _: () = assert!(size_of::<FailedWire>() == 32);
 
 impl EntryFailed {
     /// Appends the frame's head image to `out`. A message that is too long is cut.
-    pub fn encode(&self, out: &mut Vec<u8>) {
-        encode_small(out, FrameKind::ENTRY_FAILED, |out| {
+    ///
+    /// # Errors
+    /// The path is not valid; `out` is then as it was.
+    pub fn encode(&self, out: &mut Vec<u8>) -> Result<(), WireError> {
+        encode_frame(out, FrameKind::ENTRY_FAILED, 0, |out| {
+            path::validate(&self.path)?;
+            let Ok(path_bytes) = u16::try_from(self.path.len()) else {
+                return Err(WireError::too_long("path", PATH_BYTES_MAX as u64));
+            };
             let wire = FailedWire {
                 transfer: self.transfer.0,
                 seq: self.seq.0.into(),
+                root: self.root.into(),
+                path_bytes: path_bytes.into(),
+                reserved: 0.into(),
             };
             out.extend_from_slice(wire.as_bytes());
+            out.extend_from_slice(&self.path);
             self.fault.push(out);
-        });
+            Ok(())
+        })
     }
 
     /// Reads a frame's head.
@@ -162,12 +182,21 @@ impl EntryFailed {
     /// What is wrong with it.
     pub fn decode(head: &[u8]) -> Result<Self, WireError> {
         let mut rest = head;
-        let wire: FailedWire = take(&mut rest, "a failed entry")?;
+        let what = "a failed entry";
+        let wire: FailedWire = take(&mut rest, what)?;
+        if wire.reserved.get() != 0 {
+            return Err(WireError::NonZeroReserved { what });
+        }
+        let path = take_slice(&mut rest, usize::from(wire.path_bytes.get()), what)?;
+        path::validate(path)?;
+        let path = path.to_vec();
         let fault = Fault::take(&mut rest)?;
-        end(rest, "a failed entry")?;
+        end(rest, what)?;
         Ok(Self {
             transfer: TransferId(wire.transfer),
             seq: Seq(wire.seq.get()),
+            root: wire.root.get(),
+            path,
             fault,
         })
     }

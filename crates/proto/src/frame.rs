@@ -119,7 +119,7 @@ impl Frame {
                 return block::encode(*header, ranges, records, payload_bytes, out);
             }
             Self::Ack(frame) => return frame.encode(out),
-            Self::EntryFailed(frame) => frame.encode(out),
+            Self::EntryFailed(frame) => return frame.encode(out),
             Self::Finish(frame) => frame.encode(out),
             Self::Finished(frame) => frame.encode(out),
             Self::Status(frame) => frame.encode(out),

@@ -81,8 +81,7 @@ impl FrameKind {
             | Self::ERROR
             | Self::PING
             | Self::PONG
-            | Self::CANCEL
-            | Self::ENTRY_FAILED => SMALL_HEAD_BYTES_MAX,
+            | Self::CANCEL => SMALL_HEAD_BYTES_MAX,
             _ => HEAD_BYTES_MAX,
         }
     }

@@ -1,7 +1,7 @@
 //! Refusals of hellos and control messages.
 //! Those of fixed layouts are in the other modules.
 
-use godwit_proto::limits::{MESSAGE_BYTES_MAX, TOKENS_MAX};
+use godwit_proto::limits::{MESSAGE_BYTES_MAX, PATH_BYTES_MAX, TOKENS_MAX};
 use godwit_proto::*;
 
 use super::{changed, encode};
@@ -227,6 +227,33 @@ fn long_texts_are_cut_between_characters() {
         panic!("a failed entry comes back");
     };
     assert_eq!(failed.fault.message.len(), MESSAGE_BYTES_MAX - 1);
+}
+
+#[test]
+fn the_name_of_a_failed_entry_keeps_the_rules_of_paths() {
+    let failed = |path: &[u8]| {
+        Frame::EntryFailed(EntryFailed {
+            path: path.to_vec(),
+            ..EntryFailed::default()
+        })
+    };
+    assert!(encode(&failed(b"a/../b")).is_err());
+    assert!(encode(&failed(&[b'a'; PATH_BYTES_MAX + 1])).is_err());
+    let longest = [&[b'n'; 255][..]; 256].join(&b'/');
+    assert_eq!(changed(&failed(&longest), |_| {}), Ok(failed(&longest)));
+    assert!(changed(&failed(b"a/b"), |head| head[33] = b'\0').is_err());
+    assert_eq!(
+        changed(&failed(b"a"), |head| head[28] = 1),
+        Err(WireError::NonZeroReserved {
+            what: "a failed entry"
+        })
+    );
+    assert_eq!(
+        changed(&failed(b"a"), |head| head[26] = 200),
+        Err(WireError::Short {
+            what: "a failed entry"
+        })
+    );
 }
 
 #[test]

@@ -210,6 +210,8 @@ fn items() -> Vec<(&'static str, Frame)> {
             Frame::EntryFailed(EntryFailed {
                 transfer: transfer(),
                 seq: Seq(8),
+                root: 1,
+                path: b"dir/full".to_vec(),
                 fault,
             }),
         ),

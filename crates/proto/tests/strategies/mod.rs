@@ -449,10 +449,13 @@ pub(crate) fn items() -> impl Strategy<Value = Frame> {
                 notices,
             })
         });
-    let failed = (ids(), fault()).prop_map(|((transfer, seq), fault)| {
+    let failed = (ids(), any::<u16>(), path(), fault()).prop_map(|(ids, root, path, fault)| {
+        let (transfer, seq) = ids;
         Frame::EntryFailed(EntryFailed {
             transfer,
             seq,
+            root,
+            path,
             fault,
         })
     });
