@@ -5,8 +5,9 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 
 use godwit_net::Waker;
-use godwit_proto::{AckRange, AckStatus, EntryFailed, Fault, Seq, TransferId};
+use godwit_proto::{AckRange, AckStatus, EntryFailed, EntryId, Fault, Seq, TransferId};
 
+use crate::failed::Failed;
 use crate::seqs::SeqSet;
 use crate::{Counters, Observer, limits};
 
@@ -31,7 +32,8 @@ struct Inner {
     /// Copies of these were dropped while the first one was in process.
     dropped: SeqSet,
     faults_said: Vec<EntryFailed>,
-    faults_dropped: u64,
+    faults_bytes: usize,
+    failed: Failed,
     wakers: Vec<(u64, Waker)>,
 }
 
@@ -42,6 +44,8 @@ pub(crate) enum Arrival {
     Process,
     /// Being processed on another stream, or processed: it has been or will be acknowledged.
     Known,
+    /// New, and the numbers that have come are scattered over more ranges than a sender can leave: it breaks the rules.
+    Scattered,
 }
 
 impl Acks {
@@ -80,17 +84,33 @@ impl Acks {
         inner.wake_one();
     }
 
-    /// An entry failed while the item `seq` (0 for none) was processed or made durable; `path` names it at this end.
-    pub fn fault(&self, seq: Seq, fault: Fault, path: &[u8]) {
-        self.counters.entries_failed.add(1);
-        self.observer.entry_failed(path, &fault);
+    /// An entry failed while the item `seq` (0 for none) was processed or made durable. The sender knows it as `path`
+    /// below its source number `root`; `shown` names it at this end.
+    pub fn fault(&self, seq: Seq, fault: Fault, root: u16, path: &[u8], shown: &[u8]) {
+        if self.count_failure(fault.entry) {
+            self.observer.entry_failed(shown, &fault);
+        }
         let mut inner = crate::lock(&self.inner);
-        inner.faults.push_back(EntryFailed {
-            transfer: self.transfer,
-            seq,
-            fault,
-        });
+        // The rest is counted, and its number told at the end.
+        if inner.faults.len() < limits::FAULTS_KEPT_MAX {
+            inner.faults.push_back(EntryFailed {
+                transfer: self.transfer,
+                seq,
+                root,
+                path: path.to_vec(),
+                fault,
+            });
+        }
         inner.wake_one();
+    }
+
+    /// Counts an entry as failed; false if that was done before.
+    pub(crate) fn count_failure(&self, entry: EntryId) -> bool {
+        let first = crate::lock(&self.inner).failed.is_first(entry);
+        if first {
+            self.counters.entries_failed.add(1);
+        }
+        first
     }
 
     /// Something that people should know and that needs no action of theirs.
@@ -116,11 +136,26 @@ impl Acks {
         } else if inner.in_process.contains(seq.0) {
             inner.dropped.insert(seq.0);
             Arrival::Known
+        } else if inner.durable.range_count() >= limits::ITEM_RANGES_MAX {
+            Arrival::Scattered
         } else {
             inner.in_process.insert(seq.0);
             inner.lost.remove(seq.0);
             Arrival::Process
         }
+    }
+
+    /// A manifest came. It needs no acknowledgement, but its number closes the gap that it would leave.
+    pub(crate) fn arrive_manifest(&self, seq: Seq) -> Arrival {
+        let mut inner = crate::lock(&self.inner);
+        if inner.durable.contains(seq.0) {
+            return Arrival::Known;
+        }
+        if inner.durable.range_count() >= limits::ITEM_RANGES_MAX {
+            return Arrival::Scattered;
+        }
+        inner.durable.insert(seq.0);
+        Arrival::Process
     }
 
     pub(crate) fn written(&self, seq: Seq) {
@@ -166,10 +201,12 @@ impl Acks {
         let mut inner = crate::lock(&self.inner);
         ranges.extend(inner.queue.drain(..));
         while let Some(fault) = inner.faults.pop_front() {
-            if inner.faults_said.len() < limits::FAULTS_KEPT_MAX {
+            let bytes = inner.faults_bytes + fault.path.len() + fault.fault.message.len();
+            if inner.faults_said.len() < limits::FAULTS_KEPT_MAX
+                && bytes <= limits::FAULTS_KEPT_BYTES_MAX
+            {
                 inner.faults_said.push(fault.clone());
-            } else {
-                inner.faults_dropped += 1;
+                inner.faults_bytes = bytes;
             }
             faults.push(fault);
         }
@@ -188,6 +225,7 @@ impl Acks {
         inner.say_all(|inner| &inner.written, AckStatus::WRITTEN);
         inner.say_all(|inner| &inner.lost, AckStatus::RESEND);
         let said: Vec<_> = inner.faults_said.drain(..).collect();
+        inner.faults_bytes = 0;
         inner.faults.extend(said);
         inner.wake_one();
     }
@@ -236,6 +274,18 @@ mod tests {
 
     impl Observer for Deaf {
         fn entry_failed(&self, _path: &[u8], _fault: &Fault) {}
+    }
+
+    #[test]
+    fn numbers_with_a_gap_after_each_are_refused_before_they_take_all_memory() {
+        let acks = acks();
+        let most = limits::ITEM_RANGES_MAX as u64;
+        for index in 0..most {
+            assert_eq!(acks.arrive(Seq(1 + 2 * index)), Arrival::Process);
+            acks.durable(&[Seq(1 + 2 * index)]);
+        }
+        assert_eq!(acks.arrive(Seq(1 + 2 * most)), Arrival::Scattered);
+        assert_eq!(acks.arrive(Seq(1)), Arrival::Known);
     }
 
     fn acks() -> Acks {

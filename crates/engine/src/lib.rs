@@ -18,6 +18,7 @@
 pub mod acks;
 pub mod counters;
 mod entry;
+mod failed;
 pub mod limits;
 mod live;
 mod loss;
@@ -45,6 +46,7 @@ pub use sink::{FinishReport, MakeSink, Sink, Slice};
 pub use source::{ReadError, Source, SourceFile};
 pub use work::{Offer, Work};
 
+use godwit_net::Waker;
 use godwit_proto::{DigestKind, ErrorCode, Fault};
 use godwit_store::digest;
 
@@ -88,6 +90,14 @@ pub enum End {
 }
 
 impl End {
+    /// Ends what a stream waits for: at once, unless everything was said and the last word may be asked for again.
+    pub(crate) fn tell(&self, waker: &Waker) {
+        match self {
+            Self::Finished(_) => waker.wake(),
+            Self::Cancelled(_) | Self::Failed { .. } => waker.end(),
+        }
+    }
+
     /// The other side gave the transfer up in good order: it was stopped, and may be there again soon.
     pub(crate) fn by_peer(reason: &str) -> Self {
         Self::Failed {

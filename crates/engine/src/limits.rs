@@ -26,6 +26,14 @@ pub const MANIFEST_RECORDS: usize = 1024;
 /// Entries announced and not yet answered: 1.3 million a second at a round trip of 50 ms.
 pub const UNANSWERED_RECORDS_MAX: usize = 64 * 1024;
 
+/// Answers that the receiver keeps to give them again: one for each manifest that may be unanswered, of one entry each
+/// at worst …
+pub const ANSWERS_KEPT_MAX: usize = UNANSWERED_RECORDS_MAX + MANIFEST_RECORDS;
+
+/// … and at most this much of them: 8 bytes for each entry of full windows would be half a megabyte, a fault or a held
+/// range of each tenfold. What is forgotten is planned again.
+pub const ANSWERS_KEPT_BYTES_MAX: usize = 16 << 20;
+
 /// Entries that the receiver wants and that are not yet read.
 pub const WANTED_RECORDS_MAX: usize = 32 * 1024;
 
@@ -40,6 +48,39 @@ pub const LARGE_FILES_OPEN_MAX: usize = 1024;
 
 /// Slices of 512 KiB that may be on their way with nothing known of their durability; bounds the sender's table.
 pub const OUTSTANDING_ITEMS_MAX: usize = 16 * 1024;
+
+/// Ranges in which the numbers of the items that have come may lie at a receiver: what makes it remember more than
+/// a few numbers are gaps, and a sender leaves one at most for each item that it has numbered and that has not arrived.
+pub const ITEM_RANGES_MAX: usize = 128 * 1024;
+const _: () = assert!(
+    OUTSTANDING_ITEMS_MAX // blocks
+        + READING_MAX // begun before the window was full
+        + UNANSWERED_RECORDS_MAX + MANIFEST_RECORDS // manifests, of one entry each at worst
+        + 2 // before the first gap, after the last
+        <= ITEM_RANGES_MAX
+);
+
+/// Pieces that are read at one time: one by each stream, and by each of more readers than any machine has use for.
+const READING_MAX: usize = STREAMS_MAX as usize + 1024;
+
+/// Entries in what the receiver has written and not yet made durable: what an honest sender's window lets it send,
+/// with the bundle that passes the bound, and one item for each block.
+pub const UNDURABLE_ENTRIES_MAX: usize =
+    UNDURABLE_RECORDS_MAX + BUNDLE_RECORDS_MAX + OUTSTANDING_ITEMS_MAX;
+
+/// Ranges of all large files in progress together, of which the receiver knows digests: 128 bytes each, 128 MiB at worst.
+/// What honest senders need is far below: a gap for each block on its way, what earlier runs held, and the holes;
+/// a file with a hole for every other block of 512 KiB may have half a terabyte.
+pub const FILE_RANGES_MAX: usize = 1024 * 1024;
+const _: () = assert!(
+    OUTSTANDING_ITEMS_MAX
+        + LARGE_FILES_ACTIVE_MAX * HELD_RANGES_MAX
+        + (500 << 30) / (2 * BLOCK_BYTES as usize)
+        <= FILE_RANGES_MAX
+);
+
+/// Ranges of one file that an answer names as held; a file in more pieces is sent whole.
+pub const HELD_RANGES_MAX: usize = 8192;
 
 /// Content that the receiver has written and not yet made durable: what a crash costs.
 /// Two batches: one that fills, one that is being synced.
@@ -60,8 +101,16 @@ pub const ATTEMPTS_MAX: u16 = 4;
 /// Blocks whose digest was wrong on arrival before the transfer is given up as broken.
 pub const DIGEST_FAILURES_MAX: u64 = 16;
 
-/// Failed entries that are remembered one by one; the rest is only counted.
+/// Failed entries that the receiver says again when a stream dies, and those that wait to be said; of more only the
+/// number is told, at the end.
 pub const FAULTS_KEPT_MAX: usize = 16 * 1024;
+
+/// What those entries' names and messages may take together: 1 KiB each.
+pub const FAULTS_KEPT_BYTES_MAX: usize = FAULTS_KEPT_MAX * 1024;
+
+/// Ranges of entry numbers in which each end remembers what has failed: twice what is said again, so that what the
+/// receiver repeats is known at the sender.
+pub const FAILED_RANGES_MAX: usize = 2 * FAULTS_KEPT_MAX;
 
 /// Streams of one transfer.
 pub const STREAMS_MAX: u32 = 64;

@@ -52,6 +52,11 @@ impl SeqSet {
         }
     }
 
+    /// How many ranges it takes: what it costs in memory.
+    pub(crate) fn range_count(&self) -> usize {
+        self.ranges.len()
+    }
+
     pub(crate) fn ranges(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
         self.ranges.iter().map(|(first, last)| (*first, *last))
     }

@@ -1,6 +1,7 @@
 //! The receiving end of a transfer: answers manifests, checks what arrives, gives it to the sink, acknowledges it.
 //! Does not dial, and does not know where the sink puts things.
 
+mod answers;
 mod stream;
 mod write;
 
@@ -14,6 +15,7 @@ use godwit_proto::{DigestKind, Finished, TransferId};
 use godwit_store::digest;
 use godwit_store::pool::Pool;
 
+use self::answers::Answers;
 use self::write::WriteQueue;
 use crate::counters::Snapshot;
 use crate::sink::MakeSink;
@@ -43,6 +45,7 @@ pub struct Receiver {
     counters: Arc<Counters>,
     pool: Pool,
     queue: WriteQueue,
+    answers: Answers,
     state: Mutex<State>,
     changed: Condvar,
     finishing: Mutex<Option<Finished>>,
@@ -60,6 +63,9 @@ struct State {
     streams: HashMap<u64, Waker>,
     /// Threads that are in the sink.
     writing: usize,
+    /// How often the sender was asked whether it is there, and to which of those it has answered.
+    asked: u64,
+    answered: u64,
     end: Option<End>,
 }
 
@@ -104,6 +110,7 @@ impl Receiver {
             acks,
             pool: Pool::new(config.block_bytes as usize, blocks),
             queue: WriteQueue::default(),
+            answers: Answers::default(),
             state: Mutex::default(),
             changed: Condvar::new(),
             finishing: Mutex::default(),
@@ -147,6 +154,21 @@ impl Receiver {
     /// Number of streams attached now.
     pub fn stream_count(&self) -> usize {
         lock(&self.state).streams.len()
+    }
+
+    /// Asks the sender on each stream whether it is there; gives the question's number.
+    pub fn ask_sender(&self) -> u64 {
+        let mut state = lock(&self.state);
+        state.asked += 1;
+        for waker in state.streams.values() {
+            waker.wake();
+        }
+        state.asked
+    }
+
+    /// Whether the sender has answered this question, or a later one. What it had sent before it was asked is no answer.
+    pub fn sender_answered(&self, question: u64) -> bool {
+        lock(&self.state).answered >= question
     }
 
     /// The end, if it has come.
@@ -224,11 +246,14 @@ impl Receiver {
 
     fn finish(&self, end: End) {
         let mut state = lock(&self.state);
-        if state.end.is_none() {
-            state.end = Some(end);
-        }
-        for waker in state.streams.values() {
-            waker.wake();
+        let State {
+            end: ended,
+            streams,
+            ..
+        } = &mut *state;
+        let end = ended.get_or_insert(end);
+        for waker in streams.values() {
+            end.tell(waker);
         }
         drop(state);
         self.changed.notify_all();

@@ -3,13 +3,16 @@
 
 use std::time::{Duration, Instant};
 
-use godwit_net::Stream;
+use godwit_net::{Stream, StreamError};
 use godwit_proto::{
     Ack, Answer, Cancel, EntryFailed, Error as WireFailure, ErrorCode, Finish, Finished, Frame,
     Manifest, Ping, Pong, Prelude, Verdict, WireError,
 };
 
 use super::Receiver;
+use super::answers::Begun;
+use super::write::scattered;
+use crate::acks::Arrival;
 use crate::counters::CpuMeter;
 use crate::{End, StreamLoss, entry, limits, lock};
 
@@ -21,6 +24,8 @@ pub(super) struct StreamState {
     heard: Instant,
     spoke: Instant,
     unflushed: u32,
+    /// The last question whether the sender is there that this stream has passed on.
+    asked: u64,
     outgoing: Vec<u8>,
     ack: Ack,
     faults: Vec<EntryFailed>,
@@ -33,6 +38,7 @@ impl Receiver {
             heard: Instant::now(),
             spoke: Instant::now(),
             unflushed: 0,
+            asked: 0,
             outgoing: Vec::new(),
             ack: Ack {
                 transfer: self.config.transfer,
@@ -43,11 +49,42 @@ impl Receiver {
         };
         let result = self.serve(stream, &mut own);
         own.meter.settle(&self.counters);
-        match result {
+        match (result, self.end()) {
             // After the last word the sender hangs up; how it does so is of no interest.
-            Err(_) if matches!(self.end(), Some(End::Finished(_))) => Ok(()),
-            other => other,
+            (Err(_), Some(End::Finished(_))) => Ok(()),
+            (Err(loss), Some(end)) => {
+                say_goodbye(stream, &end);
+                match loss {
+                    StreamLoss::Stream(StreamError::Ended { .. }) => Ok(()),
+                    loss => Err(loss),
+                }
+            }
+            (other, _) => other,
         }
+    }
+
+    /// The sender broke the rules: the transfer ends, and this stream says why.
+    pub(super) fn refuse(&self, stream: &dyn Stream, what: String) -> StreamLoss {
+        self.fail(
+            ErrorCode::PROTOCOL.0,
+            &format!("the sender broke the protocol: {what}"),
+        );
+        StreamLoss::Peer {
+            peer: stream.peer(),
+            what,
+        }
+    }
+
+    fn check_transfer(
+        &self,
+        stream: &dyn Stream,
+        transfer: &[u8],
+        frame: &str,
+    ) -> Result<(), StreamLoss> {
+        if transfer == self.config.transfer.0 {
+            return Ok(());
+        }
+        Err(self.refuse(stream, format!("a {frame} of another transfer")))
     }
 
     fn serve(&self, stream: &mut dyn Stream, own: &mut StreamState) -> Result<(), StreamLoss> {
@@ -96,12 +133,11 @@ impl Receiver {
                 seconds: own.heard.elapsed().as_secs(),
             });
         }
-        if own.spoke.elapsed() >= limits::PING_EVERY {
+        let asked = lock(&self.state).asked;
+        if asked > own.asked || own.spoke.elapsed() >= limits::PING_EVERY {
+            own.asked = asked;
             own.outgoing.clear();
-            Ping {
-                nonce: self.counters.bytes_received.get(),
-            }
-            .encode(&mut own.outgoing);
+            Ping { nonce: asked }.encode(&mut own.outgoing);
             stream.send(&own.outgoing, &[])?;
             own.spoke = Instant::now();
         }
@@ -130,11 +166,18 @@ impl Receiver {
             error,
         })? {
             Frame::Block(block) => {
+                self.check_transfer(stream, &block.header.transfer.0, "block")?;
                 own.unflushed += 1;
                 self.take_block(stream, &block)
             }
-            Frame::Manifest(manifest) => self.answer(stream, own, &manifest),
-            Frame::Finish(finish) => self.take_finish(stream, own, &finish),
+            Frame::Manifest(manifest) => {
+                self.check_transfer(stream, &manifest.transfer.0, "manifest")?;
+                self.answer(stream, own, &manifest)
+            }
+            Frame::Finish(finish) => {
+                self.check_transfer(stream, &finish.transfer, "finish")?;
+                self.take_finish(stream, own, &finish)
+            }
             Frame::Ping(ping) => {
                 own.outgoing.clear();
                 Pong { nonce: ping.nonce }.encode(&mut own.outgoing);
@@ -161,7 +204,12 @@ impl Receiver {
                 self.finish(End::by_peer(&cancel.reason));
                 Ok(())
             }
-            Frame::Pong(_) | Frame::Unknown { .. } => Ok(()),
+            Frame::Pong(pong) => {
+                let mut state = lock(&self.state);
+                state.answered = state.answered.max(pong.nonce.min(state.asked));
+                Ok(())
+            }
+            Frame::Unknown { .. } => Ok(()),
             other => Err(StreamLoss::Peer {
                 peer: stream.peer(),
                 what: format!("a {} frame came to the receiving end", other.name()),
@@ -175,12 +223,34 @@ impl Receiver {
         own: &mut StreamState,
         manifest: &Manifest,
     ) -> Result<(), StreamLoss> {
-        let Some(_busy) = self.begin_write() else {
-            return Ok(());
-        };
-        let start = Instant::now();
-        let verdicts = self.sink.plan(&manifest.records);
-        for (record, verdict) in manifest.records.iter().zip(&verdicts) {
+        own.outgoing.clear();
+        match self.answers.begin(manifest.seq.0) {
+            Begun::Again(frame) => own.outgoing.extend_from_slice(&frame),
+            Begun::Plan(planning) => {
+                let first = match self.acks.arrive_manifest(manifest.seq) {
+                    Arrival::Process => true,
+                    Arrival::Known => false,
+                    Arrival::Scattered => return Err(self.refuse(stream, scattered())),
+                };
+                let Some(_busy) = self.begin_write() else {
+                    return Ok(());
+                };
+                let start = Instant::now();
+                let verdicts = self.sink.plan(&manifest.records);
+                if first {
+                    self.count(manifest, &verdicts);
+                }
+                self.counters.writing_ns.add_since(start);
+                self.encode_answer(manifest, verdicts, &mut own.outgoing);
+                planning.answered(&own.outgoing);
+            }
+        }
+        own.spoke = Instant::now();
+        Ok(stream.send(&own.outgoing, &[])?)
+    }
+
+    fn count(&self, manifest: &Manifest, verdicts: &[Verdict]) {
+        for (record, verdict) in manifest.records.iter().zip(verdicts) {
             self.counters.entries_scanned.add(1);
             self.counters.bytes_scanned.add(record.bytes);
             match verdict {
@@ -188,8 +258,7 @@ impl Receiver {
                     self.counters.files_skipped.add(1);
                     self.counters.bytes_skipped.add(record.bytes);
                 }
-                Verdict::Failed(fault) => {
-                    self.counters.entries_failed.add(1);
+                Verdict::Failed(fault) if self.acks.count_failure(record.id) => {
                     self.config
                         .observer
                         .entry_failed(&self.sink.display_path(record.root, &record.path), fault);
@@ -197,24 +266,23 @@ impl Receiver {
                 _ => {}
             }
         }
-        self.counters.writing_ns.add_since(start);
-        own.outgoing.clear();
+    }
+
+    fn encode_answer(&self, manifest: &Manifest, verdicts: Vec<Verdict>, out: &mut Vec<u8>) {
         let mut answer = Answer {
             transfer: self.config.transfer,
             seq: manifest.seq,
             verdicts,
         };
-        if answer.encode(&mut own.outgoing).is_err() {
+        if answer.encode(out).is_err() {
             // More held ranges than fit into one answer: those files are sent whole, late copies do no harm.
             for verdict in &mut answer.verdicts {
                 if matches!(verdict, Verdict::Partial { .. }) {
                     *verdict = Verdict::Send;
                 }
             }
-            self.encoded(answer.encode(&mut own.outgoing));
+            self.encoded(answer.encode(out));
         }
-        own.spoke = Instant::now();
-        Ok(stream.send(&own.outgoing, &[])?)
     }
 
     fn take_finish(
@@ -284,7 +352,7 @@ impl Receiver {
         self.acks.take(&mut own.ack.items, &mut own.faults);
         own.outgoing.clear();
         for fault in own.faults.drain(..) {
-            fault.encode(&mut own.outgoing);
+            self.encoded(fault.encode(&mut own.outgoing));
         }
         for items in own.ack.items.chunks(limits::ACK_RANGES_MAX) {
             let ack = Ack {

@@ -8,7 +8,9 @@ use std::thread::JoinHandle;
 use std::time::Instant;
 
 use godwit_net::Stream;
-use godwit_proto::{Block as WireBlock, BlockKind, EntryKind, ErrorCode, RecordFlags, block};
+use godwit_proto::{
+    Block as WireBlock, BlockKind, EntryKind, ErrorCode, Fault, Record, RecordFlags, Seq, block,
+};
 use godwit_store::digest;
 use godwit_store::pool::Block;
 
@@ -46,26 +48,21 @@ impl Receiver {
         };
         if bytes > block.len() {
             let what = format!("a block of {bytes} bytes where {} were agreed", block.len());
-            return Err(StreamLoss::Peer {
-                peer: stream.peer(),
-                what,
-            });
+            return Err(self.refuse(stream, what));
         }
         if !matches!(wire.header.kind, BlockKind::SLICE | BlockKind::BUNDLE) {
             let what = format!("a block of the unknown kind {}", wire.header.kind.0);
-            self.fail(ErrorCode::PROTOCOL.0, &what);
-            return Err(StreamLoss::Peer {
-                peer: stream.peer(),
-                what,
-            });
+            return Err(self.refuse(stream, what));
         }
         // It counts as come only once it is whole: this stream may break, and another bring it.
         stream.recv_payload(&mut block[..bytes])?;
         let arrival = self.acks.arrive(wire.header.seq);
         self.counters.receiving_ns.add_since(start);
         self.counters.bytes_received.add(bytes as u64);
-        if arrival == Arrival::Known {
-            return Ok(());
+        match arrival {
+            Arrival::Process => {}
+            Arrival::Known => return Ok(()),
+            Arrival::Scattered => return Err(self.refuse(stream, scattered())),
         }
         if let Some(block) = self.queue.offer(wire, block) {
             self.write(wire, &block[..bytes]);
@@ -102,11 +99,7 @@ impl Receiver {
                     payload,
                 };
                 if let Err(fault) = self.sink.write_slice(&slice) {
-                    self.acks.fault(
-                        seq,
-                        fault,
-                        &self.sink.display_path(record.root, &record.path),
-                    );
+                    self.report(seq, fault, record);
                 }
             }
         } else {
@@ -115,23 +108,30 @@ impl Receiver {
                 .iter()
                 .filter(|record| record.flags & RecordFlags::SOURCE_FAILED != 0)
             {
-                self.counters.entries_failed.add(1);
+                // A batch that could not be synced is sent again, and with it what failed.
+                if !self.acks.count_failure(record.id) {
+                    continue;
+                }
                 self.config.observer.entry_failed(
                     &self.sink.display_path(record.root, &record.path),
                     &entry::fault_of(record),
                 );
             }
             for fault in self.sink.write_bundle(seq, &wire.records, &contents) {
-                let record = wire.records.iter().find(|record| record.id == fault.entry);
-                let path = record
-                    .map(|record| self.sink.display_path(record.root, &record.path))
-                    .unwrap_or_default();
-                self.acks.fault(seq, fault, &path);
+                if let Some(record) = wire.records.iter().find(|record| record.id == fault.entry) {
+                    self.report(seq, fault, record);
+                }
             }
         }
         self.counters.bytes_written.add(payload.len() as u64);
         self.counters.writing_ns.add_since(start);
         self.acks.written(seq);
+    }
+
+    fn report(&self, seq: Seq, fault: Fault, record: &Record) {
+        let shown = self.sink.display_path(record.root, &record.path);
+        self.acks
+            .fault(seq, fault, record.root, &record.path, &shown);
     }
 
     fn digests_match(&self, wire: &WireBlock, payload: &[u8], contents: &[&[u8]]) -> bool {
@@ -257,6 +257,13 @@ impl WriteQueue {
         self.changed.notify_one();
         None
     }
+}
+
+pub(super) fn scattered() -> String {
+    format!(
+        "the numbers of its items have more than {} gaps",
+        limits::ITEM_RANGES_MAX
+    )
 }
 
 /// The contents of each record of a bundle; the wire has made sure that they fill the payload.

@@ -1,9 +1,8 @@
 //! A large file on its way: cut into slices in order, read by any threads, its digest put together from theirs.
 //! Does not read; the sender does, and says here what it got.
 
-use std::sync::Arc;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use godwit_proto::{HeldRange, Range, Record, RecordFlags};
 use godwit_store::digest::{self, FileDigest};
@@ -127,12 +126,14 @@ impl LargeFile {
         self.is_dead() || crate::lock(&self.progress).prepared.is_none()
     }
 
-    /// A slice was read. Tells whether it was the last one, so that it has to carry the end record.
+    /// A slice was read. Tells whether it was the last one, so that it has to carry the end record. `stop` is asked now
+    /// and then while a large hole is hashed for it.
     pub(crate) fn slice_read(
         &self,
         cut: &SliceCut,
         digest: digest::Digest,
         first_time: bool,
+        stop: &dyn Fn() -> bool,
     ) -> Option<Record> {
         let mut progress = crate::lock(&self.progress);
         if first_time {
@@ -141,30 +142,38 @@ impl LargeFile {
                 .digest
                 .add(cut.offset, u64::from(cut.length), digest);
             if progress.exhausted && progress.reading == 0 && progress.end.is_none() {
-                progress.end = Some((
-                    progress.digest.finish(self.record.bytes),
-                    progress.digest.covered(),
-                ));
+                progress = self.finish(progress, stop)?;
             }
         }
         progress.end.as_ref().map(|end| self.end_record(end))
     }
 
     /// The end record of a file none of whose slices has to be sent.
-    pub(crate) fn end_without_slices(&self) -> Option<Record> {
+    pub(crate) fn end_without_slices(&self, stop: &dyn Fn() -> bool) -> Option<Record> {
         let mut progress = crate::lock(&self.progress);
         if progress.exhausted
             && progress.reading == 0
             && progress.end.is_none()
             && progress.prepared.is_none()
         {
-            progress.end = Some((
-                progress.digest.finish(self.record.bytes),
-                progress.digest.covered(),
-            ));
+            progress = self.finish(progress, stop)?;
             return progress.end.as_ref().map(|end| self.end_record(end));
         }
         None
+    }
+
+    /// Without the lock: whoever looks for work, under the lock of all, must not wait for a large hole to be hashed.
+    fn finish<'a>(
+        &'a self,
+        progress: MutexGuard<'a, Progress>,
+        stop: &dyn Fn() -> bool,
+    ) -> Option<MutexGuard<'a, Progress>> {
+        let digest = progress.digest.clone();
+        drop(progress);
+        let whole = digest.finish_unless(self.record.bytes, stop)?;
+        let mut progress = crate::lock(&self.progress);
+        progress.end = Some((whole, digest.covered()));
+        Some(progress)
     }
 
     pub(crate) fn kill(&self) -> bool {

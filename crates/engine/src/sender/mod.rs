@@ -1,6 +1,7 @@
 //! The sending end of a transfer: announces entries, reads what is wanted, sends it, keeps it until it is durable.
 //! Does not dial, and does not know whether it is the client's end or the daemon's.
 
+mod failures;
 mod large;
 mod read;
 mod scan;
@@ -12,14 +13,14 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use godwit_net::Stream;
-use godwit_proto::{DigestKind, Error as WireFailure, Fault, Record, TransferId};
+use godwit_net::{Stream, StreamError};
+use godwit_proto::{DigestKind, Error as WireFailure, TransferId};
 use godwit_store::digest;
 use godwit_store::pool::Pool;
 
 use self::state::State;
 use crate::counters::Snapshot;
-use crate::{Counters, End, Live, Observer, Resources, Source, Work, limits, lock};
+use crate::{Counters, End, Live, Observer, Resources, Source, StreamLoss, Work, limits, lock};
 
 /// What a sender is told at its beginning.
 pub struct SenderConfig {
@@ -57,7 +58,8 @@ pub struct Sender {
     peer: Mutex<Option<Snapshot>>,
     status_due: Mutex<Instant>,
     threads: Mutex<Vec<JoinHandle<()>>>,
-    stopping: AtomicBool,
+    /// The end has come, for those who must not wait for the state's lock.
+    over: AtomicBool,
 }
 
 impl Sender {
@@ -89,7 +91,7 @@ impl Sender {
             peer: Mutex::default(),
             status_due: Mutex::new(Instant::now() + limits::STATUS_EVERY),
             threads: Mutex::default(),
-            stopping: AtomicBool::new(false),
+            over: AtomicBool::new(false),
             config,
         });
         let scanner = Arc::clone(&sender);
@@ -133,10 +135,17 @@ impl Sender {
     ///
     /// # Errors
     /// What broke the stream. The transfer goes on with the others.
-    pub fn run_stream(&self, stream: &mut dyn Stream) -> Result<(), crate::StreamLoss> {
+    pub fn run_stream(&self, stream: &mut dyn Stream) -> Result<(), StreamLoss> {
         let id = self.lock_state().attach(stream.waker());
         self.counters.streams_attached.add(1);
-        let result = self.stream_loop(id, stream);
+        let result = match self.stream_loop(id, stream) {
+            // There was no room for the last word.
+            Err(StreamLoss::Stream(StreamError::Ended { .. })) => {
+                stream.shutdown();
+                Ok(())
+            }
+            other => other,
+        };
         self.lock_state().detach(id);
         if result.is_err() {
             self.counters.streams_lost.add(1);
@@ -177,7 +186,7 @@ impl Sender {
 
     /// Waits until all threads of this end have stopped; call after the end has come.
     pub fn join(&self) {
-        self.stopping.store(true, Ordering::Relaxed);
+        self.over.store(true, Ordering::Relaxed);
         self.pool.close();
         self.notify();
         let threads = std::mem::take(&mut *lock(&self.threads));
@@ -202,7 +211,12 @@ impl Sender {
         self.lock_state().scan_done
     }
 
+    fn is_over(&self) -> bool {
+        self.over.load(Ordering::Relaxed)
+    }
+
     fn finish(&self, end: End) {
+        self.over.store(true, Ordering::Relaxed);
         self.lock_state().finish(end);
         self.notify();
         self.ended.notify_all();
@@ -237,20 +251,6 @@ impl Sender {
             message: error.message.clone(),
             retryable: error.retryable,
         });
-    }
-
-    /// An entry failed at this end: the user is told, and so is the receiver, which may hold a part of it.
-    fn fail_entry(&self, record: &Record, fault: Fault) {
-        self.counters.entries_failed.add(1);
-        self.config
-            .observer
-            .entry_failed(&self.display(record.root, &record.path), &fault);
-        let notice = crate::entry::failed_record(record, &fault);
-        let mut state = self.lock_state();
-        state.notices.push(notice);
-        state.wake_stream();
-        drop(state);
-        self.notify();
     }
 
     fn display(&self, root: u16, path: &[u8]) -> Vec<u8> {

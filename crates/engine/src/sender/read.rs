@@ -80,7 +80,7 @@ impl Sender {
             });
         match opened {
             Ok(file) => {
-                if let Some(end) = file.end_without_slices() {
+                if let Some(end) = file.end_without_slices(&|| self.is_over()) {
                     self.file_bundle(vec![end], None, Vec::new(), Payload::Empty, 0);
                 } else {
                     let mut state = self.lock_state();
@@ -112,7 +112,7 @@ impl Sender {
             Ok((digest, lent)) => {
                 let content = cut.content();
                 self.counters.bytes_read.add(content);
-                let end = file.slice_read(cut, digest, seq.is_none());
+                let end = file.slice_read(cut, digest, seq.is_none(), &|| self.is_over());
                 let payload = match lent {
                     Some(bytes) => Payload::Lent(bytes),
                     None => Payload::Pooled(block, usize::try_from(content).unwrap_or(usize::MAX)),
@@ -330,10 +330,11 @@ impl Sender {
             .insert(seq, desc, content, Arc::new(image), again);
     }
 
-    /// An item that was asked for again and has become pointless.
+    /// An item that was asked for again and has become pointless. An empty one takes its number, so that no gap stays in
+    /// what the receiver remembers.
     fn forget(&self, seq: Option<u64>) {
-        if let Some(seq) = seq {
-            self.lock_state().durable(seq);
+        if seq.is_some() {
+            self.file_bundle(Vec::new(), seq, Vec::new(), Payload::Empty, 0);
         }
     }
 

@@ -53,7 +53,9 @@ impl Sender {
                     record.id = EntryId(self.number());
                     self.counters.entries_scanned.add(1);
                     if let Err(error) = record.validate() {
-                        let message = format!("it cannot be described on the wire: {error}");
+                        let name = String::from_utf8_lossy(&record.path);
+                        let message =
+                            format!("{name}: it cannot be described on the wire: {error}");
                         let fault = Fault {
                             entry: record.id,
                             side: Side::SOURCE,

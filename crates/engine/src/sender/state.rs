@@ -1,13 +1,14 @@
 //! What a sender knows between two events: items on their way, work that waits, and what the windows allow.
 //! Reads nothing and sends nothing; every method is a step under the sender's one lock.
 
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
 use godwit_net::Waker;
 use godwit_proto::{HeldRange, Record, RecordFlags};
 
 use super::large::{LargeFile, SliceCut};
+use crate::failed::Failed;
 use crate::source::Payload;
 use crate::{End, limits};
 
@@ -100,7 +101,7 @@ pub(crate) struct State {
     pub(crate) end: Option<End>,
     pub(crate) streams: HashMap<u64, Waker>,
     parked: Vec<u64>,
-    pub(crate) faults_seen: HashSet<(u64, u64)>,
+    pub(crate) failed: Failed,
 }
 
 impl State {
@@ -443,12 +444,10 @@ impl State {
     }
 
     pub(crate) fn finish(&mut self, end: End) {
-        if self.end.is_none() {
-            self.end = Some(end);
-        }
+        let end = self.end.get_or_insert(end);
         self.parked.clear();
         for waker in self.streams.values() {
-            waker.wake();
+            end.tell(waker);
         }
     }
 }

@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 
 use godwit_net::Stream;
 use godwit_proto::{
-    Ack, AckStatus, Answer, Cancel, EntryFailed, Finish, Frame, Ping, Pong, Prelude, Record,
-    Status, Verdict, WireError,
+    Ack, AckStatus, Answer, Cancel, Finish, Frame, Ping, Pong, Prelude, Record, Status, Verdict,
+    WireError,
 };
 
 use super::Sender;
@@ -189,7 +189,21 @@ impl Sender {
             peer: stream.peer(),
             error,
         };
-        match godwit_proto::decode(prelude, head).map_err(broke)? {
+        let frame = godwit_proto::decode(prelude, head).map_err(broke)?;
+        let transfer = match &frame {
+            Frame::Answer(answer) => Some(&answer.transfer.0[..]),
+            Frame::Ack(ack) => Some(&ack.transfer.0[..]),
+            Frame::EntryFailed(failed) => Some(&failed.transfer.0[..]),
+            Frame::Finished(finished) => Some(&finished.transfer[..]),
+            _ => None,
+        };
+        if transfer.is_some_and(|transfer| transfer != self.config.transfer.0) {
+            return Err(StreamLoss::Peer {
+                peer: stream.peer(),
+                what: format!("a {} frame of another transfer", frame.name()),
+            });
+        }
+        match frame {
             Frame::Answer(answer) => self.take_answer(answer, &stream.peer()),
             Frame::Ack(ack) => {
                 self.take_ack(&ack);
@@ -203,6 +217,7 @@ impl Sender {
                 if let Some(status) = &finished.counters {
                     *lock(&self.peer) = Some(entry::snapshot_from_status(status));
                 }
+                self.count_unnamed(finished.failed);
                 self.finish(End::Finished(finished));
                 Ok(())
             }
@@ -260,7 +275,7 @@ impl Sender {
         drop(state);
         self.notify();
         for (record, fault) in failed {
-            self.report(&record, &fault);
+            self.report(record.root, &record.path, &fault);
         }
         Ok(())
     }
@@ -283,7 +298,10 @@ impl Sender {
                 self.counters.bytes_skipped.add(record.bytes);
             }
             Verdict::Done | Verdict::Adjusted => {}
-            Verdict::Failed(fault) => failed.push((record.clone(), fault)),
+            Verdict::Failed(mut fault) => {
+                fault.entry = record.id;
+                failed.push((record.clone(), fault));
+            }
         }
     }
 
@@ -342,51 +360,6 @@ impl Sender {
             AckStatus::RESEND => state.resend(seq),
             _ => {}
         }
-    }
-
-    /// An entry failed at the receiving end.
-    fn take_failure(&self, failed: &EntryFailed) {
-        let mut state = self.lock_state();
-        if state.faults_seen.len() >= limits::FAULTS_KEPT_MAX * 2
-            || !state
-                .faults_seen
-                .insert((failed.seq.0, failed.fault.entry.0))
-        {
-            return;
-        }
-        let record = state
-            .outstanding
-            .get(&failed.seq.0)
-            .and_then(|item| match &item.desc {
-                Desc::Bundle(records) => records
-                    .iter()
-                    .find(|record| record.id == failed.fault.entry)
-                    .cloned(),
-                Desc::Slice { file, .. } => Some(file.record.clone()),
-                Desc::Manifest(_) | Desc::Finish => None,
-            });
-        for file in state
-            .active
-            .iter()
-            .filter(|file| file.record.id == failed.fault.entry)
-        {
-            file.kill();
-        }
-        drop(state);
-        match record {
-            Some(record) => self.report(&record, &failed.fault),
-            None => {
-                self.counters.entries_failed.add(1);
-                self.config.observer.entry_failed(&[], &failed.fault);
-            }
-        }
-    }
-
-    fn report(&self, record: &Record, fault: &godwit_proto::Fault) {
-        self.counters.entries_failed.add(1);
-        self.config
-            .observer
-            .entry_failed(&self.display(record.root, &record.path), fault);
     }
 
     /// Once nothing is left, says so to the receiver.

@@ -4,6 +4,8 @@
 mod closing;
 mod naming;
 
+pub(super) use naming::below_root;
+
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
@@ -28,6 +30,7 @@ const MARK_BYTES: u64 = 4 << 20;
 /// A small file under its temporary name, with times and mode, to be made durable and named.
 pub(super) struct SmallFile {
     pub(super) id: EntryId,
+    pub(super) root: u16,
     pub(super) key: PathKey,
     pub(super) generation: u64,
     pub(super) bytes: u64,
@@ -48,6 +51,7 @@ pub(super) struct Committer {
     verify: bool,
     no_sync: bool,
     display: Vec<u8>,
+    mapping: Vec<RelPath>,
     /// Changes when a sync failed: whatever was written under an earlier one is not to be trusted.
     epoch: AtomicU64,
     journal: Mutex<Option<Journal>>,
@@ -63,6 +67,8 @@ struct State {
     batch: Batch,
     /// Content of the batch that is being made durable.
     syncing_bytes: u64,
+    /// Its items and small files.
+    syncing_entries: usize,
     syncing: bool,
     flushing: bool,
     /// The batch that fills is wanted as it is.
@@ -105,6 +111,7 @@ impl Committer {
             verify: config.verify,
             no_sync: config.no_sync,
             display: config.display.clone(),
+            mapping: config.mapping.clone(),
             epoch: AtomicU64::new(0),
             journal: Mutex::new(Some(journal)),
             received: AtomicU64::new(received),
@@ -131,7 +138,9 @@ impl Committer {
 
     pub(super) fn has_room(&self) -> bool {
         let mut state = lock(&self.state);
-        let room = state.batch.bytes + state.syncing_bytes < limits::UNDURABLE_BYTES_MAX;
+        // Empty files count as well: a batch that is being synced for long must not let any number of them pile up.
+        let room = state.batch.bytes + state.syncing_bytes < limits::UNDURABLE_BYTES_MAX
+            && state.batch.entries() + state.syncing_entries < limits::UNDURABLE_ENTRIES_MAX;
         state.had_no_room |= !room;
         room
     }
@@ -231,6 +240,7 @@ impl Committer {
             let mut state = lock(&self.state);
             state.syncing = false;
             state.syncing_bytes = 0;
+            state.syncing_entries = 0;
             if failures >= SYNC_FAILURES_MAX && state.failure.is_none() {
                 state.failure = Some(
                     "the destination storage fails to sync; nothing more is written to it"
@@ -254,6 +264,7 @@ impl Committer {
             if age.is_some() && (due || state.flushing || state.hurrying || state.stopping) {
                 let batch = std::mem::take(&mut state.batch);
                 state.syncing_bytes = batch.bytes;
+                state.syncing_entries = batch.entries();
                 state.syncing = true;
                 state.hurrying = false;
                 return Some(batch);
@@ -480,6 +491,10 @@ fn add_ancestors(directories: &mut HashSet<RelPath>, path: &RelPath) {
 }
 
 impl Batch {
+    fn entries(&self) -> usize {
+        self.seqs.len() + self.small.len()
+    }
+
     fn is_full(&self) -> bool {
         self.bytes >= limits::BATCH_BYTES
             || self.small.len() >= limits::BATCH_FILES

@@ -6,6 +6,7 @@ mod destination;
 mod floors;
 mod later;
 mod plan;
+mod ranges;
 mod sink;
 mod source;
 mod verify;

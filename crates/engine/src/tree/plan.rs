@@ -1,14 +1,15 @@
 //! Compares announced entries with the destination, makes directories and symbolic links, and does at the end what had to wait.
 //! Writes no file contents.
 
-use godwit_proto::{EntryKind, Fault, FaultCode, HeldRange, Record, Seq, Side, Verdict};
+use godwit_proto::{EntryId, EntryKind, Fault, FaultCode, HeldRange, Record, Seq, Side, Verdict};
 use godwit_store::journal::PathKey;
 use godwit_store::{
     FinalMeta, Kind, RelPath, Replace, StoreError, StoreErrorKind, TempName, Timestamp,
 };
 
+use super::commit::below_root;
 use super::sink::{TreeSink, destination_fault};
-use crate::{entry, lock};
+use crate::{entry, limits, lock};
 
 /// Directories made by this transfer that are remembered; beyond it they are forgotten and looked at again.
 const FRESH_MAX: usize = 64 * 1024;
@@ -50,7 +51,7 @@ impl TreeSink {
             fresh.insert(path.clone());
         }
         if !path.as_bytes().is_empty() {
-            let item = encode_directory(path, &entry::final_meta(record));
+            let item = encode_directory(record, path, &entry::final_meta(record));
             lock(&self.directories)
                 .push(&item)
                 .map_err(|error| spill_error(path, &error))?;
@@ -161,7 +162,7 @@ impl TreeSink {
             && there.is_ok_and(|meta| meta.bytes >= reach)
             && reach <= record.bytes;
         // More ranges than an answer can name are sent again: it takes thousands of gaps in one file.
-        if !usable || ranges.len() > 8192 {
+        if !usable || ranges.len() > limits::HELD_RANGES_MAX {
             partial.remove(&key);
             return None;
         }
@@ -176,8 +177,8 @@ impl TreeSink {
         Some(Verdict::Partial { held })
     }
 
-    /// Hard links, once the files that they name are there.
-    pub(super) fn make_links(&self) {
+    /// Hard links, once the files that they name are there. Returns what prevents all of them.
+    pub(super) fn make_links(&self) -> Option<String> {
         let result = lock(&self.links).forward(|item| {
             let Some((id, root, path, first)) = decode_link(item) else {
                 return;
@@ -194,12 +195,12 @@ impl TreeSink {
                 Ok(()) => self.counters.files_done.add(1),
                 Err(mut fault) => {
                     fault.entry = id;
-                    self.acks
-                        .fault(Seq(0), fault, &crate::Sink::display_path(self, root, path));
+                    let shown = crate::Sink::display_path(self, root, path);
+                    self.acks.fault(Seq(0), fault, root, path, &shown);
                 }
             }
         });
-        self.report_unreadable(result);
+        result.err().map(unreadable)
     }
 
     /// Modes and times of directories, those inside before those around them; then all names are durable.
@@ -220,12 +221,14 @@ impl TreeSink {
             paths.clear();
         };
         let result = lock(&self.directories).backward(|item| {
-            let Some((path, meta)) = decode_directory(item) else {
+            let Some((id, root, path, meta)) = decode_directory(item) else {
                 return;
             };
             if let Err(error) = storage.set_directory_meta(&path, &meta) {
-                let fault = entry::fault(godwit_proto::EntryId(0), Side::DESTINATION, &error);
-                self.acks.fault(Seq(0), fault, path.as_bytes());
+                let fault = entry::fault(id, Side::DESTINATION, &error);
+                let below = below_root(&self.config.mapping, root, &path);
+                let shown = crate::Sink::display_path(self, root, below);
+                self.acks.fault(Seq(0), fault, root, below, &shown);
             }
             to_sync.push(path);
             if to_sync.len() >= SYNC_AT_ONCE {
@@ -233,20 +236,16 @@ impl TreeSink {
             }
         });
         sync(&mut to_sync);
-        self.report_unreadable(result);
-        unsynced.map(|error| format!("the destination cannot be made durable: {error}"))
+        unsynced
+            .map(|error| format!("the destination cannot be made durable: {error}"))
+            .or_else(|| result.err().map(unreadable))
     }
+}
 
-    fn report_unreadable(&self, result: std::io::Result<()>) {
-        if let Err(error) = result {
-            let message = format!("what was to be done at the end cannot be read back: {error}");
-            self.acks.fault(
-                Seq(0),
-                destination_fault(godwit_proto::EntryId(0), FaultCode::IO, message),
-                &[],
-            );
-        }
-    }
+fn unreadable(error: std::io::Error) -> String {
+    format!(
+        "what was to be done at the end cannot be read back: {error}; give the same command again"
+    )
 }
 
 fn type_conflict(path: &RelPath) -> StoreError {
@@ -267,9 +266,11 @@ fn spill_error(path: &RelPath, error: &std::io::Error) -> StoreError {
     }
 }
 
-fn encode_directory(path: &RelPath, meta: &FinalMeta) -> Vec<u8> {
+fn encode_directory(record: &Record, path: &RelPath, meta: &FinalMeta) -> Vec<u8> {
     let (uid, gid) = meta.owner.unwrap_or_default();
-    let mut item = Vec::with_capacity(24 + path.as_bytes().len());
+    let mut item = Vec::with_capacity(34 + path.as_bytes().len());
+    item.extend(record.id.0.to_le_bytes());
+    item.extend(record.root.to_le_bytes());
     item.extend(meta.mode.to_le_bytes());
     item.extend(uid.to_le_bytes());
     item.extend(gid.to_le_bytes());
@@ -279,8 +280,10 @@ fn encode_directory(path: &RelPath, meta: &FinalMeta) -> Vec<u8> {
     item
 }
 
-fn decode_directory(item: &[u8]) -> Option<(RelPath, FinalMeta)> {
-    let (mode, rest) = item.split_first_chunk::<4>()?;
+fn decode_directory(item: &[u8]) -> Option<(EntryId, u16, RelPath, FinalMeta)> {
+    let (id, rest) = item.split_first_chunk::<8>()?;
+    let (root, rest) = rest.split_first_chunk::<2>()?;
+    let (mode, rest) = rest.split_first_chunk::<4>()?;
     let (uid, rest) = rest.split_first_chunk::<4>()?;
     let (gid, rest) = rest.split_first_chunk::<4>()?;
     let (seconds, rest) = rest.split_first_chunk::<8>()?;
@@ -290,6 +293,8 @@ fn decode_directory(item: &[u8]) -> Option<(RelPath, FinalMeta)> {
         nanoseconds: u32::from_le_bytes(*nanoseconds),
     };
     Some((
+        EntryId(u64::from_le_bytes(*id)),
+        u16::from_le_bytes(*root),
         RelPath::parse(path).ok()?,
         FinalMeta {
             mode: u32::from_le_bytes(*mode),
@@ -299,13 +304,13 @@ fn decode_directory(item: &[u8]) -> Option<(RelPath, FinalMeta)> {
     ))
 }
 
-fn decode_link(item: &[u8]) -> Option<(godwit_proto::EntryId, u16, &[u8], &[u8])> {
+fn decode_link(item: &[u8]) -> Option<(EntryId, u16, &[u8], &[u8])> {
     let (id, rest) = item.split_first_chunk::<8>()?;
     let (root, rest) = rest.split_first_chunk::<2>()?;
     let (length, rest) = rest.split_first_chunk::<4>()?;
     let (path, first) = rest.split_at_checked(u32::from_le_bytes(*length) as usize)?;
     Some((
-        godwit_proto::EntryId(u64::from_le_bytes(*id)),
+        EntryId(u64::from_le_bytes(*id)),
         u16::from_le_bytes(*root),
         path,
         first,

@@ -13,8 +13,9 @@ use godwit_store::{FinalMeta, RelPath, Replace, Storage, StoreError, TempName, W
 use super::commit::Committer;
 use super::floors::Floors;
 use super::later::Later;
+use super::ranges::{RangeBudget, RangeShare};
 use crate::sink::{FinishReport, Sink, Slice};
-use crate::{Acks, Counters, entry, lock};
+use crate::{Acks, Counters, entry, limits, lock};
 
 /// What a tree sink is told at its beginning.
 pub struct TreeSinkConfig {
@@ -53,6 +54,7 @@ pub struct TreeSink {
     /// What may still come of entries that failed or were begun anew.
     pub(super) floors: Mutex<Floors>,
     pub(super) files: Arc<OpenFiles>,
+    pub(super) ranges: Arc<RangeBudget>,
     pub(super) committer: Arc<Committer>,
     pub(super) links: Mutex<Later>,
     pub(super) directories: Mutex<Later>,
@@ -64,6 +66,7 @@ pub(super) type OpenFiles = Mutex<HashMap<EntryId, Arc<OpenFile>>>;
 /// A large file that is not complete yet.
 pub(super) struct OpenFile {
     pub(super) id: EntryId,
+    pub(super) root: u16,
     pub(super) path: RelPath,
     pub(super) temp: TempName,
     pub(super) key: PathKey,
@@ -89,9 +92,24 @@ impl OpenFile {
 pub(super) struct Progress {
     pub(super) written: FileDigest,
     pub(super) durable: FileDigest,
+    pub(super) share: RangeShare,
     /// Digest of the whole, and how much of the file its slices cover.
     pub(super) end: Option<(digest::Digest, u64)>,
     pub(super) over: bool,
+}
+
+impl Progress {
+    /// Nothing more is taken of the file. Unless it is whole, what is known of it goes at once: its slices may wait in a
+    /// batch for long.
+    pub(super) fn abandon(&mut self) {
+        if !std::mem::replace(&mut self.over, true) {
+            let none = FileDigest::new(self.written.kind());
+            self.written = none.clone();
+            self.durable = none;
+            self.end = None;
+            self.share.set(0);
+        }
+    }
 }
 
 impl TreeSink {
@@ -100,6 +118,18 @@ impl TreeSink {
     /// # Errors
     /// It cannot be started.
     pub fn start(
+        config: TreeSinkConfig,
+        journal: Journal,
+        recovered: Recovered,
+        acks: Arc<Acks>,
+        counters: Arc<Counters>,
+    ) -> std::io::Result<Arc<Self>> {
+        let ranges = RangeBudget::new(limits::FILE_RANGES_MAX);
+        Self::start_within(ranges, config, journal, recovered, acks, counters)
+    }
+
+    pub(super) fn start_within(
+        ranges: Arc<RangeBudget>,
         config: TreeSinkConfig,
         journal: Journal,
         recovered: Recovered,
@@ -130,6 +160,7 @@ impl TreeSink {
             replace,
             floors: Mutex::default(),
             files,
+            ranges,
             committer,
         }))
     }
@@ -143,7 +174,7 @@ impl Sink for TreeSink {
     fn write_slice(&self, slice: &Slice<'_>) -> Result<(), Fault> {
         let seq = slice.header.seq;
         let epoch = self.committer.epoch();
-        let result = self.open_file(slice.record).and_then(|file| {
+        let mut result = self.open_file(slice.record).and_then(|file| {
             let Some(file) = file else {
                 self.acks.durable(&[seq]);
                 return Ok(());
@@ -173,7 +204,8 @@ impl Sink for TreeSink {
             drop(turn);
             self.note(&file, slice.record, Some(slice), seq, epoch)
         });
-        if let Err(fault) = &result {
+        if let Err(fault) = &mut result {
+            fault.entry = slice.record.id;
             // What did arrive of it is worth keeping if only room was lacking.
             self.give_up(slice.record, fault.code == FaultCode::NO_SPACE);
             self.acks.durable(&[seq]);
@@ -197,7 +229,8 @@ impl Sink for TreeSink {
                 });
                 match noted {
                     Ok(noted) => noted_ends += usize::from(noted),
-                    Err(fault) => {
+                    Err(mut fault) => {
+                        fault.entry = record.id;
                         self.give_up(record, fault.code == FaultCode::NO_SPACE);
                         faults.push(fault);
                     }
@@ -245,8 +278,7 @@ impl Sink for TreeSink {
                 ..FinishReport::default()
             };
         }
-        self.make_links();
-        let failure = self.set_directories();
+        let failure = self.make_links().or_else(|| self.set_directories());
         if failure.is_some() {
             return FinishReport {
                 failure,

@@ -7,14 +7,19 @@ use godwit_store::{ReadFile, RelPath, Storage, StoreError, StoreErrorKind, TempN
 /// Unit of reading back: a power of two, so that slices of BLAKE3's tree can be put together.
 const CHUNK_BYTES: usize = 1 << 20;
 
-/// Digest of what is in storage under a temporary name, past the page cache where the file system allows.
+/// Read back between two questions whether to go on; a multiple of the chunk.
+const STOP_EVERY_BYTES: u64 = 64 << 20;
+
+/// Digest of what is in storage under a temporary name, past the page cache where the file system allows. `None` once
+/// `stop`, which is asked now and then, says yes.
 pub(super) fn digest_of(
     storage: &dyn Storage,
     path: &RelPath,
     temp: &TempName,
     bytes: u64,
     kind: DigestKind,
-) -> Result<Digest, StoreError> {
+    stop: &dyn Fn() -> bool,
+) -> Result<Option<Digest>, StoreError> {
     let file = storage.open_temp(path, temp)?;
     file.drop_cache();
     let mut whole = FileDigest::new(kind);
@@ -38,10 +43,13 @@ pub(super) fn digest_of(
                 digest::digest_slice(kind, offset, bytes, &buffer[..length]),
             );
             offset += length as u64;
+            if offset.is_multiple_of(STOP_EVERY_BYTES) && stop() {
+                return Ok(None);
+            }
         }
         next = offset;
     }
-    Ok(whole.finish(bytes))
+    Ok(whole.finish_unless(bytes, stop))
 }
 
 fn read_exact(

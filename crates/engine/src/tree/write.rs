@@ -47,7 +47,7 @@ impl TreeSink {
                 }
                 std::cmp::Ordering::Greater => return Ok(None),
                 std::cmp::Ordering::Less => {
-                    lock(&file.progress).over = true;
+                    lock(&file.progress).abandon();
                     files.remove(&record.id);
                 }
             }
@@ -93,6 +93,10 @@ impl TreeSink {
             || FileDigest::new(self.config.digest),
             |partial| partial.digest,
         );
+        let mut share = self.ranges.share();
+        if !share.set(digest.range_count()) {
+            return Err(too_scattered(record.id));
+        }
         let replace = if lock(&self.replace).contains(&record.id) {
             Replace::Atomically
         } else {
@@ -100,6 +104,7 @@ impl TreeSink {
         };
         Ok(OpenFile {
             id: record.id,
+            root: record.root,
             path,
             temp,
             key,
@@ -113,6 +118,7 @@ impl TreeSink {
             progress: Mutex::new(Progress {
                 written: digest.clone(),
                 durable: digest,
+                share,
                 end: None,
                 over: false,
             }),
@@ -153,6 +159,10 @@ impl TreeSink {
                     return Err(destination_fault(record.id, FaultCode::IO, message));
                 }
             }
+            let count = progress.written.range_count();
+            if !progress.share.set(count) {
+                return Err(too_scattered(record.id));
+            }
         }
         let complete = progress
             .end
@@ -174,7 +184,7 @@ impl TreeSink {
     pub(super) fn give_up(&self, record: &Record, keep: bool) {
         lock(&self.floors).raise(record.id, FLOOR_FAILED);
         if let Some(file) = lock(&self.files).remove(&record.id) {
-            lock(&file.progress).over = true;
+            lock(&file.progress).abandon();
         }
         lock(&self.replace).remove(&record.id);
         if keep {
@@ -216,6 +226,7 @@ impl TreeSink {
         };
         Ok(super::commit::SmallFile {
             id: record.id,
+            root: record.root,
             key: PathKey::new(record.root, &record.path),
             generation: record.generation.0,
             bytes: record.bytes,
@@ -231,7 +242,7 @@ impl TreeSink {
         let mut files = lock(&self.files);
         lock(&self.floors).raise(record.id, record.attempt);
         if let Some(file) = files.remove(&record.id) {
-            lock(&file.progress).over = true;
+            lock(&file.progress).abandon();
         }
     }
 
@@ -246,3 +257,14 @@ impl TreeSink {
         }
     }
 }
+
+fn too_scattered(id: EntryId) -> Fault {
+    let message = format!(
+        "the sender scatters it, and others with it, over more than {} pieces with gaps between; with a larger --block there are fewer",
+        limits::FILE_RANGES_MAX
+    );
+    destination_fault(id, FaultCode::LIMIT, message)
+}
+
+#[cfg(test)]
+mod tests;

@@ -22,6 +22,11 @@ impl Committer {
         state.failure.clone()
     }
 
+    /// This end is given up: what takes long is left to a later run.
+    pub(super) fn is_stopping(&self) -> bool {
+        lock(&self.state).stopping
+    }
+
     /// Makes what is there durable and stops; the journal stays for a later run.
     pub(in crate::tree) fn stop(&self) {
         lock(&self.state).stopping = true;

@@ -8,36 +8,60 @@ use super::{Committer, SmallFile};
 use crate::tree::sink::{OpenFile, destination_fault};
 use crate::{entry, lock};
 
+/// A file under its temporary name, and how both ends call it.
+struct Named<'a> {
+    seq: Seq,
+    id: EntryId,
+    root: u16,
+    path: &'a RelPath,
+    temp: &'a TempName,
+}
+
+impl SmallFile {
+    fn named(&self, seq: Seq) -> Named<'_> {
+        Named {
+            seq,
+            id: self.id,
+            root: self.root,
+            path: &self.path,
+            temp: &self.temp,
+        }
+    }
+}
+
+impl OpenFile {
+    fn named(&self, seq: Seq) -> Named<'_> {
+        Named {
+            seq,
+            id: self.id,
+            root: self.root,
+            path: &self.path,
+            temp: &self.temp,
+        }
+    }
+}
+
 impl Committer {
-    /// Checks a whole file and gives it its size, mode and times, before the sync that makes them durable.
+    /// Checks a whole file and gives it its size, mode and times, before the sync that makes them durable. False if it
+    /// has failed, or if this end is given up while a large hole is hashed: what has arrived is kept then.
     pub(super) fn finalise(&self, seq: Seq, file: &OpenFile) -> bool {
         let progress = lock(&file.progress);
-        let whole = progress.written.finish(file.bytes);
+        // A copy: streams need not wait for a large hole to be hashed.
+        let written = progress.written.clone();
         let expected = progress.end.as_ref().map(|(digest, _)| *digest);
         drop(progress);
+        let Some(whole) = written.finish_unless(file.bytes, &|| self.is_stopping()) else {
+            return false;
+        };
         if expected != Some(whole) {
             let message = "the digest of the whole file differs from the source's".to_owned();
-            self.reject(
-                seq,
-                file.id,
-                &file.path,
-                &file.temp,
-                FaultCode::DIGEST,
-                message,
-            );
+            self.reject(&file.named(seq), FaultCode::DIGEST, message);
             self.restart(file.key);
             return false;
         }
         if let Err(error) = file.file.finish(file.bytes, &file.meta) {
             let fault = entry::fault(file.id, Side::DESTINATION, &error);
-            self.reject(
-                seq,
-                file.id,
-                &file.path,
-                &file.temp,
-                fault.code,
-                fault.message,
-            );
+            self.reject(&file.named(seq), fault.code, fault.message);
             self.restart(file.key);
             return false;
         }
@@ -45,98 +69,82 @@ impl Committer {
     }
 
     pub(super) fn commit_small(&self, seq: Seq, file: &SmallFile) -> bool {
-        if self.verify
-            && !self.reads_back(
-                seq,
-                file.id,
-                &file.path,
-                &file.temp,
-                file.bytes,
-                file.digest,
-            )
-        {
+        let named = file.named(seq);
+        if self.verify && !self.reads_back(&named, file.bytes, file.digest) {
             return false;
         }
-        self.commit(seq, file.id, &file.path, &file.temp, file.replace)
+        self.commit(&named, file.replace)
     }
 
     pub(super) fn commit_large(&self, seq: Seq, file: &OpenFile) -> bool {
+        let named = file.named(seq);
         let digest = lock(&file.progress).end.as_ref().map(|(digest, _)| *digest);
-        if self.verify && !self.reads_back(seq, file.id, &file.path, &file.temp, file.bytes, digest)
-        {
-            self.restart(file.key);
+        if self.verify && !self.reads_back(&named, file.bytes, digest) {
+            // Nothing is wrong with what could not be read to its end: a later run goes on with it.
+            if !self.is_stopping() {
+                self.restart(file.key);
+            }
             return false;
         }
-        self.commit(seq, file.id, &file.path, &file.temp, file.replace)
+        self.commit(&named, file.replace)
     }
 
-    fn commit(
-        &self,
-        seq: Seq,
-        id: EntryId,
-        path: &RelPath,
-        temp: &TempName,
-        replace: Replace,
-    ) -> bool {
-        match self.storage.commit(path, temp, replace) {
+    fn commit(&self, file: &Named<'_>, replace: Replace) -> bool {
+        match self.storage.commit(file.path, file.temp, replace) {
             Ok(()) => true,
             Err(error) => {
-                let fault = entry::fault(id, Side::DESTINATION, &error);
+                let fault = entry::fault(file.id, Side::DESTINATION, &error);
                 let message = if fault.code == FaultCode::COLLISION {
                     format!(
-                        "{path}: another entry already has this name at the destination (letter case or normalisation of names, or two sources of one name); it was not overwritten"
+                        "{}: another entry already has this name at the destination (letter case or normalisation of names, or two sources of one name); it was not overwritten",
+                        file.path
                     )
                 } else {
                     fault.message
                 };
-                self.reject(seq, id, path, temp, fault.code, message);
+                self.reject(file, fault.code, message);
                 false
             }
         }
     }
 
-    fn reads_back(
-        &self,
-        seq: Seq,
-        id: EntryId,
-        path: &RelPath,
-        temp: &TempName,
-        bytes: u64,
-        expected: Option<digest::Digest>,
-    ) -> bool {
-        let read = crate::tree::verify::digest_of(&*self.storage, path, temp, bytes, self.digest);
+    fn reads_back(&self, file: &Named<'_>, bytes: u64, expected: Option<digest::Digest>) -> bool {
+        let read = crate::tree::verify::digest_of(
+            &*self.storage,
+            file.path,
+            file.temp,
+            bytes,
+            self.digest,
+            &|| self.is_stopping(),
+        );
         let (code, message) = match read {
-            Ok(digest) if Some(digest) == expected => return true,
+            Ok(None) => return false,
+            Ok(digest) if digest == expected => return true,
             Ok(_) => (
                 FaultCode::DIGEST,
                 format!(
-                    "{path}: what was read back from the destination storage differs from what was written"
+                    "{}: what was read back from the destination storage differs from what was written",
+                    file.path
                 ),
             ),
             Err(error) => {
-                let fault = entry::fault(id, Side::DESTINATION, &error);
+                let fault = entry::fault(file.id, Side::DESTINATION, &error);
                 (fault.code, fault.message)
             }
         };
-        self.reject(seq, id, path, temp, code, message);
+        self.reject(file, code, message);
         false
     }
 
-    fn reject(
-        &self,
-        seq: Seq,
-        id: EntryId,
-        path: &RelPath,
-        temp: &TempName,
-        code: FaultCode,
-        message: String,
-    ) {
+    fn reject(&self, file: &Named<'_>, code: FaultCode, message: String) {
         // What cannot be removed now is swept by the next complete run.
-        let _ = self.storage.discard(path, temp);
+        let _ = self.storage.discard(file.path, file.temp);
         self.acks.fault(
-            seq,
-            destination_fault(id, code, message),
-            &self.display(path),
+            file.seq,
+            destination_fault(file.id, code, message),
+            file.root,
+            below_root(&self.mapping, file.root, file.path),
+            &self.display(file.path),
         );
     }
 
@@ -148,4 +156,17 @@ impl Committer {
         name.extend_from_slice(path.as_bytes());
         name
     }
+}
+
+/// The path below its root of what goes to `path`: how the sender calls it.
+pub(in crate::tree) fn below_root<'a>(
+    mapping: &[RelPath],
+    root: u16,
+    path: &'a RelPath,
+) -> &'a [u8] {
+    let prefix = mapping
+        .get(usize::from(root))
+        .map_or(&[][..], RelPath::as_bytes);
+    let rest = path.as_bytes().strip_prefix(prefix).unwrap_or_default();
+    rest.strip_prefix(b"/").unwrap_or(rest)
 }

@@ -1,0 +1,134 @@
+//! Keeps the answers that were given, so that a manifest that comes again is answered as before and planned once.
+//! Does not plan (the sink does) and does not send (`stream` does).
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+
+use crate::{limits, lock};
+
+/// The answers to the manifests that came last, as frames.
+#[derive(Default)]
+pub(super) struct Answers {
+    inner: Mutex<Inner>,
+    planned: Condvar,
+}
+
+#[derive(Default)]
+struct Inner {
+    /// `None` while it is being planned.
+    kept: HashMap<u64, Option<Arc<[u8]>>>,
+    order: VecDeque<u64>,
+    bytes: usize,
+}
+
+/// What to do with a manifest.
+pub(super) enum Begun<'a> {
+    /// Plan it.
+    Plan(Planning<'a>),
+    /// It was answered with this frame.
+    Again(Arc<[u8]>),
+}
+
+/// The one thread that plans a manifest; others that have a copy of it wait for this.
+pub(super) struct Planning<'a> {
+    answers: &'a Answers,
+    seq: u64,
+}
+
+impl Answers {
+    /// Waits while another thread plans the same manifest: its stream may be the one that died.
+    pub(super) fn begin(&self, seq: u64) -> Begun<'_> {
+        let mut inner = lock(&self.inner);
+        loop {
+            match inner.kept.get(&seq) {
+                None => {
+                    inner.kept.insert(seq, None);
+                    return Begun::Plan(Planning { answers: self, seq });
+                }
+                Some(Some(frame)) => return Begun::Again(Arc::clone(frame)),
+                Some(None) => {
+                    inner = self
+                        .planned
+                        .wait(inner)
+                        .unwrap_or_else(PoisonError::into_inner);
+                }
+            }
+        }
+    }
+}
+
+impl Planning<'_> {
+    /// The answer is `frame`; of the oldest, what goes beyond the bounds is forgotten.
+    pub(super) fn answered(self, frame: &[u8]) {
+        let mut inner = lock(&self.answers.inner);
+        inner.kept.insert(self.seq, Some(Arc::from(frame)));
+        inner.order.push_back(self.seq);
+        inner.bytes += frame.len();
+        while inner.bytes > limits::ANSWERS_KEPT_BYTES_MAX
+            || inner.order.len() > limits::ANSWERS_KEPT_MAX
+        {
+            let Some(oldest) = inner.order.pop_front() else {
+                break;
+            };
+            if let Some(Some(frame)) = inner.kept.remove(&oldest) {
+                inner.bytes -= frame.len();
+            }
+        }
+    }
+}
+
+impl Drop for Planning<'_> {
+    /// Whoever waits plans it himself if there is no answer: the thread that was at it has panicked.
+    fn drop(&mut self) {
+        let mut inner = lock(&self.answers.inner);
+        if matches!(inner.kept.get(&self.seq), Some(None)) {
+            inner.kept.remove(&self.seq);
+        }
+        drop(inner);
+        self.answers.planned.notify_all();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn plan<'a>(answers: &'a Answers, seq: u64) -> Planning<'a> {
+        match answers.begin(seq) {
+            Begun::Plan(planning) => planning,
+            Begun::Again(_) => panic!("{seq} is not known yet"),
+        }
+    }
+
+    #[test]
+    fn the_oldest_answers_are_forgotten_and_the_memory_is_bounded() {
+        let answers = Answers::default();
+        let frame = vec![0; limits::ANSWERS_KEPT_BYTES_MAX / 4];
+        for seq in 1..=6 {
+            plan(&answers, seq).answered(&frame);
+        }
+        for seq in 3..=6 {
+            assert!(matches!(answers.begin(seq), Begun::Again(_)), "{seq}");
+        }
+        assert!(matches!(answers.begin(2), Begun::Plan(_)));
+        let inner = lock(&answers.inner);
+        assert_eq!(inner.bytes, frame.len() * 4);
+        assert_eq!(inner.kept.len(), 4);
+    }
+
+    #[test]
+    fn a_copy_waits_for_the_thread_that_plans_and_plans_itself_if_that_one_is_gone() {
+        let answers = Answers::default();
+        let planning = plan(&answers, 1);
+        std::thread::scope(|scope| {
+            let waits = scope.spawn(|| match answers.begin(1) {
+                Begun::Again(frame) => frame.to_vec(),
+                Begun::Plan(_) => Vec::new(),
+            });
+            planning.answered(b"answer");
+            assert_eq!(waits.join().unwrap(), b"answer");
+        });
+        drop(plan(&answers, 2));
+        drop(plan(&answers, 2));
+    }
+}

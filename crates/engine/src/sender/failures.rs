@@ -1,0 +1,71 @@
+//! Counts and tells of the entries that failed, at either end, each once.
+//! Does not decide what fails.
+
+use godwit_proto::{EntryFailed, Fault, Record};
+
+use super::Sender;
+use super::state::Desc;
+use crate::entry;
+
+impl Sender {
+    /// An entry failed at this end: the user is told, and so is the receiver, which may hold a part of it.
+    pub(super) fn fail_entry(&self, record: &Record, fault: Fault) {
+        self.report(record.root, &record.path, &fault);
+        let notice = entry::failed_record(record, &fault);
+        let mut state = self.lock_state();
+        state.notices.push(notice);
+        state.wake_stream();
+        drop(state);
+        self.notify();
+    }
+
+    /// An entry failed at the receiving end.
+    pub(super) fn take_failure(&self, failed: &EntryFailed) {
+        let state = self.lock_state();
+        let record = state
+            .outstanding
+            .get(&failed.seq.0)
+            .and_then(|item| match &item.desc {
+                Desc::Bundle(records) => records
+                    .iter()
+                    .find(|record| record.id == failed.fault.entry)
+                    .cloned(),
+                Desc::Slice { file, .. } => Some(file.record.clone()),
+                Desc::Manifest(_) | Desc::Finish => None,
+            });
+        for file in state
+            .active
+            .iter()
+            .filter(|file| file.record.id == failed.fault.entry)
+        {
+            file.kill();
+        }
+        drop(state);
+        match record {
+            Some(record) => self.report(record.root, &record.path, &failed.fault),
+            // It is durable already as far as this end knows, or has no contents: the receiver says its name.
+            None => self.report(failed.root, &failed.path, &failed.fault),
+        }
+    }
+
+    /// Counts and tells of an entry that failed, the first time that it is heard of.
+    pub(super) fn report(&self, root: u16, path: &[u8], fault: &Fault) {
+        if self.lock_state().failed.is_first(fault.entry) {
+            self.counters.entries_failed.add(1);
+            self.config
+                .observer
+                .entry_failed(&self.display(root, path), fault);
+        }
+    }
+
+    /// The receiver says one by one which entries failed as long as they are few; it has counted all of them.
+    pub(super) fn count_unnamed(&self, failed: u64) {
+        let unnamed = failed.saturating_sub(self.counters.entries_failed.get());
+        if unnamed > 0 {
+            self.counters.entries_failed.add(unnamed);
+            self.config.observer.note(&format!(
+                "{unnamed} more entries failed at the destination, of which only the number is known; the same command tries them again"
+            ));
+        }
+    }
+}

@@ -1,0 +1,437 @@
+//! Each end against a peer that breaks the rules, goes silent or says things late: whole engines, frames by hand.
+//! Honest ends over bad streams and storage are in `simulation`.
+
+#![expect(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
+
+use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use godwit_engine::synthetic::NullSink;
+use godwit_engine::tree::{DestinationRequest, TreeRoot, TreeSink, TreeSource, TreeWork};
+use godwit_engine::{
+    Counters, End, Live, Observer, Receiver, ReceiverConfig, Sender, SenderConfig, Sink, StreamLoss,
+};
+use godwit_net::{Connection, Stream, StreamOptions, local_pair};
+use godwit_proto::*;
+use godwit_store::{FinalMeta, MemoryStorage, RelPath, Timestamp, digest};
+
+const TRANSFER: TransferId = TransferId([7; 16]);
+const BLOCK_BYTES: u32 = 4096;
+/// No test needs a tenth of it, on a machine with work to do besides.
+const DEADLINE: Duration = Duration::from_secs(60);
+
+#[derive(Default)]
+struct Seen(Mutex<Vec<String>>);
+
+impl Seen {
+    fn all(&self) -> Vec<String> {
+        self.0.lock().unwrap().clone()
+    }
+}
+
+impl Observer for Seen {
+    fn entry_failed(&self, path: &[u8], _fault: &Fault) {
+        let path = String::from_utf8_lossy(path).into_owned();
+        self.0.lock().unwrap().push(path);
+    }
+    fn note(&self, message: &str) {
+        self.0.lock().unwrap().push(format!("note: {message}"));
+    }
+}
+
+/// The other end of a stream, by hand.
+struct Hand(Connection);
+
+impl Hand {
+    fn say(&mut self, frame: &Frame) {
+        let mut head = Vec::new();
+        frame.encode(&mut head).unwrap();
+        self.0.send(&head, &[]).unwrap();
+    }
+
+    /// The next frame that is no status and no ping; contents of blocks are dropped.
+    fn hear(&mut self) -> Frame {
+        loop {
+            if let Some((prelude, head)) = self.0.try_recv().unwrap() {
+                self.0
+                    .recv_payload(&mut vec![0; prelude.payload_bytes as usize])
+                    .unwrap();
+                match decode(&prelude, &head).unwrap() {
+                    Frame::Status(_) | Frame::Ping(_) => {}
+                    frame => return frame,
+                }
+            } else {
+                self.0.wait(DEADLINE).unwrap();
+            }
+        }
+    }
+}
+
+fn path(name: &str) -> RelPath {
+    RelPath::parse(name.as_bytes()).unwrap()
+}
+
+fn receiver_with(
+    seen: &Arc<Seen>,
+    make: Box<godwit_engine::MakeSink<'_>>,
+    counters: &Arc<Counters>,
+) -> Arc<Receiver> {
+    let config = ReceiverConfig {
+        transfer: TRANSFER,
+        digest: DigestKind::CRC64_NVME,
+        block_bytes: BLOCK_BYTES,
+        observer: Arc::clone(seen) as Arc<dyn Observer>,
+        resources: Arc::new(|| None),
+    };
+    Receiver::start(
+        config,
+        make,
+        Arc::new(Live::new(0, 0, 0)),
+        Arc::clone(counters),
+    )
+    .unwrap()
+}
+
+fn null_receiver() -> Arc<Receiver> {
+    let counters = Arc::new(Counters::default());
+    let for_sink = Arc::clone(&counters);
+    let make = Box::new(move |acks| -> Arc<dyn Sink> { Arc::new(NullSink::new(acks, for_sink)) });
+    receiver_with(&Arc::default(), make, &counters)
+}
+
+fn attach(receiver: &Arc<Receiver>) -> (Hand, JoinHandle<Result<(), StreamLoss>>) {
+    let (near, mut far) = local_pair(&StreamOptions::default()).unwrap();
+    let receiver = Arc::clone(receiver);
+    let thread = std::thread::spawn(move || receiver.run_stream(&mut far));
+    (Hand(near), thread)
+}
+
+fn manifest(seq: u64, records: Vec<Record>) -> Frame {
+    Frame::Manifest(Manifest {
+        transfer: TRANSFER,
+        seq: Seq(seq),
+        records,
+    })
+}
+
+fn empty_bundle(transfer: TransferId) -> Frame {
+    Frame::Block(Block {
+        header: BlockHeader {
+            transfer,
+            seq: Seq(1),
+            kind: BlockKind::BUNDLE,
+            digest_kind: DigestKind::CRC64_NVME,
+            ..BlockHeader::default()
+        },
+        ranges: Vec::new(),
+        records: Vec::new(),
+    })
+}
+
+/// Waits until the receiver has refused, and been heard to.
+fn expect_refusal(receiver: &Receiver, mut hand: Hand, words: &str) {
+    let Some(End::Failed { code, message, .. }) = receiver.wait(DEADLINE) else {
+        panic!(
+            "the transfer goes on, or ended otherwise: {:?}",
+            receiver.end()
+        );
+    };
+    assert_eq!(code, ErrorCode::PROTOCOL.0, "{message}");
+    assert!(message.contains(words), "{message}");
+    loop {
+        if let Frame::Error(error) = hand.hear() {
+            assert_eq!(error.code, ErrorCode::PROTOCOL.0);
+            return;
+        }
+    }
+}
+
+#[test]
+fn items_of_another_transfer_are_the_senders_fault() {
+    let other = TransferId([8; 16]);
+    let items = [
+        empty_bundle(other),
+        Frame::Manifest(Manifest {
+            transfer: other,
+            seq: Seq(1),
+            records: Vec::new(),
+        }),
+        Frame::Finish(Finish {
+            transfer: other.0.to_vec(),
+            seq: 1,
+            ..Finish::default()
+        }),
+    ];
+    for item in items {
+        let receiver = null_receiver();
+        let (mut hand, thread) = attach(&receiver);
+        hand.say(&item);
+        expect_refusal(&receiver, hand, "of another transfer");
+        assert!(matches!(
+            thread.join().unwrap(),
+            Err(StreamLoss::Peer { .. })
+        ));
+        receiver.join();
+    }
+}
+
+#[test]
+fn numbers_with_gaps_between_them_end_the_transfer_before_they_take_all_memory() {
+    let receiver = null_receiver();
+    let (mut hand, thread) = attach(&receiver);
+    let mut seq = 1;
+    'refused: while seq <= 4 * godwit_engine::limits::ITEM_RANGES_MAX as u64 {
+        for _ in 0..64 {
+            hand.say(&manifest(seq, Vec::new()));
+            seq += 2;
+        }
+        for _ in 0..64 {
+            match hand.hear() {
+                Frame::Answer(_) => {}
+                Frame::Ack(_) => panic!("manifests are not acknowledged"),
+                Frame::Error(error) => {
+                    assert!(error.message.contains("gaps"), "{}", error.message);
+                    break 'refused;
+                }
+                other => panic!("{other:?}"),
+            }
+        }
+    }
+    assert!(matches!(receiver.end(), Some(End::Failed { .. })));
+    assert!(thread.join().unwrap().is_err());
+    receiver.join();
+}
+
+#[test]
+fn a_manifest_that_comes_again_counts_once_and_is_answered_as_before() {
+    let journals = tempfile::tempdir().unwrap();
+    let target = MemoryStorage::new();
+    let meta = FinalMeta {
+        mode: 0o644,
+        mtime: Timestamp {
+            seconds: 5,
+            nanoseconds: 0,
+        },
+        owner: None,
+    };
+    target.put(&path("out/there"), &meta, b"same").unwrap();
+    let request = DestinationRequest {
+        storage: Arc::new(target),
+        storage_path: b"/target".to_vec(),
+        base: path("out"),
+        is_directory: true,
+        sender: b"me".to_vec(),
+        sources: vec![b"/src".to_vec()],
+        names: vec![Vec::new()],
+        digest: digest::DigestKind::Crc64Nvme,
+        force: false,
+        verify: false,
+        no_sync: false,
+        journals: journals.path().to_owned(),
+        display: Vec::new(),
+    };
+    let prepared = request.prepare().unwrap();
+    let (seen, counters) = (Arc::new(Seen::default()), Arc::new(Counters::default()));
+    let for_sink = Arc::clone(&counters);
+    let make = Box::new(move |acks| -> Arc<dyn Sink> {
+        let (config, journal) = (prepared.config, prepared.journal);
+        TreeSink::start(config, journal, prepared.recovered, acks, for_sink).unwrap()
+    });
+    let receiver = receiver_with(&seen, make, &counters);
+    let record = |id, kind, name: &str, bytes, target: &[u8]| Record {
+        id: EntryId(id),
+        kind,
+        path: name.as_bytes().to_vec(),
+        bytes,
+        mtime_seconds: 5,
+        target: target.to_vec(),
+        ..Record::default()
+    };
+    let announced = manifest(
+        1,
+        vec![
+            record(1, EntryKind::SYMLINK, "link", 0, b"there"),
+            record(2, EntryKind::FILE, "new", 10, b""),
+            record(3, EntryKind::FILE, "there", 4, b""),
+            record(4, EntryKind(77), "what", 0, b""),
+        ],
+    );
+    let (mut first, thread) = attach(&receiver);
+    first.say(&announced);
+    let answer = first.hear();
+    drop(first);
+    assert!(thread.join().unwrap().is_err());
+    let (mut second, thread) = attach(&receiver);
+    second.say(&announced);
+    let Frame::Answer(again) = second.hear() else {
+        panic!("no answer to the copy");
+    };
+    assert_eq!(Frame::Answer(again.clone()), answer);
+    assert!(matches!(again.verdicts[0], Verdict::Done));
+    let counted = counters.snapshot();
+    assert_eq!(
+        (counted.entries_scanned, counted.bytes_scanned),
+        (4, 14),
+        "each entry counts once"
+    );
+    assert_eq!((counted.files_skipped, counted.bytes_skipped), (1, 4));
+    assert_eq!((counted.files_done, counted.entries_failed), (1, 1));
+    assert_eq!(seen.all(), ["out/what"]);
+    receiver.cancel("over");
+    thread.join().unwrap().unwrap();
+    receiver.join();
+}
+
+/// A sender of the files `names`, and its receiver by hand.
+fn sender_of(names: &[&str], seen: &Arc<Seen>) -> (Arc<Sender>, Hand, JoinHandle<()>) {
+    let source = MemoryStorage::new();
+    let meta = FinalMeta {
+        mode: 0o644,
+        mtime: Timestamp {
+            seconds: 5,
+            nanoseconds: 0,
+        },
+        owner: None,
+    };
+    for name in names {
+        source
+            .put(&path(&format!("src/{name}")), &meta, b"content")
+            .unwrap();
+    }
+    let roots = vec![TreeRoot {
+        storage: Arc::new(source),
+        start: path("src"),
+    }];
+    let config = SenderConfig {
+        transfer: TRANSFER,
+        digest: DigestKind::CRC64_NVME,
+        block_bytes: BLOCK_BYTES,
+        pool_bytes: 16 * BLOCK_BYTES as usize,
+        observer: Arc::clone(seen) as Arc<dyn Observer>,
+        resources: Arc::new(|| None),
+        root_names: vec![b"src".to_vec()],
+    };
+    let sender = Sender::start(
+        config,
+        Box::new(TreeWork::new(roots.clone())),
+        Arc::new(TreeSource::new(roots)),
+        Arc::new(Live::new(0, 0, 0)),
+        Arc::default(),
+    )
+    .unwrap();
+    let (near, mut far) = local_pair(&StreamOptions::default()).unwrap();
+    let sending = Arc::clone(&sender);
+    let thread = std::thread::spawn(move || drop(sending.run_stream(&mut far)));
+    (sender, Hand(near), thread)
+}
+
+fn failed(seq: u64, entry: u64, name: &str) -> Frame {
+    Frame::EntryFailed(EntryFailed {
+        transfer: TRANSFER,
+        seq: Seq(seq),
+        root: 0,
+        path: name.as_bytes().to_vec(),
+        fault: Fault {
+            entry: EntryId(entry),
+            side: Side::DESTINATION,
+            code: FaultCode::IO,
+            errno: None,
+            message: "late".to_owned(),
+        },
+    })
+}
+
+/// Takes everything, and gives the number of the finish.
+fn take_all(hand: &mut Hand) -> (u64, Vec<Record>) {
+    let mut records = Vec::new();
+    loop {
+        match hand.hear() {
+            Frame::Manifest(manifest) => {
+                let verdict = |record: &Record| match record.kind {
+                    EntryKind::FILE => Verdict::Send,
+                    _ => Verdict::Done,
+                };
+                hand.say(&Frame::Answer(Answer {
+                    transfer: TRANSFER,
+                    seq: manifest.seq,
+                    verdicts: manifest.records.iter().map(verdict).collect(),
+                }));
+                records.extend(manifest.records);
+            }
+            Frame::Block(block) => hand.say(&Frame::Ack(Ack {
+                transfer: TRANSFER,
+                items: vec![AckRange {
+                    first: block.header.seq,
+                    last: block.header.seq,
+                    status: AckStatus::DURABLE,
+                }],
+            })),
+            Frame::Finish(finish) => return (finish.seq, records),
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+fn finish(hand: &mut Hand, seq: u64, failed: u64) {
+    hand.say(&Frame::Finished(Finished {
+        transfer: TRANSFER.0.to_vec(),
+        seq,
+        failed,
+        ..Finished::default()
+    }));
+}
+
+#[test]
+fn a_failure_that_is_told_after_its_item_was_durable_is_named() {
+    let seen = Arc::new(Seen::default());
+    let (sender, mut hand, thread) = sender_of(&["dir/x"], &seen);
+    let (seq, records) = take_all(&mut hand);
+    let file = records
+        .iter()
+        .find(|record| record.path == b"dir/x")
+        .unwrap();
+    // Said on one stream and on another, about an item and, as of a link, about none.
+    for item in [2, 2, 0] {
+        hand.say(&failed(item, file.id.0, "dir/x"));
+    }
+    finish(&mut hand, seq, 1);
+    assert!(matches!(sender.wait(DEADLINE), Some(End::Finished(_))));
+    assert_eq!(seen.all(), ["src/dir/x"]);
+    assert_eq!(sender.counters().entries_failed.get(), 1);
+    sender.join();
+    thread.join().unwrap();
+}
+
+#[test]
+fn failures_beyond_what_is_remembered_are_counted() {
+    let seen = Arc::new(Seen::default());
+    let (sender, mut hand, thread) = sender_of(&["x"], &seen);
+    let (seq, _) = take_all(&mut hand);
+    let said = 2 * godwit_engine::limits::FAILED_RANGES_MAX as u64;
+    for index in 0..said {
+        hand.say(&failed(0, 1000 + 2 * index, "many"));
+    }
+    // Some were never said one by one.
+    finish(&mut hand, seq, said + 10);
+    assert!(matches!(sender.wait(DEADLINE), Some(End::Finished(_))));
+    assert_eq!(sender.counters().entries_failed.get(), said + 10);
+    let seen = seen.all();
+    assert_eq!(seen.len() as u64, said + 1);
+    assert!(seen.last().unwrap().starts_with("note: 10 more entries"));
+    sender.join();
+    thread.join().unwrap();
+}
+
+#[test]
+fn frames_of_another_transfer_are_the_receivers_fault() {
+    let (sender, mut hand, thread) = sender_of(&["x"], &Arc::default());
+    hand.say(&Frame::Ack(Ack {
+        transfer: TransferId([8; 16]),
+        items: Vec::new(),
+    }));
+    thread.join().unwrap();
+    assert_eq!(sender.counters().streams_lost.get(), 1);
+    sender.cancel("over");
+    sender.join();
+}
