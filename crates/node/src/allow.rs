@@ -25,13 +25,17 @@ impl No {
 }
 
 /// Exports are named only to those whom some grant lets in at all.
-pub(crate) fn find<'a>(shared: &'a Shared, peer: IdentityId, path: &[u8]) -> Result<Place<'a>, No> {
-    if !Grants::new(&shared.config.home)
-        .is_known(&peer)
-        .map_err(|error| No::new(ErrorCode::INTERNAL, error.to_string()))?
-    {
-        return Err(unknown(peer));
+pub(crate) fn known(shared: &Shared, peer: IdentityId) -> Result<(), No> {
+    let known = Grants::new(&shared.config.home).is_known(&peer);
+    match known {
+        Ok(true) => Ok(()),
+        Ok(false) => Err(unknown(peer)),
+        Err(error) => Err(No::new(ErrorCode::INTERNAL, error.to_string())),
     }
+}
+
+/// What a path names, for a peer that is known.
+pub(crate) fn find<'a>(shared: &'a Shared, path: &[u8]) -> Result<Place<'a>, No> {
     locate(&shared.config.exports, path).map_err(|error| refuse_export(&error))
 }
 

@@ -1,6 +1,8 @@
 //! Makes the daemon's end of a transfer from a request: the place it names, the engine for it.
 //! Runs nothing and answers nobody (`open`).
 
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -18,9 +20,10 @@ use godwit_engine::{
 };
 use godwit_net::IdentityId;
 use godwit_proto::{Direction, ErrorCode, Fault, Open, TransferId};
+use godwit_store::Storage;
 
 use crate::Shared;
-use crate::allow::{No, allowed, find, refuse_export};
+use crate::allow::{No, allowed, find, known, refuse_export};
 use crate::export::Place;
 
 /// How long a transfer whose client seems to have gone may still hold its destination.
@@ -76,7 +79,8 @@ fn begin_push(
     block_bytes: u32,
     alone: Arc<AtomicBool>,
 ) -> Result<Begun, No> {
-    let place = find(shared, peer, &request.destination)?;
+    known(shared, peer)?;
+    let place = find(shared, &request.destination)?;
     let config = ReceiverConfig {
         transfer,
         digest: request.digest_kind(),
@@ -232,10 +236,13 @@ fn begin_pull(
     block_bytes: u32,
     alone: Arc<AtomicBool>,
 ) -> Result<Begun, No> {
-    let mut roots = Vec::new();
+    known(shared, peer)?;
+    let mut roots = Vec::with_capacity(request.sources.len());
     let mut memory = None;
+    // A storage holds descriptors: one for each export, however many sources are below it.
+    let mut storages: HashMap<&str, Arc<dyn Storage>> = HashMap::new();
     for source in &request.sources {
-        match find(shared, peer, source)? {
+        match find(shared, source)? {
             Place::Null => {
                 return Err(No::new(
                     ErrorCode::SOURCE,
@@ -247,10 +254,14 @@ fn begin_pull(
                 memory = Some(MemorySource::new(bytes));
             }
             Place::Below(export, start) => {
-                allowed(shared, peer, Some(&export.name), false)?;
-                let storage = export
-                    .open(&journals(shared))
-                    .map_err(|error| refuse_export(&error))?;
+                let storage = match storages.entry(&export.name) {
+                    Entry::Occupied(open) => Arc::clone(open.get()),
+                    Entry::Vacant(place) => {
+                        allowed(shared, peer, Some(&export.name), false)?;
+                        let open = export.open(&journals(shared));
+                        Arc::clone(place.insert(open.map_err(|error| refuse_export(&error))?))
+                    }
+                };
                 let there = storage
                     .stat(&start)
                     .map_err(|error| No::new(ErrorCode::SOURCE, error.to_string()))?;

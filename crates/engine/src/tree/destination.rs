@@ -1,6 +1,7 @@
 //! Prepares a tree as a destination: maps names once, takes the journal, refuses what another transfer writes to.
 //! Writes no data.
 
+use std::collections::HashSet;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -243,13 +244,14 @@ impl DestinationRequest {
             return Ok(vec![self.base.clone()]);
         }
         let mut mapping: Vec<RelPath> = Vec::with_capacity(self.names.len());
+        let mut taken = HashSet::with_capacity(self.names.len());
         for name in &self.names {
             let path = if name.is_empty() {
                 self.base.clone()
             } else {
                 self.base.join(name).map_err(|_error| self.bad_name(name))?
             };
-            if mapping.contains(&path) {
+            if !taken.insert(path.clone()) {
                 return Err(DestinationError::Unsuitable(format!(
                     "two sources would both become {}",
                     lossy(&self.show(&path))
@@ -303,4 +305,41 @@ fn decode_mapping(mut bytes: &[u8]) -> Option<Vec<RelPath>> {
         bytes = rest;
     }
     Some(mapping)
+}
+
+#[cfg(test)]
+mod tests {
+    use godwit_store::MemoryStorage;
+
+    use super::*;
+
+    #[test]
+    fn as_many_sources_as_a_transfer_can_have_are_mapped_each_to_a_name_of_its_own() {
+        let journals = tempfile::tempdir().unwrap();
+        let sources = godwit_proto::limits::SOURCES_MAX;
+        let mut names: Vec<Vec<u8>> = (0..sources)
+            .map(|index| format!("name-{index}").into_bytes())
+            .collect();
+        let request = |names: &[Vec<u8>]| DestinationRequest {
+            storage: Arc::new(MemoryStorage::new()),
+            storage_path: b"/target".to_vec(),
+            base: RelPath::default(),
+            is_directory: true,
+            sender: b"me".to_vec(),
+            sources: names.to_vec(),
+            names: names.to_vec(),
+            digest: digest::DigestKind::Crc64Nvme,
+            force: false,
+            verify: false,
+            no_sync: false,
+            journals: journals.path().to_owned(),
+            display: Vec::new(),
+        };
+        let mapping = request(&names).map_names().unwrap();
+        assert_eq!(mapping.len(), sources);
+        assert_eq!(mapping[sources - 1].as_bytes(), names[sources - 1]);
+        names[sources - 1] = b"name-0".to_vec();
+        let refused = request(&names).map_names().unwrap_err().to_string();
+        assert!(refused.contains("name-0"), "{refused}");
+    }
 }
