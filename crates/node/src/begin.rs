@@ -202,7 +202,8 @@ fn start_tree(
     }
 }
 
-/// Takes the destination; a transfer with the same name whose client is gone makes way.
+/// Takes the destination; a transfer with the same name whose client is gone makes way. One whose client answers does
+/// not, and the one that came second is told so at once.
 fn prepare(
     shared: &Shared,
     peer: IdentityId,
@@ -215,7 +216,16 @@ fn prepare(
         } else {
             ErrorCode::DESTINATION
         },
-        message: error.to_string(),
+        message: match &error {
+            DestinationError::Busy {
+                same: true,
+                destination,
+                ..
+            } => format!(
+                "the same transfer to {destination} is running already, and its client is there; wait for it, or stop that one first"
+            ),
+            _ => error.to_string(),
+        },
         retryable: false,
     };
     match make_request().prepare() {

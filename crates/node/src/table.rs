@@ -14,6 +14,9 @@ use godwit_proto::{Token, TransferId};
 /// How often a transfer's keeper looks whether its client is still there.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
 
+/// How often a client that was asked whether it is there is looked at: about a round trip.
+const ANSWER_LOOK_EVERY: Duration = Duration::from_millis(50);
+
 /// How long a finished transfer is kept for a client that lost the last word.
 const LINGER: Duration = Duration::from_secs(10);
 
@@ -127,10 +130,12 @@ impl Table {
         self.changed.notify_all();
     }
 
-    /// Ends the transfer with this key if its client is gone, or goes within `patience`. Returns whether none is left.
+    /// Ends the transfer with this key if its client is gone, or goes within `patience`. Returns whether none is left:
+    /// false at once if the client, asked now, shows that it is there.
     pub(crate) fn supersede(&self, key: &[u8; 32], owner: &IdentityId, patience: Duration) -> bool {
         let until = Instant::now() + patience;
         let mut sessions = locked(&self.sessions);
+        let mut asked = None;
         loop {
             let Some(session) = sessions
                 .values()
@@ -143,6 +148,11 @@ impl Table {
             }
             if session.is_orphan() {
                 session.engine.cancel("the same transfer was started again");
+            } else if let Engine::Receiver(receiver) = &session.engine {
+                let question = *asked.get_or_insert_with(|| receiver.ask_sender());
+                if receiver.sender_answered(question) {
+                    return false;
+                }
             }
             let left = until.saturating_duration_since(Instant::now());
             if left.is_zero() {
@@ -150,7 +160,7 @@ impl Table {
             }
             sessions = self
                 .changed
-                .wait_timeout(sessions, left.min(LOOK_EVERY))
+                .wait_timeout(sessions, left.min(ANSWER_LOOK_EVERY))
                 .map_or_else(|poisoned| poisoned.into_inner().0, |(sessions, _)| sessions);
         }
     }
@@ -186,4 +196,107 @@ impl Table {
 
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use godwit_engine::synthetic::NullSink;
+    use godwit_engine::{Counters, Live, Observer, Receiver, ReceiverConfig, Sink};
+    use godwit_net::{Connection, Stream, StreamOptions, local_pair};
+    use godwit_proto::{DigestKind, Fault, Frame, Pong, decode};
+
+    use super::*;
+
+    struct Deaf;
+
+    impl Observer for Deaf {
+        fn entry_failed(&self, _path: &[u8], _fault: &Fault) {}
+    }
+
+    const KEY: [u8; 32] = [1; 32];
+    /// Nobody waits so long: a test that did would never end.
+    const ENDLESS: Duration = Duration::from_secs(24 * 3600);
+
+    /// A transfer in a table, with one stream, whose client is the test.
+    fn running(table: &Table) -> (Arc<Session>, Connection, std::thread::JoinHandle<()>) {
+        let counters = Arc::new(Counters::default());
+        let for_sink = Arc::clone(&counters);
+        let config = ReceiverConfig {
+            transfer: TransferId([7; 16]),
+            digest: DigestKind::CRC64_NVME,
+            block_bytes: 4096,
+            observer: Arc::new(Deaf),
+            resources: Arc::new(|| None),
+        };
+        let make =
+            Box::new(move |acks| -> Arc<dyn Sink> { Arc::new(NullSink::new(acks, for_sink)) });
+        let live = Arc::new(Live::new(0, 0, 0));
+        let receiver = Receiver::start(config, make, live, counters).unwrap();
+        let (mut near, mut far) = local_pair(&StreamOptions::default()).unwrap();
+        let serving = Arc::clone(&receiver);
+        let thread = std::thread::spawn(move || drop(serving.run_stream(&mut far)));
+        let session = Arc::new(Session {
+            transfer: TransferId([7; 16]),
+            engine: Engine::Receiver(receiver),
+            owner: owner(),
+            plain_payload: false,
+            key: Some(KEY),
+            keep_for: ENDLESS,
+            label: String::new(),
+            alone: Arc::default(),
+            resumed: false,
+            lost_bytes: 0,
+            mapped: Vec::new(),
+            tokens: Mutex::default(),
+        });
+        table.insert(&session);
+        // It says how things stand as soon as it is served.
+        while near.try_recv().unwrap().is_none() {
+            near.wait(ENDLESS).unwrap();
+        }
+        (session, near, thread)
+    }
+
+    fn owner() -> IdentityId {
+        format!("gw1-{}", "a".repeat(52)).parse().unwrap()
+    }
+
+    #[test]
+    fn a_client_that_answers_keeps_its_transfer_and_the_second_one_hears_so_at_once() {
+        let table = Table::default();
+        let (session, mut near, thread) = running(&table);
+        let client = std::thread::spawn(move || {
+            while let Ok(frame) = near.try_recv() {
+                let Some((prelude, head)) = frame else {
+                    near.wait(ENDLESS).unwrap();
+                    continue;
+                };
+                if let Frame::Ping(ping) = decode(&prelude, &head).unwrap() {
+                    let mut head = Vec::new();
+                    Pong { nonce: ping.nonce }.encode(&mut head);
+                    near.send(&head, &[]).unwrap();
+                }
+            }
+        });
+        assert!(!table.supersede(&KEY, &owner(), ENDLESS));
+        assert!(session.engine.end().is_none());
+        session.engine.cancel("over");
+        thread.join().unwrap();
+        client.join().unwrap();
+        session.engine.join();
+    }
+
+    #[test]
+    fn a_client_that_is_silent_and_then_gone_makes_way() {
+        let table = Table::default();
+        let (session, near, thread) = running(&table);
+        assert!(!table.supersede(&KEY, &owner(), Duration::from_millis(1)));
+        drop(near);
+        thread.join().unwrap();
+        std::thread::scope(|scope| {
+            scope.spawn(|| table.keep(&session));
+            assert!(table.supersede(&KEY, &owner(), ENDLESS));
+        });
+        assert!(matches!(session.engine.end(), Some(End::Cancelled(_))));
+    }
 }
