@@ -465,10 +465,6 @@ impl Committer {
         self.acks.wake_all();
     }
 
-    pub(super) fn failure(&self) -> Option<String> {
-        lock(&self.state).failure.clone()
-    }
-
     /// Does not wait for the batch to fill up.
     pub(super) fn hurry(&self) {
         let mut state = lock(&self.state);

@@ -22,6 +22,11 @@ impl Committer {
         state.failure.clone()
     }
 
+    /// Why nothing more becomes durable, if that is so.
+    pub(in crate::tree) fn failure(&self) -> Option<String> {
+        lock(&self.state).failure.clone()
+    }
+
     /// This end is given up: what takes long is left to a later run.
     pub(super) fn is_stopping(&self) -> bool {
         lock(&self.state).stopping
