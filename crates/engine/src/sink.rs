@@ -24,6 +24,11 @@ pub trait Sink: Send + Sync {
     /// `contents` holds, for each record, its bytes (empty for records without).
     fn write_bundle(&self, seq: Seq, records: &[Record], contents: &[&[u8]]) -> Vec<Fault>;
 
+    /// Whether threads that write into one entry at the same time hinder each other.
+    fn one_writer_an_entry(&self) -> bool {
+        false
+    }
+
     /// Whether more may come; after `false` the sink calls [`Acks::wake_all`] when it has room again.
     fn has_room(&self) -> bool {
         true

@@ -3,6 +3,7 @@
 
 mod answers;
 mod stream;
+mod turns;
 mod write;
 
 use std::collections::HashMap;
@@ -16,7 +17,8 @@ use godwit_store::digest;
 use godwit_store::pool::Pool;
 
 use self::answers::Answers;
-use self::write::WriteQueue;
+use self::turns::Turns;
+use self::write::{Job, WriteQueue};
 use crate::counters::Snapshot;
 use crate::sink::MakeSink;
 use crate::{Acks, Counters, End, Live, Observer, Resources, Sink, StreamLoss, limits, lock};
@@ -46,6 +48,7 @@ pub struct Receiver {
     pool: Pool,
     queue: WriteQueue,
     answers: Answers,
+    turns: Turns<Job>,
     state: Mutex<State>,
     changed: Condvar,
     finishing: Mutex<Option<Finished>>,
@@ -111,6 +114,7 @@ impl Receiver {
             pool: Pool::new(config.block_bytes as usize, blocks),
             queue: WriteQueue::default(),
             answers: Answers::default(),
+            turns: Turns::default(),
             state: Mutex::default(),
             changed: Condvar::new(),
             finishing: Mutex::default(),

@@ -3,7 +3,7 @@
 
 use std::time::{Duration, Instant};
 
-use godwit_net::{Stream, StreamError};
+use godwit_net::{Stream, StreamError, Wake};
 use godwit_proto::{
     Ack, Answer, Cancel, EntryFailed, Error as WireFailure, ErrorCode, Finish, Finished, Frame,
     Manifest, Ping, Pong, Prelude, Verdict, WireError,
@@ -100,6 +100,12 @@ impl Receiver {
                     self.flush(stream, own)?;
                 }
             }
+            if own.unflushed > 0
+                && self.sink.has_room()
+                && stream.wait(limits::ACK_DELAY)? == Wake::Readable
+            {
+                continue;
+            }
             self.flush(stream, own)?;
             if let Some(message) = self.sink.failure() {
                 self.fail(ErrorCode::DESTINATION.0, &message);
@@ -168,7 +174,7 @@ impl Receiver {
             Frame::Block(block) => {
                 self.check_transfer(stream, &block.header.transfer.0, "block")?;
                 own.unflushed += 1;
-                self.take_block(stream, &block)
+                self.take_block(stream, block)
             }
             Frame::Manifest(manifest) => {
                 self.check_transfer(stream, &manifest.transfer.0, "manifest")?;

@@ -20,6 +20,9 @@ use crate::counters::CpuMeter;
 use crate::sink::Slice;
 use crate::{End, StreamLoss, entry, limits, lock};
 
+/// A block that arrived: its head and its contents.
+pub(super) type Job = (WireBlock, Block);
+
 /// Blocks that wait for a writer; never more than there are idle writers.
 #[derive(Default)]
 pub(super) struct WriteQueue {
@@ -29,7 +32,7 @@ pub(super) struct WriteQueue {
 
 #[derive(Default)]
 struct Queue {
-    jobs: VecDeque<(WireBlock, Block)>,
+    jobs: VecDeque<Job>,
     idle: usize,
     stopping: bool,
     threads: Vec<JoinHandle<()>>,
@@ -39,7 +42,7 @@ impl Receiver {
     pub(super) fn take_block(
         &self,
         stream: &mut dyn Stream,
-        wire: &WireBlock,
+        wire: WireBlock,
     ) -> Result<(), StreamLoss> {
         let bytes = wire.header.payload_bytes as usize;
         let start = Instant::now();
@@ -64,18 +67,38 @@ impl Receiver {
             Arrival::Known => return Ok(()),
             Arrival::Scattered => return Err(self.refuse(stream, scattered())),
         }
-        if let Some(block) = self.queue.offer(wire, block) {
-            self.write(wire, &block[..bytes]);
+        if let Some((wire, block)) = self.queue.offer(wire, block) {
+            let _working = self.acks.work();
+            self.check_and_write(wire, block);
         }
         Ok(())
     }
 
-    /// Checks and writes one block, and acknowledges it.
-    fn write(&self, wire: &WireBlock, payload: &[u8]) {
+    /// Checks one block and writes it, or leaves it with the thread that writes into its entry; then it writes what others
+    /// left.
+    fn check_and_write(&self, wire: WireBlock, block: Block) {
         let Some(_busy) = self.begin_write() else {
             return;
         };
         let start = Instant::now();
+        if self.accept(&wire, payload_of(&wire, &block)) {
+            if wire.header.kind == BlockKind::SLICE && self.sink.one_writer_an_entry() {
+                let entry = wire.header.entry;
+                let mut job = self.turns.enter(entry, (wire, block));
+                while let Some((wire, block)) = job {
+                    self.write(&wire, payload_of(&wire, &block));
+                    drop(block);
+                    job = self.turns.next(entry);
+                }
+            } else {
+                self.write(&wire, payload_of(&wire, &block));
+            }
+        }
+        self.counters.writing_ns.add_since(start);
+    }
+
+    /// Whether the digests of a block are right; if not, it is asked for again.
+    fn accept(&self, wire: &WireBlock, payload: &[u8]) -> bool {
         let seq = wire.header.seq;
         let contents = split_bundle(wire, payload);
         if !self.digests_match(wire, payload, &contents) {
@@ -88,8 +111,14 @@ impl Receiver {
                 });
             }
             self.acks.rejected(seq);
-            return;
+            return false;
         }
+        true
+    }
+
+    /// Gives one block to the sink and acknowledges it.
+    fn write(&self, wire: &WireBlock, payload: &[u8]) {
+        let seq = wire.header.seq;
         if wire.header.kind == BlockKind::SLICE {
             if let Some(record) = wire.records.first() {
                 let slice = Slice {
@@ -117,6 +146,7 @@ impl Receiver {
                     &entry::fault_of(record),
                 );
             }
+            let contents = split_bundle(wire, payload);
             for fault in self.sink.write_bundle(seq, &wire.records, &contents) {
                 if let Some(record) = wire.records.iter().find(|record| record.id == fault.entry) {
                     self.report(seq, fault, record);
@@ -124,7 +154,6 @@ impl Receiver {
             }
         }
         self.counters.bytes_written.add(payload.len() as u64);
-        self.counters.writing_ns.add_since(start);
         self.acks.written(seq);
     }
 
@@ -226,7 +255,7 @@ impl Receiver {
             queue.idle -= 1;
             drop(queue);
             let Some((wire, block)) = job else { return };
-            self.write(&wire, &block[..wire.header.payload_bytes as usize]);
+            self.check_and_write(wire, block);
             meter.settle(&self.counters);
         }
     }
@@ -247,12 +276,12 @@ impl Receiver {
 
 impl WriteQueue {
     /// Gives a block to an idle writer, or back.
-    fn offer(&self, wire: &WireBlock, block: Block) -> Option<Block> {
+    fn offer(&self, wire: WireBlock, block: Block) -> Option<Job> {
         let mut queue = lock(&self.inner);
         if queue.idle <= queue.jobs.len() {
-            return Some(block);
+            return Some((wire, block));
         }
-        queue.jobs.push_back((wire.clone(), block));
+        queue.jobs.push_back((wire, block));
         drop(queue);
         self.changed.notify_one();
         None
@@ -264,6 +293,10 @@ pub(super) fn scattered() -> String {
         "the numbers of its items have more than {} gaps",
         limits::ITEM_RANGES_MAX
     )
+}
+
+fn payload_of<'a>(wire: &WireBlock, block: &'a Block) -> &'a [u8] {
+    &block[..wire.header.payload_bytes as usize]
 }
 
 /// The contents of each record of a bundle; the wire has made sure that they fill the payload.

@@ -76,8 +76,6 @@ pub(super) struct OpenFile {
     pub(super) replace: Replace,
     pub(super) meta: FinalMeta,
     pub(super) file: Box<dyn WriteFile>,
-    /// Held while writing: the kernel lets one thread write into a file at a time and has the others spin for it.
-    pub(super) turn: Mutex<()>,
     pub(super) progress: Mutex<Progress>,
 }
 
@@ -181,7 +179,6 @@ impl Sink for TreeSink {
             };
             let fault =
                 |error: StoreError| entry::fault(slice.record.id, Side::DESTINATION, &error);
-            let turn = lock(&file.turn);
             if slice.ranges.is_empty() {
                 file.file
                     .write_at(slice.header.offset, slice.payload)
@@ -201,7 +198,6 @@ impl Sink for TreeSink {
                     rest = tail;
                 }
             }
-            drop(turn);
             self.note(&file, slice.record, Some(slice), seq, epoch)
         });
         if let Err(fault) = &mut result {
@@ -256,6 +252,11 @@ impl Sink for TreeSink {
             self.committer.add_files(files, bytes, seq, epoch);
         }
         faults
+    }
+
+    /// The kernel lets one thread at a time write into a file, and has the others spin for it.
+    fn one_writer_an_entry(&self) -> bool {
+        true
     }
 
     fn has_room(&self) -> bool {

@@ -114,7 +114,6 @@ impl TreeSink {
             replace,
             meta: entry::final_meta(record),
             file,
-            turn: Mutex::default(),
             progress: Mutex::new(Progress {
                 written: digest.clone(),
                 durable: digest,

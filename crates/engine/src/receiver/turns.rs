@@ -1,0 +1,159 @@
+//! Lets one thread at a time write into one entry, and has the others leave their blocks with it.
+//! Writes nothing itself and keeps no order: blocks of an entry may be written in any.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::{Condvar, Mutex, PoisonError};
+
+use godwit_proto::EntryId;
+
+use crate::lock;
+
+/// Blocks that may wait for the thread that writes into their entry; beyond it their own threads wait.
+const LEFT_MAX: usize = 2;
+
+/// Blocks of others that a thread writes before it gives way to one that waits: its own stream is not served meanwhile.
+const OTHERS_MAX: u32 = 16;
+
+/// Who writes into which entry.
+///
+/// The kernel lets one thread at a time write into a file. Where that is what limits a transfer, a thread that waited
+/// would have to be woken for each block, and the file would lie idle until it came.
+pub(super) struct Turns<J> {
+    inner: Mutex<Inner<J>>,
+    changed: Condvar,
+}
+
+struct Inner<J> {
+    turns: HashMap<EntryId, Turn<J>>,
+}
+
+struct Turn<J> {
+    /// A thread writes; else one of those that wait is about to.
+    taken: bool,
+    left: VecDeque<J>,
+    waiting: u32,
+    others: u32,
+}
+
+impl<J> Default for Turns<J> {
+    fn default() -> Self {
+        Self {
+            inner: Mutex::new(Inner {
+                turns: HashMap::new(),
+            }),
+            changed: Condvar::new(),
+        }
+    }
+}
+
+impl<J> Turns<J> {
+    /// The calling thread has `job` for `entry`. It gets a job to do, after which it must call [`Self::next`]; or `None`
+    /// if another thread does it.
+    pub(super) fn enter(&self, entry: EntryId, job: J) -> Option<J> {
+        let mut inner = lock(&self.inner);
+        let mut waited = false;
+        loop {
+            let turn = inner.turns.entry(entry).or_insert_with(|| Turn {
+                taken: false,
+                left: VecDeque::with_capacity(LEFT_MAX),
+                waiting: 0,
+                others: 0,
+            });
+            if std::mem::take(&mut waited) {
+                turn.waiting -= 1;
+            }
+            if !turn.taken {
+                turn.taken = true;
+                turn.others = 0;
+                turn.left.push_back(job);
+                return turn.left.pop_front();
+            }
+            if turn.left.len() < LEFT_MAX {
+                turn.left.push_back(job);
+                return None;
+            }
+            turn.waiting += 1;
+            waited = true;
+            inner = self
+                .changed
+                .wait(inner)
+                .unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    /// The calling thread has done its job: another of the same entry, or `None` if it may go.
+    pub(super) fn next(&self, entry: EntryId) -> Option<J> {
+        let mut inner = lock(&self.inner);
+        let turn = inner.turns.get_mut(&entry)?;
+        let waited_for = turn.waiting > 0;
+        if waited_for && turn.others >= OTHERS_MAX {
+            turn.taken = false;
+            drop(inner);
+            self.changed.notify_all();
+            return None;
+        }
+        turn.others += 1;
+        let job = turn.left.pop_front();
+        if job.is_none() {
+            turn.taken = false;
+            if !waited_for {
+                inner.turns.remove(&entry);
+            }
+        }
+        drop(inner);
+        if waited_for {
+            self.changed.notify_all();
+        }
+        job
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    use super::*;
+
+    #[test]
+    fn a_second_thread_leaves_its_job_with_the_first() {
+        let turns = Turns::default();
+        let entry = EntryId(1);
+        assert_eq!(turns.enter(entry, 1), Some(1));
+        assert_eq!(turns.enter(entry, 2), None);
+        assert_eq!(turns.enter(EntryId(2), 3), Some(3));
+        assert_eq!(turns.next(entry), Some(2));
+        assert_eq!(turns.next(entry), None);
+        assert_eq!(turns.next(EntryId(2)), None);
+        assert!(lock(&turns.inner).turns.is_empty());
+    }
+
+    #[test]
+    fn every_job_is_done_once_and_one_at_a_time() {
+        const THREADS: u32 = 8;
+        const JOBS: u32 = 2000;
+        let turns = Turns::default();
+        let busy = [AtomicBool::new(false), AtomicBool::new(false)];
+        let done = Mutex::new(HashSet::new());
+        std::thread::scope(|scope| {
+            for thread in 0..THREADS {
+                let (turns, busy, done) = (&turns, &busy, &done);
+                scope.spawn(move || {
+                    for job in 0..JOBS {
+                        let entry = EntryId(u64::from(job % 2));
+                        let mut mine = turns.enter(entry, (thread, job));
+                        while let Some(job) = mine {
+                            let flag = &busy[usize::from(entry.0 == 1)];
+                            assert!(!flag.swap(true, Ordering::SeqCst), "two at a time");
+                            assert!(lock(done).insert(job), "done twice");
+                            flag.store(false, Ordering::SeqCst);
+                            mine = turns.next(entry);
+                        }
+                    }
+                });
+            }
+        });
+        assert_eq!(lock(&done).len(), (THREADS * JOBS) as usize);
+        assert!(lock(&turns.inner).turns.is_empty(), "nothing is left");
+    }
+}
