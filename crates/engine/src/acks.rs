@@ -35,6 +35,8 @@ struct Inner {
     faults_bytes: usize,
     failed: Failed,
     wakers: Vec<(u64, Waker)>,
+    /// Streams that will take from here when they have done what they are at.
+    working: usize,
 }
 
 /// What to do with an item that arrives.
@@ -212,6 +214,12 @@ impl Acks {
         }
     }
 
+    /// The calling stream is at work until the result is dropped, and takes from here soon after.
+    pub(crate) fn work(&self) -> Working<'_> {
+        crate::lock(&self.inner).working += 1;
+        Working(self)
+    }
+
     pub(crate) fn attach(&self, stream: u64, waker: Waker) {
         crate::lock(&self.inner).wakers.push((stream, waker));
     }
@@ -228,6 +236,15 @@ impl Acks {
         inner.faults_bytes = 0;
         inner.faults.extend(said);
         inner.wake_one();
+    }
+}
+
+/// See [`Acks::work`].
+pub(crate) struct Working<'a>(&'a Acks);
+
+impl Drop for Working<'_> {
+    fn drop(&mut self) {
+        crate::lock(&self.0.inner).working -= 1;
     }
 }
 
@@ -259,8 +276,11 @@ impl Inner {
         });
     }
 
+    /// Has a stream say what is in the queue; one that is at work does so anyway.
     fn wake_one(&self) {
-        if let Some((_, waker)) = self.wakers.first() {
+        if self.working == 0
+            && let Some((_, waker)) = self.wakers.first()
+        {
             waker.wake();
         }
     }

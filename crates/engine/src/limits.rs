@@ -118,6 +118,10 @@ pub const STREAMS_MAX: u32 = 64;
 /// Received blocks between two flushes of acknowledgements while more data keeps coming.
 pub const ACK_EVERY_BLOCKS: u32 = 4;
 
+/// An acknowledgement that no further block hurries waits this long for one: it shares a frame, a record and a system call
+/// at both ends with the next. Nothing but the end of a transfer waits for it.
+pub const ACK_DELAY: Duration = Duration::from_millis(1);
+
 /// How often each end tells the other how things stand.
 pub const STATUS_EVERY: Duration = Duration::from_millis(500);
 
