@@ -39,6 +39,21 @@ impl DigestKind {
         }
     }
 
+    /// What users and manifests call it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Crc64Nvme => "crc64-nvme",
+            Self::Blake3 => "blake3",
+        }
+    }
+
+    /// The kind of this name, if it is known here.
+    pub fn from_name(name: &str) -> Option<Self> {
+        [Self::Crc64Nvme, Self::Blake3]
+            .into_iter()
+            .find(|kind| kind.name() == name)
+    }
+
     /// How many leading bytes of a [`Digest`] this kind uses; the rest is zero.
     pub fn digest_bytes(self) -> usize {
         match self {

@@ -1,4 +1,4 @@
-//! Owns what holds data: storages and their entries, digests, the journal of a transfer, the pool of blocks.
+//! Owns what holds data: storages and their entries, digests, the journal of a transfer, manifest files, the pool of blocks.
 //! Knows nothing of the wire, of peers, or of the order in which a transfer does things.
 
 pub mod digest;
@@ -7,6 +7,7 @@ mod fs;
 pub mod generator;
 mod hostile;
 pub mod journal;
+pub mod manifest;
 mod memory;
 pub mod meta;
 pub mod path;
