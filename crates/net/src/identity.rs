@@ -34,7 +34,7 @@ impl IdentityId {
         Ok(Self::of_public_key(&key))
     }
 
-    fn of_public_key(subject_public_key_info: &[u8]) -> Self {
+    pub(crate) fn of_public_key(subject_public_key_info: &[u8]) -> Self {
         let mut id = [0; 32];
         if let Some(suite) = TLS13_AES_128_GCM_SHA256.tls13() {
             let hash = suite.common.hash_provider.hash(subject_public_key_info);
