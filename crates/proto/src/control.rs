@@ -5,12 +5,14 @@ mod codes;
 mod comparison;
 mod selection;
 mod setup;
+mod verification;
 mod watch;
 
 pub use codes::{Direction, ErrorCode};
 pub use comparison::{Comparison, Judge};
 pub use selection::{Moment, Rule, Selection};
 pub use setup::{Join, Joined, Open, Opened};
+pub use verification::Verification;
 pub use watch::{Cancel, Error, Finish, Finished, Ping, Pong, Status};
 
 use prost::Message;

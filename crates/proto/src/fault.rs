@@ -55,6 +55,10 @@ impl FaultCode {
     pub const LIMIT: Self = Self(13);
     /// The storage cannot do it.
     pub const UNSUPPORTED: Self = Self(14);
+    /// Found by a verification: its size is another one.
+    pub const SIZE: Self = Self(32);
+    /// Found by a verification: its mode, time or link target is another one.
+    pub const METADATA: Self = Self(33);
 }
 
 /// What went wrong with one entry.

@@ -29,8 +29,10 @@ pub mod capability {
     pub const COMPARISON: u64 = 4;
     /// The selection that an OPEN asks for, and SELECTION frames.
     pub const SELECTION: u64 = 16;
+    /// Checking a copy by a manifest, and holes sent as zeros for a client that writes in order.
+    pub const MANIFEST: u64 = 32;
     /// All that this program knows.
-    pub const ALL: u64 = PLAIN_PAYLOAD | BLAKE3 | SELECTION;
+    pub const ALL: u64 = PLAIN_PAYLOAD | BLAKE3 | SELECTION | MANIFEST;
 
     /// What people call the lowest of these capabilities; empty if there is none that is known here.
     pub const fn name(bits: u64) -> &'static str {
@@ -41,6 +43,7 @@ pub mod capability {
                 "choosing among entries (--exclude, --files-from, --min-size and the like)"
             }
             COMPARISON => "comparing as asked for (sync, --dry-run, --checksum and the like)",
+            MANIFEST => "checking a copy by a manifest (verify), or writing to standard output",
             _ => "",
         }
     }

@@ -30,7 +30,7 @@ pub use answer::{Answer, HeldRange, Verdict};
 pub use block::{BlockHeader, BlockKind, Range};
 pub use control::{
     Cancel, Comparison, Direction, Error, ErrorCode, Finish, Finished, Join, Joined, Judge, Moment,
-    Open, Opened, Ping, Pong, Rule, Selection, Status,
+    Open, Opened, Ping, Pong, Rule, Selection, Status, Verification,
 };
 pub use error::WireError;
 pub use fault::{EntryFailed, Fault, FaultCode, Side};

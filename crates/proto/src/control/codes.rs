@@ -10,6 +10,8 @@ impl Direction {
     pub const PUSH: Self = Self(1);
     /// The client receives.
     pub const PULL: Self = Self(2);
+    /// The client announces what a copy at the daemon should be, and learns where it differs.
+    pub const VERIFY: Self = Self(3);
 }
 
 /// Why a transfer or connection cannot go on, for programs. Values that are not known here survive.

@@ -5,7 +5,7 @@ use std::fmt;
 
 use prost::Message;
 
-use super::{Comparison, Selection, decode, encode, try_encode};
+use super::{Comparison, Selection, Verification, decode, encode, try_encode};
 use crate::control::Direction;
 use crate::error::WireError;
 use crate::hello::capability;
@@ -68,6 +68,12 @@ pub struct Open {
     /// What becomes of entries that are there. Needs [`capability::COMPARISON`].
     #[prost(message, optional, tag = "16")]
     pub comparison: Option<Comparison>,
+    /// Nothing is to be moved: a copy is to be checked. In [`Direction::VERIFY`] and nowhere else.
+    #[prost(message, optional, tag = "20")]
+    pub verification: Option<Verification>,
+    /// In a pull: the client writes in order, so holes are sent as zeros.
+    #[prost(bool, tag = "21")]
+    pub in_order: bool,
 }
 
 impl Open {
@@ -105,14 +111,33 @@ impl Open {
         let need = |asked: bool, bit: u64| if asked { bit } else { 0 };
         need(self.comparison.is_some(), capability::COMPARISON)
             | need(self.selection.is_some(), capability::SELECTION)
+            | need(
+                self.verification.is_some() || self.in_order,
+                capability::MANIFEST,
+            )
     }
 
     fn validate(&self) -> Result<(), WireError> {
-        if !matches!(self.direction(), Direction::PUSH | Direction::PULL) {
-            return Err(WireError::Unknown {
-                field: "direction",
-                value: self.direction.into(),
+        let verifies = match self.direction() {
+            Direction::PUSH | Direction::PULL => false,
+            Direction::VERIFY => true,
+            _ => {
+                return Err(WireError::Unknown {
+                    field: "direction",
+                    value: self.direction.into(),
+                });
+            }
+        };
+        if verifies != self.verification.is_some() || (verifies && self.sources.len() != 1) {
+            return Err(WireError::Disagree {
+                what: "direction, verification and number of sources",
             });
+        }
+        if self.in_order && self.direction() != Direction::PULL {
+            return Err(WireError::invalid(
+                "writing in order",
+                "is asked for by who does not receive",
+            ));
         }
         if u8::try_from(self.digest).is_err() {
             return Err(WireError::Unknown {

@@ -79,7 +79,25 @@ fn messages_keep_their_bounds() {
     assert!(encode(&Frame::Open(open.clone())).is_ok());
     for wrong in [
         Open {
-            direction: 3,
+            direction: 4,
+            ..open.clone()
+        },
+        Open {
+            direction: Direction::VERIFY.0,
+            ..open.clone()
+        },
+        Open {
+            verification: Some(Verification::default()),
+            ..open.clone()
+        },
+        Open {
+            direction: Direction::VERIFY.0,
+            verification: Some(Verification::default()),
+            sources: vec![b"a".to_vec(); 2],
+            ..open.clone()
+        },
+        Open {
+            in_order: true,
             ..open.clone()
         },
         Open {

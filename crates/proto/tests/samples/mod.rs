@@ -59,6 +59,8 @@ fn setup() -> Vec<(&'static str, Frame)> {
         ("open", Frame::Open(open)),
         ("open_selection", Frame::Open(selecting())),
         ("open_sync", Frame::Open(sync)),
+        ("open_verification", Frame::Open(verifying())),
+        ("open_in_order", Frame::Open(in_order())),
         ("opened", Frame::Opened(opened)),
         (
             "join",
@@ -98,6 +100,29 @@ fn selecting() -> Open {
         sources: vec![b"data/run42".to_vec()],
         digest: DigestKind::CRC64_NVME.0.into(),
         selection: Some(selection),
+        ..Open::default()
+    }
+}
+
+fn verifying() -> Open {
+    Open {
+        direction: Direction::VERIFY.0,
+        sources: vec![b"data/run42".to_vec()],
+        digest: DigestKind::BLAKE3.0.into(),
+        verification: Some(Verification {
+            contents_only: true,
+            extra: true,
+        }),
+        ..Open::default()
+    }
+}
+
+fn in_order() -> Open {
+    Open {
+        direction: Direction::PULL.0,
+        sources: vec![b"data/run42".to_vec()],
+        digest: DigestKind::CRC64_NVME.0.into(),
+        in_order: true,
         ..Open::default()
     }
 }

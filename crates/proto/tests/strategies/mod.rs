@@ -390,9 +390,25 @@ pub(crate) fn setup() -> impl Strategy<Value = Frame> {
                         delete: comparison.delete && comparison.counterpart && counterpart_possible,
                         ..comparison
                     }),
+                    verification: None,
+                    in_order: flags[4] && direction == Direction::PULL.0,
                 })
             },
         );
+    let verifying = (name(), 0..=255_u32, any::<[bool; 2]>()).prop_map(
+        |(source, digest, [contents_only, extra])| {
+            Frame::Open(Open {
+                direction: Direction::VERIFY.0,
+                sources: vec![source],
+                digest,
+                verification: Some(Verification {
+                    contents_only,
+                    extra,
+                }),
+                ..Open::default()
+            })
+        },
+    );
     let tokens = || vec(vec(any::<u8>(), 16), 0..5);
     let opened = (
         transfer(),
@@ -419,7 +435,7 @@ pub(crate) fn setup() -> impl Strategy<Value = Frame> {
     let join = (transfer(), transfer())
         .prop_map(|(transfer, token)| Frame::Join(Join { transfer, token }));
     let joined = tokens().prop_map(|tokens| Frame::Joined(Joined { tokens }));
-    prop_oneof![hello, open, opened, join, joined]
+    prop_oneof![hello, open, verifying, opened, join, joined]
 }
 
 pub(crate) fn items() -> impl Strategy<Value = Frame> {

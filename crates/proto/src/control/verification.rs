@@ -1,0 +1,15 @@
+//! Owns what a client asks for when it has a copy checked: which differences count, what else is to be named.
+//! Carries no expectations; MANIFEST frames do. `docs/wire.md`, "Verification".
+
+use prost::Message;
+
+/// How a copy is checked against the entries that the client announces.
+#[derive(Clone, Copy, PartialEq, Eq, Message)]
+pub struct Verification {
+    /// Modes and times do not count.
+    #[prost(bool, tag = "1")]
+    pub contents_only: bool,
+    /// At the end, entries are named that are there and were never announced.
+    #[prost(bool, tag = "2")]
+    pub extra: bool,
+}
