@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 
 use godwit_net::Waker;
-use godwit_proto::{AckRange, AckStatus, EntryFailed, EntryId, Fault, Seq, TransferId};
+use godwit_proto::{AckRange, AckStatus, EntryFailed, EntryId, Fault, Record, Seq, TransferId};
 
 use crate::failed::Failed;
 use crate::seqs::SeqSet;
@@ -118,6 +118,16 @@ impl Acks {
     /// Something that people should know and that needs no action of theirs.
     pub fn note(&self, message: &str) {
         self.observer.note(message);
+    }
+
+    /// Whether [`done`](Self::done) is of use.
+    pub fn wants_entries(&self) -> bool {
+        self.observer.wants_entries()
+    }
+
+    /// An entry is complete at this end.
+    pub fn done(&self, record: &Record) {
+        self.observer.entry_done(record);
     }
 
     /// There is room for more at this end, or another reason for every stream to look.

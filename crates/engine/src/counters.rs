@@ -16,6 +16,12 @@ macro_rules! counters {
             /// All counters as they stand; each is exact, the set is not one instant.
             pub fn snapshot(&self) -> Snapshot { Snapshot { $($name: self.$name.get()),* } }
         }
+        impl Snapshot {
+            /// Each counter with its name, in their order.
+            pub fn fields(&self) -> impl Iterator<Item = (&'static str, u64)> {
+                [$((stringify!($name), self.$name)),*].into_iter()
+            }
+        }
     };
 }
 

@@ -14,6 +14,11 @@ pub(crate) struct Failed {
 }
 
 impl Failed {
+    /// Whether the entry is known to have failed.
+    pub(crate) fn contains(&self, id: EntryId) -> bool {
+        self.ids.contains(id.0)
+    }
+
     /// Whether this is the first that is heard of the entry's failure.
     pub(crate) fn is_first(&mut self, id: EntryId) -> bool {
         if self.ids.contains(id.0) {

@@ -31,6 +31,7 @@ mod source;
 pub mod synthetic;
 pub mod tree;
 pub mod usage;
+pub mod verification;
 mod work;
 
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -47,7 +48,7 @@ pub use source::{ReadError, Source, SourceFile};
 pub use work::{Offer, Work};
 
 use godwit_net::Waker;
-use godwit_proto::{DigestKind, ErrorCode, Fault};
+use godwit_proto::{DigestKind, ErrorCode, Fault, Record};
 use godwit_store::digest;
 
 /// Tells the peak memory of this process, where it can be attributed to the one transfer.
@@ -112,6 +113,17 @@ impl End {
 pub trait Observer: Send + Sync {
     /// An entry failed. `path` is the name that the user knows it by.
     fn entry_failed(&self, path: &[u8], fault: &Fault);
+
+    /// Whether [`entry_done`](Self::entry_done) is of use; if not, nothing is kept for it.
+    fn wants_entries(&self) -> bool {
+        false
+    }
+
+    /// An entry is complete at the destination. A file that was found there has no digest in its record. What is said at
+    /// the sending end may still be followed by the entry's failure.
+    fn entry_done(&self, record: &Record) {
+        let _ = record;
+    }
 
     /// Something worth knowing that needs no action.
     fn note(&self, message: &str) {

@@ -149,6 +149,7 @@ impl Sink for NullSink {
     fn write_slice(&self, slice: &Slice<'_>) -> Result<(), Fault> {
         if slice.record.digest.is_some() {
             self.counters.files_done.add(1);
+            self.acks.done(slice.record);
         }
         self.counters.bytes_durable.add(slice.payload.len() as u64);
         self.acks.durable(&[slice.header.seq]);
@@ -161,6 +162,9 @@ impl Sink for NullSink {
             .filter(|record| record.digest.is_some())
             .count();
         self.counters.files_done.add(files as u64);
+        for record in records.iter().filter(|record| record.digest.is_some()) {
+            self.acks.done(record);
+        }
         self.counters
             .bytes_durable
             .add(contents.iter().map(|content| content.len() as u64).sum());

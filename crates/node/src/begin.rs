@@ -335,7 +335,7 @@ fn resources(alone: &Arc<AtomicBool>) -> Resources {
     })
 }
 
-fn journals(shared: &Shared) -> PathBuf {
+pub(crate) fn journals(shared: &Shared) -> PathBuf {
     shared.config.home.join("journals")
 }
 

@@ -8,6 +8,7 @@ mod export;
 mod gate;
 mod open;
 mod table;
+mod verify;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;

@@ -7,7 +7,7 @@ use std::time::Duration;
 use godwit_engine::session::send_error;
 use godwit_engine::{End, limits};
 use godwit_net::{IdentityId, Stream};
-use godwit_proto::{ErrorCode, Join, Joined, Open, Opened, TransferId};
+use godwit_proto::{Direction, ErrorCode, Join, Joined, Open, Opened, TransferId};
 
 use crate::Shared;
 use crate::begin::{Begun, begin};
@@ -20,6 +20,10 @@ pub(crate) fn open(
     peer: IdentityId,
     request: &Open,
 ) {
+    if request.direction() == Direction::VERIFY {
+        crate::verify::verify(shared, stream, peer, request);
+        return;
+    }
     match begin(shared, peer, request) {
         Ok((transfer, begun, block_bytes)) => {
             run(shared, stream, peer, request, transfer, begun, block_bytes)

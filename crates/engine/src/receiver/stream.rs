@@ -259,15 +259,20 @@ impl Receiver {
         for (record, verdict) in manifest.records.iter().zip(verdicts) {
             self.counters.entries_scanned.add(1);
             self.counters.bytes_scanned.add(record.bytes);
+            if matches!(verdict, Verdict::Skip) {
+                self.counters.files_skipped.add(1);
+                self.counters.bytes_skipped.add(record.bytes);
+            }
             match verdict {
-                Verdict::Skip => {
-                    self.counters.files_skipped.add(1);
-                    self.counters.bytes_skipped.add(record.bytes);
-                }
                 Verdict::Failed(fault) if self.acks.count_failure(record.id) => {
                     self.config
                         .observer
                         .entry_failed(&self.sink.display_path(record.root, &record.path), fault);
+                }
+                Verdict::Skip | Verdict::Done | Verdict::Adjusted
+                    if self.config.observer.wants_entries() =>
+                {
+                    self.config.observer.entry_done(record);
                 }
                 _ => {}
             }

@@ -30,7 +30,10 @@ impl Sender {
                     .iter()
                     .find(|record| record.id == failed.fault.entry)
                     .cloned(),
-                Desc::Slice { file, .. } => Some(file.record.clone()),
+                Desc::Slice { file, .. } => {
+                    file.kill();
+                    Some(file.record.clone())
+                }
                 Desc::Manifest(_) | Desc::Finish => None,
             });
         for file in state

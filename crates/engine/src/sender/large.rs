@@ -31,6 +31,8 @@ struct Progress {
     /// Why the rest of the file could not be looked up.
     fault: Option<ReadError>,
     reading: u32,
+    /// Slices taken and not yet durable.
+    undurable: u64,
     digest: FileDigest,
     /// Digest and covered bytes, once everything was read.
     end: Option<(digest::Digest, u64)>,
@@ -86,6 +88,7 @@ impl LargeFile {
             exhausted: false,
             fault: None,
             reading: 0,
+            undurable: 0,
             digest,
             end: None,
         };
@@ -109,6 +112,7 @@ impl LargeFile {
         let mut progress = crate::lock(&self.progress);
         let cut = progress.prepared.take()?;
         progress.reading += 1;
+        progress.undurable += 1;
         // A lookup that fails fails the slice that is being taken: without it the rest would pass for a hole.
         if let Err(error) = self.prepare(&mut progress) {
             progress.fault = Some(error);
@@ -146,6 +150,18 @@ impl LargeFile {
             }
         }
         progress.end.as_ref().map(|end| self.end_record(end))
+    }
+
+    /// A slice is durable. Gives the end record once, when all of the file is.
+    pub(crate) fn slice_durable(&self) -> Option<Record> {
+        let mut progress = crate::lock(&self.progress);
+        progress.undurable = progress.undurable.saturating_sub(1);
+        let whole = progress.undurable == 0 && progress.reading == 0 && !self.is_dead();
+        progress
+            .end
+            .as_ref()
+            .filter(|_| whole)
+            .map(|end| self.end_record(end))
     }
 
     /// The end record of a file none of whose slices has to be sent.

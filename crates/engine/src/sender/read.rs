@@ -250,7 +250,7 @@ impl Sender {
         let mut kept = Vec::with_capacity(records.len());
         let mut sent = Vec::with_capacity(records.len());
         let mut filled = 0_usize;
-        for record in records {
+        for mut record in records {
             if record.kind != EntryKind::FILE
                 || record.flags & (RecordFlags::SOURCE_FAILED | RecordFlags::END) != 0
             {
@@ -275,6 +275,8 @@ impl Sender {
                     whole.digest = Some(entry::digest_to_wire(&digest));
                     whole.flags |= RecordFlags::HAS_DIGEST;
                     filled += bytes;
+                    // To tell of it once it is durable; read again, it gets the same.
+                    record.digest = whole.digest;
                     sent.push(whole);
                     kept.push(record);
                 }
@@ -345,6 +347,7 @@ impl Sender {
                 record.id = old.id;
                 record.root = old.root;
                 record.attempt = old.attempt + 1;
+                record.digest = None;
                 let mut state = self.lock_state();
                 state.want(record, Vec::new(), self.config.block_bytes);
                 state.wake_streams();

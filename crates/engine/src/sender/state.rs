@@ -355,6 +355,21 @@ impl State {
         Some(item)
     }
 
+    /// Adds the entries that are complete now that the item is durable.
+    pub(crate) fn add_done(&self, desc: &Desc, done: &mut Vec<Record>) {
+        match desc {
+            Desc::Slice { file, .. } => done.extend(file.slice_durable()),
+            Desc::Bundle(records) => done.extend(
+                records
+                    .iter()
+                    .filter(|record| record.flags & RecordFlags::SOURCE_FAILED == 0)
+                    .filter(|record| !self.failed.contains(record.id))
+                    .cloned(),
+            ),
+            Desc::Manifest(_) | Desc::Finish => {}
+        }
+    }
+
     /// The receiver asks for the item again: from memory if it is still there, else read anew under the same number.
     pub(crate) fn resend(&mut self, seq: u64) {
         let Some(item) = self.outstanding.get_mut(&seq) else {

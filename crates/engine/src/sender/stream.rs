@@ -267,6 +267,7 @@ impl Sender {
         state.durable(answer.seq.0);
         state.unanswered -= records.len().min(state.unanswered);
         let mut failed = Vec::new();
+        let done = self.done_by_answer(&records, &answer.verdicts);
         for (record, verdict) in records.iter().zip(answer.verdicts) {
             self.take_verdict(&mut state, record, verdict, &mut failed);
         }
@@ -277,6 +278,7 @@ impl Sender {
         for (record, fault) in failed {
             self.report(record.root, &record.path, &fault);
         }
+        self.tell_done(&done);
         Ok(())
     }
 
@@ -306,6 +308,7 @@ impl Sender {
     }
 
     fn take_ack(&self, ack: &Ack) {
+        let mut done = Vec::new();
         let mut state = self.lock_state();
         for range in &ack.items {
             // Ranges come from the other end: walk what we have, not what it names.
@@ -325,16 +328,20 @@ impl Sender {
                     seqs
                 };
             for seq in seqs {
-                self.take_status(&mut state, seq, range.status);
+                self.take_status(&mut state, seq, range.status, &mut done);
             }
         }
+        // Before the end can come, which others may act upon.
+        drop(state);
+        self.tell_done(&done);
+        let mut state = self.lock_state();
         self.finish_if_done(&mut state);
         state.wake_streams();
         drop(state);
         self.notify();
     }
 
-    fn take_status(&self, state: &mut State, seq: u64, status: AckStatus) {
+    fn take_status(&self, state: &mut State, seq: u64, status: AckStatus, done: &mut Vec<Record>) {
         if !matches!(
             state.outstanding.get(&seq).map(|item| &item.desc),
             Some(Desc::Slice { .. } | Desc::Bundle(_))
@@ -347,6 +354,9 @@ impl Sender {
                 self.counters.bytes_written.add(state.written(seq));
                 if let Some(item) = state.durable(seq) {
                     self.counters.bytes_durable.add(item.content);
+                    if self.config.observer.wants_entries() {
+                        state.add_done(&item.desc, done);
+                    }
                     if let Desc::Bundle(records) = &item.desc {
                         self.counters.files_done.add(
                             records

@@ -10,8 +10,10 @@ use godwit_net::{
     StreamOptions, dial,
 };
 use godwit_proto::{
-    ErrorCode, Frame, Join, Open, Opened, Token, TransferId, VersionMismatch, negotiate,
+    Agreed, ErrorCode, Frame, Join, Open, Opened, Token, TransferId, VersionMismatch, negotiate,
 };
+
+use godwit_proto::hello::capability;
 
 use super::{Engine, GreetError, HELLO_DEADLINE, our_hello, receive_frame};
 use crate::{End, limits, lock};
@@ -414,7 +416,7 @@ impl Link {
     }
 }
 
-fn open_transfer(
+pub(super) fn open_transfer(
     client: &Client,
     open: &Open,
 ) -> Result<(Connection, Opened, TransferId), Refusal> {
@@ -424,7 +426,15 @@ fn open_transfer(
     open.encode(&mut head)
         .map_err(|error| Refusal::Own(format!("too many or too long source names: {error}")))?;
     stream.send_all(&head).map_err(GreetError::from)?;
-    expect_hello(&mut stream)?;
+    let agreed = expect_hello(&mut stream)?;
+    let lacking = open.capabilities_needed() & !agreed.capabilities;
+    if lacking != 0 {
+        return Err(Refusal::Own(format!(
+            "{}: the godwit there is too old for {}; update it",
+            client.address,
+            capability::name(lacking)
+        )));
+    }
     match receive_frame(&mut stream, OPEN_DEADLINE)? {
         Frame::Opened(opened) => {
             let transfer = TransferId::try_from(opened.transfer.as_slice()).map_err(|error| {
@@ -450,15 +460,14 @@ fn connect(client: &Client) -> Result<Connection, Refusal> {
     Ok(dial(&client.address, &client.tls, &options)?.0)
 }
 
-fn expect_hello(stream: &mut Connection) -> Result<(), Refusal> {
+fn expect_hello(stream: &mut Connection) -> Result<Agreed, Refusal> {
     match receive_frame(stream, HELLO_DEADLINE)? {
         Frame::Hello(theirs) => {
             let agreed: Result<_, VersionMismatch> = negotiate(&our_hello(), &theirs);
-            agreed.map_err(|mismatch| GreetError::Version {
+            Ok(agreed.map_err(|mismatch| GreetError::Version {
                 peer: stream.peer(),
                 mismatch,
-            })?;
-            Ok(())
+            })?)
         }
         Frame::Error(error) => Err(Refusal::Own(format!(
             "{}: {}",

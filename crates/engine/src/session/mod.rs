@@ -2,8 +2,10 @@
 //! Does not read, write or schedule; the two ends do.
 
 mod client;
+mod examine;
 mod greet;
 mod local;
+mod verify;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,8 +13,10 @@ use std::time::Duration;
 use godwit_net::Stream;
 
 pub use client::{Client, ClientReport, Refusal, run};
+pub use examine::{Examination, Findings, serve_verification};
 pub use greet::{GreetError, HELLO_DEADLINE, greet_client, our_hello, receive_frame, send_error};
 pub use local::run_local;
+pub use verify::{Expectations, VerifyEnd, run_verification};
 
 use crate::counters::Snapshot;
 use crate::{Counters, End, Receiver, Sender, StreamLoss};

@@ -12,7 +12,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::thread::JoinHandle;
 use std::time::Instant;
 
-use godwit_proto::{EntryId, Seq};
+use godwit_proto::{EntryId, Record, Seq};
 use godwit_store::digest::{self, FileDigest};
 use godwit_store::journal::{DoneRecord, Journal, JournalError, PathKey, RangeRecord};
 use godwit_store::{RelPath, Replace, Storage, StoreError, TempName};
@@ -38,6 +38,8 @@ pub(super) struct SmallFile {
     pub(super) path: RelPath,
     pub(super) temp: TempName,
     pub(super) replace: Replace,
+    /// As it came, where somebody wants to be told of it.
+    pub(super) record: Option<Box<Record>>,
 }
 
 /// Makes batches durable on a thread of its own.
@@ -309,8 +311,10 @@ impl Committer {
         }
         let mut directories = HashSet::new();
         let mut done = Vec::with_capacity(batch.small.len() + batch.complete.len());
+        let mut told: Vec<Record> = Vec::new();
         for (seq, file) in &batch.small {
             if self.commit_small(*seq, file) {
+                told.extend(file.record.as_deref().cloned());
                 add_ancestors(&mut directories, &file.path);
                 done.push(DoneRecord {
                     key: file.key,
@@ -321,6 +325,7 @@ impl Committer {
         }
         for (seq, file) in &batch.complete {
             if self.commit_large(*seq, file) {
+                told.extend(file.finished_record());
                 add_ancestors(&mut directories, &file.path);
                 // Without holes, as what is received is counted: the difference of the two is what a crash has cost.
                 let covered = lock(&file.progress).written.covered();
@@ -357,6 +362,9 @@ impl Committer {
         drop(replace);
         self.counters.bytes_durable.add(batch.bytes);
         self.counters.files_done.add(done.len() as u64);
+        for record in &told {
+            self.acks.done(record);
+        }
         self.acks.durable(&batch.seqs);
         true
     }

@@ -11,6 +11,7 @@ use godwit_store::journal::{
 use godwit_store::{Kind, RelPath, Storage, StoreError, digest};
 
 use super::sink::TreeSinkConfig;
+use super::source::TreeRoot;
 
 /// What the user asked for, and where.
 pub struct DestinationRequest {
@@ -62,6 +63,34 @@ impl PreparedDestination {
         self.recovered
             .received_bytes
             .saturating_sub(self.recovered.vouched_bytes)
+    }
+
+    /// The copies of the source's roots, in order.
+    pub fn roots(&self) -> Vec<TreeRoot> {
+        self.config
+            .mapping
+            .iter()
+            .map(|start| TreeRoot {
+                storage: Arc::clone(&self.config.storage),
+                start: start.clone(),
+            })
+            .collect()
+    }
+
+    /// How the names of each root's entries begin in messages.
+    pub fn root_displays(&self) -> Vec<Vec<u8>> {
+        self.config
+            .mapping
+            .iter()
+            .map(|start| {
+                let mut display = self.config.display.clone();
+                if !display.is_empty() && !display.ends_with(b"/") && !start.is_root() {
+                    display.push(b'/');
+                }
+                display.extend_from_slice(start.as_bytes());
+                display
+            })
+            .collect()
     }
 }
 

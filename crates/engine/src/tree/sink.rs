@@ -75,6 +75,8 @@ pub(super) struct OpenFile {
     pub(super) attempt: u16,
     pub(super) replace: Replace,
     pub(super) meta: FinalMeta,
+    /// As it came, where somebody wants to be told of it.
+    pub(super) record: Option<Box<Record>>,
     pub(super) file: Box<dyn WriteFile>,
     pub(super) progress: Mutex<Progress>,
 }
@@ -84,6 +86,17 @@ impl OpenFile {
         self.generation == record.generation.0
             && self.bytes == record.bytes
             && self.key == PathKey::new(record.root, &record.path)
+    }
+
+    /// The record with the digest of the whole.
+    pub(super) fn finished_record(&self) -> Option<Record> {
+        let digest = lock(&self.progress)
+            .end
+            .as_ref()
+            .map(|(digest, _)| *digest)?;
+        let mut record = Record::clone(self.record.as_deref()?);
+        record.digest = Some(entry::digest_to_wire(&digest));
+        Some(record)
     }
 }
 

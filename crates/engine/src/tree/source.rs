@@ -23,7 +23,8 @@ pub struct TreeRoot {
 }
 
 impl TreeRoot {
-    fn path(&self, below: &[u8]) -> Option<RelPath> {
+    /// The path in the storage of what lies `below` the root; `None` if that is no path.
+    pub(crate) fn path(&self, below: &[u8]) -> Option<RelPath> {
         if below.is_empty() {
             Some(self.start.clone())
         } else {
@@ -31,7 +32,8 @@ impl TreeRoot {
         }
     }
 
-    fn below(&self, path: &RelPath) -> Vec<u8> {
+    /// What is below the root of a path in the storage.
+    pub(crate) fn below(&self, path: &RelPath) -> Vec<u8> {
         let start = self.start.as_bytes();
         let rest = path
             .as_bytes()

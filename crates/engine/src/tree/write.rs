@@ -113,6 +113,7 @@ impl TreeSink {
             attempt: record.attempt,
             replace,
             meta: entry::final_meta(record),
+            record: self.to_tell(record),
             file,
             progress: Mutex::new(Progress {
                 written: digest.clone(),
@@ -233,7 +234,12 @@ impl TreeSink {
             path,
             temp,
             replace,
+            record: self.to_tell(record),
         })
+    }
+
+    fn to_tell(&self, record: &Record) -> Option<Box<Record>> {
+        self.acks.wants_entries().then(|| Box::new(record.clone()))
     }
 
     /// A file that was large in an earlier attempt comes whole: nothing of the earlier one is taken any more.

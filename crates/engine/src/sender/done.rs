@@ -1,0 +1,30 @@
+//! Tells the observer of entries that are complete at the destination.
+//! Decides nothing about them; answers and acknowledgements do.
+
+use godwit_proto::{Record, Verdict};
+
+use super::Sender;
+
+impl Sender {
+    /// The entries of a manifest that need no contents, where somebody wants to hear of them.
+    pub(super) fn done_by_answer(&self, records: &[Record], verdicts: &[Verdict]) -> Vec<Record> {
+        if !self.config.observer.wants_entries() {
+            return Vec::new();
+        }
+        records
+            .iter()
+            .zip(verdicts)
+            .filter(|(_, verdict)| {
+                matches!(verdict, Verdict::Skip | Verdict::Done | Verdict::Adjusted)
+            })
+            .map(|(record, _)| record.clone())
+            .collect()
+    }
+
+    /// Not to be called under the state's lock: whoever is told may take his time.
+    pub(super) fn tell_done(&self, records: &[Record]) {
+        for record in records {
+            self.config.observer.entry_done(record);
+        }
+    }
+}

@@ -1,0 +1,223 @@
+//! A verification over one connection, the daemon's side: manifests are given to the threads that read, answers go back.
+//! Does not know where the copy is nor who may have it read.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex};
+use std::time::Instant;
+
+use godwit_net::{Stream, Waker};
+use godwit_proto::{
+    Answer, Error as WireFailure, ErrorCode, Finish, Finished, Frame, Opened, Pong, Record, Seq,
+    TransferId, Verdict,
+};
+
+use super::verify::{LOOK_EVERY, Pulse, announce, broke};
+use crate::verification::{Checked, Finding, Verifier};
+use crate::{StreamLoss, limits, lock};
+
+/// What a daemon's side of a verification asks of its caller.
+pub trait Examination {
+    /// Entries were announced, in the order of the numbers.
+    ///
+    /// # Errors
+    /// Ends the verification with these words.
+    fn announced(&mut self, records: &[Record]) -> Result<(), String>;
+
+    /// All were checked: calls `each` with the names of those that are there beyond them, if they are asked for.
+    ///
+    /// # Errors
+    /// Ends the verification with these words.
+    fn extra(&mut self, each: &mut dyn FnMut(&[u8])) -> Result<(), String>;
+
+    /// Several times a second; tells whether to go on.
+    fn goes_on(&mut self) -> bool;
+}
+
+/// Number of a manifest, and its verdicts.
+type Answered = (u64, Vec<Verdict>);
+
+/// Findings on their way from the reading threads to the stream.
+#[derive(Clone)]
+pub struct Findings {
+    ready: Arc<Mutex<VecDeque<Answered>>>,
+    waker: Waker,
+}
+
+impl Findings {
+    /// An empty queue; the stream with this waker looks at it.
+    pub fn new(waker: Waker) -> Self {
+        Self {
+            ready: Arc::default(),
+            waker,
+        }
+    }
+
+    /// What a [`Verifier`] is to be given.
+    pub fn add(&self, checked: Checked) {
+        let verdicts = checked
+            .findings
+            .into_iter()
+            .map(|finding| match finding {
+                Finding::Same(_) => Verdict::Skip,
+                Finding::Different(fault) => Verdict::Failed(fault),
+            })
+            .collect();
+        lock(&self.ready).push_back((checked.number, verdicts));
+        self.waker.wake();
+    }
+}
+
+/// Serves a client that has opened a verification, to its end.
+///
+/// # Errors
+/// What broke the stream.
+pub fn serve_verification(
+    stream: &mut dyn Stream,
+    opened: &Opened,
+    transfer: TransferId,
+    verifier: &Verifier,
+    findings: &Findings,
+    examination: &mut dyn Examination,
+) -> Result<(), StreamLoss> {
+    let mut head = Vec::new();
+    opened.encode(&mut head).map_err(|error| StreamLoss::Wire {
+        peer: stream.peer(),
+        error,
+    })?;
+    stream.send(&head, &[])?;
+    let mut pulse = Pulse::new();
+    let mut under_way = 0_u64;
+    let mut finish: Option<Finish> = None;
+    loop {
+        while verifier.has_room() {
+            let Some((prelude, head)) = stream.try_recv()? else {
+                break;
+            };
+            pulse.heard = Instant::now();
+            let frame =
+                godwit_proto::decode(&prelude, &head).map_err(|error| StreamLoss::Wire {
+                    peer: stream.peer(),
+                    error,
+                })?;
+            match frame {
+                Frame::Manifest(manifest) => {
+                    if let Err(message) = examination.announced(&manifest.records) {
+                        return refuse(stream, ErrorCode::INTERNAL, message, false);
+                    }
+                    under_way += 1;
+                    verifier.submit(manifest.seq.0, manifest.records);
+                }
+                Frame::Finish(said) => finish = Some(said),
+                Frame::Ping(ping) => {
+                    let mut head = Vec::new();
+                    Pong { nonce: ping.nonce }.encode(&mut head);
+                    stream.send(&head, &[])?;
+                }
+                Frame::Cancel(_) => return Ok(()),
+                Frame::Pong(_) | Frame::Status(_) | Frame::Unknown { .. } => {}
+                other => {
+                    return Err(broke(
+                        stream,
+                        &format!("a {} frame in a verification", other.name()),
+                    ));
+                }
+            }
+        }
+        loop {
+            let next = lock(&findings.ready).pop_front();
+            let Some((seq, verdicts)) = next else { break };
+            under_way -= 1;
+            let mut head = Vec::new();
+            let answer = Answer {
+                transfer,
+                seq: Seq(seq),
+                verdicts,
+            };
+            answer.encode(&mut head).map_err(|error| StreamLoss::Wire {
+                peer: stream.peer(),
+                error,
+            })?;
+            stream.send(&head, &[])?;
+        }
+        if !examination.goes_on() {
+            let message = "the daemon was stopped".to_owned();
+            return refuse(stream, ErrorCode::CANCELLED, message, true);
+        }
+        if let Some(finish) = finish.as_ref().filter(|_| under_way == 0) {
+            return end(stream, transfer, finish, examination);
+        }
+        pulse.beat(stream)?;
+        if verifier.has_room() {
+            stream.wait(LOOK_EVERY)?;
+        } else {
+            stream.wait_woken(LOOK_EVERY)?;
+            // It may well have spoken; nobody has listened.
+            pulse.heard = Instant::now();
+        }
+    }
+}
+
+fn end(
+    stream: &mut dyn Stream,
+    transfer: TransferId,
+    finish: &Finish,
+    examination: &mut dyn Examination,
+) -> Result<(), StreamLoss> {
+    let mut batch: Vec<Record> = Vec::new();
+    let mut section = 0;
+    let mut seq = finish.seq;
+    let mut failed: Option<StreamLoss> = None;
+    let told = examination.extra(&mut |path| {
+        section += path.len() + 128;
+        batch.push(crate::entry::unknown_record(
+            godwit_proto::EntryId(0),
+            0,
+            path.to_vec(),
+        ));
+        if batch.len() >= limits::MANIFEST_RECORDS || section >= limits::RECORD_SECTION_BYTES / 2 {
+            section = 0;
+            seq += 1;
+            if failed.is_none() {
+                failed = announce(stream, transfer, seq, std::mem::take(&mut batch)).err();
+            }
+            batch.clear();
+        }
+    });
+    if let Some(loss) = failed {
+        return Err(loss);
+    }
+    if let Err(message) = told {
+        return refuse(stream, ErrorCode::DESTINATION, message, false);
+    }
+    if !batch.is_empty() {
+        announce(stream, transfer, seq + 1, batch)?;
+    }
+    let mut head = Vec::new();
+    let finished = Finished {
+        transfer: transfer.0.to_vec(),
+        seq: finish.seq,
+        ..Finished::default()
+    };
+    finished.encode(&mut head);
+    stream.send(&head, &[])?;
+    stream.shutdown();
+    Ok(())
+}
+
+fn refuse(
+    stream: &mut dyn Stream,
+    code: ErrorCode,
+    message: String,
+    retryable: bool,
+) -> Result<(), StreamLoss> {
+    let mut head = Vec::new();
+    WireFailure {
+        code: code.0,
+        message,
+        retryable,
+    }
+    .encode(&mut head);
+    stream.send(&head, &[])?;
+    stream.shutdown();
+    Ok(())
+}

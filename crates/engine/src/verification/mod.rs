@@ -1,0 +1,290 @@
+//! Reads entries of trees on many threads, takes their digests and compares them with what they should be.
+//! Does not know where the expectations come from, nor who is told.
+
+mod entry;
+mod extra;
+mod large;
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::thread::JoinHandle;
+
+use godwit_proto::{Fault, Record};
+use godwit_store::digest::{Digest, DigestKind};
+
+pub use self::extra::{Expected, ExtraError};
+use self::large::Large;
+use crate::counters::CpuMeter;
+use crate::tree::TreeRoot;
+use crate::{Counters, lock};
+
+/// Unit of reading: a power of two, so that BLAKE3's tree can be put together, and small enough for a core's own cache.
+const CHUNK_BYTES: usize = 512 << 10;
+
+/// Batches that are being checked or wait for it.
+pub const BATCHES_MAX: usize = 64;
+
+/// What is compared, where, and by how many threads.
+pub struct VerifierConfig {
+    /// Roots in the order in which records number them.
+    pub roots: Vec<TreeRoot>,
+    /// Digest of the files.
+    pub digest: DigestKind,
+    /// Only types, sizes, contents and link targets count, not modes and times.
+    pub contents_only: bool,
+    /// Threads that read; at least one is used.
+    pub threads: usize,
+}
+
+/// What was found of one entry.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Finding {
+    /// It is what it should be; of a file, its digest.
+    Same(Option<Digest>),
+    /// It is not, or it cannot be read.
+    Different(Fault),
+}
+
+/// A batch that was checked.
+#[derive(Debug)]
+pub struct Checked {
+    /// The number that it was given.
+    pub number: u64,
+    /// The entries.
+    pub records: Vec<Record>,
+    /// One finding for each, in order.
+    pub findings: Vec<Finding>,
+}
+
+/// Is given each batch once all of it was checked, on one of the reading threads.
+pub type Told = Box<dyn Fn(Checked) + Send + Sync>;
+
+/// Threads that check entries until dropped.
+pub struct Verifier {
+    shared: Arc<Shared>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+pub(super) struct Shared {
+    config: VerifierConfig,
+    told: Told,
+    counters: Arc<Counters>,
+    state: Mutex<State>,
+    /// There is work, or there is none any more.
+    changed: Condvar,
+    /// A batch is done.
+    done: Condvar,
+    bytes_done: AtomicU64,
+}
+
+#[derive(Default)]
+struct State {
+    queue: VecDeque<Arc<Job>>,
+    large: Vec<Arc<Large>>,
+    in_flight: usize,
+    stopping: bool,
+}
+
+pub(super) struct Job {
+    number: u64,
+    records: Vec<Record>,
+    progress: Mutex<JobProgress>,
+}
+
+struct JobProgress {
+    next: usize,
+    left: usize,
+    findings: Vec<Option<Finding>>,
+}
+
+enum Task {
+    Entry(Arc<Job>, usize),
+    Window(Arc<Large>, u64),
+}
+
+impl Verifier {
+    /// Starts the threads.
+    ///
+    /// # Errors
+    /// Not even one can be started.
+    pub fn start(
+        config: VerifierConfig,
+        counters: Arc<Counters>,
+        told: Told,
+    ) -> std::io::Result<Self> {
+        let count = config.threads.max(1);
+        let shared = Arc::new(Shared {
+            config,
+            told,
+            counters,
+            state: Mutex::default(),
+            changed: Condvar::new(),
+            done: Condvar::new(),
+            bytes_done: AtomicU64::new(0),
+        });
+        let mut threads = Vec::with_capacity(count);
+        for index in 0..count {
+            let own = Arc::clone(&shared);
+            let spawned = std::thread::Builder::new()
+                .name(format!("gw-verify-{index}"))
+                .spawn(move || own.work());
+            match spawned {
+                Ok(thread) => threads.push(thread),
+                Err(error) if threads.is_empty() => return Err(error),
+                Err(_) => break,
+            }
+        }
+        Ok(Self { shared, threads })
+    }
+
+    /// Whether [`submit`](Self::submit) would not have to wait now.
+    pub fn has_room(&self) -> bool {
+        lock(&self.shared.state).in_flight < BATCHES_MAX
+    }
+
+    /// Gives entries to be checked; waits while [`BATCHES_MAX`] are under way. Of a file without a digest the contents may
+    /// be any.
+    pub fn submit(&self, number: u64, records: Vec<Record>) {
+        let count = records.len();
+        if count == 0 {
+            (self.shared.told)(Checked {
+                number,
+                records,
+                findings: Vec::new(),
+            });
+            return;
+        }
+        let job = Arc::new(Job {
+            number,
+            records,
+            progress: Mutex::new(JobProgress {
+                next: 0,
+                left: count,
+                findings: vec![None; count],
+            }),
+        });
+        let mut state = lock(&self.shared.state);
+        while state.in_flight >= BATCHES_MAX && !state.stopping {
+            state = self
+                .shared
+                .done
+                .wait(state)
+                .unwrap_or_else(PoisonError::into_inner);
+        }
+        state.in_flight += 1;
+        state.queue.push_back(job);
+        drop(state);
+        self.shared.changed.notify_all();
+    }
+
+    /// Waits until everything submitted was checked and told.
+    pub fn wait_idle(&self) {
+        let mut state = lock(&self.shared.state);
+        while state.in_flight > 0 && !state.stopping {
+            state = self
+                .shared
+                .done
+                .wait(state)
+                .unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    /// Gives up: what is not checked yet will not be. Returns at once.
+    pub fn stop(&self) {
+        let mut state = lock(&self.shared.state);
+        state.stopping = true;
+        state.queue.clear();
+        drop(state);
+        self.shared.changed.notify_all();
+        self.shared.done.notify_all();
+    }
+
+    /// Content bytes of files judged so far, holes included.
+    pub fn bytes_done(&self) -> u64 {
+        self.shared.bytes_done.load(Ordering::Relaxed)
+    }
+}
+
+impl Drop for Verifier {
+    fn drop(&mut self) {
+        self.stop();
+        for thread in self.threads.drain(..) {
+            // A panic there has been printed, and its batch was never told as checked.
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Shared {
+    fn work(&self) {
+        let mut buffer = vec![0; CHUNK_BYTES];
+        let mut meter = CpuMeter::default();
+        while let Some(task) = self.take() {
+            match task {
+                Task::Entry(job, index) => self.check_entry(&job, index, &mut buffer),
+                Task::Window(large, offset) => self.check_window(&large, offset, &mut buffer),
+            }
+            meter.settle(&self.counters);
+        }
+    }
+
+    /// Windows of files that are being read go first: so few files are open at a time.
+    fn take(&self) -> Option<Task> {
+        let mut state = lock(&self.state);
+        loop {
+            if state.stopping {
+                return None;
+            }
+            while let Some(large) = state.large.first().cloned() {
+                if let Some(offset) = large.take_window() {
+                    return Some(Task::Window(large, offset));
+                }
+                state.large.remove(0);
+            }
+            if let Some(job) = state.queue.front().cloned() {
+                let mut progress = lock(&job.progress);
+                let index = progress.next;
+                progress.next += 1;
+                if progress.next >= job.records.len() {
+                    state.queue.pop_front();
+                }
+                drop(progress);
+                return Some(Task::Entry(job, index));
+            }
+            state = self
+                .changed
+                .wait(state)
+                .unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    /// Lets other threads help with a large file.
+    fn share(&self, large: Large) {
+        lock(&self.state).large.push(Arc::new(large));
+        self.changed.notify_all();
+    }
+
+    fn file(&self, job: &Job, index: usize, finding: Finding) {
+        self.bytes_done
+            .fetch_add(job.records[index].bytes, Ordering::Relaxed);
+        let mut progress = lock(&job.progress);
+        progress.findings[index] = Some(finding);
+        progress.left -= 1;
+        if progress.left > 0 {
+            return;
+        }
+        let findings = std::mem::take(&mut progress.findings)
+            .into_iter()
+            .map(|finding| finding.unwrap_or(Finding::Same(None)))
+            .collect();
+        drop(progress);
+        (self.told)(Checked {
+            number: job.number,
+            records: job.records.clone(),
+            findings,
+        });
+        lock(&self.state).in_flight -= 1;
+        self.done.notify_all();
+    }
+}

@@ -1,0 +1,147 @@
+//! Serves a client that has a copy in an export checked: the place it names, who may, the threads that read.
+//! Compares nothing itself; the engine does.
+
+use std::sync::Arc;
+
+use godwit_engine::session::{Examination, Findings, send_error, serve_verification};
+use godwit_engine::tree::TreeRoot;
+use godwit_engine::verification::{Expected, Verifier, VerifierConfig};
+use godwit_engine::{Counters, limits};
+use godwit_net::{IdentityId, Stream};
+use godwit_proto::{ErrorCode, Open, Opened, Record, TransferId};
+
+use crate::Shared;
+use crate::allow::{No, allowed, find, known, refuse_export};
+use crate::begin::journals;
+use crate::export::Place;
+
+/// Serves the connection to its end.
+pub(crate) fn verify(
+    shared: &Arc<Shared>,
+    stream: &mut dyn Stream,
+    peer: IdentityId,
+    request: &Open,
+) {
+    if let Err(no) = run(shared, stream, peer, request) {
+        shared.log(&format!("{}: refused: {}", stream.peer(), no.message));
+        send_error(stream, no.code, &no.message, no.retryable);
+    }
+}
+
+fn run(
+    shared: &Arc<Shared>,
+    stream: &mut dyn Stream,
+    peer: IdentityId,
+    request: &Open,
+) -> Result<(), No> {
+    let internal = |error: &dyn std::fmt::Display| No::new(ErrorCode::INTERNAL, error.to_string());
+    let source = request.sources.first().map_or(&[][..], Vec::as_slice);
+    let root = root(shared, peer, source)?;
+    let asked = request.verification.unwrap_or_default();
+    let digest = godwit_engine::digest_kind(request.digest_kind()).ok_or_else(|| {
+        No::new(
+            ErrorCode::PROTOCOL,
+            "this daemon does not know the digest asked for",
+        )
+    })?;
+    let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    let threads = match request.threads as usize {
+        0 => cores,
+        threads => threads.min(cores),
+    };
+    let mut id = [0; 16];
+    getrandom::fill(&mut id).map_err(|error| internal(&error))?;
+    let transfer = TransferId(id);
+    let config = VerifierConfig {
+        roots: vec![root.clone()],
+        digest,
+        contents_only: asked.contents_only,
+        threads,
+    };
+    let findings = Findings::new(stream.waker());
+    let told = findings.clone();
+    let verifier = Verifier::start(
+        config,
+        Arc::new(Counters::default()),
+        Box::new(move |checked| told.add(checked)),
+    )
+    .map_err(|error| internal(&error))?;
+    let opened = Opened {
+        transfer: id.to_vec(),
+        destination: source.to_vec(),
+        block_bytes: limits::BLOCK_BYTES,
+        streams_max: 1,
+        ..Opened::default()
+    };
+    let mut one = One {
+        shared,
+        root,
+        expected: asked.extra.then(|| Expected::new(&journals(shared))),
+        entries: 0,
+    };
+    let label = format!("{} {transfer}", stream.peer());
+    let served = serve_verification(stream, &opened, transfer, &verifier, &findings, &mut one);
+    shared.log(&match served {
+        Ok(()) => format!("{label}: {} entries verified", one.entries),
+        Err(loss) => format!("{label}: a verification was lost: {loss}"),
+    });
+    Ok(())
+}
+
+fn root(shared: &Shared, peer: IdentityId, source: &[u8]) -> Result<TreeRoot, No> {
+    known(shared, peer)?;
+    let Place::Below(export, start) = find(shared, source)? else {
+        return Err(No::new(
+            ErrorCode::SOURCE,
+            "mem: and null: hold nothing that could be verified",
+        ));
+    };
+    allowed(shared, peer, Some(&export.name), false)?;
+    let storage = export
+        .open(&journals(shared))
+        .map_err(|error| refuse_export(&error))?;
+    let there = storage
+        .stat(&start)
+        .map_err(|error| No::new(ErrorCode::SOURCE, error.to_string()))?;
+    if there.is_none() && !start.is_root() {
+        return Err(No::new(
+            ErrorCode::SOURCE,
+            format!("{} does not exist", String::from_utf8_lossy(source)),
+        ));
+    }
+    Ok(TreeRoot { storage, start })
+}
+
+struct One<'a> {
+    shared: &'a Shared,
+    root: TreeRoot,
+    expected: Option<Expected>,
+    entries: u64,
+}
+
+impl Examination for One<'_> {
+    fn announced(&mut self, records: &[Record]) -> Result<(), String> {
+        self.entries += records.len() as u64;
+        if let Some(expected) = &mut self.expected {
+            for record in records {
+                expected
+                    .add(&record.path)
+                    .map_err(|error| format!("names cannot be sorted on disk: {error}"))?;
+            }
+        }
+        Ok(())
+    }
+
+    fn extra(&mut self, each: &mut dyn FnMut(&[u8])) -> Result<(), String> {
+        match self.expected.take() {
+            Some(expected) => expected
+                .find_extra(&self.root, &mut |path| each(path.as_bytes()))
+                .map_err(|error| error.to_string()),
+            None => Ok(()),
+        }
+    }
+
+    fn goes_on(&mut self) -> bool {
+        !self.shared.stopping()
+    }
+}
