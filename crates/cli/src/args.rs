@@ -21,6 +21,8 @@ pub(crate) fn command() -> Command {
         .subcommand(authorize())
         .subcommand(revoke())
         .subcommand(trust())
+        .subcommand(verify())
+        .subcommand(manifest())
         .subcommand(generate())
 }
 
@@ -97,6 +99,35 @@ fn trust() -> Command {
             "IDENTITY",
             "What `godwit id` prints on the node's side",
         ))
+}
+
+fn verify() -> Command {
+    Command::new("verify")
+        .about("Check a copy by a manifest, reading it at full speed")
+        .after_help(
+            "Example: godwit verify run42.manifest godwit://dtn2/data/run42\n\
+             Names each entry that is missing or differs. Exit codes: 0 the same, 3 differences, 1 it could not be checked.",
+        )
+        .args(settings(Scope::Verify))
+        .arg(positional(
+            "manifest-file",
+            "MANIFEST",
+            "What godwit cp --manifest, or godwit manifest, has written",
+        ))
+        .arg(positional(
+            "copy",
+            "COPY",
+            "Where the copy is: a path, or godwit://HOST[:PORT]/EXPORT/PATH",
+        ))
+}
+
+fn manifest() -> Command {
+    Command::new("manifest")
+        .about("Write down what a directory or file holds, with a digest of each file")
+        .after_help("Example: godwit manifest --digest blake3 run42 run42.manifest")
+        .args(settings(Scope::Manifest))
+        .arg(positional("source", "SOURCE", "The directory or file"))
+        .arg(positional("manifest-file", "FILE", "The manifest"))
 }
 
 fn generate() -> Command {

@@ -7,8 +7,11 @@ mod cores;
 mod exit;
 mod home;
 mod output;
+mod reports;
+mod rest;
 mod serve;
 mod transfer;
+mod verify;
 
 use std::process::ExitCode;
 use std::time::Instant;

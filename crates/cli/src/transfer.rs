@@ -3,7 +3,7 @@
 
 mod ends;
 mod places;
-mod remote;
+pub(crate) mod remote;
 mod report;
 
 use std::process::ExitCode;
@@ -16,7 +16,8 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 use crate::exit::{Exit, Failure};
 use crate::home::Home;
-use crate::output::Output;
+use crate::output::{Output, Stats, Status};
+use crate::reports::Reports;
 use report::Report;
 
 /// What every part of a transfer needs.
@@ -24,6 +25,7 @@ pub(crate) struct Job<'a> {
     settings: &'a CpSettings,
     home: &'a Home,
     output: Arc<Output>,
+    reports: Arc<Reports>,
     interrupted: Arc<AtomicBool>,
 }
 
@@ -34,12 +36,14 @@ pub(crate) fn run(
     destination: Endpoint,
     home: &Home,
     output: Output,
+    reports: Reports,
 ) -> ExitCode {
     godwit_sys::umask::clear();
     let job = Job {
         settings,
         home,
         output: Arc::new(output),
+        reports: Arc::new(reports),
         interrupted: Arc::new(AtomicBool::new(false)),
     };
     let report = job
@@ -49,6 +53,13 @@ pub(crate) fn run(
         job.output.error(&failure.message);
         Report::failed(failure.exit)
     });
+    let report = job.finish_reports(report);
+    if settings.reports.stats && report.began {
+        job.output.stats(&Stats {
+            shares: report.shares,
+            max_rss_bytes: report.summary.max_rss_bytes,
+        });
+    }
     // Wrong usage is no transfer, so it has no summary; of one that never began, a program gets one, a person the reason.
     if report.exit != Exit::Usage && (report.began || settings.json) {
         job.output.summary(&report.summary);
@@ -80,6 +91,35 @@ impl Job<'_> {
             ([Endpoint::Remote(_), ..], _) => self.pull(sources, destination),
             _ => self.local(sources, destination),
         }
+    }
+
+    /// Writes what is to be written about the transfer; what cannot be is told, and never passes for success.
+    fn finish_reports(&self, mut report: Report) -> Report {
+        let whole = report.began && matches!(report.exit, Exit::Complete | Exit::Partial);
+        let failed = report.summary.failed;
+        let finished = self
+            .reports
+            .finish(whole, failed, &self.output, &|| self.goes_on());
+        match finished {
+            Ok((manifest, unreadable)) => {
+                let interrupted = whole && manifest.is_none() && self.reports.wants_entries();
+                report.summary.manifest = manifest;
+                report.summary.failed += unreadable;
+                if unreadable > 0 {
+                    report.exit = Exit::Partial;
+                    report.summary.status = Status::Partial;
+                } else if interrupted {
+                    report.exit = Exit::Interrupted;
+                    report.summary.status = Status::Interrupted;
+                }
+            }
+            Err(failure) => {
+                self.output.error(&failure.message);
+                report.exit = failure.exit;
+                report.summary.status = Status::Failed;
+            }
+        }
+        report
     }
 
     /// Whether to go on.

@@ -13,13 +13,16 @@ mod godwit {
     pub(crate) mod full;
     pub(crate) mod judge;
     pub(crate) mod kill;
+    pub(crate) mod manifest;
     #[path = "../support/netns.rs"]
     pub(crate) mod netns;
     pub(crate) mod owners;
     pub(crate) mod power;
     pub(crate) mod process;
+    pub(crate) mod reports;
     pub(crate) mod resume;
     pub(crate) mod rig;
     pub(crate) mod strangers;
     pub(crate) mod trees;
+    pub(crate) mod verify;
 }

@@ -6,6 +6,7 @@
 
 pub mod file;
 pub mod manual;
+mod reports;
 pub mod resolve;
 pub mod table;
 pub mod typed;
@@ -15,6 +16,7 @@ pub use file::ConfigFile;
 pub use resolve::{Origin, SettingError, Typed, Values, resolve};
 pub use table::{Kind, SETTINGS, Scope, Setting};
 pub use typed::{
-    Cipher, CpSettings, Digest, Encryption, Export, GenSettings, ServeEncryption, ServeSettings,
+    Cipher, CpSettings, Digest, Encryption, Export, GenSettings, ManifestSettings, ReportSettings,
+    ServeEncryption, ServeSettings, VerifySettings,
 };
 pub use value::{Value, ValueError};

@@ -169,6 +169,13 @@ impl Values {
         }
     }
 
+    pub(crate) fn text(&self, name: &str) -> OsString {
+        match &self.get(name).0 {
+            Value::Text(text) => text.clone(),
+            other => panic!("{name} is no text: {other:?}"),
+        }
+    }
+
     /// The parsed elements of a list.
     pub(crate) fn list<T>(
         &self,

@@ -12,11 +12,21 @@ pub enum Scope {
     Serve,
     /// `godwit gen`
     Gen,
+    /// `godwit verify`
+    Verify,
+    /// `godwit manifest`
+    Manifest,
 }
 
 impl Scope {
     /// All of them, in the manual's order.
-    pub const ALL: [Self; 3] = [Self::Cp, Self::Serve, Self::Gen];
+    pub const ALL: [Self; 5] = [
+        Self::Cp,
+        Self::Serve,
+        Self::Gen,
+        Self::Verify,
+        Self::Manifest,
+    ];
 
     /// The command's name, which is also its section in the file.
     #[must_use]
@@ -25,6 +35,8 @@ impl Scope {
             Self::Cp => "cp",
             Self::Serve => "serve",
             Self::Gen => "gen",
+            Self::Verify => "verify",
+            Self::Manifest => "manifest",
         }
     }
 }
@@ -61,6 +73,11 @@ pub enum Kind {
     Flag,
     /// One of these words.
     Choice(&'static [&'static str]),
+    /// Any text, taken as it is.
+    Text {
+        /// What it looks like.
+        form: &'static str,
+    },
     /// Any number of texts.
     List {
         /// What one of them looks like.
@@ -111,6 +128,9 @@ impl Setting {
 const CP: &[Scope] = &[Scope::Cp];
 const SERVE: &[Scope] = &[Scope::Serve];
 const BOTH: &[Scope] = &[Scope::Cp, Scope::Serve];
+const CLIENT: &[Scope] = &[Scope::Cp, Scope::Verify];
+const NETWORK: &[Scope] = &[Scope::Cp, Scope::Serve, Scope::Verify];
+const WORKING: &[Scope] = &[Scope::Cp, Scope::Serve, Scope::Verify, Scope::Manifest];
 
 const fn seconds(seconds: u64) -> Duration {
     Duration::from_secs(seconds)
@@ -122,7 +142,36 @@ pub const STREAMS_MAX: u64 = 64;
 pub const THREADS_MAX: u64 = 1024;
 
 /// The table.
-pub const SETTINGS: &[Setting] = &[
+pub const SETTINGS: &[Setting] = &joined(GROUPS);
+
+/// Its parts, in the manual's order.
+const GROUPS: [&[Setting]; 2] = [GENERAL, super::reports::REPORTS];
+
+const SETTING_COUNT: usize = {
+    let (mut count, mut group) = (0, 0);
+    while group < GROUPS.len() {
+        count += GROUPS[group].len();
+        group += 1;
+    }
+    count
+};
+
+const fn joined(groups: [&[Setting]; GROUPS.len()]) -> [Setting; SETTING_COUNT] {
+    let mut all = [groups[0][0]; SETTING_COUNT];
+    let (mut filled, mut group) = (0, 0);
+    while group < groups.len() {
+        let mut index = 0;
+        while index < groups[group].len() {
+            all[filled] = groups[group][index];
+            filled += 1;
+            index += 1;
+        }
+        group += 1;
+    }
+    all
+}
+
+const GENERAL: &[Setting] = &[
     Setting {
         name: "limit",
         scopes: CP,
@@ -146,7 +195,7 @@ pub const SETTINGS: &[Setting] = &[
     },
     Setting {
         name: "threads",
-        scopes: BOTH,
+        scopes: WORKING,
         kind: Kind::Count {
             min: 0,
             max: THREADS_MAX,
@@ -196,7 +245,7 @@ pub const SETTINGS: &[Setting] = &[
     },
     Setting {
         name: "cipher",
-        scopes: CP,
+        scopes: CLIENT,
         kind: Kind::Choice(&["aes-256-gcm", "aes-128-gcm", "chacha20-poly1305"]),
         default: "aes-256-gcm",
         variable: "GODWIT_CIPHER",
@@ -205,7 +254,7 @@ pub const SETTINGS: &[Setting] = &[
     },
     Setting {
         name: "digest",
-        scopes: CP,
+        scopes: &[Scope::Cp, Scope::Manifest],
         kind: Kind::Choice(&["crc64-nvme", "blake3"]),
         default: "crc64-nvme",
         variable: "GODWIT_DIGEST",
@@ -214,7 +263,7 @@ pub const SETTINGS: &[Setting] = &[
     },
     Setting {
         name: "retry-for",
-        scopes: CP,
+        scopes: CLIENT,
         kind: Kind::Duration {
             min: seconds(0),
             max: seconds(30 * 86_400),
@@ -254,7 +303,7 @@ pub const SETTINGS: &[Setting] = &[
     },
     Setting {
         name: "json",
-        scopes: CP,
+        scopes: CLIENT,
         kind: Kind::Flag,
         default: "false",
         variable: "GODWIT_JSON",
@@ -289,7 +338,7 @@ pub const SETTINGS: &[Setting] = &[
     },
     Setting {
         name: "handshake-deadline",
-        scopes: BOTH,
+        scopes: NETWORK,
         kind: Kind::Duration {
             min: seconds(1),
             max: seconds(600),
@@ -301,7 +350,7 @@ pub const SETTINGS: &[Setting] = &[
     },
     Setting {
         name: "stall-deadline",
-        scopes: BOTH,
+        scopes: NETWORK,
         kind: Kind::Duration {
             min: seconds(1),
             max: seconds(3_600),

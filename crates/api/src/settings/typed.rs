@@ -87,6 +87,61 @@ pub struct CpSettings {
     pub handshake_deadline: Duration,
     /// Without a byte moving.
     pub stall_deadline: Duration,
+    /// What is written about it.
+    pub reports: ReportSettings,
+}
+
+/// What is written about a transfer, besides what is printed.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub struct ReportSettings {
+    /// Where the manifest goes.
+    pub manifest: Option<PathBuf>,
+    /// By name, not in the order of completion.
+    pub manifest_sorted: bool,
+    /// With this user's identity.
+    pub sign: bool,
+    /// Where the names of failed entries go.
+    pub failed: Option<PathBuf>,
+    /// What events are appended to.
+    pub log_file: Option<PathBuf>,
+    /// Print figures of each stage.
+    pub stats: bool,
+}
+
+/// Settings of `godwit verify`; each field is the setting of its name.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct VerifySettings {
+    /// 0 uses all cores.
+    pub threads: u32,
+    /// The only one that is offered.
+    pub cipher: Cipher,
+    /// From the loss of the connection.
+    pub retry_for: Duration,
+    /// Print JSON.
+    pub json: bool,
+    /// For dialling, TLS and hello together.
+    pub handshake_deadline: Duration,
+    /// Without a byte moving.
+    pub stall_deadline: Duration,
+    /// Modes and times do not count.
+    pub content_only: bool,
+    /// Name what is not in the manifest.
+    pub extra: bool,
+    /// Who must have signed, as typed.
+    pub signed_by: Option<OsString>,
+}
+
+/// Settings of `godwit manifest`; each field is the setting of its name.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct ManifestSettings {
+    /// 0 uses all cores.
+    pub threads: u32,
+    /// Of files.
+    pub digest: Digest,
+    /// By name, not in the order of completion.
+    pub manifest_sorted: bool,
+    /// With this user's identity.
+    pub sign: bool,
 }
 
 /// A directory that a node exports.
@@ -153,15 +208,8 @@ impl CpSettings {
                 "none" => Encryption::None,
                 _ => Encryption::Tls,
             },
-            cipher: match values.choice("cipher") {
-                "aes-128-gcm" => Cipher::Aes128Gcm,
-                "chacha20-poly1305" => Cipher::Chacha20Poly1305,
-                _ => Cipher::Aes256Gcm,
-            },
-            digest: match values.choice("digest") {
-                "blake3" => Digest::Blake3,
-                _ => Digest::Crc64Nvme,
-            },
+            cipher: cipher(values),
+            digest: digest(values),
             retry_for: values.duration("retry-for"),
             no_sync: values.flag("no-sync"),
             verify: values.flag("verify"),
@@ -172,6 +220,57 @@ impl CpSettings {
             memory_bytes: values.bytes("memory"),
             handshake_deadline: values.duration("handshake-deadline"),
             stall_deadline: values.duration("stall-deadline"),
+            reports: ReportSettings::from_values(values),
+        }
+    }
+}
+
+impl ReportSettings {
+    fn from_values(values: &Values) -> Self {
+        Self {
+            manifest: path(values, "manifest"),
+            manifest_sorted: values.flag("manifest-sorted"),
+            sign: values.flag("sign"),
+            failed: path(values, "failed"),
+            log_file: path(values, "log-file"),
+            stats: values.flag("stats"),
+        }
+    }
+}
+
+impl VerifySettings {
+    /// Takes the values of [`Scope::Verify`](crate::settings::Scope::Verify).
+    ///
+    /// # Panics
+    /// If the values are another command's.
+    #[must_use]
+    pub fn from_values(values: &Values) -> Self {
+        Self {
+            threads: values.count_u32("threads"),
+            cipher: cipher(values),
+            retry_for: values.duration("retry-for"),
+            json: values.flag("json"),
+            handshake_deadline: values.duration("handshake-deadline"),
+            stall_deadline: values.duration("stall-deadline"),
+            content_only: values.flag("content-only"),
+            extra: values.flag("extra"),
+            signed_by: Some(values.text("signed-by")).filter(|text| !text.is_empty()),
+        }
+    }
+}
+
+impl ManifestSettings {
+    /// Takes the values of [`Scope::Manifest`](crate::settings::Scope::Manifest).
+    ///
+    /// # Panics
+    /// If the values are another command's.
+    #[must_use]
+    pub fn from_values(values: &Values) -> Self {
+        Self {
+            threads: values.count_u32("threads"),
+            digest: digest(values),
+            manifest_sorted: values.flag("manifest-sorted"),
+            sign: values.flag("sign"),
         }
     }
 }
@@ -268,6 +367,27 @@ impl Export {
             owner,
         })
     }
+}
+
+fn cipher(values: &Values) -> Cipher {
+    match values.choice("cipher") {
+        "aes-128-gcm" => Cipher::Aes128Gcm,
+        "chacha20-poly1305" => Cipher::Chacha20Poly1305,
+        _ => Cipher::Aes256Gcm,
+    }
+}
+
+fn digest(values: &Values) -> Digest {
+    match values.choice("digest") {
+        "blake3" => Digest::Blake3,
+        _ => Digest::Crc64Nvme,
+    }
+}
+
+fn path(values: &Values, name: &str) -> Option<PathBuf> {
+    Some(values.text(name))
+        .filter(|text| !text.is_empty())
+        .map(PathBuf::from)
 }
 
 fn parse_listen(text: &OsString) -> Result<HostPort, String> {

@@ -23,6 +23,8 @@ pub enum Value {
     Flag(bool),
     /// The word chosen.
     Choice(&'static str),
+    /// The text given.
+    Text(OsString),
     /// The texts given.
     List(Vec<OsString>),
 }
@@ -89,9 +91,17 @@ pub fn parse_value(setting: &Setting, given: &[OsString]) -> Result<Value, Value
     if setting.is_list() {
         return Ok(Value::List(given.to_vec()));
     }
+    let is_text = matches!(setting.kind, Kind::Text { .. });
     let [only] = given else {
-        return Err(ValueError::Several);
+        // No default is the empty text.
+        return match given {
+            [] if is_text => Ok(Value::Text(OsString::new())),
+            _ => Err(ValueError::Several),
+        };
     };
+    if is_text {
+        return Ok(Value::Text(only.clone()));
+    }
     let text = only.to_str().ok_or(ValueError::NotText)?.trim();
     let range_error = || ValueError::Range {
         text: text.to_owned(),
@@ -148,7 +158,7 @@ pub fn parse_value(setting: &Setting, given: &[OsString]) -> Result<Value, Value
             .find(|choice| choice.eq_ignore_ascii_case(text))
             .map(|choice| Value::Choice(choice))
             .ok_or_else(|| choice_error(text, choices)),
-        Kind::List { .. } => Ok(Value::List(given.to_vec())),
+        Kind::Text { .. } | Kind::List { .. } => Ok(Value::List(given.to_vec())),
     }
 }
 
@@ -178,7 +188,7 @@ pub fn range_text(kind: &Kind) -> String {
         Kind::Count { min, max } => format!("{min} to {max}"),
         Kind::Flag => "true, false".to_owned(),
         Kind::Choice(choices) => choices.join(", "),
-        Kind::List { form } => (*form).to_owned(),
+        Kind::Text { form } | Kind::List { form } => (*form).to_owned(),
     }
 }
 

@@ -4,7 +4,8 @@
 use super::{route, settings};
 use crate::exit::Failure;
 use crate::home::Home;
-use crate::output::Output;
+use crate::output::{Log, Output};
+use crate::reports::Reports;
 use crate::transfer;
 use clap::ArgMatches;
 use godwit_api::endpoint::Endpoint;
@@ -33,6 +34,21 @@ pub(super) fn run(
         ));
     };
     route::check(&sources, &destination).map_err(Failure::usage)?;
-    let output = Output::new(settings.json, std::io::stderr().is_terminal(), started);
-    Ok(transfer::run(&settings, sources, destination, home, output))
+    // Before the mask of file modes is cleared: these files are the user's own.
+    let log = settings
+        .reports
+        .log_file
+        .as_deref()
+        .map(Log::open)
+        .transpose()?;
+    let reports = Reports::open(&settings.reports, home)?;
+    let output = Output::new(settings.json, std::io::stderr().is_terminal(), started, log);
+    Ok(transfer::run(
+        &settings,
+        sources,
+        destination,
+        home,
+        output,
+        reports,
+    ))
 }

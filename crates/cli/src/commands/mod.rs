@@ -5,6 +5,7 @@ mod copy;
 mod generate;
 mod peers;
 mod route;
+mod verify;
 
 use crate::args;
 use crate::exit::{Exit, Failure};
@@ -32,6 +33,8 @@ pub(crate) fn run(matches: &ArgMatches, started: Instant) -> Result<ExitCode, Fa
         "authorize" => peers::authorize(matches, &home).map(Exit::into),
         "revoke" => peers::revoke(matches, &home).map(Exit::into),
         "trust" => peers::trust(matches, &home).map(Exit::into),
+        "verify" => verify::run(matches, &home, started).map(Exit::into),
+        "manifest" => verify::manifest(matches, &home).map(Exit::into),
         "gen" => generate::run(matches, &home).map(Exit::into),
         other => Err(Failure::usage(format!("{other} is not a command"))),
     }

@@ -1,42 +1,62 @@
 //! Events as JSON, one object a line.
 //! The names of fields are a contract: `docs/manual.md` lists them.
 
-use super::{Progress, Sides, Started, Summary, print};
+use super::{ManifestDone, Progress, Sides, Started, Stats, Summary};
 use data_encoding::BASE64;
+use godwit_engine::Snapshot;
 use serde::Serialize;
 use std::time::Duration;
 
-/// Prints events.
+/// Makes lines of events.
 pub(super) struct JsonLines;
 
 impl JsonLines {
-    pub(super) fn started(&self, started: &Started<'_>) {
-        emit(&Event::Started {
+    pub(super) fn started(started: &Started<'_>) -> String {
+        line(&Event::Started {
             transfer: started.transfer,
             sources: started.sources,
             destination: started.destination,
             resumed: started.resumed,
-        });
+        })
     }
 
-    pub(super) fn progress(&self, progress: &Progress<'_>, elapsed: Duration, rate: Option<f64>) {
-        emit(&progress_event(progress, elapsed, rate));
+    pub(super) fn progress(
+        progress: &Progress<'_>,
+        elapsed: Duration,
+        rate: Option<f64>,
+    ) -> String {
+        line(&progress_event(progress, elapsed, rate))
     }
 
-    pub(super) fn failed(&self, path: &[u8], message: &str) {
-        emit(&failed_event(path, message));
+    pub(super) fn failed(path: &[u8], message: &str) -> String {
+        line(&failed_event(path, message))
     }
 
-    pub(super) fn note(&self, message: &str) {
-        emit(&Event::Note { message });
+    pub(super) fn note(message: &str) -> String {
+        line(&Event::Note { message })
     }
 
-    pub(super) fn error(&self, message: &str) {
-        emit(&Event::Error { message });
+    pub(super) fn error(message: &str) -> String {
+        line(&Event::Error { message })
     }
 
-    pub(super) fn summary(&self, summary: &Summary, elapsed: Duration) {
-        emit(&summary_event(summary, elapsed));
+    pub(super) fn stats(stats: &Stats) -> String {
+        let side = |side: Option<Snapshot>| {
+            side.map(|counters| {
+                counters
+                    .fields()
+                    .map(|(name, number)| (name.to_owned(), number.into()))
+                    .collect()
+            })
+        };
+        line(&Event::Stats {
+            source: side(stats.shares.source),
+            destination: side(stats.shares.destination),
+        })
+    }
+
+    pub(super) fn summary(summary: &Summary, elapsed: Duration) -> String {
+        line(&summary_event(summary, elapsed))
     }
 }
 
@@ -83,14 +103,18 @@ enum Event<'a> {
         cpu_seconds: Sides<f64>,
         max_rss_bytes: Sides<u64>,
         bottleneck: Option<&'a str>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        manifest: Option<&'a ManifestDone>,
+    },
+    Stats {
+        source: Option<serde_json::Map<String, serde_json::Value>>,
+        destination: Option<serde_json::Map<String, serde_json::Value>>,
     },
 }
 
-fn emit(event: &Event<'_>) {
+fn line(event: &Event<'_>) -> String {
     // Nothing here can fail to become JSON: no maps with odd keys, and floats that are not finite become null.
-    if let Ok(line) = serde_json::to_string(event) {
-        print(&line);
-    }
+    serde_json::to_string(event).unwrap_or_default()
 }
 
 fn progress_event<'a>(progress: &Progress<'a>, elapsed: Duration, rate: Option<f64>) -> Event<'a> {
@@ -126,6 +150,7 @@ fn summary_event(summary: &Summary, elapsed: Duration) -> Event<'_> {
         cpu_seconds: summary.cpu_seconds,
         max_rss_bytes: summary.max_rss_bytes,
         bottleneck: summary.bottleneck.as_deref(),
+        manifest: summary.manifest.as_ref(),
     }
 }
 
@@ -161,6 +186,7 @@ mod tests {
                 destination: None,
             },
             bottleneck: None,
+            manifest: None,
         };
         check(
             &summary_event(&summary, Duration::from_micros(1_234_567)),

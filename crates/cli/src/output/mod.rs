@@ -6,12 +6,17 @@
 
 mod bar;
 mod json;
+mod log;
 mod plain;
 mod rate;
+mod stats;
 
 use bar::Bar;
+use godwit_engine::Shares;
 use json::JsonLines;
+pub(crate) use log::Log;
 use plain::PlainLines;
+pub(crate) use plain::printable;
 use rate::RecentRate;
 use serde::Serialize;
 use std::io::Write;
@@ -100,6 +105,28 @@ pub(crate) struct Summary {
     pub(crate) max_rss_bytes: Sides<u64>,
     /// The stage that limited it most.
     pub(crate) bottleneck: Option<String>,
+    /// What was written down of it.
+    pub(crate) manifest: Option<ManifestDone>,
+}
+
+/// A manifest that was written.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct ManifestDone {
+    /// Where it is, for display.
+    pub(crate) path: String,
+    /// Its lines of entries.
+    pub(crate) entries: u64,
+    /// Its own digest, as its last lines have it.
+    pub(crate) digest: String,
+}
+
+/// What the stages of a transfer did and waited for.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Stats {
+    /// Counters of both ends, as far as they are known.
+    pub(crate) shares: Shares,
+    /// Peak resident memory.
+    pub(crate) max_rss_bytes: Sides<u64>,
 }
 
 /// Tells the user; shared by reference between threads.
@@ -110,29 +137,34 @@ pub(crate) struct Output {
 
 struct State {
     form: Form,
+    log: Option<Log>,
+    /// What is copied where to, for people.
+    what: Option<String>,
     rate: RecentRate,
     progress_told: Option<Instant>,
 }
 
 enum Form {
-    Json(JsonLines),
-    Plain(PlainLines),
+    Json,
+    Plain,
     Bar(Box<Bar>),
 }
 
 impl Output {
     /// JSON lines, or else a bar where standard error is a terminal, or else plain lines.
     /// `started` is when the process began.
-    pub(crate) fn new(json: bool, terminal: bool, started: Instant) -> Self {
+    pub(crate) fn new(json: bool, terminal: bool, started: Instant, log: Option<Log>) -> Self {
         let form = match (json, terminal) {
-            (true, _) => Form::Json(JsonLines),
+            (true, _) => Form::Json,
             (false, true) => Form::Bar(Box::new(Bar::new())),
-            (false, false) => Form::Plain(PlainLines),
+            (false, false) => Form::Plain,
         };
         Self {
             started,
             state: Mutex::new(State {
                 form,
+                log,
+                what: None,
                 rate: RecentRate::new(),
                 progress_told: None,
             }),
@@ -141,10 +173,14 @@ impl Output {
 
     /// The transfer begins.
     pub(crate) fn started(&self, started: &Started<'_>) {
-        self.with(|state| match &state.form {
-            Form::Json(json) => json.started(started),
-            Form::Plain(plain) => say(&plain.started(started)),
-            Form::Bar(bar) => bar.line(&PlainLines.started(started)),
+        self.with(|state| {
+            state.log(|| JsonLines::started(started));
+            state.what = Some(PlainLines.what(started));
+            match &state.form {
+                Form::Json => print(&JsonLines::started(started)),
+                Form::Plain => say(&PlainLines.started(started)),
+                Form::Bar(bar) => bar.line(&PlainLines.started(started)),
+            }
         });
     }
 
@@ -153,25 +189,30 @@ impl Output {
         let now = Instant::now();
         self.with(|state| {
             state.rate.add(now, progress.bytes);
+            let rate = state.rate.bytes_per_second();
+            if let Some(log) = &mut state.log {
+                log.progress(now, || {
+                    JsonLines::progress(progress, self.started.elapsed(), rate)
+                });
+            }
             let interval = match state.form {
-                Form::Json(_) => JSON_INTERVAL,
-                Form::Plain(_) => PLAIN_INTERVAL,
+                Form::Json => JSON_INTERVAL,
+                Form::Plain => PLAIN_INTERVAL,
                 Form::Bar(_) => BAR_INTERVAL,
             };
             // The first line of a plain log waits an interval, too: a short transfer needs none.
             let last = match (&state.form, state.progress_told) {
                 (_, Some(last)) => Some(last),
-                (Form::Plain(_), None) => Some(self.started),
+                (Form::Plain, None) => Some(self.started),
                 _ => None,
             };
             if last.is_some_and(|last| now.saturating_duration_since(last) < interval) {
                 return;
             }
             state.progress_told = Some(now);
-            let rate = state.rate.bytes_per_second();
             match &mut state.form {
-                Form::Json(json) => json.progress(progress, self.started.elapsed(), rate),
-                Form::Plain(plain) => say(&plain.progress(progress, rate)),
+                Form::Json => print(&JsonLines::progress(progress, self.started.elapsed(), rate)),
+                Form::Plain => say(&PlainLines.progress(progress, rate)),
                 Form::Bar(bar) => bar.progress(progress, rate),
             }
         });
@@ -179,43 +220,72 @@ impl Output {
 
     /// An entry failed; the others go on.
     pub(crate) fn failed(&self, path: &[u8], message: &str) {
-        self.with(|state| match &state.form {
-            Form::Json(json) => json.failed(path, message),
-            Form::Plain(plain) => say(&plain.failed(path, message)),
-            Form::Bar(bar) => bar.line(&PlainLines.failed(path, message)),
+        self.with(|state| {
+            state.log(|| JsonLines::failed(path, message));
+            match &state.form {
+                Form::Json => print(&JsonLines::failed(path, message)),
+                Form::Plain => say(&PlainLines.failed(path, message)),
+                Form::Bar(bar) => bar.line(&PlainLines.failed(path, message)),
+            }
         });
     }
 
     /// Something the user should know, but need not act upon.
     pub(crate) fn note(&self, message: &str) {
-        self.with(|state| match &state.form {
-            Form::Json(json) => json.note(message),
-            Form::Plain(_) => complain(message),
-            Form::Bar(bar) => bar.line(&complaint(message)),
+        self.with(|state| {
+            state.log(|| JsonLines::note(message));
+            match &state.form {
+                Form::Json => print(&JsonLines::note(message)),
+                Form::Plain => complain(message),
+                Form::Bar(bar) => bar.line(&complaint(message)),
+            }
         });
     }
 
     /// The transfer cannot go on: what happened, whose fault it is, what to do.
     pub(crate) fn error(&self, message: &str) {
-        self.with(|state| match &state.form {
-            Form::Json(json) => {
-                json.error(message);
-                complain(message);
+        self.with(|state| {
+            state.log(|| JsonLines::error(message));
+            match &state.form {
+                Form::Json => {
+                    print(&JsonLines::error(message));
+                    complain(message);
+                }
+                Form::Plain => complain(message),
+                Form::Bar(bar) => bar.line(&complaint(message)),
             }
-            Form::Plain(_) => complain(message),
-            Form::Bar(bar) => bar.line(&complaint(message)),
+        });
+    }
+
+    /// What each stage did and waited for.
+    pub(crate) fn stats(&self, stats: &Stats) {
+        let elapsed = self.started.elapsed();
+        self.with(|state| {
+            state.log(|| JsonLines::stats(stats));
+            match &state.form {
+                Form::Json => print(&JsonLines::stats(stats)),
+                Form::Plain => print(&stats::table(stats, elapsed)),
+                Form::Bar(bar) => {
+                    bar.clear();
+                    print(&stats::table(stats, elapsed));
+                }
+            }
         });
     }
 
     /// The transfer's last word.
     pub(crate) fn summary(&self, summary: &Summary) {
         let elapsed = self.started.elapsed();
-        self.with(|state| match &state.form {
-            Form::Json(json) => json.summary(summary, elapsed),
-            Form::Plain(plain) => print(&plain.summary(summary, elapsed)),
-            Form::Bar(bar) => {
-                bar.clear();
-                print(&PlainLines.summary(summary, elapsed));
+        self.with(|state| {
+            state.log(|| JsonLines::summary(summary, elapsed));
+            let text = || PlainLines.summary(state.what.as_deref(), summary, elapsed);
+            match &state.form {
+                Form::Json => print(&JsonLines::summary(summary, elapsed)),
+                Form::Plain => print(&text()),
+                Form::Bar(bar) => {
+                    bar.clear();
+                    print(&text());
+                }
             }
         });
     }
@@ -223,6 +293,14 @@ impl Output {
     fn with(&self, tell: impl FnOnce(&mut State)) {
         // Nothing here is left half done by a panic elsewhere.
         tell(&mut self.state.lock().unwrap_or_else(PoisonError::into_inner));
+    }
+}
+
+impl State {
+    fn log(&mut self, line: impl FnOnce() -> String) {
+        if let Some(log) = &mut self.log {
+            log.write(&line());
+        }
     }
 }
 
@@ -243,7 +321,7 @@ fn say(text: &str) {
 }
 
 fn complaint(message: &str) -> String {
-    format!("godwit: {}", plain::printable(message))
+    format!("godwit: {}", printable(message))
 }
 
 /// Often enough to act upon, seldom enough to cost nothing.

@@ -13,12 +13,20 @@ pub(super) struct PlainLines;
 impl PlainLines {
     pub(super) fn started(&self, started: &Started<'_>) -> String {
         format!(
-            "{} {} to {}",
+            "{} {}",
             if started.resumed {
                 "resuming"
             } else {
                 "copying"
             },
+            self.what(started)
+        )
+    }
+
+    /// What is copied where to.
+    pub(super) fn what(&self, started: &Started<'_>) -> String {
+        format!(
+            "{} to {}",
             printable(&started.sources.join(", ")),
             printable(started.destination)
         )
@@ -53,7 +61,12 @@ impl PlainLines {
         format!("godwit: {}: {}", printable(&path), printable(message))
     }
 
-    pub(super) fn summary(&self, summary: &Summary, elapsed: Duration) -> String {
+    pub(super) fn summary(
+        &self,
+        what: Option<&str>,
+        summary: &Summary,
+        elapsed: Duration,
+    ) -> String {
         let seconds = elapsed.as_secs_f64();
         let rate = whole(summary.bytes as f64 / seconds.max(0.001));
         let status = match summary.status {
@@ -61,7 +74,9 @@ impl PlainLines {
             Status::Partial => "partial; the entries named above failed",
             other => other.name(),
         };
-        let mut text = format!(
+        let mut text = what.map_or_else(String::new, |what| format!("copied      {what}\n"));
+        let _ = write!(
+            text,
             "status      {status}\n\
              delivered   {} in {}",
             human_size(summary.bytes),
@@ -89,12 +104,21 @@ impl PlainLines {
         if let Some(bottleneck) = &summary.bottleneck {
             let _ = write!(text, "\nlimited by  {bottleneck}");
         }
+        if let Some(manifest) = &summary.manifest {
+            let _ = write!(
+                text,
+                "\nmanifest    {}, {}, {}",
+                printable(&manifest.path),
+                entries(manifest.entries),
+                manifest.digest
+            );
+        }
         text
     }
 }
 
 /// A text without what would steer a terminal: control characters are escaped.
-pub(super) fn printable(text: &str) -> String {
+pub(crate) fn printable(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for character in text.chars() {
         // A newline, too: inside a name it would make one message look like two.
@@ -131,6 +155,10 @@ fn count(number: u64, noun: &str) -> String {
     format!("{number} {noun}{}", if number == 1 { "" } else { "s" })
 }
 
+fn entries(number: u64) -> String {
+    format!("{number} entr{}", if number == 1 { "y" } else { "ies" })
+}
+
 /// A rate in whole bytes.
 #[expect(
     clippy::cast_possible_truncation,
@@ -143,6 +171,7 @@ fn whole(rate: f64) -> u64 {
 
 #[cfg(test)]
 mod tests {
+    use super::super::ManifestDone;
     use super::*;
 
     #[test]
@@ -184,11 +213,17 @@ mod tests {
                 destination: None,
             },
             bottleneck: Some("source storage".to_owned()),
+            manifest: Some(ManifestDone {
+                path: "m".to_owned(),
+                entries: 1,
+                digest: "blake3:00".to_owned(),
+            }),
         };
-        let text = PlainLines.summary(&summary, Duration::from_millis(1_500));
+        let text = PlainLines.summary(Some("a to b"), &summary, Duration::from_millis(1_500));
         assert_eq!(
             text.lines().collect::<Vec<_>>(),
             [
+                "copied      a to b",
                 "status      interrupted; the same command resumes it",
                 "delivered   3.00 MB in 4 files, 2 failed",
                 "sent again  1.00 kB",
@@ -196,6 +231,7 @@ mod tests {
                 "processor   1.25 s at the source, unknown at the destination",
                 "memory      64.0 MB at the source, unknown at the destination",
                 "limited by  source storage",
+                "manifest    m, 1 entry, blake3:00",
             ]
         );
     }

@@ -14,7 +14,7 @@ use godwit_engine::{
     Acks, Counters, Live, Observer, Receiver, ReceiverConfig, Resources, Sender, SenderConfig,
     Sink, Source, Work,
 };
-use godwit_proto::{DigestKind, Fault, TransferId};
+use godwit_proto::{DigestKind, Fault, Record, TransferId};
 use godwit_store::digest;
 
 use super::places::LocalSource;
@@ -22,6 +22,7 @@ use super::report::{Progressing, Report};
 use super::{Job, memory_bytes};
 use crate::exit::Failure;
 use crate::output::{Output, Started};
+use crate::reports::{ReportRoots, Reports};
 
 /// What a local side sends.
 #[derive(Clone)]
@@ -32,20 +33,50 @@ pub(super) enum Sources {
     Trees(Vec<TreeRoot>),
 }
 
-/// Tells the user of entries that fail.
-pub(super) struct Told(pub(super) Arc<Output>);
+/// Tells the user of entries that fail, and the reports of all.
+pub(super) struct Told {
+    output: Arc<Output>,
+    reports: Arc<Reports>,
+}
 
 impl Observer for Told {
     fn entry_failed(&self, path: &[u8], fault: &Fault) {
-        self.0.failed(path, &fault.message);
+        self.output.failed(path, &fault.message);
+        self.reports.entry_failed(path, fault);
+    }
+
+    fn wants_entries(&self) -> bool {
+        self.reports.wants_entries()
+    }
+
+    fn entry_done(&self, record: &Record) {
+        self.reports.entry_done(record);
     }
 
     fn note(&self, message: &str) {
-        self.0.note(message);
+        self.output.note(message);
+    }
+}
+
+impl Sources {
+    /// The trees, if they are any.
+    pub(super) fn trees(&self) -> Vec<TreeRoot> {
+        match self {
+            Self::Memory(_) => Vec::new(),
+            Self::Trees(roots) => roots.clone(),
+        }
     }
 }
 
 impl Job<'_> {
+    /// Who is told of entries.
+    pub(super) fn told(&self) -> Arc<Told> {
+        Arc::new(Told {
+            output: Arc::clone(&self.output),
+            reports: Arc::clone(&self.reports),
+        })
+    }
+
     /// Both ends on this machine.
     pub(super) fn local(
         &self,
@@ -54,6 +85,7 @@ impl Job<'_> {
     ) -> Result<Report, Failure> {
         let (given, missing, names, absolute, shown) = self.sources(sources)?;
         let transfer = TransferId([0; 16]);
+        let root_names = names.clone();
         let prepared = match destination {
             Endpoint::Local(path) => {
                 let prepared =
@@ -84,7 +116,14 @@ impl Job<'_> {
             Arc::new(Quiet),
         )?;
         let sending = Arc::new(Counters::default());
-        let told = Arc::new(Told(Arc::clone(&self.output)));
+        self.reports.begin(
+            ReportRoots {
+                names: root_names,
+                displays: shown.clone(),
+                copies: given.trees(),
+            },
+            digest,
+        )?;
         let sender = self.sender(
             &given,
             shown.clone(),
@@ -92,7 +131,7 @@ impl Job<'_> {
             digest,
             self.settings.block_bytes,
             &sending,
-            told,
+            self.told(),
         )?;
         self.output.started(&Started {
             transfer: &transfer.to_string(),

@@ -3,6 +3,7 @@
 
 use std::io::{BufRead, IsTerminal, Write};
 use std::sync::Arc;
+use std::time::Duration;
 
 use godwit_api::endpoint::{Endpoint, Place, Remote};
 use godwit_api::settings::{Cipher as CipherSetting, Encryption};
@@ -15,10 +16,12 @@ use godwit_net::{
 use godwit_proto::{Direction, Open, Opened, TransferId};
 
 use super::Job;
-use super::ends::{Told, lossy, wire_digest_of};
+use super::ends::{lossy, wire_digest_of};
 use super::report::{Progressing, Report, Totals};
 use crate::exit::{Exit, Failure};
+use crate::home::Home;
 use crate::output::Started;
+use crate::reports::ReportRoots;
 
 impl Job<'_> {
     /// Local sources, a daemon's destination.
@@ -32,7 +35,7 @@ impl Job<'_> {
         let open = Open {
             direction: Direction::PUSH.0,
             sources: absolute,
-            names,
+            names: names.clone(),
             destination: path,
             destination_is_directory: is_directory,
             ..self.request()
@@ -49,7 +52,14 @@ impl Job<'_> {
             let counters = Arc::new(Counters::default());
             totals.add(&counters, opened.lost_bytes);
             let digest = super::ends::digest_of(self.settings);
-            let told = Arc::new(Told(Arc::clone(&self.output)));
+            let roots = ReportRoots {
+                names: names.clone(),
+                displays: shown.clone(),
+                copies: given.trees(),
+            };
+            self.reports
+                .begin(roots, digest)
+                .map_err(|failure| Refusal::Own(failure.message))?;
             self.sender(
                 &given,
                 shown.clone(),
@@ -57,7 +67,7 @@ impl Job<'_> {
                 digest,
                 opened.block_bytes,
                 &counters,
-                told,
+                self.told(),
             )
             .map(Engine::Sender)
             .map_err(|failure| Refusal::Own(failure.message))
@@ -147,14 +157,25 @@ impl Job<'_> {
                 || super::ends::digest_of(self.settings),
                 |prepared| prepared.config.digest,
             );
-            let told = Arc::new(Told(Arc::clone(&self.output)));
+            let copies = prepared
+                .as_ref()
+                .map_or_else(Vec::new, PreparedDestination::roots);
+            let displays = prepared
+                .as_ref()
+                .map_or_else(Vec::new, PreparedDestination::root_displays);
+            let roots = ReportRoots {
+                names: names.clone(),
+                displays,
+                copies,
+            };
+            self.reports.begin(roots, digest).map_err(own)?;
             self.receiver(
                 prepared,
                 transfer,
                 digest,
                 opened.block_bytes,
                 &counters,
-                told,
+                self.told(),
             )
             .map(Engine::Receiver)
             .map_err(own)
@@ -201,70 +222,97 @@ impl Job<'_> {
     }
 
     fn client(&self, remote: &Remote) -> Result<Client, Failure> {
-        let identity = Identity::load_or_create(self.home.path()).map_err(Failure::failed)?;
-        let cipher = match self.settings.cipher {
-            CipherSetting::Aes256Gcm => Cipher::Aes256Gcm,
-            CipherSetting::Aes128Gcm => Cipher::Aes128Gcm,
-            CipherSetting::Chacha20Poly1305 => Cipher::ChaCha20Poly1305,
-        };
-        let tls = ClientTls::new(&identity, &[cipher]).map_err(Failure::failed)?;
-        let address = PeerAddress::new(&remote.node.host, remote.node.port);
-        let identity = self.trusted(&address, &tls)?;
-        Ok(Client {
-            address,
-            tls,
-            identity,
-            streams: self.settings.streams.min(limits::STREAMS_MAX),
-            retry_for: self.settings.retry_for,
-            handshake_deadline: self.settings.handshake_deadline,
-            stall_limit: self.settings.stall_deadline,
-        })
+        reach(
+            &Reach {
+                home: self.home,
+                cipher: self.settings.cipher,
+                streams: self.settings.streams,
+                retry_for: self.settings.retry_for,
+                handshake_deadline: self.settings.handshake_deadline,
+                stall_deadline: self.settings.stall_deadline,
+                quiet: self.settings.json,
+            },
+            remote,
+        )
     }
+}
 
-    /// Who the daemon must be: known, or asked for once on a terminal.
-    fn trusted(&self, address: &PeerAddress, tls: &ClientTls) -> Result<IdentityId, Failure> {
-        let peers = KnownPeers::new(self.home.path());
-        if let Some(identity) = peers.find(address).map_err(Failure::failed)? {
-            return Ok(identity);
-        }
-        let (_, found) =
-            dial(address, tls, &DialOptions::new(Expect::Anyone)).map_err(|error| Failure {
-                exit: if error.is_authentication() {
-                    Exit::Authentication
-                } else {
-                    Exit::Failed
-                },
-                message: error.to_string(),
-            })?;
-        let refused = || Failure {
-            exit: Exit::Authentication,
-            message: format!(
-                "{address} is not known here; it says it is {found}. If its operator confirms that (godwit id, there), run: godwit trust {address} {found}"
-            ),
-        };
-        if self.settings.json || !std::io::stdin().is_terminal() || !std::io::stderr().is_terminal()
-        {
-            return Err(refused());
-        }
-        let mut terminal = std::io::stderr();
-        let question = format!(
-            "{address} is not known here. It says it is\n  {found}\nIts operator sees the same by: godwit id. Trust it from now on? [y/N] "
-        );
-        terminal
-            .write_all(question.as_bytes())
-            .and_then(|()| terminal.flush())
-            .map_err(Failure::failed)?;
-        let mut answer = String::new();
-        std::io::stdin()
-            .lock()
-            .read_line(&mut answer)
-            .map_err(Failure::failed)?;
-        if !matches!(answer.trim(), "y" | "Y" | "yes") {
-            return Err(refused());
-        }
-        peers.trust(address, found).map_err(Failure::failed)?;
-        Ok(found)
+/// How a daemon is spoken with.
+pub(crate) struct Reach<'a> {
+    pub(crate) home: &'a Home,
+    pub(crate) cipher: CipherSetting,
+    pub(crate) streams: u32,
+    pub(crate) retry_for: Duration,
+    pub(crate) handshake_deadline: Duration,
+    pub(crate) stall_deadline: Duration,
+    /// Nobody is there to be asked.
+    pub(crate) quiet: bool,
+}
+
+/// Finds out who the daemon is, and how to speak with it.
+pub(crate) fn reach(how: &Reach<'_>, remote: &Remote) -> Result<Client, Failure> {
+    let identity = Identity::load_or_create(how.home.path()).map_err(Failure::failed)?;
+    let cipher = match how.cipher {
+        CipherSetting::Aes256Gcm => Cipher::Aes256Gcm,
+        CipherSetting::Aes128Gcm => Cipher::Aes128Gcm,
+        CipherSetting::Chacha20Poly1305 => Cipher::ChaCha20Poly1305,
+    };
+    let tls = ClientTls::new(&identity, &[cipher]).map_err(Failure::failed)?;
+    let address = PeerAddress::new(&remote.node.host, remote.node.port);
+    let identity = trusted(how, &address, &tls)?;
+    Ok(Client {
+        address,
+        tls,
+        identity,
+        streams: how.streams.min(limits::STREAMS_MAX),
+        retry_for: how.retry_for,
+        handshake_deadline: how.handshake_deadline,
+        stall_limit: how.stall_deadline,
+    })
+}
+
+/// Who the daemon must be: known, or asked for once on a terminal.
+fn trusted(how: &Reach<'_>, address: &PeerAddress, tls: &ClientTls) -> Result<IdentityId, Failure> {
+    let peers = KnownPeers::new(how.home.path());
+    if let Some(identity) = peers.find(address).map_err(Failure::failed)? {
+        return Ok(identity);
     }
+    let (_, found) =
+        dial(address, tls, &DialOptions::new(Expect::Anyone)).map_err(|error| Failure {
+            exit: if error.is_authentication() {
+                Exit::Authentication
+            } else {
+                Exit::Failed
+            },
+            message: error.to_string(),
+        })?;
+    let refused = || Failure {
+        exit: Exit::Authentication,
+        message: format!(
+            "{address} is not known here; it says it is {found}. If its operator confirms that (godwit id, there), run: godwit trust {address} {found}"
+        ),
+    };
+    if how.quiet || !std::io::stdin().is_terminal() || !std::io::stderr().is_terminal() {
+        return Err(refused());
+    }
+    let mut terminal = std::io::stderr();
+    let question = format!(
+        "{address} is not known here. It says it is\n  {found}\nIts operator sees the same by: godwit id. Trust it from now on? [y/N] "
+    );
+    terminal
+        .write_all(question.as_bytes())
+        .and_then(|()| terminal.flush())
+        .map_err(Failure::failed)?;
+    let mut answer = String::new();
+    std::io::stdin()
+        .lock()
+        .read_line(&mut answer)
+        .map_err(Failure::failed)?;
+    if !matches!(answer.trim(), "y" | "Y" | "yes") {
+        return Err(refused());
+    }
+    peers.trust(address, found).map_err(Failure::failed)?;
+    Ok(found)
 }
 
 /// The name that a source gets in a directory.

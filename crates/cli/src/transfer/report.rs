@@ -17,6 +17,8 @@ pub(super) struct Report {
     /// There is something to sum up.
     pub(super) began: bool,
     pub(super) summary: Summary,
+    /// Counters of both ends, as far as they are known.
+    pub(super) shares: Shares,
 }
 
 /// The counters of this side over all engines of one command, and what earlier runs had lost.
@@ -135,11 +137,13 @@ impl Report {
                 destination: None,
             },
             bottleneck: None,
+            manifest: None,
         };
         Self {
             exit,
             began: false,
             summary,
+            shares: Shares::default(),
         }
     }
 
@@ -178,11 +182,13 @@ impl Report {
                 destination: rss,
             },
             bottleneck: shares.bottleneck().map(|stage| stage.as_str().to_owned()),
+            manifest: None,
         };
         Self {
             exit,
             began: true,
             summary,
+            shares,
         }
     }
 
@@ -247,11 +253,13 @@ impl Report {
             cpu_seconds: sides(sending, own_cpu, peer_cpu),
             max_rss_bytes: sides(sending, own_rss, peer_rss),
             bottleneck: shares.bottleneck().map(|stage| stage.as_str().to_owned()),
+            manifest: None,
         };
         Self {
             exit,
             began: true,
             summary,
+            shares,
         }
     }
 }

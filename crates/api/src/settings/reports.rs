@@ -1,0 +1,100 @@
+//! The part of the table that is about reports: manifests and their verification, lists of failures, logs, figures.
+//! Holds no values; `resolve` finds those.
+
+use crate::settings::table::{Kind, Scope, Setting};
+
+const CP: &[Scope] = &[Scope::Cp];
+const VERIFY: &[Scope] = &[Scope::Verify];
+const WRITING: &[Scope] = &[Scope::Cp, Scope::Manifest];
+
+const FILE: Kind = Kind::Text { form: "FILE" };
+
+/// The rows.
+pub(super) const REPORTS: &[Setting] = &[
+    Setting {
+        name: "manifest",
+        scopes: CP,
+        kind: FILE,
+        default: "",
+        variable: "GODWIT_MANIFEST",
+        help: "Write down what the data set holds, with a digest of each file",
+        detail: "One line an entry, as `docs/manifest.md` describes; `godwit verify` checks a copy by it at any later time. \
+                 Files that were there already are read on this side for their digest. The file appears when the transfer \
+                 has ended, also if some entries failed: its last lines say how many.",
+    },
+    Setting {
+        name: "manifest-sorted",
+        scopes: WRITING,
+        kind: Kind::Flag,
+        default: "false",
+        variable: "GODWIT_MANIFEST_SORTED",
+        help: "Sort the manifest by name",
+        detail: "So that two manifests of equal data sets are equal byte for byte. Otherwise entries stand in the order in which they became complete.",
+    },
+    Setting {
+        name: "sign",
+        scopes: WRITING,
+        kind: Kind::Flag,
+        default: "false",
+        variable: "GODWIT_SIGN",
+        help: "Sign the manifest with this user's identity",
+        detail: "With the key whose name `godwit id` prints; `godwit verify --signed-by` checks it.",
+    },
+    Setting {
+        name: "failed",
+        scopes: CP,
+        kind: FILE,
+        default: "",
+        variable: "GODWIT_FAILED",
+        help: "Write the names of entries that failed to this file",
+        detail: "Names below the source, each ended by a zero byte, as `--files-from FILE --from0` reads them: the next run then \
+                 does only those. The reasons are in FILE.reasons, a line each: name (escaped as in a manifest), side, code, message, \
+                 separated by tabs. Both files are there, empty, when nothing failed.",
+    },
+    Setting {
+        name: "log-file",
+        scopes: CP,
+        kind: FILE,
+        default: "",
+        variable: "GODWIT_LOG_FILE",
+        help: "Append what happens to this file, a JSON object a line",
+        detail: "The events of `--json`, each with the time (UTC) at its beginning; progress every five seconds.",
+    },
+    Setting {
+        name: "stats",
+        scopes: CP,
+        kind: Kind::Flag,
+        default: "false",
+        variable: "GODWIT_STATS",
+        help: "At the end, print what each stage of the transfer did and waited for",
+        detail: "Entries, bytes and rates of reading, sending, receiving, writing and syncing, what was sent again, \
+                 processor time and memory of both sides. With `--json`, an event `stats` before the summary.",
+    },
+    Setting {
+        name: "content-only",
+        scopes: VERIFY,
+        kind: Kind::Flag,
+        default: "false",
+        variable: "GODWIT_CONTENT_ONLY",
+        help: "Compare types, sizes, contents and link targets, not modes and times",
+        detail: "",
+    },
+    Setting {
+        name: "extra",
+        scopes: VERIFY,
+        kind: Kind::Flag,
+        default: "false",
+        variable: "GODWIT_EXTRA",
+        help: "Name entries, too, that are there and not in the manifest",
+        detail: "",
+    },
+    Setting {
+        name: "signed-by",
+        scopes: VERIFY,
+        kind: Kind::Text { form: "IDENTITY" },
+        default: "",
+        variable: "GODWIT_SIGNED_BY",
+        help: "Refuse a manifest that this identity has not signed",
+        detail: "What `godwit id` prints on the signer's side. A signature that is there must be valid even without this.",
+    },
+];

@@ -1,0 +1,119 @@
+//! The log file: events as JSON lines, each with its time, appended.
+//! Decides nothing about the events. A log that can no longer be written is no reason to stop a transfer: it is said once.
+
+use std::fs::File;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use super::complain;
+use crate::exit::Failure;
+
+/// Progress is logged this often.
+const PROGRESS_EVERY: Duration = Duration::from_secs(5);
+
+/// An open log.
+pub(crate) struct Log {
+    path: PathBuf,
+    file: File,
+    told: Option<Instant>,
+    broken: bool,
+}
+
+impl Log {
+    /// Opens it, or makes it.
+    pub(crate) fn open(path: &Path) -> Result<Self, Failure> {
+        let file = File::options()
+            .append(true)
+            .create(true)
+            .open(path)
+            .map_err(|error| Failure::failed(format!("--log-file {}: {error}", path.display())))?;
+        Ok(Self {
+            path: path.to_owned(),
+            file,
+            told: None,
+            broken: false,
+        })
+    }
+
+    /// Appends an event, in one write, so that those of several processes do not mix.
+    pub(super) fn write(&mut self, event: &str) {
+        let Some(rest) = event.strip_prefix('{') else {
+            return;
+        };
+        let since = SystemTime::now()
+            .duration_since(UNIX_EPOCH)
+            .unwrap_or_default();
+        let line = format!("{{\"time\":\"{}\",{rest}\n", time(since));
+        if let Err(error) = self.file.write_all(line.as_bytes())
+            && !std::mem::replace(&mut self.broken, true)
+        {
+            complain(&format!(
+                "--log-file {}: {error}; the log is incomplete",
+                self.path.display()
+            ));
+        }
+    }
+
+    /// Appends progress, if there was none lately.
+    pub(super) fn progress(&mut self, now: Instant, event: impl FnOnce() -> String) {
+        let due = self
+            .told
+            .is_none_or(|told| now.saturating_duration_since(told) >= PROGRESS_EVERY);
+        if due {
+            self.told = Some(now);
+            self.write(&event());
+        }
+    }
+}
+
+/// A time since 1970 as `2026-02-28T23:59:59.123Z`.
+fn time(since: Duration) -> String {
+    let seconds = since.as_secs();
+    let (year, month, day) = date(seconds / 86_400);
+    let (hour, minute, second) = (seconds / 3_600 % 24, seconds / 60 % 60, seconds % 60);
+    format!(
+        "{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{:03}Z",
+        since.subsec_millis()
+    )
+}
+
+/// Year, month and day of the day with this number since 1970, in the Gregorian calendar. Counts years from March, so
+/// that the leap day is the last of its year, and in eras of 400 years, which all have the same number of days.
+fn date(days: u64) -> (u64, u64, u64) {
+    const ERA_DAYS: u64 = 400 * 365 + 97;
+    /// From 0000-03-01 to 1970-01-01.
+    const BEFORE_1970: u64 = 719_468;
+    let days = days + BEFORE_1970;
+    let (era, day_of_era) = (days / ERA_DAYS, days % ERA_DAYS);
+    let year_of_era =
+        (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let month_from_march = (5 * day_of_year + 2) / 153;
+    let day = day_of_year - (153 * month_from_march + 2) / 5 + 1;
+    let month = if month_from_march < 10 {
+        month_from_march + 3
+    } else {
+        month_from_march - 9
+    };
+    (era * 400 + year_of_era + u64::from(month <= 2), month, day)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_those_of_the_calendar() {
+        for (seconds, text) in [
+            (0, "1970-01-01T00:00:00.007Z"),
+            (951_782_399, "2000-02-28T23:59:59.007Z"),
+            (951_782_400, "2000-02-29T00:00:00.007Z"),
+            (951_868_800, "2000-03-01T00:00:00.007Z"),
+            (1_735_689_599, "2024-12-31T23:59:59.007Z"),
+            (4_107_542_400, "2100-03-01T00:00:00.007Z"),
+        ] {
+            assert_eq!(time(Duration::new(seconds, 7_000_000)), text);
+        }
+    }
+}

@@ -1,0 +1,167 @@
+//! What is written about a transfer besides what is printed: its manifest, and the list of what failed.
+//! Moves no data; the engine tells it of entries.
+
+mod failed;
+pub(crate) mod listing;
+mod manifest;
+mod pending;
+mod signing;
+
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use godwit_api::settings::ReportSettings;
+use godwit_engine::tree::TreeRoot;
+use godwit_proto::{Fault, Record};
+use godwit_store::digest::DigestKind;
+
+pub(crate) use failed::code;
+pub(crate) use manifest::{Keeper, KeeperOptions};
+pub(crate) use signing::{Signer, check_signature};
+
+use crate::exit::Failure;
+use crate::home::Home;
+use crate::output::{ManifestDone, Output};
+use failed::FailedList;
+
+/// The reports of one command.
+#[derive(Default)]
+pub(crate) struct Reports {
+    failed: Option<FailedList>,
+    keeper: Option<Arc<Keeper>>,
+    /// How names in messages begin, for each root.
+    displays: Mutex<Vec<Vec<u8>>>,
+    /// What stands before names in reports, for each root.
+    prefixes: Mutex<Vec<Vec<u8>>>,
+}
+
+/// The roots of a transfer as its reports need them.
+pub(crate) struct ReportRoots {
+    /// Their names at the destination; empty for "the contents of it".
+    pub(crate) names: Vec<Vec<u8>>,
+    /// How the names of their entries begin in messages.
+    pub(crate) displays: Vec<Vec<u8>>,
+    /// This side's copies: the source's in a push, the destination's in a pull. May be empty where there is none.
+    pub(crate) copies: Vec<TreeRoot>,
+}
+
+impl Reports {
+    /// Opens the files, before anything is moved.
+    pub(crate) fn open(settings: &ReportSettings, home: &Home) -> Result<Self, Failure> {
+        let keeper = match &settings.manifest {
+            Some(path) => Some(Keeper::open(KeeperOptions {
+                path: path.clone(),
+                sorted: settings.manifest_sorted,
+                signer: settings.sign.then(|| Signer::load(home)).transpose()?,
+                spill: home.spill()?,
+                threads: 0,
+            })?),
+            None if settings.sign || settings.manifest_sorted => {
+                return Err(Failure::usage(
+                    "--sign and --manifest-sorted are about a manifest: name its file with --manifest FILE",
+                ));
+            }
+            None => None,
+        };
+        Ok(Self {
+            failed: settings
+                .failed
+                .as_deref()
+                .map(FailedList::open)
+                .transpose()?,
+            keeper,
+            ..Self::default()
+        })
+    }
+
+    /// The transfer begins, or begins anew: what was noted before is void.
+    pub(crate) fn begin(&self, roots: ReportRoots, digest: DigestKind) -> Result<(), Failure> {
+        let prefixes = if roots.names.len() > 1 {
+            roots.names
+        } else {
+            vec![Vec::new(); roots.names.len()]
+        };
+        *locked(&self.displays) = roots.displays;
+        locked(&self.prefixes).clone_from(&prefixes);
+        match &self.keeper {
+            Some(keeper) => keeper.begin(prefixes, roots.copies, digest),
+            None => Ok(()),
+        }
+    }
+
+    /// Whether complete entries are to be told.
+    pub(crate) fn wants_entries(&self) -> bool {
+        self.keeper.is_some()
+    }
+
+    /// An entry is complete.
+    pub(crate) fn entry_done(&self, record: &Record) {
+        if let Some(keeper) = &self.keeper {
+            keeper.entry_done(record);
+        }
+    }
+
+    /// An entry failed; `shown` is its name in messages.
+    pub(crate) fn entry_failed(&self, shown: &[u8], fault: &Fault) {
+        let name = self.name_of(shown);
+        if let Some(keeper) = &self.keeper {
+            keeper.entry_failed(&name);
+        }
+        if let Some(failed) = &self.failed {
+            failed.add(&name, fault);
+        }
+    }
+
+    /// The transfer is over. Gives the manifest if there is one, and how many entries could not be read for it.
+    pub(crate) fn finish(
+        &self,
+        whole: bool,
+        failed: u64,
+        output: &Output,
+        goes_on: &dyn Fn() -> bool,
+    ) -> Result<(Option<ManifestDone>, u64), Failure> {
+        if let Some(list) = &self.failed {
+            list.finish()?;
+        }
+        match &self.keeper {
+            Some(keeper) if whole => keeper.finish(failed, output, goes_on),
+            Some(keeper) => {
+                keeper.discard();
+                Ok((None, 0))
+            }
+            None => Ok((None, 0)),
+        }
+    }
+
+    /// The name below the source, from the one in messages; the longest beginning that fits counts.
+    fn name_of(&self, shown: &[u8]) -> Vec<u8> {
+        let displays = locked(&self.displays);
+        let prefixes = locked(&self.prefixes);
+        let found = displays
+            .iter()
+            .zip(prefixes.iter())
+            .filter_map(|(display, prefix)| Some((display, prefix, below(shown, display)?)))
+            .max_by_key(|(display, ..)| display.len());
+        match found {
+            Some((_, prefix, rest)) => listing::join(prefix, rest),
+            None => shown.to_vec(),
+        }
+    }
+}
+
+/// What is below `display`, if that is where it is.
+fn below<'a>(shown: &'a [u8], display: &[u8]) -> Option<&'a [u8]> {
+    let rest = shown.strip_prefix(display)?;
+    if rest.is_empty() || display.is_empty() || display.ends_with(b"/") {
+        return Some(rest);
+    }
+    rest.strip_prefix(b"/")
+}
+
+pub(crate) fn show(path: &Path) -> String {
+    path.display().to_string()
+}
+
+pub(crate) fn locked<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,35 @@
+//! The form in which an entry waits on disk for its digest.
+//! Lives as long as one process: nobody else reads it.
+
+use godwit_proto::{EntryKind, Record};
+
+/// All that its line needs.
+pub(super) fn encode(record: &Record) -> Vec<u8> {
+    let mut item = Vec::with_capacity(26 + record.path.len());
+    item.extend(record.root.to_le_bytes());
+    item.extend(record.bytes.to_le_bytes());
+    item.extend(record.mtime_seconds.to_le_bytes());
+    item.extend(record.mtime_nanoseconds.to_le_bytes());
+    item.extend(record.mode.to_le_bytes());
+    item.extend_from_slice(&record.path);
+    item
+}
+
+/// What was encoded.
+pub(super) fn decode(item: &[u8]) -> Option<Record> {
+    let (root, rest) = item.split_first_chunk()?;
+    let (bytes, rest) = rest.split_first_chunk()?;
+    let (seconds, rest) = rest.split_first_chunk()?;
+    let (nanoseconds, rest) = rest.split_first_chunk()?;
+    let (mode, path) = rest.split_first_chunk()?;
+    Some(Record {
+        root: u16::from_le_bytes(*root),
+        kind: EntryKind::FILE,
+        bytes: u64::from_le_bytes(*bytes),
+        mtime_seconds: i64::from_le_bytes(*seconds),
+        mtime_nanoseconds: u32::from_le_bytes(*nanoseconds),
+        mode: u32::from_le_bytes(*mode),
+        path: path.to_vec(),
+        ..Record::default()
+    })
+}

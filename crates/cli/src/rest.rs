@@ -1,0 +1,68 @@
+//! `godwit manifest`: a manifest of what is at rest on this machine.
+//! Moves nothing.
+
+use std::path::Path;
+use std::time::Instant;
+
+use godwit_api::settings::{Digest, ManifestSettings};
+use godwit_engine::tree::TreeWork;
+use godwit_engine::{Offer, Work};
+use godwit_store::digest::DigestKind;
+
+use crate::exit::{Exit, Failure};
+use crate::home::Home;
+use crate::output::{Output, print};
+use crate::reports::{Keeper, KeeperOptions, Signer};
+use crate::verify::root_of;
+
+/// Runs the command.
+pub(crate) fn run(
+    settings: &ManifestSettings,
+    source: &Path,
+    file: &Path,
+    home: &Home,
+) -> Result<Exit, Failure> {
+    crate::cores::cap(settings.threads)?;
+    let root = root_of(source, home)?;
+    let keeper = Keeper::open(KeeperOptions {
+        path: file.to_owned(),
+        sorted: settings.manifest_sorted,
+        signer: settings.sign.then(|| Signer::load(home)).transpose()?,
+        spill: home.spill()?,
+        threads: settings.threads as usize,
+    })?;
+    let digest = match settings.digest {
+        Digest::Crc64Nvme => DigestKind::Crc64Nvme,
+        Digest::Blake3 => DigestKind::Blake3,
+    };
+    keeper.begin(vec![Vec::new()], vec![root.clone()], digest)?;
+    let output = Output::new(false, false, Instant::now(), None);
+    let mut work = TreeWork::new(vec![root]);
+    let mut offers = Vec::new();
+    let mut failed = 0;
+    let mut more = true;
+    while more {
+        more = work.next_batch(&mut offers);
+        for offer in offers.drain(..) {
+            match offer {
+                Offer::Entry(record) => keeper.entry_done(&record),
+                Offer::Fault { path, fault, .. } => {
+                    failed += 1;
+                    output.failed(&path, &fault.message);
+                }
+            }
+        }
+    }
+    let (manifest, unreadable) = keeper.finish(failed, &output, &|| true)?;
+    if let Some(manifest) = manifest {
+        print(&format!(
+            "manifest    {}, {} entries, {}",
+            manifest.path, manifest.entries, manifest.digest
+        ));
+    }
+    Ok(if failed + unreadable == 0 {
+        Exit::Complete
+    } else {
+        Exit::Partial
+    })
+}

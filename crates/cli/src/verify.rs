@@ -1,0 +1,177 @@
+//! `godwit verify`: a copy checked by a manifest, here or at a daemon, and what is said of it.
+//! Reads no contents; the engine does.
+
+mod findings;
+mod local;
+mod remote;
+
+use std::fs::File;
+use std::io::BufReader;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
+
+use godwit_api::endpoint::Endpoint;
+use godwit_api::settings::VerifySettings;
+use godwit_engine::limits;
+use godwit_net::IdentityId;
+use godwit_proto::Record;
+use godwit_store::manifest::{ManifestReader, Trailer};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+
+use crate::exit::{Exit, Failure};
+use crate::home::Home;
+use crate::reports::{check_signature, listing};
+use findings::{Findings, Totals};
+pub(crate) use local::root_of;
+
+/// Entries that are checked together.
+const BATCH_RECORDS: usize = 256;
+
+/// A manifest that was found to be whole, and is read again entry by entry.
+pub(crate) struct Checklist {
+    path: String,
+    reader: ManifestReader<BufReader<File>>,
+    trailer: Trailer,
+    entries: u64,
+    /// Read, and too much for the batch before.
+    left: Option<Record>,
+}
+
+impl Checklist {
+    /// Reads the manifest to its end, so that nothing is judged by one that was cut off or changed.
+    pub(crate) fn open(path: &Path, signed_by: Option<&IdentityId>) -> Result<Self, Failure> {
+        let shown = path.display().to_string();
+        let refused = |what: String| Failure::failed(format!("{shown}: {what}"));
+        let open = || -> Result<_, Failure> {
+            let file = File::open(path).map_err(|error| refused(error.to_string()))?;
+            ManifestReader::new(BufReader::with_capacity(1 << 20, file))
+                .map_err(|error| refused(error.to_string()))
+        };
+        let mut whole = open()?;
+        while whole
+            .next_entry()
+            .map_err(|error| refused(error.to_string()))?
+            .is_some()
+        {}
+        let trailer = whole
+            .trailer()
+            .cloned()
+            .ok_or_else(|| refused("it has no end".to_owned()))?;
+        check_signature(&trailer, signed_by).map_err(refused)?;
+        Ok(Self {
+            reader: open()?,
+            path: shown,
+            trailer,
+            entries: 0,
+            left: None,
+        })
+    }
+
+    /// The kind of digest that its files have.
+    pub(crate) fn digest_kind(&self) -> godwit_store::digest::DigestKind {
+        self.reader.digest_kind()
+    }
+
+    /// The next entries; `None` after the last.
+    fn next_batch(&mut self) -> Result<Option<Vec<Record>>, String> {
+        let mut batch = Vec::with_capacity(BATCH_RECORDS);
+        let mut section = 0;
+        loop {
+            let record = match self.left.take() {
+                Some(record) => record,
+                None => match self.next_record()? {
+                    Some(record) => record,
+                    None => break,
+                },
+            };
+            section += 128 + record.path.len() + record.target.len();
+            if section > limits::RECORD_SECTION_BYTES && !batch.is_empty() {
+                self.left = Some(record);
+                break;
+            }
+            batch.push(record);
+            if batch.len() == BATCH_RECORDS {
+                break;
+            }
+        }
+        Ok((!batch.is_empty()).then_some(batch))
+    }
+
+    fn next_record(&mut self) -> Result<Option<Record>, String> {
+        // It was whole a moment ago; if somebody changes it meanwhile, that shows here.
+        let entry = self
+            .reader
+            .next_entry()
+            .map_err(|error| format!("{}: {error}", self.path))?;
+        match entry {
+            Some(entry) => {
+                self.entries += 1;
+                Ok(Some(listing::record_of(&entry, self.entries)))
+            }
+            None if self.reader.trailer() == Some(&self.trailer) => Ok(None),
+            None => Err(format!("{}: it was replaced meanwhile", self.path)),
+        }
+    }
+}
+
+/// Runs the command.
+pub(crate) fn run(
+    settings: &VerifySettings,
+    manifest: &Path,
+    endpoint: &Endpoint,
+    home: &Home,
+    started: Instant,
+) -> Result<Exit, Failure> {
+    let signed_by = settings
+        .signed_by
+        .as_ref()
+        .map(|text| text.to_string_lossy().parse::<IdentityId>())
+        .transpose()
+        .map_err(|error| Failure::usage(format!("--signed-by: {error}")))?;
+    let interrupted = Arc::new(AtomicBool::new(false));
+    for signal in [SIGINT, SIGTERM, SIGHUP] {
+        signal_hook::flag::register_conditional_shutdown(
+            signal,
+            Exit::Interrupted as i32,
+            Arc::clone(&interrupted),
+        )
+        .and_then(|_| signal_hook::flag::register(signal, Arc::clone(&interrupted)))
+        .map_err(|error| Failure::failed(format!("signals cannot be handled: {error}")))?;
+    }
+    crate::cores::cap(settings.threads)?;
+    let checklist = Checklist::open(manifest, signed_by.as_ref())?;
+    let failed_before = checklist.trailer.failed;
+    let goes_on = || !interrupted.load(Ordering::Relaxed);
+    let findings = Findings::new(settings.json, started);
+    if failed_before > 0 {
+        findings.note(&format!(
+            "{}: {failed_before} entries of the data set failed when it was written, and are not in it",
+            manifest.display()
+        ));
+    }
+    let finished = match endpoint {
+        Endpoint::Local(path) => {
+            local::check(settings, checklist, path, home, &findings, &goes_on)?
+        }
+        Endpoint::Remote(remote) => {
+            remote::check(settings, checklist, remote, home, &findings, &goes_on)?
+        }
+        other => {
+            return Err(Failure::usage(format!(
+                "{other} holds nothing that could be verified; name a path or godwit://HOST/EXPORT/PATH"
+            )));
+        }
+    };
+    if !finished {
+        findings.summary("interrupted");
+        return Ok(Exit::Interrupted);
+    }
+    let Totals {
+        different, extra, ..
+    } = findings.totals();
+    let same = different == 0 && extra == 0;
+    findings.summary(if same { "same" } else { "different" });
+    Ok(if same { Exit::Complete } else { Exit::Partial })
+}

@@ -1,0 +1,130 @@
+//! Lists of failures, the log, and figures, by the real binary.
+//! Manifests are in `manifest`.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::net::UnixListener;
+
+use serde_json::Value;
+
+use super::rig::Rig;
+
+/// A tree of which some entries cannot be copied: sockets are not, by anybody.
+fn tree(world: &Rig, failing: &[&str]) {
+    world.write("tree/good", "1");
+    for name in failing {
+        let path = world.path("tree").join(name);
+        fs::create_dir_all(path.parent().expect("below the tree")).expect("made");
+        drop(UnixListener::bind(path).expect("a socket"));
+    }
+}
+
+#[test]
+fn failures_are_listed_by_names_that_nothing_can_confuse() {
+    let failing = ["a\nb", "sub/c d", "e\\t"];
+    let mut world = Rig::new();
+    tree(&world, &failing);
+    world.start(&[]);
+    let push = world.url("");
+    for destination in ["copy", push.as_str()] {
+        world
+            .cp(&["--failed", "list", "tree", destination])
+            .expect(3, "partial");
+        let mut names: Vec<String> = String::from_utf8(world.read("list"))
+            .expect("text")
+            .split_terminator('\0')
+            .map(str::to_owned)
+            .collect();
+        names.sort();
+        assert_eq!(names, ["a\nb", "e\\t", "sub/c d"], "{destination}");
+        let reasons = String::from_utf8(world.read("list.reasons")).expect("text");
+        assert_eq!(reasons.lines().count(), 3, "{reasons}");
+        let line = reasons
+            .lines()
+            .find(|line| line.starts_with("a\\nb\tsource\tnot-regular\t"))
+            .unwrap_or_else(|| panic!("{reasons}"));
+        assert!(line.contains("socket"), "{line}");
+    }
+}
+
+#[test]
+fn failures_of_a_pull_are_listed_below_the_source() {
+    let mut world = Rig::new();
+    tree(&world, &["sub/s"]);
+    fs::rename(world.path("tree"), world.path("export/tree")).expect("moved");
+    world.start(&[]);
+    world
+        .cp(&["--failed", "list", &world.url("tree"), "back"])
+        .expect(3, "partial");
+    assert_eq!(world.read("list"), b"sub/s\0");
+}
+
+#[test]
+fn nothing_failed_is_an_empty_list() {
+    let world = Rig::new();
+    tree(&world, &[]);
+    world.write("list", "old");
+    world.cp(&["--failed", "list", "tree", "copy"]).complete();
+    assert_eq!(world.read("list"), b"");
+    assert_eq!(world.read("list.reasons"), b"");
+}
+
+#[test]
+fn the_log_has_every_event_with_its_time_and_grows() {
+    let world = Rig::new();
+    tree(&world, &["s"]);
+    let line = ["cp", "--log-file", "log", "tree", "copy"];
+    assert_eq!(world.client(&line).code, Some(3));
+    let outcome = world.cp(&line[1..]);
+    outcome.expect(3, "partial");
+    let text = String::from_utf8(world.read("log")).expect("text");
+    let events: Vec<Value> = text
+        .lines()
+        .map(|line| serde_json::from_str(line).expect("JSON"))
+        .collect();
+    let named = |name: &str| events.iter().filter(|event| event["event"] == name).count();
+    assert_eq!(
+        (named("started"), named("failed"), named("summary")),
+        (2, 2, 2),
+        "{text}"
+    );
+    for (event, line) in events.iter().zip(text.lines()) {
+        let time = event["time"].as_str().expect("a time");
+        assert!(
+            line.starts_with(&format!("{{\"time\":\"{time}\",\"event\":")),
+            "{line}"
+        );
+        assert!(time.len() == 24 && time.ends_with('Z'), "{time}");
+    }
+    let last = events.last().expect("events");
+    assert_eq!(last["failed"], outcome.summary()["failed"]);
+    // Made with the user's own mask, not ours.
+    let mode = fs::metadata(world.path("log"))
+        .expect("there")
+        .permissions()
+        .mode();
+    assert_eq!(mode & 0o022, 0, "{mode:o}");
+}
+
+#[test]
+fn figures_of_both_sides_are_printed_on_demand() {
+    let mut world = Rig::new();
+    world.write("tree/x", vec![7; 3_000_000]);
+    world.start(&[]);
+    let outcome = world.cp(&["--stats", "tree", &world.url("")]);
+    outcome.complete();
+    let events = outcome.events();
+    let stats = events
+        .iter()
+        .find(|event| event["event"] == "stats")
+        .unwrap_or_else(|| panic!("{events:?}"));
+    assert_eq!(stats["source"]["bytes_read"], 3_000_000);
+    assert_eq!(stats["destination"]["bytes_durable"], 3_000_000);
+    assert_eq!(stats["source"]["bytes_resent"], 0);
+    let outcome = world.client(&["cp", "--stats", "tree", "copy"]);
+    assert_eq!(outcome.code, Some(0));
+    outcome
+        .says("stage           source")
+        .says("read            3.00 MB, ");
+    outcome.says("processor  ");
+}

@@ -1,0 +1,253 @@
+//! Copies checked by manifests, here and at a daemon, by the real binary.
+//! How manifests come about is in `manifest`.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+
+use super::data::{Seeded, first_seed, make_tree};
+use super::manifest::hostile_names;
+use super::process::Outcome;
+use super::rig::Rig;
+
+/// A tree, its copies here and at the daemon, and a manifest of it.
+fn world(digest: &str) -> Rig {
+    let mut world = Rig::new();
+    make_tree(&world.path("tree"), 16, &mut Seeded(first_seed(21)));
+    hostile_names(&world.path("tree"));
+    world.start(&[]);
+    let line = [
+        "--digest",
+        digest,
+        "--manifest",
+        "m",
+        "tree",
+        &world.url(""),
+    ];
+    world.cp(&line).complete();
+    world.cp(&["tree", "copy"]).complete();
+    world
+}
+
+/// Where the copies are, as paths and as `verify` is told of them.
+fn copies(world: &Rig) -> [(PathBuf, String); 2] {
+    [
+        (world.path("copy"), "copy".to_owned()),
+        (world.path("export/tree"), world.url("tree")),
+    ]
+}
+
+fn verify(world: &Rig, more: &[&str], copy: &str) -> Outcome {
+    let line = [&["verify", "--json"], more, &["m", copy]].concat();
+    world.client(&line)
+}
+
+/// What was found, as kind and path.
+fn found(outcome: &Outcome) -> Vec<(String, String)> {
+    let text = |event: &Value, field: &str| event[field].as_str().unwrap_or("?").to_owned();
+    let mut found: Vec<_> = outcome
+        .events()
+        .iter()
+        .filter(|event| event["event"] != "summary")
+        .map(|event| match event["event"].as_str() {
+            Some("different") => (text(event, "kind"), text(event, "path")),
+            _ => (text(event, "event"), text(event, "path")),
+        })
+        .collect();
+    found.sort();
+    found
+}
+
+fn flip(path: &Path, at: u64) {
+    use std::os::unix::fs::FileExt as _;
+    let meta = fs::metadata(path).expect("there");
+    let file = fs::File::options()
+        .read(true)
+        .write(true)
+        .open(path)
+        .expect("opened");
+    let mut byte = [0];
+    file.read_exact_at(&mut byte, at).expect("read");
+    file.write_all_at(&[byte[0] ^ 1], at).expect("written");
+    // As a disk would do it: nothing else tells of it.
+    file.set_modified(meta.modified().expect("known"))
+        .expect("set");
+}
+
+#[test]
+fn an_equal_copy_is_the_same_here_and_there() {
+    for digest in ["blake3", "crc64-nvme"] {
+        let world = world(digest);
+        for (_, copy) in copies(&world) {
+            let outcome = verify(&world, &["--extra"], &copy);
+            outcome.expect(0, "same");
+            assert_eq!(found(&outcome), [], "{copy}");
+            assert!(outcome.number("entries") > 200);
+            assert!(outcome.number("bytes") > 16 << 20);
+        }
+    }
+}
+
+#[test]
+fn each_difference_is_named_here_and_there() {
+    let world = world("blake3");
+    for (path, copy) in copies(&world) {
+        let bytes = fs::metadata(path.join("large-1")).expect("there").len();
+        flip(&path.join("large-1"), bytes - 1);
+        flip(&path.join("medium-0"), 0);
+        fs::remove_file(path.join("d2/e2/small-2")).expect("removed");
+        fs::set_permissions(path.join("large-2"), fs::Permissions::from_mode(0o600)).expect("set");
+        fs::remove_file(path.join("link")).expect("removed");
+        std::os::unix::fs::symlink("large-9", path.join("link")).expect("made");
+        fs::write(path.join("d3/e3/small-3"), "another size").expect("written");
+        fs::remove_file(path.join("new\nline")).expect("removed");
+        fs::create_dir(path.join("new\nline")).expect("made");
+        fs::write(path.join("not asked for"), "").expect("written");
+        let outcome = verify(&world, &["--content-only", "--extra"], &copy);
+        outcome.expect(3, "different");
+        let pair = |kind: &str, name: &str| (kind.to_owned(), name.to_owned());
+        let mut expected = vec![
+            pair("content", "large-1"),
+            pair("content", "d0/twin"),
+            pair("content", "medium-0"),
+            pair("missing", "d2/e2/small-2"),
+            pair("metadata", "link"),
+            pair("size", "d3/e3/small-3"),
+            pair("type", "new\nline"),
+            pair("extra", "not asked for"),
+        ];
+        let mut all = found(&outcome);
+        // One file under two names: whichever came first has the line of a file.
+        all.retain(|(_, name)| name != "large-1" && name != "d0/twin");
+        expected.retain(|(_, name)| name != "large-1" && name != "d0/twin");
+        expected.sort();
+        assert_eq!(all, expected, "{copy}");
+        outcome.says("its contents differ");
+        let with_metadata = found(&verify(&world, &[], &copy));
+        assert!(
+            with_metadata.contains(&pair("metadata", "large-2")),
+            "{with_metadata:?}"
+        );
+    }
+}
+
+#[test]
+fn a_damaged_manifest_judges_nothing_and_its_line_is_named() {
+    let world = world("blake3");
+    let whole = world.read("m");
+    let lines: Vec<&[u8]> = whole.split_inclusive(|byte| *byte == b'\n').collect();
+    let count = lines.len();
+    let check = |bytes: Vec<u8>, words: &str| {
+        world.write("m", bytes);
+        for (_, copy) in copies(&world) {
+            let outcome = verify(&world, &[], &copy);
+            assert_eq!(outcome.code, Some(1), "{outcome:?}");
+            outcome.says(words);
+            assert!(!outcome.out.contains("summary"), "{outcome:?}");
+        }
+    };
+    check(lines[..count - 1].concat(), &format!("m: line {count}: "));
+    check(
+        lines[..count / 2].concat(),
+        &format!("m: line {}: ", count / 2 + 1),
+    );
+    let without_one = [&lines[..2], &lines[3..]].concat().concat();
+    check(without_one, &format!("m: line {}: ", count - 2));
+    let mut edited = lines[3].to_vec();
+    edited[0] = b'x';
+    let edited = [&lines[..3], &[&edited[..]], &lines[4..]].concat().concat();
+    check(edited, "m: line 4: ");
+}
+
+#[test]
+fn signatures_count_for_their_signer_only() {
+    let mut world = Rig::new();
+    world.write("tree/x", "1");
+    world.start(&[]);
+    let signer = world.client(&["id"]).out.trim().to_owned();
+    let other = world.identity.clone();
+    world.cp(&["--manifest", "m", "tree", "copy"]).complete();
+    let outcome = verify(&world, &["--signed-by", &signer], "copy");
+    assert_eq!(outcome.code, Some(1), "{outcome:?}");
+    outcome.says("not signed");
+    let line = ["manifest", "--sign", "--manifest-sorted", "tree", "m"];
+    assert_eq!(world.client(&line).code, Some(0));
+    verify(&world, &["--signed-by", &signer], "copy").expect(0, "same");
+    let outcome = verify(&world, &["--signed-by", &other], "copy");
+    assert_eq!(outcome.code, Some(1), "{outcome:?}");
+    outcome.says("has signed it, not");
+    // The signature of another manifest, under the name of the same signer.
+    let text = String::from_utf8(world.read("m")).expect("text");
+    let signature = text.lines().last().expect("a line").to_owned();
+    world.write("tree/y", "2");
+    let line = ["manifest", "tree", "m"];
+    assert_eq!(world.client(&line).code, Some(0));
+    let unsigned = String::from_utf8(world.read("m")).expect("text");
+    world.write("m", format!("{unsigned}{signature}\n"));
+    let outcome = verify(&world, &[], "tree");
+    assert_eq!(outcome.code, Some(1), "{outcome:?}");
+    outcome.says("its signature does not count");
+}
+
+#[test]
+fn a_tree_at_rest_has_the_manifest_of_its_transfer() {
+    let world = world("blake3");
+    let line = [
+        "manifest",
+        "--digest",
+        "blake3",
+        "--manifest-sorted",
+        "tree",
+        "rest",
+    ];
+    assert_eq!(world.client(&line).code, Some(0));
+    let line = [
+        "--digest",
+        "blake3",
+        "--manifest-sorted",
+        "--manifest",
+        "moved",
+        "tree",
+        "copy3",
+    ];
+    world.cp(&line).complete();
+    assert_eq!(world.read("rest"), world.read("moved"));
+}
+
+#[test]
+fn one_file_is_a_data_set_too() {
+    let mut world = Rig::new();
+    world.write("x", "1");
+    world.start(&[]);
+    world
+        .cp(&["--manifest", "m", "x", &world.url("y")])
+        .complete();
+    verify(&world, &[], &world.url("y")).expect(0, "same");
+    verify(&world, &[], "x").expect(0, "same");
+    let outcome = verify(&world, &[], &world.url("z"));
+    assert_eq!(outcome.code, Some(1), "{outcome:?}");
+    outcome.says("data/z does not exist");
+    assert_eq!(verify(&world, &[], "nowhere").code, Some(1));
+    assert_eq!(verify(&world, &[], "null:").code, Some(2));
+}
+
+#[test]
+fn who_may_not_read_may_not_verify() {
+    let mut world = Rig::new();
+    world.write("tree/x", "1");
+    world.start(&[]);
+    world
+        .cp(&["--manifest", "m", "tree", &world.url("")])
+        .complete();
+    let us = world.client(&["id"]).out;
+    assert_eq!(world.admin(&["revoke", us.trim()]).code, Some(0));
+    let outcome = verify(&world, &[], &world.url("tree"));
+    assert_eq!(outcome.code, Some(4), "{outcome:?}");
+    let line = ["authorize", us.trim(), "--write"];
+    assert_eq!(world.admin(&line).code, Some(0));
+    let outcome = verify(&world, &[], &world.url("tree"));
+    assert_eq!(outcome.code, Some(4), "{outcome:?}");
+    outcome.says("you may not read from");
+}
