@@ -22,6 +22,8 @@ pub enum Endpoint {
     },
     /// Takes everything and keeps nothing: a destination without storage.
     Null,
+    /// `-`: standard input as a source, standard output as a destination.
+    Stdio,
     /// A place on a node.
     Remote(Remote),
 }
@@ -159,6 +161,7 @@ impl fmt::Display for Endpoint {
             Self::Local(path) => write!(f, "{}", path.display()),
             Self::Memory { bytes } => write!(f, "mem:{}", exact_size(*bytes)),
             Self::Null => write!(f, "null:"),
+            Self::Stdio => write!(f, "-"),
             Self::Remote(remote) => write!(f, "{remote}"),
         }
     }
@@ -229,6 +232,9 @@ fn parse_bytes(text: &[u8]) -> Result<Endpoint, EndpointReason> {
     }
     if text.contains(&0) {
         return Err(EndpointReason::Nul);
+    }
+    if text == b"-" {
+        return Ok(Endpoint::Stdio);
     }
     if let Some(rest) = text.strip_prefix(b"godwit://") {
         return parse_remote(rest).map(Endpoint::Remote);

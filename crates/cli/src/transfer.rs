@@ -26,6 +26,10 @@ pub(crate) struct Job<'a> {
     home: &'a Home,
     output: Arc<Output>,
     reports: Arc<Reports>,
+    /// The source is standard input, the destination standard output: neither can be begun anew.
+    from_input: bool,
+    to_output: bool,
+    output_used: AtomicBool,
     interrupted: Arc<AtomicBool>,
 }
 
@@ -44,6 +48,9 @@ pub(crate) fn run(
         home,
         output: Arc::new(output),
         reports: Arc::new(reports),
+        from_input: sources.contains(&Endpoint::Stdio),
+        to_output: destination == Endpoint::Stdio,
+        output_used: AtomicBool::new(false),
         interrupted: Arc::new(AtomicBool::new(false)),
     };
     let report = job
@@ -53,7 +60,7 @@ pub(crate) fn run(
         job.output.error(&failure.message);
         Report::failed(failure.exit)
     });
-    let report = job.finish_reports(report);
+    let report = job.finish_reports(job.without_resuming(report));
     if settings.reports.stats && report.began {
         job.output.stats(&Stats {
             shares: report.shares,
@@ -91,6 +98,20 @@ impl Job<'_> {
             ([Endpoint::Remote(_), ..], _) => self.pull(sources, destination),
             _ => self.local(sources, destination),
         }
+    }
+
+    /// What comes from a pipe, or has gone into one, cannot be taken up again.
+    fn without_resuming(&self, mut report: Report) -> Report {
+        if report.exit == Exit::Interrupted && (self.from_input || self.to_output) {
+            report.exit = Exit::Failed;
+            report.summary.status = Status::Failed;
+            self.output.note(if self.from_input {
+                "standard input cannot be read again, so this cannot be resumed; nothing of it has the final name: give the whole input once more"
+            } else {
+                "standard output has a part of the file, so this cannot be resumed: begin anew"
+            });
+        }
+        report
     }
 
     /// Writes what is to be written about the transfer; what cannot be is told, and never passes for success.

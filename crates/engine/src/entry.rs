@@ -3,6 +3,7 @@
 
 use godwit_proto::{
     Digest, EntryId, EntryKind, Fault, FaultCode, Generation, Record, RecordFlags, Side, Status,
+    UNKNOWN_BYTES,
 };
 use godwit_store::{FinalMeta, Kind, Meta, RelPath, StoreError, StoreErrorKind, Timestamp, digest};
 
@@ -109,6 +110,15 @@ pub(crate) fn fault_of(record: &Record) -> Fault {
         rest = tail;
     }
     fault
+}
+
+/// Size of the file, as far as it is known.
+pub(crate) fn known_bytes(record: &Record) -> u64 {
+    if record.bytes == UNKNOWN_BYTES {
+        0
+    } else {
+        record.bytes
+    }
 }
 
 /// Whether the record stands for a file whose contents are all in the same bundle.

@@ -22,6 +22,7 @@ mod failed;
 pub mod limits;
 mod live;
 mod loss;
+pub mod pipe;
 mod receiver;
 mod sender;
 mod seqs;

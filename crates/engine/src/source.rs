@@ -22,10 +22,13 @@ pub trait Source: Send + Sync {
     fn read_whole(&self, record: &Record, buffer: &mut [u8]) -> Result<usize, ReadError>;
 
     /// Whether bytes can be had a second time. If so, a block is let go as soon as it is sent, and read again in the rare case
-    /// that its stream dies; if not, it is kept until it is written.
+    /// that its stream dies; if not, it is kept until it is written, and one thread alone reads, in order.
     fn reads_again(&self) -> bool {
         true
     }
+
+    /// The transfer has ended: who waits for bytes gives up soon.
+    fn close(&self) {}
 
     /// Describes the entry as it is now: same name and number, today's size, times and generation.
     ///
@@ -41,6 +44,15 @@ pub trait SourceFile: Send + Sync {
     /// # Errors
     /// [`ReadError::Changed`] when the file ended early or its generation has moved on since it was opened.
     fn read_at(&self, offset: u64, buffer: &mut [u8]) -> Result<(), ReadError>;
+
+    /// The next bytes of a file whose size nobody knows, and whether they are its last. Fills `buffer` unless they are.
+    ///
+    /// # Errors
+    /// The file cannot be read, or is none of that kind.
+    fn read_next(&self, buffer: &mut [u8]) -> Result<(usize, bool), ReadError> {
+        let _ = buffer;
+        Err(ReadError::Changed)
+    }
 
     /// The bytes themselves, for a source that has them in memory for as long as it lives; saves the copy.
     fn lend(&self, offset: u64, bytes: usize) -> Option<&'static [u8]> {

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use godwit_engine::pipe::InOrder;
 use godwit_engine::session::Engine;
 use godwit_engine::synthetic::{MemorySource, NullSink};
 use godwit_engine::tree::{
@@ -298,6 +299,11 @@ fn begin_pull(
             Box::new(TreeWork::new(roots.clone())),
             Arc::new(TreeSource::new(roots)),
         ),
+    };
+    let source: Arc<dyn Source> = if request.in_order {
+        Arc::new(InOrder::new(source))
+    } else {
+        source
     };
     let config = SenderConfig {
         transfer,

@@ -42,7 +42,8 @@ pub(super) fn run(
         .map(Log::open)
         .transpose()?;
     let reports = Reports::open(&settings.reports, home)?;
-    let output = Output::new(settings.json, std::io::stderr().is_terminal(), started, log);
+    let output = Output::new(settings.json, std::io::stderr().is_terminal(), started, log)
+        .aside(destination == Endpoint::Stdio);
     Ok(transfer::run(
         &settings,
         sources,

@@ -20,6 +20,12 @@ pub(super) fn check(sources: &[Endpoint], destination: &Endpoint) -> Result<(), 
     {
         return Err(format!("{memory} must be the only source"));
     }
+    if sources.contains(&Endpoint::Stdio) && sources.len() > 1 {
+        return Err("- (standard input) must be the only source".to_owned());
+    }
+    if *destination == Endpoint::Stdio && (sources.len() > 1 || sources.contains(destination)) {
+        return Err("- (standard output) takes one file, which is not standard input".to_owned());
+    }
     let mut nodes = sources.iter().map(node);
     let first = nodes.next().flatten();
     if nodes.any(|node| node != first) {
@@ -54,7 +60,7 @@ fn is_null(endpoint: &Endpoint) -> bool {
     match endpoint {
         Endpoint::Null => true,
         Endpoint::Remote(remote) => remote.place == Place::Null,
-        Endpoint::Local(_) | Endpoint::Memory { .. } => false,
+        Endpoint::Local(_) | Endpoint::Memory { .. } | Endpoint::Stdio => false,
     }
 }
 
@@ -82,6 +88,11 @@ mod tests {
             "a null:",
             "mem:1 ./f",
             "a b",
+            "- a",
+            "- godwit://h/d/x",
+            "a -",
+            "godwit://h/d/x -",
+            "mem:1 -",
         ] {
             assert_eq!(route(line), Ok(()), "{line}");
         }
@@ -95,6 +106,9 @@ mod tests {
             ("a mem:1", "can only be a source"),
             ("a godwit://h/mem:1", "can only be a source"),
             ("a mem:1 b", "must be the only source"),
+            ("- a b", "must be the only source"),
+            ("a b -", "takes one file"),
+            ("- -", "takes one file"),
             ("godwit://g/d godwit://h/d .", "on one machine"),
             ("godwit://g/d b .", "on one machine"),
             ("b godwit://g/d .", "on one machine"),

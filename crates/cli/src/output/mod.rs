@@ -137,6 +137,8 @@ pub(crate) struct Output {
 
 struct State {
     form: Form,
+    /// Standard output is for contents: everything goes to standard error.
+    aside: bool,
     log: Option<Log>,
     /// What is copied where to, for people.
     what: Option<String>,
@@ -163,6 +165,7 @@ impl Output {
             started,
             state: Mutex::new(State {
                 form,
+                aside: false,
                 log,
                 what: None,
                 rate: RecentRate::new(),
@@ -171,13 +174,19 @@ impl Output {
         }
     }
 
+    /// Keeps standard output free for contents.
+    pub(crate) fn aside(self, aside: bool) -> Self {
+        self.with(|state| state.aside = aside);
+        self
+    }
+
     /// The transfer begins.
     pub(crate) fn started(&self, started: &Started<'_>) {
         self.with(|state| {
             state.log(|| JsonLines::started(started));
             state.what = Some(PlainLines.what(started));
             match &state.form {
-                Form::Json => print(&JsonLines::started(started)),
+                Form::Json => state.print(&JsonLines::started(started)),
                 Form::Plain => say(&PlainLines.started(started)),
                 Form::Bar(bar) => bar.line(&PlainLines.started(started)),
             }
@@ -211,7 +220,9 @@ impl Output {
             }
             state.progress_told = Some(now);
             match &mut state.form {
-                Form::Json => print(&JsonLines::progress(progress, self.started.elapsed(), rate)),
+                Form::Json => {
+                    state.print(&JsonLines::progress(progress, self.started.elapsed(), rate))
+                }
                 Form::Plain => say(&PlainLines.progress(progress, rate)),
                 Form::Bar(bar) => bar.progress(progress, rate),
             }
@@ -223,7 +234,7 @@ impl Output {
         self.with(|state| {
             state.log(|| JsonLines::failed(path, message));
             match &state.form {
-                Form::Json => print(&JsonLines::failed(path, message)),
+                Form::Json => state.print(&JsonLines::failed(path, message)),
                 Form::Plain => say(&PlainLines.failed(path, message)),
                 Form::Bar(bar) => bar.line(&PlainLines.failed(path, message)),
             }
@@ -235,7 +246,7 @@ impl Output {
         self.with(|state| {
             state.log(|| JsonLines::note(message));
             match &state.form {
-                Form::Json => print(&JsonLines::note(message)),
+                Form::Json => state.print(&JsonLines::note(message)),
                 Form::Plain => complain(message),
                 Form::Bar(bar) => bar.line(&complaint(message)),
             }
@@ -248,7 +259,7 @@ impl Output {
             state.log(|| JsonLines::error(message));
             match &state.form {
                 Form::Json => {
-                    print(&JsonLines::error(message));
+                    state.print(&JsonLines::error(message));
                     complain(message);
                 }
                 Form::Plain => complain(message),
@@ -263,11 +274,11 @@ impl Output {
         self.with(|state| {
             state.log(|| JsonLines::stats(stats));
             match &state.form {
-                Form::Json => print(&JsonLines::stats(stats)),
-                Form::Plain => print(&stats::table(stats, elapsed)),
+                Form::Json => state.print(&JsonLines::stats(stats)),
+                Form::Plain => state.print(&stats::table(stats, elapsed)),
                 Form::Bar(bar) => {
                     bar.clear();
-                    print(&stats::table(stats, elapsed));
+                    state.print(&stats::table(stats, elapsed));
                 }
             }
         });
@@ -280,11 +291,11 @@ impl Output {
             state.log(|| JsonLines::summary(summary, elapsed));
             let text = || PlainLines.summary(state.what.as_deref(), summary, elapsed);
             match &state.form {
-                Form::Json => print(&JsonLines::summary(summary, elapsed)),
-                Form::Plain => print(&text()),
+                Form::Json => state.print(&JsonLines::summary(summary, elapsed)),
+                Form::Plain => state.print(&text()),
                 Form::Bar(bar) => {
                     bar.clear();
-                    print(&text());
+                    state.print(&text());
                 }
             }
         });
@@ -297,6 +308,14 @@ impl Output {
 }
 
 impl State {
+    fn print(&self, text: &str) {
+        if self.aside {
+            say(text);
+        } else {
+            print(text);
+        }
+    }
+
     fn log(&mut self, line: impl FnOnce() -> String) {
         if let Some(log) = &mut self.log {
             log.write(&line());

@@ -2,9 +2,12 @@
 //! Dials nobody.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use godwit_api::endpoint::Endpoint;
 use godwit_api::settings::{CpSettings, Digest};
+use godwit_engine::pipe::{InOrder, PipeSink, PipeSource};
 use godwit_engine::session::run_local;
 use godwit_engine::synthetic::{MEMORY_NAME, MemorySource, NullSink};
 use godwit_engine::tree::{
@@ -29,6 +32,8 @@ use crate::reports::{ReportRoots, Reports};
 pub(super) enum Sources {
     /// `mem:`
     Memory(u64),
+    /// Standard input.
+    Input(PipeSource),
     /// Files.
     Trees(Vec<TreeRoot>),
 }
@@ -62,7 +67,7 @@ impl Sources {
     /// The trees, if they are any.
     pub(super) fn trees(&self) -> Vec<TreeRoot> {
         match self {
-            Self::Memory(_) => Vec::new(),
+            Self::Memory(_) | Self::Input(_) => Vec::new(),
             Self::Trees(roots) => roots.clone(),
         }
     }
@@ -75,6 +80,11 @@ impl Job<'_> {
             output: Arc::clone(&self.output),
             reports: Arc::clone(&self.reports),
         })
+    }
+
+    /// How a destination without files is called.
+    pub(super) fn nowhere(&self) -> String {
+        if self.to_output { "-" } else { "null:" }.to_owned()
     }
 
     /// Both ends on this machine.
@@ -94,13 +104,14 @@ impl Job<'_> {
             }
             _ => None,
         };
-        let resumed = prepared
-            .as_ref()
-            .is_some_and(|prepared| prepared.recovered.resumed);
+        let resumed = !self.from_input
+            && prepared
+                .as_ref()
+                .is_some_and(|prepared| prepared.recovered.resumed);
         let lost_bytes = prepared.as_ref().map_or(0, PreparedDestination::lost_bytes);
         let mapped = prepared
             .as_ref()
-            .map_or_else(|| "null:".to_owned(), |prepared| lossy(&prepared.mapped));
+            .map_or_else(|| self.nowhere(), |prepared| lossy(&prepared.mapped));
         let digest = prepared.as_ref().map_or_else(
             || digest_of(self.settings),
             |prepared| prepared.config.digest,
@@ -173,6 +184,15 @@ impl Job<'_> {
                 vec![MEMORY_NAME.to_vec()],
                 vec![name.clone()],
                 vec![name],
+            ));
+        }
+        if self.from_input {
+            return Ok((
+                Sources::Input(standard_input()?),
+                0,
+                vec![INPUT_NAME.to_vec()],
+                vec![b"-".to_vec()],
+                vec![b"-".to_vec()],
             ));
         }
         let (found, missing) = self.local_sources(sources)?;
@@ -250,20 +270,37 @@ impl Job<'_> {
         let failed = |error: std::io::Error| {
             Failure::failed(format!("the receiving end cannot start: {error}"))
         };
+        if self.to_output && self.output_used.swap(true, Ordering::Relaxed) {
+            return Err(Failure::failed(
+                "the node forgot the transfer, and what standard output got of it cannot be taken back; begin anew",
+            ));
+        }
+        let to_output = self.to_output;
+        let memory_bytes = usize::try_from(self.settings.memory_bytes).unwrap_or(usize::MAX);
         let for_sink = Arc::clone(counters);
         let mut refused = None;
         let refusal = &mut refused;
         let make = Box::new(move |acks: Arc<Acks>| -> Arc<dyn Sink> {
-            let Some(prepared) = prepared else {
-                return Arc::new(NullSink::new(acks, for_sink));
+            let made = match prepared {
+                Some(prepared) => TreeSink::start(
+                    prepared.config,
+                    prepared.journal,
+                    prepared.recovered,
+                    Arc::clone(&acks),
+                    Arc::clone(&for_sink),
+                )
+                .map(|sink| sink as Arc<dyn Sink>),
+                None if to_output => rustix::io::dup(rustix::stdio::stdout())
+                    .map_err(std::io::Error::from)
+                    .and_then(|out| {
+                        let out = Box::new(std::fs::File::from(out));
+                        let (acks, counters) = (Arc::clone(&acks), Arc::clone(&for_sink));
+                        PipeSink::start(out, digest, memory_bytes, acks, counters)
+                    })
+                    .map(|sink| sink as Arc<dyn Sink>),
+                None => return Arc::new(NullSink::new(acks, for_sink)),
             };
-            match TreeSink::start(
-                prepared.config,
-                prepared.journal,
-                prepared.recovered,
-                Arc::clone(&acks),
-                Arc::clone(&for_sink),
-            ) {
+            match made {
                 Ok(sink) => sink,
                 Err(error) => {
                     *refusal = Some(error);
@@ -304,10 +341,21 @@ impl Job<'_> {
                 Box::new(MemorySource::new(*bytes)),
                 Arc::new(MemorySource::new(*bytes)),
             ),
+            Sources::Input(pipe) => {
+                let work = pipe.work().ok_or_else(|| {
+                    Failure::failed("the node forgot the transfer, and standard input cannot be read again; give the whole input once more")
+                })?;
+                (work, Arc::new(pipe.clone()))
+            }
             Sources::Trees(roots) => (
                 Box::new(TreeWork::new(roots.clone())),
                 Arc::new(TreeSource::new(roots.clone())),
             ),
+        };
+        let source: Arc<dyn Source> = if self.to_output {
+            Arc::new(InOrder::new(source))
+        } else {
+            source
         };
         let limit = self
             .settings
@@ -317,6 +365,19 @@ impl Job<'_> {
         Sender::start(config, work, source, live, Arc::clone(counters))
             .map_err(|error| Failure::failed(format!("the sending end cannot start: {error}")))
     }
+}
+
+/// What standard input is called in a directory.
+const INPUT_NAME: &[u8] = b"stdin";
+
+fn standard_input() -> Result<PipeSource, Failure> {
+    let failed =
+        |error: std::io::Error| Failure::failed(format!("standard input cannot be used: {error}"));
+    let input = rustix::io::dup(rustix::stdio::stdin()).map_err(|error| failed(error.into()))?;
+    let now = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .unwrap_or_default();
+    PipeSource::new(input, now).map_err(failed)
 }
 
 /// Says nothing: the other end of the same process does.

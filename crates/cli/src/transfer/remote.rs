@@ -46,7 +46,7 @@ impl Job<'_> {
             self.say_started(
                 &shown,
                 &lossy(&opened.destination),
-                opened.resumed,
+                opened.resumed && !self.from_input,
                 transfer,
             );
             let counters = Arc::new(Counters::default());
@@ -107,6 +107,7 @@ impl Job<'_> {
         let open = Open {
             direction: Direction::PULL.0,
             sources: paths.clone(),
+            in_order: self.to_output,
             ..self.request()
         };
         let names: Vec<Vec<u8>> = remotes
@@ -139,7 +140,7 @@ impl Job<'_> {
             };
             let mapped = prepared
                 .as_ref()
-                .map_or_else(|| "null:".to_owned(), |prepared| lossy(&prepared.mapped));
+                .map_or_else(|| self.nowhere(), |prepared| lossy(&prepared.mapped));
             self.say_started(
                 &shown,
                 &mapped,

@@ -258,10 +258,10 @@ impl Receiver {
     fn count(&self, manifest: &Manifest, verdicts: &[Verdict]) {
         for (record, verdict) in manifest.records.iter().zip(verdicts) {
             self.counters.entries_scanned.add(1);
-            self.counters.bytes_scanned.add(record.bytes);
+            self.counters.bytes_scanned.add(entry::known_bytes(record));
             if matches!(verdict, Verdict::Skip) {
                 self.counters.files_skipped.add(1);
-                self.counters.bytes_skipped.add(record.bytes);
+                self.counters.bytes_skipped.add(entry::known_bytes(record));
             }
             match verdict {
                 Verdict::Failed(fault) if self.acks.count_failure(record.id) => {

@@ -4,7 +4,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use godwit_proto::{HeldRange, Range, Record, RecordFlags};
+use godwit_proto::{HeldRange, Range, Record, RecordFlags, UNKNOWN_BYTES};
 use godwit_store::digest::{self, FileDigest};
 
 use crate::entry;
@@ -34,6 +34,8 @@ struct Progress {
     /// Slices taken and not yet durable.
     undurable: u64,
     digest: FileDigest,
+    /// Size of the whole, where it was not known at the beginning.
+    bytes: Option<u64>,
     /// Digest and covered bytes, once everything was read.
     end: Option<(digest::Digest, u64)>,
 }
@@ -68,7 +70,8 @@ impl LargeFile {
         let first = file.next_data(0)?;
         let dense = first
             .as_ref()
-            .is_some_and(|data| data.start == 0 && data.end >= record.bytes);
+            .is_some_and(|data| data.start == 0 && data.end >= record.bytes)
+            && record.bytes != UNKNOWN_BYTES;
         let mut digest = FileDigest::new(kind);
         let mut ranges: Vec<(u64, u64)> = Vec::with_capacity(held.len());
         for range in held {
@@ -90,6 +93,7 @@ impl LargeFile {
             reading: 0,
             undurable: 0,
             digest,
+            bytes: None,
             end: None,
         };
         let file = Self {
@@ -149,7 +153,10 @@ impl LargeFile {
                 progress = self.finish(progress, stop)?;
             }
         }
-        progress.end.as_ref().map(|end| self.end_record(end))
+        progress
+            .end
+            .as_ref()
+            .map(|end| self.end_record(end, progress.bytes))
     }
 
     /// A slice is durable. Gives the end record once, when all of the file is.
@@ -161,7 +168,7 @@ impl LargeFile {
             .end
             .as_ref()
             .filter(|_| whole)
-            .map(|end| self.end_record(end))
+            .map(|end| self.end_record(end, progress.bytes))
     }
 
     /// The end record of a file none of whose slices has to be sent.
@@ -173,7 +180,10 @@ impl LargeFile {
             && progress.prepared.is_none()
         {
             progress = self.finish(progress, stop)?;
-            return progress.end.as_ref().map(|end| self.end_record(end));
+            return progress
+                .end
+                .as_ref()
+                .map(|end| self.end_record(end, progress.bytes));
         }
         None
     }
@@ -185,11 +195,34 @@ impl LargeFile {
         stop: &dyn Fn() -> bool,
     ) -> Option<MutexGuard<'a, Progress>> {
         let digest = progress.digest.clone();
+        let bytes = progress.bytes.unwrap_or(self.record.bytes);
         drop(progress);
-        let whole = digest.finish_unless(self.record.bytes, stop)?;
+        let whole = digest.finish_unless(bytes, stop)?;
         let mut progress = crate::lock(&self.progress);
         progress.end = Some((whole, digest.covered()));
         Some(progress)
+    }
+
+    /// Its size is known only when it ends.
+    pub(crate) fn is_endless(&self) -> bool {
+        self.record.bytes == UNKNOWN_BYTES
+    }
+
+    /// It ends here. Only the thread that reads it calls this, before it says that it has read the last slice.
+    pub(crate) fn end_at(&self, bytes: u64) {
+        let mut progress = crate::lock(&self.progress);
+        progress.bytes = Some(bytes);
+        progress.prepared = None;
+        progress.exhausted = true;
+    }
+
+    /// It turned out to be empty: the slice that was taken is none.
+    pub(crate) fn end_empty(&self, stop: &dyn Fn() -> bool) -> Option<Record> {
+        let mut progress = crate::lock(&self.progress);
+        progress.reading = progress.reading.saturating_sub(1);
+        progress.undurable = progress.undurable.saturating_sub(1);
+        drop(progress);
+        self.end_without_slices(stop)
     }
 
     pub(crate) fn kill(&self) -> bool {
@@ -209,8 +242,9 @@ impl LargeFile {
         record
     }
 
-    fn end_record(&self, (digest, covered): &(digest::Digest, u64)) -> Record {
+    fn end_record(&self, (digest, covered): &(digest::Digest, u64), bytes: Option<u64>) -> Record {
         let mut record = self.slice_record();
+        record.bytes = bytes.unwrap_or(record.bytes);
         record.flags |= RecordFlags::END | RecordFlags::HAS_DIGEST;
         record.digest = Some(entry::digest_to_wire(digest));
         record.data_bytes = *covered;

@@ -109,6 +109,8 @@ impl Sender {
     /// # Errors
     /// A thread cannot be started; fewer run than asked for.
     pub fn set_readers(self: &Arc<Self>, count: usize) -> std::io::Result<()> {
+        // Bytes that come once come in order, and perhaps slowly: to one thread that has nothing else to do.
+        let count = if self.source.reads_again() { count } else { 1 };
         self.live.store_readers(count);
         let mut threads = lock(&self.threads);
         threads.retain(|thread| !thread.is_finished());
@@ -217,6 +219,7 @@ impl Sender {
     }
 
     fn finish(&self, end: End) {
+        self.source.close();
         self.over.store(true, Ordering::Relaxed);
         self.lock_state().finish(end);
         self.notify();

@@ -106,26 +106,27 @@ impl Sender {
         }
         let read = match file.take_fault() {
             Some(error) => Err(error),
+            None if file.is_endless() => match self.next_payload(file, cut, seq, &mut block) {
+                Ok(Some((digest, length))) => {
+                    let cut = SliceCut {
+                        length,
+                        ..cut.clone()
+                    };
+                    self.take_slice(file, &cut, seq, digest, None, block);
+                    return;
+                }
+                Ok(None) => {
+                    if let Some(end) = file.end_empty(&|| self.is_over()) {
+                        self.file_bundle(vec![end], None, Vec::new(), Payload::Empty, 0);
+                    }
+                    return;
+                }
+                Err(error) => Err(error),
+            },
             None => self.slice_payload(file, cut, &mut block),
         };
         match read {
-            Ok((digest, lent)) => {
-                let content = cut.content();
-                self.counters.bytes_read.add(content);
-                let end = file.slice_read(cut, digest, seq.is_none(), &|| self.is_over());
-                let payload = match lent {
-                    Some(bytes) => Payload::Lent(bytes),
-                    None => Payload::Pooled(block, usize::try_from(content).unwrap_or(usize::MAX)),
-                };
-                self.file_slice(
-                    file,
-                    cut,
-                    seq,
-                    &entry::digest_to_wire(&digest),
-                    end.as_ref(),
-                    payload,
-                );
-            }
+            Ok((digest, lent)) => self.take_slice(file, cut, seq, digest, lent, block),
             Err(error) => {
                 // The first thread to notice acts; the others only stop.
                 if file.kill() {
@@ -137,6 +138,52 @@ impl Sender {
                 self.forget(seq);
             }
         }
+    }
+
+    /// A slice was read: files the item that becomes of it.
+    fn take_slice(
+        &self,
+        file: &Arc<LargeFile>,
+        cut: &SliceCut,
+        seq: Option<u64>,
+        digest: digest::Digest,
+        lent: Option<&'static [u8]>,
+        block: Block,
+    ) {
+        let content = cut.content();
+        self.counters.bytes_read.add(content);
+        let end = file.slice_read(cut, digest, seq.is_none(), &|| self.is_over());
+        let payload = match lent {
+            Some(bytes) => Payload::Lent(bytes),
+            None => Payload::Pooled(block, usize::try_from(content).unwrap_or(usize::MAX)),
+        };
+        let digest = entry::digest_to_wire(&digest);
+        self.file_slice(file, cut, seq, &digest, end.as_ref(), payload);
+    }
+
+    /// The next slice of a file whose size is not known: its digest and length; `None` if the file is empty.
+    fn next_payload(
+        &self,
+        file: &LargeFile,
+        cut: &SliceCut,
+        seq: Option<u64>,
+        block: &mut Block,
+    ) -> Result<Option<(digest::Digest, u32)>, ReadError> {
+        if seq.is_some() {
+            return Err(ReadError::Failed(crate::pipe::only_once()));
+        }
+        let (length, is_last) = file.file.read_next(&mut block[..cut.length as usize])?;
+        let mut entry_bytes = file.record.bytes;
+        if is_last {
+            entry_bytes = cut.offset + length as u64;
+            self.counters.bytes_scanned.add(entry_bytes);
+            file.end_at(entry_bytes);
+        }
+        if length == 0 {
+            return Ok(None);
+        }
+        let digest = digest::digest_slice(self.digest, cut.offset, entry_bytes, &block[..length]);
+        Ok(Some((digest, u32::try_from(length).unwrap_or(u32::MAX))))
     }
 
     fn slice_payload(
@@ -221,7 +268,7 @@ impl Sender {
             generation: file.record.generation,
             offset: cut.offset,
             length: cut.length,
-            entry_bytes: file.record.bytes,
+            entry_bytes: record.bytes,
             digest: *digest,
             ..BlockHeader::default()
         };

@@ -68,7 +68,7 @@ impl Sender {
                         continue;
                     }
                     if record.kind == EntryKind::FILE {
-                        self.counters.bytes_scanned.add(record.bytes);
+                        self.counters.bytes_scanned.add(entry::known_bytes(&record));
                     }
                     let bytes =
                         128 + record.path.len() + record.target.len() + record.extensions.len();

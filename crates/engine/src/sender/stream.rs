@@ -105,6 +105,10 @@ impl Sender {
             }
             Next::Read(_) | Next::Nothing => {}
         }
+        if !self.source.reads_again() {
+            state.park(id);
+            return Step::Wait(Reason::Starved);
+        }
         let Some(block) = self.pool.try_take() else {
             state.park(id);
             return Step::Wait(Reason::Unacknowledged);
@@ -297,7 +301,7 @@ impl Sender {
             Verdict::Partial { held } => state.want(record.clone(), held, self.config.block_bytes),
             Verdict::Skip => {
                 self.counters.files_skipped.add(1);
-                self.counters.bytes_skipped.add(record.bytes);
+                self.counters.bytes_skipped.add(entry::known_bytes(record));
             }
             Verdict::Done | Verdict::Adjusted => {}
             Verdict::Failed(mut fault) => {

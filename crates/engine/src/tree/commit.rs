@@ -17,6 +17,7 @@ use godwit_store::digest::{self, FileDigest};
 use godwit_store::journal::{DoneRecord, Journal, JournalError, PathKey, RangeRecord};
 use godwit_store::{RelPath, Replace, Storage, StoreError, TempName};
 
+use self::naming::add_ancestors;
 use super::sink::{OpenFile, OpenFiles, TreeSinkConfig};
 use crate::counters::CpuMeter;
 use crate::{Acks, Counters, limits, lock};
@@ -479,17 +480,6 @@ impl Committer {
         if state.batch.began.is_some() {
             state.hurrying = true;
             self.changed.notify_all();
-        }
-    }
-}
-
-/// A name is durable when all the directories above it are.
-fn add_ancestors(directories: &mut HashSet<RelPath>, path: &RelPath) {
-    let mut at = path.parent();
-    while let Some(parent) = at {
-        at = parent.parent();
-        if !directories.insert(parent) {
-            break;
         }
     }
 }

@@ -3,9 +3,12 @@
 
 use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
-use godwit_proto::{EntryId, Fault, FaultCode, Record, RecordFlags, Seq, Side, Verdict};
+use godwit_proto::{
+    EntryId, Fault, FaultCode, Record, RecordFlags, Seq, Side, UNKNOWN_BYTES, Verdict,
+};
 use godwit_store::digest::{self, FileDigest};
 use godwit_store::journal::{DoneSet, Journal, Partial, PathKey, Recovered};
 use godwit_store::{FinalMeta, RelPath, Replace, Storage, StoreError, TempName, WriteFile};
@@ -71,7 +74,8 @@ pub(super) struct OpenFile {
     pub(super) temp: TempName,
     pub(super) key: PathKey,
     pub(super) generation: u64,
-    pub(super) bytes: u64,
+    /// Of the whole; [`UNKNOWN_BYTES`] until the last record says.
+    pub(super) bytes: AtomicU64,
     pub(super) attempt: u16,
     pub(super) replace: Replace,
     pub(super) meta: FinalMeta,
@@ -84,8 +88,14 @@ pub(super) struct OpenFile {
 impl OpenFile {
     pub(super) fn is_of(&self, record: &Record) -> bool {
         self.generation == record.generation.0
-            && self.bytes == record.bytes
+            && (self.bytes() == record.bytes
+                || self.bytes() == UNKNOWN_BYTES
+                || record.bytes == UNKNOWN_BYTES)
             && self.key == PathKey::new(record.root, &record.path)
+    }
+
+    pub(super) fn bytes(&self) -> u64 {
+        self.bytes.load(Ordering::Relaxed)
     }
 
     /// The record with the digest of the whole.
@@ -96,6 +106,7 @@ impl OpenFile {
             .map(|(digest, _)| *digest)?;
         let mut record = Record::clone(self.record.as_deref()?);
         record.digest = Some(entry::digest_to_wire(&digest));
+        record.bytes = self.bytes();
         Some(record)
     }
 }

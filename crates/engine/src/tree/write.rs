@@ -3,7 +3,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use godwit_proto::{EntryId, Fault, FaultCode, Record, RecordFlags, Seq, Side};
+use godwit_proto::{EntryId, Fault, FaultCode, Record, RecordFlags, Seq, Side, UNKNOWN_BYTES};
 use godwit_store::digest::{Added, FileDigest};
 use godwit_store::journal::PathKey;
 use godwit_store::{RelPath, Replace, StoreError, StoreErrorKind, TempName};
@@ -71,7 +71,7 @@ impl TreeSink {
             .remove(&key)
             .filter(|partial| partial.generation == record.generation.0 && record.attempt == 0);
         let fault = |error: StoreError| entry::fault(record.id, Side::DESTINATION, &error);
-        if i64::try_from(record.bytes).is_err() {
+        if i64::try_from(record.bytes).is_err() && record.bytes != UNKNOWN_BYTES {
             let message = "no storage holds a file of that size".to_owned();
             return Err(destination_fault(record.id, FaultCode::LIMIT, message));
         }
@@ -85,7 +85,7 @@ impl TreeSink {
         let file = made.map_err(fault)?;
         if held.is_none() {
             self.committer.restart(key);
-            if record.flags & RecordFlags::DENSE != 0 {
+            if record.flags & RecordFlags::DENSE != 0 && record.bytes != UNKNOWN_BYTES {
                 file.preallocate(0..record.bytes).map_err(fault)?;
             }
         }
@@ -109,7 +109,7 @@ impl TreeSink {
             temp,
             key,
             generation: record.generation.0,
-            bytes: record.bytes,
+            bytes: record.bytes.into(),
             attempt: record.attempt,
             replace,
             meta: entry::final_meta(record),
@@ -147,6 +147,12 @@ impl TreeSink {
             && let Some(digest) = &record.digest
         {
             progress.end = Some((entry::digest_to_store(digest), record.data_bytes));
+            if i64::try_from(record.bytes).is_err() {
+                let message = "no storage holds a file of that size".to_owned();
+                return Err(destination_fault(record.id, FaultCode::LIMIT, message));
+            }
+            file.bytes
+                .store(record.bytes, std::sync::atomic::Ordering::Relaxed);
         }
         let mut range = None;
         if let Some(slice) = slice {

@@ -1,6 +1,8 @@
 //! Checks a whole file and gives it its final name; what fails here fails for its entry alone.
 //! Syncs nothing and journals nothing; the batch does, before and after.
 
+use std::collections::HashSet;
+
 use godwit_proto::{EntryId, FaultCode, Seq, Side};
 use godwit_store::{RelPath, Replace, TempName, digest};
 
@@ -50,7 +52,7 @@ impl Committer {
         let written = progress.written.clone();
         let expected = progress.end.as_ref().map(|(digest, _)| *digest);
         drop(progress);
-        let Some(whole) = written.finish_unless(file.bytes, &|| self.is_stopping()) else {
+        let Some(whole) = written.finish_unless(file.bytes(), &|| self.is_stopping()) else {
             return false;
         };
         if expected != Some(whole) {
@@ -59,7 +61,7 @@ impl Committer {
             self.restart(file.key);
             return false;
         }
-        if let Err(error) = file.file.finish(file.bytes, &file.meta) {
+        if let Err(error) = file.file.finish(file.bytes(), &file.meta) {
             let fault = entry::fault(file.id, Side::DESTINATION, &error);
             self.reject(&file.named(seq), fault.code, fault.message);
             self.restart(file.key);
@@ -79,7 +81,7 @@ impl Committer {
     pub(super) fn commit_large(&self, seq: Seq, file: &OpenFile) -> bool {
         let named = file.named(seq);
         let digest = lock(&file.progress).end.as_ref().map(|(digest, _)| *digest);
-        if self.verify && !self.reads_back(&named, file.bytes, digest) {
+        if self.verify && !self.reads_back(&named, file.bytes(), digest) {
             // Nothing is wrong with what could not be read to its end: a later run goes on with it.
             if !self.is_stopping() {
                 self.restart(file.key);
@@ -169,4 +171,15 @@ pub(in crate::tree) fn below_root<'a>(
         .map_or(&[][..], RelPath::as_bytes);
     let rest = path.as_bytes().strip_prefix(prefix).unwrap_or_default();
     rest.strip_prefix(b"/").unwrap_or(rest)
+}
+
+/// A name is durable when all the directories above it are.
+pub(super) fn add_ancestors(directories: &mut HashSet<RelPath>, path: &RelPath) {
+    let mut at = path.parent();
+    while let Some(parent) = at {
+        at = parent.parent();
+        if !directories.insert(parent) {
+            break;
+        }
+    }
 }

@@ -1,0 +1,11 @@
+//! A pipe as a source of unknown size, and as a destination that is written in order.
+//! Does not know what is at the other end of the pipe, nor how bytes travel between the two.
+
+mod dense;
+mod sink;
+mod source;
+
+pub use dense::InOrder;
+pub use sink::PipeSink;
+pub use source::PipeSource;
+pub(crate) use source::only_once;
