@@ -23,6 +23,10 @@ pub(crate) enum Kind {
     TarSsh,
     /// Godwit through the same emulator, without its delay.
     GodwitNear,
+    /// Godwit checking files by a manifest, which moves nothing.
+    GodwitVerify,
+    /// The usual program that hashes files, with as many threads as there are cores.
+    B3sum,
 }
 
 impl Kind {
@@ -34,6 +38,8 @@ impl Kind {
             Self::TarSocat => "tar | socat | tar",
             Self::TarSsh => "tar | ssh | tar",
             Self::GodwitNear => "godwit, no delay",
+            Self::GodwitVerify => "godwit verify",
+            Self::B3sum => "b3sum",
         }
     }
 }
@@ -85,9 +91,23 @@ pub(crate) struct Case {
 impl Case {
     /// Everybody who takes part, Godwit first.
     pub(crate) fn contenders(&self) -> Vec<Kind> {
-        std::iter::once(Kind::Godwit)
+        std::iter::once(self.subject())
             .chain(self.bars.iter().map(|bar| bar.reference))
             .collect()
+    }
+
+    /// Who is judged.
+    pub(crate) fn subject(&self) -> Kind {
+        if self.bars.iter().any(|bar| bar.reference == Kind::B3sum) {
+            Kind::GodwitVerify
+        } else {
+            Kind::Godwit
+        }
+    }
+
+    /// Whether a copy is made, or files are only read.
+    pub(crate) fn moves(&self) -> bool {
+        self.subject() == Kind::Godwit
     }
 
     /// Memory that the case takes at its peak: the data set and its copy.
@@ -107,6 +127,8 @@ pub(crate) enum Suite {
 
 /// Godwit's speed over the bare pipe's, memory and large files.
 const PIPE_RATIO_MIN: f64 = 0.85;
+/// Godwit's speed over that of `b3sum`, checking the same files.
+const VERIFY_RATIO_MIN: f64 = 0.9;
 /// Round trip of the delay case.
 const DELAY_MS: u32 = 50;
 /// Round trips that the delay may cost.
@@ -179,6 +201,9 @@ pub(crate) fn cases(suite: Suite, scale: f64) -> Vec<Case> {
         case.bars = vec![Bar::ratio(peer, Some(1.0)), Bar::ratio(Kind::Pipe, None)];
         cases.push(case);
     }
+    for (name, files, bytes) in [("verify-one", 1, 4 << 30), ("verify-forty", 40, 100 << 20)] {
+        cases.push(verify(name, files, scaled(bytes, scale)));
+    }
     if suite == Suite::Full {
         cases.push(delay(scale));
         for (names, line) in [
@@ -228,6 +253,24 @@ fn transfer(what: &'static str, class: Class, load: Load) -> Case {
         load,
         line: None,
         bars,
+        rss_max: None,
+    }
+}
+
+/// Checking files by a manifest, against hashing them.
+fn verify(name: &'static str, files: u64, bytes: u64) -> Case {
+    let load = Load::Files {
+        files,
+        bytes,
+        directories: 0,
+    };
+    Case {
+        name,
+        title: format!("{files} × {}, verified", size(bytes)),
+        class: Class::Plain,
+        load,
+        line: None,
+        bars: vec![Bar::ratio(Kind::B3sum, Some(VERIFY_RATIO_MIN))],
         rss_max: None,
     }
 }

@@ -49,7 +49,7 @@ pub(crate) fn command() -> Command {
         .arg(
             text("contender")
                 .action(ArgAction::Append)
-                .value_parser(["godwit", "pipe", "tar-socat", "tar-ssh"])
+                .value_parser(["godwit", "pipe", "tar-socat", "tar-ssh", "b3sum"])
                 .help("Only these contenders"),
         )
         .arg(
@@ -132,7 +132,8 @@ impl Options {
 
     fn wants_contender(&self, kind: Kind) -> bool {
         let name = match kind {
-            Kind::Godwit | Kind::GodwitNear => "godwit",
+            Kind::Godwit | Kind::GodwitNear | Kind::GodwitVerify => "godwit",
+            Kind::B3sum => "b3sum",
             Kind::Pipe => "pipe",
             Kind::TarSocat => "tar-socat",
             Kind::TarSsh => "tar-ssh",

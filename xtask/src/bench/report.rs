@@ -67,7 +67,7 @@ impl CaseReport {
                 .map(|track| track.seconds(rounds))
                 .unwrap_or_default()
         };
-        let subject = seconds(super::case::Kind::Godwit);
+        let subject = seconds(case.subject());
         let compare = |&bar: &Bar| {
             let ratio = paired_ratio(&subject, &seconds(bar.reference));
             let extra_seconds = paired_difference(&subject, &seconds(bar.reference));
@@ -88,7 +88,7 @@ impl CaseReport {
         let comparisons = case.bars.iter().map(compare).collect();
         let memory = case.rss_max.map(|limit_bytes| {
             let peak = |side: fn(&Sample) -> Usage| {
-                let godwit = of(super::case::Kind::Godwit)?;
+                let godwit = of(case.subject())?;
                 godwit
                     .samples
                     .iter()

@@ -6,6 +6,7 @@ mod line;
 mod pipe;
 mod sshd;
 mod tar;
+mod verify;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -83,6 +84,8 @@ pub(crate) fn prepare(
             let line = case.line.map(|line| LineSpec { rtt_ms: 0, ..line });
             Box::new(godwit::Godwit::prepare(programs, line, world)?)
         }
+        Kind::GodwitVerify => Box::new(verify::GodwitVerify::prepare(programs, world)?),
+        Kind::B3sum => Box::new(verify::B3sum::prepare()?),
         Kind::TarSocat => Box::new(tar::TarSocat::prepare()?),
         Kind::TarSsh => Box::new(tar::TarSsh::prepare(world)?),
     })
