@@ -1,0 +1,196 @@
+//! Any hello and any message that opens a transfer, valid ones only.
+//! Checks nothing.
+
+use godwit_proto::*;
+use proptest::collection::vec;
+use proptest::option;
+use proptest::prelude::*;
+
+use super::name;
+
+pub(super) fn transfer() -> impl Strategy<Value = Vec<u8>> {
+    vec(any::<u8>(), 16)
+}
+
+prop_compose! {
+    fn selection()(
+        rules in vec((any::<bool>(), name()), 0..4),
+        (bytes_min, bytes_max) in any::<(u64, Option<u64>)>(),
+        [newer, older] in [option::of((any::<i64>(), 0..1_000_000_000_u32)), option::of((any::<i64>(), 0..1_000_000_000_u32))],
+        (listed, recursive) in any::<(bool, bool)>(),
+    ) -> Selection {
+        let moment = |(seconds, nanoseconds)| Moment { seconds, nanoseconds };
+        Selection {
+            rules: rules.into_iter().map(|(include, pattern)| Rule { include, pattern }).collect(),
+            bytes_min,
+            bytes_max,
+            newer: newer.map(moment),
+            older: older.map(moment),
+            listed,
+            recursive: recursive && listed,
+        }
+    }
+}
+
+prop_compose! {
+    fn comparison()(
+        judge in 0..=2_u32,
+        flags in any::<[bool; 6]>(),
+        max_delete in any::<Option<u64>>(),
+    ) -> Comparison {
+        Comparison {
+            judge,
+            update: flags[0],
+            existing: flags[1],
+            ignore_existing: flags[2],
+            delete: flags[3],
+            max_delete,
+            dry_run: flags[4],
+            counterpart: flags[5],
+        }
+    }
+}
+
+pub(super) fn name_list() -> impl Strategy<Value = NameList> {
+    let names = vec(name(), 0..5).prop_map(|names| {
+        let ended = |name: Vec<u8>| [name, vec![0]].concat();
+        names.into_iter().map(ended).collect::<Vec<_>>().concat()
+    });
+    (any::<[u8; 16]>(), any::<(u64, bool)>(), names).prop_map(
+        |(transfer, (number, last), names)| {
+            let transfer = TransferId(transfer);
+            if names.is_empty() && !last {
+                return NameList::taken(transfer, number);
+            }
+            NameList {
+                transfer,
+                part: number.max(1),
+                taken: 0,
+                last,
+                names,
+            }
+        },
+    )
+}
+
+pub(crate) fn setup() -> impl Strategy<Value = Frame> {
+    let hello = (
+        1..9_u32,
+        0..9_u32,
+        any::<u64>(),
+        "\\PC{0,60}",
+        4096..=u32::MAX,
+    )
+        .prop_map(
+            |(version_min, more, capabilities, software, max_block_bytes)| {
+                let version_max = version_min + more;
+                Frame::Hello(Hello {
+                    magic: hello::MAGIC,
+                    version_min,
+                    version_max,
+                    capabilities,
+                    software,
+                    max_block_bytes,
+                })
+            },
+        );
+    let names = (vec((name(), name()), 0..5), name());
+    let numbers = (
+        1..=2_u32,
+        0..=255_u32,
+        any::<u32>(),
+        12..=22_u32,
+        any::<u32>(),
+    );
+    let open = (
+        names,
+        numbers,
+        any::<[bool; 5]>(),
+        any::<[u64; 2]>(),
+        (option::of(comparison()), option::of(selection())),
+    )
+        .prop_map(
+            |(
+                (sources, destination),
+                (direction, digest, streams, log, threads),
+                flags,
+                [retry, limit],
+                (comparison, selection),
+            )| {
+                let (sources, names): (Vec<_>, Vec<_>) = sources.into_iter().unzip();
+                let sources_len = sources.len();
+                let counterpart_possible = sources_len < 2;
+                Frame::Open(Open {
+                    direction,
+                    sources,
+                    destination,
+                    destination_is_directory: flags[0],
+                    digest,
+                    force: flags[1],
+                    verify: flags[2],
+                    no_sync: flags[3],
+                    plain_payload: flags[4],
+                    retry_for_ms: retry,
+                    streams,
+                    block_bytes: if flags[0] { 0 } else { 1 << log },
+                    threads,
+                    limit_bytes_per_second: limit,
+                    selection: if sources_len == 1 || !selection.as_ref().is_some_and(|s| s.listed)
+                    {
+                        selection
+                    } else {
+                        None
+                    },
+                    names: if flags[1] { names } else { Vec::new() },
+                    comparison: comparison.map(|comparison| Comparison {
+                        counterpart: comparison.counterpart && counterpart_possible,
+                        delete: comparison.delete && comparison.counterpart && counterpart_possible,
+                        ..comparison
+                    }),
+                    verification: None,
+                    in_order: flags[4] && direction == Direction::PULL.0,
+                })
+            },
+        );
+    let verifying = (name(), 0..=255_u32, any::<[bool; 2]>()).prop_map(
+        |(source, digest, [contents_only, extra])| {
+            Frame::Open(Open {
+                direction: Direction::VERIFY.0,
+                sources: vec![source],
+                digest,
+                verification: Some(Verification {
+                    contents_only,
+                    extra,
+                }),
+                ..Open::default()
+            })
+        },
+    );
+    let tokens = || vec(vec(any::<u8>(), 16), 0..5);
+    let opened = (
+        transfer(),
+        tokens(),
+        any::<(bool, u64)>(),
+        name(),
+        12..=22_u32,
+        any::<u32>(),
+    )
+        .prop_map(
+            |(transfer, tokens, (resumed, lost_bytes), destination, log, streams_max)| {
+                let block_bytes = 1 << log;
+                Frame::Opened(Opened {
+                    transfer,
+                    tokens,
+                    resumed,
+                    lost_bytes,
+                    destination,
+                    block_bytes,
+                    streams_max,
+                })
+            },
+        );
+    let join = (transfer(), transfer())
+        .prop_map(|(transfer, token)| Frame::Join(Join { transfer, token }));
+    let joined = tokens().prop_map(|tokens| Frame::Joined(Joined { tokens }));
+    prop_oneof![hello, open, verifying, opened, join, joined]
+}
