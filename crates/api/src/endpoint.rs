@@ -46,8 +46,10 @@ pub enum Place {
         name: String,
         /// Relative to the export, without a slash at either end; empty is the export itself.
         path: Vec<u8>,
-        /// A trailing slash was given: as a destination it means "into this directory".
+        /// A trailing slash or `/.` was given: as a destination it means "into this directory".
         directory: bool,
+        /// `/.` was given: as a source it means "what is in it", without its name.
+        contents: bool,
     },
     /// That many bytes from the node's memory.
     Memory {
@@ -179,6 +181,7 @@ impl fmt::Display for Remote {
             }
         }
         match &self.place {
+            Place::Export { contents: true, .. } => write!(f, "/."),
             Place::Export {
                 directory: true, ..
             } => write!(f, "/"),
@@ -217,11 +220,15 @@ impl Place {
         for component in components {
             push_component(&mut path, component)?;
         }
-        let directory = bytes.ends_with(b"/");
+        let last = bytes
+            .rsplit(|byte| *byte == b'/')
+            .find(|part| !part.is_empty());
+        let contents = last == Some(b".");
         Ok(Self::Export {
             name,
             path,
-            directory,
+            directory: contents || bytes.ends_with(b"/"),
+            contents,
         })
     }
 }

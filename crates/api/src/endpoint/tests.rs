@@ -16,10 +16,32 @@ fn export(text: &str) -> (String, Vec<u8>, bool) {
                     name,
                     path,
                     directory,
+                    ..
                 },
             ..
         })) => (name, path, directory),
         other => panic!("{text}: {other:?}"),
+    }
+}
+
+#[test]
+fn a_dot_at_the_end_means_the_contents() {
+    for (text, meant) in [
+        ("godwit://h/e/a/.", true),
+        ("godwit://h/e/.", true),
+        ("godwit://h/e/a/./", true),
+        ("godwit://h/e/a/./b", false),
+        ("godwit://h/e/a/", false),
+        ("godwit://h/e/.a", false),
+    ] {
+        let Ok(Endpoint::Remote(remote)) = parse(text) else {
+            panic!("{text}");
+        };
+        assert!(
+            matches!(remote.place, Place::Export { contents, .. } if contents == meant),
+            "{text}: {remote:?}"
+        );
+        assert_eq!(parse(&remote.to_string()), Ok(Endpoint::Remote(remote)));
     }
 }
 
@@ -126,19 +148,19 @@ proptest! {
     #[test]
     fn any_bytes_below_an_export_survive(
         components in proptest::collection::vec(proptest::collection::vec(1_u8..=255, 1..12), 0..5),
-        directory: bool,
+        (directory, contents) in prop_oneof![Just((false, false)), Just((true, false)), Just((true, true))],
     ) {
         let components: Vec<Vec<u8>> = components
             .into_iter()
             .map(|c| c.into_iter().map(|b| if b == b'/' { b'x' } else { b }).collect::<Vec<u8>>())
             .filter(|c| c != b"." && c != b"..")
             .collect();
-        let place = Place::Export { name: "data".into(), path: components.join(&b'/'), directory };
+        let place = Place::Export { name: "data".into(), path: components.join(&b'/'), directory, contents };
         let remote = Endpoint::Remote(Remote { node: HostPort { host: "h".into(), port: 1 }, place: place.clone() });
         prop_assert_eq!(parse(&remote.to_string()), Ok(remote));
         let mut wire = place.to_wire();
         if directory {
-            wire.push(b'/');
+            wire.extend_from_slice(if contents { b"/." } else { b"/" });
         }
         prop_assert_eq!(Place::from_wire(&wire), Ok(place));
     }

@@ -122,7 +122,7 @@ impl Job<'_> {
                         path,
                         sender,
                         names.clone(),
-                        paths.clone(),
+                        remotes.iter().map(|remote| key_of(&remote.place)).collect(),
                     )?))
                 }
                 _ => Ok(None),
@@ -316,9 +316,19 @@ fn trusted(how: &Reach<'_>, address: &PeerAddress, tls: &ClientTls) -> Result<Id
     Ok(found)
 }
 
-/// The name that a source gets in a directory.
+/// What a source is called in the journal: "its contents" are another thing than itself.
+fn key_of(place: &Place) -> Vec<u8> {
+    let mut key = place.to_wire();
+    if matches!(place, Place::Export { contents: true, .. }) {
+        key.extend_from_slice(b"/.");
+    }
+    key
+}
+
+/// The name that a source gets in a directory; empty for "its contents".
 fn name_of(place: &Place) -> Vec<u8> {
     match place {
+        Place::Export { contents: true, .. } => Vec::new(),
         Place::Export { name, path, .. } => {
             let last = path.rsplit(|byte| *byte == b'/').next().unwrap_or_default();
             if last.is_empty() {

@@ -142,6 +142,9 @@ fn names_map_as_by_cp() {
         }
         rig.cp(&[&rig.url("new"), "./"]).complete();
         assert_identical(&rig.path("run42"), &rig.path("new"));
+        rig.make_dirs("into");
+        rig.cp(&[&rig.url("new/."), "into"]).complete();
+        assert_identical(&rig.path("run42"), &rig.path("into"));
     });
 }
 
