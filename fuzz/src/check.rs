@@ -1,6 +1,9 @@
 //! Owns the properties that hold for any bytes as the head of a frame. Shared by the fuzz targets and, for the
 //! committed corpora, by the tests of `godwit-proto`. Does not choose the bytes.
 
+use godwit_proto::agent::{
+    AgentMessage, Errand, MARKER, MessageReader, NOISE_BYTES_MAX, Start, Started,
+};
 use godwit_proto::{Frame, FrameKind, PRELUDE_BYTES, Prelude, decode};
 
 /// Where the header of a block states the length of its payload.
@@ -40,6 +43,38 @@ pub fn check_prelude(data: &[u8]) {
     if let Ok(prelude) = Prelude::decode(bytes) {
         assert_eq!(&prelude.encode(), bytes);
     }
+}
+
+/// Reads what an agent or its client may say first. Cut anywhere it is the same; what is a message encodes to itself.
+pub fn check_agent(data: &[u8]) {
+    let mut reader = MessageReader::default();
+    let whole = reader.take(data);
+    let mut bytewise = MessageReader::default();
+    let mut taken = 0;
+    let result = data.iter().try_for_each(|byte| {
+        taken += bytewise.take(&[*byte])?;
+        Ok(())
+    });
+    assert_eq!(whole, result.map(|()| taken), "another cut, another end");
+    assert_eq!(reader.body(), bytewise.body());
+    assert_eq!(reader.noise(), bytewise.noise());
+    assert!(reader.noise().len() <= NOISE_BYTES_MAX + MARKER.len());
+    if let Some(body) = reader.body() {
+        check_message::<Start>(body);
+        check_message::<Started>(body);
+        check_message::<Errand>(body);
+    }
+}
+
+fn check_message<M: AgentMessage + PartialEq + std::fmt::Debug>(body: &[u8]) {
+    let Ok(message) = M::from_body(body) else {
+        return;
+    };
+    let Ok(bytes) = message.to_bytes() else {
+        return;
+    };
+    let again = M::from_body(&bytes[MARKER.len() + 4..]).expect("an encoder's message is valid");
+    assert_eq!(again, message);
 }
 
 /// The prelude that a stream would have shown before this head; `None` if it would have been refused there.

@@ -3,5 +3,5 @@
 
 mod check;
 
-pub use check::{check, check_prelude};
+pub use check::{check, check_agent, check_prelude};
 pub use godwit_proto::FrameKind;

@@ -39,6 +39,7 @@ pub struct Connection {
     stall_limit: Duration,
     /// When a send first had to wait after the owner had ended the stream.
     ended_since: Option<Instant>,
+    carries_blocks: bool,
     counters: StreamCounters,
     /// Nothing that is here already makes a frame: waiting makes sense.
     drained: bool,
@@ -83,12 +84,18 @@ impl Connection {
             waker: Waker::new()?,
             stall_limit: options.stall_limit,
             ended_since: None,
+            carries_blocks: true,
             counters: StreamCounters::default(),
             drained: false,
             closed: false,
             ended: false,
             sending_over: false,
         })
+    }
+
+    /// Keeps blocks off this connection; its other end must do the same.
+    pub fn carry_no_blocks(&mut self) {
+        self.carries_blocks = false;
     }
 
     fn payload_is_protected(&self) -> bool {
@@ -305,6 +312,10 @@ impl Stream for Connection {
         self.stall_limit = limit;
         // The kernel's own limit is a second guard only: where it refuses, ours still holds.
         let _ = self.socket.set_user_timeout(limit);
+    }
+
+    fn carries_blocks(&self) -> bool {
+        self.carries_blocks
     }
 
     fn counters(&self) -> StreamCounters {

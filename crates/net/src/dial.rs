@@ -3,6 +3,7 @@
 
 use std::io;
 use std::net::{SocketAddr, TcpStream};
+use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
 use rustls::{AlertDescription, Error as TlsError};
@@ -136,11 +137,36 @@ pub fn dial(
     options: &DialOptions,
 ) -> Result<(Connection, IdentityId), DialError> {
     let tcp = connect(address, options.deadline)?;
+    dial_over(Carrier::Tcp(tcp), address, tls, options)
+}
+
+/// What a connection can be made over.
+pub enum Carrier {
+    /// A TCP connection, whoever dialled.
+    Tcp(TcpStream),
+    /// A socket whose other end leads to the peer by way of something else.
+    Unix(UnixStream),
+}
+
+/// Proves over an existing connection who is at its other end, as [`dial`] does over one of its own.
+///
+/// # Errors
+/// Says what is wrong; `address` is named in messages.
+pub fn dial_over(
+    carrier: Carrier,
+    address: &PeerAddress,
+    tls: &ClientTls,
+    options: &DialOptions,
+) -> Result<(Connection, IdentityId), DialError> {
     let broken = |source: io::Error| DialError::Broken {
         address: address.clone(),
         what: source.to_string(),
     };
-    let mut socket = Socket::tcp(tcp, options.stream.stall_limit).map_err(broken)?;
+    let mut socket = match carrier {
+        Carrier::Tcp(tcp) => Socket::tcp(tcp, options.stream.stall_limit),
+        Carrier::Unix(socket) => Socket::local(socket, &address.to_string()),
+    }
+    .map_err(broken)?;
     let (connection, pin) = tls
         .connect(options.expect)
         .map_err(|error| DialError::Tls {

@@ -137,6 +137,15 @@ impl Identity {
         Self::parse(&path, pem.as_bytes())
     }
 
+    /// A new identity that is kept nowhere: for one transfer.
+    ///
+    /// # Errors
+    /// When no key can be made.
+    pub fn ephemeral() -> Result<Self, IdentityError> {
+        let pem = generate().map_err(|error| IdentityError::Generate(error.to_string()))?;
+        Self::parse(Path::new("a new key"), pem.as_bytes())
+    }
+
     /// The public name.
     #[must_use]
     pub fn id(&self) -> &IdentityId {

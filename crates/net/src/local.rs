@@ -1,5 +1,5 @@
-//! Owns streams between two threads of one process: no TLS, the same framing.
-//! Cannot reach another process.
+//! Owns streams without TLS: between two threads of one process, or over a socket that something else protects.
+//! Protects nothing itself.
 
 use std::io;
 use std::os::unix::net::UnixStream;
@@ -24,4 +24,18 @@ pub fn local_pair(options: &StreamOptions) -> io::Result<(Connection, Connection
         )
     };
     Ok((end(one, "local:b")?, end(other, "local:a")?))
+}
+
+/// A stream over a socket whose other end leads to the peer by way of something that proves who both are and encrypts
+/// all, such as ssh. `peer` is its name in messages.
+///
+/// # Errors
+/// When the process is out of file descriptors.
+pub fn piped(socket: UnixStream, peer: &str, options: &StreamOptions) -> io::Result<Connection> {
+    Connection::new(
+        Socket::local(socket, peer)?,
+        Layer::Clear,
+        InBuffer::new(),
+        options,
+    )
 }

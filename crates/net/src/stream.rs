@@ -88,6 +88,11 @@ pub trait Stream: Send {
     /// The longest time without progress that `send` and `recv_payload` tolerate.
     fn set_stall_limit(&mut self, limit: Duration);
 
+    /// Whether blocks may travel on it; one on which they may not carries all the rest.
+    fn carries_blocks(&self) -> bool {
+        true
+    }
+
     /// What passed so far.
     fn counters(&self) -> StreamCounters;
 

@@ -7,6 +7,7 @@
 //! specifies the format byte by byte.
 
 pub mod ack;
+pub mod agent;
 pub mod answer;
 pub mod block;
 mod bytes;

@@ -45,6 +45,11 @@ fn corpus_of_the_prelude_holds() {
 }
 
 #[test]
+fn corpus_of_the_agent_holds() {
+    replay("agent", check::check_agent);
+}
+
+#[test]
 fn every_sample_is_a_seed() {
     for (name, frame) in samples::all() {
         let mut image = Vec::new();

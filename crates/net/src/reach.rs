@@ -1,0 +1,444 @@
+//! Owns the making of data connections between two machines of which one may not reach the other: all addresses at once,
+//! and both directions.
+//! Starts nothing at the other end, and does not say what the connections are for.
+
+use std::io;
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, TcpStream};
+use std::os::fd::OwnedFd;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::{RecvTimeoutError, SyncSender, sync_channel};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::net::{AddressFamily, SocketFlags, SocketType, sockopt};
+
+use crate::address::PeerAddress;
+use crate::connection::Connection;
+use crate::dial::{Carrier, DialError, DialOptions, dial_over};
+use crate::identity::IdentityId;
+use crate::stream::StreamOptions;
+use crate::tls::{ClientTls, Expect};
+use crate::waker::Waker;
+
+/// The first address is alone this long; most often it is the right one.
+const FIRST_ALONE: Duration = Duration::from_millis(100);
+
+/// Between two looks for a connection from the other side while ours are under way.
+const LOOK_EVERY: Duration = Duration::from_millis(10);
+
+/// Between two looks whether to go on.
+const LOOK_EVERY_WAITING: Duration = Duration::from_millis(100);
+
+/// Connections from the other side that wait to be used, and strangers that have not yet proven who they are.
+const ARRIVED_MAX: usize = 64;
+const STRANGERS_MAX: usize = 16;
+
+/// How to reach the other machine.
+pub struct ReachOptions {
+    /// Where it may listen, the likeliest first.
+    pub targets: Vec<SocketAddr>,
+    /// Who it must be.
+    pub identity: IdentityId,
+    /// Our key; we are the TLS client in both directions.
+    pub tls: ClientTls,
+    /// For one attempt in all ways together.
+    pub deadline: Duration,
+    /// How the streams behave.
+    pub stream: StreamOptions,
+}
+
+/// Makes connections to one machine, in whichever way works.
+pub struct Reach {
+    options: ReachOptions,
+    /// The way that worked last.
+    way: Mutex<Option<Way>>,
+    arrivals: Option<Arrivals>,
+}
+
+/// What an attempt may still hope for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Look {
+    /// All ways.
+    Wait,
+    /// The other side runs perhaps no more, and will not dial: only our own attempts count.
+    DialOnly,
+    /// Nothing is wanted any more.
+    Stop,
+}
+
+#[derive(Clone, Copy)]
+enum Way {
+    To(SocketAddr),
+    From,
+}
+
+/// Every way failed.
+#[derive(Debug, thiserror::Error)]
+#[error("{}", self.describe())]
+pub struct ReachError {
+    /// What was dialled, and what became of it.
+    pub dialled: Vec<(SocketAddr, String)>,
+    /// Where we waited to be dialled, if we did.
+    pub waited_on: Option<u16>,
+    /// A machine answered and proved to be another one.
+    pub wrong_identity: bool,
+}
+
+impl ReachError {
+    fn describe(&self) -> String {
+        let mut ways: Vec<String> = self
+            .dialled
+            .iter()
+            .map(|(address, what)| format!("{address} from here ({what})"))
+            .collect();
+        if let Some(port) = self.waited_on {
+            ways.push(format!("port {port} here from there (nothing came)"));
+        }
+        ways.join(", ")
+    }
+}
+
+impl Reach {
+    /// With `listener`, connections that the other side dials are taken as well.
+    ///
+    /// # Errors
+    /// The process is out of descriptors or threads.
+    pub fn new(options: ReachOptions, listener: Option<TcpListener>) -> io::Result<Self> {
+        let arrivals = listener
+            .map(|listener| Arrivals::start(listener, &options))
+            .transpose()?;
+        Ok(Self {
+            options,
+            way: Mutex::default(),
+            arrivals,
+        })
+    }
+
+    /// A new connection. Many threads may ask at once: the first one finds the way for all. `look` is asked again and again.
+    ///
+    /// # Errors
+    /// Says what was tried.
+    pub fn connect(&self, look: &dyn Fn() -> Look) -> Result<Connection, ReachError> {
+        let mut way = locked(&self.way);
+        if let Some(known) = *way {
+            drop(way);
+            let found = match known {
+                Way::To(target) => self.dial(&[target], look).ok(),
+                Way::From => self.wait_for_arrival(look),
+            };
+            return match found {
+                Some((_, connection)) => Ok(connection),
+                None => self.search(look).map(|(_, connection)| connection),
+            };
+        }
+        let (found, connection) = self.search(look)?;
+        *way = Some(found);
+        Ok(connection)
+    }
+
+    /// Whether a connection has ever come about.
+    pub fn has_worked(&self) -> bool {
+        locked(&self.way).is_some()
+    }
+
+    fn search(&self, look: &dyn Fn() -> Look) -> Result<(Way, Connection), ReachError> {
+        self.dial(&self.options.targets, look)
+    }
+
+    fn wait_for_arrival(&self, look: &dyn Fn() -> Look) -> Option<(Way, Connection)> {
+        let arrivals = self.arrivals.as_ref()?;
+        let until = Instant::now() + self.options.deadline;
+        while look() == Look::Wait && Instant::now() < until {
+            if let Some(connection) = arrivals.shared.take(LOOK_EVERY_WAITING) {
+                return Some((Way::From, connection));
+            }
+        }
+        None
+    }
+
+    /// Dials all targets, the first one a little earlier; a connection from the other side is as good.
+    fn dial(
+        &self,
+        targets: &[SocketAddr],
+        look: &dyn Fn() -> Look,
+    ) -> Result<(Way, Connection), ReachError> {
+        let until = Instant::now() + self.options.deadline;
+        let (outcomes, outcome) = sync_channel(targets.len().max(1));
+        let mut rest = targets.iter();
+        let mut error = ReachError {
+            dialled: Vec::new(),
+            waited_on: self.arrivals.as_ref().map(|arrivals| arrivals.port),
+            wrong_identity: false,
+        };
+        let mut running = 0;
+        if let Some(first) = rest.next() {
+            running += usize::from(self.spawn(*first, &outcomes));
+        }
+        let mut spread = Instant::now() + FIRST_ALONE;
+        loop {
+            if let Some(connection) = self
+                .arrivals
+                .as_ref()
+                .and_then(|arrivals| arrivals.shared.take(Duration::ZERO))
+            {
+                return Ok((Way::From, connection));
+            }
+            let now = Instant::now();
+            if now >= spread || running == 0 {
+                for target in rest.by_ref() {
+                    running += usize::from(self.spawn(*target, &outcomes));
+                }
+                spread = until;
+            }
+            let look = look();
+            let may_come = self.arrivals.is_some() && look == Look::Wait;
+            if now >= until || look == Look::Stop || (running == 0 && !may_come) {
+                return Err(error);
+            }
+            let step = if self.arrivals.is_some() {
+                LOOK_EVERY
+            } else {
+                (until.min(spread) - now).min(LOOK_EVERY_WAITING)
+            };
+            match outcome.recv_timeout(step) {
+                Ok((target, Ok(connection))) => return Ok((Way::To(target), connection)),
+                Ok((target, Err(failure))) => {
+                    running -= 1;
+                    error.wrong_identity |= failure.is_authentication();
+                    error.dialled.push((target, short(&failure)));
+                }
+                Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => {}
+            }
+        }
+    }
+
+    fn spawn(&self, target: SocketAddr, outcomes: &SyncSender<Outcome>) -> bool {
+        let outcomes = outcomes.clone();
+        let (tls, deadline) = (self.options.tls.clone(), self.options.deadline);
+        let options = dial_options(&self.options);
+        let body = move || {
+            let address = PeerAddress::new(&target.ip().to_string(), target.port());
+            let connected = TcpStream::connect_timeout(&target, deadline).map_err(|source| {
+                DialError::Connect {
+                    address: address.clone(),
+                    source,
+                }
+            });
+            let found = connected
+                .and_then(|tcp| dial_over(Carrier::Tcp(tcp), &address, &tls, &options))
+                .map(|(connection, _)| connection);
+            // Another way may have been faster.
+            let _ = outcomes.send((target, found));
+        };
+        std::thread::Builder::new()
+            .name("gw-dial".to_owned())
+            .spawn(body)
+            .is_ok()
+    }
+}
+
+type Outcome = (SocketAddr, Result<Connection, DialError>);
+
+/// Without address and advice, which the whole message has.
+fn short(error: &DialError) -> String {
+    match error {
+        DialError::Connect { source, .. } if source.kind() == io::ErrorKind::TimedOut => {
+            "no answer".to_owned()
+        }
+        DialError::Connect { source, .. } => source.to_string(),
+        DialError::WrongIdentity { .. } => "another program answers there".to_owned(),
+        other => other.to_string(),
+    }
+}
+
+fn dial_options(options: &ReachOptions) -> DialOptions {
+    let mut dialling = DialOptions::new(Expect::Identity(options.identity));
+    dialling.deadline = options.deadline;
+    dialling.stream = options.stream.clone();
+    dialling
+}
+
+/// Takes what the other side dials.
+struct Arrivals {
+    port: u16,
+    shared: Arc<Queue>,
+    waker: Waker,
+    thread: Option<JoinHandle<()>>,
+}
+
+#[derive(Default)]
+struct Queue {
+    /// Proven, and the end of it all.
+    inner: Mutex<(Vec<Connection>, bool)>,
+    changed: Condvar,
+    strangers: AtomicUsize,
+}
+
+impl Queue {
+    fn take(&self, patience: Duration) -> Option<Connection> {
+        let until = Instant::now() + patience;
+        let mut inner = locked(&self.inner);
+        loop {
+            if !inner.0.is_empty() {
+                return Some(inner.0.remove(0));
+            }
+            let left = until.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return None;
+            }
+            inner = self
+                .changed
+                .wait_timeout(inner, left)
+                .map_or_else(|poisoned| poisoned.into_inner().0, |(inner, _)| inner);
+        }
+    }
+
+    fn add(&self, connection: Connection) {
+        let mut inner = locked(&self.inner);
+        if !inner.1 && inner.0.len() < ARRIVED_MAX {
+            inner.0.push(connection);
+            self.changed.notify_all();
+        }
+    }
+}
+
+impl Arrivals {
+    fn start(listener: TcpListener, options: &ReachOptions) -> io::Result<Self> {
+        listener.set_nonblocking(true)?;
+        let port = listener.local_addr()?.port();
+        let shared = Arc::new(Queue::default());
+        let waker = Waker::new()?;
+        let (queue, own) = (Arc::clone(&shared), waker.clone());
+        let (tls, dialling) = (options.tls.clone(), dial_options(options));
+        let body = move || listen(&listener, &own, &queue, &tls, &dialling);
+        let thread = std::thread::Builder::new()
+            .name("gw-arrivals".to_owned())
+            .spawn(body)?;
+        Ok(Self {
+            port,
+            shared,
+            waker,
+            thread: Some(thread),
+        })
+    }
+}
+
+impl Drop for Arrivals {
+    fn drop(&mut self) {
+        {
+            let mut inner = locked(&self.shared.inner);
+            inner.1 = true;
+            inner.0.clear();
+        }
+        self.waker.wake();
+        if let Some(thread) = self.thread.take() {
+            // A panic there has been printed.
+            let _ = thread.join();
+        }
+    }
+}
+
+fn listen(
+    listener: &TcpListener,
+    waker: &Waker,
+    queue: &Arc<Queue>,
+    tls: &ClientTls,
+    options: &DialOptions,
+) {
+    loop {
+        let mut fds = [
+            PollFd::new(listener, PollFlags::IN),
+            PollFd::new(waker, PollFlags::IN),
+        ];
+        let _ = poll(&mut fds, None);
+        if locked(&queue.inner).1 {
+            return;
+        }
+        let (tcp, from) = match listener.accept() {
+            Ok(accepted) => accepted,
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => continue,
+            Err(_) => {
+                // Out of descriptors or memory; there is no event for their return.
+                let _ = waker.wait(Duration::from_millis(100));
+                continue;
+            }
+        };
+        if queue.strangers.fetch_add(1, Ordering::SeqCst) >= STRANGERS_MAX {
+            queue.strangers.fetch_sub(1, Ordering::SeqCst);
+            continue;
+        }
+        let (own, tls, options) = (Arc::clone(queue), tls.clone(), options.clone());
+        let body = move || {
+            let address = PeerAddress::new(&from.ip().to_string(), from.port());
+            let proven = tcp
+                .set_nonblocking(false)
+                .ok()
+                .and_then(|()| dial_over(Carrier::Tcp(tcp), &address, &tls, &options).ok());
+            own.strangers.fetch_sub(1, Ordering::SeqCst);
+            if let Some((connection, _)) = proven {
+                own.add(connection);
+            }
+        };
+        if std::thread::Builder::new()
+            .name("gw-arrival".to_owned())
+            .spawn(body)
+            .is_err()
+        {
+            queue.strangers.fetch_sub(1, Ordering::SeqCst);
+        }
+    }
+}
+
+/// Listens on a free port of the range (`None`: any), for IPv6 and IPv4 alike where the system can; `local`: where only
+/// this machine can reach it.
+///
+/// # Errors
+/// No port of the range is free, or the system refuses all.
+pub fn bind_data_port(ports: Option<(u16, u16)>, local: bool) -> io::Result<TcpListener> {
+    let (first, last) = ports.unwrap_or((0, 0));
+    let count = u32::from(last - first) + 1;
+    // Several transfers of one machine begin at different ports, so that they seldom try one that is taken.
+    let mut random = [0; 4];
+    getrandom::fill(&mut random).map_err(io::Error::other)?;
+    let start = u32::from_le_bytes(random) % count;
+    let mut last_error = io::Error::from(io::ErrorKind::AddrInUse);
+    for step in 0..count {
+        let offset = u16::try_from((start + step) % count).unwrap_or_default();
+        match bind(first + offset, local) {
+            Ok(listener) => return Ok(listener),
+            Err(error) => last_error = error,
+        }
+    }
+    Err(last_error)
+}
+
+fn bind(port: u16, local: bool) -> io::Result<TcpListener> {
+    if local {
+        return TcpListener::bind((Ipv4Addr::LOCALHOST, port));
+    }
+    both_families(port).or_else(|error| match error.kind() {
+        io::ErrorKind::AddrInUse | io::ErrorKind::PermissionDenied => Err(error),
+        // No IPv6 on this machine.
+        _ => TcpListener::bind((Ipv4Addr::UNSPECIFIED, port)),
+    })
+}
+
+fn both_families(port: u16) -> io::Result<TcpListener> {
+    let socket: OwnedFd = rustix::net::socket_with(
+        AddressFamily::INET6,
+        SocketType::STREAM,
+        SocketFlags::CLOEXEC,
+        None,
+    )?;
+    sockopt::set_ipv6_v6only(&socket, false)?;
+    sockopt::set_socket_reuseaddr(&socket, true)?;
+    rustix::net::bind(&socket, &SocketAddr::from((Ipv6Addr::UNSPECIFIED, port)))?;
+    rustix::net::listen(&socket, 128)?;
+    Ok(socket.into())
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,365 @@
+//! Owns what a client and an agent say to each other over ssh before the frames of a transfer: one message each way.
+//! Runs no ssh and dials nobody. `docs/wire.md`, "Over ssh".
+
+use prost::Message;
+
+use crate::bytes::cut;
+use crate::error::WireError;
+use crate::limits::{MESSAGE_BYTES_MAX, PATH_BYTES_MAX, SOFTWARE_BYTES_MAX};
+
+/// Begins every message, so that it is found behind the banner of a machine and whatever its shell prints.
+pub const MARKER: [u8; 16] = *b"\0\xffgodwit agent\r\n";
+
+/// Version of what is said here; the frames that follow have versions of their own.
+pub const AGENT_VERSION: u32 = 1;
+
+/// What may stand before the marker: far more than any banner has.
+pub const NOISE_BYTES_MAX: usize = 64 << 10;
+
+/// The longest message.
+pub const AGENT_MESSAGE_BYTES_MAX: usize = 1 << 20;
+
+/// Most addresses of one side.
+pub const ADDRESSES_MAX: usize = 32;
+
+/// Longest text of an address or identity, and of the name that a sender has in journals.
+const WORD_BYTES_MAX: usize = 512;
+
+/// Most settings of an errand, and sources.
+const ERRAND_PARTS_MAX: usize = 4096;
+
+/// What the client tells the agent.
+#[derive(Clone, PartialEq, Message)]
+pub struct Start {
+    /// Oldest version of this exchange that the client speaks.
+    #[prost(uint32, tag = "1")]
+    pub version_min: u32,
+    /// Newest one.
+    #[prost(uint32, tag = "2")]
+    pub version_max: u32,
+    /// Name and version of its program, for messages.
+    #[prost(string, tag = "3")]
+    pub software: String,
+    /// The identity, made for this transfer alone, of who will connect; empty with `errand`.
+    #[prost(string, tag = "4")]
+    pub identity: String,
+    /// Who sends, in the key of the journal: the same in every run of the same command.
+    #[prost(string, tag = "5")]
+    pub sender: String,
+    /// First and last TCP port that may be listened on; 0 and 0 is any.
+    #[prost(uint32, tag = "6")]
+    pub port_first: u32,
+    /// See `port_first`.
+    #[prost(uint32, tag = "7")]
+    pub port_last: u32,
+    /// Where who will connect listens, `IP:PORT` each: the agent may dial these instead.
+    #[prost(string, repeated, tag = "8")]
+    pub addresses: Vec<String>,
+    /// Streams come through ssh: listen where only this machine can reach it.
+    #[prost(bool, tag = "9")]
+    pub via_ssh: bool,
+    /// How long to keep the transfer without any stream, in milliseconds.
+    #[prost(uint64, tag = "10")]
+    pub retry_for_ms: u64,
+    /// An [`Errand`] follows; else frames do.
+    #[prost(bool, tag = "11")]
+    pub errand: bool,
+    /// The port of the first of `addresses`, to be tried with the address that ssh came from; 0 is none.
+    #[prost(uint32, tag = "12")]
+    pub port: u32,
+}
+
+/// What the agent answers.
+#[derive(Clone, PartialEq, Message)]
+pub struct Started {
+    /// Oldest version of this exchange that the agent speaks.
+    #[prost(uint32, tag = "1")]
+    pub version_min: u32,
+    /// Newest one.
+    #[prost(uint32, tag = "2")]
+    pub version_max: u32,
+    /// Name and version of its program, for messages.
+    #[prost(string, tag = "3")]
+    pub software: String,
+    /// Its identity, made for this transfer alone.
+    #[prost(string, tag = "4")]
+    pub identity: String,
+    /// Its IP addresses, that which ssh came in by first.
+    #[prost(string, repeated, tag = "5")]
+    pub addresses: Vec<String>,
+    /// The TCP port that it listens on.
+    #[prost(uint32, tag = "6")]
+    pub port: u32,
+    /// Not empty: it does not run, and this is why.
+    #[prost(string, tag = "7")]
+    pub problem: String,
+}
+
+/// What an agent is to do as the client of another one.
+#[derive(Clone, PartialEq, Message)]
+pub struct Errand {
+    /// Settings of the transfer, `NAME=VALUE` each.
+    #[prost(string, repeated, tag = "1")]
+    pub settings: Vec<String>,
+    /// Paths on the agent's machine.
+    #[prost(bytes = "vec", repeated, tag = "2")]
+    pub sources: Vec<Vec<u8>>,
+    /// The path on the other one.
+    #[prost(bytes = "vec", tag = "3")]
+    pub destination: Vec<u8>,
+    /// The other machine, for messages.
+    #[prost(string, tag = "4")]
+    pub peer: String,
+    /// The identity of the other agent.
+    #[prost(string, tag = "5")]
+    pub identity: String,
+    /// Where it listens, `IP:PORT` each.
+    #[prost(string, repeated, tag = "6")]
+    pub addresses: Vec<String>,
+    /// Who sends, in the key of the journal.
+    #[prost(string, tag = "7")]
+    pub sender: String,
+}
+
+/// A message of this exchange.
+pub trait AgentMessage: Message + Default {
+    /// Its name, for messages to people.
+    const NAME: &'static str;
+
+    /// Checks every bound.
+    ///
+    /// # Errors
+    /// What is too long or too many.
+    fn validate(&self) -> Result<(), WireError>;
+
+    /// The message with its marker and length.
+    ///
+    /// # Errors
+    /// It has no valid form.
+    fn to_bytes(&self) -> Result<Vec<u8>, WireError> {
+        self.validate()?;
+        let body = self.encode_to_vec();
+        let length = u32::try_from(body.len())
+            .ok()
+            .filter(|_| body.len() <= AGENT_MESSAGE_BYTES_MAX)
+            .ok_or_else(|| {
+                WireError::too_long("message to an agent", AGENT_MESSAGE_BYTES_MAX as u64)
+            })?;
+        Ok([&MARKER[..], &length.to_le_bytes(), &body].concat())
+    }
+
+    /// Reads a message without marker and length, as a [`MessageReader`] gives it.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    fn from_body(body: &[u8]) -> Result<Self, WireError> {
+        let message = Self::decode(body).map_err(|source| WireError::Malformed {
+            message: Self::NAME,
+            source,
+        })?;
+        message.validate()?;
+        Ok(message)
+    }
+}
+
+impl AgentMessage for Start {
+    const NAME: &'static str = "start of an agent";
+
+    fn validate(&self) -> Result<(), WireError> {
+        check_versions(self.version_min, self.version_max)?;
+        check_words([&self.software, &self.identity, &self.sender])?;
+        check_addresses(&self.addresses)?;
+        check_port(self.port)?;
+        check_port(self.port_first)?;
+        check_port(self.port_last)?;
+        if self.port_first > self.port_last || (self.port_first == 0) != (self.port_last == 0) {
+            return Err(WireError::invalid("range of ports", "is empty"));
+        }
+        Ok(())
+    }
+}
+
+impl AgentMessage for Started {
+    const NAME: &'static str = "answer of an agent";
+
+    fn validate(&self) -> Result<(), WireError> {
+        // Whatever versions it speaks, its name and theirs are for a message.
+        check_words([&self.software, &self.identity])?;
+        check_addresses(&self.addresses)?;
+        check_port(self.port)?;
+        if self.problem.len() > MESSAGE_BYTES_MAX {
+            return Err(WireError::too_long("message", MESSAGE_BYTES_MAX as u64));
+        }
+        Ok(())
+    }
+}
+
+impl AgentMessage for Errand {
+    const NAME: &'static str = "errand";
+
+    fn validate(&self) -> Result<(), WireError> {
+        check_words([&self.peer, &self.identity, &self.sender])?;
+        check_addresses(&self.addresses)?;
+        for count in [self.settings.len(), self.sources.len()] {
+            if count > ERRAND_PARTS_MAX {
+                return Err(WireError::too_long("errand", ERRAND_PARTS_MAX as u64));
+            }
+        }
+        for path in self.sources.iter().chain([&self.destination]) {
+            if path.len() > PATH_BYTES_MAX {
+                return Err(WireError::too_long("path", PATH_BYTES_MAX as u64));
+            }
+            if path.contains(&0) {
+                return Err(WireError::invalid("path", "contains NUL"));
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Started {
+    /// The answer of an agent that does not run. A reason that is too long is cut.
+    pub fn refusal(software: &str, problem: &str) -> Self {
+        Self {
+            version_min: AGENT_VERSION,
+            version_max: AGENT_VERSION,
+            software: cut(software, SOFTWARE_BYTES_MAX).to_owned(),
+            problem: cut(problem, MESSAGE_BYTES_MAX).to_owned(),
+            ..Self::default()
+        }
+    }
+}
+
+/// Whether two sides have a version of this exchange in common.
+pub fn versions_meet(ours: (u32, u32), theirs: (u32, u32)) -> bool {
+    ours.0.max(theirs.0) <= ours.1.min(theirs.1)
+}
+
+/// Finds a message in bytes that arrive in pieces of any size, behind anything else.
+#[derive(Debug, Default)]
+pub struct MessageReader {
+    noise: Vec<u8>,
+    /// Bytes of the marker that have come.
+    matched: usize,
+    head: Vec<u8>,
+    body: Vec<u8>,
+    /// Known once the head is whole.
+    body_bytes: Option<usize>,
+}
+
+/// Why there is no message.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ReadError {
+    /// No marker in [`NOISE_BYTES_MAX`].
+    Noise,
+    /// It would be longer than [`AGENT_MESSAGE_BYTES_MAX`].
+    TooLong,
+}
+
+impl MessageReader {
+    /// How many bytes may be read now without taking any that stand behind the message; 0 once it is whole.
+    pub fn wants(&self) -> usize {
+        match self.body_bytes {
+            None => MARKER.len() - self.matched + LENGTH_BYTES - self.head.len(),
+            Some(bytes) => bytes - self.body.len(),
+        }
+    }
+
+    /// Takes bytes; those behind the message are not looked at. Tells how many it took.
+    ///
+    /// # Errors
+    /// There is no message, and none will come.
+    pub fn take(&mut self, bytes: &[u8]) -> Result<usize, ReadError> {
+        let mut taken = 0;
+        while taken < bytes.len() && self.body_bytes != Some(self.body.len()) {
+            if let Some(body_bytes) = self.body_bytes {
+                let piece = (body_bytes - self.body.len()).min(bytes.len() - taken);
+                self.body.extend_from_slice(&bytes[taken..taken + piece]);
+                taken += piece;
+            } else if self.matched == MARKER.len() {
+                self.head.push(bytes[taken]);
+                taken += 1;
+                if let Ok(length) = <[u8; LENGTH_BYTES]>::try_from(self.head.as_slice()) {
+                    let length = u32::from_le_bytes(length) as usize;
+                    if length > AGENT_MESSAGE_BYTES_MAX {
+                        return Err(ReadError::TooLong);
+                    }
+                    self.body_bytes = Some(length);
+                }
+            } else {
+                self.seek(bytes[taken])?;
+                taken += 1;
+            }
+        }
+        Ok(taken)
+    }
+
+    /// The message, once it is whole.
+    pub fn body(&self) -> Option<&[u8]> {
+        (self.body_bytes == Some(self.body.len())).then_some(&self.body)
+    }
+
+    /// What stood before the marker.
+    pub fn noise(&self) -> &[u8] {
+        &self.noise
+    }
+
+    fn seek(&mut self, byte: u8) -> Result<(), ReadError> {
+        if byte == MARKER[self.matched] {
+            self.matched += 1;
+            return Ok(());
+        }
+        // Its first byte is nowhere else in the marker, so a beginning that leads nowhere holds no other beginning.
+        self.noise.extend_from_slice(&MARKER[..self.matched]);
+        self.matched = usize::from(byte == MARKER[0]);
+        if self.matched == 0 {
+            self.noise.push(byte);
+        }
+        if self.noise.len() > NOISE_BYTES_MAX {
+            return Err(ReadError::Noise);
+        }
+        Ok(())
+    }
+}
+
+fn check_versions(min: u32, max: u32) -> Result<(), WireError> {
+    if min == 0 || min > max {
+        return Err(WireError::invalid(
+            "version range",
+            "is empty or begins with 0",
+        ));
+    }
+    Ok(())
+}
+
+fn check_words<'a>(words: impl IntoIterator<Item = &'a String>) -> Result<(), WireError> {
+    for word in words {
+        if word.len() > WORD_BYTES_MAX {
+            return Err(WireError::too_long("word", WORD_BYTES_MAX as u64));
+        }
+    }
+    Ok(())
+}
+
+fn check_addresses(addresses: &[String]) -> Result<(), WireError> {
+    if addresses.len() > ADDRESSES_MAX {
+        return Err(WireError::too_long(
+            "list of addresses",
+            ADDRESSES_MAX as u64,
+        ));
+    }
+    check_words(addresses)
+}
+
+fn check_port(port: u32) -> Result<(), WireError> {
+    u16::try_from(port)
+        .map(|_| ())
+        .map_err(|_above| WireError::invalid("port", "is above 65535"))
+}
+
+const LENGTH_BYTES: usize = 4;
+
+const _: () = assert!(SOFTWARE_BYTES_MAX <= WORD_BYTES_MAX);
+
+#[cfg(test)]
+mod tests;
