@@ -3,6 +3,7 @@
 
 use std::net::{IpAddr, TcpListener, TcpStream};
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use godwit_engine::session::{greet_client, receive_frame, send_error};
@@ -61,7 +62,7 @@ fn admit(shared: &Arc<Shared>, socket: TcpStream, address: IpAddr) {
 }
 
 /// Body of a connection's thread.
-fn serve(shared: &Arc<Shared>, socket: TcpStream, stranger: Place<IpAddr>) {
+pub(crate) fn serve(shared: &Arc<Shared>, socket: TcpStream, stranger: Place<IpAddr>) {
     let began = Instant::now();
     let options = AcceptOptions {
         deadline: shared.config.handshake_deadline,
@@ -81,6 +82,13 @@ fn serve(shared: &Arc<Shared>, socket: TcpStream, stranger: Place<IpAddr>) {
             return;
         }
     };
+    if shared.only.is_some_and(|only| only != accepted.peer) {
+        shared.log(&format!(
+            "{}: not the peer that this transfer is for",
+            accepted.stream.peer()
+        ));
+        return;
+    }
     let mut stream = accepted.stream;
     let deadline = shared
         .config
@@ -104,11 +112,18 @@ fn serve(shared: &Arc<Shared>, socket: TcpStream, stranger: Place<IpAddr>) {
         return;
     };
     drop(stranger);
+    shared.carriers.fetch_add(1, Ordering::SeqCst);
     dispatch(shared, &mut stream, accepted.peer, frame);
+    shared.carriers.fetch_sub(1, Ordering::SeqCst);
     drop(place);
 }
 
-fn dispatch(shared: &Arc<Shared>, stream: &mut dyn Stream, peer: IdentityId, frame: Frame) {
+pub(crate) fn dispatch(
+    shared: &Arc<Shared>,
+    stream: &mut dyn Stream,
+    peer: IdentityId,
+    frame: Frame,
+) {
     match frame {
         Frame::Open(request) => open::open(shared, stream, peer, &request),
         Frame::Join(request) => open::join(shared, stream, peer, &request),

@@ -1,11 +1,12 @@
 //! What a peer may do where, by the grants as they stand now, and the words for a no.
 //! Keeps no grants; `net` reads them anew each time.
 
+use std::path::Path;
+
 use godwit_net::{Access, Grants, IdentityId};
 use godwit_proto::ErrorCode;
 
-use crate::Shared;
-use crate::export::{ExportError, Place, locate};
+use crate::export::{Export, ExportError, Place, locate};
 
 /// A reason to say no, with its code.
 pub(crate) struct No {
@@ -24,19 +25,70 @@ impl No {
     }
 }
 
-/// Exports are named only to those whom some grant lets in at all.
-pub(crate) fn known(shared: &Shared, peer: IdentityId) -> Result<(), No> {
-    let known = Grants::new(&shared.config.home).is_known(&peer);
-    match known {
-        Ok(true) => Ok(()),
-        Ok(false) => Err(unknown(peer)),
-        Err(error) => Err(No::new(ErrorCode::INTERNAL, error.to_string())),
+/// Asks the grants in a home directory.
+pub(crate) struct Grantor<'a> {
+    pub(crate) home: &'a Path,
+}
+
+impl Grantor<'_> {
+    /// Exports are named only to those whom some grant lets in at all.
+    pub(crate) fn known(&self, peer: IdentityId) -> Result<(), No> {
+        match Grants::new(self.home).is_known(&peer) {
+            Ok(true) => Ok(()),
+            Ok(false) => Err(unknown(peer)),
+            Err(error) => Err(No::new(ErrorCode::INTERNAL, error.to_string())),
+        }
+    }
+
+    /// `export`: `None` for what belongs to no export (`mem:`, `null:`), which any grant of that direction opens.
+    pub(crate) fn allowed(
+        &self,
+        peer: IdentityId,
+        export: Option<&str>,
+        write: bool,
+    ) -> Result<(), No> {
+        let grants = Grants::new(self.home);
+        let access = match export {
+            Some(export) => grants.allowed(&peer, export),
+            None => grants.list().map(|all| {
+                all.iter()
+                    .filter(|grant| grant.id == peer)
+                    .fold(Access::default(), |access, grant| {
+                        access.union(grant.access)
+                    })
+            }),
+        };
+        let access = access.map_err(|error| No::new(ErrorCode::INTERNAL, error.to_string()))?;
+        let granted = if write { access.write } else { access.read };
+        if granted {
+            return Ok(());
+        }
+        let (verb, flag) = if write {
+            ("write to", "--write")
+        } else {
+            ("read from", "--read")
+        };
+        let (place, option) = export.map_or_else(
+            || ("this daemon".to_owned(), String::new()),
+            |export| {
+                (
+                    format!("the export {export}"),
+                    format!(" --export {export}"),
+                )
+            },
+        );
+        Err(No::new(
+            ErrorCode::NOT_GRANTED,
+            format!(
+                "you may not {verb} {place}; its operator can allow it with: godwit authorize {peer}{option} {flag}"
+            ),
+        ))
     }
 }
 
 /// What a path names, for a peer that is known.
-pub(crate) fn find<'a>(shared: &'a Shared, path: &[u8]) -> Result<Place<'a>, No> {
-    locate(&shared.config.exports, path).map_err(|error| refuse_export(&error))
+pub(crate) fn find<'a>(exports: &'a [Export], path: &[u8]) -> Result<Place<'a>, No> {
+    locate(exports, path).map_err(|error| refuse_export(&error))
 }
 
 pub(crate) fn refuse_export(error: &ExportError) -> No {
@@ -46,51 +98,6 @@ pub(crate) fn refuse_export(error: &ExportError) -> No {
         ErrorCode::DESTINATION
     };
     No::new(code, error.to_string())
-}
-
-/// `export`: `None` for what belongs to no export (`mem:`, `null:`), which any grant of that direction opens.
-pub(crate) fn allowed(
-    shared: &Shared,
-    peer: IdentityId,
-    export: Option<&str>,
-    write: bool,
-) -> Result<(), No> {
-    let grants = Grants::new(&shared.config.home);
-    let access = match export {
-        Some(export) => grants.allowed(&peer, export),
-        None => grants.list().map(|all| {
-            all.iter()
-                .filter(|grant| grant.id == peer)
-                .fold(Access::default(), |access, grant| {
-                    access.union(grant.access)
-                })
-        }),
-    };
-    let access = access.map_err(|error| No::new(ErrorCode::INTERNAL, error.to_string()))?;
-    let granted = if write { access.write } else { access.read };
-    if granted {
-        return Ok(());
-    }
-    let (verb, flag) = if write {
-        ("write to", "--write")
-    } else {
-        ("read from", "--read")
-    };
-    let (place, option) = export.map_or_else(
-        || ("this daemon".to_owned(), String::new()),
-        |export| {
-            (
-                format!("the export {export}"),
-                format!(" --export {export}"),
-            )
-        },
-    );
-    Err(No::new(
-        ErrorCode::NOT_GRANTED,
-        format!(
-            "you may not {verb} {place}; its operator can allow it with: godwit authorize {peer}{option} {flag}"
-        ),
-    ))
 }
 
 fn unknown(peer: IdentityId) -> No {

@@ -1,19 +1,16 @@
 //! Makes the daemon's end of a transfer from a request: the place it names, the engine for it.
 //! Runs nothing and answers nobody (`open`).
 
-use std::collections::HashMap;
-use std::collections::hash_map::Entry;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use godwit_engine::pipe::InOrder;
 use godwit_engine::session::Engine;
 use godwit_engine::synthetic::{MemorySource, NullSink};
 use godwit_engine::tree::{
-    DestinationError, DestinationRequest, PreparedDestination, TreeRoot, TreeSink, TreeSource,
-    TreeWork,
+    DestinationError, DestinationRequest, PreparedDestination, TreeSink, TreeSource, TreeWork,
 };
 use godwit_engine::{
     Counters, Live, Observer, Receiver, ReceiverConfig, Resources, Sender, SenderConfig, Sink,
@@ -21,14 +18,16 @@ use godwit_engine::{
 };
 use godwit_net::IdentityId;
 use godwit_proto::{Direction, ErrorCode, Fault, Open, TransferId};
-use godwit_store::Storage;
 
 use crate::Shared;
-use crate::allow::{No, allowed, find, known, refuse_export};
-use crate::export::Place;
+use crate::allow::No;
+use crate::places::{SourcePlace, Target};
 
 /// How long a transfer whose client seems to have gone may still hold its destination.
 const SUPERSEDE_PATIENCE: Duration = Duration::from_secs(5);
+
+/// There is no event for another process's letting go.
+const SUPERSEDE_LOOK_EVERY: Duration = Duration::from_millis(50);
 
 /// What a request comes to.
 pub(crate) struct Begun {
@@ -80,8 +79,10 @@ fn begin_push(
     block_bytes: u32,
     alone: Arc<AtomicBool>,
 ) -> Result<Begun, No> {
-    known(shared, peer)?;
-    let place = find(shared, &request.destination)?;
+    let target =
+        shared
+            .places
+            .target(peer, &request.destination, request.destination_is_directory)?;
     let config = ReceiverConfig {
         transfer,
         digest: request.digest_kind(),
@@ -94,13 +95,8 @@ fn begin_push(
     let started = |receiver: std::io::Result<Arc<Receiver>>| {
         receiver.map_err(|error| No::new(ErrorCode::INTERNAL, error.to_string()))
     };
-    match place {
-        Place::Memory(_) => Err(No::new(
-            ErrorCode::DESTINATION,
-            "mem: can only be read; null: takes everything",
-        )),
-        Place::Null => {
-            allowed(shared, peer, None, true)?;
+    match target {
+        Target::Null => {
             let for_sink = Arc::clone(&counters);
             let make =
                 Box::new(move |acks| -> Arc<dyn Sink> { Arc::new(NullSink::new(acks, for_sink)) });
@@ -114,13 +110,7 @@ fn begin_push(
                 mapped: b"null:".to_vec(),
             })
         }
-        Place::Below(export, base) => {
-            allowed(shared, peer, Some(&export.name), true)?;
-            let storage = export
-                .open(&journals(shared))
-                .map_err(|error| refuse_export(&error))?;
-            let storage_path =
-                std::fs::canonicalize(&export.path).unwrap_or_else(|_| export.path.clone());
+        Target::Tree(place) => {
             let digest = godwit_engine::digest_kind(request.digest_kind()).ok_or_else(|| {
                 No::new(
                     ErrorCode::PROTOCOL,
@@ -128,11 +118,11 @@ fn begin_push(
                 )
             })?;
             let make_request = || DestinationRequest {
-                storage: Arc::clone(&storage),
-                storage_path: bytes_of(&storage_path),
-                base: base.clone(),
-                is_directory: request.destination_is_directory,
-                sender: peer.to_string().into_bytes(),
+                storage: Arc::clone(&place.storage),
+                storage_path: place.storage_path.clone(),
+                base: place.base.clone(),
+                is_directory: place.is_directory,
+                sender: shared.places.sender_name(peer),
                 sources: request.sources.clone(),
                 names: request.names.clone(),
                 digest,
@@ -140,7 +130,7 @@ fn begin_push(
                 verify: request.verify,
                 no_sync: request.no_sync,
                 journals: journals(shared),
-                display: export.name.clone().into_bytes(),
+                display: place.display.clone(),
             };
             let key = make_request().key().0;
             let prepared = prepare(shared, peer, &key, make_request)?;
@@ -233,10 +223,32 @@ fn prepare(
         Err(DestinationError::Busy { same: true, .. })
             if shared.table.supersede(key, &peer, SUPERSEDE_PATIENCE) =>
         {
-            make_request().prepare().map_err(no)
+            // Another process may hold it for a client that is gone, and gives way when it sees that it is wanted.
+            let wanted = wanted_file(&shared.config.home, key);
+            if let Err(error) = std::fs::write(&wanted, []) {
+                shared.log(&format!("{}: {error}", wanted.display()));
+            }
+            let until = Instant::now() + SUPERSEDE_PATIENCE;
+            let prepared = loop {
+                match make_request().prepare() {
+                    Err(DestinationError::Busy { same: true, .. }) if Instant::now() < until => {
+                        std::thread::park_timeout(SUPERSEDE_LOOK_EVERY);
+                    }
+                    other => break other,
+                }
+            };
+            // Left behind it would stop the next transfer of this name when its client is away for a moment.
+            let _ = std::fs::remove_file(&wanted);
+            prepared.map_err(no)
         }
         other => other.map_err(no),
     }
+}
+
+/// The file that asks whoever holds the transfer of this key without a client to give way.
+pub(crate) fn wanted_file(home: &Path, key: &[u8; 32]) -> PathBuf {
+    let digits: String = key[..16].iter().map(|byte| format!("{byte:02x}")).collect();
+    home.join("journals").join(digits).with_extension("wanted")
 }
 
 fn begin_pull(
@@ -247,43 +259,12 @@ fn begin_pull(
     block_bytes: u32,
     alone: Arc<AtomicBool>,
 ) -> Result<Begun, No> {
-    known(shared, peer)?;
     let mut roots = Vec::with_capacity(request.sources.len());
     let mut memory = None;
-    // A storage holds descriptors: one for each export, however many sources are below it.
-    let mut storages: HashMap<&str, Arc<dyn Storage>> = HashMap::new();
-    for source in &request.sources {
-        match find(shared, source)? {
-            Place::Null => {
-                return Err(No::new(
-                    ErrorCode::SOURCE,
-                    "null: can only be written to; mem:SIZE gives bytes",
-                ));
-            }
-            Place::Memory(bytes) => {
-                allowed(shared, peer, None, false)?;
-                memory = Some(MemorySource::new(bytes));
-            }
-            Place::Below(export, start) => {
-                let storage = match storages.entry(&export.name) {
-                    Entry::Occupied(open) => Arc::clone(open.get()),
-                    Entry::Vacant(place) => {
-                        allowed(shared, peer, Some(&export.name), false)?;
-                        let open = export.open(&journals(shared));
-                        Arc::clone(place.insert(open.map_err(|error| refuse_export(&error))?))
-                    }
-                };
-                let there = storage
-                    .stat(&start)
-                    .map_err(|error| No::new(ErrorCode::SOURCE, error.to_string()))?;
-                if there.is_none() && !start.as_bytes().is_empty() {
-                    return Err(No::new(
-                        ErrorCode::SOURCE,
-                        format!("{} does not exist", String::from_utf8_lossy(source)),
-                    ));
-                }
-                roots.push(TreeRoot { storage, start });
-            }
+    for source in shared.places.sources(peer, &request.sources)? {
+        match source {
+            SourcePlace::Memory(bytes) => memory = Some(MemorySource::new(bytes)),
+            SourcePlace::Tree(root) => roots.push(root),
         }
     }
     let (work, source): (Box<dyn Work>, Arc<dyn Source>) = match memory {
@@ -343,10 +324,6 @@ fn resources(alone: &Arc<AtomicBool>) -> Resources {
 
 pub(crate) fn journals(shared: &Shared) -> PathBuf {
     shared.config.home.join("journals")
-}
-
-fn bytes_of(path: &std::path::Path) -> Vec<u8> {
-    std::os::unix::ffi::OsStrExt::as_bytes(path.as_os_str()).to_vec()
 }
 
 /// The daemon's side prints nothing of single entries: the client's side does.

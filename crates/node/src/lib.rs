@@ -1,27 +1,33 @@
-//! The daemon: listens, admits peers, maps exports, and runs the daemon's end of each transfer.
+//! The daemon: listens, admits peers, maps exports, and runs the daemon's end of each transfer; and the agent, its
+//! short-lived sister for one transfer.
 //! Does not move payload bytes itself; the engine does.
 
 mod accept;
+mod agent;
 mod allow;
 mod begin;
 mod export;
 mod gate;
+pub mod local;
 mod open;
+mod places;
 mod table;
 mod verify;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
 use godwit_net::{Identity, IdentityId, ServerTls, Waker};
 
+pub use agent::{Agent, AgentConfig};
 pub use export::{Export, ExportError};
 
 use gate::Gate;
+use places::{Exports, Places};
 use table::Table;
 
 /// What a daemon is told at its beginning.
@@ -68,6 +74,11 @@ pub struct Daemon {
 struct Shared {
     config: DaemonConfig,
     stopping: AtomicBool,
+    places: Box<dyn Places>,
+    /// The one peer that may connect; `None` leaves it to the grants.
+    only: Option<IdentityId>,
+    /// Connections beside ssh that are being served.
+    carriers: AtomicUsize,
     gate: Gate,
     table: Table,
 }
@@ -125,6 +136,12 @@ impl Daemon {
             gate: Gate::new(config.connections_per_peer, config.connections_max),
             table: Table::default(),
             stopping: AtomicBool::new(false),
+            places: Box::new(Exports {
+                exports: config.exports.clone(),
+                home: config.home.clone(),
+            }),
+            only: None,
+            carriers: AtomicUsize::new(0),
             config,
         });
         let mut daemon = Self {

@@ -1,6 +1,7 @@
 //! Opens transfers and lets further streams join them, and sees to it that each has a keeper.
 //! Does not make engines (`begin`) and does not move data (the engine).
 
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,7 +11,7 @@ use godwit_net::{IdentityId, Stream};
 use godwit_proto::{Direction, ErrorCode, Join, Joined, Open, Opened, TransferId};
 
 use crate::Shared;
-use crate::begin::{Begun, begin};
+use crate::begin::{Begun, begin, wanted_file};
 use crate::table::{Session, TOKENS};
 
 /// Serves a connection that asks for a new transfer.
@@ -111,9 +112,10 @@ fn run(
         transfer,
         begun,
         peer,
-        request.plain_payload,
+        request,
         keep_for,
         label,
+        &shared.config.home,
     ));
     let tokens = match session.issue(TOKENS) {
         Ok(tokens) => tokens,
@@ -184,15 +186,18 @@ impl Session {
         transfer: TransferId,
         begun: Begun,
         owner: IdentityId,
-        plain_payload: bool,
+        request: &Open,
         keep_for: Duration,
         label: String,
+        home: &Path,
     ) -> Self {
         Self {
+            streams_wanted: request.streams.clamp(1, limits::STREAMS_MAX) as usize,
+            wanted: begun.key.as_ref().map(|key| wanted_file(home, key)),
             transfer,
             engine: begun.engine,
             owner,
-            plain_payload,
+            plain_payload: request.plain_payload,
             key: begun.key,
             alone: begun.alone,
             resumed: begun.resumed,

@@ -2,6 +2,7 @@
 //! Does not begin them (`open`).
 
 use std::collections::HashMap;
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -40,11 +41,17 @@ pub(crate) struct Session {
     /// Where it goes, for people.
     pub(crate) mapped: Vec<u8>,
     pub(crate) tokens: Mutex<Vec<Token>>,
+    /// Streams that the client wants.
+    pub(crate) streams_wanted: usize,
+    /// Is there once another process was asked to take the same transfer up.
+    pub(crate) wanted: Option<PathBuf>,
 }
 
 #[derive(Default)]
 pub(crate) struct Table {
     sessions: Mutex<HashMap<[u8; 16], Arc<Session>>>,
+    /// There was a transfer.
+    used: AtomicBool,
     changed: Condvar,
 }
 
@@ -89,6 +96,17 @@ impl Table {
             }
         }
         sessions.insert(session.transfer.0, Arc::clone(session));
+        self.used.store(true, Ordering::SeqCst);
+    }
+
+    /// Streams that the transfers' clients want together; one more comes in any case to open a transfer.
+    pub(crate) fn streams_wanted(&self) -> usize {
+        let sessions = locked(&self.sessions);
+        let wanted: usize = sessions
+            .values()
+            .map(|session| session.streams_wanted)
+            .sum();
+        wanted.max(1)
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -117,6 +135,12 @@ impl Table {
                 alive = Instant::now();
             } else if alive.elapsed() >= session.keep_for {
                 session.engine.cancel("the client did not come back");
+            } else if session
+                .wanted
+                .as_ref()
+                .is_some_and(|wanted| wanted.exists())
+            {
+                session.engine.cancel("the same transfer was started again");
             }
         };
         session.engine.join();
@@ -174,6 +198,17 @@ impl Table {
     pub(crate) fn wait_until_empty(&self) {
         let mut sessions = locked(&self.sessions);
         while !sessions.is_empty() {
+            sessions = self
+                .changed
+                .wait(sessions)
+                .unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    /// Waits until there was a transfer, and is none.
+    pub(crate) fn wait_until_over(&self) {
+        let mut sessions = locked(&self.sessions);
+        while !sessions.is_empty() || !self.used.load(Ordering::SeqCst) {
             sessions = self
                 .changed
                 .wait(sessions)
@@ -248,6 +283,8 @@ mod tests {
             lost_bytes: 0,
             mapped: Vec::new(),
             tokens: Mutex::default(),
+            streams_wanted: 1,
+            wanted: None,
         });
         table.insert(&session);
         // It says how things stand as soon as it is served.

@@ -11,9 +11,9 @@ use godwit_net::{IdentityId, Stream};
 use godwit_proto::{ErrorCode, Open, Opened, Record, TransferId};
 
 use crate::Shared;
-use crate::allow::{No, allowed, find, known, refuse_export};
+use crate::allow::No;
 use crate::begin::journals;
-use crate::export::Place;
+use crate::places::SourcePlace;
 
 /// Serves the connection to its end.
 pub(crate) fn verify(
@@ -89,27 +89,14 @@ fn run(
 }
 
 fn root(shared: &Shared, peer: IdentityId, source: &[u8]) -> Result<TreeRoot, No> {
-    known(shared, peer)?;
-    let Place::Below(export, start) = find(shared, source)? else {
-        return Err(No::new(
+    let found = shared.places.sources(peer, &[source.to_vec()])?;
+    match found.into_iter().next() {
+        Some(SourcePlace::Tree(root)) => Ok(root),
+        _ => Err(No::new(
             ErrorCode::SOURCE,
             "mem: and null: hold nothing that could be verified",
-        ));
-    };
-    allowed(shared, peer, Some(&export.name), false)?;
-    let storage = export
-        .open(&journals(shared))
-        .map_err(|error| refuse_export(&error))?;
-    let there = storage
-        .stat(&start)
-        .map_err(|error| No::new(ErrorCode::SOURCE, error.to_string()))?;
-    if there.is_none() && !start.is_root() {
-        return Err(No::new(
-            ErrorCode::SOURCE,
-            format!("{} does not exist", String::from_utf8_lossy(source)),
-        ));
+        )),
     }
-    Ok(TreeRoot { storage, start })
 }
 
 struct One<'a> {

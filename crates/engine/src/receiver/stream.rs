@@ -151,7 +151,9 @@ impl Receiver {
         let room = self.sink.has_room();
         if room {
             stream.wait(limits::STATUS_EVERY)?;
-            self.counters.waiting_ns.add_since(start);
+            if stream.carries_blocks() {
+                self.counters.waiting_ns.add_since(start);
+            }
         } else {
             stream.wait_woken(limits::STATUS_EVERY)?;
             self.counters.undurable_ns.add_since(start);

@@ -101,6 +101,8 @@ pub(crate) struct State {
     pub(crate) end: Option<End>,
     pub(crate) streams: HashMap<u64, Waker>,
     parked: Vec<u64>,
+    /// Parked streams that carry no blocks.
+    parked_without_blocks: Vec<u64>,
     pub(crate) failed: Failed,
 }
 
@@ -114,7 +116,7 @@ impl State {
     /// Puts what the stream had sent and nobody has acknowledged as written back in front.
     pub(crate) fn detach(&mut self, stream: u64) {
         self.streams.remove(&stream);
-        self.parked.retain(|id| *id != stream);
+        self.unpark(stream);
         let mut lost: Vec<u64> = self
             .outstanding
             .iter()
@@ -159,7 +161,8 @@ impl State {
             // It became durable while it was being read again.
             return;
         }
-        let urgent = again || matches!(desc, Desc::Manifest(_) | Desc::Finish);
+        let carries_block = matches!(desc, Desc::Slice { .. } | Desc::Bundle(_));
+        let urgent = again || !carries_block;
         let records = records_in(&desc);
         let before = self.outstanding.insert(
             seq,
@@ -184,26 +187,46 @@ impl State {
             self.ready.push_back(seq)
         }
         self.wake_stream();
+        if !carries_block {
+            self.wake_streams_without_blocks();
+        }
+    }
+
+    /// What a stream that carries no blocks should send next.
+    pub(crate) fn next_without_blocks(&mut self, stream: u64) -> Next {
+        while let Some(at) = self.first.iter().position(|seq| {
+            self.outstanding
+                .get(seq)
+                .is_none_or(|item| matches!(item.desc, Desc::Manifest(_) | Desc::Finish))
+        }) {
+            let seq = self.first.remove(at);
+            if let Some(next) = seq.and_then(|seq| self.send_on(seq, stream)) {
+                return next;
+            }
+        }
+        Next::Nothing
+    }
+
+    /// The item, if it is still to be sent: it can have been acknowledged while it waited to be sent once more.
+    fn send_on(&mut self, seq: u64, stream: u64) -> Option<Next> {
+        let item = self.outstanding.get_mut(&seq)?;
+        let image = item.image.clone()?;
+        item.stream = Some(stream);
+        let again = std::mem::replace(&mut item.sent_before, true);
+        Some(Next::Send {
+            seq,
+            image,
+            content: item.content,
+            again,
+        })
     }
 
     /// What the stream `stream` should do next; `read` tells whether it may read for itself.
     pub(crate) fn next(&mut self, stream: u64, read: bool, block_bytes: u32) -> Next {
         while let Some(seq) = self.first.pop_front().or_else(|| self.ready.pop_front()) {
-            // An item can have been acknowledged while it waited to be sent once more.
-            let Some(item) = self.outstanding.get_mut(&seq) else {
-                continue;
-            };
-            let Some(image) = item.image.clone() else {
-                continue;
-            };
-            item.stream = Some(stream);
-            let again = std::mem::replace(&mut item.sent_before, true);
-            return Next::Send {
-                seq,
-                image,
-                content: item.content,
-                again,
-            };
+            if let Some(next) = self.send_on(seq, stream) {
+                return next;
+            }
         }
         if read && let Some(piece) = self.next_piece(block_bytes) {
             return Next::Read(piece);
@@ -434,6 +457,12 @@ impl State {
             && self.active.is_empty()
     }
 
+    pub(crate) fn park_without_blocks(&mut self, stream: u64) {
+        if !self.parked_without_blocks.contains(&stream) {
+            self.parked_without_blocks.push(stream);
+        }
+    }
+
     pub(crate) fn park(&mut self, stream: u64) {
         if !self.parked.contains(&stream) {
             self.parked.push(stream);
@@ -442,6 +471,15 @@ impl State {
 
     pub(crate) fn unpark(&mut self, stream: u64) {
         self.parked.retain(|id| *id != stream);
+        self.parked_without_blocks.retain(|id| *id != stream);
+    }
+
+    fn wake_streams_without_blocks(&mut self) {
+        for id in self.parked_without_blocks.drain(..) {
+            if let Some(waker) = self.streams.get(&id) {
+                waker.wake();
+            }
+        }
     }
 
     pub(crate) fn wake_stream(&mut self) {
@@ -456,6 +494,7 @@ impl State {
                 waker.wake();
             }
         }
+        self.wake_streams_without_blocks();
     }
 
     pub(crate) fn finish(&mut self, end: End) {

@@ -38,7 +38,7 @@ impl Sender {
                 let drained = self.lock_state().only_waits();
                 self.say_status(stream, drained)?;
             }
-            match self.next(id) {
+            match self.next(id, stream.carries_blocks()) {
                 Step::Send {
                     seq,
                     image,
@@ -79,15 +79,34 @@ impl Sender {
                     match reason {
                         Reason::Starved => self.counters.starved_ns.add_since(start),
                         Reason::Unacknowledged => self.counters.unacknowledged_ns.add_since(start),
+                        Reason::NotConcerned => {}
                     }
                 }
             }
         }
     }
 
-    fn next(&self, id: u64) -> Step {
+    fn next(&self, id: u64, carries_blocks: bool) -> Step {
         let mut state = self.lock_state();
         state.unpark(id);
+        if !carries_blocks {
+            if let Next::Send {
+                seq,
+                image,
+                content,
+                again,
+            } = state.next_without_blocks(id)
+            {
+                return Step::Send {
+                    seq,
+                    image,
+                    content,
+                    again,
+                };
+            }
+            state.park_without_blocks(id);
+            return Step::Wait(Reason::NotConcerned);
+        }
         // A thread that reads ahead does it better: the stream reads only what nobody else is there for.
         match state.next(id, false, self.config.block_bytes) {
             Next::Send {
@@ -443,12 +462,20 @@ impl Sender {
     /// Tells the other end how it ended; best effort, the connection closes either way.
     fn say_goodbye(&self, stream: &mut dyn Stream, end: &End) {
         stream.set_stall_limit(Duration::from_secs(1));
-        if let End::Cancelled(reason) = end {
-            let mut head = Vec::new();
-            Cancel {
+        let mut head = Vec::new();
+        match end {
+            End::Cancelled(reason) => Cancel {
                 reason: reason.clone(),
             }
-            .encode(&mut head);
+            .encode(&mut head),
+            // Else the other end would wait for us to come back.
+            End::Failed { message, .. } => Cancel {
+                reason: message.clone(),
+            }
+            .encode(&mut head),
+            End::Finished(_) => {}
+        }
+        if !head.is_empty() {
             let _ = stream.send(&head, &[]);
         }
         stream.shutdown();
@@ -472,4 +499,6 @@ enum Step {
 enum Reason {
     Starved,
     Unacknowledged,
+    /// It carries no blocks: that it waits limits nothing.
+    NotConcerned,
 }

@@ -1,26 +1,18 @@
-//! A client's side of the connections: opens the transfer, keeps its streams up, retries, opens anew when the daemon forgot.
-//! Knows nothing of what is transferred; the caller makes the engine.
+//! A client's side of a transfer: opens it, watches it, retries, opens it anew when the other end forgot.
+//! Knows nothing of what is transferred; the caller makes the engine, and a connector the connections.
 
-use std::sync::{Arc, Condvar, Mutex};
+use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use godwit_net::{
-    ClientTls, Connection, DialError, DialOptions, Expect, IdentityId, PeerAddress, Stream,
-    StreamOptions, dial,
-};
-use godwit_proto::{
-    Agreed, ErrorCode, Frame, Join, Open, Opened, Token, TransferId, VersionMismatch, negotiate,
-};
-
+use godwit_net::{Connection, Stream};
 use godwit_proto::hello::capability;
+use godwit_proto::{ErrorCode, Frame, Open, Opened, Token, TransferId};
 
-use super::{Engine, GreetError, HELLO_DEADLINE, our_hello, receive_frame};
-use crate::{End, limits, lock};
-
-/// Waiting time before the first new attempt; doubles up to [`BACKOFF_MAX`].
-const BACKOFF_FIRST: Duration = Duration::from_millis(100);
-const BACKOFF_MAX: Duration = Duration::from_secs(5);
+use super::connect::{Connector, Refusal};
+use super::link::{BACKOFF_FIRST, BACKOFF_MAX, Link, expect_hello, keep_stream, unexpected};
+use super::{Engine, GreetError, our_hello, receive_frame};
+use crate::{End, limits};
 
 /// How often progress is shown and the user's interrupt is looked at.
 const WATCH_EVERY: Duration = Duration::from_millis(200);
@@ -28,71 +20,15 @@ const WATCH_EVERY: Duration = Duration::from_millis(200);
 /// How long a daemon may take to open: it examines its journal and the destination.
 const OPEN_DEADLINE: Duration = Duration::from_secs(60);
 
-/// Where the daemon is and how to speak with it.
+/// How to reach the other end, and for how long.
 #[derive(Clone)]
 pub struct Client {
-    /// Its address.
-    pub address: PeerAddress,
-    /// Our key, our ciphers.
-    pub tls: ClientTls,
-    /// Who it must be.
-    pub identity: IdentityId,
-    /// Streams to keep up.
+    /// Makes the connections.
+    pub connector: Arc<dyn Connector>,
+    /// Streams to keep up that carry blocks.
     pub streams: u32,
     /// How long to go on without any stream.
     pub retry_for: Duration,
-    /// How long the daemon may take until a connection is ready for use.
-    pub handshake_deadline: Duration,
-    /// A stream may be held up this long by the other end's storage before it is given up.
-    pub stall_limit: Duration,
-}
-
-/// Why a transfer did not come about.
-#[derive(Debug, thiserror::Error)]
-pub enum Refusal {
-    /// No connection.
-    #[error(transparent)]
-    Dial(#[from] DialError),
-    /// The first frames.
-    #[error(transparent)]
-    Greet(#[from] GreetError),
-    /// The daemon said no.
-    #[error("{address}: {message}")]
-    Daemon {
-        /// The daemon.
-        address: PeerAddress,
-        /// Its code.
-        code: ErrorCode,
-        /// Its words.
-        message: String,
-        /// Whether the same may succeed later.
-        retryable: bool,
-    },
-    /// This side.
-    #[error("{0}")]
-    Own(String),
-}
-
-impl Refusal {
-    /// Whether a later attempt may do better, with nothing changed by anyone.
-    pub fn is_retryable(&self) -> bool {
-        match self {
-            Self::Dial(error) => error.is_retryable(),
-            Self::Greet(GreetError::Stream(error)) => error.is_retryable(),
-            Self::Greet(GreetError::Deadline { .. }) => true,
-            Self::Greet(_) | Self::Own(_) => false,
-            Self::Daemon { retryable, .. } => *retryable,
-        }
-    }
-
-    /// Whether the cause is who the peers are, or what they may do.
-    pub fn is_authentication(&self) -> bool {
-        match self {
-            Self::Dial(error) => error.is_authentication(),
-            Self::Daemon { code, .. } => matches!(*code, ErrorCode::AUTH | ErrorCode::NOT_GRANTED),
-            Self::Greet(_) | Self::Own(_) => false,
-        }
-    }
 }
 
 /// How it went.
@@ -103,24 +39,6 @@ pub struct ClientReport {
     pub engine: Option<Engine>,
     /// What the daemon said when it opened the transfer.
     pub opened: Option<Opened>,
-}
-
-/// Shared by the threads that keep streams up.
-struct Link {
-    client: Client,
-    transfer: TransferId,
-    plain_payload: bool,
-    tokens: Mutex<Vec<Token>>,
-    state: Mutex<LinkState>,
-    changed: Condvar,
-}
-
-#[derive(Default)]
-struct LinkState {
-    stopping: bool,
-    /// The daemon no longer knows the transfer: it was restarted, or gave up on us.
-    forgotten: bool,
-    last_loss: Option<String>,
 }
 
 /// Runs a transfer from its opening to its end. `begin` makes this side's engine from the daemon's answer; it is called
@@ -182,6 +100,10 @@ pub fn run(
                 }
             }
             Err(refusal) => {
+                if !watch(None) {
+                    report.end = Ok(End::Cancelled("interrupted by the user".to_owned()));
+                    return report;
+                }
                 let known = report.opened.is_some();
                 if !known || !refusal.is_retryable() {
                     report.end = Err(refusal);
@@ -229,17 +151,12 @@ fn run_engine(
     tokens: Vec<Token>,
     watch: &mut dyn FnMut(Option<&Engine>) -> bool,
 ) -> Option<End> {
-    let link = Arc::new(Link {
-        client: client.clone(),
-        transfer,
-        plain_payload: open.plain_payload,
-        tokens: Mutex::new(tokens),
-        state: Mutex::default(),
-        changed: Condvar::new(),
-    });
+    let link = Arc::new(Link::new(client, transfer, open.plain_payload, tokens));
     let mut first = Some(first);
     let mut threads: Vec<JoinHandle<()>> = Vec::new();
-    for index in 0..client.streams.clamp(1, limits::STREAMS_MAX) {
+    // One that carries no blocks comes on top of those that do.
+    let extra = u32::from(!first.as_ref().is_some_and(Stream::carries_blocks));
+    for index in 0..client.streams.clamp(1, limits::STREAMS_MAX) + extra {
         let (link, engine, stream) = (Arc::clone(&link), engine.clone(), first.take());
         let body = move || keep_stream(&link, &engine, stream);
         match std::thread::Builder::new()
@@ -261,8 +178,7 @@ fn run_engine(
     if outcome.is_none() {
         engine.cancel("the daemon was restarted");
     }
-    lock(&link.state).stopping = true;
-    link.changed.notify_all();
+    link.stop();
     for thread in threads {
         // A panic there has been printed; the outcome is known.
         let _ = thread.join();
@@ -286,16 +202,13 @@ fn supervise(
             engine.cancel("interrupted by the user");
             return Some(end);
         }
-        let state = lock(&link.state);
-        if state.forgotten {
+        if link.is_forgotten() {
             return None;
         }
-        // The first stream is there from the beginning; its thread may not have come to say so yet.
-        if engine.stream_count() > 0 || engine.counters().streams_attached.get() == 0 {
+        if link.is_alive() {
             alive = Instant::now();
         } else if alive.elapsed() >= client.retry_for {
-            let why = state.last_loss.clone().unwrap_or_default();
-            drop(state);
+            let why = link.last_loss();
             engine.cancel("no connection");
             return Some(End::Cancelled(format!(
                 "given up after {} s without a connection: {why}",
@@ -305,133 +218,21 @@ fn supervise(
     }
 }
 
-/// Body of a thread that keeps one stream up until the transfer ends.
-fn keep_stream(link: &Link, engine: &Engine, mut stream: Option<Connection>) {
-    let mut backoff = BACKOFF_FIRST;
-    loop {
-        if let Some(mut connection) = stream.take() {
-            match engine.run_stream(&mut connection) {
-                Ok(()) => return,
-                Err(loss) => {
-                    lock(&link.state).last_loss = Some(loss.to_string());
-                    if !loss.is_retryable() && engine.stream_count() == 0 {
-                        // Nobody else is left to carry on with a peer that breaks the rules.
-                        fail(engine, &loss.to_string());
-                        return;
-                    }
-                }
-            }
-            if !link.rest(backoff, engine) {
-                return;
-            }
-        }
-        match link.join() {
-            Ok(connection) => {
-                backoff = BACKOFF_FIRST;
-                stream = Some(connection);
-                continue;
-            }
-            Err(Refusal::Daemon {
-                code: ErrorCode::UNKNOWN_TRANSFER | ErrorCode::BAD_TOKEN,
-                ..
-            }) => {
-                if engine.end().is_none() && engine.stream_count() == 0 {
-                    lock(&link.state).forgotten = true;
-                    return;
-                }
-            }
-            Err(refusal) => {
-                lock(&link.state).last_loss = Some(refusal.to_string());
-                if !refusal.is_retryable() {
-                    if engine.stream_count() == 0 {
-                        fail(engine, &refusal.to_string());
-                    }
-                    return;
-                }
-            }
-        }
-        if !link.rest(backoff, engine) {
-            return;
-        }
-        backoff = (backoff * 2).min(BACKOFF_MAX);
-    }
-}
-
-fn fail(engine: &Engine, message: &str) {
-    match engine {
-        Engine::Sender(sender) => sender.fail(ErrorCode::PROTOCOL.0, message),
-        Engine::Receiver(receiver) => receiver.fail(ErrorCode::PROTOCOL.0, message),
-    }
-}
-
-impl Link {
-    /// False when the transfer has ended meanwhile.
-    fn rest(&self, time: Duration, engine: &Engine) -> bool {
-        let until = Instant::now() + time;
-        let mut state = lock(&self.state);
-        loop {
-            if state.stopping || state.forgotten || engine.end().is_some() {
-                return false;
-            }
-            let left = until.saturating_duration_since(Instant::now());
-            if left.is_zero() {
-                return true;
-            }
-            state = self
-                .changed
-                .wait_timeout(state, left)
-                .map_or_else(|poisoned| poisoned.into_inner().0, |(state, _)| state);
-        }
-    }
-
-    fn join(&self) -> Result<Connection, Refusal> {
-        let Some(token) = lock(&self.tokens).pop() else {
-            // Lost with streams that broke while they were joining.
-            return Err(Refusal::Daemon {
-                address: self.client.address.clone(),
-                code: ErrorCode::BAD_TOKEN,
-                message: "no tokens left".to_owned(),
-                retryable: false,
-            });
-        };
-        let mut stream = connect(&self.client).inspect_err(|_| lock(&self.tokens).push(token))?;
-        let mut head = Vec::new();
-        our_hello().encode(&mut head);
-        Join::new(self.transfer, token).encode(&mut head);
-        stream.send_all(&head).map_err(GreetError::from)?;
-        expect_hello(&mut stream)?;
-        match receive_frame(&mut stream, HELLO_DEADLINE)? {
-            Frame::Joined(joined) => {
-                lock(&self.tokens).extend(
-                    joined
-                        .tokens
-                        .iter()
-                        .filter_map(|token| Token::try_from(token.as_slice()).ok()),
-                );
-                stream.set_plain_payload(self.plain_payload);
-                Ok(stream)
-            }
-            other => Err(unexpected(&self.client, &stream, other)),
-        }
-    }
-}
-
 pub(super) fn open_transfer(
     client: &Client,
     open: &Open,
 ) -> Result<(Connection, Opened, TransferId), Refusal> {
-    let mut stream = connect(client)?;
     let mut head = Vec::new();
     our_hello().encode(&mut head);
     open.encode(&mut head)
         .map_err(|error| Refusal::Own(format!("too many or too long source names: {error}")))?;
-    stream.send_all(&head).map_err(GreetError::from)?;
+    let mut stream = client.connector.open(&head)?;
     let agreed = expect_hello(&mut stream)?;
     let lacking = open.capabilities_needed() & !agreed.capabilities;
     if lacking != 0 {
         return Err(Refusal::Own(format!(
             "{}: the godwit there is too old for {}; update it",
-            client.address,
+            client.connector.peer(),
             capability::name(lacking)
         )));
     }
@@ -446,54 +247,6 @@ pub(super) fn open_transfer(
             stream.set_plain_payload(open.plain_payload);
             Ok((stream, opened, transfer))
         }
-        other => Err(unexpected(client, &stream, other)),
-    }
-}
-
-fn connect(client: &Client) -> Result<Connection, Refusal> {
-    let mut options = DialOptions::new(Expect::Identity(client.identity));
-    options.deadline = client.handshake_deadline;
-    options.stream = StreamOptions {
-        stall_limit: client.stall_limit,
-        ..StreamOptions::default()
-    };
-    Ok(dial(&client.address, &client.tls, &options)?.0)
-}
-
-fn expect_hello(stream: &mut Connection) -> Result<Agreed, Refusal> {
-    match receive_frame(stream, HELLO_DEADLINE)? {
-        Frame::Hello(theirs) => {
-            let agreed: Result<_, VersionMismatch> = negotiate(&our_hello(), &theirs);
-            Ok(agreed.map_err(|mismatch| GreetError::Version {
-                peer: stream.peer(),
-                mismatch,
-            })?)
-        }
-        Frame::Error(error) => Err(Refusal::Own(format!(
-            "{}: {}",
-            stream.peer(),
-            error.message
-        ))),
-        other => Err(GreetError::Unexpected {
-            peer: stream.peer(),
-            what: format!("{} instead of hello", other.name()),
-        }
-        .into()),
-    }
-}
-
-fn unexpected(client: &Client, stream: &Connection, frame: Frame) -> Refusal {
-    match frame {
-        Frame::Error(error) => Refusal::Daemon {
-            address: client.address.clone(),
-            code: ErrorCode(error.code),
-            message: error.message,
-            retryable: error.retryable,
-        },
-        other => GreetError::Unexpected {
-            peer: stream.peer(),
-            what: format!("a {} frame instead of an answer", other.name()),
-        }
-        .into(),
+        other => Err(unexpected(&stream, other)),
     }
 }

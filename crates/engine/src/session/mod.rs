@@ -2,8 +2,10 @@
 //! Does not read, write or schedule; the two ends do.
 
 mod client;
+mod connect;
 mod examine;
 mod greet;
+mod link;
 mod local;
 mod verify;
 
@@ -12,7 +14,8 @@ use std::time::Duration;
 
 use godwit_net::Stream;
 
-pub use client::{Client, ClientReport, Refusal, run};
+pub use client::{Client, ClientReport, run};
+pub use connect::{Connector, DaemonConnector, Refusal};
 pub use examine::{Examination, Findings, serve_verification};
 pub use greet::{GreetError, HELLO_DEADLINE, greet_client, our_hello, receive_frame, send_error};
 pub use local::run_local;

@@ -1,0 +1,134 @@
+//! How a client's connections are made: the trait, and its implementation for a daemon that is dialled.
+//! Opens no transfer and keeps no stream up (`client`, `link`).
+
+use std::time::Duration;
+
+use godwit_net::{
+    ClientTls, Connection, DialError, DialOptions, Expect, IdentityId, PeerAddress, Stream,
+    StreamOptions, dial,
+};
+use godwit_proto::ErrorCode;
+
+use super::GreetError;
+
+/// Makes the connections of one transfer.
+pub trait Connector: Send + Sync {
+    /// The connection that opens the transfer, with `first` sent on it; may start the other end, each time anew.
+    ///
+    /// A connection that does not carry blocks is used for everything else, and not replaced when it is lost.
+    ///
+    /// # Errors
+    /// Why there is none.
+    fn open(&self, first: &[u8]) -> Result<Connection, Refusal>;
+
+    /// One more connection to the end that was opened last.
+    ///
+    /// # Errors
+    /// Why there is none. [`Refusal::Gone`] has the transfer opened anew once no stream is left.
+    fn join(&self) -> Result<Connection, Refusal>;
+
+    /// The other end, for messages.
+    fn peer(&self) -> String;
+}
+
+/// Dials a daemon.
+pub struct DaemonConnector {
+    /// Its address.
+    pub address: PeerAddress,
+    /// Our key, our ciphers.
+    pub tls: ClientTls,
+    /// Who it must be.
+    pub identity: IdentityId,
+    /// How long the daemon may take until a connection is ready for use.
+    pub handshake_deadline: Duration,
+    /// A stream may be held up this long by the other end's storage before it is given up.
+    pub stall_limit: Duration,
+}
+
+impl Connector for DaemonConnector {
+    fn open(&self, first: &[u8]) -> Result<Connection, Refusal> {
+        let mut stream = self.join()?;
+        stream.send_all(first).map_err(GreetError::from)?;
+        Ok(stream)
+    }
+
+    fn join(&self) -> Result<Connection, Refusal> {
+        let mut options = DialOptions::new(Expect::Identity(self.identity));
+        options.deadline = self.handshake_deadline;
+        options.stream = StreamOptions {
+            stall_limit: self.stall_limit,
+            ..StreamOptions::default()
+        };
+        Ok(dial(&self.address, &self.tls, &options)?.0)
+    }
+
+    fn peer(&self) -> String {
+        self.address.to_string()
+    }
+}
+
+/// Why a transfer did not come about.
+#[derive(Debug, thiserror::Error)]
+pub enum Refusal {
+    /// No connection.
+    #[error(transparent)]
+    Dial(#[from] DialError),
+    /// The first frames.
+    #[error(transparent)]
+    Greet(#[from] GreetError),
+    /// The daemon said no.
+    #[error("{peer}: {message}")]
+    Daemon {
+        /// The daemon.
+        peer: String,
+        /// Its code.
+        code: ErrorCode,
+        /// Its words.
+        message: String,
+        /// Whether the same may succeed later.
+        retryable: bool,
+    },
+    /// The other end could not be started.
+    #[error("{message}")]
+    Start {
+        /// Why, and what to do.
+        message: String,
+        /// Whether the same may succeed later.
+        retryable: bool,
+        /// Whether the cause is who we are there.
+        authentication: bool,
+    },
+    /// The other end runs no more: it has to be started, and the transfer opened, anew.
+    #[error("{0}")]
+    Gone(String),
+    /// The other end runs, and no connection for data can be made to it in any way that is allowed.
+    #[error("{0}")]
+    Unreachable(String),
+    /// This side.
+    #[error("{0}")]
+    Own(String),
+}
+
+impl Refusal {
+    /// Whether a later attempt may do better, with nothing changed by anyone.
+    pub fn is_retryable(&self) -> bool {
+        match self {
+            Self::Dial(error) => error.is_retryable(),
+            Self::Greet(GreetError::Stream(error)) => error.is_retryable(),
+            Self::Greet(GreetError::Deadline { .. }) => true,
+            Self::Gone(_) => true,
+            Self::Greet(_) | Self::Own(_) | Self::Unreachable(_) => false,
+            Self::Daemon { retryable, .. } | Self::Start { retryable, .. } => *retryable,
+        }
+    }
+
+    /// Whether the cause is who the peers are, or what they may do.
+    pub fn is_authentication(&self) -> bool {
+        match self {
+            Self::Dial(error) => error.is_authentication(),
+            Self::Daemon { code, .. } => matches!(*code, ErrorCode::AUTH | ErrorCode::NOT_GRANTED),
+            Self::Start { authentication, .. } => *authentication,
+            Self::Greet(_) | Self::Own(_) | Self::Gone(_) | Self::Unreachable(_) => false,
+        }
+    }
+}

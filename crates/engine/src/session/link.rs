@@ -1,0 +1,253 @@
+//! Keeps the streams of a client's transfer up: a thread each, which joins again when its stream is lost.
+//! Opens no transfer, and does not know how connections are made.
+
+use std::sync::{Arc, Condvar, Mutex};
+use std::time::{Duration, Instant};
+
+use godwit_net::{Connection, Stream};
+use godwit_proto::{Agreed, ErrorCode, Frame, Join, Token, TransferId, VersionMismatch, negotiate};
+
+use super::client::Client;
+use super::connect::{Connector, Refusal};
+use super::{Engine, GreetError, HELLO_DEADLINE, our_hello, receive_frame};
+use crate::lock;
+
+/// Waiting time before the first new attempt; doubles up to [`BACKOFF_MAX`].
+pub(super) const BACKOFF_FIRST: Duration = Duration::from_millis(100);
+pub(super) const BACKOFF_MAX: Duration = Duration::from_secs(5);
+
+/// Shared by the threads that keep streams up.
+pub(super) struct Link {
+    connector: Arc<dyn Connector>,
+    transfer: TransferId,
+    plain_payload: bool,
+    tokens: Mutex<Vec<Token>>,
+    state: Mutex<LinkState>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct LinkState {
+    stopping: bool,
+    /// The daemon no longer knows the transfer: it was restarted, or gave up on us.
+    forgotten: bool,
+    last_loss: Option<String>,
+    /// Streams that carry blocks now.
+    carriers: usize,
+    /// There was one.
+    carried: bool,
+}
+
+/// Body of a thread that keeps one stream up until the transfer ends.
+pub(super) fn keep_stream(link: &Link, engine: &Engine, mut stream: Option<Connection>) {
+    let mut backoff = BACKOFF_FIRST;
+    loop {
+        if let Some(mut connection) = stream.take() {
+            let carries = connection.carries_blocks();
+            link.count(carries, true);
+            let result = engine.run_stream(&mut connection);
+            link.count(carries, false);
+            match result {
+                Ok(()) => return,
+                Err(loss) => {
+                    lock(&link.state).last_loss = Some(loss.to_string());
+                    if !loss.is_retryable() && engine.stream_count() == 0 {
+                        // Nobody else is left to carry on with a peer that breaks the rules.
+                        fail(engine, &loss.to_string());
+                        return;
+                    }
+                }
+            }
+            if !carries {
+                return;
+            }
+            if !link.rest(backoff, engine) {
+                return;
+            }
+        }
+        match link.join() {
+            Ok(connection) => {
+                backoff = BACKOFF_FIRST;
+                stream = Some(connection);
+                continue;
+            }
+            Err(Refusal::Daemon {
+                code: ErrorCode::UNKNOWN_TRANSFER | ErrorCode::BAD_TOKEN,
+                ..
+            })
+            | Err(Refusal::Gone(_)) => {
+                if engine.end().is_none() && engine.stream_count() == 0 {
+                    lock(&link.state).forgotten = true;
+                    return;
+                }
+            }
+            Err(refusal) => {
+                lock(&link.state).last_loss = Some(refusal.to_string());
+                if !refusal.is_retryable() {
+                    if link.carriers() == 0 {
+                        fail(engine, &refusal.to_string());
+                    }
+                    return;
+                }
+            }
+        }
+        if !link.rest(backoff, engine) {
+            return;
+        }
+        backoff = (backoff * 2).min(BACKOFF_MAX);
+    }
+}
+
+fn fail(engine: &Engine, message: &str) {
+    match engine {
+        Engine::Sender(sender) => sender.fail(ErrorCode::PROTOCOL.0, message),
+        Engine::Receiver(receiver) => receiver.fail(ErrorCode::PROTOCOL.0, message),
+    }
+}
+
+impl Link {
+    pub(super) fn new(
+        client: &Client,
+        transfer: TransferId,
+        plain_payload: bool,
+        tokens: Vec<Token>,
+    ) -> Self {
+        Self {
+            connector: Arc::clone(&client.connector),
+            transfer,
+            plain_payload,
+            tokens: Mutex::new(tokens),
+            state: Mutex::default(),
+            changed: Condvar::new(),
+        }
+    }
+
+    /// The daemon no longer knows the transfer.
+    pub(super) fn is_forgotten(&self) -> bool {
+        lock(&self.state).forgotten
+    }
+
+    /// A stream carries blocks, or none has tried to yet.
+    pub(super) fn is_alive(&self) -> bool {
+        let state = lock(&self.state);
+        state.carriers > 0 || !state.carried
+    }
+
+    /// What broke the last stream, or kept the last one from coming about.
+    pub(super) fn last_loss(&self) -> String {
+        lock(&self.state).last_loss.clone().unwrap_or_default()
+    }
+
+    /// Sends the threads that keep streams up home.
+    pub(super) fn stop(&self) {
+        lock(&self.state).stopping = true;
+        self.changed.notify_all();
+    }
+
+    fn carriers(&self) -> usize {
+        lock(&self.state).carriers
+    }
+
+    fn count(&self, carries: bool, comes: bool) {
+        if carries {
+            let mut state = lock(&self.state);
+            state.carried = true;
+            if comes {
+                state.carriers += 1;
+            } else {
+                state.carriers -= 1;
+            }
+        }
+    }
+
+    /// False when the transfer has ended meanwhile.
+    fn rest(&self, time: Duration, engine: &Engine) -> bool {
+        let until = Instant::now() + time;
+        let mut state = lock(&self.state);
+        loop {
+            if state.stopping || state.forgotten || engine.end().is_some() {
+                return false;
+            }
+            let left = until.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return true;
+            }
+            state = self
+                .changed
+                .wait_timeout(state, left)
+                .map_or_else(|poisoned| poisoned.into_inner().0, |(state, _)| state);
+        }
+    }
+
+    fn join(&self) -> Result<Connection, Refusal> {
+        let Some(token) = lock(&self.tokens).pop() else {
+            // Lost with streams that broke while they were joining.
+            return Err(Refusal::Daemon {
+                peer: self.connector.peer(),
+                code: ErrorCode::BAD_TOKEN,
+                message: "no tokens left".to_owned(),
+                retryable: false,
+            });
+        };
+        let mut stream = self
+            .connector
+            .join()
+            .inspect_err(|_| lock(&self.tokens).push(token))?;
+        let mut head = Vec::new();
+        our_hello().encode(&mut head);
+        Join::new(self.transfer, token).encode(&mut head);
+        stream.send_all(&head).map_err(GreetError::from)?;
+        expect_hello(&mut stream)?;
+        match receive_frame(&mut stream, HELLO_DEADLINE)? {
+            Frame::Joined(joined) => {
+                lock(&self.tokens).extend(
+                    joined
+                        .tokens
+                        .iter()
+                        .filter_map(|token| Token::try_from(token.as_slice()).ok()),
+                );
+                stream.set_plain_payload(self.plain_payload);
+                Ok(stream)
+            }
+            other => Err(unexpected(&stream, other)),
+        }
+    }
+}
+
+pub(super) fn expect_hello(stream: &mut Connection) -> Result<Agreed, Refusal> {
+    match receive_frame(stream, HELLO_DEADLINE)? {
+        Frame::Hello(theirs) => {
+            let agreed: Result<_, VersionMismatch> = negotiate(&our_hello(), &theirs);
+            Ok(agreed.map_err(|mismatch| GreetError::Version {
+                peer: stream.peer(),
+                mismatch,
+            })?)
+        }
+        Frame::Error(error) => Err(Refusal::Own(format!(
+            "{}: {}",
+            stream.peer(),
+            error.message
+        ))),
+        other => Err(GreetError::Unexpected {
+            peer: stream.peer(),
+            what: format!("{} instead of hello", other.name()),
+        }
+        .into()),
+    }
+}
+
+pub(super) fn unexpected(stream: &Connection, frame: Frame) -> Refusal {
+    match frame {
+        Frame::Error(error) => Refusal::Daemon {
+            peer: stream.peer(),
+            code: ErrorCode(error.code),
+            message: error.message,
+            retryable: error.retryable,
+        },
+        other => GreetError::Unexpected {
+            peer: stream.peer(),
+            what: format!("a {} frame instead of an answer", other.name()),
+        }
+        .into(),
+    }
+}

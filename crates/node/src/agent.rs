@@ -1,0 +1,146 @@
+//! The agent: one user's end of one transfer, with the rights of that user, for the one peer that ssh vouched for.
+//! Knows no ssh: it is given a stream, a listener and addresses to dial.
+
+mod dialer;
+mod own;
+
+use std::net::{SocketAddr, TcpListener};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Duration;
+
+use godwit_engine::session::{greet_client, receive_frame};
+use godwit_net::{Connection, IdentityId, ServerTls, Waker};
+
+use crate::gate::Gate;
+use crate::table::Table;
+use crate::{DaemonConfig, Shared, accept};
+use own::OwnFiles;
+
+/// The client of a transfer says what it wants at once; one that waits for another's transfer never does.
+const FIRST_FRAME_DEADLINE: Duration = Duration::from_secs(400 * 24 * 3600);
+
+/// What an agent is told at its beginning.
+pub struct AgentConfig {
+    /// The one peer that may connect.
+    pub client: IdentityId,
+    /// Who sends, in the key of the journal.
+    pub sender: Vec<u8>,
+    /// Journals and spills.
+    pub home: PathBuf,
+    /// What relative paths are relative to.
+    pub base: PathBuf,
+    /// Our key and ciphers.
+    pub tls: ServerTls,
+    /// Where the peer listens, to be dialled if it does not come.
+    pub dial: Vec<SocketAddr>,
+    /// How long the peer may take until it has said what it wants.
+    pub handshake_deadline: Duration,
+    /// How long a connection may stand still.
+    pub stall_limit: Duration,
+    /// Memory for blocks that are sent.
+    pub pool_bytes: usize,
+    /// Threads that read ahead.
+    pub readers: usize,
+    /// Threads that write.
+    pub writers: usize,
+    /// How long the transfer is kept without any stream.
+    pub keep_for: Duration,
+    /// Says what happens, a line each.
+    pub log: Arc<dyn Fn(&str) + Send + Sync>,
+}
+
+/// A running agent.
+pub struct Agent {
+    shared: Arc<Shared>,
+    wakers: Vec<Waker>,
+}
+
+impl Agent {
+    /// Takes connections from now on.
+    ///
+    /// # Errors
+    /// The process is out of descriptors or threads.
+    pub fn start(config: AgentConfig, listener: TcpListener) -> std::io::Result<Self> {
+        listener.set_nonblocking(true)?;
+        let places = OwnFiles {
+            sender: config.sender,
+            spill: config.home.join("spill"),
+            base: config.base,
+        };
+        let shared = Arc::new(Shared {
+            gate: Gate::new(PEER_CONNECTIONS_MAX, PEER_CONNECTIONS_MAX),
+            table: Table::default(),
+            stopping: AtomicBool::new(false),
+            places: Box::new(places),
+            only: Some(config.client),
+            carriers: AtomicUsize::new(0),
+            config: DaemonConfig {
+                listen: Vec::new(),
+                exports: Vec::new(),
+                home: config.home,
+                tls: config.tls,
+                // Whoever asks is the user whose files they are.
+                plain_allowed: true,
+                handshake_deadline: config.handshake_deadline,
+                connections_per_peer: PEER_CONNECTIONS_MAX,
+                connections_max: PEER_CONNECTIONS_MAX,
+                stall_limit: config.stall_limit,
+                pool_bytes: config.pool_bytes,
+                readers: config.readers,
+                writers: config.writers,
+                keep_for: config.keep_for,
+                log: config.log,
+            },
+        });
+        let mut agent = Self {
+            shared,
+            wakers: Vec::new(),
+        };
+        let waker = Waker::new()?;
+        agent.wakers.push(waker.clone());
+        let own = Arc::clone(&agent.shared);
+        spawn("gw-listen", move || accept::listen(&own, &listener, &waker))?;
+        if !config.dial.is_empty() {
+            let waker = Waker::new()?;
+            agent.wakers.push(waker.clone());
+            let own = Arc::clone(&agent.shared);
+            spawn("gw-dialer", move || dialer::run(&own, &config.dial, &waker))?;
+        }
+        Ok(agent)
+    }
+
+    /// Serves the stream that ssh carries, as one of the peer's, until it ends.
+    pub fn serve(&self, mut stream: Connection) {
+        let peer = self.shared.only;
+        let frame = greet_client(&mut stream, FIRST_FRAME_DEADLINE)
+            .and_then(|_| receive_frame(&mut stream, self.shared.config.handshake_deadline));
+        if let (Ok(frame), Some(peer)) = (frame, peer) {
+            accept::dispatch(&self.shared, &mut stream, peer, frame);
+        }
+    }
+
+    /// Waits for the end of the transfer, if there is one, and then takes no connections any more.
+    pub fn finish(&self) {
+        self.shared.table.wait_until_empty();
+        self.shared.stopping.store(true, Ordering::SeqCst);
+        for waker in &self.wakers {
+            waker.wake();
+        }
+    }
+
+    /// Waits until a transfer has come and gone.
+    pub fn wait_for_transfer(&self) {
+        self.shared.table.wait_until_over();
+    }
+}
+
+/// Ends when the agent is told to finish, or with the process.
+fn spawn(name: &str, body: impl FnOnce() + Send + 'static) -> std::io::Result<()> {
+    let thread = std::thread::Builder::new().name(name.to_owned());
+    thread.spawn(body).map(drop)
+}
+
+/// As many as a transfer has streams, and those that come and go in the search for a way.
+const PEER_CONNECTIONS_MAX: usize = 256;

@@ -1,0 +1,90 @@
+//! Dials the peer that does not come, so that a firewall on this side stops nothing: as many connections as it wants streams.
+//! Does not know what they are for; each is served as if the peer had dialled.
+
+use std::net::{SocketAddr, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::sync_channel;
+use std::time::Duration;
+
+use godwit_net::Waker;
+
+use crate::Shared;
+use crate::accept;
+
+/// The peer's own attempts come first: a round trip and a handshake.
+const PATIENCE: Duration = Duration::from_millis(250);
+const BACKOFF_MAX: Duration = Duration::from_secs(2);
+const CONNECT_DEADLINE: Duration = Duration::from_secs(4);
+
+/// Body of the dialler's thread.
+pub(super) fn run(shared: &Arc<Shared>, targets: &[SocketAddr], waker: &Waker) {
+    let active = Arc::new(AtomicUsize::new(0));
+    let mut working = None;
+    let mut pause = PATIENCE;
+    loop {
+        // Whatever ended the wait, all is looked at anew.
+        let _ = waker.wait(pause);
+        if shared.stopping() {
+            return;
+        }
+        pause = PATIENCE;
+        loop {
+            let ours = active.load(Ordering::SeqCst);
+            // Someone came by himself: that way works, and he will come again.
+            let theirs = shared.carriers.load(Ordering::SeqCst).saturating_sub(ours);
+            if theirs > 0 || ours >= shared.table.streams_wanted() {
+                break;
+            }
+            let known = working.as_ref().map_or(targets, std::slice::from_ref);
+            let Some((target, socket)) = connect(known) else {
+                working = None;
+                pause = (pause * 2).min(BACKOFF_MAX);
+                break;
+            };
+            working = Some(target);
+            serve(shared, &active, socket, target);
+            if shared.stopping() {
+                return;
+            }
+        }
+    }
+}
+
+fn serve(shared: &Arc<Shared>, active: &Arc<AtomicUsize>, socket: TcpStream, target: SocketAddr) {
+    active.fetch_add(1, Ordering::SeqCst);
+    let (own, count) = (Arc::clone(shared), Arc::clone(active));
+    let body = move || {
+        if let Some(place) = own.gate.stranger(target.ip()) {
+            accept::serve(&own, socket, place);
+        }
+        count.fetch_sub(1, Ordering::SeqCst);
+    };
+    if std::thread::Builder::new()
+        .name("gw-conn".to_owned())
+        .spawn(body)
+        .is_err()
+    {
+        active.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+/// The first that answers.
+fn connect(targets: &[SocketAddr]) -> Option<(SocketAddr, TcpStream)> {
+    let (outcomes, outcome) = sync_channel(targets.len());
+    for target in targets.iter().copied() {
+        let outcomes = outcomes.clone();
+        let body = move || {
+            if let Ok(socket) = TcpStream::connect_timeout(&target, CONNECT_DEADLINE) {
+                // Another may have been faster.
+                let _ = outcomes.send((target, socket));
+            }
+        };
+        // One that cannot be tried does not answer.
+        let _ = std::thread::Builder::new()
+            .name("gw-dial".to_owned())
+            .spawn(body);
+    }
+    drop(outcomes);
+    outcome.recv().ok()
+}

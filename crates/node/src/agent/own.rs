@@ -1,0 +1,93 @@
+//! An agent's places: the file system of the user who runs it, with paths as that user would type them.
+//! Restricts nothing: the kernel does, by the user's rights.
+
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Path, PathBuf};
+
+use godwit_net::IdentityId;
+use godwit_proto::ErrorCode;
+
+use crate::allow::No;
+use crate::local;
+use crate::places::{Places, SourcePlace, Target, TreeTarget};
+
+pub(super) struct OwnFiles {
+    pub(super) sender: Vec<u8>,
+    pub(super) spill: PathBuf,
+    /// What relative paths are relative to.
+    pub(super) base: PathBuf,
+}
+
+impl OwnFiles {
+    /// Nothing, and a tilde in front, mean the user's home.
+    fn resolve(&self, path: &[u8]) -> PathBuf {
+        let below = match path {
+            b"" | b"~" => b"",
+            _ => path.strip_prefix(b"~/").unwrap_or(path),
+        };
+        let mut resolved = self.base.clone();
+        if below.is_empty() {
+            // With a slash, as what it is: a directory to go into.
+            resolved.push("");
+        } else {
+            // Absolute paths replace the base; a trailing slash stays.
+            resolved.push(Path::new(OsStr::from_bytes(below)));
+        }
+        resolved
+    }
+}
+
+impl Places for OwnFiles {
+    fn target(&self, _peer: IdentityId, path: &[u8], is_directory: bool) -> Result<Target, No> {
+        let found = local::destination(&self.resolve(path), &self.spill)
+            .map_err(|error| No::new(ErrorCode::DESTINATION, error.to_string()))?;
+        Ok(Target::Tree(TreeTarget {
+            storage: found.storage,
+            storage_path: found.storage_path,
+            base: found.base,
+            is_directory: found.is_directory || is_directory,
+            display: found.display,
+        }))
+    }
+
+    fn sources(&self, _peer: IdentityId, paths: &[Vec<u8>]) -> Result<Vec<SourcePlace>, No> {
+        let find = |path: &Vec<u8>| {
+            local::source(&self.resolve(path), &self.spill)
+                .map(|found| SourcePlace::Tree(found.root))
+                .map_err(|error| No::new(ErrorCode::SOURCE, error.to_string()))
+        };
+        paths.iter().map(find).collect()
+    }
+
+    fn sender_name(&self, _peer: IdentityId) -> Vec<u8> {
+        self.sender.clone()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_mean_what_they_do_in_a_shell_at_home() {
+        let places = OwnFiles {
+            sender: Vec::new(),
+            spill: PathBuf::new(),
+            base: "/home/alice".into(),
+        };
+        for (path, resolved) in [
+            ("", "/home/alice/"),
+            ("~", "/home/alice/"),
+            ("~/", "/home/alice/"),
+            ("~/a b", "/home/alice/a b"),
+            ("a/b/", "/home/alice/a/b/"),
+            ("../x", "/home/alice/../x"),
+            ("/data/~/x", "/data/~/x"),
+            ("~bob", "/home/alice/~bob"),
+        ] {
+            let found = places.resolve(path.as_bytes());
+            assert_eq!(found.as_os_str(), resolved, "{path}");
+        }
+    }
+}

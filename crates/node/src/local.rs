@@ -1,0 +1,194 @@
+//! Paths of a user's own file system as sources and destinations: which storage, which place in it, which name elsewhere.
+//! Reads no contents, and restricts nobody: what the process may do, it may do here.
+
+use std::ffi::OsStr;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use godwit_engine::tree::TreeRoot;
+use godwit_store::{Confine, FsOptions, FsStorage, RelPath, Storage};
+
+/// Why a path is of no use: whole sentences, with the path in them.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct LocalError(String);
+
+/// A source.
+pub struct LocalSource {
+    /// Where it is read.
+    pub root: TreeRoot,
+    /// Its name where it goes into a directory; empty for "its contents" (`.`, `..`, `/`).
+    pub name: Vec<u8>,
+    /// Absolute, so that it is the same from any directory.
+    pub absolute: Vec<u8>,
+    /// As it was typed.
+    pub shown: Vec<u8>,
+}
+
+/// A destination.
+pub struct LocalDestination {
+    /// The directory that it is in.
+    pub storage: Arc<dyn Storage>,
+    /// That directory, absolute.
+    pub storage_path: Vec<u8>,
+    /// Its name there; empty for the directory itself.
+    pub base: RelPath,
+    /// It ended in a slash.
+    pub is_directory: bool,
+    /// How the directory is called in messages.
+    pub display: Vec<u8>,
+}
+
+/// Finds a source. A trailing slash follows a link to a directory.
+///
+/// # Errors
+/// It does not exist, cannot be opened, or has no name.
+pub fn source(path: &Path, spill: &Path) -> Result<LocalSource, LocalError> {
+    let bytes = path.as_os_str().as_bytes();
+    let follow = bytes.ends_with(b"/");
+    let missing = |error: std::io::Error| {
+        LocalError(format!(
+            "{}: {error}; check the source's name",
+            path.display()
+        ))
+    };
+    let meta = if follow {
+        path.metadata()
+    } else {
+        path.symlink_metadata()
+    }
+    .map_err(missing)?;
+    let name = last_name(path);
+    if follow && !meta.is_dir() {
+        return Err(LocalError(format!("{}: not a directory", path.display())));
+    }
+    if meta.is_dir() {
+        let absolute = match (&name, parent_of(path)) {
+            (Some(name), Some(parent)) => join(&canonical(&parent)?, name),
+            _ => canonical(path)?.into_os_string().into_vec(),
+        };
+        let root = TreeRoot {
+            storage: open(path, spill)?,
+            start: RelPath::root(),
+        };
+        return Ok(LocalSource {
+            root,
+            name: name.unwrap_or_default(),
+            absolute,
+            shown: trimmed(bytes),
+        });
+    }
+    let (Some(name), Some(parent)) = (name, parent_of(path)) else {
+        return Err(LocalError(format!(
+            "{}: this source has no name",
+            path.display()
+        )));
+    };
+    let start = RelPath::parse(&name)
+        .map_err(|error| LocalError(format!("{}: {error}", path.display())))?;
+    let absolute = join(&canonical(&parent)?, &name);
+    Ok(LocalSource {
+        root: TreeRoot {
+            storage: open(&parent, spill)?,
+            start,
+        },
+        name,
+        absolute,
+        shown: bytes.to_vec(),
+    })
+}
+
+/// A destination is a name in an existing directory, also when it is a directory itself: so it is the same place
+/// before and after the first run has made it.
+///
+/// # Errors
+/// The directory that it is to be in does not exist or cannot be opened.
+pub fn destination(path: &Path, spill: &Path) -> Result<LocalDestination, LocalError> {
+    let bytes = path.as_os_str().as_bytes();
+    let is_directory = bytes.ends_with(b"/") || last_name(path).is_none();
+    // What is a link to a directory, or has no name of its own, is taken for what it leads to.
+    let real = if path.is_dir() {
+        canonical(path)?
+    } else {
+        path.to_owned()
+    };
+    let (name, parent) = match (last_name(&real), parent_of(&real)) {
+        (Some(name), Some(parent)) => (name, parent),
+        _ => (Vec::new(), real.clone()),
+    };
+    let storage_path = canonical(&parent)?;
+    let base = RelPath::parse(&name)
+        .map_err(|error| LocalError(format!("{}: {error}", path.display())))?;
+    let shown = parent_of(path)
+        .filter(|_| last_name(path).is_some())
+        .unwrap_or_else(|| parent.clone());
+    let display = if shown == Path::new(".") && !bytes.starts_with(b".") {
+        Vec::new()
+    } else {
+        shown.into_os_string().into_vec()
+    };
+    Ok(LocalDestination {
+        storage: open(&parent, spill)?,
+        storage_path: storage_path.into_os_string().into_vec(),
+        base,
+        is_directory,
+        display,
+    })
+}
+
+fn open(root: &Path, spill: &Path) -> Result<Arc<dyn Storage>, LocalError> {
+    let options = FsOptions {
+        umask_cleared: true,
+        // What arrives belongs to whom fetched it.
+        allow_owner: false,
+        ..FsOptions::new(Confine::Local)
+    };
+    let storage = FsStorage::open_with(root, spill, options)
+        .map_err(|error| LocalError(format!("{}: {error}", root.display())))?;
+    Ok(Arc::new(storage))
+}
+
+/// The last component, if it is a name: not `.`, `..` or nothing.
+pub fn last_name(path: &Path) -> Option<Vec<u8>> {
+    let bytes = trimmed(path.as_os_str().as_bytes());
+    let last = bytes.rsplit(|byte| *byte == b'/').next()?;
+    (!matches!(last, b"" | b"." | b"..")).then(|| last.to_vec())
+}
+
+fn parent_of(path: &Path) -> Option<PathBuf> {
+    let bytes = trimmed(path.as_os_str().as_bytes());
+    let at = bytes.iter().rposition(|byte| *byte == b'/');
+    Some(match at {
+        Some(0) => PathBuf::from("/"),
+        Some(at) => PathBuf::from(OsStr::from_bytes(&bytes[..at])),
+        None => PathBuf::from("."),
+    })
+}
+
+/// Without slashes at the end.
+fn trimmed(bytes: &[u8]) -> Vec<u8> {
+    let end = bytes
+        .iter()
+        .rposition(|byte| *byte != b'/')
+        .map_or(0, |at| at + 1);
+    bytes[..end].to_vec()
+}
+
+fn canonical(path: &Path) -> Result<PathBuf, LocalError> {
+    std::fs::canonicalize(path).map_err(|error| {
+        let shown = if path == Path::new("") {
+            ".".to_owned()
+        } else {
+            path.display().to_string()
+        };
+        LocalError(format!("{shown}: {error}; this directory must exist"))
+    })
+}
+
+fn join(parent: &Path, name: &[u8]) -> Vec<u8> {
+    parent
+        .join(OsStr::from_bytes(name))
+        .into_os_string()
+        .into_vec()
+}

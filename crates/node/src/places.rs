@@ -1,0 +1,149 @@
+//! How what a peer names is found: a trait, and its implementation for exports and grants.
+//! Opens no transfer.
+
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use std::os::unix::ffi::OsStringExt as _;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use godwit_engine::tree::TreeRoot;
+use godwit_net::IdentityId;
+use godwit_proto::ErrorCode;
+use godwit_store::{RelPath, Storage};
+
+use crate::allow::{Grantor, No, find, refuse_export};
+use crate::export::{Export, Place};
+
+/// Finds what peers name, and says no where they may not.
+pub(crate) trait Places: Send + Sync {
+    /// Where a push goes; `is_directory` as the client saw its argument.
+    fn target(&self, peer: IdentityId, path: &[u8], is_directory: bool) -> Result<Target, No>;
+
+    /// What a pull reads, in the order of the paths.
+    fn sources(&self, peer: IdentityId, paths: &[Vec<u8>]) -> Result<Vec<SourcePlace>, No>;
+
+    /// The name of a sender in the journal's key: the same in every run of the same command.
+    fn sender_name(&self, peer: IdentityId) -> Vec<u8>;
+}
+
+/// Where a push goes.
+pub(crate) enum Target {
+    /// Takes everything.
+    Null,
+    /// A place in a tree.
+    Tree(TreeTarget),
+}
+
+/// A place that a tree is written to.
+pub(crate) struct TreeTarget {
+    pub(crate) storage: Arc<dyn Storage>,
+    /// Absolute.
+    pub(crate) storage_path: Vec<u8>,
+    pub(crate) base: RelPath,
+    pub(crate) is_directory: bool,
+    /// How the storage is called in messages.
+    pub(crate) display: Vec<u8>,
+}
+
+/// What a pull reads.
+pub(crate) enum SourcePlace {
+    /// That many bytes of memory.
+    Memory(u64),
+    /// A tree.
+    Tree(TreeRoot),
+}
+
+/// A daemon's places: exports, to those whom grants let in.
+pub(crate) struct Exports {
+    pub(crate) exports: Vec<Export>,
+    /// Grants and spills.
+    pub(crate) home: PathBuf,
+}
+
+impl Exports {
+    fn open(&self, export: &Export) -> Result<Arc<dyn Storage>, No> {
+        export
+            .open(&self.home.join("journals"))
+            .map_err(|error| refuse_export(&error))
+    }
+
+    fn grantor(&self) -> Grantor<'_> {
+        Grantor { home: &self.home }
+    }
+}
+
+impl Places for Exports {
+    fn target(&self, peer: IdentityId, path: &[u8], is_directory: bool) -> Result<Target, No> {
+        let grantor = self.grantor();
+        grantor.known(peer)?;
+        match find(&self.exports, path)? {
+            Place::Memory(_) => Err(No::new(
+                ErrorCode::DESTINATION,
+                "mem: can only be read; null: takes everything",
+            )),
+            Place::Null => {
+                grantor.allowed(peer, None, true)?;
+                Ok(Target::Null)
+            }
+            Place::Below(export, base) => {
+                grantor.allowed(peer, Some(&export.name), true)?;
+                let path =
+                    std::fs::canonicalize(&export.path).unwrap_or_else(|_| export.path.clone());
+                Ok(Target::Tree(TreeTarget {
+                    storage: self.open(export)?,
+                    storage_path: path.into_os_string().into_vec(),
+                    base,
+                    is_directory,
+                    display: export.name.clone().into_bytes(),
+                }))
+            }
+        }
+    }
+
+    fn sources(&self, peer: IdentityId, paths: &[Vec<u8>]) -> Result<Vec<SourcePlace>, No> {
+        let grantor = self.grantor();
+        grantor.known(peer)?;
+        let mut sources = Vec::with_capacity(paths.len());
+        // A storage holds descriptors: one for each export, however many sources are below it.
+        let mut storages: HashMap<&str, Arc<dyn Storage>> = HashMap::new();
+        for path in paths {
+            match find(&self.exports, path)? {
+                Place::Null => {
+                    return Err(No::new(
+                        ErrorCode::SOURCE,
+                        "null: can only be written to; mem:SIZE gives bytes",
+                    ));
+                }
+                Place::Memory(bytes) => {
+                    grantor.allowed(peer, None, false)?;
+                    sources.push(SourcePlace::Memory(bytes));
+                }
+                Place::Below(export, start) => {
+                    let storage = match storages.entry(&export.name) {
+                        Entry::Occupied(open) => Arc::clone(open.get()),
+                        Entry::Vacant(place) => {
+                            grantor.allowed(peer, Some(&export.name), false)?;
+                            Arc::clone(place.insert(self.open(export)?))
+                        }
+                    };
+                    let there = storage
+                        .stat(&start)
+                        .map_err(|error| No::new(ErrorCode::SOURCE, error.to_string()))?;
+                    if there.is_none() && !start.as_bytes().is_empty() {
+                        return Err(No::new(
+                            ErrorCode::SOURCE,
+                            format!("{} does not exist", String::from_utf8_lossy(path)),
+                        ));
+                    }
+                    sources.push(SourcePlace::Tree(TreeRoot { storage, start }));
+                }
+            }
+        }
+        Ok(sources)
+    }
+
+    fn sender_name(&self, peer: IdentityId) -> Vec<u8> {
+        peer.to_string().into_bytes()
+    }
+}
