@@ -1,8 +1,9 @@
-//! Endpoints as users name them: a local path, `godwit://host[:port]/export/path`, `mem:SIZE`, `null:`.
+//! Endpoints as users name them: a local path, `[user@]host:path`, `godwit://host[:port]/export/path`, `mem:SIZE`, `null:`.
 //! Touches no file and no network; whether an endpoint exists is found out elsewhere.
 
 use crate::PORT_DEFAULT;
 use crate::host::{HostError, HostPort};
+use crate::login::{Login, LoginError};
 use crate::units::{UnitError, exact_size, parse_size};
 use std::ffi::{OsStr, OsString};
 use std::fmt;
@@ -26,6 +27,17 @@ pub enum Endpoint {
     Stdio,
     /// A place on a node.
     Remote(Remote),
+    /// A path of another machine, by ssh.
+    Ssh(SshPlace),
+}
+
+/// A path of another machine that is reached by ssh.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct SshPlace {
+    /// Which machine, as whom.
+    pub login: Login,
+    /// Byte for byte as it was typed, relative to the home there; empty is the home.
+    pub path: Vec<u8>,
 }
 
 /// A place on a node.
@@ -76,11 +88,9 @@ pub enum EndpointReason {
     /// Nothing was given.
     #[error("an empty path names nothing")]
     Empty,
-    /// `[user@]host:path`.
-    #[error(
-        "HOST:PATH is reserved for ssh, which is not supported yet; name a running node as godwit://HOST/EXPORT/PATH, or a local file with a colon as ./{0}"
-    )]
-    Ssh(String),
+    /// The machine in `[user@]host:path`.
+    #[error("{0}")]
+    Login(#[from] LoginError),
     /// Another scheme than `godwit://`.
     #[error("the scheme {0}:// is not known; a node is named as godwit://HOST/EXPORT/PATH")]
     Scheme(String),
@@ -165,7 +175,14 @@ impl fmt::Display for Endpoint {
             Self::Null => write!(f, "null:"),
             Self::Stdio => write!(f, "-"),
             Self::Remote(remote) => write!(f, "{remote}"),
+            Self::Ssh(place) => write!(f, "{place}"),
         }
+    }
+}
+
+impl fmt::Display for SshPlace {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.login, String::from_utf8_lossy(&self.path))
     }
 }
 
@@ -253,14 +270,15 @@ fn parse_bytes(text: &[u8]) -> Result<Endpoint, EndpointReason> {
     }
     // As with scp: a colon before the first slash separates a host from a path.
     let head = text.split(|byte| *byte == b'/').next().unwrap_or_default();
-    if let Some(colon) = head.iter().position(|byte| *byte == b':') {
-        let shown = String::from_utf8_lossy(text).into_owned();
-        if text[colon..].starts_with(b"://") {
-            return Err(EndpointReason::Scheme(
-                String::from_utf8_lossy(&text[..colon]).into_owned(),
-            ));
-        }
-        return Err(EndpointReason::Ssh(shown));
+    if let Some(scheme) = head.strip_suffix(b":")
+        && text[head.len()..].starts_with(b"//")
+    {
+        let scheme = String::from_utf8_lossy(scheme).into_owned();
+        return Err(EndpointReason::Scheme(scheme));
+    }
+    if let Some((login, path)) = Login::split(text)? {
+        let path = path.to_vec();
+        return Ok(Endpoint::Ssh(SshPlace { login, path }));
     }
     Ok(Endpoint::Local(PathBuf::from(OsString::from_vec(
         text.to_vec(),

@@ -4,6 +4,7 @@
 pub mod duration;
 pub mod endpoint;
 pub mod host;
+pub mod login;
 pub mod settings;
 pub mod units;
 

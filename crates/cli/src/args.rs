@@ -24,6 +24,7 @@ pub(crate) fn command() -> Command {
         .subcommand(verify())
         .subcommand(manifest())
         .subcommand(generate())
+        .subcommand(agent())
 }
 
 /// What was typed for the settings of a command.
@@ -41,7 +42,8 @@ fn cp() -> Command {
         .about("Copy files and directories to or from a running node")
         .override_usage("godwit cp [OPTIONS] SOURCE... DESTINATION")
         .after_help(
-            "Endpoints: a path, godwit://HOST[:PORT]/EXPORT/PATH, mem:SIZE (a source), null: (a destination).\n\
+            "Endpoints: a path, [USER@]HOST:PATH (by ssh), godwit://HOST[:PORT]/EXPORT/PATH, mem:SIZE (a source),\n\
+             null: (a destination).\n\
              Directories recurse. An existing directory, or a trailing slash, as destination means \"into\".\n\
              The same command again resumes what was interrupted.",
         )
@@ -128,6 +130,22 @@ fn manifest() -> Command {
         .args(settings(Scope::Manifest))
         .arg(positional("source", "SOURCE", "The directory or file"))
         .arg(positional("manifest-file", "FILE", "The manifest"))
+}
+
+/// Called by another godwit, never by people.
+fn agent() -> Command {
+    Command::new("agent")
+        .about("Serve one transfer of another godwit, which calls this through ssh")
+        .hide(true)
+        .arg(switch("stdio", "Speak on standard input and output"))
+        .arg(
+            Arg::new("relay")
+                .long("relay")
+                .value_name("PORT")
+                .value_parser(ValueParser::os_string())
+                .conflicts_with("stdio")
+                .help("Lead a stream to the agent that listens on this port"),
+        )
 }
 
 fn generate() -> Command {

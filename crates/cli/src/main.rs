@@ -1,6 +1,7 @@
 //! The `godwit` command: from what was typed to an exit code.
 //! Moves no data itself; `transfer` and `serve` join the settings to the engine and the node.
 
+mod agent;
 mod args;
 mod commands;
 mod cores;
@@ -10,6 +11,7 @@ mod output;
 mod reports;
 mod rest;
 mod serve;
+mod ssh;
 mod transfer;
 mod verify;
 

@@ -1,10 +1,13 @@
 //! Joins `godwit cp` to the engine: both ends of a transfer from two endpoints, and what is said at its end.
 //! Parses nothing, and prints through the output only.
 
+mod by_ssh;
 mod ends;
 mod places;
 pub(crate) mod remote;
 mod report;
+mod retell;
+mod third;
 
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -12,12 +15,15 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use godwit_api::endpoint::{Endpoint, Place};
 use godwit_api::settings::CpSettings;
+use godwit_engine::session::Connector;
+use godwit_proto::agent::Errand;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 use crate::exit::{Exit, Failure};
 use crate::home::Home;
 use crate::output::{Output, Stats, Status};
 use crate::reports::Reports;
+pub(crate) use remote::client_tls;
 use report::Report;
 
 /// What every part of a transfer needs.
@@ -74,6 +80,39 @@ pub(crate) fn run(
     report.exit.into()
 }
 
+/// Runs what another machine's godwit wants: sources of this one, to an agent that `connector` reaches.
+pub(crate) fn run_errand(
+    settings: &CpSettings,
+    errand: &Errand,
+    connector: Arc<dyn Connector>,
+    home: &Home,
+    output: Output,
+    interrupted: Arc<AtomicBool>,
+) -> ExitCode {
+    godwit_sys::umask::clear();
+    let job = Job {
+        settings,
+        home,
+        output: Arc::new(output),
+        reports: Arc::default(),
+        from_input: false,
+        to_output: false,
+        output_used: AtomicBool::new(false),
+        interrupted,
+    };
+    let report = job.send_for(errand, connector).unwrap_or_else(|failure| {
+        job.output.error(&failure.message);
+        Report::failed(failure.exit)
+    });
+    job.output.summary(&report.summary);
+    report.exit.into()
+}
+
+/// The last word on something that never began.
+pub(crate) fn say_failed(output: &Output, exit: Exit) {
+    output.summary(&Report::failed(exit).summary);
+}
+
 impl Job<'_> {
     /// Signals and cores, before any thread is started.
     fn prepare(&self) -> Result<(), Failure> {
@@ -94,6 +133,9 @@ impl Job<'_> {
 
     fn transfer(&self, sources: &[Endpoint], destination: &Endpoint) -> Result<Report, Failure> {
         match (sources, destination) {
+            ([Endpoint::Ssh(_), ..], Endpoint::Ssh(place)) => self.between(sources, place),
+            (_, Endpoint::Ssh(place)) => self.push_by_ssh(sources, place),
+            ([Endpoint::Ssh(_), ..], _) => self.pull_by_ssh(sources, destination),
             (_, Endpoint::Remote(remote)) => self.push(sources, remote),
             ([Endpoint::Remote(_), ..], _) => self.pull(sources, destination),
             _ => self.local(sources, destination),

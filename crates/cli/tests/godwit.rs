@@ -22,6 +22,7 @@ mod godwit {
     pub(crate) mod reports;
     pub(crate) mod resume;
     pub(crate) mod rig;
+    pub(crate) mod ssh;
     pub(crate) mod stdio;
     pub(crate) mod strangers;
     pub(crate) mod trees;

@@ -125,8 +125,8 @@ fn what_cannot_be_reached_is_refused_with_the_reason() {
         ("godwit://h/data/%+1", EndpointReason::Percent),
         ("godwit://h/da%20ta", ExportNameError("da ta".into()).into()),
         ("http://h/x", EndpointReason::Scheme("http".into())),
-        ("host:path", EndpointReason::Ssh("host:path".into())),
-        ("u@host:/p", EndpointReason::Ssh("u@host:/p".into())),
+        ("u@host://p", EndpointReason::Scheme("u@host".into())),
+        (":p", LoginError::NoHost(":p".into()).into()),
     ];
     for (text, reason) in cases {
         assert_eq!(parse(text), Err(reason), "{text}");
@@ -134,12 +134,30 @@ fn what_cannot_be_reached_is_refused_with_the_reason() {
 }
 
 #[test]
+fn another_machine_by_ssh() {
+    let ssh = |user: Option<&str>, host: &str, path: &[u8]| {
+        Ok(Endpoint::Ssh(SshPlace {
+            login: Login {
+                user: user.map(str::to_owned),
+                host: host.to_owned(),
+            },
+            path: path.to_vec(),
+        }))
+    };
+    assert_eq!(parse("host:path"), ssh(None, "host", b"path"));
+    assert_eq!(parse("u@host:/p/"), ssh(Some("u"), "host", b"/p/"));
+    assert_eq!(parse("host:"), ssh(None, "host", b""));
+    assert_eq!(parse("[::1]:a b"), ssh(None, "::1", b"a b"));
+    assert_eq!(parse("memory:1"), ssh(None, "memory", b"1"));
+}
+
+#[test]
 fn the_message_says_how_to_name_a_local_colon() {
-    let message = Endpoint::parse(OsStr::new("a:b"))
+    let message = Endpoint::parse(OsStr::new("a b:c"))
         .map_err(|error| error.to_string())
-        .expect_err("reserved");
+        .expect_err("no host");
     assert!(
-        message.starts_with("a:b: ") && message.ends_with("./a:b"),
+        message.starts_with("a b:c: ") && message.contains("with ./ in front"),
         "{message}"
     );
 }

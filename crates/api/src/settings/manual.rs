@@ -50,6 +50,7 @@ pub fn placeholder(kind: &Kind) -> Option<String> {
         Kind::Count { .. } => Some("N".to_owned()),
         Kind::Flag => None,
         Kind::Choice(choices) => Some(choices.join("|")),
+        Kind::Ports => Some("PORTS".to_owned()),
         Kind::Text { form } | Kind::List { form } => Some((*form).to_owned()),
     }
 }

@@ -129,6 +129,17 @@ impl Values {
             .unwrap_or_else(|| panic!("the table gives {} a setting {name}", self.scope.name()))
     }
 
+    /// Every setting that is not at its default by default, with its value as it would be typed; lists element by element.
+    pub(crate) fn given(&self) -> Vec<(&'static str, OsString)> {
+        let given = self
+            .values
+            .iter()
+            .filter(|(_, (_, origin))| !matches!(origin, Origin::Default(_)));
+        given
+            .flat_map(|(name, (value, _))| value.texts().into_iter().map(|text| (*name, text)))
+            .collect()
+    }
+
     pub(crate) fn bytes(&self, name: &str) -> u64 {
         match self.get(name).0 {
             Value::Size(bytes) | Value::Rate(bytes) => bytes,
@@ -173,6 +184,13 @@ impl Values {
         match &self.get(name).0 {
             Value::Text(text) => text.clone(),
             other => panic!("{name} is no text: {other:?}"),
+        }
+    }
+
+    pub(crate) fn ports(&self, name: &str) -> Option<(u16, u16)> {
+        match self.get(name).0 {
+            Value::Ports(ports) => ports,
+            ref other => panic!("{name} is no port: {other:?}"),
         }
     }
 

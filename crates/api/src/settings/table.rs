@@ -78,6 +78,8 @@ pub enum Kind {
         /// What it looks like.
         form: &'static str,
     },
+    /// A TCP port, a range of them, or `any`.
+    Ports,
     /// Any number of texts.
     List {
         /// What one of them looks like.
@@ -359,6 +361,42 @@ const GENERAL: &[Setting] = &[
         variable: "GODWIT_STALL_DEADLINE",
         help: "How long a connection may stand still before it counts as lost",
         detail: "",
+    },
+    Setting {
+        name: "rsh",
+        scopes: CP,
+        kind: Kind::Text { form: "COMMAND" },
+        default: "ssh",
+        variable: "GODWIT_RSH",
+        help: "The program that reaches the machine in HOST:PATH, and its options",
+        detail: "As in `ssh -p 2222 -i key`; a word with spaces goes in quotes. It reads its own configuration.",
+    },
+    Setting {
+        name: "remote-command",
+        scopes: CP,
+        kind: Kind::Text { form: "COMMAND" },
+        default: "godwit",
+        variable: "GODWIT_REMOTE_COMMAND",
+        help: "How godwit is called on the machine in HOST:PATH",
+        detail: "The shell there reads it, as in `~/bin/godwit` or `sudo godwit`.",
+    },
+    Setting {
+        name: "data-ports",
+        scopes: CP,
+        kind: Kind::Ports,
+        default: "any",
+        variable: "GODWIT_DATA_PORTS",
+        help: "TCP ports that may be listened on for the data of HOST:PATH",
+        detail: "On either machine: data is sent by TCP beside ssh, in whichever direction a firewall lets it through. `50000-50100` is a range.",
+    },
+    Setting {
+        name: "via-ssh",
+        scopes: CP,
+        kind: Kind::Flag,
+        default: "false",
+        variable: "GODWIT_VIA_SSH",
+        help: "Send the data of HOST:PATH through ssh itself, not beside it",
+        detail: "Needs no other port than that of ssh, and is slower: each stream is an ssh connection of its own.",
     },
     Setting {
         name: "listen",

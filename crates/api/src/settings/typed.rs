@@ -89,6 +89,16 @@ pub struct CpSettings {
     pub stall_deadline: Duration,
     /// What is written about it.
     pub reports: ReportSettings,
+    /// What reaches other machines, with its options, as typed.
+    pub rsh: OsString,
+    /// How this program is called there, for the shell there.
+    pub remote_command: OsString,
+    /// The first and the last port for data beside ssh; `None` is any.
+    pub data_ports: Option<(u16, u16)>,
+    /// No data beside ssh.
+    pub via_ssh: bool,
+    /// What was given for any setting, anywhere but in the table, as it would be typed.
+    pub given: Vec<(&'static str, OsString)>,
 }
 
 /// What is written about a transfer, besides what is printed.
@@ -221,6 +231,11 @@ impl CpSettings {
             handshake_deadline: values.duration("handshake-deadline"),
             stall_deadline: values.duration("stall-deadline"),
             reports: ReportSettings::from_values(values),
+            rsh: values.text("rsh"),
+            remote_command: values.text("remote-command"),
+            data_ports: values.ports("data-ports"),
+            via_ssh: values.flag("via-ssh"),
+            given: values.given(),
         }
     }
 }

@@ -25,8 +25,30 @@ pub enum Value {
     Choice(&'static str),
     /// The text given.
     Text(OsString),
+    /// The first and the last port; `None` is any.
+    Ports(Option<(u16, u16)>),
     /// The texts given.
     List(Vec<OsString>),
+}
+
+impl Value {
+    /// What would be typed for it, element by element.
+    pub(crate) fn texts(&self) -> Vec<OsString> {
+        let text = match self {
+            Self::Size(bytes) => exact_size(*bytes),
+            Self::Rate(0) => "none".to_owned(),
+            Self::Rate(bytes) => format!("{}/s", exact_size(*bytes)),
+            Self::Duration(duration) => exact_duration(*duration),
+            Self::Count(count) => count.to_string(),
+            Self::Flag(flag) => flag.to_string(),
+            Self::Choice(word) => (*word).to_owned(),
+            Self::Ports(None) => "any".to_owned(),
+            Self::Ports(Some((first, last))) => format!("{first}-{last}"),
+            Self::Text(text) => return vec![text.clone()],
+            Self::List(texts) => return texts.clone(),
+        };
+        vec![text.into()]
+    }
 }
 
 /// Why a text is no value of a setting.
@@ -158,8 +180,23 @@ pub fn parse_value(setting: &Setting, given: &[OsString]) -> Result<Value, Value
             .find(|choice| choice.eq_ignore_ascii_case(text))
             .map(|choice| Value::Choice(choice))
             .ok_or_else(|| choice_error(text, choices)),
+        Kind::Ports => parse_ports(text).map(Value::Ports).ok_or_else(range_error),
         Kind::Text { .. } | Kind::List { .. } => Ok(Value::List(given.to_vec())),
     }
+}
+
+/// `None` if it is neither a port, nor a range, nor `any`.
+fn parse_ports(text: &str) -> Option<Option<(u16, u16)>> {
+    if text == "any" {
+        return Some(None);
+    }
+    let (first, last) = text.split_once('-').unwrap_or((text, text));
+    let port = |digits: &str| {
+        let all_digits = digits.bytes().all(|byte| byte.is_ascii_digit());
+        digits.parse().ok().filter(|port| all_digits && *port > 0)
+    };
+    let (first, last): (u16, u16) = (port(first)?, port(last)?);
+    (first <= last).then_some(Some((first, last)))
 }
 
 /// What values a kind takes, in words.
@@ -188,6 +225,7 @@ pub fn range_text(kind: &Kind) -> String {
         Kind::Count { min, max } => format!("{min} to {max}"),
         Kind::Flag => "true, false".to_owned(),
         Kind::Choice(choices) => choices.join(", "),
+        Kind::Ports => "PORT, FIRST-LAST, `any`".to_owned(),
         Kind::Text { form } | Kind::List { form } => (*form).to_owned(),
     }
 }
@@ -232,10 +270,29 @@ mod tests {
             ("verify", "true", Value::Flag(true)),
             ("retry-for", "0", Value::Duration(Duration::ZERO)),
             ("block-size", "4MiB", Value::Size(4 << 20)),
+            ("data-ports", "any", Value::Ports(None)),
+            ("data-ports", "50000", Value::Ports(Some((50_000, 50_000)))),
+            ("data-ports", "1-65535", Value::Ports(Some((1, 65_535)))),
+            ("rsh", "ssh -p 1", Value::Text("ssh -p 1".into())),
         ];
         for (name, text, value) in cases {
             assert_eq!(parse(Scope::Cp, name, text), Ok(value), "{name}");
         }
+    }
+
+    #[test]
+    fn a_value_reads_back_from_its_text() {
+        for setting in crate::settings::SETTINGS {
+            if setting.is_list() || setting.default.is_empty() {
+                continue;
+            }
+            let value = parse_value(setting, &[setting.default.into()]).expect("a default");
+            let again = parse_value(setting, &value.texts());
+            assert_eq!(again, Ok(value), "{}", setting.name);
+        }
+        let limit = Setting::find(Scope::Cp, "limit").expect("in the table");
+        let value = Value::Rate(12_345_678);
+        assert_eq!(parse_value(limit, &value.texts()), Ok(value));
     }
 
     #[test]
@@ -272,6 +329,16 @@ mod tests {
                 "`fast`: it must begin with a number, as in 64GiB",
             ),
             ("force", "maybe", "`maybe` is not one of true, false"),
+            (
+                "data-ports",
+                "7-6",
+                "`7-6` is out of range: PORT, FIRST-LAST, `any`",
+            ),
+            (
+                "data-ports",
+                "0",
+                "`0` is out of range: PORT, FIRST-LAST, `any`",
+            ),
         ];
         for (name, text, message) in cases {
             assert_eq!(parse(Scope::Cp, name, text), Err(message.to_owned()));

@@ -2,6 +2,8 @@
 //! Looks at names only, never at what is there.
 
 use godwit_api::endpoint::{Endpoint, Place};
+use godwit_api::host::HostPort;
+use godwit_api::login::Login;
 
 /// Checks that one transfer can join these endpoints; says why not.
 pub(super) fn check(sources: &[Endpoint], destination: &Endpoint) -> Result<(), String> {
@@ -26,25 +28,37 @@ pub(super) fn check(sources: &[Endpoint], destination: &Endpoint) -> Result<(), 
     if *destination == Endpoint::Stdio && (sources.len() > 1 || sources.contains(destination)) {
         return Err("- (standard output) takes one file, which is not standard input".to_owned());
     }
-    let mut nodes = sources.iter().map(node);
-    let first = nodes.next().flatten();
-    if nodes.any(|node| node != first) {
+    let mut machines = sources.iter().map(machine);
+    let first = machines.next().unwrap_or(Machine::This);
+    if machines.any(|machine| machine != first) {
         return Err(
             "the sources must be on one machine: copy from each machine in turn".to_owned(),
         );
     }
-    if first.is_some() && node(destination).is_some() {
-        return Err(format!(
+    match (first, machine(destination)) {
+        // Data goes straight between two machines that ssh reaches; a node takes orders from none but its client.
+        (Machine::This, _) | (_, Machine::This) | (Machine::Ssh(_), Machine::Ssh(_)) => Ok(()),
+        _ => Err(format!(
             "{destination}: one side must be this machine; run godwit cp on one of the nodes"
-        ));
+        )),
     }
-    Ok(())
 }
 
-fn node(endpoint: &Endpoint) -> Option<&godwit_api::host::HostPort> {
+/// Where an endpoint is.
+#[derive(Eq, PartialEq)]
+enum Machine<'a> {
+    This,
+    Node(&'a HostPort),
+    Ssh(&'a Login),
+}
+
+fn machine(endpoint: &Endpoint) -> Machine<'_> {
     match endpoint {
-        Endpoint::Remote(remote) => Some(&remote.node),
-        _ => None,
+        Endpoint::Remote(remote) => Machine::Node(&remote.node),
+        Endpoint::Ssh(place) => Machine::Ssh(&place.login),
+        Endpoint::Local(_) | Endpoint::Memory { .. } | Endpoint::Null | Endpoint::Stdio => {
+            Machine::This
+        }
     }
 }
 
@@ -60,7 +74,7 @@ fn is_null(endpoint: &Endpoint) -> bool {
     match endpoint {
         Endpoint::Null => true,
         Endpoint::Remote(remote) => remote.place == Place::Null,
-        Endpoint::Local(_) | Endpoint::Memory { .. } | Endpoint::Stdio => false,
+        Endpoint::Local(_) | Endpoint::Memory { .. } | Endpoint::Stdio | Endpoint::Ssh(_) => false,
     }
 }
 
@@ -86,6 +100,10 @@ mod tests {
             "mem:1GiB godwit://h/null:",
             "godwit://h/mem:1GiB null:",
             "a null:",
+            "a b h:c",
+            "u@h:a u@h:b .",
+            "h:a u@h:b",
+            "mem:1 h:f",
             "mem:1 ./f",
             "a b",
             "- a",
@@ -112,6 +130,10 @@ mod tests {
             ("godwit://g/d godwit://h/d .", "on one machine"),
             ("godwit://g/d b .", "on one machine"),
             ("b godwit://g/d .", "on one machine"),
+            ("h:a u@h:b .", "on one machine"),
+            ("h:a b .", "on one machine"),
+            ("h:a godwit://h/d", "one side must be this machine"),
+            ("godwit://h/d h:a", "one side must be this machine"),
             ("godwit://g/d godwit://h/d", "one side must be this machine"),
         ] {
             let message = route(line).expect_err(line);

@@ -17,10 +17,10 @@ use godwit_engine::{
     Acks, Counters, Live, Observer, Receiver, ReceiverConfig, Resources, Sender, SenderConfig,
     Sink, Source, Work,
 };
+use godwit_node::local::LocalSource;
 use godwit_proto::{DigestKind, Fault, Record, TransferId};
 use godwit_store::digest;
 
-use super::places::LocalSource;
 use super::report::{Progressing, Report};
 use super::{Job, memory_bytes};
 use crate::exit::Failure;

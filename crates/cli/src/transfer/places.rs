@@ -1,43 +1,14 @@
-//! Local paths as sources and as destinations: which storage, which place in it, which name elsewhere.
-//! Reads no contents.
+//! Local paths as sources and as destinations, and what is said of those that are missing.
+//! Knows nothing of what paths mean; `godwit_node::local` does.
 
-use std::ffi::OsStr;
-use std::os::unix::ffi::{OsStrExt, OsStringExt};
-use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 
 use godwit_api::endpoint::Endpoint;
-use godwit_engine::tree::TreeRoot;
-use godwit_store::{Confine, FsOptions, FsStorage, RelPath, Storage};
+use godwit_node::local::{self, LocalDestination, LocalSource};
 
 use super::Job;
 use crate::exit::Failure;
-
-/// A local source.
-pub(super) struct LocalSource {
-    /// Where it is read.
-    pub(super) root: TreeRoot,
-    /// Its name where it goes into a directory; empty for "its contents" (`.`, `..`, `/`).
-    pub(super) name: Vec<u8>,
-    /// Absolute, so that it is the same from any directory.
-    pub(super) absolute: Vec<u8>,
-    /// As it was typed.
-    pub(super) shown: Vec<u8>,
-}
-
-/// A local destination.
-pub(super) struct LocalDestination {
-    /// The directory that it is in.
-    pub(super) storage: Arc<dyn Storage>,
-    /// That directory, absolute.
-    pub(super) storage_path: Vec<u8>,
-    /// Its name there; empty for the directory itself.
-    pub(super) base: RelPath,
-    /// It ended in a slash.
-    pub(super) is_directory: bool,
-    /// How the directory is called in messages.
-    pub(super) display: Vec<u8>,
-}
 
 impl Job<'_> {
     /// The local sources; those that do not exist are told, and counted.
@@ -45,15 +16,16 @@ impl Job<'_> {
         &self,
         sources: &[Endpoint],
     ) -> Result<(Vec<LocalSource>, u64), Failure> {
+        let spill = self.home.spill()?;
         let mut found = Vec::with_capacity(sources.len());
         let mut failures = Vec::new();
         for source in sources {
             let Endpoint::Local(path) = source else {
                 continue;
             };
-            match self.local_source(path) {
+            match local::source(path, &spill) {
                 Ok(source) => found.push(source),
-                Err(failure) => failures.push((path, failure)),
+                Err(error) => failures.push((path, Failure::failed(error))),
             }
         }
         if found.is_empty() {
@@ -69,152 +41,8 @@ impl Job<'_> {
         Ok((found, failures.len() as u64))
     }
 
-    fn local_source(&self, path: &Path) -> Result<LocalSource, Failure> {
-        let bytes = path.as_os_str().as_bytes();
-        let follow = bytes.ends_with(b"/");
-        let missing = |error: std::io::Error| {
-            Failure::failed(format!(
-                "{}: {error}; check the source's name",
-                path.display()
-            ))
-        };
-        let meta = if follow {
-            path.metadata()
-        } else {
-            path.symlink_metadata()
-        }
-        .map_err(missing)?;
-        let name = last_name(path);
-        if follow && !meta.is_dir() {
-            return Err(Failure::failed(format!(
-                "{}: not a directory",
-                path.display()
-            )));
-        }
-        if meta.is_dir() {
-            let absolute = match (&name, parent_of(path)) {
-                (Some(name), Some(parent)) => join(&canonical(&parent)?, name),
-                _ => canonical(path)?.into_os_string().into_vec(),
-            };
-            let root = TreeRoot {
-                storage: self.open(path)?,
-                start: RelPath::root(),
-            };
-            return Ok(LocalSource {
-                root,
-                name: name.unwrap_or_default(),
-                absolute,
-                shown: trimmed(bytes),
-            });
-        }
-        let (Some(name), Some(parent)) = (name, parent_of(path)) else {
-            return Err(Failure::failed(format!(
-                "{}: this source has no name",
-                path.display()
-            )));
-        };
-        let start = RelPath::parse(&name)
-            .map_err(|error| Failure::failed(format!("{}: {error}", path.display())))?;
-        let absolute = join(&canonical(&parent)?, &name);
-        Ok(LocalSource {
-            root: TreeRoot {
-                storage: self.open(&parent)?,
-                start,
-            },
-            name,
-            absolute,
-            shown: bytes.to_vec(),
-        })
-    }
-
-    /// A destination is a name in an existing directory, also when it is a directory itself: so it is the same place
-    /// before and after the first run has made it.
+    /// A local destination.
     pub(super) fn local_destination(&self, path: &Path) -> Result<LocalDestination, Failure> {
-        let bytes = path.as_os_str().as_bytes();
-        let is_directory = bytes.ends_with(b"/") || last_name(path).is_none();
-        // What is a link to a directory, or has no name of its own, is taken for what it leads to.
-        let real = if path.is_dir() {
-            canonical(path)?
-        } else {
-            path.to_owned()
-        };
-        let (name, parent) = match (last_name(&real), parent_of(&real)) {
-            (Some(name), Some(parent)) => (name, parent),
-            _ => (Vec::new(), real.clone()),
-        };
-        let storage_path = canonical(&parent)?;
-        let base = RelPath::parse(&name)
-            .map_err(|error| Failure::failed(format!("{}: {error}", path.display())))?;
-        let shown = parent_of(path)
-            .filter(|_| last_name(path).is_some())
-            .unwrap_or_else(|| parent.clone());
-        let display = if shown == Path::new(".") && !bytes.starts_with(b".") {
-            Vec::new()
-        } else {
-            shown.into_os_string().into_vec()
-        };
-        Ok(LocalDestination {
-            storage: self.open(&parent)?,
-            storage_path: storage_path.into_os_string().into_vec(),
-            base,
-            is_directory,
-            display,
-        })
+        local::destination(path, &self.home.spill()?).map_err(Failure::failed)
     }
-
-    fn open(&self, root: &Path) -> Result<Arc<dyn Storage>, Failure> {
-        let options = FsOptions {
-            umask_cleared: true,
-            // What arrives belongs to whom fetched it.
-            allow_owner: false,
-            ..FsOptions::new(Confine::Local)
-        };
-        let storage = FsStorage::open_with(root, &self.home.spill()?, options)
-            .map_err(|error| Failure::failed(format!("{}: {error}", root.display())))?;
-        Ok(Arc::new(storage))
-    }
-}
-
-/// The last component, if it is a name: not `.`, `..` or nothing.
-fn last_name(path: &Path) -> Option<Vec<u8>> {
-    let bytes = trimmed(path.as_os_str().as_bytes());
-    let last = bytes.rsplit(|byte| *byte == b'/').next()?;
-    (!matches!(last, b"" | b"." | b"..")).then(|| last.to_vec())
-}
-
-fn parent_of(path: &Path) -> Option<PathBuf> {
-    let bytes = trimmed(path.as_os_str().as_bytes());
-    let at = bytes.iter().rposition(|byte| *byte == b'/');
-    Some(match at {
-        Some(0) => PathBuf::from("/"),
-        Some(at) => PathBuf::from(OsStr::from_bytes(&bytes[..at])),
-        None => PathBuf::from("."),
-    })
-}
-
-/// Without slashes at the end.
-fn trimmed(bytes: &[u8]) -> Vec<u8> {
-    let end = bytes
-        .iter()
-        .rposition(|byte| *byte != b'/')
-        .map_or(0, |at| at + 1);
-    bytes[..end].to_vec()
-}
-
-fn canonical(path: &Path) -> Result<PathBuf, Failure> {
-    std::fs::canonicalize(path).map_err(|error| {
-        let shown = if path == Path::new("") {
-            ".".to_owned()
-        } else {
-            path.display().to_string()
-        };
-        Failure::failed(format!("{shown}: {error}; this directory must exist"))
-    })
-}
-
-fn join(parent: &Path, name: &[u8]) -> Vec<u8> {
-    parent
-        .join(OsStr::from_bytes(name))
-        .into_os_string()
-        .into_vec()
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use godwit_api::endpoint::{Endpoint, Place, Remote};
 use godwit_api::settings::{Cipher as CipherSetting, Encryption};
-use godwit_engine::session::{Client, Engine, Refusal, run};
+use godwit_engine::session::{Client, Connector, DaemonConnector, Engine, Refusal, run};
 use godwit_engine::tree::PreparedDestination;
 use godwit_engine::{Counters, limits};
 use godwit_net::{
@@ -23,15 +23,35 @@ use crate::home::Home;
 use crate::output::Started;
 use crate::reports::ReportRoots;
 
+/// The other end of a transfer, as this side has to do with it.
+pub(crate) struct Far {
+    pub(crate) client: Client,
+    /// Who it is, in the key of a journal here.
+    pub(super) name: Vec<u8>,
+    /// What stands before its paths in messages.
+    pub(super) prefix: String,
+}
+
 impl Job<'_> {
     /// Local sources, a daemon's destination.
     pub(super) fn push(&self, sources: &[Endpoint], remote: &Remote) -> Result<Report, Failure> {
-        let (given, missing, names, absolute, shown) = self.sources(sources)?;
-        let client = self.client(remote)?;
+        let far = self.client(remote)?;
         let (path, is_directory) = match &remote.place {
             Place::Export { directory, .. } => (remote.place.to_wire(), *directory),
             Place::Memory { .. } | Place::Null => (remote.place.to_wire(), false),
         };
+        self.push_to(sources, &far, path, is_directory)
+    }
+
+    /// Local sources, a destination at the other end.
+    pub(super) fn push_to(
+        &self,
+        sources: &[Endpoint],
+        far: &Far,
+        path: Vec<u8>,
+        is_directory: bool,
+    ) -> Result<Report, Failure> {
+        let (given, missing, names, absolute, shown) = self.sources(sources)?;
         let open = Open {
             direction: Direction::PUSH.0,
             sources: absolute,
@@ -45,7 +65,7 @@ impl Job<'_> {
         let mut begin = |opened: &Opened, transfer: TransferId| {
             self.say_started(
                 &shown,
-                &lossy(&opened.destination),
+                &format!("{}{}", far.prefix, lossy(&opened.destination)),
                 opened.resumed && !self.from_input,
                 transfer,
             );
@@ -72,7 +92,7 @@ impl Job<'_> {
             .map(Engine::Sender)
             .map_err(|failure| Refusal::Own(failure.message))
         };
-        let report = run(&client, &open, &mut begin, &mut |engine| {
+        let report = run(&far.client, &open, &mut begin, &mut |engine| {
             progressing.show(engine);
             self.goes_on()
         });
@@ -95,34 +115,49 @@ impl Job<'_> {
         let Some(first) = remotes.first() else {
             return Err(Failure::usage("no source was named"));
         };
-        let client = self.client(first)?;
-        let paths: Vec<Vec<u8>> = remotes
+        let far = self.client(first)?;
+        let wanted = remotes
             .iter()
-            .map(|remote| remote.place.to_wire())
+            .map(|remote| Wanted {
+                path: remote.place.to_wire(),
+                key: key_of(&remote.place),
+                name: name_of(&remote.place),
+                shown: remote.to_string().into_bytes(),
+            })
             .collect();
-        let shown: Vec<Vec<u8>> = remotes
-            .iter()
-            .map(|remote| remote.to_string().into_bytes())
-            .collect();
+        self.pull_from(&far, wanted, destination)
+    }
+
+    /// Sources at the other end, a local destination.
+    pub(super) fn pull_from(
+        &self,
+        far: &Far,
+        wanted: Vec<Wanted>,
+        destination: &Endpoint,
+    ) -> Result<Report, Failure> {
+        let (mut paths, mut names, mut shown) = (Vec::new(), Vec::new(), Vec::new());
+        let mut keys = Vec::new();
+        for source in wanted {
+            paths.push(source.path);
+            keys.push(source.key);
+            names.push(source.name);
+            shown.push(source.shown);
+        }
         let open = Open {
             direction: Direction::PULL.0,
             sources: paths.clone(),
             in_order: self.to_output,
             ..self.request()
         };
-        let names: Vec<Vec<u8>> = remotes
-            .iter()
-            .map(|remote| name_of(&remote.place))
-            .collect();
         let prepare = || -> Result<Option<PreparedDestination>, Failure> {
             match destination {
                 Endpoint::Local(path) => {
-                    let sender = client.identity.to_string().into_bytes();
+                    let sender = far.name.clone();
                     Ok(Some(self.prepare_destination(
                         path,
                         sender,
                         names.clone(),
-                        remotes.iter().map(|remote| key_of(&remote.place)).collect(),
+                        keys.clone(),
                     )?))
                 }
                 _ => Ok(None),
@@ -181,7 +216,7 @@ impl Job<'_> {
             .map(Engine::Receiver)
             .map_err(own)
         };
-        let report = run(&client, &open, &mut begin, &mut |engine| {
+        let report = run(&far.client, &open, &mut begin, &mut |engine| {
             progressing.show(engine);
             self.goes_on()
         });
@@ -222,7 +257,15 @@ impl Job<'_> {
         });
     }
 
-    fn client(&self, remote: &Remote) -> Result<Client, Failure> {
+    pub(super) fn client_by(&self, connector: Arc<dyn Connector>) -> Client {
+        Client {
+            connector,
+            streams: self.settings.streams.min(limits::STREAMS_MAX),
+            retry_for: self.settings.retry_for,
+        }
+    }
+
+    fn client(&self, remote: &Remote) -> Result<Far, Failure> {
         reach(
             &Reach {
                 home: self.home,
@@ -251,24 +294,26 @@ pub(crate) struct Reach<'a> {
 }
 
 /// Finds out who the daemon is, and how to speak with it.
-pub(crate) fn reach(how: &Reach<'_>, remote: &Remote) -> Result<Client, Failure> {
+pub(crate) fn reach(how: &Reach<'_>, remote: &Remote) -> Result<Far, Failure> {
     let identity = Identity::load_or_create(how.home.path()).map_err(Failure::failed)?;
-    let cipher = match how.cipher {
-        CipherSetting::Aes256Gcm => Cipher::Aes256Gcm,
-        CipherSetting::Aes128Gcm => Cipher::Aes128Gcm,
-        CipherSetting::Chacha20Poly1305 => Cipher::ChaCha20Poly1305,
-    };
-    let tls = ClientTls::new(&identity, &[cipher]).map_err(Failure::failed)?;
+    let tls = client_tls(how.cipher, &identity)?;
     let address = PeerAddress::new(&remote.node.host, remote.node.port);
     let identity = trusted(how, &address, &tls)?;
-    Ok(Client {
+    let connector = DaemonConnector {
         address,
         tls,
         identity,
-        streams: how.streams.min(limits::STREAMS_MAX),
-        retry_for: how.retry_for,
         handshake_deadline: how.handshake_deadline,
         stall_limit: how.stall_deadline,
+    };
+    Ok(Far {
+        client: Client {
+            connector: Arc::new(connector),
+            streams: how.streams.min(limits::STREAMS_MAX),
+            retry_for: how.retry_for,
+        },
+        name: identity.to_string().into_bytes(),
+        prefix: String::new(),
     })
 }
 
@@ -323,6 +368,28 @@ fn key_of(place: &Place) -> Vec<u8> {
         key.extend_from_slice(b"/.");
     }
     key
+}
+
+/// A client's side of TLS, with the cipher asked for.
+pub(crate) fn client_tls(cipher: CipherSetting, identity: &Identity) -> Result<ClientTls, Failure> {
+    let cipher = match cipher {
+        CipherSetting::Aes256Gcm => Cipher::Aes256Gcm,
+        CipherSetting::Aes128Gcm => Cipher::Aes128Gcm,
+        CipherSetting::Chacha20Poly1305 => Cipher::ChaCha20Poly1305,
+    };
+    ClientTls::new(identity, &[cipher]).map_err(Failure::failed)
+}
+
+/// A source at the other end.
+pub(super) struct Wanted {
+    /// Its path there.
+    pub(super) path: Vec<u8>,
+    /// What it is called in the journal.
+    pub(super) key: Vec<u8>,
+    /// Its name where it goes into a directory; empty for "its contents".
+    pub(super) name: Vec<u8>,
+    /// For people.
+    pub(super) shown: Vec<u8>,
 }
 
 /// The name that a source gets in a directory; empty for "its contents".

@@ -147,6 +147,23 @@ impl Report {
         }
     }
 
+    /// Both ends were elsewhere; `code` is what the one that told of it ended with.
+    pub(super) fn retold(summary: Summary, code: Option<i32>) -> Self {
+        let exit = match (summary.status, code) {
+            (Status::Complete, _) => Exit::Complete,
+            (Status::Partial, _) => Exit::Partial,
+            (Status::Interrupted, _) => Exit::Interrupted,
+            (Status::Failed, Some(4)) => Exit::Authentication,
+            (Status::Failed, _) => Exit::Failed,
+        };
+        Self {
+            exit,
+            began: true,
+            summary,
+            shares: Shares::default(),
+        }
+    }
+
     /// Both ends were here.
     pub(super) fn local(
         end: &End,

@@ -3,7 +3,7 @@
 
 use godwit_api::endpoint::{Place, Remote};
 use godwit_api::settings::VerifySettings;
-use godwit_engine::session::{Client, Expectations, VerifyEnd, run_verification};
+use godwit_engine::session::{Expectations, VerifyEnd, run_verification};
 use godwit_proto::{Direction, Fault, Open, Record, Verification};
 
 use super::Checklist;
@@ -26,7 +26,7 @@ pub(super) fn check(
             "{remote} holds nothing that could be verified"
         )));
     }
-    let client: Client = reach(
+    let far = reach(
         &Reach {
             home,
             cipher: settings.cipher,
@@ -56,7 +56,7 @@ pub(super) fn check(
         findings,
         goes_on,
     };
-    match run_verification(&client, &open, &mut asking) {
+    match run_verification(&far.client, &open, &mut asking) {
         Ok(VerifyEnd::Finished) => Ok(true),
         Ok(VerifyEnd::Interrupted) => Ok(false),
         Err(refusal) => Err(Failure {

@@ -89,6 +89,11 @@ fn the_defaults_of_cp() {
             handshake_deadline: Duration::from_secs(10),
             reports: ReportSettings::default(),
             stall_deadline: Duration::from_secs(120),
+            rsh: "ssh".into(),
+            remote_command: "godwit".into(),
+            data_ports: None,
+            via_ssh: false,
+            given: Vec::new(),
         }
     );
     let typed = [

@@ -1,0 +1,275 @@
+//! `godwit agent`: this program on the other side of ssh, for one transfer; or a pipe to one that runs already.
+//! Not for people: its input and output are an exchange with another godwit.
+
+mod errand;
+mod pipe;
+
+use std::fs::File;
+use std::io::{Read as _, Write as _};
+use std::net::{IpAddr, SocketAddr, TcpListener};
+use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Duration;
+
+use clap::ArgMatches;
+use godwit_api::settings::{ConfigFile, Scope, ServeSettings, Typed, resolve};
+use godwit_net::{Cipher, Identity, IdentityId, ServerTls, StreamOptions, bind_data_port, piped};
+use godwit_node::{Agent, AgentConfig};
+use godwit_proto::agent::{
+    AGENT_VERSION, AgentMessage, MessageReader, Start, Started, versions_meet,
+};
+
+use crate::exit::{Exit, Failure};
+use crate::home::Home;
+use crate::output::complain;
+use crate::ssh::{SOFTWARE, own_targets, ssh_connection};
+
+/// Runs the command.
+pub(crate) fn run(matches: &ArgMatches) -> Result<ExitCode, Failure> {
+    // The end of a session of ssh is no reason to stop: the transfer may go on beside it.
+    let ignored = Arc::new(std::sync::atomic::AtomicBool::new(false));
+    signal_hook::flag::register(signal_hook::consts::SIGHUP, ignored).map_err(Failure::failed)?;
+    let mut input = pipe::input().map_err(Failure::failed)?;
+    let mut output = pipe::output().map_err(Failure::failed)?;
+    if let Some(port) = matches.get_one::<std::ffi::OsString>("relay") {
+        let port = port.to_str().and_then(|text| text.parse().ok());
+        let port = port.ok_or_else(|| Failure::usage("--relay takes a port"))?;
+        return relay(port, input, output);
+    }
+    if !matches.get_flag("stdio") {
+        return Err(Failure::usage(
+            "godwit agent is called by another godwit through ssh: godwit cp FILE HOST:PATH",
+        ));
+    }
+    let prepared = hear(&mut input).and_then(|start| match check(&start)?.errand {
+        true => errand::prepare(&start).map(Prepared::Errand),
+        false => prepare(&start).map(Prepared::Agent),
+    });
+    match prepared {
+        Ok(Prepared::Agent((agent, started))) => {
+            say(&mut output, &started)?;
+            serve(agent, input, output)
+        }
+        Ok(Prepared::Errand(prepared)) => {
+            say(&mut output, &prepared.started)?;
+            Ok(errand::run(prepared, input).unwrap_or_else(|failure| errand::failed(&failure)))
+        }
+        Err(failure) => {
+            say(&mut output, &Started::refusal(SOFTWARE, &failure.message))?;
+            complain(&failure.message);
+            Ok(failure.exit.into())
+        }
+    }
+}
+
+/// What this program is for its caller.
+enum Prepared {
+    Agent((Agent, Started)),
+    Errand(errand::Prepared),
+}
+
+fn check(start: &Start) -> Result<&Start, Failure> {
+    let theirs = (start.version_min, start.version_max);
+    if !versions_meet((AGENT_VERSION, AGENT_VERSION), theirs) {
+        return Err(Failure::failed(format!(
+            "this godwit ({SOFTWARE}) and that of the client ({}) have no version of their exchange in common; update the older one",
+            start.software.escape_default()
+        )));
+    }
+    Ok(start)
+}
+
+/// Makes the agent for what the other side wants.
+fn prepare(start: &Start) -> Result<(Agent, Started), Failure> {
+    godwit_sys::umask::clear();
+    let home = Home::open()?;
+    home.journals()?;
+    home.spill()?;
+    let settings = settings(&home)?;
+    let identity = Identity::ephemeral().map_err(Failure::failed)?;
+    let client: IdentityId = start.identity.parse().map_err(Failure::failed)?;
+    let (listener, port) = listen(start)?;
+    let from_ssh = ssh_connection().map(|(client, _)| client);
+    let base = base()?;
+    let config = AgentConfig {
+        client,
+        sender: start.sender.clone().into_bytes(),
+        home: home.path().to_owned(),
+        base,
+        tls: ServerTls::new(&identity, &Cipher::ALL).map_err(Failure::failed)?,
+        dial: dial_targets(start, from_ssh),
+        handshake_deadline: settings.handshake_deadline,
+        stall_limit: settings.stall_deadline,
+        pool_bytes: usize::try_from(settings.memory_bytes).unwrap_or(usize::MAX),
+        readers: settings.readers as usize,
+        writers: settings.writers as usize,
+        keep_for: Duration::from_millis(start.retry_for_ms).min(if start.via_ssh {
+            KEPT_VIA_SSH
+        } else {
+            Duration::MAX
+        }),
+        log: Arc::new(|line: &str| complain(line)),
+    };
+    let agent = Agent::start(config, listener).map_err(Failure::failed)?;
+    Ok((agent, started(&identity, port)))
+}
+
+/// Who we are and where we listen.
+fn started(identity: &Identity, port: u16) -> Started {
+    let addresses = own_targets(ssh_connection().map(|(_, server)| server), port);
+    Started {
+        version_min: AGENT_VERSION,
+        version_max: AGENT_VERSION,
+        software: SOFTWARE.to_owned(),
+        identity: identity.id().to_string(),
+        addresses: addresses
+            .iter()
+            .map(|target| target.ip().to_string())
+            .collect(),
+        port: port.into(),
+        problem: String::new(),
+    }
+}
+
+/// Listens on one of the ports that the client allows.
+fn listen(start: &Start) -> Result<(TcpListener, u16), Failure> {
+    let ports = (start.port_first > 0).then_some((
+        u16::try_from(start.port_first).unwrap_or_default(),
+        u16::try_from(start.port_last).unwrap_or_default(),
+    ));
+    let listener = bind_data_port(ports, start.via_ssh).map_err(|error| {
+        Failure::failed(match ports {
+            Some((first, last)) => {
+                format!("no port of --data-ports {first}-{last} is free: {error}")
+            }
+            None => format!("no port can be listened on: {error}"),
+        })
+    })?;
+    let port = listener.local_addr().map_err(Failure::failed)?.port();
+    Ok((listener, port))
+}
+
+/// Carries the first stream, and stays until the transfer is over.
+fn serve(agent: Agent, input: File, output: File) -> Result<ExitCode, Failure> {
+    let (near, far) = UnixStream::pair().map_err(Failure::failed)?;
+    let closing = near.try_clone().map_err(Failure::failed)?;
+    let is_out = pipe::join(input, output, far).map_err(Failure::failed)?;
+    let last = near.try_clone().map_err(Failure::failed)?;
+    let peer = ssh_connection().map_or_else(|| "ssh".to_owned(), |(client, _)| client.to_string());
+    let stream = piped(near, &peer, &StreamOptions::default()).map_err(Failure::failed)?;
+    let agent = Arc::new(agent);
+    let watched = Arc::clone(&agent);
+    std::thread::Builder::new()
+        .name("gw-over".to_owned())
+        .spawn(move || {
+            watched.wait_for_transfer();
+            // Who waits for a transfer's end on this stream only, learns of it by its closing.
+            let _ = closing.shutdown(std::net::Shutdown::Both);
+        })
+        .map_err(Failure::failed)?;
+    agent.serve(stream);
+    agent.finish();
+    // What was said last must be out before this process ends; an ssh that takes nothing any more does not hold it.
+    let _ = last.shutdown(std::net::Shutdown::Both);
+    let _ = is_out.recv_timeout(LAST_WORDS_PATIENCE);
+    Ok(Exit::Complete.into())
+}
+
+/// With all connections through ssh, no stream outlives it, and who comes back starts another agent as easily. A goodbye that
+/// data kept from getting through should not leave this one waiting for long.
+const KEPT_VIA_SSH: Duration = Duration::from_secs(10);
+
+/// For the last words on their way to ssh.
+const LAST_WORDS_PATIENCE: Duration = Duration::from_secs(2);
+
+/// A pipe from ssh to the agent that listens on `port` of this machine.
+fn relay(port: u16, input: File, mut output: File) -> Result<ExitCode, Failure> {
+    let local = SocketAddr::from((std::net::Ipv4Addr::LOCALHOST, port));
+    let connected = std::net::TcpStream::connect_timeout(&local, Duration::from_secs(10));
+    let socket = match connected {
+        Ok(socket) => socket,
+        Err(error) => {
+            let problem = format!(
+                "the agent of this transfer is not here ({error}); does this name lead to several machines?"
+            );
+            say(&mut output, &Started::refusal(SOFTWARE, &problem))?;
+            return Ok(Exit::Failed.into());
+        }
+    };
+    socket.set_nodelay(true).map_err(Failure::failed)?;
+    say(
+        &mut output,
+        &Started {
+            version_min: AGENT_VERSION,
+            version_max: AGENT_VERSION,
+            software: SOFTWARE.to_owned(),
+            ..Started::default()
+        },
+    )?;
+    pipe::run(input, output, &socket).map_err(Failure::failed)?;
+    Ok(Exit::Complete.into())
+}
+
+/// What the peer can be dialled at: where ssh came from, then what it says itself.
+fn dial_targets(start: &Start, from_ssh: Option<IpAddr>) -> Vec<SocketAddr> {
+    let port = u16::try_from(start.port).unwrap_or_default();
+    let mut targets: Vec<SocketAddr> = Vec::new();
+    let said = start.addresses.iter().filter_map(|text| text.parse().ok());
+    let seen = from_ssh
+        .filter(|_| port > 0)
+        .map(|address| SocketAddr::new(address, port));
+    for target in seen.into_iter().chain(said) {
+        if !targets.contains(&target) {
+            targets.push(target);
+        }
+    }
+    targets
+}
+
+/// What relative paths are relative to: the home, as ssh and its likes have it.
+fn base() -> Result<PathBuf, Failure> {
+    match std::env::var_os("HOME").map(PathBuf::from) {
+        Some(home) if home.is_absolute() => Ok(home),
+        _ => std::env::current_dir().map_err(Failure::failed),
+    }
+}
+
+/// Those of a node on this machine, as far as its user has set them.
+fn settings(home: &Home) -> Result<ServeSettings, Failure> {
+    let file = ConfigFile::load(&home.config())?;
+    let values = resolve(
+        Scope::Serve,
+        &Typed::new(),
+        &|name| std::env::var_os(name),
+        &file,
+    )?;
+    Ok(ServeSettings::from_values(&values)?)
+}
+
+fn hear<M: AgentMessage>(input: &mut File) -> Result<M, Failure> {
+    let mut reader = MessageReader::default();
+    let mut buffer = [0; 4096];
+    while reader.body().is_none() {
+        let room = reader.wants().min(buffer.len());
+        let bytes = match input.read(&mut buffer[..room]) {
+            Ok(0) => return Err(Failure::failed("the client hung up")),
+            Ok(bytes) => bytes,
+            Err(error) if error.kind() == std::io::ErrorKind::Interrupted => continue,
+            Err(error) => return Err(Failure::failed(error)),
+        };
+        reader
+            .take(&buffer[..bytes])
+            .map_err(|_error| Failure::failed("this is no godwit speaking"))?;
+    }
+    M::from_body(reader.body().unwrap_or_default()).map_err(Failure::failed)
+}
+
+fn say(output: &mut File, message: &impl AgentMessage) -> Result<(), Failure> {
+    let bytes = message.to_bytes().map_err(Failure::failed)?;
+    output
+        .write_all(&bytes)
+        .and_then(|()| output.flush())
+        .map_err(Failure::failed)
+}

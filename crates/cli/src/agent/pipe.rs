@@ -1,0 +1,76 @@
+//! Joins standard input and output, which may be pipes of any kind, to one socket.
+//! Looks at nothing that passes.
+
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::net::TcpStream;
+use std::os::fd::AsFd as _;
+use std::os::unix::net::UnixStream;
+use std::sync::mpsc::{Receiver, sync_channel};
+
+/// Standard input without a buffer: what is behind a message is left for others.
+pub(super) fn input() -> io::Result<File> {
+    Ok(io::stdin().as_fd().try_clone_to_owned()?.into())
+}
+
+/// Standard output without a buffer.
+pub(super) fn output() -> io::Result<File> {
+    Ok(io::stdout().as_fd().try_clone_to_owned()?.into())
+}
+
+/// Copies both ways on threads of its own, each until its side ends; a message comes when the last of the socket is out.
+pub(super) fn join(input: File, output: File, socket: UnixStream) -> io::Result<Receiver<()>> {
+    let (out, is_out) = sync_channel(1);
+    let back = socket.try_clone()?;
+    std::thread::Builder::new()
+        .name("gw-stdin".to_owned())
+        .spawn(move || {
+            copy(&input, &socket);
+            // It may be closed already.
+            let _ = socket.shutdown(std::net::Shutdown::Write);
+        })?;
+    std::thread::Builder::new()
+        .name("gw-stdout".to_owned())
+        .spawn(move || {
+            copy(&back, &output);
+            // Nobody reads what comes in any more, either.
+            let _ = back.shutdown(std::net::Shutdown::Read);
+            let _ = out.send(());
+        })?;
+    Ok(is_out)
+}
+
+/// Copies both ways until either side has ended and all of it has arrived.
+pub(super) fn run(input: File, output: File, socket: &TcpStream) -> io::Result<()> {
+    let back = socket.try_clone()?;
+    let there = std::thread::Builder::new()
+        .name("gw-stdin".to_owned())
+        .spawn(move || {
+            copy(&input, &back);
+            let _ = back.shutdown(std::net::Shutdown::Write);
+        })?;
+    copy(socket, &output);
+    // Standard input may stay open for ever; the end of the process ends that thread.
+    drop(there);
+    Ok(())
+}
+
+/// Errors end it as the end of input does: whoever is behind it sees the same.
+fn copy(mut from: impl Read, mut to: impl Write) {
+    let mut buffer = vec![0; COPY_BYTES];
+    loop {
+        match from.read(&mut buffer) {
+            Ok(0) => return,
+            Ok(bytes) => {
+                if to.write_all(&buffer[..bytes]).is_err() {
+                    return;
+                }
+            }
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(_) => return,
+        }
+    }
+}
+
+/// As much as a pipe holds.
+const COPY_BYTES: usize = 64 << 10;

@@ -1,0 +1,171 @@
+//! The command line of ssh: the user's program and options, the machine, and what is to run there.
+//! Runs nothing. No secret is ever in it.
+
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
+use std::path::{Path, PathBuf};
+
+use godwit_api::login::Login;
+use godwit_api::settings::CpSettings;
+
+use crate::exit::Failure;
+
+/// How to run something on another machine.
+#[derive(Clone, Debug)]
+pub(crate) struct Rsh {
+    /// The program, then its own options.
+    words: Vec<OsString>,
+    /// What this program is called there, for the shell there.
+    remote_command: OsString,
+    /// Nobody is there to answer a question.
+    unattended: bool,
+}
+
+impl Rsh {
+    /// Takes the settings apart, and looks whether the program is there.
+    pub(crate) fn new(settings: &CpSettings) -> Result<Self, Failure> {
+        let words = split(&settings.rsh).ok_or_else(|| {
+            Failure::usage(format!(
+                "--rsh {}: a quote is not closed, or nothing is there",
+                settings.rsh.display()
+            ))
+        })?;
+        let program = Path::new(&words[0]);
+        if find(program, std::env::var_os("PATH").as_deref()).is_none() {
+            return Err(Failure::failed(format!(
+                "{} is not here: install OpenSSH's client, or name another program with --rsh",
+                program.display()
+            )));
+        }
+        Ok(Self {
+            words,
+            remote_command: settings.remote_command.clone(),
+            unattended: !has_terminal() && std::env::var_os("SSH_ASKPASS").is_none(),
+        })
+    }
+
+    /// Program and arguments that run this program there with `arguments`.
+    pub(crate) fn line(&self, login: &Login, arguments: &str) -> Vec<OsString> {
+        let mut line = self.words.clone();
+        if Path::new(&self.words[0]).file_name() == Some(OsStr::new("ssh")) {
+            line.push("-T".into());
+            if self.unattended {
+                line.extend(["-o".into(), "BatchMode=yes".into()]);
+            }
+        }
+        if let Some(user) = &login.user {
+            line.extend(["-l".into(), user.into()]);
+        }
+        line.push(login.host.clone().into());
+        let mut command = self.remote_command.clone();
+        command.push(" ");
+        command.push(arguments);
+        line.push(command);
+        line
+    }
+
+    /// How this program is called there.
+    pub(crate) fn remote_command(&self) -> String {
+        self.remote_command.to_string_lossy().into_owned()
+    }
+}
+
+fn has_terminal() -> bool {
+    std::fs::File::open("/dev/tty").is_ok()
+}
+
+/// Words as a shell would see them, with quotes and backslashes and nothing else; `None` where a quote stays open or no
+/// word is.
+fn split(text: &OsStr) -> Option<Vec<OsString>> {
+    let mut words = Vec::new();
+    let mut word: Option<Vec<u8>> = None;
+    let mut quote = None;
+    let mut bytes = text.as_bytes().iter().copied();
+    while let Some(byte) = bytes.next() {
+        match (quote, byte) {
+            (Some(open), _) if byte == open => quote = None,
+            (None, b'\'' | b'"') => {
+                quote = Some(byte);
+                word.get_or_insert_default();
+            }
+            (None, b' ' | b'\t' | b'\n') => words.extend(word.take()),
+            (None | Some(b'"'), b'\\') => word.get_or_insert_default().push(bytes.next()?),
+            _ => word.get_or_insert_default().push(byte),
+        }
+    }
+    words.extend(word);
+    let words: Vec<OsString> = words.into_iter().map(OsString::from_vec).collect();
+    (quote.is_none() && words.first().is_some_and(|first| !first.is_empty())).then_some(words)
+}
+
+/// Where a program is, as a shell would find it.
+fn find(program: &Path, path: Option<&OsStr>) -> Option<PathBuf> {
+    if program.as_os_str().as_bytes().contains(&b'/') {
+        return program.is_file().then(|| program.to_owned());
+    }
+    std::env::split_paths(path?)
+        .map(|directory| directory.join(program))
+        .find(|candidate| candidate.is_file())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn words(text: &str) -> Option<Vec<String>> {
+        let words = split(OsStr::new(text))?;
+        Some(
+            words
+                .into_iter()
+                .map(|word| word.into_string().expect("text"))
+                .collect(),
+        )
+    }
+
+    #[test]
+    fn words_are_those_of_a_shell() {
+        for (text, expected) in [
+            ("ssh", vec!["ssh"]),
+            (" ssh  -p 22 ", vec!["ssh", "-p", "22"]),
+            (
+                "ssh -i '/my keys/a' -o \"User x\"",
+                vec!["ssh", "-i", "/my keys/a", "-o", "User x"],
+            ),
+            (r"ssh a\ b '' 'c\d'", vec!["ssh", "a b", "", r"c\d"]),
+        ] {
+            let expected: Vec<String> = expected.into_iter().map(str::to_owned).collect();
+            assert_eq!(words(text), Some(expected), "{text}");
+        }
+        for text in ["", "  ", "ssh 'a", "ssh \\", "''"] {
+            assert_eq!(words(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn the_machine_and_the_command_come_last() {
+        let rsh = Rsh {
+            words: vec!["/usr/bin/ssh".into(), "-p".into(), "22".into()],
+            remote_command: "~/bin/godwit".into(),
+            unattended: true,
+        };
+        let login = Login {
+            user: Some("alice".into()),
+            host: "::1".into(),
+        };
+        assert_eq!(
+            rsh.line(&login, "agent --stdio"),
+            [
+                "/usr/bin/ssh",
+                "-p",
+                "22",
+                "-T",
+                "-o",
+                "BatchMode=yes",
+                "-l",
+                "alice",
+                "::1",
+                "~/bin/godwit agent --stdio"
+            ]
+        );
+    }
+}

@@ -1,0 +1,44 @@
+//! Everything that has to do with ssh: starting an agent on another machine, and reaching it beside ssh or through it.
+//! Knows nothing of what is transferred.
+
+mod command;
+mod connector;
+mod greeting;
+mod process;
+
+use std::net::{IpAddr, SocketAddr};
+
+pub(crate) use command::Rsh;
+pub(crate) use connector::{
+    Order, SshConnector, SshOptions, Started, UNREACHABLE, start, unreachable,
+};
+
+/// Name and version of this program, for messages.
+pub(crate) const SOFTWARE: &str = concat!("godwit ", env!("CARGO_PKG_VERSION"));
+
+/// The addresses of this machine with a port, for the other side to dial; `first` goes before all.
+pub(crate) fn own_targets(first: Option<IpAddr>, port: u16) -> Vec<SocketAddr> {
+    let own = godwit_net::own_addresses().unwrap_or_default();
+    let mut targets: Vec<SocketAddr> = Vec::new();
+    for address in first.into_iter().chain(own) {
+        let target = SocketAddr::new(address.to_canonical(), port);
+        if !targets.contains(&target) && targets.len() < ADDRESSES_MAX {
+            targets.push(target);
+        }
+    }
+    targets
+}
+
+/// The two addresses of the connection that ssh came in by: of the client, and of this machine.
+pub(crate) fn ssh_connection() -> Option<(IpAddr, IpAddr)> {
+    let text = std::env::var("SSH_CONNECTION").ok()?;
+    let mut words = text.split_whitespace();
+    let client = words.next()?;
+    let server = words.nth(1)?;
+    // A zone says nothing to others.
+    let parse = |word: &str| word.split('%').next()?.parse().ok();
+    Some((parse(client)?, parse(server)?))
+}
+
+/// Of the many that a machine may have, so many are tried.
+const ADDRESSES_MAX: usize = 16;

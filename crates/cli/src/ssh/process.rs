@@ -1,0 +1,145 @@
+//! One running ssh: its input and output as a socket, its complaints, its end.
+//! Does not know what goes through it.
+
+use std::ffi::OsString;
+use std::io::{self, Read as _};
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open};
+
+/// What is kept of what ssh says: its end, where the reason is.
+const COMPLAINT_BYTES_MAX: usize = 8 << 10;
+
+/// How long an ssh that has nothing left to do may take to end, before it is told to, and then before it is made to.
+const END_PATIENCE: Duration = Duration::from_secs(1);
+
+/// A signal that a terminal sends to all that run in it must not end ssh before this program has said goodbye through it.
+const WRAPPER: &str = "trap '' INT HUP QUIT; exec \"$@\"";
+
+/// A running ssh. Dropping it ends it.
+pub(crate) struct SshProcess {
+    child: Mutex<Child>,
+    pid: Pid,
+    complaint: Arc<Mutex<Vec<u8>>>,
+    reader: Mutex<Option<JoinHandle<()>>>,
+}
+
+impl SshProcess {
+    /// Runs it; gives the other end of its standard input and output.
+    pub(crate) fn start(line: &[OsString]) -> io::Result<(Self, UnixStream)> {
+        let (near, far) = UnixStream::pair()?;
+        let input: OwnedFd = far.try_clone()?.into();
+        let output: OwnedFd = far.into();
+        let mut child = Command::new("/bin/sh")
+            .args(["-c", WRAPPER, "sh"])
+            .args(line)
+            .stdin(input)
+            .stdout(output)
+            .stderr(Stdio::piped())
+            .spawn()?;
+        let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
+        let pid = pid.ok_or_else(|| io::Error::other("a process without an id"))?;
+        let complaint = Arc::new(Mutex::new(Vec::new()));
+        let (kept, stderr) = (Arc::clone(&complaint), child.stderr.take());
+        let body = move || {
+            let Some(mut stderr) = stderr else { return };
+            let mut piece = [0; 1024];
+            while let Ok(bytes @ 1..) = stderr.read(&mut piece) {
+                let mut kept = locked(&kept);
+                kept.extend_from_slice(&piece[..bytes]);
+                let excess = kept.len().saturating_sub(COMPLAINT_BYTES_MAX);
+                kept.drain(..excess);
+            }
+        };
+        let reader = std::thread::Builder::new()
+            .name("gw-ssh".to_owned())
+            .spawn(body)?;
+        let process = Self {
+            child: Mutex::new(child),
+            pid,
+            complaint,
+            reader: Mutex::new(Some(reader)),
+        };
+        Ok((process, near))
+    }
+
+    /// How it ended, if it has.
+    pub(crate) fn ended(&self) -> Option<ExitStatus> {
+        locked(&self.child).try_wait().ok().flatten()
+    }
+
+    /// Waits for its end.
+    pub(crate) fn wait(&self, patience: Duration) -> Option<ExitStatus> {
+        let until = Instant::now() + patience;
+        loop {
+            if let Some(status) = self.ended() {
+                return Some(status);
+            }
+            let left = until.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return None;
+            }
+            let timeout = Timespec::try_from(left.min(END_PATIENCE)).ok();
+            // It has not been waited for, so the id is its own.
+            match pidfd_open(self.pid, PidfdFlags::empty()) {
+                Ok(process) => {
+                    let _ = poll(
+                        &mut [PollFd::new(&process, PollFlags::IN)],
+                        timeout.as_ref(),
+                    );
+                }
+                Err(_) => std::thread::park_timeout(Duration::from_millis(10).min(left)),
+            }
+        }
+    }
+
+    /// What it said to standard error, the end of it; all of it once it has ended.
+    pub(crate) fn complaint(&self) -> String {
+        if self.ended().is_some()
+            && let Some(reader) = locked(&self.reader).take()
+        {
+            // Who inherited it may hold it open for long; what counts was said before.
+            let until = Instant::now() + Duration::from_millis(200);
+            while !reader.is_finished() && Instant::now() < until {
+                std::thread::park_timeout(Duration::from_millis(5));
+            }
+        }
+        String::from_utf8_lossy(&locked(&self.complaint))
+            .trim()
+            .to_owned()
+    }
+
+    /// Tells it to end.
+    pub(crate) fn terminate(&self) {
+        self.signal(Signal::TERM);
+    }
+
+    fn signal(&self, signal: Signal) {
+        if self.ended().is_none() {
+            // It may end at this moment; until it is waited for, the id is its own.
+            let _ = kill_process(self.pid, signal);
+        }
+    }
+}
+
+impl Drop for SshProcess {
+    fn drop(&mut self) {
+        for signal in [Signal::TERM, Signal::KILL] {
+            if self.wait(END_PATIENCE).is_some() {
+                return;
+            }
+            self.signal(signal);
+        }
+        let _ = self.wait(END_PATIENCE);
+    }
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

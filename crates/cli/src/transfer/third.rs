@@ -1,0 +1,256 @@
+//! Transfers between two other machines: an agent on each, told of each other, and data straight between them.
+//! Moves no data and speaks no frame; what the sending agent tells is told on.
+
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::net::Shutdown;
+use std::time::{Duration, Instant};
+
+use godwit_api::endpoint::{Endpoint, SshPlace};
+use godwit_engine::session::Refusal;
+use godwit_net::Identity;
+use godwit_proto::agent::{AgentMessage as _, Errand};
+
+use super::Job;
+use super::by_ssh::ssh_places;
+use super::report::Report;
+use super::retell::Retold;
+use crate::exit::{Exit, Failure};
+use crate::ssh::{Order, Rsh, SshOptions, Started, start};
+
+/// How often the user's interrupt is looked at.
+const LOOK_EVERY: Duration = Duration::from_millis(100);
+/// After an interrupt: until both agents have put away what arrived.
+const GOODBYE_PATIENCE: Duration = Duration::from_secs(20);
+/// Between two attempts.
+const BACKOFF_FIRST: Duration = Duration::from_millis(500);
+const BACKOFF_MAX: Duration = Duration::from_secs(10);
+/// The longest line: a path of 64 KiB in base64, and what stands around it.
+const LINE_BYTES_MAX: u64 = 256 << 10;
+
+impl Job<'_> {
+    /// Sources on one machine, the destination on another.
+    pub(super) fn between(
+        &self,
+        sources: &[Endpoint],
+        destination: &SshPlace,
+    ) -> Result<Report, Failure> {
+        let places = ssh_places(sources);
+        let Some(first) = places.first() else {
+            return Err(Failure::usage("no source was named"));
+        };
+        let by_way = format!(
+            "to go by way of this machine: godwit cp {first} DIR, then godwit cp DIR/NAME {destination}"
+        );
+        if self.settings.via_ssh {
+            return Err(Failure::usage(format!(
+                "--via-ssh: data between two other machines goes straight between them; {by_way}"
+            )));
+        }
+        let settings = self.settings_for_others()?;
+        let mut began = false;
+        let mut alive = Instant::now();
+        let mut backoff = BACKOFF_FIRST;
+        loop {
+            let why = match self.errand(&places, destination, &settings) {
+                Ok(Ended::With(report, unreachable)) => {
+                    if unreachable {
+                        self.output.note(&by_way);
+                    }
+                    return Ok(*report);
+                }
+                Ok(Ended::Lost { moved }) => {
+                    if moved || !began {
+                        alive = Instant::now();
+                        backoff = BACKOFF_FIRST;
+                    }
+                    began = true;
+                    format!("the connection to {} was lost", first.login)
+                }
+                Err(refusal) if self.goes_on() && !(began && refusal.is_retryable()) => {
+                    return Err(Failure {
+                        exit: if refusal.is_authentication() {
+                            Exit::Authentication
+                        } else {
+                            Exit::Failed
+                        },
+                        message: refusal.to_string(),
+                    });
+                }
+                Err(refusal) => refusal.to_string(),
+            };
+            let interrupted = !self.goes_on();
+            if interrupted || alive.elapsed() >= self.settings.retry_for {
+                return Err(Failure {
+                    exit: Exit::Interrupted,
+                    message: if interrupted {
+                        "interrupted by the user".to_owned()
+                    } else {
+                        why
+                    },
+                });
+            }
+            self.output.note(&format!("{why}; trying again"));
+            let until = Instant::now() + backoff;
+            while self.goes_on() && Instant::now() < until {
+                std::thread::park_timeout(LOOK_EVERY);
+            }
+            backoff = (backoff * 2).min(BACKOFF_MAX);
+        }
+    }
+
+    /// One attempt: both agents from their beginning to their end.
+    fn errand(
+        &self,
+        places: &[&SshPlace],
+        destination: &SshPlace,
+        settings: &[String],
+    ) -> Result<Ended, Refusal> {
+        let own = |error: String| Refusal::Own(error);
+        let rsh = Rsh::new(self.settings).map_err(|failure| own(failure.message))?;
+        let known = Identity::load_or_create(self.home.path()).map_err(|e| own(e.to_string()))?;
+        let login = &places[0].login;
+        let sender = format!("{} {login}", known.id());
+        let options = SshOptions::new(self.settings, login, &self.interrupted, rsh.clone());
+        let order = Order {
+            client: None,
+            sender: sender.clone(),
+            targets: Vec::new(),
+            from_here: false,
+        };
+        let mut carrier = start(&options, &order, &[])?;
+        let options = SshOptions::new(self.settings, &destination.login, &self.interrupted, rsh);
+        let order = Order {
+            client: Some(carrier.identity),
+            sender: sender.clone(),
+            targets: carrier.targets.clone(),
+            from_here: false,
+        };
+        // It lives as long as this does.
+        let taker = start(&options, &order, &[])?;
+        let errand = Errand {
+            settings: settings.to_vec(),
+            sources: places.iter().map(|place| place.path.clone()).collect(),
+            destination: destination.path.clone(),
+            peer: destination.login.to_string(),
+            identity: taker.identity.to_string(),
+            addresses: taker.targets.iter().map(ToString::to_string).collect(),
+            sender,
+        };
+        let words = errand.to_bytes().map_err(|error| own(error.to_string()))?;
+        let io = |error: std::io::Error| own(format!("{login}: ssh: {error}"));
+        carrier.socket.set_nonblocking(false).map_err(io)?;
+        carrier.socket.write_all(&words).map_err(io)?;
+        carrier
+            .socket
+            .set_read_timeout(Some(LOOK_EVERY))
+            .map_err(io)?;
+        let retold = self.retell(&carrier, &login.to_string()).map_err(io)?;
+        Ok(self.ended(&carrier, retold))
+    }
+
+    /// Tells on what the agent tells, until it hangs up.
+    fn retell(&self, carrier: &Started, machine: &str) -> std::io::Result<Retold> {
+        let mut retold = Retold::new(machine);
+        let mut input = BufReader::new(carrier.socket.try_clone()?);
+        let mut line = Vec::new();
+        let mut goodbye: Option<Instant> = None;
+        loop {
+            if !self.goes_on() && goodbye.is_none() {
+                // The agent takes the end of its input for the end of everything.
+                let _ = carrier.socket.shutdown(Shutdown::Write);
+                goodbye = Some(Instant::now());
+            }
+            if goodbye.is_some_and(|since| since.elapsed() > GOODBYE_PATIENCE) {
+                return Ok(retold);
+            }
+            let room = LINE_BYTES_MAX.saturating_sub(line.len() as u64);
+            match std::io::Read::take(&mut input, room).read_until(b'\n', &mut line) {
+                Ok(_) if line.ends_with(b"\n") => {
+                    retold.take(&line, &self.output);
+                    line.clear();
+                }
+                // The end, or a line that nobody of ours writes.
+                Ok(_) => return Ok(retold),
+                Err(error) if is_later(&error) => {}
+                Err(_) => return Ok(retold),
+            }
+        }
+    }
+
+    fn ended(&self, carrier: &Started, retold: Retold) -> Ended {
+        let (moved, unreachable) = (retold.moved(), retold.unreachable());
+        let Some(summary) = retold.summary() else {
+            return Ended::Lost { moved };
+        };
+        let code = carrier
+            .process
+            .wait(Duration::from_secs(2))
+            .and_then(|status| status.code());
+        Ended::With(Box::new(Report::retold(summary, code)), unreachable)
+    }
+
+    /// What was set for this command and concerns those who carry it out; what they cannot obey is refused.
+    fn settings_for_others(&self) -> Result<Vec<String>, Failure> {
+        let mut settings = Vec::new();
+        for (name, text) in &self.settings.given {
+            if OURS.contains(name) {
+                continue;
+            }
+            let text = text.to_str().filter(|_| THEIRS.contains(name));
+            let text = text.ok_or_else(|| {
+                Failure::usage(format!(
+                    "--{name} cannot be used between two other machines yet; copy to this machine first"
+                ))
+            })?;
+            settings.push(format!("{name}={text}"));
+        }
+        Ok(settings)
+    }
+}
+
+/// How an attempt ended.
+enum Ended {
+    /// The agent has said how, and whether the two machines could not reach each other.
+    With(Box<Report>, bool),
+    /// It has not; bytes had been moved or not.
+    Lost { moved: bool },
+}
+
+/// Settings that concern this machine only.
+const OURS: [&str; 8] = [
+    "log-file",
+    "json",
+    "rsh",
+    "remote-command",
+    "via-ssh",
+    "data-ports",
+    "threads",
+    "handshake-deadline",
+];
+
+/// Settings that the sending agent obeys as this machine would.
+const THEIRS: [&str; 14] = [
+    "limit",
+    "streams",
+    "readers",
+    "writers",
+    "encryption",
+    "cipher",
+    "digest",
+    "retry-for",
+    "no-sync",
+    "verify",
+    "force",
+    "block-size",
+    "memory",
+    "stall-deadline",
+];
+
+fn is_later(error: &std::io::Error) -> bool {
+    matches!(
+        error.kind(),
+        std::io::ErrorKind::WouldBlock
+            | std::io::ErrorKind::TimedOut
+            | std::io::ErrorKind::Interrupted
+    )
+}

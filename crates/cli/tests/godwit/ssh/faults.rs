@@ -1,0 +1,114 @@
+//! Owns the tests of what breaks in the middle: ssh, the agent, the client, the user's patience.
+//! Sets up no network.
+
+use std::fs;
+
+use rustix::process::{Pid, Signal, kill_process};
+
+use super::super::process::{Process, wait_until};
+use super::far::{Far, random};
+
+/// Long enough to be interrupted at this rate, in both senses.
+const BYTES: usize = 24 << 20;
+const RATE: &str = "12MB";
+
+/// A push that is under way, and its content.
+fn under_way(far: &Far, more: &[&str]) -> (Process, Vec<u8>) {
+    let content = random(BYTES, 3);
+    far.write("file", &content);
+    let mut line = vec!["--limit", RATE, "--block-size", "64KiB", "file", "far:"];
+    line.extend(more);
+    let mut process = far.start(&line);
+    process.wait_for_bytes(1 << 20);
+    (process, content)
+}
+
+fn kill(ids: &[i32], signal: Signal) {
+    assert!(!ids.is_empty(), "it runs");
+    for id in ids {
+        // It may end at this moment.
+        let _ = kill_process(Pid::from_raw(*id).expect("not 0"), signal);
+    }
+}
+
+fn arrived(far: &Far, content: &[u8]) {
+    let there = fs::read(far.home().join("file")).expect("it has its name");
+    assert!(there == content, "the content differs");
+    nobody_is_left(far);
+}
+
+fn nobody_is_left(far: &Far) {
+    let left = || far.processes("agent --").is_empty().then_some(());
+    assert!(
+        wait_until(left).is_some(),
+        "{:?}",
+        far.processes("agent --")
+    );
+}
+
+#[test]
+fn the_transfer_goes_on_when_ssh_is_killed() {
+    let far = Far::new();
+    let (mut process, content) = under_way(&far, &[]);
+    let agents = far.processes("godwit agent --stdio");
+    kill(&far.processes("ssh -F"), Signal::KILL);
+    let outcome = process.wait();
+    outcome.complete();
+    assert_eq!(
+        outcome.said().matches("\"started\"").count(),
+        1,
+        "the same transfer: {agents:?} {}",
+        outcome.said()
+    );
+    arrived(&far, &content);
+}
+
+#[test]
+fn a_killed_agent_is_started_anew_and_what_arrived_is_kept() {
+    let far = Far::new();
+    let (mut process, content) = under_way(&far, &[]);
+    // Only the agent: the client's ssh has the same words, and the shell there may have.
+    let agents: Vec<i32> = far
+        .processes("godwit agent --stdio")
+        .into_iter()
+        .filter(|id| {
+            let line = fs::read(format!("/proc/{id}/cmdline")).unwrap_or_default();
+            line.starts_with(b"godwit\0")
+        })
+        .collect();
+    kill(&agents, Signal::KILL);
+    let outcome = process.wait();
+    outcome.complete();
+    assert_eq!(
+        outcome.said().matches("\"started\"").count(),
+        2,
+        "{}",
+        outcome.said()
+    );
+    arrived(&far, &content);
+}
+
+#[test]
+fn an_interrupt_ends_both_sides_and_the_same_command_resumes() {
+    for more in [&[][..], &["--via-ssh"]] {
+        let far = Far::new();
+        let (mut process, content) = under_way(&far, more);
+        process.signal(Signal::INT);
+        process.wait().expect(5, "interrupted");
+        nobody_is_left(&far);
+        let resumed = far.cp(&["--block-size", "64KiB", "file", "far:"]);
+        resumed.complete().says("\"resumed\":true");
+        arrived(&far, &content);
+    }
+}
+
+#[test]
+fn the_next_run_takes_over_from_an_agent_whose_client_was_killed() {
+    let far = Far::new();
+    let (mut process, content) = under_way(&far, &[]);
+    process.signal(Signal::KILL);
+    process.wait();
+    let resumed = far.cp(&["--block-size", "64KiB", "file", "far:"]);
+    resumed.complete().says("\"resumed\":true");
+    arrived(&far, &content);
+}

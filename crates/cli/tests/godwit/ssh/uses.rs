@@ -1,0 +1,156 @@
+//! Owns the tests of what people do by ssh when all is well: push, pull, names, jump hosts, as root and as nobody.
+//! Breaks nothing.
+
+use std::fs;
+use std::process::Command;
+
+use super::super::judge::assert_identical as same;
+use super::super::process::wait_until;
+use super::super::rig::is_root;
+use super::far::{Far, Where, random};
+
+fn fill(far: &Far, name: &str) {
+    let random = random(3_000_000, 7);
+    far.write(&format!("{name}/large"), &random);
+    for number in 0..50 {
+        far.write(
+            &format!("{name}/d {number}/'small\" {number}"),
+            &random[number..number * 7],
+        );
+    }
+    fs::create_dir(far.path(name).join("empty")).expect("made");
+    std::os::unix::fs::symlink("large", far.path(name).join("link")).expect("made");
+}
+
+/// There and back, and once more for nothing.
+fn there_and_back(far: &Far, host: &str) {
+    fill(far, "tree");
+    far.cp(&["tree", &format!("{host}:")]).complete();
+    same(&far.path("tree"), &far.home().join("tree"));
+    let again = far.cp(&["tree", &format!("{host}:")]);
+    assert_eq!(again.complete().number("bytes"), 0, "{}", again.said());
+    far.cp(&[&format!("{host}:tree/"), "back"]).complete();
+    same(&far.path("tree"), &far.path("back"));
+    let agents = wait_until(|| far.processes("agent").is_empty().then_some(()));
+    assert!(agents.is_some(), "an agent outlives its transfer");
+}
+
+#[test]
+fn a_tree_goes_there_and_back() {
+    there_and_back(&Far::new(), "far");
+}
+
+#[test]
+fn a_user_without_rights_is_served_with_that_users_rights() {
+    if !is_root() {
+        // Then every test here is of that kind.
+        return there_and_back(&Far::new(), "far");
+    }
+    let far = Far::at(Where {
+        nobody: true,
+        ..Where::default()
+    });
+    fill(&far, "tree");
+    far.cp(&["tree", "far:"]).complete();
+    // All but the owner, which is nobody there.
+    let output = Command::new("rsync")
+        .args([
+            "-aHi",
+            "--no-owner",
+            "--no-group",
+            "--checksum",
+            "--delete",
+            "--dry-run",
+        ])
+        .args([far.path("tree/"), far.home().join("tree/")])
+        .output()
+        .expect("rsync runs");
+    assert!(
+        output.status.success() && output.stdout.is_empty(),
+        "{output:?}"
+    );
+    far.cp(&["far:tree/", "back"]).complete();
+    same(&far.path("tree"), &far.path("back"));
+    far.write("secret", "x");
+    let refused = far.cp(&[
+        "secret",
+        &format!("far:{}/denied", far.path("bin").display()),
+    ]);
+    assert_eq!(refused.code, Some(3), "{}", refused.said());
+    refused.says("denied");
+}
+
+#[test]
+fn over_ipv6_and_through_a_jump_host() {
+    let mut far = Far::at(Where {
+        v6: true,
+        ..Where::default()
+    });
+    far.add("inner", Where::default(), " ProxyJump far");
+    fill(&far, "tree");
+    far.cp(&["tree", "inner:by/jump"])
+        .expect(1, "failed")
+        .says("this directory must exist");
+    far.cp(&["tree", "inner:jumped"]).complete();
+    same(&far.path("tree"), &far.home().join("jumped"));
+    // An address in brackets instead of a name that the configuration knows.
+    let config = fs::read_to_string(far.path("etc/ssh_config")).expect("ours");
+    let first = config.split("Host inner").next().expect("two sections");
+    fs::write(
+        far.path("etc/ssh_config"),
+        first.replace("Host far", "Host ::1"),
+    )
+    .expect("ours");
+    far.cp(&["tree", "[::1]:six"]).complete();
+    same(&far.path("tree"), &far.home().join("six"));
+}
+
+#[test]
+fn paths_mean_what_the_user_there_would_mean() {
+    let far = Far::new();
+    far.write("file", "content");
+    far.write("home/it's a \"dir\" $HOME; `x`/inside", "quoted");
+    far.write("a:b", "colon");
+    let there = |name: &str| fs::read(far.home().join(name)).unwrap_or_default();
+    far.cp(&["file", "far:"]).complete();
+    assert_eq!(there("file"), b"content");
+    far.cp(&["file", "far:~/renamed \\ $x"]).complete();
+    assert_eq!(there("renamed \\ $x"), b"content");
+    far.cp(&["file", "./a:b", "far:new dir/"]).complete();
+    assert_eq!(
+        (there("new dir/file"), there("new dir/a:b")),
+        (b"content".to_vec(), b"colon".to_vec())
+    );
+    far.cp(&["far:it's a \"dir\" $HOME; `x`", "far:file", "got/"])
+        .complete();
+    let got = far.path("got");
+    assert_eq!(
+        fs::read(got.join("it's a \"dir\" $HOME; `x`/inside")).expect("there"),
+        b"quoted"
+    );
+    assert_eq!(fs::read(got.join("file")).expect("there"), b"content");
+    let absolute = format!("far:{}", far.home().join("file").display());
+    far.cp(&[absolute.as_str(), "absolute"]).complete();
+    assert_eq!(fs::read(far.path("absolute")).expect("there"), b"content");
+    far.cp(&["mem:1MiB", "far:memory"]).complete();
+    assert_eq!(there("memory").len(), 1 << 20);
+    far.cp(&["far:file", "null:"]).complete();
+    let missing = far.cp(&["far:nothing", "."]);
+    missing
+        .expect(1, "failed")
+        .says("nothing")
+        .says("check the source's name");
+}
+
+#[test]
+fn everything_can_go_through_ssh_alone() {
+    let far = Far::new();
+    fill(&far, "tree");
+    far.cp(&["--via-ssh", "--streams", "3", "tree", "far:"])
+        .complete();
+    same(&far.path("tree"), &far.home().join("tree"));
+    far.cp(&["--via-ssh", "far:tree/", "back"]).complete();
+    same(&far.path("tree"), &far.path("back"));
+    let left = wait_until(|| far.processes("agent").is_empty().then_some(()));
+    assert!(left.is_some(), "a relay outlives its transfer");
+}
