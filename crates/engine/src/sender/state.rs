@@ -1,6 +1,8 @@
 //! What a sender knows between two events: items on their way, work that waits, and what the windows allow.
 //! Reads nothing and sends nothing; every method is a step under the sender's one lock.
 
+mod parking;
+
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
@@ -455,46 +457,6 @@ impl State {
             && self.small.is_empty()
             && self.large.is_empty()
             && self.active.is_empty()
-    }
-
-    pub(crate) fn park_without_blocks(&mut self, stream: u64) {
-        if !self.parked_without_blocks.contains(&stream) {
-            self.parked_without_blocks.push(stream);
-        }
-    }
-
-    pub(crate) fn park(&mut self, stream: u64) {
-        if !self.parked.contains(&stream) {
-            self.parked.push(stream);
-        }
-    }
-
-    pub(crate) fn unpark(&mut self, stream: u64) {
-        self.parked.retain(|id| *id != stream);
-        self.parked_without_blocks.retain(|id| *id != stream);
-    }
-
-    fn wake_streams_without_blocks(&mut self) {
-        for id in self.parked_without_blocks.drain(..) {
-            if let Some(waker) = self.streams.get(&id) {
-                waker.wake();
-            }
-        }
-    }
-
-    pub(crate) fn wake_stream(&mut self) {
-        if let Some(waker) = self.parked.pop().and_then(|id| self.streams.get(&id)) {
-            waker.wake();
-        }
-    }
-
-    pub(crate) fn wake_streams(&mut self) {
-        for id in self.parked.drain(..) {
-            if let Some(waker) = self.streams.get(&id) {
-                waker.wake();
-            }
-        }
-        self.wake_streams_without_blocks();
     }
 
     pub(crate) fn finish(&mut self, end: End) {

@@ -459,23 +459,19 @@ impl Sender {
         Ok(stream.send(&head, &[])?)
     }
 
-    /// Tells the other end how it ended; best effort, the connection closes either way.
+    /// Tells the other end how it ended, so that it does not wait for us; best effort, the connection closes either way.
     fn say_goodbye(&self, stream: &mut dyn Stream, end: &End) {
         stream.set_stall_limit(Duration::from_secs(1));
-        let mut head = Vec::new();
-        match end {
-            End::Cancelled(reason) => Cancel {
+        if let End::Cancelled(reason)
+        | End::Failed {
+            message: reason, ..
+        } = end
+        {
+            let mut head = Vec::new();
+            Cancel {
                 reason: reason.clone(),
             }
-            .encode(&mut head),
-            // Else the other end would wait for us to come back.
-            End::Failed { message, .. } => Cancel {
-                reason: message.clone(),
-            }
-            .encode(&mut head),
-            End::Finished(_) => {}
-        }
-        if !head.is_empty() {
+            .encode(&mut head);
             let _ = stream.send(&head, &[]);
         }
         stream.shutdown();
