@@ -119,7 +119,7 @@ fn verify() -> Command {
         .arg(positional(
             "copy",
             "COPY",
-            "Where the copy is: a path, or godwit://HOST[:PORT]/EXPORT/PATH",
+            "Where the copy is: a path, [USER@]HOST:PATH (by ssh), or godwit://HOST[:PORT]/EXPORT/PATH",
         ))
 }
 

@@ -158,9 +158,12 @@ pub(crate) fn run(
         Endpoint::Remote(remote) => {
             remote::check(settings, checklist, remote, home, &findings, &goes_on)?
         }
+        Endpoint::Ssh(place) => {
+            remote::check_by_ssh(settings, checklist, place, home, &findings, &interrupted)?
+        }
         other => {
             return Err(Failure::usage(format!(
-                "{other} holds nothing that could be verified; name a path or godwit://HOST/EXPORT/PATH"
+                "{other} holds nothing that could be verified; name a path, HOST:PATH or godwit://HOST/EXPORT/PATH"
             )));
         }
     };

@@ -364,7 +364,7 @@ const GENERAL: &[Setting] = &[
     },
     Setting {
         name: "rsh",
-        scopes: CP,
+        scopes: CLIENT,
         kind: Kind::Text { form: "COMMAND" },
         default: "ssh",
         variable: "GODWIT_RSH",
@@ -373,7 +373,7 @@ const GENERAL: &[Setting] = &[
     },
     Setting {
         name: "remote-command",
-        scopes: CP,
+        scopes: CLIENT,
         kind: Kind::Text { form: "COMMAND" },
         default: "godwit",
         variable: "GODWIT_REMOTE_COMMAND",

@@ -139,6 +139,10 @@ pub struct VerifySettings {
     pub extra: bool,
     /// Who must have signed, as typed.
     pub signed_by: Option<OsString>,
+    /// What reaches other machines, with its options, as typed.
+    pub rsh: OsString,
+    /// How this program is called there, for the shell there.
+    pub remote_command: OsString,
 }
 
 /// Settings of `godwit manifest`; each field is the setting of its name.
@@ -270,6 +274,8 @@ impl VerifySettings {
             content_only: values.flag("content-only"),
             extra: values.flag("extra"),
             signed_by: Some(values.text("signed-by")).filter(|text| !text.is_empty()),
+            rsh: values.text("rsh"),
+            remote_command: values.text("remote-command"),
         }
     }
 }

@@ -6,7 +6,6 @@ use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::path::{Path, PathBuf};
 
 use godwit_api::login::Login;
-use godwit_api::settings::CpSettings;
 
 use crate::exit::Failure;
 
@@ -23,11 +22,11 @@ pub(crate) struct Rsh {
 
 impl Rsh {
     /// Takes the settings apart, and looks whether the program is there.
-    pub(crate) fn new(settings: &CpSettings) -> Result<Self, Failure> {
-        let words = split(&settings.rsh).ok_or_else(|| {
+    pub(crate) fn new(rsh: &OsStr, remote_command: &OsStr) -> Result<Self, Failure> {
+        let words = split(rsh).ok_or_else(|| {
             Failure::usage(format!(
                 "--rsh {}: a quote is not closed, or nothing is there",
-                settings.rsh.display()
+                rsh.display()
             ))
         })?;
         let program = Path::new(&words[0]);
@@ -39,7 +38,7 @@ impl Rsh {
         }
         Ok(Self {
             words,
-            remote_command: settings.remote_command.clone(),
+            remote_command: remote_command.to_owned(),
             unattended: !has_terminal() && std::env::var_os("SSH_ASKPASS").is_none(),
         })
     }

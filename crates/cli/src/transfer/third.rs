@@ -106,7 +106,8 @@ impl Job<'_> {
         settings: &[String],
     ) -> Result<Ended, Refusal> {
         let own = |error: String| Refusal::Own(error);
-        let rsh = Rsh::new(self.settings).map_err(|failure| own(failure.message))?;
+        let rsh = Rsh::new(&self.settings.rsh, &self.settings.remote_command)
+            .map_err(|failure| own(failure.message))?;
         let known = Identity::load_or_create(self.home.path()).map_err(|e| own(e.to_string()))?;
         let login = &places[0].login;
         let sender = format!("{} {login}", known.id());

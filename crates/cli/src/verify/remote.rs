@@ -1,16 +1,66 @@
 //! A copy at a daemon: entries go there, differences come back.
 //! Keeps no connection up; the engine's session does.
 
-use godwit_api::endpoint::{Place, Remote};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use godwit_api::endpoint::{Place, Remote, SshPlace};
 use godwit_api::settings::VerifySettings;
-use godwit_engine::session::{Expectations, VerifyEnd, run_verification};
+use godwit_engine::session::{Client, Expectations, VerifyEnd, run_verification};
+use godwit_net::Identity;
 use godwit_proto::{Direction, Fault, Open, Record, Verification};
 
 use super::Checklist;
 use super::findings::Findings;
 use crate::exit::{Exit, Failure};
 use crate::home::Home;
+use crate::ssh::{Rsh, SshConnector, SshOptions};
+use crate::transfer::client_tls;
 use crate::transfer::remote::{Reach, reach};
+
+/// False if it was interrupted.
+pub(super) fn check_by_ssh(
+    settings: &VerifySettings,
+    checklist: Checklist,
+    place: &SshPlace,
+    home: &Home,
+    findings: &Findings,
+    interrupted: &Arc<AtomicBool>,
+) -> Result<bool, Failure> {
+    let known = Identity::load_or_create(home.path()).map_err(Failure::failed)?;
+    let once = Identity::ephemeral().map_err(Failure::failed)?;
+    let options = SshOptions {
+        rsh: Rsh::new(&settings.rsh, &settings.remote_command)?,
+        login: place.login.clone(),
+        data_ports: None,
+        // All of it is names and findings, which go through ssh in any case.
+        via_ssh: true,
+        retry_for: settings.retry_for,
+        handshake_deadline: settings.handshake_deadline,
+        stall_limit: settings.stall_deadline,
+        interrupted: Arc::clone(interrupted),
+    };
+    let tls = client_tls(settings.cipher, &once)?;
+    let client = Client {
+        connector: Arc::new(SshConnector::new(
+            options,
+            known.id().to_string(),
+            *once.id(),
+            tls,
+        )),
+        streams: 1,
+        retry_for: settings.retry_for,
+    };
+    let goes_on = || !interrupted.load(Ordering::Relaxed);
+    ask(
+        settings,
+        checklist,
+        &client,
+        place.path.clone(),
+        findings,
+        &goes_on,
+    )
+}
 
 /// False if it was interrupted.
 pub(super) fn check(
@@ -38,9 +88,21 @@ pub(super) fn check(
         },
         remote,
     )?;
+    let path = remote.place.to_wire();
+    ask(settings, checklist, &far.client, path, findings, goes_on)
+}
+
+fn ask(
+    settings: &VerifySettings,
+    checklist: Checklist,
+    client: &Client,
+    path: Vec<u8>,
+    findings: &Findings,
+    goes_on: &dyn Fn() -> bool,
+) -> Result<bool, Failure> {
     let open = Open {
         direction: Direction::VERIFY.0,
-        sources: vec![remote.place.to_wire()],
+        sources: vec![path],
         digest: godwit_engine::wire_digest_kind(checklist.digest_kind())
             .0
             .into(),
@@ -56,7 +118,7 @@ pub(super) fn check(
         findings,
         goes_on,
     };
-    match run_verification(&far.client, &open, &mut asking) {
+    match run_verification(client, &open, &mut asking) {
         Ok(VerifyEnd::Finished) => Ok(true),
         Ok(VerifyEnd::Interrupted) => Ok(false),
         Err(refusal) => Err(Failure {

@@ -154,3 +154,31 @@ fn everything_can_go_through_ssh_alone() {
     let left = wait_until(|| far.processes("agent").is_empty().then_some(()));
     assert!(left.is_some(), "a relay outlives its transfer");
 }
+
+#[test]
+fn a_copy_is_verified_through_ssh() {
+    let far = Far::new();
+    fill(&far, "tree");
+    let manifest = ["--manifest", "list", "tree", "far:"];
+    far.cp(&manifest).complete();
+    let verify = |copy: &str| {
+        let output = Command::new(env!("CARGO_BIN_EXE_godwit"))
+            .args(["verify", "list", copy])
+            .current_dir(far.path(""))
+            .env("GODWIT_HOME", far.path("client"))
+            .env("GODWIT_RSH", far.rsh())
+            .output()
+            .expect("it runs");
+        (output.status.code(), format!("{output:?}"))
+    };
+    let (code, said) = verify("far:tree");
+    assert_eq!(code, Some(0), "{said}");
+    fs::write(far.home().join("tree/large"), "changed").expect("ours");
+    let (code, said) = verify("far:tree");
+    assert_eq!(code, Some(3), "{said}");
+    assert!(said.contains("large"), "{said}");
+    let (code, said) = verify("far:nothing");
+    assert_eq!(code, Some(1), "{said}");
+    let left = wait_until(|| far.processes("agent").is_empty().then_some(()));
+    assert!(left.is_some(), "an agent is left");
+}
