@@ -1,6 +1,7 @@
 //! Owns all unsafe code of the project: small safe wrappers of what the kernel offers and `rustix` does not.
 //! Decides nothing: policy belongs to the callers.
 
+pub mod accounts;
 pub mod interfaces;
 pub mod page_buffer;
 pub mod shutdown;

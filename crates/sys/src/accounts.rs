@@ -1,0 +1,169 @@
+//! Owns the system's answers about users and groups: the name of an id, the id of a name, from whatever database it uses.
+//! Keeps nothing; each call asks anew, and may ask a server.
+
+#![allow(
+    unsafe_code,
+    reason = "the C library alone knows which databases there are; rustix has no such calls"
+)]
+
+use std::ffi::{CStr, CString};
+use std::mem::MaybeUninit;
+
+/// What the C library may need at most for one answer; a group can have thousands of members.
+const BUFFER_BYTES_MAX: usize = 4 << 20;
+const BUFFER_BYTES: usize = 4096;
+
+/// The name of a user; `None` if there is none, or nobody can say.
+pub fn user_name(uid: u32) -> Option<Vec<u8>> {
+    ask(|buffer| {
+        let mut entry = MaybeUninit::<libc::passwd>::uninit();
+        let mut found = std::ptr::null_mut();
+        // SAFETY: all pointers are valid for the call, and the length is the buffer's.
+        let errno = unsafe {
+            libc::getpwuid_r(
+                uid,
+                entry.as_mut_ptr(),
+                buffer.as_mut_ptr().cast(),
+                buffer.len(),
+                &raw mut found,
+            )
+        };
+        answer(errno, found, |found| {
+            // SAFETY: what is found is our entry, filled in.
+            let name = unsafe { (*found).pw_name };
+            // SAFETY: the name lies in our buffer, or is static.
+            unsafe { name_at(name) }
+        })
+    })
+}
+
+/// The name of a group; `None` if there is none, or nobody can say.
+pub fn group_name(gid: u32) -> Option<Vec<u8>> {
+    ask(|buffer| {
+        let mut entry = MaybeUninit::<libc::group>::uninit();
+        let mut found = std::ptr::null_mut();
+        // SAFETY: all pointers are valid for the call, and the length is the buffer's.
+        let errno = unsafe {
+            libc::getgrgid_r(
+                gid,
+                entry.as_mut_ptr(),
+                buffer.as_mut_ptr().cast(),
+                buffer.len(),
+                &raw mut found,
+            )
+        };
+        answer(errno, found, |found| {
+            // SAFETY: what is found is our entry, filled in.
+            let name = unsafe { (*found).gr_name };
+            // SAFETY: the name lies in our buffer, or is static.
+            unsafe { name_at(name) }
+        })
+    })
+}
+
+/// The id of a user; `None` if there is no such user, or nobody can say.
+pub fn user_id(name: &[u8]) -> Option<u32> {
+    let name = CString::new(name).ok()?;
+    ask(|buffer| {
+        let mut entry = MaybeUninit::<libc::passwd>::uninit();
+        let mut found = std::ptr::null_mut();
+        // SAFETY: all pointers are valid for the call, the name ends in a zero, and the length is the buffer's.
+        let errno = unsafe {
+            libc::getpwnam_r(
+                name.as_ptr(),
+                entry.as_mut_ptr(),
+                buffer.as_mut_ptr().cast(),
+                buffer.len(),
+                &raw mut found,
+            )
+        };
+        // SAFETY: what is found is our entry, filled in.
+        answer(errno, found, |found| unsafe { Some((*found).pw_uid) })
+    })
+}
+
+/// The id of a group; `None` if there is no such group, or nobody can say.
+pub fn group_id(name: &[u8]) -> Option<u32> {
+    let name = CString::new(name).ok()?;
+    ask(|buffer| {
+        let mut entry = MaybeUninit::<libc::group>::uninit();
+        let mut found = std::ptr::null_mut();
+        // SAFETY: all pointers are valid for the call, the name ends in a zero, and the length is the buffer's.
+        let errno = unsafe {
+            libc::getgrnam_r(
+                name.as_ptr(),
+                entry.as_mut_ptr(),
+                buffer.as_mut_ptr().cast(),
+                buffer.len(),
+                &raw mut found,
+            )
+        };
+        // SAFETY: what is found is our entry, filled in.
+        answer(errno, found, |found| unsafe { Some((*found).gr_gid) })
+    })
+}
+
+/// What one call said.
+enum Answer<T> {
+    Found(T),
+    None,
+    /// The buffer was too small.
+    MoreRoom,
+}
+
+fn answer<E, T>(errno: i32, found: *mut E, read: impl FnOnce(*mut E) -> Option<T>) -> Answer<T> {
+    if errno == libc::ERANGE {
+        return Answer::MoreRoom;
+    }
+    if errno != 0 || found.is_null() {
+        return Answer::None;
+    }
+    read(found).map_or(Answer::None, Answer::Found)
+}
+
+/// Calls with more and more room, up to a bound.
+fn ask<T>(mut call: impl FnMut(&mut [u8]) -> Answer<T>) -> Option<T> {
+    let mut buffer = vec![0; BUFFER_BYTES];
+    loop {
+        match call(&mut buffer) {
+            Answer::Found(found) => return Some(found),
+            Answer::None => return None,
+            Answer::MoreRoom if buffer.len() >= BUFFER_BYTES_MAX => return None,
+            Answer::MoreRoom => buffer.resize(buffer.len() * 4, 0),
+        }
+    }
+}
+
+/// # Safety
+/// `name` is null or a string that ends in a zero.
+unsafe fn name_at(name: *const libc::c_char) -> Option<Vec<u8>> {
+    if name.is_null() {
+        return None;
+    }
+    // SAFETY: as the caller promises.
+    let name = unsafe { CStr::from_ptr(name) };
+    Some(name.to_bytes().to_vec())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn root_has_a_name_and_an_id() {
+        assert_eq!(user_name(0).as_deref(), Some(&b"root"[..]));
+        assert_eq!(user_id(b"root"), Some(0));
+        assert_eq!(group_name(0).as_deref(), Some(&b"root"[..]));
+        assert_eq!(group_id(b"root"), Some(0));
+    }
+
+    #[test]
+    fn nobody_has_what_is_not_there() {
+        assert_eq!(user_name(4_000_000_123), None);
+        assert_eq!(group_name(4_000_000_123), None);
+        for name in [&b"no such user"[..], b"", b"zero\0inside"] {
+            assert_eq!(user_id(name), None);
+            assert_eq!(group_id(name), None);
+        }
+    }
+}
