@@ -15,6 +15,8 @@ needed=(
     iperf3:iperf3
     mkfs.ext4:e2fsprogs    # the power-cut test makes a file system
     losetup:mount          # and attaches it
+    setfattr:attr          # trees with attributes and access lists are made by these
+    setfacl:acl
 )
 
 PATH="$PATH:/usr/local/sbin:/usr/sbin:/sbin"

@@ -134,7 +134,9 @@ pub(crate) fn final_meta(record: &Record) -> FinalMeta {
             seconds: record.mtime_seconds,
             nanoseconds: record.mtime_nanoseconds,
         },
-        owner: Some((record.uid, record.gid)),
+        uid: Some(record.uid),
+        gid: Some(record.gid),
+        ..FinalMeta::default()
     }
 }
 

@@ -126,7 +126,7 @@ fn meta(seconds: i64) -> FinalMeta {
             seconds,
             nanoseconds: 5,
         },
-        owner: None,
+        ..FinalMeta::default()
     }
 }
 

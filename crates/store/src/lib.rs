@@ -1,8 +1,10 @@
 //! Owns what holds data: storages and their entries, digests, the journal of a transfer, manifest files, the pool of blocks.
 //! Knows nothing of the wire, of peers, or of the order in which a transfer does things.
 
+pub mod accounts;
 pub mod digest;
 pub mod error;
+pub mod extended;
 mod fs;
 pub mod generator;
 mod hostile;
@@ -16,6 +18,7 @@ pub mod spill;
 pub mod storage;
 
 pub use error::{StoreError, StoreErrorKind};
+pub use extended::{AclEntry, AclWho, Acls, Extended, Lost, Xattr};
 pub use fs::{Confine, FsOptions, FsStorage};
 pub use hostile::{Faults, Hook, HostileStorage, Operation, Rule, When};
 pub use memory::MemoryStorage;

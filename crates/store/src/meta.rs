@@ -1,6 +1,8 @@
 //! Owns what is known of an entry besides its bytes: kind, size, mode, times, owner, and the generation that follows from them.
 //! Does not read or apply any of it.
 
+use crate::extended::Extended;
+
 /// What an entry is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Kind {
@@ -70,6 +72,8 @@ pub struct Meta {
     pub uid: u32,
     /// Group.
     pub gid: u32,
+    /// Of a device node the number of its device, as the kernel packs it; else 0. No part of the generation.
+    pub rdev: u64,
 }
 
 impl Meta {
@@ -94,14 +98,20 @@ impl Meta {
 }
 
 /// What an entry gets when it is complete.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct FinalMeta {
     /// Permission and set-id bits; the storage may withhold the latter.
     pub mode: u32,
     /// Time of last change.
     pub mtime: Timestamp,
-    /// User and group to give it to; the storage may withhold it.
-    pub owner: Option<(u32, u32)>,
+    /// User to give it to, if asked for; the storage may withhold it.
+    pub uid: Option<u32>,
+    /// Group to give it to, if asked for; the storage may withhold it.
+    pub gid: Option<u32>,
+    /// Extended attributes and access lists, as far as asked for.
+    pub extended: Extended,
+    /// To fail rather than leave any of this out.
+    pub strict: bool,
 }
 
 /// Any odd constant; fixed for good, because journals outlive releases.
@@ -135,6 +145,7 @@ mod tests {
             links: 1,
             uid: 0,
             gid: 0,
+            rdev: 0,
         }
     }
 

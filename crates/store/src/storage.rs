@@ -2,12 +2,15 @@
 //! Implements none of it; knows nothing of the wire, of transfers, or of digests.
 
 use crate::error::StoreError;
-use crate::meta::{FinalMeta, Meta};
+use crate::extended::{Extended, Lost};
+use crate::meta::{FinalMeta, Kind, Meta};
 use crate::path::{RelPath, TempName};
 use std::ops::Range;
 
 /// Most items that one call of [`Scan::next_batch`] adds.
 pub const SCAN_BATCH_ITEMS: usize = 1024;
+/// Memory for attributes and access lists that ends a batch early, in bytes.
+pub const SCAN_BATCH_EXTENDED_BYTES: usize = 1 << 20;
 
 /// A place that holds a tree of entries. Calls may come from any number of threads at once.
 ///
@@ -20,6 +23,9 @@ pub trait Storage: Send + Sync {
 
     /// What stands at `path`; `None` if nothing does (nor its parent).
     fn stat(&self, path: &RelPath) -> Result<Option<Meta>, StoreError>;
+
+    /// What goes with the entry at `path`, as far as this storage was opened to read it, and what of it could not be read.
+    fn extended(&self, path: &RelPath) -> Result<(Extended, Lost), StoreError>;
 
     /// Where a symbolic link points.
     fn read_link(&self, path: &RelPath) -> Result<Vec<u8>, StoreError>;
@@ -35,7 +41,12 @@ pub trait Storage: Send + Sync {
     /// is there is fine and keeps its mode, any other entry there is `TypeConflict`.
     fn make_directory(&self, path: &RelPath, mode_now: u32) -> Result<bool, StoreError>;
 
-    /// Makes a symbolic link atomically, by way of `temp`, with the mtime (and owner) of `meta`. One with the same target is fine.
+    /// Lets its owner work in the directory at `path`, which [`Storage::set_directory_meta`] closes again; does nothing where
+    /// modes do not bind this process. Only a directory of this process's user is changed.
+    fn open_directory(&self, path: &RelPath) -> Result<(), StoreError>;
+
+    /// Makes a symbolic link atomically, by way of `temp`, with all of `meta` but the mode. One with the same target is fine.
+    /// Returns what of `meta` could not be kept.
     fn make_symlink(
         &self,
         path: &RelPath,
@@ -43,7 +54,19 @@ pub trait Storage: Send + Sync {
         meta: &FinalMeta,
         temp: &TempName,
         replace: Replace,
-    ) -> Result<(), StoreError>;
+    ) -> Result<Lost, StoreError>;
+
+    /// Makes a FIFO, a socket or a device node atomically, by way of `temp`; `rdev` is that of [`Meta`].
+    /// `Permission` for device nodes where they are not allowed. Returns what of `meta` could not be kept.
+    fn make_special(
+        &self,
+        path: &RelPath,
+        kind: Kind,
+        rdev: u64,
+        meta: &FinalMeta,
+        temp: &TempName,
+        replace: Replace,
+    ) -> Result<Lost, StoreError>;
 
     /// Makes `path` a further name of the file `first`, replacing what is there atomically. The same file already there is fine.
     fn make_link(&self, path: &RelPath, first: &RelPath, temp: &TempName)
@@ -59,13 +82,14 @@ pub trait Storage: Send + Sync {
     ) -> Result<Box<dyn WriteFile>, StoreError>;
 
     /// Writes the whole temporary file of `path`, with its final metadata, in the fewest calls; an old one is replaced.
+    /// Returns what of `meta` could not be kept.
     fn write_whole(
         &self,
         path: &RelPath,
         temp: &TempName,
         meta: &FinalMeta,
         content: &[u8],
-    ) -> Result<(), StoreError>;
+    ) -> Result<Lost, StoreError>;
 
     /// Afterwards the contents and metadata of these temporary files, `bytes` together, would survive a power cut.
     /// An error vouches for none of them: everything written since their last successful sync must be written again.
@@ -83,8 +107,8 @@ pub trait Storage: Send + Sync {
     /// Removes a temporary file; an absent one is fine.
     fn discard(&self, path: &RelPath, temp: &TempName) -> Result<(), StoreError>;
 
-    /// Sets owner, mode and mtime of a directory, when nothing more will be put into it.
-    fn set_directory_meta(&self, path: &RelPath, meta: &FinalMeta) -> Result<(), StoreError>;
+    /// Gives a directory its metadata, when nothing more will be put into it. Returns what of it could not be kept.
+    fn set_directory_meta(&self, path: &RelPath, meta: &FinalMeta) -> Result<Lost, StoreError>;
 
     /// Removes all temporary files with this tag at and below `start`; returns how many there were.
     fn sweep(&self, start: &RelPath, tag: u64) -> Result<u64, StoreError>;
@@ -125,6 +149,10 @@ pub struct ScanEntry {
     pub meta: Meta,
     /// Where it points, if it is a symbolic link; else empty.
     pub target: Vec<u8>,
+    /// What goes with it, as far as the storage was opened to read it; of a further name, nothing.
+    pub extended: Extended,
+    /// What of that could not be read.
+    pub lost: Lost,
 }
 
 /// What becomes of an entry that already has the final name.
@@ -173,5 +201,6 @@ pub trait WriteFile: Send + Sync {
     fn write_at(&self, offset: u64, data: &[u8]) -> Result<(), StoreError>;
 
     /// Sets the final length and metadata. The file still has to be synced and committed.
-    fn finish(&self, bytes: u64, meta: &FinalMeta) -> Result<(), StoreError>;
+    /// Returns what of `meta` could not be kept.
+    fn finish(&self, bytes: u64, meta: &FinalMeta) -> Result<Lost, StoreError>;
 }

@@ -6,7 +6,9 @@
 mod fs_common;
 
 use fs_common::{TAG, Tree, meta, rel, temp_of};
-use godwit_store::{FsOptions, PathError, RelPath, Replace, ScanItem, Storage, StoreErrorKind};
+use godwit_store::{
+    FsOptions, Kind, PathError, RelPath, Replace, ScanItem, Storage, StoreErrorKind,
+};
 use rustix::fs::{CWD, RenameFlags};
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -68,16 +70,33 @@ fn a_planted_link_is_never_followed() {
                 storage.read_whole(&below, &mut [0; 64]).map(drop),
                 storage.read_link(&below).map(drop),
                 storage.make_directory(&below, 0o755).map(drop),
-                storage.make_symlink(&below, b"x", &meta(0o777, 1, 0), &temp, Replace::Atomically),
+                storage
+                    .make_symlink(&below, b"x", &meta(0o777, 1, 0), &temp, Replace::Atomically)
+                    .map(drop),
                 storage.create(&below, &temp, false).map(drop),
                 storage.create(&below, &temp, true).map(drop),
-                storage.write_whole(&below, &temp, &meta(0o644, 1, 0), b"x"),
+                storage
+                    .write_whole(&below, &temp, &meta(0o644, 1, 0), b"x")
+                    .map(drop),
+                storage.extended(&below).map(drop),
+                storage
+                    .make_special(
+                        &below,
+                        Kind::Fifo,
+                        0,
+                        &meta(0o644, 1, 0),
+                        &temp,
+                        Replace::Never,
+                    )
+                    .map(drop),
                 storage.sync_batch(&[(below.clone(), temp)], 1),
                 storage.commit(&below, &temp, Replace::Atomically),
                 storage.sync_directories(&[rel(name)]),
                 storage.open_temp(&below, &temp).map(drop),
                 storage.discard(&below, &temp),
-                storage.set_directory_meta(&below, &meta(0o755, 1, 0)),
+                storage
+                    .set_directory_meta(&below, &meta(0o755, 1, 0))
+                    .map(drop),
                 storage.scan(&below).map(drop),
                 storage.sweep(&below, TAG).map(drop),
                 storage.make_link(&rel("stolen"), &below, &temp_of(&rel("stolen"))),

@@ -33,7 +33,9 @@ fn write(
     path: &RelPath,
     content: &[u8],
 ) -> Result<(), godwit_store::StoreError> {
-    storage.write_whole(path, &temp_of(path), &meta(0o644, 1, 0), content)
+    storage
+        .write_whole(path, &temp_of(path), &meta(0o644, 1, 0), content)
+        .map(drop)
 }
 
 fn sync(storage: &dyn Storage, path: &RelPath) -> Result<(), godwit_store::StoreError> {

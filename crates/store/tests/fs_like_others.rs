@@ -74,10 +74,8 @@ fn perform(storage: &dyn Storage, call: Call, path: &RelPath, other: &RelPath) -
             .map(|made| made.to_string()),
         Call::MakeSymlink(target, replace) => storage
             .make_symlink(path, &[b't' + target], &meta(0o777, 7, 7), &temp, replace)
-            .map(|()| String::new()),
-        Call::MakeLink => storage
-            .make_link(path, other, &temp)
-            .map(|()| String::new()),
+            .map(|_| String::new()),
+        Call::MakeLink => storage.make_link(path, other, &temp).map(|_| String::new()),
         Call::WriteSlices {
             keep,
             offset,
@@ -90,18 +88,18 @@ fn perform(storage: &dyn Storage, call: Call, path: &RelPath, other: &RelPath) -
                 &meta(0o640, 3, bytes.into()),
                 &vec![bytes; bytes.into()],
             )
-            .map(|()| String::new()),
-        Call::Commit(replace) => storage.commit(path, &temp, replace).map(|()| String::new()),
+            .map(|_| String::new()),
+        Call::Commit(replace) => storage.commit(path, &temp, replace).map(|_| String::new()),
         Call::Sync => storage
             .sync_batch(&[(path.clone(), temp)], 1)
-            .map(|()| String::new()),
+            .map(|_| String::new()),
         Call::SyncDirectory => storage
             .sync_directories(std::slice::from_ref(path))
-            .map(|()| String::new()),
-        Call::Discard => storage.discard(path, &temp).map(|()| String::new()),
+            .map(|_| String::new()),
+        Call::Discard => storage.discard(path, &temp).map(|_| String::new()),
         Call::SetDirectory(mode) => storage
             .set_directory_meta(path, &meta(mode.into(), -5, 5))
-            .map(|()| String::new()),
+            .map(|_| String::new()),
         Call::Scan => storage
             .scan(path)
             .map(|scan| format!("{:?}", summary(drain(scan)))),

@@ -267,7 +267,7 @@ fn spill_error(path: &RelPath, error: &std::io::Error) -> StoreError {
 }
 
 fn encode_directory(record: &Record, path: &RelPath, meta: &FinalMeta) -> Vec<u8> {
-    let (uid, gid) = meta.owner.unwrap_or_default();
+    let (uid, gid) = (meta.uid.unwrap_or_default(), meta.gid.unwrap_or_default());
     let mut item = Vec::with_capacity(34 + path.as_bytes().len());
     item.extend(record.id.0.to_le_bytes());
     item.extend(record.root.to_le_bytes());
@@ -299,7 +299,9 @@ fn decode_directory(item: &[u8]) -> Option<(EntryId, u16, RelPath, FinalMeta)> {
         FinalMeta {
             mode: u32::from_le_bytes(*mode),
             mtime,
-            owner: Some((u32::from_le_bytes(*uid), u32::from_le_bytes(*gid))),
+            uid: Some(u32::from_le_bytes(*uid)),
+            gid: Some(u32::from_le_bytes(*gid)),
+            ..FinalMeta::default()
         },
     ))
 }

@@ -2,7 +2,7 @@
 //! Opens nothing.
 
 use crate::meta::{FinalMeta, Kind, Meta, Timestamp};
-use rustix::fs::{FileType, Gid, Mode, Stat, Timespec, Timestamps, UTIME_OMIT, Uid};
+use rustix::fs::{FileType, Mode, Stat, Timespec, Timestamps, UTIME_OMIT};
 
 /// Permission and sticky bits.
 const PERMISSION_BITS: u32 = 0o1777;
@@ -14,6 +14,8 @@ pub(super) const SET_ID_BITS: u32 = 0o6000;
 pub(super) struct Allowed {
     pub(super) set_id: bool,
     pub(super) owner: bool,
+    /// `security.*` and `trusted.*` attributes.
+    pub(super) privileged_xattrs: bool,
 }
 
 impl Allowed {
@@ -25,13 +27,6 @@ impl Allowed {
             } else {
                 PERMISSION_BITS
             }
-    }
-
-    /// The owner to apply, if any. Nobody can have the highest number: to the kernel it means to change nothing.
-    pub(super) fn owner(self, meta: &FinalMeta) -> Option<(Uid, Gid)> {
-        meta.owner
-            .filter(|(uid, gid)| self.owner && *uid != u32::MAX && *gid != u32::MAX)
-            .map(|(uid, gid)| (Uid::from_raw(uid), Gid::from_raw(gid)))
     }
 }
 
@@ -53,10 +48,14 @@ pub(super) fn meta_of(stat: &Stat) -> Meta {
         links: stat.st_nlink,
         uid: stat.st_uid,
         gid: stat.st_gid,
+        rdev: match FileType::from_raw_mode(stat.st_mode) {
+            FileType::CharacterDevice | FileType::BlockDevice => stat.st_rdev,
+            _ => 0,
+        },
     }
 }
 
-fn kind_of(kind: FileType) -> Kind {
+pub(super) fn kind_of(kind: FileType) -> Kind {
     match kind {
         FileType::Directory => Kind::Directory,
         FileType::Symlink => Kind::Symlink,

@@ -2,6 +2,7 @@
 //! Does not touch what is in a directory; that happens relative to the handles given out here.
 
 use crate::error::{StoreError, StoreErrorKind};
+use crate::extended::Lost;
 use crate::path::RelPath;
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, ResolveFlags};
@@ -76,6 +77,8 @@ pub(super) enum Trouble {
     Errno(Errno),
     /// We found it.
     Kind(StoreErrorKind),
+    /// All went well but for these, and nothing may get lost.
+    Lost(Lost),
 }
 
 impl From<Errno> for Trouble {
@@ -96,6 +99,9 @@ impl Trouble {
         match self {
             Self::Errno(errno) => StoreError::from_errno(operation, path, errno),
             Self::Kind(kind) => StoreError::new(operation, path, kind),
+            Self::Lost(lost) => {
+                StoreError::new(lost.operation(), path, StoreErrorKind::Unsupported)
+            }
         }
     }
 

@@ -1,17 +1,22 @@
 //! Owns the storage in a file system: every call is relative to a directory handle beneath the root and follows no link.
 //! Does not schedule: calls block the thread that makes them.
 
+mod acl;
+mod apply;
 mod attributes;
 mod directories;
 mod names;
 mod read;
 mod scan;
+mod special;
 mod sync;
 mod walk;
 mod write;
+mod xattr;
 
 use crate::error::{StoreError, StoreErrorKind};
-use crate::meta::{FinalMeta, Meta, Timestamp};
+use crate::extended::{Extended, Lost};
+use crate::meta::{FinalMeta, Kind, Meta};
 use crate::path::{RelPath, TempName};
 use crate::storage::{Capabilities, ReadFile, Replace, Scan, Storage, WriteFile};
 use attributes::{Allowed, meta_of, mode_of};
@@ -24,11 +29,12 @@ use std::sync::Arc;
 use sync::SyncState;
 use walk::Walk;
 use write::FsWriteFile;
+use xattr::{Reader, Wanted};
 
 /// Whose the tree is. Both kinds stay beneath the root and follow no link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Confine {
-    /// What a node exports to peers: set-id bits and ownership only where granted.
+    /// What a node exports to peers: set-id bits, ownership and whatever else concerns the whole machine only where granted.
     Export,
     /// What the user of this process named: attributes are applied as given.
     Local,
@@ -39,8 +45,16 @@ pub enum Confine {
 pub struct FsOptions {
     /// Apply setuid and setgid bits.
     pub allow_set_id: bool,
-    /// Apply ownership where it is given; fails where this process may not.
+    /// Apply ownership where it is given.
     pub allow_owner: bool,
+    /// Read and apply `security.*` and `trusted.*` attributes, where attributes are read or given and this process may.
+    pub allow_privileged_xattrs: bool,
+    /// Make device nodes.
+    pub allow_devices: bool,
+    /// Scans tell extended attributes.
+    pub read_xattrs: bool,
+    /// Scans tell access lists.
+    pub read_acls: bool,
     /// The process cleared its file mode creation mask (`godwit_sys::umask::clear`), so files can be created with their final
     /// mode in one call.
     pub umask_cleared: bool,
@@ -60,6 +74,10 @@ impl FsOptions {
         Self {
             allow_set_id: confine == Confine::Local,
             allow_owner: confine == Confine::Local,
+            allow_privileged_xattrs: confine == Confine::Local,
+            allow_devices: confine == Confine::Local,
+            read_xattrs: false,
+            read_acls: false,
             umask_cleared: false,
             directories_max: DIRECTORIES_MAX,
             spill_bytes: SPILL_BYTES,
@@ -110,6 +128,18 @@ impl FsStorage {
         Allowed {
             set_id: self.options.allow_set_id,
             owner: self.options.allow_owner,
+            privileged_xattrs: self.options.allow_privileged_xattrs,
+        }
+    }
+
+    /// What of an entry is read beside its state.
+    fn wanted(&self) -> Wanted {
+        Wanted {
+            xattrs: self.options.read_xattrs,
+            acls: self.options.read_acls,
+            // Whoever else may see some of them could not set them again.
+            privileged: self.options.allow_privileged_xattrs
+                && rustix::process::geteuid().is_root(),
         }
     }
 }
@@ -121,6 +151,7 @@ impl Storage for FsStorage {
             start,
             &self.spill,
             self.options.spill_bytes,
+            self.wanted(),
         )?;
         Ok(Box::new(scan))
     }
@@ -138,6 +169,14 @@ impl Storage for FsStorage {
             Err(error) if error.kind == StoreErrorKind::NotFound => Ok(None),
             found => found,
         }
+    }
+
+    fn extended(&self, path: &RelPath) -> Result<(Extended, Lost), StoreError> {
+        let mut reader = Reader::new(self.wanted());
+        self.directories
+            .within("read the attributes of", path, |directory, name| {
+                scan::look_beside(&mut reader, directory, name)
+            })
     }
 
     fn read_link(&self, path: &RelPath) -> Result<Vec<u8>, StoreError> {
@@ -167,10 +206,23 @@ impl Storage for FsStorage {
     fn make_directory(&self, path: &RelPath, mode_now: u32) -> Result<bool, StoreError> {
         let meta = FinalMeta {
             mode: mode_now,
-            mtime: Timestamp::default(),
-            owner: None,
+            ..FinalMeta::default()
         };
         names::make_directory(&self.directories, path, mode_of(self.allowed().mode(&meta)))
+    }
+
+    fn open_directory(&self, path: &RelPath) -> Result<(), StoreError> {
+        if rustix::process::geteuid().is_root() {
+            return Ok(());
+        }
+        let opened = self
+            .directories
+            .within("open", path, names::open_directory)?;
+        if opened {
+            // What was kept was opened with fewer rights.
+            self.directories.forget(path.as_bytes());
+        }
+        Ok(())
     }
 
     fn make_symlink(
@@ -180,11 +232,32 @@ impl Storage for FsStorage {
         meta: &FinalMeta,
         temp: &TempName,
         replace: Replace,
-    ) -> Result<(), StoreError> {
+    ) -> Result<Lost, StoreError> {
         let finish = (self.allowed(), replace, self.options.rename_noreplace);
         self.directories
             .within("make the link", path, |directory, name| {
                 names::make_symlink(directory, name, target, meta, temp, finish)
+            })
+    }
+
+    fn make_special(
+        &self,
+        path: &RelPath,
+        kind: Kind,
+        rdev: u64,
+        meta: &FinalMeta,
+        temp: &TempName,
+        replace: Replace,
+    ) -> Result<Lost, StoreError> {
+        let what = special::Special {
+            kind,
+            rdev,
+            devices_allowed: self.options.allow_devices,
+        };
+        let finish = (self.allowed(), replace, self.options.rename_noreplace);
+        self.directories
+            .within(what.operation(), path, |directory, name| {
+                special::make(directory, name, &what, meta, temp, finish)
             })
     }
 
@@ -217,7 +290,7 @@ impl Storage for FsStorage {
         temp: &TempName,
         meta: &FinalMeta,
         content: &[u8],
-    ) -> Result<(), StoreError> {
+    ) -> Result<Lost, StoreError> {
         self.sync.begin(temp);
         let exact = self.options.umask_cleared;
         let result = self.directories.within("write", path, |directory, _| {
@@ -262,7 +335,7 @@ impl Storage for FsStorage {
         }
     }
 
-    fn set_directory_meta(&self, path: &RelPath, meta: &FinalMeta) -> Result<(), StoreError> {
+    fn set_directory_meta(&self, path: &RelPath, meta: &FinalMeta) -> Result<Lost, StoreError> {
         self.directories
             .within("set the attributes of", path, |directory, name| {
                 names::set_directory_meta(directory, name, meta, self.allowed())

@@ -1,13 +1,16 @@
 //! Owns what gives entries their names and takes them away: directories, links, renames, removals, attributes of directories.
 //! Does not write contents and does not sync.
 
-use super::attributes::{Allowed, SET_ID_BITS, meta_of, mode_of, times_of};
+use super::apply::{Birth, Target, apply};
+use super::attributes::{Allowed, SET_ID_BITS, meta_of, mode_of};
 use super::directories::{Directories, Directory, Trouble};
-use super::write::{apply, handle_path, unlink};
+use super::write::{handle_path, unlink};
 use crate::error::{StoreError, StoreErrorKind};
+use crate::extended::Lost;
 use crate::meta::{FinalMeta, Kind};
 use crate::path::{RelPath, TempName};
 use crate::storage::Replace;
+use rustix::fd::AsFd;
 use rustix::fs::{AtFlags, CWD, Mode, OFlags, RenameFlags};
 use rustix::io::Errno;
 
@@ -63,45 +66,29 @@ pub(super) fn make_symlink(
     meta: &FinalMeta,
     temp: &TempName,
     finish: (Allowed, Replace, bool),
-) -> Result<(), Trouble> {
+) -> Result<Lost, Trouble> {
     let (allowed, replace, noreplace) = finish;
+    let birth = |is_new| Birth {
+        has_mode: true,
+        is_new,
+        inherits: false,
+    };
     let there = rustix::fs::readlinkat(parent, name, Vec::new());
     if there.is_ok_and(|there| there.as_bytes() == target) {
-        return Ok(set_link_attributes(parent, name, meta, allowed)?);
+        return apply(&Target::Link(parent, name), meta, allowed, birth(false));
     }
     unlink(parent, temp)?;
     rustix::fs::symlinkat(target, parent, temp.as_bytes())?;
-    let result = set_link_attributes(parent, temp.as_bytes(), meta, allowed)
-        .map_err(Trouble::from)
-        .and_then(|()| commit(parent, name, temp, replace, noreplace));
+    let made = Target::Link(parent, temp.as_bytes());
+    let result = apply(&made, meta, allowed, birth(true)).and_then(|lost| {
+        commit(parent, name, temp, replace, noreplace)?;
+        Ok(lost)
+    });
     if result.is_err() {
         // The error that counts is the first one; a leftover is swept later.
         let _ = unlink(parent, temp);
     }
     result
-}
-
-fn set_link_attributes(
-    parent: &Directory,
-    name: &[u8],
-    meta: &FinalMeta,
-    allowed: Allowed,
-) -> Result<(), Errno> {
-    if let Some((uid, gid)) = allowed.owner(meta) {
-        rustix::fs::chownat(
-            parent,
-            name,
-            Some(uid),
-            Some(gid),
-            AtFlags::SYMLINK_NOFOLLOW,
-        )?;
-    }
-    rustix::fs::utimensat(
-        parent,
-        name,
-        &times_of(meta.mtime),
-        AtFlags::SYMLINK_NOFOLLOW,
-    )
 }
 
 /// Makes `path` a further name of `first`.
@@ -209,7 +196,7 @@ pub(super) fn set_directory_meta(
     name: &[u8],
     meta: &FinalMeta,
     allowed: Allowed,
-) -> Result<(), Trouble> {
+) -> Result<Lost, Trouble> {
     let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let (fd, readable) =
         match rustix::fs::openat(parent, name, flags | OFlags::RDONLY, Mode::empty()) {
@@ -220,29 +207,51 @@ pub(super) fn set_directory_meta(
             ),
             Err(error) => return Err(error.into()),
         };
-    let mut meta = *meta;
+    let target = if readable {
+        Target::Open(fd.as_fd())
+    } else {
+        Target::Handle(&fd)
+    };
+    let mut meta = meta.clone();
     let mut allowed = allowed;
+    let mut withheld = Lost::NOTHING;
     if !allowed.set_id {
-        let there = meta_of(&rustix::fs::fstat(&fd)?).mode;
-        meta.mode = (meta.mode & !SET_ID_BITS) | (there & SET_ID_BITS);
+        let there = meta_of(&target.stat()?).mode & SET_ID_BITS;
+        if meta.mode & SET_ID_BITS & !there != 0 {
+            withheld = Lost::SET_ID;
+        }
+        meta.mode = (meta.mode & !SET_ID_BITS) | there;
         allowed.set_id = true;
     }
-    if readable {
-        return Ok(apply(&fd, &meta, allowed, true)?);
+    if meta.strict && !withheld.is_nothing() {
+        return Err(Trouble::Lost(withheld));
     }
-    if let Some((uid, gid)) = allowed.owner(&meta) {
-        rustix::fs::chownat(&fd, "", Some(uid), Some(gid), AtFlags::EMPTY_PATH)?;
+    let birth = Birth {
+        has_mode: false,
+        is_new: false,
+        inherits: true,
+    };
+    Ok(apply(&target, &meta, allowed, birth)? | withheld)
+}
+
+/// Lets its owner into a directory, if that is us and the mode does not. Tells whether that was necessary.
+pub(super) fn open_directory(parent: &Directory, name: &[u8]) -> Result<bool, Trouble> {
+    let there = rustix::fs::statat(parent, name, AtFlags::SYMLINK_NOFOLLOW)?;
+    let meta = meta_of(&there);
+    let closed = meta.mode & OWNER_BITS != OWNER_BITS;
+    if meta.kind != Kind::Directory || !closed || meta.uid != rustix::process::geteuid().as_raw() {
+        return Ok(false);
     }
+    let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::PATH;
+    let handle = rustix::fs::openat(parent, name, flags, Mode::empty())?;
     rustix::fs::chmodat(
         CWD,
-        handle_path(&fd).as_str(),
-        mode_of(allowed.mode(&meta)),
+        handle_path(&handle).as_str(),
+        mode_of(meta.mode | OWNER_BITS),
         AtFlags::empty(),
     )?;
-    Ok(rustix::fs::utimensat(
-        parent,
-        name,
-        &times_of(meta.mtime),
-        AtFlags::SYMLINK_NOFOLLOW,
-    )?)
+    Ok(true)
 }
+
+/// What its owner needs to work in a directory.
+const OWNER_BITS: u32 = 0o700;

@@ -4,11 +4,13 @@
 use super::attributes::meta_of;
 use super::directories::{Directories, Trouble};
 use super::walk::{Found, Step, Walk, errno_of};
+use super::xattr::{Reader, Wanted};
 use crate::error::{StoreError, StoreErrorKind};
+use crate::extended::{Extended, Lost};
 use crate::meta::{Kind, Meta, Timestamp};
 use crate::path::{RelPath, TempName};
 use crate::spill::{SpillMerge, SpillSorter};
-use crate::storage::{SCAN_BATCH_ITEMS, Scan, ScanEntry, ScanItem};
+use crate::storage::{SCAN_BATCH_EXTENDED_BYTES, SCAN_BATCH_ITEMS, Scan, ScanEntry, ScanItem};
 use rustix::fd::AsFd;
 use rustix::fs::{AtFlags, FileType};
 use rustix::io::Errno;
@@ -17,11 +19,14 @@ use std::sync::Arc;
 
 /// A scan in progress.
 pub(super) struct FsScan {
+    directories: Arc<Directories>,
     start: RelPath,
     /// The start itself, until it is given.
     first: Option<ScanItem>,
     walk: Walk,
     links: Links,
+    /// Reads what goes with entries, where that is wanted.
+    reader: Option<Reader>,
 }
 
 /// Files with several names, put aside until everything else was given.
@@ -40,9 +45,11 @@ impl FsScan {
         start: &RelPath,
         spill: &Path,
         spill_bytes: usize,
+        wanted: Wanted,
     ) -> Result<Self, StoreError> {
+        let mut reader = (!wanted.is_nothing()).then(|| Reader::new(wanted));
         let entry = directories.within("scan", start, |directory, name| {
-            look(directory, name, start)
+            look(directory, name, start, reader.as_mut(), true)
         })?;
         let mut walk = Walk::new(directories, spill, spill_bytes);
         if entry.meta.kind == Kind::Directory {
@@ -50,10 +57,12 @@ impl FsScan {
         }
         let links = Links::Collecting(SpillSorter::new(spill, spill_bytes));
         Ok(Self {
+            directories: Arc::clone(directories),
             start: start.clone(),
             first: Some(ScanItem::Entry(entry)),
             walk,
             links,
+            reader,
         })
     }
 
@@ -64,7 +73,7 @@ impl FsScan {
                 Step::End => return None,
                 Step::Fault(error) => return Some(ScanItem::Fault(error)),
                 Step::Name(found) if TempName::is_temp(found.name) => continue,
-                Step::Name(found) => look_found(found),
+                Step::Name(found) => look_found(found, self.reader.as_mut()),
             };
             let entry = match entry {
                 Ok(entry) => entry,
@@ -76,9 +85,7 @@ impl FsScan {
                 return Some(ScanItem::Fault(error));
             }
             match &mut self.links {
-                Links::Collecting(sorter)
-                    if entry.meta.kind == Kind::File && entry.meta.links > 1 =>
-                {
+                Links::Collecting(sorter) if is_put_aside(&entry.meta) => {
                     if let Err(error) = sorter.push(&encode(&entry)) {
                         let errno = errno_of(&error);
                         return Some(ScanItem::Fault(StoreError::from_errno(
@@ -121,11 +128,32 @@ impl FsScan {
             },
             None => {
                 first = Some(entry.clone());
-                ScanItem::Entry(entry)
+                self.complete(entry)
             }
         };
         self.links = Links::Giving { merge, first };
         Some(item)
+    }
+
+    /// An entry that was put aside, with what goes with it. Later than its state, so that a change since then is found out
+    /// where it is read.
+    fn complete(&mut self, mut entry: ScanEntry) -> ScanItem {
+        let Some(reader) = &mut self.reader else {
+            return ScanItem::Entry(entry);
+        };
+        let kind = entry.meta.kind;
+        let read = self
+            .directories
+            .within("look at", &entry.path, |directory, name| {
+                Ok(reader.read(directory, name, kind)?)
+            });
+        match read {
+            Ok((extended, lost)) => {
+                (entry.extended, entry.lost) = (extended, lost);
+                ScanItem::Entry(entry)
+            }
+            Err(error) => ScanItem::Fault(error),
+        }
     }
 
     fn links_lost(&self, error: &std::io::Error) -> ScanItem {
@@ -141,14 +169,28 @@ impl FsScan {
 impl Scan for FsScan {
     fn next_batch(&mut self, out: &mut Vec<ScanItem>) -> bool {
         out.extend(self.first.take());
+        let mut weight = 0;
         for _ in 1..SCAN_BATCH_ITEMS {
             match self.next_found().or_else(|| self.next_link()) {
-                Some(item) => out.push(item),
+                Some(item) => {
+                    if let ScanItem::Entry(entry) = &item {
+                        weight += entry.extended.weight();
+                    }
+                    out.push(item);
+                }
                 None => return false,
+            }
+            if weight >= SCAN_BATCH_EXTENDED_BYTES {
+                break;
             }
         }
         true
     }
+}
+
+/// What has several names is given at the end, all of them together.
+fn is_put_aside(meta: &Meta) -> bool {
+    meta.kind == Kind::File && meta.links > 1
 }
 
 /// Two names of one file. A file replaced while it is scanned gives its inode number to another.
@@ -156,12 +198,30 @@ fn same_file(a: &Meta, b: &Meta) -> bool {
     (a.device, a.inode, a.bytes, a.mtime) == (b.device, b.inode, b.bytes, b.mtime)
 }
 
-fn look_found(found: Found<'_>) -> Result<ScanEntry, StoreError> {
+fn look_found(found: Found<'_>, reader: Option<&mut Reader>) -> Result<ScanEntry, StoreError> {
     let path = found.path()?;
-    look(found.directory, found.name, &path).map_err(|trouble| trouble.at("look at", &path))
+    look(found.directory, found.name, &path, reader, false)
+        .map_err(|trouble| trouble.at("look at", &path))
 }
 
-fn look(directory: impl AsFd, name: &[u8], path: &RelPath) -> Result<ScanEntry, Trouble> {
+/// What goes with a name alone.
+pub(super) fn look_beside(
+    reader: &mut Reader,
+    directory: impl AsFd,
+    name: &[u8],
+) -> Result<(Extended, Lost), Trouble> {
+    let directory = directory.as_fd();
+    let stat = rustix::fs::statat(directory, name, AtFlags::SYMLINK_NOFOLLOW)?;
+    Ok(reader.read(directory, name, meta_of(&stat).kind)?)
+}
+
+fn look(
+    directory: impl AsFd,
+    name: &[u8],
+    path: &RelPath,
+    reader: Option<&mut Reader>,
+    is_start: bool,
+) -> Result<ScanEntry, Trouble> {
     let directory = directory.as_fd();
     let meta = meta_of(&rustix::fs::statat(
         directory,
@@ -172,10 +232,18 @@ fn look(directory: impl AsFd, name: &[u8], path: &RelPath) -> Result<ScanEntry, 
         Kind::Symlink => rustix::fs::readlinkat(directory, name, Vec::new())?.into_bytes(),
         _ => Vec::new(),
     };
+    let (extended, lost) = match reader {
+        Some(reader) if is_start || !is_put_aside(&meta) => {
+            reader.read(directory, name, meta.kind)?
+        }
+        _ => Default::default(),
+    };
     Ok(ScanEntry {
         path: path.clone(),
         meta,
         target,
+        extended,
+        lost,
     })
 }
 
@@ -324,11 +392,14 @@ fn decode(record: &[u8]) -> Option<ScanEntry> {
         links,
         uid,
         gid,
+        rdev: 0,
     };
     Some(ScanEntry {
         path,
         meta,
         target: Vec::new(),
+        extended: Extended::default(),
+        lost: Lost::NOTHING,
     })
 }
 

@@ -1,10 +1,12 @@
 //! Owns temporary files: creating them so that nobody else's file is ever opened instead, writing, finishing, reopening.
 //! Does not sync them and does not give them their names.
 
-use super::attributes::{Allowed, meta_of, mode_of, times_of};
+use super::apply::{Birth, Target, apply};
+use super::attributes::{Allowed, meta_of, mode_of};
 use super::directories::{Directory, Trouble};
 use super::read::ENTRY;
 use crate::error::{StoreError, StoreErrorKind};
+use crate::extended::Lost;
 use crate::meta::{FinalMeta, Kind};
 use crate::path::{RelPath, TempName};
 use crate::storage::WriteFile;
@@ -82,29 +84,18 @@ impl WriteFile for FsWriteFile {
         Ok(())
     }
 
-    fn finish(&self, bytes: u64, meta: &FinalMeta) -> Result<(), StoreError> {
+    fn finish(&self, bytes: u64, meta: &FinalMeta) -> Result<Lost, StoreError> {
         rustix::fs::ftruncate(&self.fd, bytes)
             .map_err(|error| self.failed("set the length of", error))?;
-        apply(&self.fd, meta, self.allowed, true)
-            .map_err(|error| self.failed("set the attributes of", error))
+        // An earlier try may have given it attributes, of an earlier state of the source perhaps.
+        let birth = Birth {
+            has_mode: false,
+            is_new: false,
+            inherits: true,
+        };
+        apply(&Target::Open(self.fd.as_fd()), meta, self.allowed, birth)
+            .map_err(|trouble| trouble.at("set the attributes of", &self.path))
     }
-}
-
-/// Sets owner, mode (if `set_mode`) and mtime, in the order in which none undoes another.
-pub(super) fn apply(
-    fd: impl AsFd,
-    meta: &FinalMeta,
-    allowed: Allowed,
-    set_mode: bool,
-) -> Result<(), Errno> {
-    let fd = fd.as_fd();
-    if let Some((uid, gid)) = allowed.owner(meta) {
-        rustix::fs::fchown(fd, Some(uid), Some(gid))?;
-    }
-    if set_mode {
-        rustix::fs::fchmod(fd, mode_of(allowed.mode(meta)))?;
-    }
-    rustix::fs::futimens(fd, &times_of(meta.mtime))
 }
 
 /// Creates a temporary file that was not there before, removing an old one.
@@ -209,22 +200,32 @@ pub(super) fn write_whole(
     content: &[u8],
     allowed: Allowed,
     exact_modes: bool,
-) -> Result<(), Trouble> {
+) -> Result<Lost, Trouble> {
     let mode = allowed.mode(meta);
-    // Set-id bits do not survive writing, so they are always set afterwards.
-    let direct = exact_modes && mode & !0o777 == 0 && !directory.has_default_acl();
+    let extended = &meta.extended;
+    let inherits = directory.has_default_acl();
+    // Set-id bits do not survive writing, so they are always set afterwards; attributes need the right to write.
+    let bare = extended.xattrs.as_ref().is_none_or(Vec::is_empty);
+    let direct = exact_modes && bare && mode & !0o777 == 0 && !inherits;
     let fd = create_new(
         directory,
         temp,
         OFlags::WRONLY,
         if direct { mode } else { PRIVATE },
     )?;
-    let result = write_all(&fd, content).and_then(|()| apply(&fd, meta, allowed, !direct));
+    let birth = Birth {
+        has_mode: direct,
+        is_new: true,
+        inherits,
+    };
+    let result = write_all(&fd, content)
+        .map_err(Trouble::from)
+        .and_then(|()| apply(&Target::Open(fd.as_fd()), meta, allowed, birth));
     if result.is_err() {
         // The error that counts is the first one; a leftover is swept later.
         let _ = unlink(directory, temp);
     }
-    Ok(result?)
+    result
 }
 
 fn write_all(fd: &OwnedFd, content: &[u8]) -> Result<(), Errno> {

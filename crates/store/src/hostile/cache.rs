@@ -47,7 +47,7 @@ impl Dirty {
             data.truncate(range(0, left).end);
         }
         self.below_bytes = self.below_bytes.min(bytes);
-        self.finished = Some((bytes, *meta));
+        self.finished = Some((bytes, meta.clone()));
     }
 
     /// Where the last write ends.
@@ -62,9 +62,9 @@ impl Dirty {
     /// What it makes of the metadata below it.
     pub(super) fn meta(&self, below: Meta) -> Meta {
         let end = self.end();
-        match self.finished {
+        match &self.finished {
             Some((bytes, last)) => Meta {
-                bytes: bytes.max(end),
+                bytes: (*bytes).max(end),
                 mode: last.mode & 0o7777,
                 mtime: last.mtime,
                 ..below
@@ -114,19 +114,19 @@ impl Dirty {
             there => drop(there?),
         }
         let file = inner.create(path, &self.temp, true)?;
-        if let Some((_, meta)) = self.finished {
+        if let Some((_, meta)) = &self.finished {
             let seen = inner
                 .open_temp(path, &self.temp)?
                 .meta()?
                 .bytes
                 .min(self.below_bytes);
-            file.finish(seen, &meta)?;
+            file.finish(seen, meta)?;
         }
         for (offset, data) in &self.writes {
             file.write_at(*offset, data)?;
         }
-        match self.finished {
-            Some((bytes, meta)) => file.finish(bytes.max(self.end()), &meta),
+        match &self.finished {
+            Some((bytes, meta)) => file.finish((*bytes).max(self.end()), meta).map(drop),
             None => Ok(()),
         }
     }

@@ -5,6 +5,7 @@ use super::Shared;
 use super::cache::Dirty;
 use super::faults::{Operation, failed};
 use crate::error::StoreError;
+use crate::extended::Lost;
 use crate::meta::{FinalMeta, Kind, Meta};
 use crate::path::{RelPath, TempName};
 use crate::storage::{ReadFile, Scan, ScanItem, WriteFile};
@@ -85,11 +86,11 @@ impl WriteFile for HostileWrite {
         })
     }
 
-    fn finish(&self, bytes: u64, meta: &FinalMeta) -> Result<(), StoreError> {
+    fn finish(&self, bytes: u64, meta: &FinalMeta) -> Result<Lost, StoreError> {
         let mut state = self.shared.enter(Operation::Finish, &self.path)?;
         if state.caches() {
             state.cache.finish(&self.path, &self.temp, bytes, meta);
-            return Ok(());
+            return Ok(Lost::NOTHING);
         }
         drop(state);
         self.file.finish(bytes, meta)

@@ -8,6 +8,7 @@ mod files;
 pub use faults::{Faults, Hook, Operation, Rule, When};
 
 use crate::error::{StoreError, StoreErrorKind};
+use crate::extended::{Extended, Lost};
 use crate::meta::{FinalMeta, Kind, Meta};
 use crate::path::{RelPath, TempName};
 use crate::storage::{Capabilities, ReadFile, Replace, Scan, Storage, WriteFile};
@@ -196,6 +197,11 @@ impl Storage for HostileStorage {
         Ok(below.map(|below| dirty.map_or(below, |dirty| dirty.meta(below))))
     }
 
+    fn extended(&self, path: &RelPath) -> Result<(Extended, Lost), StoreError> {
+        drop(self.shared.enter(Operation::Stat, path)?);
+        self.inner().extended(path)
+    }
+
     fn read_link(&self, path: &RelPath) -> Result<Vec<u8>, StoreError> {
         drop(self.shared.enter(Operation::ReadLink, path)?);
         self.inner().read_link(path)
@@ -239,6 +245,11 @@ impl Storage for HostileStorage {
         self.inner().make_directory(path, mode_now)
     }
 
+    fn open_directory(&self, path: &RelPath) -> Result<(), StoreError> {
+        drop(self.shared.enter(Operation::MakeDirectory, path)?);
+        self.inner().open_directory(path)
+    }
+
     fn make_symlink(
         &self,
         path: &RelPath,
@@ -246,9 +257,23 @@ impl Storage for HostileStorage {
         meta: &FinalMeta,
         temp: &TempName,
         replace: Replace,
-    ) -> Result<(), StoreError> {
+    ) -> Result<Lost, StoreError> {
         drop(self.shared.enter(Operation::MakeSymlink, path)?);
         self.inner().make_symlink(path, target, meta, temp, replace)
+    }
+
+    fn make_special(
+        &self,
+        path: &RelPath,
+        kind: Kind,
+        rdev: u64,
+        meta: &FinalMeta,
+        temp: &TempName,
+        replace: Replace,
+    ) -> Result<Lost, StoreError> {
+        drop(self.shared.enter(Operation::MakeSymlink, path)?);
+        self.inner()
+            .make_special(path, kind, rdev, meta, temp, replace)
     }
 
     fn make_link(
@@ -288,7 +313,7 @@ impl Storage for HostileStorage {
         temp: &TempName,
         meta: &FinalMeta,
         content: &[u8],
-    ) -> Result<(), StoreError> {
+    ) -> Result<Lost, StoreError> {
         let (mut state, fails) = self.shared.decide(Operation::Write, path);
         let (bytes, fails) = state.cut(content.len(), fails);
         match fails {
@@ -300,7 +325,7 @@ impl Storage for HostileStorage {
                 state.cache.begin(path, temp, false);
                 state.cache.write(path, temp, 0, &content[..bytes]);
                 state.cache.finish(path, temp, bytes as u64, meta);
-                Ok(())
+                Ok(Lost::NOTHING)
             }
             None => self.inner().write_whole(path, temp, meta, content),
         }
@@ -374,7 +399,7 @@ impl Storage for HostileStorage {
         self.inner().discard(path, temp)
     }
 
-    fn set_directory_meta(&self, path: &RelPath, meta: &FinalMeta) -> Result<(), StoreError> {
+    fn set_directory_meta(&self, path: &RelPath, meta: &FinalMeta) -> Result<Lost, StoreError> {
         let mut state = self.shared.enter(Operation::SetDirectoryMeta, path)?;
         // A name set later would change the time again.
         state.cache.settle_names(self.inner(), path)?;

@@ -6,6 +6,7 @@ mod open;
 mod tree;
 
 use crate::error::{StoreError, StoreErrorKind};
+use crate::extended::{Extended, Lost};
 use crate::meta::{FinalMeta, Kind, Meta};
 use crate::path::{RelPath, TempName};
 use crate::storage::{Capabilities, ReadFile, Replace, Scan, Storage, WriteFile};
@@ -119,6 +120,33 @@ fn temp_path(
         .map_err(|error| StoreError::from_path(operation, path, error))
 }
 
+/// Puts a complete node there, by way of its temporary name.
+fn put_at_once(
+    tree: &mut Tree,
+    operation: &'static str,
+    path: &RelPath,
+    node: Shared,
+    temp: &TempName,
+    replace: Replace,
+) -> Result<Lost, StoreError> {
+    let there = tree.find(operation, path)?;
+    tree.take(&temp_path(operation, path, temp)?);
+    if let Some(there) = there {
+        let kind = match replace {
+            Replace::Never => Some(StoreErrorKind::Exists),
+            Replace::Atomically if lock(&there).meta.kind == Kind::Directory => {
+                Some(StoreErrorKind::TypeConflict)
+            }
+            Replace::Atomically => None,
+        };
+        if let Some(kind) = kind {
+            return Err(StoreError::new(operation, path, kind));
+        }
+    }
+    tree.put(operation, path, node)?;
+    Ok(Lost::NOTHING)
+}
+
 fn absent_is_fine(found: Result<Option<Shared>, StoreError>) -> Result<Option<Shared>, StoreError> {
     match found {
         Err(error) if error.kind == StoreErrorKind::NotFound => Ok(None),
@@ -143,6 +171,12 @@ impl Storage for MemoryStorage {
     fn stat(&self, path: &RelPath) -> Result<Option<Meta>, StoreError> {
         let found = absent_is_fine(lock(&self.tree).find("look at", path))?;
         Ok(found.map(|node| lock(&node).meta))
+    }
+
+    fn extended(&self, path: &RelPath) -> Result<(Extended, Lost), StoreError> {
+        let node = lock(&self.tree).get("read the attributes of", path)?;
+        let extended = lock(&node).extended.clone();
+        Ok((extended, Lost::NOTHING))
     }
 
     fn read_link(&self, path: &RelPath) -> Result<Vec<u8>, StoreError> {
@@ -202,6 +236,10 @@ impl Storage for MemoryStorage {
         Ok(made)
     }
 
+    fn open_directory(&self, path: &RelPath) -> Result<(), StoreError> {
+        lock(&self.tree).get("open", path).map(drop)
+    }
+
     fn make_symlink(
         &self,
         path: &RelPath,
@@ -209,37 +247,40 @@ impl Storage for MemoryStorage {
         meta: &FinalMeta,
         temp: &TempName,
         replace: Replace,
-    ) -> Result<(), StoreError> {
+    ) -> Result<Lost, StoreError> {
         let operation = "make the link";
         let mut tree = lock(&self.tree);
-        let there = tree.find(operation, path)?;
-        if let Some(there) = there {
+        if let Some(there) = tree.find(operation, path)? {
             let mut there = lock(&there);
             if there.meta.kind == Kind::Symlink && there.target == target {
                 there.meta.mtime = meta.mtime;
                 there.changed();
-                return Ok(());
-            }
-            tree.take(&temp_path(operation, path, temp)?);
-            if there.meta.kind == Kind::Directory && replace == Replace::Atomically {
-                return Err(StoreError::new(
-                    operation,
-                    path,
-                    StoreErrorKind::TypeConflict,
-                ));
-            }
-            if replace == Replace::Never {
-                return Err(StoreError::new(operation, path, StoreErrorKind::Exists));
+                return Ok(Lost::NOTHING);
             }
         }
-        tree.take(&temp_path(operation, path, temp)?);
         let node = tree.new_node(Kind::Symlink, 0o777);
         lock(&node).target = target.to_vec();
         lock(&node).apply(&FinalMeta {
             mode: 0o777,
-            ..*meta
+            ..meta.clone()
         });
-        tree.put(operation, path, node)
+        put_at_once(&mut tree, operation, path, node, temp, replace)
+    }
+
+    fn make_special(
+        &self,
+        path: &RelPath,
+        kind: Kind,
+        rdev: u64,
+        meta: &FinalMeta,
+        temp: &TempName,
+        replace: Replace,
+    ) -> Result<Lost, StoreError> {
+        let mut tree = lock(&self.tree);
+        let node = tree.new_node(kind, 0o600);
+        lock(&node).meta.rdev = rdev;
+        lock(&node).apply(meta);
+        put_at_once(&mut tree, "make the node", path, node, temp, replace)
     }
 
     fn make_link(
@@ -301,12 +342,12 @@ impl Storage for MemoryStorage {
         temp: &TempName,
         meta: &FinalMeta,
         content: &[u8],
-    ) -> Result<(), StoreError> {
+    ) -> Result<Lost, StoreError> {
         let node = self.new_file("write", path, temp).map_err(named(path))?;
         let mut node = lock(&node);
         node.content.write_at(0, content);
         node.apply(meta);
-        Ok(())
+        Ok(Lost::NOTHING)
     }
 
     fn sync_batch(&self, files: &[(RelPath, TempName)], _bytes: u64) -> Result<(), StoreError> {
@@ -367,7 +408,7 @@ impl Storage for MemoryStorage {
         Ok(())
     }
 
-    fn set_directory_meta(&self, path: &RelPath, meta: &FinalMeta) -> Result<(), StoreError> {
+    fn set_directory_meta(&self, path: &RelPath, meta: &FinalMeta) -> Result<Lost, StoreError> {
         let node = lock(&self.tree).get("set the attributes of", path)?;
         let mut node = lock(&node);
         if node.meta.kind != Kind::Directory {
@@ -378,7 +419,7 @@ impl Storage for MemoryStorage {
             ));
         }
         node.apply(meta);
-        Ok(())
+        Ok(Lost::NOTHING)
     }
 
     fn sweep(&self, start: &RelPath, tag: u64) -> Result<u64, StoreError> {

@@ -3,6 +3,7 @@
 
 use super::tree::{Shared, Tree, lock};
 use crate::error::{StoreError, StoreErrorKind};
+use crate::extended::{Extended, Lost};
 use crate::meta::{FinalMeta, Kind, Meta};
 use crate::path::{RelPath, TempName};
 use crate::storage::{ReadFile, SCAN_BATCH_ITEMS, Scan, ScanEntry, ScanItem, WriteFile};
@@ -52,11 +53,11 @@ impl WriteFile for MemoryFile {
         Ok(())
     }
 
-    fn finish(&self, bytes: u64, meta: &FinalMeta) -> Result<(), StoreError> {
+    fn finish(&self, bytes: u64, meta: &FinalMeta) -> Result<Lost, StoreError> {
         let mut node = lock(&self.node);
         node.content.set_bytes(bytes);
         node.apply(meta);
-        Ok(())
+        Ok(Lost::NOTHING)
     }
 }
 
@@ -99,6 +100,8 @@ impl MemoryScan {
                 path,
                 meta: node.meta,
                 target: node.target.clone(),
+                extended: node.extended.clone(),
+                lost: Lost::NOTHING,
             }));
         }
         let ((inode, path), meta) = self.links.pop_first()?;
@@ -106,6 +109,8 @@ impl MemoryScan {
             path: path.clone(),
             meta,
             target: Vec::new(),
+            extended: Extended::default(),
+            lost: Lost::NOTHING,
         };
         if let Some((known, first)) = &self.first
             && *known == inode

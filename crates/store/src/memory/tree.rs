@@ -3,6 +3,7 @@
 
 use super::content::Content;
 use crate::error::{StoreError, StoreErrorKind};
+use crate::extended::Extended;
 use crate::meta::{FinalMeta, Kind, Meta, Timestamp};
 use crate::path::RelPath;
 use std::collections::BTreeMap;
@@ -15,6 +16,7 @@ pub(super) struct Node {
     pub(super) meta: Meta,
     pub(super) target: Vec<u8>,
     pub(super) content: Content,
+    pub(super) extended: Extended,
 }
 
 /// A node, shared between its names and whoever has it open.
@@ -55,11 +57,13 @@ impl Tree {
             links: 1,
             uid: 0,
             gid: 0,
+            rdev: 0,
         };
         let mut node = Node {
             meta,
             target: Vec::new(),
             content: Content::default(),
+            extended: Extended::default(),
         };
         node.changed();
         Arc::new(Mutex::new(node))
@@ -160,12 +164,18 @@ impl Node {
         };
     }
 
-    /// Sets mode, mtime and owner.
+    /// Sets mode, mtime, owner, and what else is given.
     pub(super) fn apply(&mut self, meta: &FinalMeta) {
         self.meta.mode = meta.mode & 0o7777;
         self.meta.mtime = meta.mtime;
-        if let Some((uid, gid)) = meta.owner {
-            (self.meta.uid, self.meta.gid) = (uid, gid);
+        self.meta.uid = meta.uid.unwrap_or(self.meta.uid);
+        self.meta.gid = meta.gid.unwrap_or(self.meta.gid);
+        let given = &meta.extended;
+        if given.xattrs.is_some() {
+            self.extended.xattrs.clone_from(&given.xattrs);
+        }
+        if given.acls.is_some() {
+            self.extended.acls.clone_from(&given.acls);
         }
         self.changed();
     }

@@ -94,7 +94,7 @@ pub(crate) fn meta(mode: u32, seconds: i64, nanoseconds: u32) -> FinalMeta {
             seconds,
             nanoseconds,
         },
-        owner: None,
+        ..FinalMeta::default()
     }
 }
 

@@ -1,0 +1,187 @@
+//! Owns what an entry may carry beyond mode, times and owner: extended attributes and access lists; and what could not be kept.
+//! Reads and applies none of it.
+
+use std::fmt;
+use std::ops::{BitOr, BitOrAssign};
+
+/// Longest name of an extended attribute in bytes, as in Linux.
+pub const XATTR_NAME_BYTES_MAX: usize = 255;
+/// Longest value of an extended attribute in bytes, as in Linux.
+pub const XATTR_VALUE_BYTES_MAX: usize = 64 << 10;
+/// Most bytes of names and values of one entry's attributes that are read, together: what the wire has room for beside access
+/// lists. It is more than most file systems hold.
+pub const EXTENDED_BYTES_MAX: usize = 192 << 10;
+/// Most entries of one access list: what a value of that length holds in the kernel's form.
+pub const ACL_ENTRIES_MAX: usize = (XATTR_VALUE_BYTES_MAX - 4) / 8;
+
+/// What goes with an entry besides its bytes, mode, times and owner. `None` means: not asked for, leave alone what is there.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Extended {
+    /// All extended attributes but access lists, by name.
+    pub xattrs: Option<Vec<Xattr>>,
+    /// Both access lists.
+    pub acls: Option<Acls>,
+}
+
+/// An extended attribute.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Xattr {
+    /// With its namespace: `user.comment`.
+    pub name: Vec<u8>,
+    /// Any bytes.
+    pub value: Vec<u8>,
+}
+
+/// POSIX access lists; an empty one says no more than the mode does, and is the same as none.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Acls {
+    /// Who may do what with the entry.
+    pub access: Vec<AclEntry>,
+    /// What entries made in the directory begin with.
+    pub default: Vec<AclEntry>,
+}
+
+/// An entry of an access list.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct AclEntry {
+    /// Whom it is about.
+    pub who: AclWho,
+    /// 4 read, 2 write, 1 execute.
+    pub permissions: u8,
+}
+
+/// Whom an entry of an access list is about; in the order of a list.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum AclWho {
+    /// The owner.
+    Owner,
+    /// A user by number.
+    User(u32),
+    /// The owning group.
+    OwningGroup,
+    /// A group by number.
+    Group(u32),
+    /// The most that named users and all groups may.
+    Mask,
+    /// Everybody else.
+    Others,
+}
+
+/// Who may read or set an extended attribute.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum XattrClass {
+    /// `user.*`: whoever may read or write the entry.
+    User,
+    /// `security.*` and `trusted.*`: the superuser, with consequences for the whole machine.
+    Privileged,
+    /// Access lists, and what belongs to one file system; not copied as attributes.
+    System,
+}
+
+impl XattrClass {
+    /// The class of an attribute.
+    pub fn of(name: &[u8]) -> Self {
+        if name.starts_with(b"user.") {
+            Self::User
+        } else if name.starts_with(b"security.") || name.starts_with(b"trusted.") {
+            Self::Privileged
+        } else {
+            Self::System
+        }
+    }
+}
+
+impl Extended {
+    /// Whether nothing was asked for.
+    pub fn is_unasked(&self) -> bool {
+        self.xattrs.is_none() && self.acls.is_none()
+    }
+
+    /// About how much memory it takes, in bytes.
+    pub fn weight(&self) -> usize {
+        let xattrs = self.xattrs.iter().flatten();
+        let xattrs: usize = xattrs
+            .map(|xattr| xattr.name.len() + xattr.value.len() + size_of::<Xattr>())
+            .sum();
+        let entries = self
+            .acls
+            .as_ref()
+            .map_or(0, |acls| acls.access.len() + acls.default.len());
+        xattrs + entries * size_of::<AclEntry>()
+    }
+}
+
+/// What a place could not keep, or a source not give, of an entry that is otherwise whole: a set of kinds.
+#[derive(Clone, Copy, Default, PartialEq, Eq, Hash)]
+pub struct Lost(u8);
+
+impl Lost {
+    /// Nothing.
+    pub const NOTHING: Self = Self(0);
+    /// The user that it belongs to.
+    pub const OWNER: Self = Self(1);
+    /// The group that it belongs to.
+    pub const GROUP: Self = Self(2);
+    /// Its set-user-id or set-group-id bit.
+    pub const SET_ID: Self = Self(4);
+    /// One or more of its `user.*` attributes.
+    pub const XATTRS: Self = Self(8);
+    /// One or more of its `security.*` or `trusted.*` attributes.
+    pub const PRIVILEGED_XATTRS: Self = Self(16);
+    /// An access list.
+    pub const ACLS: Self = Self(32);
+    /// Each kind for itself.
+    pub const KINDS: [Self; 6] = [
+        Self::OWNER,
+        Self::GROUP,
+        Self::SET_ID,
+        Self::XATTRS,
+        Self::PRIVILEGED_XATTRS,
+        Self::ACLS,
+    ];
+
+    /// Whether it is nothing.
+    pub fn is_nothing(self) -> bool {
+        self == Self::NOTHING
+    }
+
+    /// Whether one of `kinds` is among it.
+    pub fn has(self, kinds: Self) -> bool {
+        self.0 & kinds.0 != 0
+    }
+
+    /// What is tried where the first of these kinds gets lost; as the operation of an error.
+    pub fn operation(self) -> &'static str {
+        let first = Self::KINDS.into_iter().find(|kind| self.has(*kind));
+        match first {
+            Some(Self::OWNER) => "keep the owner of",
+            Some(Self::GROUP) => "keep the group of",
+            Some(Self::SET_ID) => "keep the set-id bits of",
+            Some(Self::XATTRS) => "keep the extended attributes of",
+            Some(Self::PRIVILEGED_XATTRS) => "keep the security and trusted attributes of",
+            Some(Self::ACLS) => "keep the access list of",
+            _ => "keep",
+        }
+    }
+}
+
+impl BitOr for Lost {
+    type Output = Self;
+
+    fn bitor(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+}
+
+impl BitOrAssign for Lost {
+    fn bitor_assign(&mut self, other: Self) {
+        self.0 |= other.0;
+    }
+}
+
+impl fmt::Debug for Lost {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let kinds = Self::KINDS.into_iter().filter(|kind| self.has(*kind));
+        f.debug_set().entries(kinds.map(Self::operation)).finish()
+    }
+}

@@ -1,0 +1,376 @@
+//! Owns giving an entry its metadata: owner, attributes, mode, access lists, times, in the order in which none undoes another.
+//! Does not open anything and does not decide what is asked for.
+
+use super::acl;
+use super::attributes::{Allowed, SET_ID_BITS, mode_of, times_of};
+use super::directories::{Directory, Trouble};
+use super::write::handle_path;
+use super::xattr::{LIST_BYTES_MAX, entry_path, names};
+use crate::extended::{AclEntry, AclWho, Acls, Lost, Xattr, XattrClass};
+use crate::meta::FinalMeta;
+use rustix::fd::{BorrowedFd, OwnedFd};
+use rustix::fs::{AtFlags, CWD, Gid, Stat, StatVfs, Uid, XattrFlags};
+use rustix::io::Errno;
+
+const SET_USER_ID: u32 = 0o4000;
+const SET_GROUP_ID: u32 = 0o2000;
+
+/// A file system with less room than this is held to be full.
+const ROOM_BYTES: u64 = 1 << 20;
+
+/// The entry, by whatever leads to it.
+pub(super) enum Target<'a> {
+    /// Opened for reading or writing.
+    Open(BorrowedFd<'a>),
+    /// A handle without rights.
+    Handle(&'a OwnedFd),
+    /// A symbolic link by its name.
+    Link(&'a Directory, &'a [u8]),
+}
+
+/// How the entry came to be where it is.
+#[derive(Clone, Copy)]
+pub(super) struct Birth {
+    /// It was made with its final mode.
+    pub(super) has_mode: bool,
+    /// It was made by us, and nobody has given it attributes since.
+    pub(super) is_new: bool,
+    /// Its directory may have given it an access list.
+    pub(super) inherits: bool,
+}
+
+/// Gives the entry what `meta` asks for. Returns what of it could not be kept; an error instead if `meta` is strict.
+pub(super) fn apply(
+    target: &Target<'_>,
+    meta: &FinalMeta,
+    allowed: Allowed,
+    birth: Birth,
+) -> Result<Lost, Trouble> {
+    let mut lost = Lost::NOTHING;
+    // Before the mode, since it clears set-id bits, and before the attributes, since it clears capabilities.
+    if meta.uid.is_some() || meta.gid.is_some() {
+        lost |= give(target, meta, allowed)?;
+    }
+    // Before the mode, which may take the right to write them from us.
+    if let Some(xattrs) = &meta.extended.xattrs {
+        lost |= set_xattrs(target, xattrs, allowed, birth)?;
+    }
+    let is_link = matches!(target, Target::Link(..));
+    let acls = meta.extended.acls.as_ref().filter(|_| !is_link);
+    let may_have_acls = !birth.is_new || birth.inherits;
+    if let Some(acls) = acls
+        && may_have_acls
+    {
+        remove_acls(target, acls)?;
+    }
+    if !is_link {
+        lost |= set_mode(target, meta, allowed, lost, birth)?;
+    }
+    // After the mode, which would change the list's mask.
+    if let Some(acls) = acls {
+        lost |= set_acls(target, acls, meta, allowed)?;
+    }
+    if meta.strict && !lost.is_nothing() {
+        return Err(Trouble::Lost(lost));
+    }
+    target.set_times(meta)?;
+    Ok(lost)
+}
+
+/// Changes owner and group, as far as that is allowed to us and by us.
+fn give(target: &Target<'_>, meta: &FinalMeta, allowed: Allowed) -> Result<Lost, Errno> {
+    // The highest number means to the kernel to change nothing; nobody can have it.
+    let possible = meta.uid != Some(u32::MAX) && meta.gid != Some(u32::MAX);
+    if allowed.owner && possible {
+        match target.chown(meta.uid, meta.gid) {
+            Err(error) if is_refused(error) => {}
+            result => return result.map(|()| Lost::NOTHING),
+        }
+    }
+    let there = target.stat()?;
+    let mut lost = Lost::NOTHING;
+    for (kind, uid, gid) in [
+        (
+            Lost::OWNER,
+            meta.uid.filter(|uid| *uid != there.st_uid),
+            None,
+        ),
+        (
+            Lost::GROUP,
+            None,
+            meta.gid.filter(|gid| *gid != there.st_gid),
+        ),
+    ] {
+        if uid.is_none() && gid.is_none() {
+            continue;
+        }
+        if !allowed.owner || uid.or(gid) == Some(u32::MAX) {
+            lost |= kind;
+            continue;
+        }
+        // Somebody who may not give things away may still give them to a group of his own.
+        match target.chown(uid, gid) {
+            Ok(()) => {}
+            Err(error) if is_refused(error) => lost |= kind,
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(lost)
+}
+
+/// Makes the attributes those that are given, among the classes that we may touch.
+fn set_xattrs(
+    target: &Target<'_>,
+    xattrs: &[Xattr],
+    allowed: Allowed,
+    birth: Birth,
+) -> Result<Lost, Errno> {
+    let mut lost = Lost::NOTHING;
+    for xattr in xattrs {
+        let kind = match XattrClass::of(&xattr.name) {
+            XattrClass::Privileged => Lost::PRIVILEGED_XATTRS,
+            XattrClass::User | XattrClass::System => Lost::XATTRS,
+        };
+        if !may_touch(&xattr.name, allowed) {
+            lost |= kind;
+            continue;
+        }
+        match target.set_xattr(&xattr.name, &xattr.value) {
+            Ok(()) => {}
+            Err(error) if target.cannot_hold(error) => lost |= kind,
+            Err(error) => return Err(error),
+        }
+    }
+    if birth.is_new {
+        return Ok(lost);
+    }
+    let mut list = vec![0; LIST_BYTES_MAX];
+    let bytes = match target.list_xattrs(&mut list) {
+        Ok(bytes) => bytes,
+        Err(Errno::OPNOTSUPP | Errno::NOSYS) => 0,
+        Err(error) => return Err(error),
+    };
+    for name in names(&list[..bytes]) {
+        let wanted = xattrs.iter().any(|xattr| xattr.name == name);
+        // Labels that a security module of this machine gives are its own affair.
+        let labelled = name.starts_with(b"security.") && name != b"security.capability";
+        if wanted || labelled || !may_touch(name, allowed) {
+            continue;
+        }
+        match target.remove_xattr(name) {
+            Ok(()) | Err(Errno::NODATA) => {}
+            Err(error) if target.cannot_hold(error) => lost |= Lost::XATTRS,
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(lost)
+}
+
+fn may_touch(name: &[u8], allowed: Allowed) -> bool {
+    match XattrClass::of(name) {
+        XattrClass::User => true,
+        XattrClass::Privileged => allowed.privileged_xattrs,
+        XattrClass::System => false,
+    }
+}
+
+/// Takes away the access lists that the entry should not have.
+fn remove_acls(target: &Target<'_>, acls: &Acls) -> Result<(), Errno> {
+    for (name, entries) in [(acl::ACCESS, &acls.access), (acl::DEFAULT, &acls.default)] {
+        if !entries.is_empty() {
+            continue;
+        }
+        match target.remove_xattr(name.as_bytes()) {
+            // What is not there, or cannot be there at all, need not be removed.
+            Ok(()) | Err(Errno::NODATA | Errno::OPNOTSUPP | Errno::NOSYS | Errno::ACCESS) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}
+
+/// Sets the mode. A set-id bit is left out where the owner or group that it speaks for is another.
+fn set_mode(
+    target: &Target<'_>,
+    meta: &FinalMeta,
+    allowed: Allowed,
+    lost: Lost,
+    birth: Birth,
+) -> Result<Lost, Errno> {
+    let mut mode = allowed.mode(meta);
+    if lost.has(Lost::OWNER) {
+        mode &= !SET_USER_ID;
+    }
+    if lost.has(Lost::GROUP) {
+        mode &= !SET_GROUP_ID;
+    }
+    if !birth.has_mode {
+        target.chmod(mode)?;
+    }
+    Ok(if meta.mode & SET_ID_BITS & !mode == 0 {
+        Lost::NOTHING
+    } else {
+        Lost::SET_ID
+    })
+}
+
+fn set_acls(
+    target: &Target<'_>,
+    acls: &Acls,
+    meta: &FinalMeta,
+    allowed: Allowed,
+) -> Result<Lost, Errno> {
+    let mut lost = Lost::NOTHING;
+    for (name, entries) in [(acl::ACCESS, &acls.access), (acl::DEFAULT, &acls.default)] {
+        if entries.is_empty() {
+            continue;
+        }
+        match target.set_xattr(name.as_bytes(), &acl::encode(entries)) {
+            Ok(()) => {}
+            Err(error) if target.cannot_hold(error) => lost |= Lost::ACLS,
+            Err(error) => return Err(error),
+        }
+    }
+    if lost.has(Lost::ACLS) && !acls.access.is_empty() {
+        // The group's bits of a mode with a list are its mask: without the list they would let the group do more than it may.
+        target.chmod(narrowed(allowed.mode(meta), &acls.access))?;
+    }
+    Ok(lost)
+}
+
+/// The mode without what only its access list's mask allows. Set-id bits go too: whom they were meant for is not told any more.
+fn narrowed(mode: u32, access: &[AclEntry]) -> u32 {
+    let group = access
+        .iter()
+        .find(|entry| entry.who == AclWho::OwningGroup)
+        .map_or(0, |entry| u32::from(entry.permissions));
+    mode & (0o1707 | group << 3)
+}
+
+/// Not permitted, or nothing that this file system could do.
+fn is_refused(error: Errno) -> bool {
+    [
+        Errno::PERM,
+        Errno::ACCESS,
+        Errno::INVAL,
+        Errno::OPNOTSUPP,
+        Errno::NOSYS,
+        Errno::OVERFLOW,
+    ]
+    .contains(&error)
+}
+
+impl Target<'_> {
+    fn chown(&self, uid: Option<u32>, gid: Option<u32>) -> Result<(), Errno> {
+        let (uid, gid) = (uid.map(Uid::from_raw), gid.map(Gid::from_raw));
+        match self {
+            Self::Open(fd) => rustix::fs::fchown(fd, uid, gid),
+            Self::Handle(fd) => rustix::fs::chownat(fd, "", uid, gid, AtFlags::EMPTY_PATH),
+            Self::Link(parent, name) => {
+                rustix::fs::chownat(parent, *name, uid, gid, AtFlags::SYMLINK_NOFOLLOW)
+            }
+        }
+    }
+
+    fn chmod(&self, mode: u32) -> Result<(), Errno> {
+        match self {
+            Self::Open(fd) => rustix::fs::fchmod(fd, mode_of(mode)),
+            Self::Handle(fd) => rustix::fs::chmodat(
+                CWD,
+                handle_path(fd).as_str(),
+                mode_of(mode),
+                AtFlags::empty(),
+            ),
+            Self::Link(..) => Ok(()),
+        }
+    }
+
+    fn set_times(&self, meta: &FinalMeta) -> Result<(), Errno> {
+        let times = times_of(meta.mtime);
+        match self {
+            Self::Open(fd) => rustix::fs::futimens(fd, &times),
+            Self::Handle(fd) => {
+                rustix::fs::utimensat(CWD, handle_path(fd).as_str(), &times, AtFlags::empty())
+            }
+            Self::Link(parent, name) => {
+                rustix::fs::utimensat(parent, *name, &times, AtFlags::SYMLINK_NOFOLLOW)
+            }
+        }
+    }
+
+    pub(super) fn stat(&self) -> Result<Stat, Errno> {
+        match self {
+            Self::Open(fd) => rustix::fs::fstat(fd),
+            Self::Handle(fd) => rustix::fs::fstat(fd),
+            Self::Link(parent, name) => {
+                rustix::fs::statat(parent, *name, AtFlags::SYMLINK_NOFOLLOW)
+            }
+        }
+    }
+
+    fn set_xattr(&self, name: &[u8], value: &[u8]) -> Result<(), Errno> {
+        let flags = XattrFlags::empty();
+        match self {
+            Self::Open(fd) => rustix::fs::fsetxattr(fd, name, value, flags),
+            Self::Handle(fd) => rustix::fs::setxattr(handle_path(fd).as_str(), name, value, flags),
+            Self::Link(parent, link) => {
+                rustix::fs::lsetxattr(entry_path(parent, link), name, value, flags)
+            }
+        }
+    }
+
+    fn remove_xattr(&self, name: &[u8]) -> Result<(), Errno> {
+        match self {
+            Self::Open(fd) => rustix::fs::fremovexattr(fd, name),
+            Self::Handle(fd) => rustix::fs::removexattr(handle_path(fd).as_str(), name),
+            Self::Link(parent, link) => rustix::fs::lremovexattr(entry_path(parent, link), name),
+        }
+    }
+
+    fn list_xattrs(&self, list: &mut [u8]) -> Result<usize, Errno> {
+        match self {
+            Self::Open(fd) => rustix::fs::flistxattr(fd, list),
+            Self::Handle(fd) => rustix::fs::listxattr(handle_path(fd).as_str(), list),
+            Self::Link(parent, link) => rustix::fs::llistxattr(entry_path(parent, link), list),
+        }
+    }
+
+    /// Whether an attribute could not be set because of what it is, and not because the storage fails or is full.
+    fn cannot_hold(&self, error: Errno) -> bool {
+        match error {
+            // Said by some file systems of attributes that are too long for them.
+            Errno::NOSPC => self.room().is_ok_and(|room| room >= ROOM_BYTES),
+            Errno::TOOBIG | Errno::RANGE | Errno::NAMETOOLONG => true,
+            error => is_refused(error),
+        }
+    }
+
+    fn room(&self) -> Result<u64, Errno> {
+        let of: StatVfs = match self {
+            Self::Open(fd) => rustix::fs::fstatvfs(fd),
+            Self::Handle(fd) => rustix::fs::fstatvfs(fd),
+            Self::Link(parent, _) => rustix::fs::fstatvfs(parent),
+        }?;
+        Ok(of.f_bavail.saturating_mul(of.f_frsize))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lost_list_gives_the_group_no_more_than_it_had() {
+        let entry = |who, permissions| AclEntry { who, permissions };
+        let list = [
+            entry(AclWho::Owner, 6),
+            entry(AclWho::User(7), 6),
+            entry(AclWho::OwningGroup, 4),
+            entry(AclWho::Mask, 6),
+            entry(AclWho::Others, 0),
+        ];
+        assert_eq!(narrowed(0o660, &list), 0o640);
+        assert_eq!(narrowed(0o6660, &list), 0o640);
+        assert_eq!(narrowed(0o1777, &[]), 0o1707);
+    }
+}

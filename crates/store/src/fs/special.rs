@@ -1,0 +1,100 @@
+//! Owns making FIFOs, sockets and device nodes under their temporary name, and giving them their own.
+//! Does not decide whether they are wanted.
+
+use super::apply::{Birth, Target, apply};
+use super::attributes::{Allowed, kind_of, mode_of};
+use super::directories::{Directory, Trouble};
+use super::names::commit;
+use super::write::unlink;
+use crate::error::StoreErrorKind;
+use crate::extended::Lost;
+use crate::meta::{FinalMeta, Kind};
+use crate::path::TempName;
+use crate::storage::Replace;
+use rustix::fs::{FileType, Mode, OFlags};
+
+/// What is to be made.
+pub(super) struct Special {
+    pub(super) kind: Kind,
+    /// Of a device node, its device.
+    pub(super) rdev: u64,
+    /// Device nodes may be made at all.
+    pub(super) devices_allowed: bool,
+}
+
+/// Nobody else until it is complete.
+const PRIVATE: u32 = 0o600;
+
+impl Special {
+    /// What is tried, for messages.
+    pub(super) fn operation(&self) -> &'static str {
+        match self.kind {
+            Kind::Fifo => "make the FIFO",
+            Kind::Socket => "make the socket",
+            _ => "make the device node",
+        }
+    }
+
+    /// The kernel's kind and device; an error for what is not special, or not allowed.
+    fn node(&self) -> Result<(FileType, u64), Trouble> {
+        Ok(match self.kind {
+            Kind::Fifo => (FileType::Fifo, 0),
+            Kind::Socket => (FileType::Socket, 0),
+            Kind::CharDevice | Kind::BlockDevice if !self.devices_allowed => {
+                return Err(StoreErrorKind::Permission.into());
+            }
+            Kind::CharDevice => (FileType::CharacterDevice, self.rdev),
+            Kind::BlockDevice => (FileType::BlockDevice, self.rdev),
+            Kind::File | Kind::Directory | Kind::Symlink => {
+                return Err(StoreErrorKind::Unsupported.into());
+            }
+        })
+    }
+}
+
+/// Makes it by way of its temporary name. Nothing is left of it after an error.
+pub(super) fn make(
+    parent: &Directory,
+    name: &[u8],
+    what: &Special,
+    meta: &FinalMeta,
+    temp: &TempName,
+    finish: (Allowed, Replace, bool),
+) -> Result<Lost, Trouble> {
+    let (allowed, replace, noreplace) = finish;
+    let (kind, device) = what.node()?;
+    unlink(parent, temp)?;
+    rustix::fs::mknodat(parent, temp.as_bytes(), kind, mode_of(PRIVATE), device)?;
+    let result = complete(parent, kind, meta, temp, allowed).and_then(|lost| {
+        commit(parent, name, temp, replace, noreplace)?;
+        Ok(lost)
+    });
+    if result.is_err() {
+        // The error that counts is the first one; a leftover is swept later.
+        let _ = unlink(parent, temp);
+    }
+    result
+}
+
+/// By a handle without rights: to open a device for reading could make it do something.
+fn complete(
+    parent: &Directory,
+    kind: FileType,
+    meta: &FinalMeta,
+    temp: &TempName,
+    allowed: Allowed,
+) -> Result<Lost, Trouble> {
+    let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let handle = rustix::fs::openat(parent, temp.as_bytes(), flags, Mode::empty())?;
+    let target = Target::Handle(&handle);
+    if kind_of(FileType::from_raw_mode(target.stat()?.st_mode)) != kind_of(kind) {
+        // Somebody else has put something in its place.
+        return Err(StoreErrorKind::Exists.into());
+    }
+    let birth = Birth {
+        has_mode: false,
+        is_new: true,
+        inherits: parent.has_default_acl(),
+    };
+    apply(&target, meta, allowed, birth)
+}
