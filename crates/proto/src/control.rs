@@ -3,6 +3,7 @@
 
 mod codes;
 mod comparison;
+mod preserve;
 mod selection;
 mod setup;
 mod verification;
@@ -10,6 +11,7 @@ mod watch;
 
 pub use codes::{Direction, ErrorCode};
 pub use comparison::{Comparison, Judge};
+pub use preserve::Preserve;
 pub use selection::{Moment, Rule, Selection};
 pub use setup::{Join, Joined, Open, Opened};
 pub use verification::Verification;

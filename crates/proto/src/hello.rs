@@ -27,12 +27,14 @@ pub mod capability {
     pub const BLAKE3: u64 = 2;
     /// The comparison that an OPEN asks for, the verdicts and notices that go with it.
     pub const COMPARISON: u64 = 4;
+    /// The metadata that an OPEN asks for, the kinds of entries and the extensions that go with it.
+    pub const PRESERVE: u64 = 8;
     /// The selection that an OPEN asks for, and SELECTION frames.
     pub const SELECTION: u64 = 16;
     /// Checking a copy by a manifest, and holes sent as zeros for a client that writes in order.
     pub const MANIFEST: u64 = 32;
     /// All that this program knows.
-    pub const ALL: u64 = PLAIN_PAYLOAD | BLAKE3 | SELECTION | MANIFEST;
+    pub const ALL: u64 = PLAIN_PAYLOAD | BLAKE3 | PRESERVE | SELECTION | MANIFEST;
 
     /// What people call the lowest of these capabilities; empty if there is none that is known here.
     pub const fn name(bits: u64) -> &'static str {
@@ -42,6 +44,7 @@ pub mod capability {
             SELECTION => {
                 "choosing among entries (--exclude, --files-from, --min-size and the like)"
             }
+            PRESERVE => "keeping metadata (--owner, --xattrs, --acls, --archive and the like)",
             COMPARISON => "comparing as asked for (sync, --dry-run, --checksum and the like)",
             MANIFEST => "checking a copy by a manifest (verify), or writing to standard output",
             _ => "",

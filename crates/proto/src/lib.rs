@@ -20,6 +20,7 @@ pub mod hello;
 pub mod ids;
 pub mod limits;
 pub mod manifest;
+pub mod metadata;
 pub mod names;
 pub mod notice;
 pub mod path;
@@ -31,7 +32,7 @@ pub use answer::{Answer, HeldRange, Verdict};
 pub use block::{BlockHeader, BlockKind, Range};
 pub use control::{
     Cancel, Comparison, Direction, Error, ErrorCode, Finish, Finished, Join, Joined, Judge, Moment,
-    Open, Opened, Ping, Pong, Rule, Selection, Status, Verification,
+    Open, Opened, Ping, Pong, Preserve, Rule, Selection, Status, Verification,
 };
 pub use error::WireError;
 pub use fault::{EntryFailed, Fault, FaultCode, Side};
@@ -43,6 +44,7 @@ pub use limits::{
     PRELUDE_BYTES, RECORD_BYTES, RECORDS_MAX, UNKNOWN_BYTES,
 };
 pub use manifest::Manifest;
+pub use metadata::{AclEntry, AclTag, Metadata};
 pub use names::NameList;
 pub use notice::{Notice, NoticeKind, Notices};
 pub use prelude::{FrameKind, Prelude};

@@ -41,6 +41,21 @@ pub const RECORDS_MAX: u32 = 8192;
 /// Without it a head of 512 KiB could expand to 512 MiB.
 pub const PATHS_BYTES_MAX: usize = RECORDS_MAX as usize * 512;
 
+/// Longest name of an extended attribute: what Linux allows.
+pub const XATTR_NAME_BYTES_MAX: usize = 255;
+
+/// Longest value of an extended attribute: what Linux allows.
+pub const XATTR_VALUE_BYTES_MAX: usize = 64 << 10;
+
+/// Most entries of an access list: those of the longest value in which Linux keeps one.
+pub const ACL_ENTRIES_MAX: usize = (XATTR_VALUE_BYTES_MAX - 4) / 8;
+
+/// Longest name of a user or group.
+pub const ACCOUNT_NAME_BYTES_MAX: usize = 255;
+
+/// Longest extensions of one record. A section with such a record still fits a head, together with its path.
+pub const EXTENSIONS_BYTES_MAX: usize = 384 << 10;
+
 /// Most ranges in one acknowledgement.
 pub const ACK_RANGES_MAX: u32 = 8192;
 
@@ -79,6 +94,8 @@ pub const NANOSECONDS_PER_SECOND: u32 = 1_000_000_000;
 const _: () = assert!(PATH_BYTES_MAX <= u16::MAX as usize);
 const _: () = assert!(TARGET_BYTES_MAX <= PATH_BYTES_MAX);
 const _: () = assert!(RECORDS_MAX as usize * RECORD_BYTES < HEAD_BYTES_MAX as usize);
+const _: () =
+    assert!(EXTENSIONS_BYTES_MAX + PATH_BYTES_MAX + 2 * RECORD_BYTES < HEAD_BYTES_MAX as usize / 2);
 const _: () = assert!(ACK_RANGES_MAX as usize * 24 + 24 < HEAD_BYTES_MAX as usize);
 const _: () = assert!(PATTERNS_BYTES_MAX * 2 <= HEAD_BYTES_MAX as usize);
 const _: () =

@@ -7,7 +7,9 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 use crate::bytes::{take, take_slice};
 use crate::error::WireError;
 use crate::ids::{Digest, EntryId, Generation};
-use crate::limits::{NANOSECONDS_PER_SECOND, PATHS_BYTES_MAX, RECORD_BYTES, RECORDS_MAX};
+use crate::limits::{
+    EXTENSIONS_BYTES_MAX, NANOSECONDS_PER_SECOND, PATHS_BYTES_MAX, RECORD_BYTES, RECORDS_MAX,
+};
 use crate::{extension, path};
 
 /// What an entry is. Kinds that are not known here survive.
@@ -23,6 +25,22 @@ impl EntryKind {
     pub const SYMLINK: Self = Self(3);
     /// A further name of a file; the record's target is the first one, below the same root.
     pub const HARD_LINK: Self = Self(4);
+    /// A named pipe.
+    pub const FIFO: Self = Self(5);
+    /// A socket.
+    pub const SOCKET: Self = Self(6);
+    /// A character device; its number is an extension.
+    pub const CHAR_DEVICE: Self = Self(7);
+    /// A block device; its number is an extension.
+    pub const BLOCK_DEVICE: Self = Self(8);
+
+    /// A FIFO, a socket or a device node.
+    pub const fn is_special(self) -> bool {
+        matches!(
+            self,
+            Self::FIFO | Self::SOCKET | Self::CHAR_DEVICE | Self::BLOCK_DEVICE
+        )
+    }
 }
 
 /// Flags of a record. Unknown ones are kept.
@@ -106,13 +124,22 @@ impl Record {
                 if self.target.is_empty() && self.flags & RecordFlags::SOURCE_FAILED != 0 => {}
             EntryKind::SYMLINK => path::validate_target(&self.target)?,
             EntryKind::HARD_LINK => path::validate(&self.target)?,
-            EntryKind::FILE | EntryKind::DIRECTORY if !self.target.is_empty() => {
+            kind if (matches!(kind, EntryKind::FILE | EntryKind::DIRECTORY)
+                || kind.is_special())
+                && !self.target.is_empty() =>
+            {
                 return Err(WireError::invalid(
                     "link target",
                     "belongs to something that is no link",
                 ));
             }
             _ => {}
+        }
+        if self.extensions.len() > EXTENSIONS_BYTES_MAX {
+            return Err(WireError::too_long(
+                "extensions",
+                EXTENSIONS_BYTES_MAX as u64,
+            ));
         }
         extension::validate(&self.extensions)
     }

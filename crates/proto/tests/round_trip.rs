@@ -11,7 +11,7 @@ mod strategies;
 use godwit_proto::*;
 use proptest::collection::vec;
 use proptest::prelude::*;
-use strategies::{items, setup, watch};
+use strategies::{items, metadata, setup, watch};
 
 fn encode(frame: &Frame) -> Vec<u8> {
     let mut image = Vec::new();
@@ -52,6 +52,19 @@ proptest! {
     #[test]
     fn setup_frames_come_back(frame in setup()) {
         prop_assert_eq!(read(&encode(&frame)), Ok(frame));
+    }
+
+    #[test]
+    fn metadata_comes_back(metadata in metadata(), bytes in vec(any::<u8>(), 0..200)) {
+        let mut extensions = Vec::new();
+        metadata.encode(&mut extensions).unwrap();
+        prop_assert_eq!(Metadata::decode(&extensions), Ok(metadata));
+        // Whatever is read has an encoding that reads the same.
+        if let Ok(read) = Metadata::decode(&bytes) {
+            let mut again = Vec::new();
+            read.encode(&mut again).unwrap();
+            prop_assert_eq!(Metadata::decode(&again), Ok(read));
+        }
     }
 
     #[test]

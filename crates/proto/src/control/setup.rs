@@ -5,7 +5,7 @@ use std::fmt;
 
 use prost::Message;
 
-use super::{Comparison, Selection, Verification, decode, encode, try_encode};
+use super::{Comparison, Preserve, Selection, Verification, decode, encode, try_encode};
 use crate::control::Direction;
 use crate::error::WireError;
 use crate::hello::capability;
@@ -62,6 +62,9 @@ pub struct Open {
     /// In a push, the name that each source gets where it goes into a directory; empty for "its contents".
     #[prost(bytes = "vec", repeated, tag = "15")]
     pub names: Vec<Vec<u8>>,
+    /// What goes with entries besides contents, mode and times. Needs [`capability::PRESERVE`].
+    #[prost(message, optional, tag = "17")]
+    pub preserve: Option<Preserve>,
     /// Which entries below the sources are meant. Needs [`capability::SELECTION`].
     #[prost(message, optional, tag = "18")]
     pub selection: Option<Selection>,
@@ -110,6 +113,7 @@ impl Open {
     pub fn capabilities_needed(&self) -> u64 {
         let need = |asked: bool, bit: u64| if asked { bit } else { 0 };
         need(self.comparison.is_some(), capability::COMPARISON)
+            | need(self.preserve.is_some(), capability::PRESERVE)
             | need(self.selection.is_some(), capability::SELECTION)
             | need(
                 self.verification.is_some() || self.in_order,

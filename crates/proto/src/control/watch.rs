@@ -86,6 +86,24 @@ pub struct Status {
     /// From the sender: entries left out by the selection so far; a directory counts once, with all that is in it.
     #[prost(uint64, tag = "32")]
     pub entries_excluded: u64,
+    /// Entries whose owner could not be kept at this end, or not be told; the next five likewise.
+    #[prost(uint64, tag = "33")]
+    pub owners_lost: u64,
+    /// Entries whose group.
+    #[prost(uint64, tag = "34")]
+    pub groups_lost: u64,
+    /// Entries whose set-id bits.
+    #[prost(uint64, tag = "35")]
+    pub set_ids_lost: u64,
+    /// Entries with attributes of users that.
+    #[prost(uint64, tag = "36")]
+    pub xattrs_lost: u64,
+    /// Entries with security or trusted attributes that.
+    #[prost(uint64, tag = "37")]
+    pub privileged_xattrs_lost: u64,
+    /// Entries whose access lists.
+    #[prost(uint64, tag = "38")]
+    pub acls_lost: u64,
 }
 
 /// The sender has nothing left: every item before this one is durable or has failed.

@@ -8,6 +8,7 @@
 mod blocks;
 mod control;
 mod items;
+mod metadata;
 mod selection;
 
 use godwit_proto::*;

@@ -1,6 +1,8 @@
 //! Owns one or more typical frames of each kind, for the tests and the seeds of the fuzzer.
 //! Checks nothing.
 
+mod metadata;
+
 use godwit_proto::*;
 
 /// A name for each frame; names begin with the name of the frame's kind.
@@ -9,6 +11,7 @@ pub(crate) fn all() -> Vec<(&'static str, Frame)> {
     all.extend(items());
     all.extend(blocks());
     all.extend(watch());
+    all.extend(metadata::all());
     all
 }
 
@@ -153,7 +156,7 @@ fn items() -> Vec<(&'static str, Frame)> {
         kind: EntryKind::SYMLINK,
         target: b"../x".to_vec(),
         mtime_seconds: -1,
-        extensions: b"\x02\0\x03\0abc".to_vec(),
+        extensions: b"\xe7\x03\x03\0abc".to_vec(),
         ..file(3, b"sub/link", 0)
     };
     let manifest = Manifest {

@@ -1,6 +1,7 @@
 //! Owns the generators of arbitrary valid frames for the property tests.
 //! Checks nothing.
 
+mod metadata;
 mod setup;
 
 use godwit_proto::*;
@@ -8,6 +9,7 @@ use proptest::collection::vec;
 use proptest::option;
 use proptest::prelude::*;
 
+pub(crate) use metadata::metadata;
 pub(crate) use setup::setup;
 use setup::{name_list, transfer};
 
@@ -44,18 +46,19 @@ fn digest() -> impl Strategy<Value = Digest> {
 }
 
 prop_compose! {
-    fn extensions()(all in vec((any::<u16>(), vec(any::<u8>(), 0..20)), 0..3)) -> Vec<u8> {
+    fn extensions()(all in vec((any::<u16>(), vec(any::<u8>(), 0..20)), 0..3), known in metadata()) -> Vec<u8> {
         let mut bytes = Vec::new();
         for (kind, value) in all {
             extension::push(&mut bytes, kind, &value).unwrap();
         }
+        known.encode(&mut bytes).unwrap();
         bytes
     }
 }
 
 prop_compose! {
     fn record()(
-        (id, root, kind, flags, attempt, generation) in (any::<u64>(), any::<u16>(), 1..7_u8, any::<u8>(), any::<u16>(), any::<u64>()),
+        (id, root, kind, flags, attempt, generation) in (any::<u64>(), any::<u16>(), 1..10_u8, any::<u8>(), any::<u16>(), any::<u64>()),
         (bytes, data_bytes, mtime_seconds, mtime_nanoseconds) in (any::<u64>(), any::<u64>(), any::<i64>(), 0..1_000_000_000_u32),
         (mode, uid, gid) in (any::<u32>(), any::<u32>(), any::<u32>()),
         (path, target, digest, extensions) in (path(), name(), option::of(digest()), extensions()),
@@ -78,7 +81,7 @@ prop_compose! {
             uid,
             gid,
             path,
-            target: if matches!(kind, EntryKind::FILE | EntryKind::DIRECTORY) { Vec::new() } else { target },
+            target: if matches!(kind, EntryKind::FILE | EntryKind::DIRECTORY) || kind.is_special() { Vec::new() } else { target },
             digest,
             extensions,
         }
@@ -305,7 +308,7 @@ pub(crate) fn items() -> impl Strategy<Value = Frame> {
 
 pub(crate) fn watch() -> impl Strategy<Value = Frame> {
     let status = || {
-        any::<([u64; 22], [bool; 2], Option<u64>)>().prop_map(
+        any::<([u64; 28], [bool; 2], Option<u64>)>().prop_map(
             |(n, [drained, scan_done], max_rss_bytes)| Status {
                 bytes_read: n[0],
                 bytes_received: n[1],
@@ -332,6 +335,12 @@ pub(crate) fn watch() -> impl Strategy<Value = Frame> {
                 entries_scanned: n[19],
                 bytes_scanned: n[20],
                 entries_excluded: n[21],
+                owners_lost: n[22],
+                groups_lost: n[23],
+                set_ids_lost: n[24],
+                xattrs_lost: n[25],
+                privileged_xattrs_lost: n[26],
+                acls_lost: n[27],
             },
         )
     };

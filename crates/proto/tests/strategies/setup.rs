@@ -6,6 +6,7 @@ use proptest::collection::vec;
 use proptest::option;
 use proptest::prelude::*;
 
+use super::metadata::preserve;
 use super::name;
 
 pub(super) fn transfer() -> impl Strategy<Value = Vec<u8>> {
@@ -107,7 +108,11 @@ pub(crate) fn setup() -> impl Strategy<Value = Frame> {
         numbers,
         any::<[bool; 5]>(),
         any::<[u64; 2]>(),
-        (option::of(comparison()), option::of(selection())),
+        (
+            option::of(comparison()),
+            option::of(preserve()),
+            option::of(selection()),
+        ),
     )
         .prop_map(
             |(
@@ -115,7 +120,7 @@ pub(crate) fn setup() -> impl Strategy<Value = Frame> {
                 (direction, digest, streams, log, threads),
                 flags,
                 [retry, limit],
-                (comparison, selection),
+                (comparison, preserve, selection),
             )| {
                 let (sources, names): (Vec<_>, Vec<_>) = sources.into_iter().unzip();
                 let sources_len = sources.len();
@@ -135,6 +140,7 @@ pub(crate) fn setup() -> impl Strategy<Value = Frame> {
                     block_bytes: if flags[0] { 0 } else { 1 << log },
                     threads,
                     limit_bytes_per_second: limit,
+                    preserve,
                     selection: if sources_len == 1 || !selection.as_ref().is_some_and(|s| s.listed)
                     {
                         selection
