@@ -185,6 +185,10 @@ fn setting_arg(setting: &'static Setting) -> Arg {
         .value_parser(ValueParser::os_string())
         .help(help)
         .long_help(long_help);
+    let arg = match SHORTS.iter().find(|(name, _)| *name == setting.name) {
+        Some((_, short)) => arg.short(*short),
+        None => arg,
+    };
     match setting.kind {
         // `--verify` alone, or `--verify=false` against an environment that says otherwise.
         Kind::Flag => arg
@@ -201,6 +205,9 @@ fn setting_arg(setting: &'static Setting) -> Arg {
             .overrides_with(setting.name),
     }
 }
+
+/// Settings that people know by a letter.
+const SHORTS: &[(&str, char)] = &[("archive", 'a')];
 
 fn positional(id: &'static str, name: &'static str, help: &'static str) -> Arg {
     Arg::new(id)

@@ -58,6 +58,8 @@ fn serve(settings: &ServeSettings, home: &Home) -> Result<(), Failure> {
             path,
             set_id: export.set_id,
             owner: export.owner,
+            security_xattrs: export.security_xattrs,
+            devices: export.devices,
         });
     }
     let mut listen: Vec<SocketAddr> = Vec::new();

@@ -4,6 +4,8 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
+use godwit_store::Lost;
+
 macro_rules! counters {
     ($($(#[$doc:meta])* $name:ident),* $(,)?) => {
         /// The counters; each grows only.
@@ -50,6 +52,18 @@ counters! {
     bytes_durable,
     /// Entries that failed.
     entries_failed,
+    /// Entries whose owner this end could not keep, or not tell.
+    owners_lost,
+    /// Entries whose group.
+    groups_lost,
+    /// Entries whose set-id bits.
+    set_ids_lost,
+    /// Entries with `user.*` attributes that.
+    xattrs_lost,
+    /// Entries with `security.*` or `trusted.*` attributes that.
+    privileged_xattrs_lost,
+    /// Entries whose access lists.
+    acls_lost,
     /// Blocks that arrived with a wrong digest.
     digest_failures,
     /// Nanoseconds of stream threads: reading source storage.
@@ -78,6 +92,22 @@ counters! {
     streams_attached,
     /// Streams that ended before the transfer did.
     streams_lost,
+}
+
+impl Counters {
+    /// Counts an entry of which these kinds of metadata were left out.
+    pub fn count_lost(&self, lost: Lost) {
+        for (kind, counter) in [
+            (Lost::OWNER, &self.owners_lost),
+            (Lost::GROUP, &self.groups_lost),
+            (Lost::SET_ID, &self.set_ids_lost),
+            (Lost::XATTRS, &self.xattrs_lost),
+            (Lost::PRIVILEGED_XATTRS, &self.privileged_xattrs_lost),
+            (Lost::ACLS, &self.acls_lost),
+        ] {
+            counter.add(u64::from(lost.has(kind)));
+        }
+    }
 }
 
 /// One growing number.

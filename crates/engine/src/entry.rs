@@ -5,7 +5,7 @@ use godwit_proto::{
     Digest, EntryId, EntryKind, Fault, FaultCode, Generation, Record, RecordFlags, Side, Status,
     UNKNOWN_BYTES,
 };
-use godwit_store::{FinalMeta, Kind, Meta, RelPath, StoreError, StoreErrorKind, Timestamp, digest};
+use godwit_store::{Kind, Meta, StoreError, StoreErrorKind, digest};
 
 use crate::counters::Snapshot;
 
@@ -20,15 +20,18 @@ pub(crate) fn digest_to_store(digest: &Digest) -> digest::Digest {
     digest::Digest(digest.0)
 }
 
-/// The record of an entry found below root `root`. `None` for what is neither file, directory nor symbolic link.
-pub(crate) fn record(root: u16, path: &RelPath, meta: &Meta, target: Vec<u8>) -> Option<Record> {
+/// The record of an entry found below root `root`, without its path and what goes with it.
+pub(crate) fn record(root: u16, meta: &Meta, target: Vec<u8>) -> Record {
     let kind = match meta.kind {
         Kind::File => EntryKind::FILE,
         Kind::Directory => EntryKind::DIRECTORY,
         Kind::Symlink => EntryKind::SYMLINK,
-        Kind::Fifo | Kind::Socket | Kind::CharDevice | Kind::BlockDevice => return None,
+        Kind::Fifo => EntryKind::FIFO,
+        Kind::Socket => EntryKind::SOCKET,
+        Kind::CharDevice => EntryKind::CHAR_DEVICE,
+        Kind::BlockDevice => EntryKind::BLOCK_DEVICE,
     };
-    Some(Record {
+    Record {
         root,
         kind,
         generation: Generation(meta.generation()),
@@ -47,10 +50,9 @@ pub(crate) fn record(root: u16, path: &RelPath, meta: &Meta, target: Vec<u8>) ->
         mode: meta.mode,
         uid: meta.uid,
         gid: meta.gid,
-        path: path.as_bytes().to_vec(),
         target,
         ..Record::default()
-    })
+    }
 }
 
 /// A record that stands for an entry of which only the name is known.
@@ -127,19 +129,6 @@ pub(crate) fn is_whole_file(record: &Record) -> bool {
         && record.flags & (RecordFlags::END | RecordFlags::SOURCE_FAILED) == 0
 }
 
-pub(crate) fn final_meta(record: &Record) -> FinalMeta {
-    FinalMeta {
-        mode: record.mode & 0o7777,
-        mtime: Timestamp {
-            seconds: record.mtime_seconds,
-            nanoseconds: record.mtime_nanoseconds,
-        },
-        uid: Some(record.uid),
-        gid: Some(record.gid),
-        ..FinalMeta::default()
-    }
-}
-
 /// A storage error as the wire and the user see it.
 pub(crate) fn fault(entry: EntryId, side: Side, error: &StoreError) -> Fault {
     let code = match error.kind {
@@ -186,6 +175,12 @@ pub(crate) fn status_from_snapshot(own: &Snapshot) -> Status {
         undurable_ns: own.undurable_ns,
         syncing_ns: own.syncing_ns,
         cpu_ns: own.cpu_ns,
+        owners_lost: own.owners_lost,
+        groups_lost: own.groups_lost,
+        set_ids_lost: own.set_ids_lost,
+        xattrs_lost: own.xattrs_lost,
+        privileged_xattrs_lost: own.privileged_xattrs_lost,
+        acls_lost: own.acls_lost,
         ..Status::default()
     }
 }
@@ -211,6 +206,12 @@ pub(crate) fn snapshot_from_status(status: &Status) -> Snapshot {
         undurable_ns: status.undurable_ns,
         syncing_ns: status.syncing_ns,
         cpu_ns: status.cpu_ns,
+        owners_lost: status.owners_lost,
+        groups_lost: status.groups_lost,
+        set_ids_lost: status.set_ids_lost,
+        xattrs_lost: status.xattrs_lost,
+        privileged_xattrs_lost: status.privileged_xattrs_lost,
+        acls_lost: status.acls_lost,
         ..Snapshot::default()
     }
 }

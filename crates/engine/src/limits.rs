@@ -40,6 +40,10 @@ pub const WANTED_RECORDS_MAX: usize = 32 * 1024;
 /// Entries sent and not yet durable, whose records the sender keeps to be able to read them again.
 pub const UNDURABLE_RECORDS_MAX: usize = 64 * 1024;
 
+/// Attributes and access lists of entries that the sender holds, for each of two purposes: announced or sent, and wanted. Far
+/// above what files usually have within the windows of records; one batch of a scan and one bundle may come on top.
+pub const EXTENSIONS_HELD_BYTES_MAX: usize = 8 << 20;
+
 /// Large files being read at one time: one for each stream would do, two more hide the change from one to the next.
 pub const LARGE_FILES_ACTIVE_MAX: usize = 4;
 

@@ -10,14 +10,15 @@ use godwit_engine::pipe::InOrder;
 use godwit_engine::session::Engine;
 use godwit_engine::synthetic::{MemorySource, NullSink};
 use godwit_engine::tree::{
-    DestinationError, DestinationRequest, PreparedDestination, TreeSink, TreeSource, TreeWork,
+    DestinationError, DestinationRequest, Keeper, PreparedDestination, TreeSink, TreeSource,
+    TreeWork,
 };
 use godwit_engine::{
     Counters, Live, Observer, Receiver, ReceiverConfig, Resources, Sender, SenderConfig, Sink,
     Source, Work, limits,
 };
 use godwit_net::IdentityId;
-use godwit_proto::{Direction, ErrorCode, Fault, Open, TransferId};
+use godwit_proto::{Direction, ErrorCode, Fault, Open, Preserve, TransferId};
 
 use crate::Shared;
 use crate::allow::No;
@@ -79,10 +80,12 @@ fn begin_push(
     block_bytes: u32,
     alone: Arc<AtomicBool>,
 ) -> Result<Begun, No> {
-    let target =
-        shared
-            .places
-            .target(peer, &request.destination, request.destination_is_directory)?;
+    let target = shared.places.target(
+        peer,
+        &request.destination,
+        request.destination_is_directory,
+        request.preserve.unwrap_or_default(),
+    )?;
     let config = ReceiverConfig {
         transfer,
         digest: request.digest_kind(),
@@ -133,7 +136,8 @@ fn begin_push(
                 display: place.display.clone(),
             };
             let key = make_request().key().0;
-            let prepared = prepare(shared, peer, &key, make_request)?;
+            let mut prepared = prepare(shared, peer, &key, make_request)?;
+            prepared.config.keeper = Arc::new(Keeper::new(kept_at(place.gives_owners, request)));
             let (resumed, lost_bytes) = (prepared.recovered.resumed, prepared.lost_bytes());
             if let Some(damage) = &prepared.recovered.damage {
                 shared.log(&format!("journal: {damage}"));
@@ -159,6 +163,20 @@ fn begin_push(
                 mapped,
             })
         }
+    }
+}
+
+/// What is kept at a place: what the client asks for, and owners as they are where the place gives them unasked.
+fn kept_at(gives_owners: bool, request: &Open) -> Preserve {
+    let asked = request.preserve.unwrap_or_default();
+    if asked.owner || asked.group || !gives_owners {
+        return asked;
+    }
+    Preserve {
+        owner: true,
+        group: true,
+        numeric_ids: true,
+        ..asked
     }
 }
 
@@ -261,12 +279,17 @@ fn begin_pull(
 ) -> Result<Begun, No> {
     let mut roots = Vec::with_capacity(request.sources.len());
     let mut memory = None;
-    for source in shared.places.sources(peer, &request.sources)? {
+    for source in
+        shared
+            .places
+            .sources(peer, &request.sources, request.preserve.unwrap_or_default())?
+    {
         match source {
             SourcePlace::Memory(bytes) => memory = Some(MemorySource::new(bytes)),
             SourcePlace::Tree(root) => roots.push(root),
         }
     }
+    let counters = Arc::new(Counters::default());
     let (work, source): (Box<dyn Work>, Arc<dyn Source>) = match memory {
         Some(memory) if roots.is_empty() => (Box::new(memory), Arc::new(memory)),
         Some(_) => {
@@ -276,10 +299,14 @@ fn begin_pull(
             ));
         }
         None if roots.is_empty() => return Err(No::new(ErrorCode::SOURCE, "no source was named")),
-        None => (
-            Box::new(TreeWork::new(roots.clone())),
-            Arc::new(TreeSource::new(roots)),
-        ),
+        None => {
+            let keeper = Arc::new(Keeper::new(request.preserve.unwrap_or_default()));
+            let work = TreeWork::new(roots.clone());
+            (
+                Box::new(work.keeping(Arc::clone(&keeper), Arc::clone(&counters))),
+                Arc::new(TreeSource::new(roots).keeping(keeper)),
+            )
+        }
     };
     let source: Arc<dyn Source> = if request.in_order {
         Arc::new(InOrder::new(source))
@@ -300,7 +327,7 @@ fn begin_pull(
         shared.config.readers,
         0,
     ));
-    let sender = Sender::start(config, work, source, live, Arc::new(Counters::default()))
+    let sender = Sender::start(config, work, source, live, counters)
         .map_err(|error| No::new(ErrorCode::INTERNAL, error.to_string()))?;
     Ok(Begun {
         engine: Engine::Sender(sender),

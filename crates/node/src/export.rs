@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use godwit_api::endpoint::Place as Named;
+use godwit_proto::Preserve;
 use godwit_store::{Confine, FsOptions, FsStorage, RelPath, Storage};
 
 /// A directory that peers may be granted access to.
@@ -16,8 +17,12 @@ pub struct Export {
     pub path: PathBuf,
     /// Set-user-ID and set-group-ID bits are applied.
     pub set_id: bool,
-    /// Owner and group are applied, where a peer asks for it.
+    /// Owner and group are applied: by name where a peer asks for it, else as they are.
     pub owner: bool,
+    /// `security.*` and `trusted.*` attributes are given and applied, where a peer asks for it.
+    pub security_xattrs: bool,
+    /// Device nodes are made, where a peer asks for it.
+    pub devices: bool,
 }
 
 /// Why a path in an export cannot be used.
@@ -73,10 +78,19 @@ pub(crate) fn locate<'a>(exports: &'a [Export], path: &[u8]) -> Result<Place<'a>
 }
 
 impl Export {
-    pub(crate) fn open(&self, spill: &Path) -> Result<Arc<dyn Storage>, ExportError> {
+    /// Opens it for a transfer that keeps this much of metadata.
+    pub(crate) fn open(
+        &self,
+        spill: &Path,
+        preserve: Preserve,
+    ) -> Result<Arc<dyn Storage>, ExportError> {
         let options = FsOptions {
             allow_set_id: self.set_id,
             allow_owner: self.owner,
+            allow_privileged_xattrs: self.security_xattrs,
+            allow_devices: self.devices,
+            read_xattrs: preserve.xattrs,
+            read_acls: preserve.acls,
             umask_cleared: true,
             ..FsOptions::new(Confine::Export)
         };

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use godwit_engine::tree::TreeRoot;
+use godwit_proto::Preserve;
 use godwit_store::{Confine, FsOptions, FsStorage, RelPath, Storage};
 
 /// Why a path is of no use: whole sentences, with the path in them.
@@ -44,7 +45,7 @@ pub struct LocalDestination {
 ///
 /// # Errors
 /// It does not exist, cannot be opened, or has no name.
-pub fn source(path: &Path, spill: &Path) -> Result<LocalSource, LocalError> {
+pub fn source(path: &Path, spill: &Path, preserve: Preserve) -> Result<LocalSource, LocalError> {
     let bytes = path.as_os_str().as_bytes();
     let follow = bytes.ends_with(b"/");
     let missing = |error: std::io::Error| {
@@ -69,7 +70,7 @@ pub fn source(path: &Path, spill: &Path) -> Result<LocalSource, LocalError> {
             _ => canonical(path)?.into_os_string().into_vec(),
         };
         let root = TreeRoot {
-            storage: open(path, spill)?,
+            storage: open(path, spill, preserve)?,
             start: RelPath::root(),
         };
         return Ok(LocalSource {
@@ -90,7 +91,7 @@ pub fn source(path: &Path, spill: &Path) -> Result<LocalSource, LocalError> {
     let absolute = join(&canonical(&parent)?, &name);
     Ok(LocalSource {
         root: TreeRoot {
-            storage: open(&parent, spill)?,
+            storage: open(&parent, spill, preserve)?,
             start,
         },
         name,
@@ -104,7 +105,11 @@ pub fn source(path: &Path, spill: &Path) -> Result<LocalSource, LocalError> {
 ///
 /// # Errors
 /// The directory that it is to be in does not exist or cannot be opened.
-pub fn destination(path: &Path, spill: &Path) -> Result<LocalDestination, LocalError> {
+pub fn destination(
+    path: &Path,
+    spill: &Path,
+    preserve: Preserve,
+) -> Result<LocalDestination, LocalError> {
     let bytes = path.as_os_str().as_bytes();
     let is_directory = bytes.ends_with(b"/") || last_name(path).is_none();
     // What is a link to a directory, or has no name of its own, is taken for what it leads to.
@@ -129,7 +134,7 @@ pub fn destination(path: &Path, spill: &Path) -> Result<LocalDestination, LocalE
         shown.into_os_string().into_vec()
     };
     Ok(LocalDestination {
-        storage: open(&parent, spill)?,
+        storage: open(&parent, spill, preserve)?,
         storage_path: storage_path.into_os_string().into_vec(),
         base,
         is_directory,
@@ -137,11 +142,11 @@ pub fn destination(path: &Path, spill: &Path) -> Result<LocalDestination, LocalE
     })
 }
 
-fn open(root: &Path, spill: &Path) -> Result<Arc<dyn Storage>, LocalError> {
+fn open(root: &Path, spill: &Path, preserve: Preserve) -> Result<Arc<dyn Storage>, LocalError> {
     let options = FsOptions {
         umask_cleared: true,
-        // What arrives belongs to whom fetched it.
-        allow_owner: false,
+        read_xattrs: preserve.xattrs,
+        read_acls: preserve.acls,
         ..FsOptions::new(Confine::Local)
     };
     let storage = FsStorage::open_with(root, spill, options)

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use godwit_engine::tree::TreeRoot;
 use godwit_net::IdentityId;
-use godwit_proto::ErrorCode;
+use godwit_proto::{ErrorCode, Preserve};
 use godwit_store::{RelPath, Storage};
 
 use crate::allow::{Grantor, No, find, refuse_export};
@@ -18,10 +18,22 @@ use crate::export::{Export, Place};
 /// Finds what peers name, and says no where they may not.
 pub(crate) trait Places: Send + Sync {
     /// Where a push goes; `is_directory` as the client saw its argument.
-    fn target(&self, peer: IdentityId, path: &[u8], is_directory: bool) -> Result<Target, No>;
+    /// The storage tells as much of entries as is to be kept.
+    fn target(
+        &self,
+        peer: IdentityId,
+        path: &[u8],
+        is_directory: bool,
+        preserve: Preserve,
+    ) -> Result<Target, No>;
 
     /// What a pull reads, in the order of the paths.
-    fn sources(&self, peer: IdentityId, paths: &[Vec<u8>]) -> Result<Vec<SourcePlace>, No>;
+    fn sources(
+        &self,
+        peer: IdentityId,
+        paths: &[Vec<u8>],
+        preserve: Preserve,
+    ) -> Result<Vec<SourcePlace>, No>;
 
     /// The name of a sender in the journal's key: the same in every run of the same command.
     fn sender_name(&self, peer: IdentityId) -> Vec<u8>;
@@ -44,6 +56,8 @@ pub(crate) struct TreeTarget {
     pub(crate) is_directory: bool,
     /// How the storage is called in messages.
     pub(crate) display: Vec<u8>,
+    /// Owners and groups are applied as they are, also to whom does not ask for it.
+    pub(crate) gives_owners: bool,
 }
 
 /// What a pull reads.
@@ -62,9 +76,9 @@ pub(crate) struct Exports {
 }
 
 impl Exports {
-    fn open(&self, export: &Export) -> Result<Arc<dyn Storage>, No> {
+    fn open(&self, export: &Export, preserve: Preserve) -> Result<Arc<dyn Storage>, No> {
         export
-            .open(&self.home.join("journals"))
+            .open(&self.home.join("journals"), preserve)
             .map_err(|error| refuse_export(&error))
     }
 
@@ -74,7 +88,13 @@ impl Exports {
 }
 
 impl Places for Exports {
-    fn target(&self, peer: IdentityId, path: &[u8], is_directory: bool) -> Result<Target, No> {
+    fn target(
+        &self,
+        peer: IdentityId,
+        path: &[u8],
+        is_directory: bool,
+        preserve: Preserve,
+    ) -> Result<Target, No> {
         let grantor = self.grantor();
         grantor.known(peer)?;
         match find(&self.exports, path)? {
@@ -91,17 +111,23 @@ impl Places for Exports {
                 let path =
                     std::fs::canonicalize(&export.path).unwrap_or_else(|_| export.path.clone());
                 Ok(Target::Tree(TreeTarget {
-                    storage: self.open(export)?,
+                    storage: self.open(export, preserve)?,
                     storage_path: path.into_os_string().into_vec(),
                     base,
                     is_directory,
                     display: export.name.clone().into_bytes(),
+                    gives_owners: export.owner,
                 }))
             }
         }
     }
 
-    fn sources(&self, peer: IdentityId, paths: &[Vec<u8>]) -> Result<Vec<SourcePlace>, No> {
+    fn sources(
+        &self,
+        peer: IdentityId,
+        paths: &[Vec<u8>],
+        preserve: Preserve,
+    ) -> Result<Vec<SourcePlace>, No> {
         let grantor = self.grantor();
         grantor.known(peer)?;
         let mut sources = Vec::with_capacity(paths.len());
@@ -124,7 +150,7 @@ impl Places for Exports {
                         Entry::Occupied(open) => Arc::clone(open.get()),
                         Entry::Vacant(place) => {
                             grantor.allowed(peer, Some(&export.name), false)?;
-                            Arc::clone(place.insert(self.open(export)?))
+                            Arc::clone(place.insert(self.open(export, preserve)?))
                         }
                     };
                     let there = storage

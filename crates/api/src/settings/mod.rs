@@ -6,6 +6,7 @@
 
 pub mod file;
 pub mod manual;
+mod preserve;
 mod reports;
 pub mod resolve;
 pub mod table;
@@ -13,6 +14,7 @@ pub mod typed;
 pub mod value;
 
 pub use file::ConfigFile;
+pub use preserve::Preserve;
 pub use resolve::{Origin, SettingError, Typed, Values, resolve};
 pub use table::{Kind, SETTINGS, Scope, Setting};
 pub use typed::{

@@ -147,7 +147,7 @@ pub const THREADS_MAX: u64 = 1024;
 pub const SETTINGS: &[Setting] = &joined(GROUPS);
 
 /// Its parts, in the manual's order.
-const GROUPS: [&[Setting]; 2] = [GENERAL, super::reports::REPORTS];
+const GROUPS: [&[Setting]; 3] = [GENERAL, super::preserve::PRESERVE, super::reports::REPORTS];
 
 const SETTING_COUNT: usize = {
     let (mut count, mut group) = (0, 0);
@@ -413,7 +413,7 @@ const GENERAL: &[Setting] = &[
         name: "export",
         scopes: SERVE,
         kind: Kind::List {
-            form: "NAME=PATH[,set-id][,owner]",
+            form: "NAME=PATH[,set-id][,owner][,security-xattrs][,devices]",
         },
         default: "",
         variable: "GODWIT_EXPORT",

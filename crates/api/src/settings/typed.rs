@@ -4,6 +4,7 @@
 use crate::PORT_DEFAULT;
 use crate::endpoint::check_export_name;
 use crate::host::HostPort;
+use crate::settings::preserve::Preserve;
 use crate::settings::resolve::{Origin, SettingError, SettingProblem, Values};
 use crate::settings::value::ValueError;
 use std::ffi::{OsStr, OsString};
@@ -77,6 +78,8 @@ pub struct CpSettings {
     pub verify: bool,
     /// Send what matches, too.
     pub force: bool,
+    /// What is kept of metadata.
+    pub preserve: Preserve,
     /// Print JSON.
     pub json: bool,
     /// A power of two from 64 KiB to 4 MiB.
@@ -169,6 +172,10 @@ pub struct Export {
     pub set_id: bool,
     /// Apply owner and group.
     pub owner: bool,
+    /// Give and apply `security.*` and `trusted.*` attributes.
+    pub security_xattrs: bool,
+    /// Make device nodes.
+    pub devices: bool,
 }
 
 /// Settings of `godwit serve`; each field is the setting of its name.
@@ -228,6 +235,7 @@ impl CpSettings {
             no_sync: values.flag("no-sync"),
             verify: values.flag("verify"),
             force: values.flag("force"),
+            preserve: Preserve::from_values(values),
             json: values.flag("json"),
             block_bytes: u32::try_from(values.bytes("block-size"))
                 .expect("the table's range fits 32 bits"),
@@ -353,7 +361,7 @@ impl GenSettings {
 }
 
 impl Export {
-    /// Reads `NAME=PATH[,set-id][,owner]`.
+    /// Reads `NAME=PATH[,set-id][,owner][,security-xattrs][,devices]`.
     ///
     /// # Errors
     /// Says what is wrong, without repeating the text.
@@ -364,13 +372,19 @@ impl Export {
             .position(|byte| *byte == b'=')
             .ok_or("write NAME=PATH")?;
         let name = check_export_name(&bytes[..equals]).map_err(|error| error.to_string())?;
-        let (mut path, mut set_id, mut owner) = (&bytes[equals + 1..], false, false);
+        let mut path = &bytes[equals + 1..];
+        let (mut set_id, mut owner, mut security_xattrs, mut devices) =
+            (false, false, false, false);
         // Only what is known is cut off: a path may hold commas.
         loop {
             if let Some(rest) = path.strip_suffix(b",set-id") {
                 (path, set_id) = (rest, true);
             } else if let Some(rest) = path.strip_suffix(b",owner") {
                 (path, owner) = (rest, true);
+            } else if let Some(rest) = path.strip_suffix(b",security-xattrs") {
+                (path, security_xattrs) = (rest, true);
+            } else if let Some(rest) = path.strip_suffix(b",devices") {
+                (path, devices) = (rest, true);
             } else {
                 break;
             }
@@ -386,6 +400,8 @@ impl Export {
             path: PathBuf::from(OsStr::from_bytes(path)),
             set_id,
             owner,
+            security_xattrs,
+            devices,
         })
     }
 }

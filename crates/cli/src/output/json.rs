@@ -1,7 +1,7 @@
 //! Events as JSON, one object a line.
 //! The names of fields are a contract: `docs/manual.md` lists them.
 
-use super::{ManifestDone, Progress, Sides, Started, Stats, Summary};
+use super::{ManifestDone, NotKept, Progress, Sides, Started, Stats, Summary};
 use data_encoding::BASE64;
 use godwit_engine::Snapshot;
 use serde::Serialize;
@@ -105,6 +105,7 @@ enum Event<'a> {
         bottleneck: Option<&'a str>,
         #[serde(skip_serializing_if = "Option::is_none")]
         manifest: Option<&'a ManifestDone>,
+        not_kept: NotKept,
     },
     Stats {
         source: Option<serde_json::Map<String, serde_json::Value>>,
@@ -151,6 +152,7 @@ fn summary_event(summary: &Summary, elapsed: Duration) -> Event<'_> {
         max_rss_bytes: summary.max_rss_bytes,
         bottleneck: summary.bottleneck.as_deref(),
         manifest: summary.manifest.as_ref(),
+        not_kept: summary.not_kept,
     }
 }
 
@@ -187,10 +189,14 @@ mod tests {
             },
             bottleneck: None,
             manifest: None,
+            not_kept: NotKept {
+                xattrs: 4,
+                ..NotKept::default()
+            },
         };
         check(
             &summary_event(&summary, Duration::from_micros(1_234_567)),
-            r#"{"event":"summary","status":"partial","bytes":7,"files":2,"skipped":3,"failed":1,"resent_bytes":5,"seconds":1.235,"cpu_seconds":{"source":0.5,"destination":null},"max_rss_bytes":{"source":9,"destination":null},"bottleneck":null}"#,
+            r#"{"event":"summary","status":"partial","bytes":7,"files":2,"skipped":3,"failed":1,"resent_bytes":5,"seconds":1.235,"cpu_seconds":{"source":0.5,"destination":null},"max_rss_bytes":{"source":9,"destination":null},"bottleneck":null,"not_kept":{"owner":0,"group":0,"set_id":0,"xattrs":4,"security_xattrs":0,"acls":0}}"#,
         );
     }
 

@@ -6,6 +6,7 @@
 
 mod bar;
 mod json;
+mod kept;
 mod log;
 mod plain;
 mod rate;
@@ -14,6 +15,7 @@ mod stats;
 use bar::Bar;
 use godwit_engine::Shares;
 use json::JsonLines;
+pub(crate) use kept::NotKept;
 pub(crate) use log::Log;
 use plain::PlainLines;
 pub(crate) use plain::printable;
@@ -107,6 +109,8 @@ pub(crate) struct Summary {
     pub(crate) bottleneck: Option<String>,
     /// What was written down of it.
     pub(crate) manifest: Option<ManifestDone>,
+    /// Entries that arrived without some of their metadata.
+    pub(crate) not_kept: NotKept,
 }
 
 /// A manifest that was written.

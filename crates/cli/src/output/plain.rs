@@ -172,6 +172,7 @@ fn whole(rate: f64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::super::ManifestDone;
+    use super::super::NotKept;
     use super::*;
 
     #[test]
@@ -218,6 +219,7 @@ mod tests {
                 entries: 1,
                 digest: "blake3:00".to_owned(),
             }),
+            not_kept: NotKept::default(),
         };
         let text = PlainLines.summary(Some("a to b"), &summary, Duration::from_millis(1_500));
         assert_eq!(

@@ -11,14 +11,14 @@ use godwit_engine::pipe::{InOrder, PipeSink, PipeSource};
 use godwit_engine::session::run_local;
 use godwit_engine::synthetic::{MEMORY_NAME, MemorySource, NullSink};
 use godwit_engine::tree::{
-    DestinationRequest, PreparedDestination, TreeRoot, TreeSink, TreeSource, TreeWork,
+    DestinationRequest, Keeper, PreparedDestination, TreeRoot, TreeSink, TreeSource, TreeWork,
 };
 use godwit_engine::{
     Acks, Counters, Live, Observer, Receiver, ReceiverConfig, Resources, Sender, SenderConfig,
     Sink, Source, Work,
 };
 use godwit_node::local::LocalSource;
-use godwit_proto::{DigestKind, Fault, Record, TransferId};
+use godwit_proto::{DigestKind, Fault, Preserve, Record, TransferId};
 use godwit_store::digest;
 
 use super::report::{Progressing, Report};
@@ -237,16 +237,22 @@ impl Job<'_> {
             journals: self.home.journals()?,
             display: place.display,
         };
-        let prepared = request.prepare().map_err(Failure::failed)?;
+        let mut prepared = request.prepare().map_err(Failure::failed)?;
         if let Some(damage) = &prepared.recovered.damage {
             self.output.note(&format!("journal: {damage}"));
         }
+        prepared.config.keeper = self.keeper();
         if prepared.config.digest != digest_of(self.settings) {
             self.output.note(
                 "the unfinished transfer is finished with the --digest that it was begun with",
             );
         }
         Ok(prepared)
+    }
+
+    /// What is kept of metadata, at either end.
+    fn keeper(&self) -> Arc<Keeper> {
+        Arc::new(Keeper::new(wire_preserve_of(self.settings)))
     }
 
     /// A receiving end; `None` lets everything go.
@@ -347,10 +353,14 @@ impl Job<'_> {
                 })?;
                 (work, Arc::new(pipe.clone()))
             }
-            Sources::Trees(roots) => (
-                Box::new(TreeWork::new(roots.clone())),
-                Arc::new(TreeSource::new(roots.clone())),
-            ),
+            Sources::Trees(roots) => {
+                let keeper = self.keeper();
+                let work = TreeWork::new(roots.clone());
+                (
+                    Box::new(work.keeping(Arc::clone(&keeper), Arc::clone(counters))),
+                    Arc::new(TreeSource::new(roots.clone()).keeping(keeper)),
+                )
+            }
         };
         let source: Arc<dyn Source> = if self.to_output {
             Arc::new(InOrder::new(source))
@@ -416,6 +426,19 @@ pub(super) fn digest_of(settings: &CpSettings) -> digest::DigestKind {
     match settings.digest {
         Digest::Crc64Nvme => digest::DigestKind::Crc64Nvme,
         Digest::Blake3 => digest::DigestKind::Blake3,
+    }
+}
+
+pub(super) fn wire_preserve_of(settings: &CpSettings) -> Preserve {
+    let asked = settings.preserve;
+    Preserve {
+        owner: asked.owner,
+        group: asked.group,
+        xattrs: asked.xattrs,
+        acls: asked.acls,
+        specials: asked.specials,
+        numeric_ids: asked.numeric_ids,
+        strict: asked.strict,
     }
 }
 

@@ -8,6 +8,7 @@ use godwit_api::endpoint::Endpoint;
 use godwit_node::local::{self, LocalDestination, LocalSource};
 
 use super::Job;
+use super::ends::wire_preserve_of;
 use crate::exit::Failure;
 
 impl Job<'_> {
@@ -23,7 +24,7 @@ impl Job<'_> {
             let Endpoint::Local(path) = source else {
                 continue;
             };
-            match local::source(path, &spill) {
+            match local::source(path, &spill, wire_preserve_of(self.settings)) {
                 Ok(source) => found.push(source),
                 Err(error) => failures.push((path, Failure::failed(error))),
             }
@@ -43,6 +44,7 @@ impl Job<'_> {
 
     /// A local destination.
     pub(super) fn local_destination(&self, path: &Path) -> Result<LocalDestination, Failure> {
-        local::destination(path, &self.home.spill()?).map_err(Failure::failed)
+        local::destination(path, &self.home.spill()?, wire_preserve_of(self.settings))
+            .map_err(Failure::failed)
     }
 }

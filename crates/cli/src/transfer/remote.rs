@@ -13,10 +13,10 @@ use godwit_engine::{Counters, limits};
 use godwit_net::{
     Cipher, ClientTls, DialOptions, Expect, Identity, IdentityId, KnownPeers, PeerAddress, dial,
 };
-use godwit_proto::{Direction, Open, Opened, TransferId};
+use godwit_proto::{Direction, Open, Opened, Preserve, TransferId};
 
 use super::Job;
-use super::ends::{lossy, wire_digest_of};
+use super::ends::{lossy, wire_digest_of, wire_preserve_of};
 use super::report::{Progressing, Report, Totals};
 use crate::exit::{Exit, Failure};
 use crate::home::Home;
@@ -229,6 +229,9 @@ impl Job<'_> {
             force: self.settings.force,
             verify: self.settings.verify,
             no_sync: self.settings.no_sync,
+            // Not asking for anything asks nothing of a daemon that does not know of it.
+            preserve: Some(wire_preserve_of(self.settings))
+                .filter(|preserve| *preserve != Preserve::default()),
             plain_payload: self.settings.encryption == Encryption::None,
             retry_for_ms: u64::try_from(self.settings.retry_for.as_millis()).unwrap_or(u64::MAX),
             streams: self.settings.streams,

@@ -9,7 +9,7 @@ use godwit_proto::ErrorCode;
 
 use super::Job;
 use crate::exit::Exit;
-use crate::output::{Progress, Sides, Status, Summary};
+use crate::output::{NotKept, Progress, Sides, Status, Summary};
 
 /// How a transfer ended.
 pub(super) struct Report {
@@ -138,6 +138,7 @@ impl Report {
             },
             bottleneck: None,
             manifest: None,
+            not_kept: NotKept::default(),
         };
         Self {
             exit,
@@ -179,6 +180,7 @@ impl Report {
             job.output.error(message);
         }
         let rss = usage::peak_rss_bytes();
+        let not_kept = tell_not_kept([Some(source), Some(destination)], job);
         let shares = Shares {
             source: Some(*source),
             destination: Some(*destination),
@@ -200,6 +202,7 @@ impl Report {
             },
             bottleneck: shares.bottleneck().map(|stage| stage.as_str().to_owned()),
             manifest: None,
+            not_kept,
         };
         Self {
             exit,
@@ -249,6 +252,7 @@ impl Report {
             .max(finished.map_or(0, |finished| finished.failed))
             + missing;
         let (exit, status) = outcome(&end, failed);
+        let not_kept = tell_not_kept([totals.last().as_ref(), peer.as_ref()], job);
         let own_cpu = Some(usage::process_cpu_time().as_secs_f64());
         let own_rss = usage::peak_rss_bytes();
         let peer_cpu = peer
@@ -271,6 +275,7 @@ impl Report {
             max_rss_bytes: sides(sending, own_rss, peer_rss),
             bottleneck: shares.bottleneck().map(|stage| stage.as_str().to_owned()),
             manifest: None,
+            not_kept,
         };
         Self {
             exit,
@@ -279,6 +284,15 @@ impl Report {
             shares,
         }
     }
+}
+
+/// Tells what arrived without, once for each kind.
+fn tell_not_kept(ends: [Option<&Snapshot>; 2], job: &Job<'_>) -> NotKept {
+    let not_kept = NotKept::of(ends);
+    for note in not_kept.notes() {
+        job.output.note(&note);
+    }
+    not_kept
 }
 
 fn sides<T>(sending: bool, own: Option<T>, peer: Option<T>) -> Sides<T> {

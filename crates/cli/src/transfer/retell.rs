@@ -4,7 +4,7 @@
 use data_encoding::BASE64;
 use serde_json::Value;
 
-use crate::output::{Output, Progress, Sides, Started, Status, Summary};
+use crate::output::{NotKept, Output, Progress, Sides, Started, Status, Summary};
 use crate::ssh::UNREACHABLE;
 
 /// What was told so far.
@@ -126,6 +126,18 @@ fn summary(event: &Value) -> Summary {
         },
         bottleneck: event["bottleneck"].as_str().map(str::to_owned),
         manifest: None,
+        not_kept: not_kept(&event["not_kept"]),
+    }
+}
+
+fn not_kept(counts: &Value) -> NotKept {
+    NotKept {
+        owner: number(&counts["owner"]),
+        group: number(&counts["group"]),
+        set_id: number(&counts["set_id"]),
+        xattrs: number(&counts["xattrs"]),
+        security_xattrs: number(&counts["security_xattrs"]),
+        acls: number(&counts["acls"]),
     }
 }
 

@@ -230,7 +230,7 @@ const OURS: [&str; 8] = [
 ];
 
 /// Settings that the sending agent obeys as this machine would.
-const THEIRS: [&str; 14] = [
+const THEIRS: [&str; 22] = [
     "limit",
     "streams",
     "readers",
@@ -241,6 +241,14 @@ const THEIRS: [&str; 14] = [
     "retry-for",
     "no-sync",
     "verify",
+    "owner",
+    "group",
+    "numeric-ids",
+    "xattrs",
+    "acls",
+    "specials",
+    "archive",
+    "strict",
     "force",
     "block-size",
     "memory",

@@ -12,6 +12,8 @@ use crate::source::{ReadError, SourceFile};
 
 pub(crate) struct LargeFile {
     pub(crate) record: Record,
+    /// What the last of its records carries, and no other: each slice would bring it again.
+    extensions: Vec<u8>,
     pub(crate) file: Arc<dyn SourceFile>,
     pub(crate) dense: bool,
     block_bytes: u64,
@@ -61,7 +63,7 @@ impl SliceCut {
 
 impl LargeFile {
     pub(crate) fn new(
-        record: Record,
+        mut record: Record,
         file: Arc<dyn SourceFile>,
         held: &[HeldRange],
         kind: digest::DigestKind,
@@ -96,8 +98,10 @@ impl LargeFile {
             bytes: None,
             end: None,
         };
+        let extensions = std::mem::take(&mut record.extensions);
         let file = Self {
             record,
+            extensions,
             file,
             dense,
             block_bytes: u64::from(block_bytes),
@@ -248,6 +252,7 @@ impl LargeFile {
         record.flags |= RecordFlags::END | RecordFlags::HAS_DIGEST;
         record.digest = Some(entry::digest_to_wire(digest));
         record.data_bytes = *covered;
+        record.extensions.clone_from(&self.extensions);
         record
     }
 

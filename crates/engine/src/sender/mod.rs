@@ -277,5 +277,6 @@ impl Sender {
     fn scan_may_go_on(state: &State) -> bool {
         state.unanswered < limits::UNANSWERED_RECORDS_MAX
             && state.wanted() < limits::WANTED_RECORDS_MAX
+            && state.extensions_held() < limits::EXTENSIONS_HELD_BYTES_MAX
     }
 }

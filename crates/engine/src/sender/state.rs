@@ -92,6 +92,9 @@ pub(crate) struct State {
     pub(crate) unanswered: usize,
     /// Records in items that are sent and not yet durable.
     undurable: usize,
+    /// Extensions in the records of items, and in those of what is wanted, in bytes.
+    extensions_described: usize,
+    extensions_wanted: usize,
     /// Items whose bytes are kept because they are not yet acknowledged as written.
     unwritten: usize,
     /// Pieces taken and not yet turned into items.
@@ -166,6 +169,7 @@ impl State {
         let carries_block = matches!(desc, Desc::Slice { .. } | Desc::Bundle(_));
         let urgent = again || !carries_block;
         let records = records_in(&desc);
+        self.extensions_described += extensions_in(&desc);
         let before = self.outstanding.insert(
             seq,
             Outstanding {
@@ -179,8 +183,10 @@ impl State {
             },
         );
         // What is read again may hold fewer entries than it did, and may be in memory still.
-        let (old_records, was_unwritten) =
-            before.map_or((0, false), |item| (records_in(&item.desc), !item.written));
+        let (old_records, was_unwritten) = before.map_or((0, false), |item| {
+            self.extensions_described -= extensions_in(&item.desc);
+            (records_in(&item.desc), !item.written)
+        });
         self.undurable = (self.undurable + records).saturating_sub(old_records);
         self.unwritten += usize::from(!was_unwritten);
         if urgent {
@@ -277,9 +283,9 @@ impl State {
         if self.active.len() >= limits::LARGE_FILES_ACTIVE_MAX {
             return None;
         }
-        self.large
-            .pop_front()
-            .map(|(record, held)| Piece::Open { record, held })
+        let (record, held) = self.large.pop_front()?;
+        self.extensions_wanted -= record.extensions.len();
+        Some(Piece::Open { record, held })
     }
 
     fn next_slice(&mut self) -> Option<Piece> {
@@ -309,7 +315,8 @@ impl State {
             || self.small.len() >= limits::BUNDLE_RECORDS_MAX;
         let more_to_come = self.unanswered > 0 || !self.scan_done;
         let others_under_way = self.unwritten > 0 || self.reading > 0;
-        let window_full = self.undurable >= limits::UNDURABLE_RECORDS_MAX;
+        let window_full = self.undurable >= limits::UNDURABLE_RECORDS_MAX
+            || self.extensions_described >= limits::EXTENSIONS_HELD_BYTES_MAX;
         if window_full || (!full && more_to_come && others_under_way) {
             return None;
         }
@@ -329,6 +336,7 @@ impl State {
             bytes += record.bytes;
             section += record_bytes;
             self.small_bytes -= record.bytes;
+            self.extensions_wanted -= record.extensions.len();
             records.extend(self.small.pop_front());
         }
         (!records.is_empty()).then_some(Piece::Bundle { records, seq: None })
@@ -336,6 +344,7 @@ impl State {
 
     pub(crate) fn want(&mut self, record: Record, held: Vec<HeldRange>, block_bytes: u32) {
         // A bundle has no room for holes.
+        self.extensions_wanted += record.extensions.len();
         let small = record.bytes <= limits::bundle_file_bytes_max(block_bytes);
         if small && held.is_empty() && record.flags & RecordFlags::SPARSE == 0 {
             self.small_bytes += record.bytes;
@@ -343,6 +352,11 @@ impl State {
         } else {
             self.large.push_back((record, held));
         }
+    }
+
+    /// Memory that attributes and access lists take here, in bytes.
+    pub(crate) fn extensions_held(&self) -> usize {
+        self.extensions_described + self.extensions_wanted
     }
 
     pub(crate) fn wanted(&self) -> usize {
@@ -377,6 +391,7 @@ impl State {
         let item = self.outstanding.remove(&seq)?;
         self.unwritten -= usize::from(!item.written);
         self.undurable -= records_in(&item.desc).min(self.undurable);
+        self.extensions_described -= extensions_in(&item.desc);
         Some(item)
     }
 
@@ -465,6 +480,15 @@ impl State {
         for waker in self.streams.values() {
             end.tell(waker);
         }
+    }
+}
+
+fn extensions_in(desc: &Desc) -> usize {
+    match desc {
+        Desc::Bundle(records) | Desc::Manifest(records) => {
+            records.iter().map(|record| record.extensions.len()).sum()
+        }
+        Desc::Slice { .. } | Desc::Finish => 0,
     }
 }
 

@@ -4,8 +4,6 @@
 mod closing;
 mod naming;
 
-pub(super) use naming::below_root;
-
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};

@@ -196,6 +196,7 @@ impl DestinationRequest {
                 no_sync: self.no_sync,
                 spill_directory: self.journals,
                 display: self.display,
+                keeper: Arc::default(),
             },
             destinations: recovered.header.destinations.clone(),
             journal,

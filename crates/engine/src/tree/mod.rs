@@ -4,6 +4,7 @@
 mod commit;
 mod destination;
 mod floors;
+mod keeper;
 mod later;
 mod plan;
 mod ranges;
@@ -13,5 +14,6 @@ mod verify;
 mod write;
 
 pub use destination::{DestinationError, DestinationRequest, PreparedDestination};
+pub use keeper::Keeper;
 pub use sink::{TreeSink, TreeSinkConfig};
 pub use source::{TreeRoot, TreeSource, TreeWork};

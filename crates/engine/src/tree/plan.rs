@@ -1,13 +1,15 @@
 //! Compares announced entries with the destination, makes directories and symbolic links, and does at the end what had to wait.
 //! Writes no file contents.
 
-use godwit_proto::{EntryId, EntryKind, Fault, FaultCode, HeldRange, Record, Seq, Side, Verdict};
+use godwit_proto::{
+    EntryId, EntryKind, Fault, FaultCode, HeldRange, Record, RecordReader, RecordWriter, Seq, Side,
+    Verdict,
+};
 use godwit_store::journal::PathKey;
 use godwit_store::{
-    FinalMeta, Kind, RelPath, Replace, StoreError, StoreErrorKind, TempName, Timestamp,
+    FinalMeta, Kind, Lost, Meta, RelPath, Replace, StoreError, StoreErrorKind, TempName, Timestamp,
 };
 
-use super::commit::below_root;
 use super::sink::{TreeSink, destination_fault};
 use crate::{entry, limits, lock};
 
@@ -22,10 +24,11 @@ impl TreeSink {
         let planned = self.mapped(record.root, &record.path).and_then(|path| {
             let fault = |error: StoreError| entry::fault(record.id, Side::DESTINATION, &error);
             match record.kind {
-                EntryKind::DIRECTORY => self.plan_directory(record, &path).map_err(fault),
-                EntryKind::SYMLINK => self.plan_symlink(record, &path).map_err(fault),
+                EntryKind::DIRECTORY => self.plan_directory(record, &path),
+                EntryKind::SYMLINK => self.plan_symlink(record, &path),
                 EntryKind::HARD_LINK => self.plan_link(record),
                 EntryKind::FILE => self.plan_file(record, &path).map_err(fault),
+                kind if kind.is_special() => self.plan_special(record, &path),
                 other => Err(destination_fault(
                     record.id,
                     FaultCode::UNSUPPORTED,
@@ -39,54 +42,95 @@ impl TreeSink {
         })
     }
 
-    fn plan_directory(&self, record: &Record, path: &RelPath) -> Result<Verdict, StoreError> {
+    fn plan_directory(&self, record: &Record, path: &RelPath) -> Result<Verdict, Fault> {
+        if path.as_bytes().is_empty() {
+            return Ok(Verdict::Done);
+        }
+        let fault = |error: StoreError| entry::fault(record.id, Side::DESTINATION, &error);
+        let storage = &self.config.storage;
         // Its own mode comes at the end: until then files must be made in it.
-        let made =
-            !path.as_bytes().is_empty() && self.config.storage.make_directory(path, 0o700)?;
-        if made {
+        if storage.make_directory(path, 0o700).map_err(fault)? {
             let mut fresh = lock(&self.fresh);
             if fresh.len() >= FRESH_MAX {
                 fresh.clear();
             }
             fresh.insert(path.clone());
+        } else {
+            storage.open_directory(path).map_err(fault)?;
         }
-        if !path.as_bytes().is_empty() {
-            let item = encode_directory(record, path, &entry::final_meta(record));
-            lock(&self.directories)
-                .push(&item)
-                .map_err(|error| spill_error(path, &error))?;
-        }
-        Ok(Verdict::Done)
+        let noted = encode_directory(record)
+            .and_then(|item| lock(&self.directories).push(&item))
+            .map_err(|error| fault(spill_error(path, &error)));
+        noted.map(|()| Verdict::Done)
     }
 
-    fn plan_symlink(&self, record: &Record, path: &RelPath) -> Result<Verdict, StoreError> {
-        let temp = TempName::new(self.config.tag, path);
-        let meta = entry::final_meta(record);
+    fn plan_symlink(&self, record: &Record, path: &RelPath) -> Result<Verdict, Fault> {
+        let meta = self.config.keeper.final_meta(record)?;
         let storage = &self.config.storage;
-        let replace = match storage.stat(path)? {
-            None => Replace::Never,
-            Some(there) if there.kind == Kind::Directory => return Err(type_conflict(path)),
-            Some(there) => {
-                if there.kind == Kind::Symlink
-                    && !self.config.force
-                    && there.mtime == meta.mtime
-                    && storage.read_link(path)? == record.target
-                {
-                    return Ok(Verdict::Skip);
-                }
-                Replace::Atomically
-            }
+        let is_same = |there: &Meta| {
+            Ok(there.kind == Kind::Symlink && storage.read_link(path)? == record.target)
         };
-        let made = storage.make_symlink(path, &record.target, &meta, &temp, replace);
-        if matches!(&made, Err(error) if error.kind == StoreErrorKind::NotFound) {
-            // The manifest with its directory may still be on its way, on another stream.
-            self.make_parents(path)?;
-            storage.make_symlink(path, &record.target, &meta, &temp, replace)?;
-        } else {
-            made?;
-        }
-        self.counters.files_done.add(1);
-        Ok(Verdict::Done)
+        self.plan_at_once(record, path, &meta, is_same, |temp, replace| {
+            storage.make_symlink(path, &record.target, &meta, temp, replace)
+        })
+    }
+
+    fn plan_special(&self, record: &Record, path: &RelPath) -> Result<Verdict, Fault> {
+        let kind = match record.kind {
+            _ if !self.config.keeper.preserve().specials => {
+                let message = "the sender sends a special file that was not asked for".to_owned();
+                let code = FaultCode::NOT_REGULAR;
+                return Err(destination_fault(record.id, code, message));
+            }
+            EntryKind::FIFO => Kind::Fifo,
+            EntryKind::SOCKET => Kind::Socket,
+            EntryKind::CHAR_DEVICE => Kind::CharDevice,
+            _ => Kind::BlockDevice,
+        };
+        let rdev = match kind {
+            Kind::CharDevice | Kind::BlockDevice => self.config.keeper.device(record)?,
+            _ => 0,
+        };
+        let meta = self.config.keeper.final_meta(record)?;
+        let is_same = |there: &Meta| Ok(there.kind == kind && there.rdev == rdev);
+        self.plan_at_once(record, path, &meta, is_same, |temp, replace| {
+            let storage = &self.config.storage;
+            storage.make_special(path, kind, rdev, &meta, temp, replace)
+        })
+    }
+
+    /// Makes what needs no contents, unless it is there with the same time.
+    fn plan_at_once(
+        &self,
+        record: &Record,
+        path: &RelPath,
+        meta: &FinalMeta,
+        is_same: impl FnOnce(&Meta) -> Result<bool, StoreError>,
+        make: impl Fn(&TempName, Replace) -> Result<Lost, StoreError>,
+    ) -> Result<Verdict, Fault> {
+        let make_it = || {
+            let replace = match self.config.storage.stat(path)? {
+                None => Replace::Never,
+                Some(there) if there.kind == Kind::Directory => return Err(type_conflict(path)),
+                Some(there) => {
+                    if !self.config.force && there.mtime == meta.mtime && is_same(&there)? {
+                        return Ok(Verdict::Skip);
+                    }
+                    Replace::Atomically
+                }
+            };
+            let temp = TempName::new(self.config.tag, path);
+            let mut made = make(&temp, replace);
+            if matches!(&made, Err(error) if error.kind == StoreErrorKind::NotFound) {
+                // The manifest with its directory may still be on its way, on another stream.
+                self.make_parents(path)?;
+                made = make(&temp, replace);
+            }
+            self.counters.count_lost(made?);
+            self.counters.files_done.add(1);
+            Ok(Verdict::Done)
+        };
+        make_it().map_err(|error| entry::fault(record.id, Side::DESTINATION, &error))
     }
 
     fn plan_link(&self, record: &Record) -> Result<Verdict, Fault> {
@@ -221,14 +265,24 @@ impl TreeSink {
             paths.clear();
         };
         let result = lock(&self.directories).backward(|item| {
-            let Some((id, root, path, meta)) = decode_directory(item) else {
+            let Some(record) = decode_directory(item) else {
                 return;
             };
-            if let Err(error) = storage.set_directory_meta(&path, &meta) {
-                let fault = entry::fault(id, Side::DESTINATION, &error);
-                let below = below_root(&self.config.mapping, root, &path);
-                let shown = crate::Sink::display_path(self, root, below);
-                self.acks.fault(Seq(0), fault, root, below, &shown);
+            let Ok(path) = self.mapped(record.root, &record.path) else {
+                return;
+            };
+            let set = self.config.keeper.final_meta(&record).and_then(|meta| {
+                storage
+                    .set_directory_meta(&path, &meta)
+                    .map_err(|error| entry::fault(record.id, Side::DESTINATION, &error))
+            });
+            match set {
+                Ok(lost) => self.counters.count_lost(lost),
+                Err(fault) => {
+                    let shown = crate::Sink::display_path(self, record.root, &record.path);
+                    self.acks
+                        .fault(Seq(0), fault, record.root, &record.path, &shown);
+                }
             }
             to_sync.push(path);
             if to_sync.len() >= SYNC_AT_ONCE {
@@ -266,44 +320,16 @@ fn spill_error(path: &RelPath, error: &std::io::Error) -> StoreError {
     }
 }
 
-fn encode_directory(record: &Record, path: &RelPath, meta: &FinalMeta) -> Vec<u8> {
-    let (uid, gid) = (meta.uid.unwrap_or_default(), meta.gid.unwrap_or_default());
-    let mut item = Vec::with_capacity(34 + path.as_bytes().len());
-    item.extend(record.id.0.to_le_bytes());
-    item.extend(record.root.to_le_bytes());
-    item.extend(meta.mode.to_le_bytes());
-    item.extend(uid.to_le_bytes());
-    item.extend(gid.to_le_bytes());
-    item.extend(meta.mtime.seconds.to_le_bytes());
-    item.extend(meta.mtime.nanoseconds.to_le_bytes());
-    item.extend(path.as_bytes());
-    item
+/// As a section of the wire: what goes with a directory may be long, and has a form there already.
+fn encode_directory(record: &Record) -> std::io::Result<Vec<u8>> {
+    let mut item = Vec::new();
+    let written = RecordWriter::new(&mut item).push(record);
+    written.map_err(std::io::Error::other)?;
+    Ok(item)
 }
 
-fn decode_directory(item: &[u8]) -> Option<(EntryId, u16, RelPath, FinalMeta)> {
-    let (id, rest) = item.split_first_chunk::<8>()?;
-    let (root, rest) = rest.split_first_chunk::<2>()?;
-    let (mode, rest) = rest.split_first_chunk::<4>()?;
-    let (uid, rest) = rest.split_first_chunk::<4>()?;
-    let (gid, rest) = rest.split_first_chunk::<4>()?;
-    let (seconds, rest) = rest.split_first_chunk::<8>()?;
-    let (nanoseconds, path) = rest.split_first_chunk::<4>()?;
-    let mtime = Timestamp {
-        seconds: i64::from_le_bytes(*seconds),
-        nanoseconds: u32::from_le_bytes(*nanoseconds),
-    };
-    Some((
-        EntryId(u64::from_le_bytes(*id)),
-        u16::from_le_bytes(*root),
-        RelPath::parse(path).ok()?,
-        FinalMeta {
-            mode: u32::from_le_bytes(*mode),
-            mtime,
-            uid: Some(u32::from_le_bytes(*uid)),
-            gid: Some(u32::from_le_bytes(*gid)),
-            ..FinalMeta::default()
-        },
-    ))
+fn decode_directory(item: &[u8]) -> Option<Record> {
+    RecordReader::new(item, 1).ok()?.next()?.ok()
 }
 
 fn decode_link(item: &[u8]) -> Option<(EntryId, u16, &[u8], &[u8])> {

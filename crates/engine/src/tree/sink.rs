@@ -15,6 +15,7 @@ use godwit_store::{FinalMeta, RelPath, Replace, Storage, StoreError, TempName, W
 
 use super::commit::Committer;
 use super::floors::Floors;
+use super::keeper::Keeper;
 use super::later::Later;
 use super::ranges::{RangeBudget, RangeShare};
 use crate::sink::{FinishReport, Sink, Slice};
@@ -40,6 +41,8 @@ pub struct TreeSinkConfig {
     pub spill_directory: PathBuf,
     /// How the destination is called in messages.
     pub display: Vec<u8>,
+    /// What is kept of metadata.
+    pub keeper: Arc<Keeper>,
 }
 
 /// A tree of files as a destination.
@@ -78,7 +81,6 @@ pub(super) struct OpenFile {
     pub(super) bytes: AtomicU64,
     pub(super) attempt: u16,
     pub(super) replace: Replace,
-    pub(super) meta: FinalMeta,
     /// As it came, where somebody wants to be told of it.
     pub(super) record: Option<Box<Record>>,
     pub(super) file: Box<dyn WriteFile>,
@@ -117,6 +119,8 @@ pub(super) struct Progress {
     pub(super) share: RangeShare,
     /// Digest of the whole, and how much of the file its slices cover.
     pub(super) end: Option<(digest::Digest, u64)>,
+    /// What it gets in the end; said by its last record.
+    pub(super) meta: FinalMeta,
     pub(super) over: bool,
 }
 

@@ -6,12 +6,13 @@ use std::sync::Arc;
 
 use godwit_proto::{EntryId, EntryKind, Fault, FaultCode, Generation, Record, Side};
 use godwit_store::{
-    Kind, Meta, ReadFile, RelPath, Scan, ScanItem, Storage, StoreError, StoreErrorKind,
+    Kind, Meta, ReadFile, RelPath, Scan, ScanEntry, ScanItem, Storage, StoreError, StoreErrorKind,
 };
 
+use super::keeper::Keeper;
 use crate::source::{ReadError, Source, SourceFile};
 use crate::work::{Offer, Work};
-use crate::{entry, limits};
+use crate::{Counters, entry, limits};
 
 /// What one argument of a transfer names: a place in a storage, and all below it.
 #[derive(Clone)]
@@ -46,12 +47,22 @@ impl TreeRoot {
 /// Reads the files of some roots.
 pub struct TreeSource {
     roots: Vec<TreeRoot>,
+    keeper: Arc<Keeper>,
 }
 
 impl TreeSource {
     /// Roots in the order in which records number them.
     pub fn new(roots: Vec<TreeRoot>) -> Self {
-        Self { roots }
+        Self {
+            roots,
+            keeper: Arc::default(),
+        }
+    }
+
+    /// Tells what goes with entries that changed, as far as the keeper was asked for it. The same one as that of the work.
+    #[must_use]
+    pub fn keeping(self, keeper: Arc<Keeper>) -> Self {
+        Self { keeper, ..self }
     }
 
     fn locate(&self, record: &Record) -> Result<(&TreeRoot, RelPath), Fault> {
@@ -107,7 +118,20 @@ impl Source for TreeSource {
                 fresh.mtime_seconds = meta.mtime.seconds;
                 fresh.mtime_nanoseconds = meta.mtime.nanoseconds;
                 fresh.mode = meta.mode;
-                Ok(fresh)
+                fresh.uid = meta.uid;
+                fresh.gid = meta.gid;
+                let (extended, unread) = if self.keeper.reads_extended() {
+                    let read = root.storage.extended(&path);
+                    read.map_err(|error| entry::fault(record.id, Side::SOURCE, &error))?
+                } else {
+                    Default::default()
+                };
+                let (extensions, unsent) = self.keeper.extensions(&meta, &extended);
+                fresh.extensions = extensions;
+                match self.keeper.lost_at_source(unread | unsent) {
+                    None => Ok(fresh),
+                    Some(message) => Err(source_fault(record.id, FaultCode::UNSUPPORTED, message)),
+                }
             }
             Some(_) => Err(source_fault(
                 record.id,
@@ -164,6 +188,8 @@ pub struct TreeWork {
     next: usize,
     scan: Option<(u16, Box<dyn Scan>)>,
     items: Vec<ScanItem>,
+    keeper: Arc<Keeper>,
+    counters: Arc<Counters>,
 }
 
 impl TreeWork {
@@ -174,29 +200,36 @@ impl TreeWork {
             next: 0,
             scan: None,
             items: Vec::with_capacity(limits::MANIFEST_RECORDS),
+            keeper: Arc::default(),
+            counters: Arc::default(),
+        }
+    }
+
+    /// Tells what goes with entries, as far as the keeper was asked for it, and counts among the sender's counters what of it
+    /// could not be read.
+    #[must_use]
+    pub fn keeping(self, keeper: Arc<Keeper>, counters: Arc<Counters>) -> Self {
+        Self {
+            keeper,
+            counters,
+            ..self
         }
     }
 
     fn offer(&self, root: u16, item: ScanItem) -> Offer {
         let place = &self.roots[usize::from(root)];
         match item {
-            ScanItem::Entry(found) => {
-                self.offer_entry(root, &found.path, &found.meta, found.target)
-            }
+            ScanItem::Entry(found) => self.offer_entry(root, found),
             ScanItem::Link {
                 entry: found,
                 first,
             } => {
                 let path = place.below(&found.path);
-                match entry::record(root, &found.path, &found.meta, place.below(&first)) {
-                    Some(mut record) => {
-                        record.kind = EntryKind::HARD_LINK;
-                        record.path = path;
-                        record.bytes = 0;
-                        Offer::Entry(record)
-                    }
-                    None => unsendable(root, path, &found.meta),
-                }
+                let mut record = entry::record(root, &found.meta, place.below(&first));
+                record.kind = EntryKind::HARD_LINK;
+                record.path = path;
+                record.bytes = 0;
+                Offer::Entry(record)
             }
             ScanItem::Fault(error) => Offer::Fault {
                 root,
@@ -206,15 +239,25 @@ impl TreeWork {
         }
     }
 
-    fn offer_entry(&self, root: u16, path: &RelPath, meta: &Meta, target: Vec<u8>) -> Offer {
-        let below = self.roots[usize::from(root)].below(path);
-        match entry::record(root, path, meta, target) {
-            Some(mut record) => {
-                record.path = below;
-                Offer::Entry(record)
-            }
-            None => unsendable(root, below, meta),
+    fn offer_entry(&self, root: u16, found: ScanEntry) -> Offer {
+        let path = self.roots[usize::from(root)].below(&found.path);
+        let mut record = entry::record(root, &found.meta, found.target);
+        if record.kind.is_special() && !self.keeper.preserve().specials {
+            return unsendable(root, path, &found.meta);
         }
+        record.path = path;
+        let (extensions, unsent) = self.keeper.extensions(&found.meta, &found.extended);
+        record.extensions = extensions;
+        let lost = found.lost | unsent;
+        if let Some(message) = self.keeper.lost_at_source(lost) {
+            return Offer::Fault {
+                root,
+                path: record.path,
+                fault: source_fault(EntryId(0), FaultCode::UNSUPPORTED, message),
+            };
+        }
+        self.counters.count_lost(lost);
+        Offer::Entry(record)
     }
 }
 
@@ -261,7 +304,7 @@ fn unsendable(root: u16, path: Vec<u8>, meta: &Meta) -> Offer {
         fault: source_fault(
             EntryId(0),
             FaultCode::NOT_REGULAR,
-            format!("it is {what}, which is not copied"),
+            format!("it is {what}, which is copied only with --specials"),
         ),
     }
 }

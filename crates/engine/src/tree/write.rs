@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use godwit_proto::{EntryId, Fault, FaultCode, Record, RecordFlags, Seq, Side, UNKNOWN_BYTES};
 use godwit_store::digest::{Added, FileDigest};
 use godwit_store::journal::PathKey;
-use godwit_store::{RelPath, Replace, StoreError, StoreErrorKind, TempName};
+use godwit_store::{FinalMeta, RelPath, Replace, StoreError, StoreErrorKind, TempName};
 
 use super::floors::FLOOR_FAILED;
 use super::sink::{OpenFile, Progress, TreeSink, destination_fault};
@@ -112,7 +112,6 @@ impl TreeSink {
             bytes: record.bytes.into(),
             attempt: record.attempt,
             replace,
-            meta: entry::final_meta(record),
             record: self.to_tell(record),
             file,
             progress: Mutex::new(Progress {
@@ -120,6 +119,7 @@ impl TreeSink {
                 durable: digest,
                 share,
                 end: None,
+                meta: FinalMeta::default(),
                 over: false,
             }),
         })
@@ -146,6 +146,7 @@ impl TreeSink {
         if record.flags & RecordFlags::END != 0
             && let Some(digest) = &record.digest
         {
+            progress.meta = self.config.keeper.final_meta(record)?;
             progress.end = Some((entry::digest_to_store(digest), record.data_bytes));
             if i64::try_from(record.bytes).is_err() {
                 let message = "no storage holds a file of that size".to_owned();
@@ -212,7 +213,7 @@ impl TreeSink {
     ) -> Result<super::commit::SmallFile, Fault> {
         let path = self.mapped(record.root, &record.path)?;
         let temp = TempName::new(self.config.tag, &path);
-        let meta = entry::final_meta(record);
+        let meta = self.config.keeper.final_meta(record)?;
         let storage = &self.config.storage;
         let mut result = storage.write_whole(&path, &temp, &meta, content);
         if matches!(&result, Err(error) if error.kind == StoreErrorKind::NotFound) {
@@ -221,9 +222,12 @@ impl TreeSink {
                 .map_err(|error| entry::fault(record.id, Side::DESTINATION, &error))?;
             result = storage.write_whole(&path, &temp, &meta, content);
         }
-        if let Err(error) = result {
-            let _ = storage.discard(&path, &temp);
-            return Err(entry::fault(record.id, Side::DESTINATION, &error));
+        match result {
+            Ok(lost) => self.counters.count_lost(lost),
+            Err(error) => {
+                let _ = storage.discard(&path, &temp);
+                return Err(entry::fault(record.id, Side::DESTINATION, &error));
+            }
         }
         let replace = if lock(&self.replace).contains(&record.id) {
             Replace::Atomically

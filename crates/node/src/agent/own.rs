@@ -6,7 +6,7 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
 use godwit_net::IdentityId;
-use godwit_proto::ErrorCode;
+use godwit_proto::{ErrorCode, Preserve};
 
 use crate::allow::No;
 use crate::local;
@@ -39,8 +39,14 @@ impl OwnFiles {
 }
 
 impl Places for OwnFiles {
-    fn target(&self, _peer: IdentityId, path: &[u8], is_directory: bool) -> Result<Target, No> {
-        let found = local::destination(&self.resolve(path), &self.spill)
+    fn target(
+        &self,
+        _peer: IdentityId,
+        path: &[u8],
+        is_directory: bool,
+        preserve: Preserve,
+    ) -> Result<Target, No> {
+        let found = local::destination(&self.resolve(path), &self.spill, preserve)
             .map_err(|error| No::new(ErrorCode::DESTINATION, error.to_string()))?;
         Ok(Target::Tree(TreeTarget {
             storage: found.storage,
@@ -48,12 +54,18 @@ impl Places for OwnFiles {
             base: found.base,
             is_directory: found.is_directory || is_directory,
             display: found.display,
+            gives_owners: false,
         }))
     }
 
-    fn sources(&self, _peer: IdentityId, paths: &[Vec<u8>]) -> Result<Vec<SourcePlace>, No> {
+    fn sources(
+        &self,
+        _peer: IdentityId,
+        paths: &[Vec<u8>],
+        preserve: Preserve,
+    ) -> Result<Vec<SourcePlace>, No> {
         let find = |path: &Vec<u8>| {
-            local::source(&self.resolve(path), &self.spill)
+            local::source(&self.resolve(path), &self.spill, preserve)
                 .map(|found| SourcePlace::Tree(found.root))
                 .map_err(|error| No::new(ErrorCode::SOURCE, error.to_string()))
         };

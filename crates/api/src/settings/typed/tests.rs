@@ -2,7 +2,7 @@
 //! No process environment is read or changed.
 
 use super::*;
-use crate::settings::{ConfigFile, Scope, Typed, resolve};
+use crate::settings::{ConfigFile, Preserve, Scope, Typed, resolve};
 use std::path::Path;
 
 fn values(
@@ -83,6 +83,7 @@ fn the_defaults_of_cp() {
             no_sync: false,
             verify: false,
             force: false,
+            preserve: Preserve::default(),
             json: false,
             block_bytes: 512 << 10,
             memory_bytes: 64 << 20,
@@ -112,6 +113,40 @@ fn the_defaults_of_cp() {
 }
 
 #[test]
+fn an_archive_is_everything_but_what_is_switched_off() {
+    let preserve = |typed: &[(&'static str, &str)], environment: &[(&str, &str)]| {
+        let values = values(Scope::Cp, typed, environment, "").expect("valid");
+        CpSettings::from_values(&values).preserve
+    };
+    let all = Preserve {
+        owner: true,
+        group: true,
+        xattrs: true,
+        acls: true,
+        specials: true,
+        numeric_ids: false,
+        strict: false,
+    };
+    assert_eq!(preserve(&[("archive", "true")], &[]), all);
+    let but_one = Preserve { acls: false, ..all };
+    let typed = [("archive", "true"), ("acls", "false")];
+    assert_eq!(preserve(&typed, &[]), but_one);
+    assert_eq!(
+        preserve(&[], &[("GODWIT_ARCHIVE", "1"), ("GODWIT_ACLS", "no")]),
+        but_one
+    );
+    let two = Preserve {
+        xattrs: true,
+        strict: true,
+        ..Preserve::default()
+    };
+    assert_eq!(
+        preserve(&[("xattrs", "true"), ("strict", "true")], &[]),
+        two
+    );
+}
+
+#[test]
 fn gen_has_a_seed() {
     let values = values(Scope::Gen, &[("seed", "18446744073709551615")], &[], "").expect("valid");
     assert_eq!(
@@ -127,7 +162,7 @@ fn listening_and_exporting() {
             ("listen", "127.0.0.1:0"),
             ("listen", "[::1]"),
             ("export", "data=/data"),
-            ("export", "in=/a,b=c,owner,set-id"),
+            ("export", "in=/a,b=c,owner,devices,security-xattrs,set-id"),
         ],
         &[],
     )
@@ -139,6 +174,8 @@ fn listening_and_exporting() {
         path: path.into(),
         set_id: both,
         owner: both,
+        security_xattrs: both,
+        devices: both,
     };
     assert_eq!(
         settings.exports,

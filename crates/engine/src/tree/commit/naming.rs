@@ -51,6 +51,7 @@ impl Committer {
         // A copy: streams need not wait for a large hole to be hashed.
         let written = progress.written.clone();
         let expected = progress.end.as_ref().map(|(digest, _)| *digest);
+        let meta = progress.meta.clone();
         drop(progress);
         let Some(whole) = written.finish_unless(file.bytes(), &|| self.is_stopping()) else {
             return false;
@@ -61,11 +62,14 @@ impl Committer {
             self.restart(file.key);
             return false;
         }
-        if let Err(error) = file.file.finish(file.bytes(), &file.meta) {
-            let fault = entry::fault(file.id, Side::DESTINATION, &error);
-            self.reject(&file.named(seq), fault.code, fault.message);
-            self.restart(file.key);
-            return false;
+        match file.file.finish(file.bytes(), &meta) {
+            Ok(lost) => self.counters.count_lost(lost),
+            Err(error) => {
+                let fault = entry::fault(file.id, Side::DESTINATION, &error);
+                self.reject(&file.named(seq), fault.code, fault.message);
+                self.restart(file.key);
+                return false;
+            }
         }
         true
     }
@@ -161,11 +165,7 @@ impl Committer {
 }
 
 /// The path below its root of what goes to `path`: how the sender calls it.
-pub(in crate::tree) fn below_root<'a>(
-    mapping: &[RelPath],
-    root: u16,
-    path: &'a RelPath,
-) -> &'a [u8] {
+fn below_root<'a>(mapping: &[RelPath], root: u16, path: &'a RelPath) -> &'a [u8] {
     let prefix = mapping
         .get(usize::from(root))
         .map_or(&[][..], RelPath::as_bytes);

@@ -1,0 +1,124 @@
+//! The part of the table that is about metadata, and what is kept of it by the flags that say so one by one and the one that says all.
+//! Keeps nothing itself.
+
+use crate::settings::resolve::{Origin, Values};
+use crate::settings::table::{Kind, Scope, Setting};
+
+const CP: &[Scope] = &[Scope::Cp];
+
+/// The rows.
+pub(super) const PRESERVE: &[Setting] = &[
+    Setting {
+        name: "owner",
+        scopes: CP,
+        kind: Kind::Flag,
+        default: "false",
+        variable: "GODWIT_OWNER",
+        help: "Keep the owner of each entry",
+        detail: "By name where the destination knows it, else by number. Takes a superuser there, and an export that grants `owner`; without \
+                 this flag such an export gets the numbers as they are, and any other place its own user's.",
+    },
+    Setting {
+        name: "group",
+        scopes: CP,
+        kind: Kind::Flag,
+        default: "false",
+        variable: "GODWIT_GROUP",
+        help: "Keep the group of each entry",
+        detail: "As `--owner`; a user without privileges may give files to his own groups.",
+    },
+    Setting {
+        name: "numeric-ids",
+        scopes: CP,
+        kind: Kind::Flag,
+        default: "false",
+        variable: "GODWIT_NUMERIC_IDS",
+        help: "Keep owners and groups by number, whatever they are called",
+        detail: "Also those in access lists.",
+    },
+    Setting {
+        name: "xattrs",
+        scopes: CP,
+        kind: Kind::Flag,
+        default: "false",
+        variable: "GODWIT_XATTRS",
+        help: "Keep extended attributes",
+        detail: "`user.*` by anybody; `security.*` and `trusted.*` by a superuser, and in exports that grant `security-xattrs`.",
+    },
+    Setting {
+        name: "acls",
+        scopes: CP,
+        kind: Kind::Flag,
+        default: "false",
+        variable: "GODWIT_ACLS",
+        help: "Keep POSIX access lists",
+        detail: "Those of entries and the default ones of directories. Users and groups in them are mapped as owners are.",
+    },
+    Setting {
+        name: "specials",
+        scopes: CP,
+        kind: Kind::Flag,
+        default: "false",
+        variable: "GODWIT_SPECIALS",
+        help: "Keep FIFOs, sockets and device nodes",
+        detail: "Device nodes take a superuser, and an export that grants `devices`. Without this flag special files are reported and left out.",
+    },
+    Setting {
+        name: "archive",
+        scopes: CP,
+        kind: Kind::Flag,
+        default: "false",
+        variable: "GODWIT_ARCHIVE",
+        help: "Keep everything: --owner, --group, --xattrs, --acls, --specials",
+        detail: "Each of them can still be switched off: `-a --acls=false`.",
+    },
+    Setting {
+        name: "strict",
+        scopes: CP,
+        kind: Kind::Flag,
+        default: "false",
+        variable: "GODWIT_STRICT",
+        help: "Fail an entry of which something cannot be kept",
+        detail: "Otherwise what a place cannot hold is left out, and told once for each kind with the number of entries. \
+                 An entry that fails is named, does not get its name, and the exit code is 3.",
+    },
+];
+
+/// What is kept of entries besides contents, mode and times.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct Preserve {
+    /// The user that an entry belongs to.
+    pub owner: bool,
+    /// The group that an entry belongs to.
+    pub group: bool,
+    /// Users and groups by number, not by name.
+    pub numeric_ids: bool,
+    /// Extended attributes.
+    pub xattrs: bool,
+    /// POSIX access lists.
+    pub acls: bool,
+    /// FIFOs, sockets and device nodes.
+    pub specials: bool,
+    /// What cannot be kept is an error.
+    pub strict: bool,
+}
+
+impl Preserve {
+    /// Takes the values of a command that has these settings.
+    pub(super) fn from_values(values: &Values) -> Self {
+        let all = values.flag("archive");
+        let one = |name| match values.get(name).1 {
+            Origin::Default(_) => all,
+            _ => values.flag(name),
+        };
+        Self {
+            owner: one("owner"),
+            group: one("group"),
+            numeric_ids: values.flag("numeric-ids"),
+            xattrs: one("xattrs"),
+            acls: one("acls"),
+            specials: one("specials"),
+            strict: values.flag("strict"),
+        }
+    }
+}
