@@ -14,6 +14,7 @@ mod godwit {
     pub(crate) mod judge;
     pub(crate) mod kill;
     pub(crate) mod manifest;
+    pub(crate) mod metadata;
     #[path = "../support/netns.rs"]
     pub(crate) mod netns;
     pub(crate) mod owners;
@@ -26,5 +27,6 @@ mod godwit {
     pub(crate) mod stdio;
     pub(crate) mod strangers;
     pub(crate) mod trees;
+    pub(crate) mod unkept;
     pub(crate) mod verify;
 }

@@ -213,7 +213,7 @@ fn a_manifest_that_comes_again_counts_once_and_is_answered_as_before() {
             seconds: 5,
             nanoseconds: 0,
         },
-        owner: None,
+        ..FinalMeta::default()
     };
     target.put(&path("out/there"), &meta, b"same").unwrap();
     let request = DestinationRequest {
@@ -292,7 +292,7 @@ fn sender_of(names: &[&str], seen: &Arc<Seen>) -> (Arc<Sender>, Hand, JoinHandle
             seconds: 5,
             nanoseconds: 0,
         },
-        owner: None,
+        ..FinalMeta::default()
     };
     for name in names {
         source

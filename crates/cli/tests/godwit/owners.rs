@@ -58,7 +58,8 @@ fn owners_are_applied_only_where_granted() {
         assert_owned(&rig.path("export/to"), ourselves(rig));
         let outcome = rig.cp(&["--force", "run42/.", &there("owned")]);
         if rig.unprivileged() {
-            outcome.expect(3, "partial").says("d/file").says("large");
+            // Without the right to give files away it is said, once.
+            outcome.complete().says("arrived without the owner");
             assert_owned(&rig.path("owned/to"), ourselves(rig));
         } else {
             outcome.complete();

@@ -1,0 +1,215 @@
+//! Tests what is said where not all metadata can be kept: once for each kind with a count, or as an error where asked for.
+//! What can be kept is tested in `metadata`.
+
+use std::fs;
+use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _, PermissionsExt as _};
+use std::path::Path;
+
+use rustix::fs::XattrFlags;
+
+use super::metadata::{GRANTS, assert_archived, tool};
+use super::process::Outcome;
+use super::rig::{Rig, as_each_user, is_root};
+
+/// The counts of the summary, in its order: owner, group, set_id, xattrs, security_xattrs, acls.
+#[track_caller]
+fn assert_not_kept(outcome: &Outcome, expected: [u64; 6]) {
+    let summary = outcome.summary();
+    let kinds = [
+        "owner",
+        "group",
+        "set_id",
+        "xattrs",
+        "security_xattrs",
+        "acls",
+    ];
+    let counts = kinds.map(|kind| summary["not_kept"][kind].as_u64().expect("a number"));
+    assert_eq!(counts, expected, "{}", outcome.said());
+    let told = outcome
+        .events()
+        .iter()
+        .filter(|event| event["event"] == "note")
+        .filter(|event| event["message"].to_string().contains("arrived without"))
+        .count();
+    let kinds = expected.into_iter().filter(|count| *count > 0).count();
+    assert_eq!(told, kinds, "each kind is told once: {}", outcome.said());
+}
+
+fn labelled(rig: &Rig) {
+    rig.write("run/d/small", "x");
+    rig.write("run/large", vec![7; 600_000]);
+    rig.write("run/plain", "y");
+    for name in ["run/d/small", "run/large", "run/d"] {
+        tool("setfattr", &["-n", "user.a", "-v", "1"], &rig.path(name));
+    }
+    tool("setfacl", &["-m", "u:1:rw,g::---"], &rig.path("run/large"));
+    rig.own();
+}
+
+/// A file system in memory that knows no attributes, seen by nobody else.
+fn without_attributes(rig: &mut Rig) {
+    rig.make_dirs("bare");
+    let bare = rig.path("bare");
+    let script = format!(
+        "mount -t ramfs -o mode=777 ramfs '{0}' && chmod 777 '{0}' && exec \"$@\"",
+        bare.display()
+    );
+    rig.wrap_client(["unshare", "--mount", "sh", "-c", &script, "sh"]);
+}
+
+#[test]
+fn what_a_file_system_does_not_hold_is_told_once_for_each_kind() {
+    if !is_root() {
+        // Only a superuser mounts such a file system.
+        return;
+    }
+    as_each_user(|rig| {
+        rig.start(&[]);
+        labelled(rig);
+        without_attributes(rig);
+        let outcome = rig.cp(&["-a", "run", "bare/to"]);
+        assert_not_kept(outcome.complete(), [0, 0, 0, 3, 0, 1]);
+        let strict = rig.cp(&["-a", "--strict", "run", "bare/strict"]);
+        let failed = ["bare/strict/d", "bare/strict/d/small", "bare/strict/large"];
+        assert_eq!(strict.expect(3, "partial").failed().len(), failed.len());
+        for name in ["small", "large", "d"] {
+            strict.says(name);
+        }
+        strict.says("cannot keep the extended attributes of");
+        assert_not_kept(&strict, [0; 6]);
+        // Without being asked for they are not missed.
+        let outcome = rig.cp(&["run", "bare/plain"]);
+        assert_not_kept(outcome.complete(), [0; 6]);
+    });
+}
+
+#[test]
+fn what_an_export_does_not_grant_is_not_applied() {
+    if !is_root() {
+        // Without rights nothing of this could be made to begin with.
+        return;
+    }
+    let mut rig = Rig::for_user(false);
+    rig.make_dirs("all");
+    let export = format!("all={},{GRANTS}", rig.path("all").display());
+    rig.start(&["--export", &export]);
+    rig.write("run/file", "x");
+    rig.write("run/other", "y");
+    let file = rig.path("run/file");
+    tool("setfattr", &["-n", "trusted.t", "-v", "1"], &file);
+    tool("setfattr", &["-n", "user.u", "-v", "1"], &file);
+    tool("chown", &["12345:54321"], &file);
+    fs::set_permissions(&file, fs::Permissions::from_mode(0o4755)).expect("ours");
+    tool("mkfifo", &[], &rig.path("run/fifo"));
+    let made = std::process::Command::new("mknod")
+        .arg(rig.path("run/device"))
+        .args(["c", "1", "5"])
+        .status();
+    assert!(made.expect("mknod runs").success(), "we are root");
+
+    let outcome = rig.cp(&["-a", "run/", &rig.url("to")]);
+    assert_eq!(outcome.expect(3, "partial").failed(), ["run/device"]);
+    assert_not_kept(&outcome, [1, 1, 1, 0, 1, 0]);
+    let meta = fs::metadata(rig.export.join("to/file")).expect("there");
+    assert_eq!(
+        (meta.uid(), meta.gid(), meta.mode() & 0o7777),
+        (0, 0, 0o755)
+    );
+    assert!(has(&rig.export.join("to/file"), "user.u"));
+    assert!(!has(&rig.export.join("to/file"), "trusted.t"));
+    let fifo = fs::symlink_metadata(rig.export.join("to/fifo")).expect("there");
+    assert!(fifo.file_type().is_fifo());
+    fs::symlink_metadata(rig.export.join("to/device")).expect_err("not made");
+
+    let strict = rig.cp(&["-a", "--strict", "run/", &rig.url("strict")]);
+    assert_eq!(
+        strict.expect(3, "partial").failed(),
+        ["run/device", "run/file"]
+    );
+    fs::symlink_metadata(rig.export.join("strict/file")).expect_err("not as it should be");
+    fs::metadata(rig.export.join("strict/other")).expect("nothing of it is missing");
+    // The next run does not take it for there either.
+    rig.cp(&["-a", "--strict", "run/", &rig.url("strict")])
+        .expect(3, "partial");
+
+    // What an export does not give away is not told either; what is granted is all there.
+    let all = |name: &str| format!("godwit://{}/all/{name}", rig.address());
+    rig.cp(&["-a", "--strict", "run/", &all("to")]).complete();
+    assert_archived(&rig.path("run"), &rig.path("all/to"));
+    fs::create_dir(rig.export.join("secret")).expect("made");
+    fs::write(rig.export.join("secret/file"), "x").expect("written");
+    tool(
+        "setfattr",
+        &["-n", "trusted.t", "-v", "1"],
+        &rig.export.join("secret/file"),
+    );
+    rig.cp(&["-a", &rig.url("secret"), "fetched"]).complete();
+    assert!(!has(&rig.path("fetched/file"), "trusted.t"));
+}
+
+#[test]
+fn without_rights_what_may_be_kept_is() {
+    as_each_user(|rig| {
+        rig.start(&[]);
+        labelled(rig);
+        if is_root() {
+            tool("chown", &["12345:54321"], &rig.path("run/plain"));
+        }
+        let outcome = rig.cp(&["-a", "run/", "to"]);
+        let foreign = u64::from(is_root() && rig.unprivileged());
+        assert_not_kept(outcome.complete(), [foreign, foreign, 0, 0, 0, 0]);
+        assert!(has(&rig.path("to/d/small"), "user.a"));
+        if foreign == 0 {
+            assert_archived(&rig.path("run"), &rig.path("to"));
+        }
+    });
+}
+
+/// Larger than most file systems hold: it arrives where there is room, and is told of where there is none.
+#[test]
+fn attributes_of_any_size_arrive_or_are_told_of() {
+    let large = |root: &Path, values: usize| {
+        fs::create_dir_all(root.join("d")).expect("made");
+        for name in ["d", "d/small", "large"] {
+            let path = root.join(name);
+            let bytes = if name == "large" { 700_000 } else { 10 };
+            if name != "d" {
+                fs::write(&path, vec![1_u8; bytes]).expect("written");
+            }
+            for number in 0..values {
+                let value = vec![b'0' + u8::try_from(number).expect("few"); 65_536];
+                let name = format!("user.large{number}");
+                rustix::fs::setxattr(&path, name, &value, XattrFlags::empty()).expect("held");
+            }
+        }
+    };
+    // In memory, where attributes may have any size.
+    let mut rig = Rig::new();
+    rig.start(&[]);
+    large(&rig.path("run"), 2);
+    rig.cp(&["-a", "--strict", "run/", &rig.url("to")])
+        .complete();
+    assert_archived(&rig.path("run"), &rig.export.join("to"));
+    rig.cp(&["-a", "--strict", &rig.url("to"), "back"])
+        .complete();
+    assert_archived(&rig.path("run"), &rig.path("back"));
+    // More than a record has room for.
+    large(&rig.path("more"), 5);
+    let outcome = rig.cp(&["-a", "more/", &rig.url("more")]);
+    assert_not_kept(outcome.complete(), [0, 0, 0, 3, 0, 0]);
+    assert_eq!(
+        fs::read(rig.export.join("more/large"))
+            .expect("there")
+            .len(),
+        700_000
+    );
+    let strict = rig.cp(&["-a", "--strict", "more/", &rig.url("strict")]);
+    assert_eq!(
+        strict.expect(3, "partial").failed(),
+        ["more/d", "more/d/small", "more/large"]
+    );
+}
+
+fn has(path: &Path, name: &str) -> bool {
+    rustix::fs::lgetxattr(path, name, &mut [0_u8; 100][..]).is_ok()
+}
