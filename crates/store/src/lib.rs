@@ -26,5 +26,5 @@ pub use meta::{FinalMeta, Kind, Meta, Timestamp};
 pub use path::{NAME_BYTES_MAX, PATH_BYTES_MAX, PathError, RelPath, TEMP_NAME_BYTES, TempName};
 pub use storage::{
     Capabilities, ReadFile, Replace, SCAN_BATCH_ITEMS, Scan, ScanEntry, ScanItem, Storage,
-    WriteFile,
+    SurveyItem, WriteFile,
 };

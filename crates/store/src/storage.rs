@@ -113,6 +113,26 @@ pub trait Storage: Send + Sync {
     /// Removes all temporary files with this tag at and below `start`; returns how many there were.
     fn sweep(&self, start: &RelPath, tag: u64) -> Result<u64, StoreError>;
 
+    /// Lists what is below `start`, a directory before what is in it, temporary names too, and looks at each no more than it
+    /// must: so it is faster than a scan. Ends early when `each` says `false`. An absent `start` has nothing below it.
+    fn survey(
+        &self,
+        start: &RelPath,
+        each: &mut dyn FnMut(SurveyItem) -> bool,
+    ) -> Result<(), StoreError>;
+
+    /// Whether what is at `path`, as `stat` told it, has the attributes that it would get from `wanted`, as far as this storage applies them.
+    fn agrees(&self, path: &RelPath, there: &Meta, wanted: &FinalMeta) -> bool;
+
+    /// Gives an entry that is there and is no directory its metadata. Returns what of it could not be kept.
+    fn set_meta(&self, path: &RelPath, meta: &FinalMeta) -> Result<Lost, StoreError>;
+
+    /// Afterwards attributes that were set by [`Storage::set_meta`] would survive a power cut.
+    fn sync_attributes(&self) -> Result<(), StoreError>;
+
+    /// Removes the name `path`: of a directory, which must be empty, or of something else. An absent one is fine.
+    fn remove_entry(&self, path: &RelPath, is_directory: bool) -> Result<(), StoreError>;
+
     /// What this storage can express.
     fn capabilities(&self) -> Capabilities;
 }
@@ -137,6 +157,20 @@ pub enum ScanItem {
         first: RelPath,
     },
     /// Something that could not be listed or looked at; the scan goes on.
+    Fault(StoreError),
+}
+
+/// One find of a survey.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum SurveyItem {
+    /// A name of any kind.
+    Entry {
+        /// Relative to the storage's root.
+        path: RelPath,
+        /// What has the name.
+        kind: Kind,
+    },
+    /// Something that could not be listed; the survey goes on.
     Fault(StoreError),
 }
 

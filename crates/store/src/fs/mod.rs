@@ -6,6 +6,7 @@ mod apply;
 mod attributes;
 mod directories;
 mod names;
+mod present;
 mod read;
 mod scan;
 mod special;
@@ -18,7 +19,7 @@ use crate::error::{StoreError, StoreErrorKind};
 use crate::extended::{Extended, Lost};
 use crate::meta::{FinalMeta, Kind, Meta};
 use crate::path::{RelPath, TempName};
-use crate::storage::{Capabilities, ReadFile, Replace, Scan, Storage, WriteFile};
+use crate::storage::{Capabilities, ReadFile, Replace, Scan, Storage, SurveyItem, WriteFile};
 use attributes::{Allowed, meta_of, mode_of};
 use directories::Directories;
 use read::FsReadFile;
@@ -345,6 +346,46 @@ impl Storage for FsStorage {
     fn sweep(&self, start: &RelPath, tag: u64) -> Result<u64, StoreError> {
         let mut walk = Walk::new(&self.directories, &self.spill, self.options.spill_bytes);
         scan::sweep(&mut walk, &self.directories, start, tag)
+    }
+
+    fn survey(
+        &self,
+        start: &RelPath,
+        each: &mut dyn FnMut(SurveyItem) -> bool,
+    ) -> Result<(), StoreError> {
+        let mut walk = Walk::new(&self.directories, &self.spill, self.options.spill_bytes);
+        present::survey(&mut walk, &self.directories, start, each)
+    }
+
+    fn agrees(&self, path: &RelPath, there: &Meta, wanted: &FinalMeta) -> bool {
+        let extended = &wanted.extended;
+        let plain = extended.xattrs.is_none() && extended.acls.is_none();
+        present::agrees(there, wanted, self.allowed())
+            && (plain || matches!(self.extended(path), Ok((found, _)) if found == *extended))
+    }
+
+    fn set_meta(&self, path: &RelPath, meta: &FinalMeta) -> Result<Lost, StoreError> {
+        self.directories
+            .within("set the attributes of", path, |directory, name| {
+                present::set_meta(directory, name, meta, self.allowed())
+            })
+    }
+
+    fn sync_attributes(&self) -> Result<(), StoreError> {
+        self.sync.sync_whole(&self.directories)
+    }
+
+    fn remove_entry(&self, path: &RelPath, is_directory: bool) -> Result<(), StoreError> {
+        if is_directory {
+            self.directories.forget(path.as_bytes());
+        }
+        let removed = self.directories.within("remove", path, |directory, name| {
+            present::remove(directory, name, is_directory)
+        });
+        match removed {
+            Err(error) if error.kind == StoreErrorKind::NotFound => Ok(()),
+            removed => removed,
+        }
     }
 
     fn capabilities(&self) -> Capabilities {

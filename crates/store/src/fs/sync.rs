@@ -107,6 +107,15 @@ impl SyncState {
         Ok(())
     }
 
+    /// Syncs all that was done below the root, as far as it can be told apart; file by file it cannot.
+    pub(super) fn sync_whole(&self, directories: &Directories) -> Result<(), StoreError> {
+        match self.sync_all(directories, &RelPath::root()) {
+            // Too many file systems to hold: the system writes attributes back within seconds.
+            Err(error) if error.errno == Some(Errno::XDEV.raw_os_error()) => Ok(()),
+            result => result,
+        }
+    }
+
     /// Syncs every file system below the root. `XDEV` if there are too many of them.
     fn sync_all(&self, directories: &Directories, path: &RelPath) -> Result<(), StoreError> {
         let Some(devices) = directories.devices() else {

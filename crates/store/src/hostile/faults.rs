@@ -10,7 +10,7 @@ use std::sync::Arc;
 /// What is asked of a storage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Operation {
-    /// Beginning a scan; also every regular file found.
+    /// Beginning a scan or survey; also every regular file found.
     Scan,
     /// `stat`.
     Stat,
@@ -38,16 +38,20 @@ pub enum Operation {
     SyncBatch,
     /// `commit`.
     Commit,
-    /// `sync_directories`.
+    /// `sync_directories`, `sync_attributes`.
     SyncDirectories,
     /// `open_temp`.
     OpenTemp,
     /// `discard`.
     Discard,
-    /// `set_directory_meta`.
+    /// `set_directory_meta`, `open_directory`.
     SetDirectoryMeta,
     /// `sweep`.
     Sweep,
+    /// `set_meta`.
+    SetMeta,
+    /// `remove_entry`.
+    Remove,
 }
 
 /// When a rule makes its operation fail.
@@ -243,8 +247,8 @@ pub(super) fn failed(operation: Operation, path: &RelPath, kind: StoreErrorKind)
         Operation::SyncBatch => "sync",
         Operation::Commit => "rename",
         Operation::SyncDirectories => "sync the directory",
-        Operation::Discard => "remove",
-        Operation::SetDirectoryMeta => "set the attributes of",
+        Operation::Discard | Operation::Remove => "remove",
+        Operation::SetDirectoryMeta | Operation::SetMeta => "set the attributes of",
         Operation::Sweep => "sweep",
     };
     StoreError::new(verb, path, kind)

@@ -11,7 +11,7 @@ use crate::error::{StoreError, StoreErrorKind};
 use crate::extended::{Extended, Lost};
 use crate::meta::{FinalMeta, Kind, Meta};
 use crate::path::{RelPath, TempName};
-use crate::storage::{Capabilities, ReadFile, Replace, Scan, Storage, WriteFile};
+use crate::storage::{Capabilities, ReadFile, Replace, Scan, Storage, SurveyItem, WriteFile};
 use cache::Cache;
 use faults::{Fate, Progress, failed};
 use files::{HostileRead, HostileScan, HostileWrite};
@@ -412,6 +412,42 @@ impl Storage for HostileStorage {
             .cache
             .settle_all(self.inner())?;
         self.inner().sweep(start, tag)
+    }
+
+    fn survey(
+        &self,
+        start: &RelPath,
+        each: &mut dyn FnMut(SurveyItem) -> bool,
+    ) -> Result<(), StoreError> {
+        self.shared
+            .enter(Operation::Scan, start)?
+            .cache
+            .settle_all(self.inner())?;
+        self.inner().survey(start, each)
+    }
+
+    fn agrees(&self, path: &RelPath, there: &Meta, wanted: &FinalMeta) -> bool {
+        self.inner().agrees(path, there, wanted)
+    }
+
+    fn set_meta(&self, path: &RelPath, meta: &FinalMeta) -> Result<Lost, StoreError> {
+        let mut state = self.shared.enter(Operation::SetMeta, path)?;
+        state.cache.settle_all(self.inner())?;
+        self.inner().set_meta(path, meta)
+    }
+
+    fn sync_attributes(&self) -> Result<(), StoreError> {
+        drop(
+            self.shared
+                .enter(Operation::SyncDirectories, &RelPath::root())?,
+        );
+        self.inner().sync_attributes()
+    }
+
+    fn remove_entry(&self, path: &RelPath, is_directory: bool) -> Result<(), StoreError> {
+        let mut state = self.shared.enter(Operation::Remove, path)?;
+        state.cache.settle_all(self.inner())?;
+        self.inner().remove_entry(path, is_directory)
     }
 
     fn capabilities(&self) -> Capabilities {

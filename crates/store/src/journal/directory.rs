@@ -106,6 +106,13 @@ impl JournalDirectory {
         Ok((journal, Recovered::fresh(header, damage)))
     }
 
+    /// The header of the unfinished transfer with this key in the directory at `path`, if there is one that can be read.
+    /// Takes no lock and makes nothing.
+    pub fn header_of(path: &Path, key: JournalKey) -> Option<JournalHeader> {
+        let file = File::open(path.join(format!("{key}.{EXTENSION}"))).ok()?;
+        load::load_header(BufReader::new(file)).ok()
+    }
+
     /// Opens and locks the journal at `path` if it is there and no live transfer's.
     fn open_idle<E>(&self, path: &Path) -> Result<Option<File>, BeginError<E>> {
         let mut options = OpenOptions::new();

@@ -9,7 +9,7 @@ use crate::error::{StoreError, StoreErrorKind};
 use crate::extended::{Extended, Lost};
 use crate::meta::{FinalMeta, Kind, Meta};
 use crate::path::{RelPath, TempName};
-use crate::storage::{Capabilities, ReadFile, Replace, Scan, Storage, WriteFile};
+use crate::storage::{Capabilities, ReadFile, Replace, Scan, Storage, SurveyItem, WriteFile};
 use open::{MemoryFile, MemoryScan};
 use std::sync::{Arc, Mutex};
 use tree::{Shared, Tree, lock};
@@ -439,6 +439,73 @@ impl Storage for MemoryStorage {
             last = Some(path);
         }
         Ok(removed)
+    }
+
+    fn survey(
+        &self,
+        start: &RelPath,
+        each: &mut dyn FnMut(SurveyItem) -> bool,
+    ) -> Result<(), StoreError> {
+        absent_is_fine(lock(&self.tree).find("list", start))?;
+        let mut last = start.clone();
+        loop {
+            let next = lock(&self.tree).next_below(start, Some(&last));
+            let Some((path, node)) = next else {
+                return Ok(());
+            };
+            let kind = lock(&node).meta.kind;
+            last = path.clone();
+            if !each(SurveyItem::Entry { path, kind }) {
+                return Ok(());
+            }
+        }
+    }
+
+    fn agrees(&self, path: &RelPath, there: &Meta, wanted: &FinalMeta) -> bool {
+        let owner = wanted.uid.is_none_or(|uid| uid == there.uid)
+            && wanted.gid.is_none_or(|gid| gid == there.gid);
+        let mode = there.kind == Kind::Symlink || there.mode == wanted.mode & 0o7777;
+        let found = self.extended(path).map(|(found, _)| found);
+        let extended = found.is_ok_and(|found| {
+            let Extended { xattrs, acls } = &wanted.extended;
+            (xattrs.is_none() || *xattrs == found.xattrs) && (acls.is_none() || *acls == found.acls)
+        });
+        owner && mode && extended && there.mtime == wanted.mtime
+    }
+
+    fn set_meta(&self, path: &RelPath, meta: &FinalMeta) -> Result<Lost, StoreError> {
+        let operation = "set the attributes of";
+        let node = lock(&self.tree).get(operation, path)?;
+        let mut node = lock(&node);
+        if node.meta.kind == Kind::Directory {
+            let kind = StoreErrorKind::TypeConflict;
+            return Err(StoreError::new(operation, path, kind));
+        }
+        node.apply(meta);
+        Ok(Lost::NOTHING)
+    }
+
+    fn sync_attributes(&self) -> Result<(), StoreError> {
+        Ok(())
+    }
+
+    fn remove_entry(&self, path: &RelPath, is_directory: bool) -> Result<(), StoreError> {
+        let mut tree = lock(&self.tree);
+        let Some(node) = absent_is_fine(tree.find("remove", path))? else {
+            return Ok(());
+        };
+        let trouble = if is_directory != (lock(&node).meta.kind == Kind::Directory) {
+            Some(StoreErrorKind::TypeConflict)
+        } else {
+            let below = tree.next_below(path, Some(path));
+            below.map(|_| StoreErrorKind::Exists)
+        };
+        if let Some(kind) = trouble {
+            return Err(StoreError::new("remove", path, kind));
+        }
+        tree.take(path);
+        lock(&node).unlinked();
+        Ok(())
     }
 
     fn capabilities(&self) -> Capabilities {

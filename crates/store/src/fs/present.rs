@@ -1,0 +1,126 @@
+//! Owns what is done with entries that are there already: their names and kinds listed, their attributes compared and set, removed.
+//! Does not decide which of them are wanted, and makes nothing new.
+
+use super::apply::{Birth, Target, apply};
+use super::attributes::{Allowed, SET_ID_BITS, meta_of};
+use super::directories::{Directories, Directory, Trouble};
+use super::walk::{Found, Step, Walk};
+use crate::error::{StoreError, StoreErrorKind};
+use crate::extended::Lost;
+use crate::meta::{FinalMeta, Kind, Meta};
+use crate::path::RelPath;
+use crate::storage::SurveyItem;
+use rustix::fd::AsFd;
+use rustix::fs::{AtFlags, FileType, Mode, OFlags};
+use rustix::io::Errno;
+
+/// Lists what is below `start`, a directory before what is in it.
+pub(super) fn survey(
+    walk: &mut Walk,
+    directories: &Directories,
+    start: &RelPath,
+    each: &mut dyn FnMut(SurveyItem) -> bool,
+) -> Result<(), StoreError> {
+    let kind = directories.within("list", start, |directory, name| {
+        match rustix::fs::statat(directory, name, AtFlags::SYMLINK_NOFOLLOW) {
+            Ok(stat) => Ok(Some(meta_of(&stat).kind)),
+            Err(Errno::NOENT) if !directory.is_gone() => Ok(None),
+            Err(error) => Err(error.into()),
+        }
+    });
+    match kind {
+        Ok(Some(Kind::Directory)) => walk.enter(start)?,
+        Ok(_) => return Ok(()),
+        Err(error) if error.kind == StoreErrorKind::NotFound => return Ok(()),
+        Err(error) => return Err(error),
+    }
+    loop {
+        let item = match walk.next() {
+            Step::End => return Ok(()),
+            Step::Fault(error) => SurveyItem::Fault(error),
+            Step::Name(found) => surveyed(found).unwrap_or_else(SurveyItem::Fault),
+        };
+        if let SurveyItem::Entry {
+            path,
+            kind: Kind::Directory,
+        } = &item
+        {
+            walk.enter(path)?;
+        }
+        if !each(item) {
+            return Ok(());
+        }
+    }
+}
+
+fn surveyed(found: Found<'_>) -> Result<SurveyItem, StoreError> {
+    let path = found.path()?;
+    let kind = match found.kind {
+        FileType::Directory => Kind::Directory,
+        FileType::Symlink => Kind::Symlink,
+        FileType::RegularFile => Kind::File,
+        FileType::Fifo => Kind::Fifo,
+        FileType::Socket => Kind::Socket,
+        FileType::CharacterDevice => Kind::CharDevice,
+        FileType::BlockDevice => Kind::BlockDevice,
+        FileType::Unknown => rustix::fs::statat(
+            found.directory.as_fd(),
+            found.name,
+            AtFlags::SYMLINK_NOFOLLOW,
+        )
+        .map(|stat| meta_of(&stat).kind)
+        .map_err(|errno| StoreError::from_errno("look at", &path, errno))?,
+    };
+    Ok(SurveyItem::Entry { path, kind })
+}
+
+/// Removes a name; an absent one is fine.
+pub(super) fn remove(parent: &Directory, name: &[u8], is_directory: bool) -> Result<(), Trouble> {
+    let flags = if is_directory {
+        AtFlags::REMOVEDIR
+    } else {
+        AtFlags::empty()
+    };
+    match rustix::fs::unlinkat(parent, name, flags) {
+        Err(Errno::NOENT) if !parent.is_gone() => Ok(()),
+        result => Ok(result?),
+    }
+}
+
+/// Whether what is there has the attributes that it would get.
+pub(super) fn agrees(there: &Meta, wanted: &FinalMeta, allowed: Allowed) -> bool {
+    let owner = !allowed.owner
+        || wanted.uid.is_none_or(|uid| uid == there.uid)
+            && wanted.gid.is_none_or(|gid| gid == there.gid);
+    // Those of a directory stay as they are where they may not be set.
+    let unset = if there.kind == Kind::Directory && !allowed.set_id {
+        SET_ID_BITS
+    } else {
+        0
+    };
+    let mode = there.kind == Kind::Symlink || there.mode & !unset == allowed.mode(wanted) & !unset;
+    owner && mode && there.mtime == wanted.mtime
+}
+
+/// Gives an entry that is there and is no directory its metadata.
+pub(super) fn set_meta(
+    parent: &Directory,
+    name: &[u8],
+    meta: &FinalMeta,
+    allowed: Allowed,
+) -> Result<Lost, Trouble> {
+    let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    // By a handle: the name may lead elsewhere by now.
+    let handle = rustix::fs::openat(parent, name, flags, Mode::empty())?;
+    let target = match meta_of(&rustix::fs::fstat(&handle)?).kind {
+        Kind::Directory => return Err(StoreErrorKind::TypeConflict.into()),
+        Kind::Symlink => Target::Link(parent, name),
+        _ => Target::Handle(&handle),
+    };
+    let birth = Birth {
+        has_mode: false,
+        is_new: false,
+        inherits: false,
+    };
+    apply(&target, meta, allowed, birth)
+}
