@@ -3,6 +3,7 @@
 
 mod bench;
 mod pipe;
+mod scan;
 mod tidy;
 
 use clap::Command;
@@ -14,10 +15,12 @@ fn main() -> anyhow::Result<()> {
         .arg_required_else_help(true)
         .subcommand(bench::command())
         .subcommand(pipe::command())
+        .subcommand(scan::command())
         .subcommand(Command::new("tidy").about("Checks the house rules over the whole tree"));
     match cli.get_matches().subcommand() {
         Some(("bench", matches)) => bench::run(matches),
         Some(("pipe", matches)) => pipe::run(matches),
+        Some(("scan", matches)) => scan::run(matches),
         Some(("tidy", _)) => tidy::run(),
         _ => anyhow::bail!("no such chore"),
     }

@@ -21,6 +21,8 @@ pub(crate) enum Kind {
     Pipe,
     TarSocat,
     TarSsh,
+    /// Two trees looked at, and nothing more.
+    Scan,
     /// Godwit through the same emulator, without its delay.
     GodwitNear,
     /// Godwit checking files by a manifest, which moves nothing.
@@ -37,6 +39,7 @@ impl Kind {
             Self::Pipe => "bare pipe",
             Self::TarSocat => "tar | socat | tar",
             Self::TarSsh => "tar | ssh | tar",
+            Self::Scan => "two bare scans",
             Self::GodwitNear => "godwit, no delay",
             Self::GodwitVerify => "godwit verify",
             Self::B3sum => "b3sum",
@@ -84,6 +87,8 @@ pub(crate) struct Case {
     /// `None` is loopback.
     pub(crate) line: Option<LineSpec>,
     pub(crate) bars: Vec<Bar>,
+    /// The destination has everything already: `godwit sync` finds that out.
+    pub(crate) again: bool,
     /// Resident memory of each side at most, where that is the question; such a case runs once.
     pub(crate) rss_max: Option<u64>,
 }
@@ -133,6 +138,10 @@ const VERIFY_RATIO_MIN: f64 = 0.9;
 const DELAY_MS: u32 = 50;
 /// Round trips that the delay may cost.
 const DELAY_ROUND_TRIPS_MAX: u32 = 30;
+/// Time of a second run over that of two bare scans at once.
+const SCAN_RATIO_MAX: f64 = 1.3;
+/// Round trips that the delay may cost a second run.
+const AGAIN_ROUND_TRIPS_MAX: u32 = 20;
 /// The line of the memory cases that are far apart.
 const FAR: LineSpec = LineSpec {
     rtt_ms: 100,
@@ -206,6 +215,7 @@ pub(crate) fn cases(suite: Suite, scale: f64) -> Vec<Case> {
     }
     if suite == Suite::Full {
         cases.push(delay(scale));
+        cases.extend(second_runs(scale));
         for (names, line) in [
             (["rss-empty", "rss-links", "rss-sparse"], None),
             (
@@ -253,6 +263,7 @@ fn transfer(what: &'static str, class: Class, load: Load) -> Case {
         load,
         line: None,
         bars,
+        again: false,
         rss_max: None,
     }
 }
@@ -299,8 +310,46 @@ fn delay(scale: f64) -> Case {
         load,
         line: Some(line),
         bars: vec![bar],
+        again: false,
         rss_max: None,
     }
+}
+
+/// What it costs to find that nothing has changed: beside two bare scans, and over a long line.
+fn second_runs(scale: f64) -> [Case; 2] {
+    let (files, directories) = (scaled(1_000_000, scale), scaled(1000, scale));
+    let load = Load::Files {
+        files,
+        bytes: 0,
+        directories,
+    };
+    let case = Case {
+        name: "second-run",
+        title: format!("second run, {}", title(load, Class::Tls)),
+        class: Class::Tls,
+        load,
+        line: None,
+        bars: vec![Bar::ratio(Kind::Scan, Some(1.0 / SCAN_RATIO_MAX))],
+        again: true,
+        rss_max: None,
+    };
+    let line = LineSpec {
+        rtt_ms: DELAY_MS,
+        rate: None,
+    };
+    let bar = Bar {
+        reference: Kind::GodwitNear,
+        ratio_min: None,
+        extra_seconds_max: Some(f64::from(DELAY_MS * AGAIN_ROUND_TRIPS_MAX) / 1000.0),
+    };
+    let far = Case {
+        name: "second-run-far",
+        title: format!("{}, {DELAY_MS} ms", case.title),
+        line: Some(line),
+        bars: vec![bar],
+        ..case.clone()
+    };
+    [case, far]
 }
 
 /// A case of memory: Godwit alone, with TLS, once.
@@ -317,6 +366,7 @@ fn memory(name: &'static str, load: Load, line: Option<LineSpec>) -> Case {
         load,
         line,
         bars: Vec::new(),
+        again: false,
         rss_max: Some(RSS_MAX),
     }
 }

@@ -43,13 +43,13 @@ pub(crate) fn command() -> Command {
         )
         .arg(
             text("only").action(ArgAction::Append).help(
-                "Only cases whose name begins so: memory, one, forty, small, rss, small-tls, …",
+                "Only cases whose name begins so: memory, one, forty, small, rss, second-run, small-tls, …",
             ),
         )
         .arg(
             text("contender")
                 .action(ArgAction::Append)
-                .value_parser(["godwit", "pipe", "tar-socat", "tar-ssh", "b3sum"])
+                .value_parser(["godwit", "pipe", "tar-socat", "tar-ssh", "b3sum", "scan"])
                 .help("Only these contenders"),
         )
         .arg(
@@ -137,6 +137,7 @@ impl Options {
             Kind::Pipe => "pipe",
             Kind::TarSocat => "tar-socat",
             Kind::TarSsh => "tar-ssh",
+            Kind::Scan => "scan",
         };
         self.contenders.is_empty() || self.contenders.iter().any(|wanted| wanted == name)
     }

@@ -3,7 +3,9 @@
 
 use std::fs;
 use std::path::Path;
+use std::process::Command;
 
+use anyhow::{Context as _, ensure};
 use serde::Serialize;
 
 use super::case::{Case, Kind};
@@ -117,6 +119,18 @@ pub(crate) fn run(
     Ok(tracks)
 }
 
+/// Copies the source, as a first run would.
+fn fill(into: &Path, source: Option<&Path>) -> anyhow::Result<()> {
+    let source = source.context("this load is no file")?;
+    let status = Command::new("cp")
+        .arg("-a")
+        .arg(source)
+        .arg(into)
+        .status()?;
+    ensure!(status.success(), "cp: {status}");
+    Ok(())
+}
+
 /// One turn: runs until one was not disturbed, or the attempts are used up.
 fn turn(
     case: &Case,
@@ -128,6 +142,9 @@ fn turn(
 ) -> anyhow::Result<()> {
     for _ in 0..ATTEMPTS_MAX {
         let into = world.destination()?;
+        if case.again {
+            fill(&into, source)?;
+        }
         let before = Ticks::now()?;
         let outcome = contender.run(&Job {
             case,

@@ -111,7 +111,7 @@ impl Contender for Godwit {
         )?;
 
         let mut copy = self.client();
-        copy.args(["cp", "--json"]);
+        copy.args([if job.case.again { "sync" } else { "cp" }, "--json"]);
         if job.case.class == Class::Plain {
             copy.args(["--encryption", "none"]);
         }
@@ -119,6 +119,12 @@ impl Contender for Godwit {
             (Load::Memory { bytes }, _) => {
                 copy.arg(format!("mem:{bytes}"))
                     .arg(format!("godwit://{address}/null:"));
+            }
+            (_, Some(source)) if job.case.again => {
+                let name = source.file_name().and_then(std::ffi::OsStr::to_str);
+                let name = name.context("a name that is no text")?;
+                copy.arg(source)
+                    .arg(format!("godwit://{address}/data/{name}"));
             }
             (_, Some(source)) => {
                 copy.arg(source).arg(format!("godwit://{address}/data/"));

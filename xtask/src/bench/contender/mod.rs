@@ -4,6 +4,7 @@
 mod godwit;
 mod line;
 mod pipe;
+mod scan;
 mod sshd;
 mod tar;
 mod verify;
@@ -38,7 +39,7 @@ pub(crate) struct Job<'a> {
     pub(crate) case: &'a Case,
     /// `None` for loads that are no files.
     pub(crate) source: Option<&'a Path>,
-    /// Empty at the start.
+    /// Empty at the start, or with a copy of the source where the case says so.
     pub(crate) into: &'a Path,
     pub(crate) world: &'a World,
 }
@@ -86,6 +87,7 @@ pub(crate) fn prepare(
         }
         Kind::GodwitVerify => Box::new(verify::GodwitVerify::prepare(programs, world)?),
         Kind::B3sum => Box::new(verify::B3sum::prepare()?),
+        Kind::Scan => Box::new(scan::Scan::prepare(programs)),
         Kind::TarSocat => Box::new(tar::TarSocat::prepare()?),
         Kind::TarSsh => Box::new(tar::TarSsh::prepare(world)?),
     })
