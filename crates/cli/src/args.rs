@@ -16,6 +16,7 @@ pub(crate) fn command() -> Command {
         .subcommand_required(true)
         .arg_required_else_help(true)
         .subcommand(cp())
+        .subcommand(sync())
         .subcommand(serve())
         .subcommand(Command::new("id").about("Print this user's public identity"))
         .subcommand(authorize())
@@ -48,6 +49,20 @@ fn cp() -> Command {
              The same command again resumes what was interrupted.",
         )
         .args(settings(Scope::Cp))
+        .arg(paths())
+}
+
+fn sync() -> Command {
+    Command::new("sync")
+        .about("Make a destination equal a source, sending only what differs")
+        .override_usage("godwit sync [OPTIONS] SOURCE DESTINATION")
+        .after_help(
+            "DESTINATION is the counterpart of SOURCE, whether or not it exists: nothing goes \"into\" it, and a trailing\n\
+             slash changes nothing. What only the destination has stays unless --delete is given; --dry-run shows what would\n\
+             be done. Endpoints are those of godwit cp. The same command again resumes what was interrupted.\n\n\
+             Example: godwit sync run42/ godwit://dtn2/data/run42 --delete --dry-run",
+        )
+        .args(settings(Scope::Sync))
         .arg(paths())
 }
 

@@ -8,6 +8,7 @@ pub(crate) mod remote;
 mod report;
 mod retell;
 mod third;
+mod told;
 
 use std::process::ExitCode;
 use std::sync::Arc;

@@ -8,6 +8,7 @@ mod godwit {
     pub(crate) mod contract;
     pub(crate) mod cuts;
     pub(crate) mod data;
+    pub(crate) mod delete;
     pub(crate) mod distance;
     pub(crate) mod entries;
     pub(crate) mod full;
@@ -26,6 +27,7 @@ mod godwit {
     pub(crate) mod ssh;
     pub(crate) mod stdio;
     pub(crate) mod strangers;
+    pub(crate) mod sync;
     pub(crate) mod trees;
     pub(crate) mod unkept;
     pub(crate) mod verify;

@@ -18,8 +18,8 @@ use std::time::Duration;
 
 use godwit_engine::session::run_local;
 use godwit_engine::{
-    Acks, Counters, End, FinishReport, Live, Observer, Offer, ReadError, Receiver, ReceiverConfig,
-    Sender, SenderConfig, Sink, Slice, Source, SourceFile, Work, limits,
+    Acks, Counters, End, Ending, FinishReport, Live, Observer, Offer, ReadError, Receiver,
+    ReceiverConfig, Sender, SenderConfig, Sink, Slice, Source, SourceFile, Work, limits,
 };
 use godwit_proto::{
     DigestKind, EntryId, EntryKind, Fault, Generation, Record, Seq, TransferId, Verdict,
@@ -139,7 +139,7 @@ impl Sink for Inbox {
         Vec::new()
     }
 
-    fn finish(&self) -> FinishReport {
+    fn finish(&self, _ending: &mut Ending<'_>) -> FinishReport {
         FinishReport::default()
     }
 
@@ -177,6 +177,8 @@ fn main() -> std::io::Result<()> {
             observer: Arc::new(Complain),
             resources: Arc::new(|| None),
             root_names: vec![Vec::new()],
+            comparison: None,
+            itemise: false,
         },
         Box::new(sent.clone()),
         Arc::new(sent.clone()),
@@ -199,6 +201,8 @@ fn main() -> std::io::Result<()> {
             block_bytes: limits::BLOCK_BYTES,
             observer: Arc::new(Complain),
             resources: Arc::new(|| None),
+            comparison: None,
+            itemise: false,
         },
         Box::new(make),
         Arc::new(Live::new(0, 0, 0)),

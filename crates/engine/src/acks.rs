@@ -2,6 +2,7 @@
 //! Sends nothing itself; streams take from it.
 
 use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 use godwit_net::Waker;
@@ -17,6 +18,8 @@ pub struct Acks {
     observer: Arc<dyn Observer>,
     counters: Arc<Counters>,
     inner: Mutex<Inner>,
+    /// Nothing that is still being compared is of interest.
+    over: AtomicBool,
 }
 
 #[derive(Debug, Default)]
@@ -37,6 +40,8 @@ struct Inner {
     wakers: Vec<(u64, Waker)>,
     /// Streams that will take from here when they have done what they are at.
     working: usize,
+    /// Answers that were not ready when their manifest came, each for the stream that it came on.
+    answers: Vec<(u64, Vec<u8>)>,
 }
 
 /// What to do with an item that arrives.
@@ -61,6 +66,7 @@ impl Acks {
             observer,
             counters,
             inner: Mutex::default(),
+            over: AtomicBool::new(false),
         }
     }
 
@@ -230,6 +236,36 @@ impl Acks {
         Working(self)
     }
 
+    /// The answer to a manifest that came on `stream`: it goes the same way, for if that dies the manifest comes again.
+    pub(crate) fn answer(&self, stream: u64, answer: Vec<u8>) {
+        let mut inner = crate::lock(&self.inner);
+        if let Some((_, waker)) = inner.wakers.iter().find(|(id, _)| *id == stream) {
+            waker.wake();
+            inner.answers.push((stream, answer));
+        }
+    }
+
+    /// Appends the answers that `stream` has to give.
+    pub(crate) fn take_answers(&self, stream: u64, out: &mut Vec<u8>) {
+        let mut inner = crate::lock(&self.inner);
+        inner.answers.retain(|(id, answer)| {
+            if *id == stream {
+                out.extend_from_slice(answer);
+            }
+            *id != stream
+        });
+    }
+
+    /// The transfer has ended.
+    pub(crate) fn end(&self) {
+        self.over.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether the transfer has ended, so that what takes long should be given up.
+    pub fn is_over(&self) -> bool {
+        self.over.load(Ordering::Relaxed)
+    }
+
     pub(crate) fn attach(&self, stream: u64, waker: Waker) {
         crate::lock(&self.inner).wakers.push((stream, waker));
     }
@@ -238,6 +274,8 @@ impl Acks {
     pub(crate) fn detach(&self, stream: u64) {
         let mut inner = crate::lock(&self.inner);
         inner.wakers.retain(|(id, _)| *id != stream);
+        // Its manifests come again on another stream.
+        inner.answers.retain(|(id, _)| *id != stream);
         inner.queue.clear();
         inner.say_all(|inner| &inner.durable, AckStatus::DURABLE);
         inner.say_all(|inner| &inner.written, AckStatus::WRITTEN);

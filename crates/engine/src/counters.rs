@@ -64,6 +64,12 @@ counters! {
     privileged_xattrs_lost,
     /// Entries whose access lists.
     acls_lost,
+    /// Entries that were there but for their metadata, which was set.
+    entries_adjusted,
+    /// Entries that only the destination had, and that were removed.
+    entries_deleted,
+    /// Places of the source that could not be looked at.
+    scan_faults,
     /// Blocks that arrived with a wrong digest.
     digest_failures,
     /// Nanoseconds of stream threads: reading source storage.

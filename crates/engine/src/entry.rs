@@ -8,6 +8,7 @@ use godwit_proto::{
 use godwit_store::{Kind, Meta, StoreError, StoreErrorKind, digest};
 
 use crate::counters::Snapshot;
+use crate::item::{Action, Item};
 
 /// Type of the record extension that carries the fault of an entry that failed at the source.
 const EXTENSION_FAULT: u16 = 1;
@@ -120,6 +121,17 @@ pub(crate) fn known_bytes(record: &Record) -> u64 {
         0
     } else {
         record.bytes
+    }
+}
+
+/// What becomes of the entry of a record.
+pub(crate) fn item(record: &Record, action: Action) -> Item<'_> {
+    Item {
+        action,
+        kind: record.kind,
+        root: record.root,
+        path: &record.path,
+        bytes: record.bytes,
     }
 }
 

@@ -19,6 +19,7 @@ pub mod acks;
 pub mod counters;
 mod entry;
 mod failed;
+mod item;
 pub mod limits;
 mod live;
 mod loss;
@@ -40,11 +41,12 @@ use std::time::Duration;
 
 pub use acks::Acks;
 pub use counters::{Bottleneck, Counters, Shares, Snapshot};
+pub use item::{Action, Item};
 pub use live::{Live, RateLimit};
 pub use loss::StreamLoss;
 pub use receiver::{Receiver, ReceiverConfig};
 pub use sender::{Sender, SenderConfig};
-pub use sink::{FinishReport, MakeSink, Sink, Slice};
+pub use sink::{Ending, FinishReport, MakeSink, Sink, Slice};
 pub use source::{ReadError, Source, SourceFile};
 pub use work::{Offer, Work};
 
@@ -129,6 +131,11 @@ pub trait Observer: Send + Sync {
     /// Something worth knowing that needs no action.
     fn note(&self, message: &str) {
         let _ = message;
+    }
+
+    /// What was decided about an entry. Called for every one where the end was told to itemise, for deleted ones always.
+    fn item(&self, item: &Item<'_>) {
+        let _ = item;
     }
 }
 

@@ -20,6 +20,20 @@ pub const BUNDLE_RECORDS_MAX: usize = 1024;
 /// Longest encoding of a bundle's or manifest's records before another one is begun; the wire allows 1 MiB.
 pub const RECORD_SECTION_BYTES: usize = 256 * 1024;
 
+/// Small files whose digests are taken in one go, and announced together.
+pub const DIGESTS_AT_ONCE: usize = 256;
+
+/// Manifests that wait at the receiver for the digests of its own files; each has at most [`MANIFEST_RECORDS`] of an honest sender.
+pub const CHECKS_WAITING_MAX: usize = 512;
+
+/// Notices in one frame; they may have long names.
+pub const NOTICES_AT_ONCE: usize = 512;
+
+/// Bytes of notices after which a frame is closed, and what of them is kept to be said again if their stream dies.
+pub const NOTICE_FRAME_BYTES: usize = 256 << 10;
+/// See [`NOTICE_FRAME_BYTES`]; some 200,000 names.
+pub const NOTICES_KEPT_BYTES: usize = 16 << 20;
+
 /// Entries in one manifest.
 pub const MANIFEST_RECORDS: usize = 1024;
 

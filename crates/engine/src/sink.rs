@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use godwit_proto::{BlockHeader, Fault, Range, Record, Seq, Verdict};
+use godwit_proto::{BlockHeader, Fault, Notice, Range, Record, Seq, Verdict};
 
 use crate::acks::Acks;
 
@@ -43,8 +43,8 @@ pub trait Sink: Send + Sync {
     }
 
     /// Everything was sent: makes all of it durable and final. Called once, after all writes have returned.
-    /// Entries that fail now are reported through [`Acks::fault`].
-    fn finish(&self) -> FinishReport;
+    /// Entries that fail now are reported through [`Acks::fault`], other news through `ending`.
+    fn finish(&self, ending: &mut Ending<'_>) -> FinishReport;
 
     /// The transfer ends unfinished: makes what is there durable so that a later run can go on from it.
     fn suspend(&self);
@@ -64,6 +64,28 @@ pub struct Slice<'a> {
     pub ranges: &'a [Range],
     /// Bytes of the ranges, one after the other.
     pub payload: &'a [u8],
+}
+
+/// What the sender said when it had nothing left, and how the sink is heard while it closes.
+pub struct Ending<'a> {
+    /// Entries that failed, as far as the sender knows.
+    pub failed: u64,
+    /// Places of the source that could not be looked at: what is below them was not announced.
+    pub scan_faults: u64,
+    /// Takes news for the other end and its user, and `None` as a sign of life.
+    pub say: &'a mut dyn FnMut(Option<Notice>),
+}
+
+impl Ending<'_> {
+    /// News for the other end and its user.
+    pub fn tell(&mut self, notice: Notice) {
+        (self.say)(Some(notice));
+    }
+
+    /// Closing takes its time and goes on; to be said every few seconds.
+    pub fn is_alive(&mut self) {
+        (self.say)(None);
+    }
 }
 
 /// What a sink says at the end.

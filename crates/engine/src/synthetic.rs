@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock};
 
 use godwit_proto::{EntryId, EntryKind, Fault, FaultCode, Generation, Record, Seq, Side, Verdict};
 
-use crate::sink::{FinishReport, Sink, Slice};
+use crate::sink::{Ending, FinishReport, Sink, Slice};
 use crate::source::{ReadError, Source, SourceFile};
 use crate::work::{Offer, Work};
 use crate::{Acks, Counters};
@@ -172,7 +172,7 @@ impl Sink for NullSink {
         Vec::new()
     }
 
-    fn finish(&self) -> FinishReport {
+    fn finish(&self, _ending: &mut Ending<'_>) -> FinishReport {
         FinishReport {
             synced: true,
             ..FinishReport::default()

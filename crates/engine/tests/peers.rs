@@ -83,6 +83,8 @@ fn receiver_with(
         block_bytes: BLOCK_BYTES,
         observer: Arc::clone(seen) as Arc<dyn Observer>,
         resources: Arc::new(|| None),
+        comparison: None,
+        itemise: false,
     };
     Receiver::start(
         config,
@@ -230,6 +232,7 @@ fn a_manifest_that_comes_again_counts_once_and_is_answered_as_before() {
         no_sync: false,
         journals: journals.path().to_owned(),
         display: Vec::new(),
+        comparison: None,
     };
     let prepared = request.prepare().unwrap();
     let (seen, counters) = (Arc::new(Seen::default()), Arc::new(Counters::default()));
@@ -311,6 +314,8 @@ fn sender_of(names: &[&str], seen: &Arc<Seen>) -> (Arc<Sender>, Hand, JoinHandle
         observer: Arc::clone(seen) as Arc<dyn Observer>,
         resources: Arc::new(|| None),
         root_names: vec![b"src".to_vec()],
+        comparison: None,
+        itemise: false,
     };
     let sender = Sender::start(
         config,

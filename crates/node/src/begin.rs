@@ -92,6 +92,8 @@ fn begin_push(
         block_bytes,
         observer: Arc::new(Silent(Arc::clone(&shared.config.log))),
         resources: resources(&alone),
+        comparison: request.comparison,
+        itemise: false,
     };
     let live = Arc::new(Live::new(0, 0, shared.config.writers));
     let counters = Arc::new(Counters::default());
@@ -134,6 +136,7 @@ fn begin_push(
                 no_sync: request.no_sync,
                 journals: journals(shared),
                 display: place.display.clone(),
+                comparison: request.comparison,
             };
             let key = make_request().key().0;
             let mut prepared = prepare(shared, peer, &key, make_request)?;
@@ -153,10 +156,12 @@ fn begin_push(
                     "the unfinished transfer to this destination used another --digest; finish it with that one",
                 ));
             }
+            let holds = prepared.journal.is_some();
             let receiver = started(start_tree(config, prepared, live, counters))?;
             Ok(Begun {
                 engine: Engine::Receiver(receiver),
-                key: Some(key),
+                // A dry run holds nothing.
+                key: holds.then_some(key),
                 alone,
                 resumed,
                 lost_bytes,
@@ -321,6 +326,8 @@ fn begin_pull(
         observer: Arc::new(Silent(Arc::clone(&shared.config.log))),
         root_names: request.sources.clone(),
         resources: resources(&alone),
+        comparison: request.comparison,
+        itemise: false,
     };
     let live = Arc::new(Live::new(
         request.limit_bytes_per_second,

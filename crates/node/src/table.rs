@@ -262,6 +262,8 @@ mod tests {
             block_bytes: 4096,
             observer: Arc::new(Deaf),
             resources: Arc::new(|| None),
+            comparison: None,
+            itemise: false,
         };
         let make =
             Box::new(move |acks| -> Arc<dyn Sink> { Arc::new(NullSink::new(acks, for_sink)) });

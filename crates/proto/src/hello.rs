@@ -34,7 +34,7 @@ pub mod capability {
     /// Checking a copy by a manifest, and holes sent as zeros for a client that writes in order.
     pub const MANIFEST: u64 = 32;
     /// All that this program knows.
-    pub const ALL: u64 = PLAIN_PAYLOAD | BLAKE3 | PRESERVE | SELECTION | MANIFEST;
+    pub const ALL: u64 = PLAIN_PAYLOAD | BLAKE3 | COMPARISON | PRESERVE | SELECTION | MANIFEST;
 
     /// What people call the lowest of these capabilities; empty if there is none that is known here.
     pub const fn name(bits: u64) -> &'static str {

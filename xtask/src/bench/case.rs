@@ -282,6 +282,7 @@ fn verify(name: &'static str, files: u64, bytes: u64) -> Case {
         load,
         line: None,
         bars: vec![Bar::ratio(Kind::B3sum, Some(VERIFY_RATIO_MIN))],
+        again: false,
         rss_max: None,
     }
 }

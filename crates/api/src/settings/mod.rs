@@ -4,6 +4,7 @@
 //! A value comes from the first of: flag, environment variable, `config.toml`, default. It is parsed once,
 //! here, into [`CpSettings`], [`ServeSettings`] or [`GenSettings`].
 
+mod comparing;
 pub mod file;
 pub mod manual;
 mod preserve;
@@ -18,7 +19,7 @@ pub use preserve::Preserve;
 pub use resolve::{Origin, SettingError, Typed, Values, resolve};
 pub use table::{Kind, SETTINGS, Scope, Setting};
 pub use typed::{
-    Cipher, CpSettings, Digest, Encryption, Export, GenSettings, ManifestSettings, ReportSettings,
-    ServeEncryption, ServeSettings, VerifySettings,
+    Cipher, ComparisonSettings, CpSettings, Digest, Encryption, Export, GenSettings, Judge,
+    ManifestSettings, ReportSettings, ServeEncryption, ServeSettings, VerifySettings,
 };
 pub use value::{Value, ValueError};

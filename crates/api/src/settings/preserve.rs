@@ -4,7 +4,7 @@
 use crate::settings::resolve::{Origin, Values};
 use crate::settings::table::{Kind, Scope, Setting};
 
-const CP: &[Scope] = &[Scope::Cp];
+const CP: &[Scope] = &[Scope::Cp, Scope::Sync];
 
 /// The rows.
 pub(super) const PRESERVE: &[Setting] = &[

@@ -3,9 +3,9 @@
 
 use crate::settings::table::{Kind, Scope, Setting};
 
-const CP: &[Scope] = &[Scope::Cp];
+const CP: &[Scope] = &[Scope::Cp, Scope::Sync];
 const VERIFY: &[Scope] = &[Scope::Verify];
-const WRITING: &[Scope] = &[Scope::Cp, Scope::Manifest];
+const WRITING: &[Scope] = &[Scope::Cp, Scope::Sync, Scope::Manifest];
 
 const FILE: Kind = Kind::Text { form: "FILE" };
 

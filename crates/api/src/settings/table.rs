@@ -8,6 +8,8 @@ use std::time::Duration;
 pub enum Scope {
     /// `godwit cp`
     Cp,
+    /// `godwit sync`
+    Sync,
     /// `godwit serve`
     Serve,
     /// `godwit gen`
@@ -20,8 +22,9 @@ pub enum Scope {
 
 impl Scope {
     /// All of them, in the manual's order.
-    pub const ALL: [Self; 5] = [
+    pub const ALL: [Self; 6] = [
         Self::Cp,
+        Self::Sync,
         Self::Serve,
         Self::Gen,
         Self::Verify,
@@ -33,6 +36,7 @@ impl Scope {
     pub fn name(self) -> &'static str {
         match self {
             Self::Cp => "cp",
+            Self::Sync => "sync",
             Self::Serve => "serve",
             Self::Gen => "gen",
             Self::Verify => "verify",
@@ -69,6 +73,8 @@ pub enum Kind {
         /// The most.
         max: u64,
     },
+    /// A plain number, or `none`.
+    CountOrNone,
     /// `true` or `false`; as a flag, its name alone means `true`.
     Flag,
     /// One of these words.
@@ -127,12 +133,19 @@ impl Setting {
     }
 }
 
-const CP: &[Scope] = &[Scope::Cp];
+/// What moves data; `cp` stands for both.
+const CP: &[Scope] = &[Scope::Cp, Scope::Sync];
 const SERVE: &[Scope] = &[Scope::Serve];
-const BOTH: &[Scope] = &[Scope::Cp, Scope::Serve];
-const CLIENT: &[Scope] = &[Scope::Cp, Scope::Verify];
-const NETWORK: &[Scope] = &[Scope::Cp, Scope::Serve, Scope::Verify];
-const WORKING: &[Scope] = &[Scope::Cp, Scope::Serve, Scope::Verify, Scope::Manifest];
+const BOTH: &[Scope] = &[Scope::Cp, Scope::Sync, Scope::Serve];
+const CLIENT: &[Scope] = &[Scope::Cp, Scope::Sync, Scope::Verify];
+const NETWORK: &[Scope] = &[Scope::Cp, Scope::Sync, Scope::Serve, Scope::Verify];
+const WORKING: &[Scope] = &[
+    Scope::Cp,
+    Scope::Sync,
+    Scope::Serve,
+    Scope::Verify,
+    Scope::Manifest,
+];
 
 const fn seconds(seconds: u64) -> Duration {
     Duration::from_secs(seconds)
@@ -147,7 +160,12 @@ pub const THREADS_MAX: u64 = 1024;
 pub const SETTINGS: &[Setting] = &joined(GROUPS);
 
 /// Its parts, in the manual's order.
-const GROUPS: [&[Setting]; 3] = [GENERAL, super::preserve::PRESERVE, super::reports::REPORTS];
+const GROUPS: [&[Setting]; 4] = [
+    GENERAL,
+    super::comparing::COMPARING,
+    super::preserve::PRESERVE,
+    super::reports::REPORTS,
+];
 
 const SETTING_COUNT: usize = {
     let (mut count, mut group) = (0, 0);
@@ -256,7 +274,7 @@ const GENERAL: &[Setting] = &[
     },
     Setting {
         name: "digest",
-        scopes: &[Scope::Cp, Scope::Manifest],
+        scopes: &[Scope::Cp, Scope::Sync, Scope::Manifest],
         kind: Kind::Choice(&["crc64-nvme", "blake3"]),
         default: "crc64-nvme",
         variable: "GODWIT_DIGEST",
@@ -457,44 +475,4 @@ const GENERAL: &[Setting] = &[
 ];
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::settings::value::parse_value;
-    use std::collections::HashSet;
-    use std::ffi::OsString;
-
-    #[test]
-    fn every_default_is_a_value_of_its_setting() {
-        for setting in SETTINGS
-            .iter()
-            .filter(|setting| !setting.default.is_empty())
-        {
-            parse_value(setting, &[OsString::from(setting.default)])
-                .unwrap_or_else(|error| panic!("{}: {error}", setting.name));
-        }
-    }
-
-    #[test]
-    fn names_are_unique_in_a_command_and_variables_everywhere() {
-        for scope in Scope::ALL {
-            let names: HashSet<_> = Setting::all_of(scope).map(|setting| setting.name).collect();
-            assert_eq!(names.len(), Setting::all_of(scope).count(), "{scope:?}");
-        }
-        let variables: HashSet<_> = SETTINGS.iter().map(|setting| setting.variable).collect();
-        assert_eq!(variables.len(), SETTINGS.len());
-    }
-
-    #[test]
-    fn variables_follow_from_names() {
-        for setting in SETTINGS {
-            let name = setting.name.to_uppercase().replace('-', "_");
-            let own = format!("GODWIT_{name}");
-            let scoped = format!("GODWIT_SERVE_{name}");
-            assert!(
-                [own, scoped].contains(&setting.variable.to_owned()),
-                "{}",
-                setting.name
-            );
-        }
-    }
-}
+mod tests;

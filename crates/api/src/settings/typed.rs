@@ -51,7 +51,7 @@ pub enum Digest {
     Blake3,
 }
 
-/// Settings of `godwit cp`; each field is the setting of its name.
+/// Settings of `godwit cp` and `godwit sync`; each field is the setting of its name.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct CpSettings {
     /// None is no limit.
@@ -80,6 +80,10 @@ pub struct CpSettings {
     pub force: bool,
     /// What is kept of metadata.
     pub preserve: Preserve,
+    /// What becomes of entries that are there.
+    pub comparison: ComparisonSettings,
+    /// Say what is decided about each entry.
+    pub verbose: bool,
     /// Print JSON.
     pub json: bool,
     /// A power of two from 64 KiB to 4 MiB.
@@ -213,6 +217,21 @@ pub struct GenSettings {
 }
 
 impl CpSettings {
+    /// Takes the values of [`Scope::Sync`](crate::settings::Scope::Sync).
+    ///
+    /// # Panics
+    /// If the values are another command's.
+    #[must_use]
+    pub fn from_sync_values(values: &Values) -> Self {
+        let mut settings = Self::from_values(values);
+        let comparison = &mut settings.comparison;
+        comparison.counterpart = true;
+        comparison.delete = values.flag("delete");
+        let max = values.count("max-delete");
+        comparison.max_delete = (max != u64::MAX).then_some(max);
+        settings
+    }
+
     /// Takes the values of [`Scope::Cp`](crate::settings::Scope::Cp).
     ///
     /// # Panics
@@ -236,6 +255,8 @@ impl CpSettings {
             verify: values.flag("verify"),
             force: values.flag("force"),
             preserve: Preserve::from_values(values),
+            comparison: ComparisonSettings::from_values(values),
+            verbose: values.flag("verbose"),
             json: values.flag("json"),
             block_bytes: u32::try_from(values.bytes("block-size"))
                 .expect("the table's range fits 32 bits"),
@@ -442,5 +463,8 @@ fn element_error(origin: Origin, text: &str, reason: &str) -> SettingError {
     }
 }
 
+mod comparing;
 #[cfg(test)]
 mod tests;
+
+pub use comparing::{ComparisonSettings, Judge};

@@ -17,7 +17,7 @@ pub enum Value {
     Rate(u64),
     /// A time span.
     Duration(Duration),
-    /// A plain number.
+    /// A plain number; the largest one is `none` where that is possible.
     Count(u64),
     /// On or off.
     Flag(bool),
@@ -170,6 +170,11 @@ pub fn parse_value(setting: &Setting, given: &[OsString]) -> Result<Value, Value
                 Err(range_error())
             }
         }
+        Kind::CountOrNone if text.eq_ignore_ascii_case("none") => Ok(Value::Count(u64::MAX)),
+        Kind::CountOrNone => text
+            .parse()
+            .map(Value::Count)
+            .map_err(|_error| ValueError::Number(text.to_owned())),
         Kind::Flag => match text {
             "true" | "yes" | "on" | "1" => Ok(Value::Flag(true)),
             "false" | "no" | "off" | "0" => Ok(Value::Flag(false)),
@@ -223,6 +228,7 @@ pub fn range_text(kind: &Kind) -> String {
         }
         Kind::Count { min, max: u64::MAX } => format!("{min} or more"),
         Kind::Count { min, max } => format!("{min} to {max}"),
+        Kind::CountOrNone => "0 or more, `none`".to_owned(),
         Kind::Flag => "true, false".to_owned(),
         Kind::Choice(choices) => choices.join(", "),
         Kind::Ports => "PORT, FIRST-LAST, `any`".to_owned(),

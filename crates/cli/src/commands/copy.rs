@@ -1,4 +1,4 @@
-//! `godwit cp`: settings and endpoints from what was typed, then the transfer.
+//! `godwit cp` and `godwit sync`: settings and endpoints from what was typed, then the transfer.
 //! Opens no file and no connection.
 
 use super::{route, settings};
@@ -6,9 +6,9 @@ use crate::exit::Failure;
 use crate::home::Home;
 use crate::output::{Log, Output};
 use crate::reports::Reports;
-use crate::transfer;
+use crate::transfer as transfers;
 use clap::ArgMatches;
-use godwit_api::endpoint::Endpoint;
+use godwit_api::endpoint::{Endpoint, Place};
 use godwit_api::settings::{CpSettings, Scope};
 use std::ffi::OsString;
 use std::io::IsTerminal;
@@ -22,6 +22,31 @@ pub(super) fn run(
     started: Instant,
 ) -> Result<ExitCode, Failure> {
     let settings = CpSettings::from_values(&settings(Scope::Cp, matches, home)?);
+    transfer(&settings, matches, home, started)
+}
+
+/// Runs `godwit sync`.
+pub(super) fn run_sync(
+    matches: &ArgMatches,
+    home: &Home,
+    started: Instant,
+) -> Result<ExitCode, Failure> {
+    let settings = CpSettings::from_sync_values(&settings(Scope::Sync, matches, home)?);
+    transfer(&settings, matches, home, started)
+}
+
+fn transfer(
+    settings: &CpSettings,
+    matches: &ArgMatches,
+    home: &Home,
+    started: Instant,
+) -> Result<ExitCode, Failure> {
+    let counterpart = settings.comparison.counterpart;
+    if settings.comparison.contradicts {
+        return Err(Failure::usage(
+            "--checksum and --size-only contradict each other: give one of them",
+        ));
+    }
     let mut sources = matches
         .get_many::<OsString>("paths")
         .unwrap_or_default()
@@ -29,10 +54,27 @@ pub(super) fn run(
         .collect::<Result<Vec<_>, _>>()?;
     let destination = sources.pop().filter(|_| !sources.is_empty());
     let Some(destination) = destination else {
-        return Err(Failure::usage(
-            "name what to copy and where to: godwit cp SOURCE... DESTINATION",
-        ));
+        return Err(Failure::usage(if counterpart {
+            "name what to copy and where to: godwit sync SOURCE DESTINATION"
+        } else {
+            "name what to copy and where to: godwit cp SOURCE... DESTINATION"
+        }));
     };
+    if settings.comparison.dry_run && settings.reports.manifest.is_some() {
+        return Err(Failure::usage(
+            "a dry run delivers nothing, so there is no manifest to write: leave out --manifest",
+        ));
+    }
+    if counterpart && sources.len() > 1 {
+        return Err(Failure::usage(
+            "sync takes one source, for the destination is its counterpart: sync each by itself, or use godwit cp to put several into one directory",
+        ));
+    }
+    if counterpart && (is_synthetic(&sources) || is_synthetic(std::slice::from_ref(&destination))) {
+        return Err(Failure::usage(
+            "sync compares files with files: mem:, null: and - are for godwit cp",
+        ));
+    }
     route::check(&sources, &destination).map_err(Failure::usage)?;
     // Before the mask of file modes is cleared: these files are the user's own.
     let log = settings
@@ -44,12 +86,20 @@ pub(super) fn run(
     let reports = Reports::open(&settings.reports, home)?;
     let output = Output::new(settings.json, std::io::stderr().is_terminal(), started, log)
         .aside(destination == Endpoint::Stdio);
-    Ok(transfer::run(
-        &settings,
+    Ok(transfers::run(
+        settings,
         sources,
         destination,
         home,
         output,
         reports,
     ))
+}
+
+fn is_synthetic(endpoints: &[Endpoint]) -> bool {
+    endpoints.iter().any(|endpoint| match endpoint {
+        Endpoint::Memory { .. } | Endpoint::Null | Endpoint::Stdio => true,
+        Endpoint::Remote(remote) => matches!(remote.place, Place::Memory { .. } | Place::Null),
+        Endpoint::Local(_) | Endpoint::Ssh(_) => false,
+    })
 }

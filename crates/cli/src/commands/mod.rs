@@ -29,6 +29,7 @@ pub(crate) fn run(matches: &ArgMatches, started: Instant) -> Result<ExitCode, Fa
     let home = Home::open()?;
     match name {
         "cp" => copy::run(matches, &home, started),
+        "sync" => copy::run_sync(matches, &home, started),
         "serve" => {
             let settings = ServeSettings::from_values(&settings(Scope::Serve, matches, &home)?)?;
             Ok(serve::run(&settings, &home))

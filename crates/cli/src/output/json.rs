@@ -1,7 +1,7 @@
 //! Events as JSON, one object a line.
 //! The names of fields are a contract: `docs/manual.md` lists them.
 
-use super::{ManifestDone, NotKept, Progress, Sides, Started, Stats, Summary};
+use super::{Itemised, ManifestDone, NotKept, Progress, Sides, Started, Stats, Summary};
 use data_encoding::BASE64;
 use godwit_engine::Snapshot;
 use serde::Serialize;
@@ -30,6 +30,10 @@ impl JsonLines {
 
     pub(super) fn failed(path: &[u8], message: &str) -> String {
         line(&failed_event(path, message))
+    }
+
+    pub(super) fn item(item: &Itemised<'_>) -> String {
+        line(&item_event(item))
     }
 
     pub(super) fn note(message: &str) -> String {
@@ -86,6 +90,15 @@ enum Event<'a> {
         path_b64: Option<String>,
         message: &'a str,
     },
+    Item {
+        action: &'a str,
+        kind: &'a str,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        path: Option<&'a str>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        path_b64: Option<String>,
+        bytes: u64,
+    },
     Note {
         message: &'a str,
     },
@@ -97,12 +110,16 @@ enum Event<'a> {
         bytes: u64,
         files: u64,
         skipped: u64,
+        adjusted: u64,
+        deleted: u64,
         failed: u64,
         resent_bytes: u64,
         seconds: f64,
         cpu_seconds: Sides<f64>,
         max_rss_bytes: Sides<u64>,
         bottleneck: Option<&'a str>,
+        #[serde(skip_serializing_if = "is_false")]
+        dry_run: bool,
         #[serde(skip_serializing_if = "Option::is_none")]
         manifest: Option<&'a ManifestDone>,
         not_kept: NotKept,
@@ -111,6 +128,14 @@ enum Event<'a> {
         source: Option<serde_json::Map<String, serde_json::Value>>,
         destination: Option<serde_json::Map<String, serde_json::Value>>,
     },
+}
+
+#[expect(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "this is how serde asks whether to leave a field out"
+)]
+fn is_false(flag: &bool) -> bool {
+    !*flag
 }
 
 fn line(event: &Event<'_>) -> String {
@@ -139,18 +164,32 @@ fn failed_event<'a>(path: &'a [u8], message: &'a str) -> Event<'a> {
     }
 }
 
+fn item_event<'a>(item: &Itemised<'a>) -> Event<'a> {
+    let text = std::str::from_utf8(item.path).ok();
+    Event::Item {
+        action: item.action,
+        kind: item.kind,
+        path: text,
+        path_b64: text.is_none().then(|| BASE64.encode(item.path)),
+        bytes: item.bytes,
+    }
+}
+
 fn summary_event(summary: &Summary, elapsed: Duration) -> Event<'_> {
     Event::Summary {
         status: summary.status.name(),
         bytes: summary.bytes,
         files: summary.files,
         skipped: summary.skipped,
+        adjusted: summary.adjusted,
+        deleted: summary.deleted,
         failed: summary.failed,
         resent_bytes: summary.resent_bytes,
         seconds: seconds(elapsed),
         cpu_seconds: summary.cpu_seconds,
         max_rss_bytes: summary.max_rss_bytes,
         bottleneck: summary.bottleneck.as_deref(),
+        dry_run: summary.dry_run,
         manifest: summary.manifest.as_ref(),
         not_kept: summary.not_kept,
     }
@@ -177,6 +216,9 @@ mod tests {
             bytes: 7,
             files: 2,
             skipped: 3,
+            adjusted: 4,
+            deleted: 6,
+            dry_run: false,
             failed: 1,
             resent_bytes: 5,
             cpu_seconds: Sides {
@@ -196,7 +238,26 @@ mod tests {
         };
         check(
             &summary_event(&summary, Duration::from_micros(1_234_567)),
-            r#"{"event":"summary","status":"partial","bytes":7,"files":2,"skipped":3,"failed":1,"resent_bytes":5,"seconds":1.235,"cpu_seconds":{"source":0.5,"destination":null},"max_rss_bytes":{"source":9,"destination":null},"bottleneck":null,"not_kept":{"owner":0,"group":0,"set_id":0,"xattrs":4,"security_xattrs":0,"acls":0}}"#,
+            r#"{"event":"summary","status":"partial","bytes":7,"files":2,"skipped":3,"adjusted":4,"deleted":6,"failed":1,"resent_bytes":5,"seconds":1.235,"cpu_seconds":{"source":0.5,"destination":null},"max_rss_bytes":{"source":9,"destination":null},"bottleneck":null,"not_kept":{"owner":0,"group":0,"set_id":0,"xattrs":4,"security_xattrs":0,"acls":0}}"#,
+        );
+    }
+
+    #[test]
+    fn an_item_says_what_becomes_of_an_entry() {
+        let item = |path| Itemised {
+            action: "delete",
+            kind: "file",
+            path,
+            bytes: 0,
+            quiet: true,
+        };
+        check(
+            &item_event(&item(b"d/a")),
+            r#"{"event":"item","action":"delete","kind":"file","path":"d/a","bytes":0}"#,
+        );
+        check(
+            &item_event(&item(b"\xff\xfe")),
+            r#"{"event":"item","action":"delete","kind":"file","path_b64":"//4=","bytes":0}"#,
         );
     }
 

@@ -1,7 +1,7 @@
 //! What a transfer tells its user: JSON lines, plain lines, or a bar on a terminal.
 //! Decides nothing about the transfer; may be called from any thread.
 //!
-//! JSON lines and the summary go to standard output, everything else to standard error. A reader that went away
+//! JSON lines, the list of entries and the summary go to standard output, everything else to standard error. A reader that went away
 //! (`| head`) is no reason to stop a transfer: what can no longer be said is dropped.
 
 mod bar;
@@ -86,6 +86,21 @@ pub(crate) struct Sides<T> {
     pub(crate) destination: Option<T>,
 }
 
+/// What becomes of an entry, or would in a dry run.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Itemised<'a> {
+    /// A word for it: send, make, adjust, skip, delete.
+    pub(crate) action: &'static str,
+    /// A word for what the entry is.
+    pub(crate) kind: &'static str,
+    /// Below the source; with several sources, behind its name.
+    pub(crate) path: &'a [u8],
+    /// Of its contents.
+    pub(crate) bytes: u64,
+    /// Nobody asked for it: people are not told, programs are.
+    pub(crate) quiet: bool,
+}
+
 /// A transfer's last word; the seconds from process start are added here.
 #[derive(Clone, Debug)]
 pub(crate) struct Summary {
@@ -97,6 +112,12 @@ pub(crate) struct Summary {
     pub(crate) files: u64,
     /// Entries that were there already.
     pub(crate) skipped: u64,
+    /// Entries that were there but for their metadata, which was set.
+    pub(crate) adjusted: u64,
+    /// Entries that only the destination had, and that were removed.
+    pub(crate) deleted: u64,
+    /// Nothing was done: all figures say what would be.
+    pub(crate) dry_run: bool,
     /// Entries that failed, each told before.
     pub(crate) failed: u64,
     /// File contents that had to be sent more than once, over all runs.
@@ -241,6 +262,22 @@ impl Output {
                 Form::Json => state.print(&JsonLines::failed(path, message)),
                 Form::Plain => say(&PlainLines.failed(path, message)),
                 Form::Bar(bar) => bar.line(&PlainLines.failed(path, message)),
+            }
+        });
+    }
+
+    /// What becomes of an entry.
+    pub(crate) fn item(&self, item: &Itemised<'_>) {
+        self.with(|state| {
+            state.log(|| JsonLines::item(item));
+            match &state.form {
+                Form::Json => print(&JsonLines::item(item)),
+                _ if item.quiet => {}
+                Form::Plain => print(&PlainLines.item(item)),
+                Form::Bar(bar) => {
+                    bar.clear();
+                    print(&PlainLines.item(item));
+                }
             }
         });
     }

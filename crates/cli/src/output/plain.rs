@@ -2,7 +2,7 @@
 //! Prints nothing itself.
 
 use super::rate::time_left;
-use super::{Progress, Sides, Started, Status, Summary};
+use super::{Itemised, Progress, Sides, Started, Status, Summary};
 use godwit_api::units::{human_rate, human_size};
 use std::fmt::Write;
 use std::time::Duration;
@@ -61,6 +61,13 @@ impl PlainLines {
         format!("godwit: {}: {}", printable(&path), printable(message))
     }
 
+    pub(super) fn item(&self, item: &Itemised<'_>) -> String {
+        let path = String::from_utf8_lossy(item.path);
+        let path = if path.is_empty() { ".".into() } else { path };
+        let slash = if item.kind == "directory" { "/" } else { "" };
+        format!("{:<6}  {}{slash}", item.action, printable(&path))
+    }
+
     pub(super) fn summary(
         &self,
         what: Option<&str>,
@@ -72,6 +79,9 @@ impl PlainLines {
         let status = match summary.status {
             Status::Interrupted => "interrupted; the same command resumes it",
             Status::Partial => "partial; the entries named above failed",
+            Status::Complete if summary.dry_run => {
+                "complete; a dry run, so nothing was changed: this is what would be done"
+            }
             other => other.name(),
         };
         let mut text = what.map_or_else(String::new, |what| format!("copied      {what}\n"));
@@ -82,7 +92,12 @@ impl PlainLines {
             human_size(summary.bytes),
             count(summary.files, "file"),
         );
-        for (name, number) in [("skipped", summary.skipped), ("failed", summary.failed)] {
+        for (name, number) in [
+            ("skipped", summary.skipped),
+            ("adjusted", summary.adjusted),
+            ("deleted", summary.deleted),
+            ("failed", summary.failed),
+        ] {
             if number > 0 {
                 let _ = write!(text, ", {number} {name}");
             }
@@ -203,6 +218,9 @@ mod tests {
             bytes: 3_000_000,
             files: 4,
             skipped: 0,
+            adjusted: 0,
+            deleted: 3,
+            dry_run: false,
             failed: 2,
             resent_bytes: 1_000,
             cpu_seconds: Sides {
@@ -227,7 +245,7 @@ mod tests {
             [
                 "copied      a to b",
                 "status      interrupted; the same command resumes it",
-                "delivered   3.00 MB in 4 files, 2 failed",
+                "delivered   3.00 MB in 4 files, 3 deleted, 2 failed",
                 "sent again  1.00 kB",
                 "time        1.50 s, 2.00 MB/s",
                 "processor   1.25 s at the source, unknown at the destination",

@@ -18,14 +18,15 @@ use godwit_engine::{
     Sink, Source, Work,
 };
 use godwit_node::local::LocalSource;
-use godwit_proto::{DigestKind, Fault, Preserve, Record, TransferId};
+use godwit_proto::{DigestKind, Fault, Preserve, TransferId};
 use godwit_store::digest;
+use godwit_store::journal::Journal;
 
 use super::report::{Progressing, Report};
 use super::{Job, memory_bytes};
 use crate::exit::Failure;
-use crate::output::{Output, Started};
-use crate::reports::{ReportRoots, Reports};
+use crate::output::Started;
+use crate::reports::ReportRoots;
 
 /// What a local side sends.
 #[derive(Clone)]
@@ -36,31 +37,6 @@ pub(super) enum Sources {
     Input(PipeSource),
     /// Files.
     Trees(Vec<TreeRoot>),
-}
-
-/// Tells the user of entries that fail, and the reports of all.
-pub(super) struct Told {
-    output: Arc<Output>,
-    reports: Arc<Reports>,
-}
-
-impl Observer for Told {
-    fn entry_failed(&self, path: &[u8], fault: &Fault) {
-        self.output.failed(path, &fault.message);
-        self.reports.entry_failed(path, fault);
-    }
-
-    fn wants_entries(&self) -> bool {
-        self.reports.wants_entries()
-    }
-
-    fn entry_done(&self, record: &Record) {
-        self.reports.entry_done(record);
-    }
-
-    fn note(&self, message: &str) {
-        self.output.note(message);
-    }
 }
 
 impl Sources {
@@ -74,14 +50,6 @@ impl Sources {
 }
 
 impl Job<'_> {
-    /// Who is told of entries.
-    pub(super) fn told(&self) -> Arc<Told> {
-        Arc::new(Told {
-            output: Arc::clone(&self.output),
-            reports: Arc::clone(&self.reports),
-        })
-    }
-
     /// How a destination without files is called.
     pub(super) fn nowhere(&self) -> String {
         if self.to_output { "-" } else { "null:" }.to_owned()
@@ -100,7 +68,11 @@ impl Job<'_> {
             Endpoint::Local(path) => {
                 let prepared =
                     self.prepare_destination(path, b"local".to_vec(), names, absolute.clone())?;
-                Some(refuse_into_itself(&absolute, prepared)?)
+                Some(refuse_into_itself(
+                    &absolute,
+                    prepared,
+                    self.settings.comparison.delete,
+                )?)
             }
             _ => None,
         };
@@ -135,6 +107,7 @@ impl Job<'_> {
             },
             digest,
         )?;
+        let told = self.told(&shown);
         let sender = self.sender(
             &given,
             shown.clone(),
@@ -142,7 +115,7 @@ impl Job<'_> {
             digest,
             self.settings.block_bytes,
             &sending,
-            self.told(),
+            told,
         )?;
         self.output.started(&Started {
             transfer: &transfer.to_string(),
@@ -236,6 +209,7 @@ impl Job<'_> {
             no_sync: self.settings.no_sync,
             journals: self.home.journals()?,
             display: place.display,
+            comparison: self.comparison(),
         };
         let mut prepared = request.prepare().map_err(Failure::failed)?;
         if let Some(damage) = &prepared.recovered.damage {
@@ -271,6 +245,8 @@ impl Job<'_> {
             block_bytes,
             observer,
             resources: resources(),
+            comparison: self.comparison(),
+            itemise: self.itemises(),
         };
         let live = Arc::new(Live::new(0, 0, self.settings.writers as usize));
         let failed = |error: std::io::Error| {
@@ -341,6 +317,8 @@ impl Job<'_> {
             observer,
             root_names,
             resources: resources(),
+            comparison: self.comparison(),
+            itemise: self.itemises(),
         };
         let (work, source): (Box<dyn Work>, Arc<dyn Source>) = match sources {
             Sources::Memory(bytes) => (
@@ -401,25 +379,36 @@ impl Observer for Quiet {
 fn refuse_into_itself(
     sources: &[Vec<u8>],
     prepared: PreparedDestination,
+    deletes: bool,
 ) -> Result<PreparedDestination, Failure> {
     for (source, goes_to) in sources.iter().zip(&prepared.destinations) {
-        let inside = goes_to == source
-            || goes_to
-                .strip_prefix(source.as_slice())
-                .is_some_and(|rest| rest.starts_with(b"/") || source == b"/");
-        if inside {
-            let failure = Failure::failed(format!(
+        let failure = if goes_to == source || is_inside(source, goes_to) {
+            format!(
                 "{} cannot be copied into itself ({})",
                 lossy(source),
                 lossy(goes_to)
-            ));
-            return match prepared.journal.finish() {
-                Ok(()) => Err(failure),
-                Err(error) => Err(Failure::failed(error)),
-            };
-        }
+            )
+        } else if deletes && is_inside(goes_to, source) {
+            format!(
+                "{} is inside the destination {}, so --delete would delete it",
+                lossy(source),
+                lossy(goes_to)
+            )
+        } else {
+            continue;
+        };
+        return match prepared.journal.map_or(Ok(()), Journal::finish) {
+            Ok(()) => Err(Failure::failed(failure)),
+            Err(error) => Err(Failure::failed(error)),
+        };
     }
     Ok(prepared)
+}
+
+fn is_inside(outer: &[u8], inner: &[u8]) -> bool {
+    inner
+        .strip_prefix(outer)
+        .is_some_and(|rest| rest.starts_with(b"/") || outer == b"/")
 }
 
 pub(super) fn digest_of(settings: &CpSettings) -> digest::DigestKind {

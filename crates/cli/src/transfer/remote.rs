@@ -80,6 +80,7 @@ impl Job<'_> {
             self.reports
                 .begin(roots, digest)
                 .map_err(|failure| Refusal::Own(failure.message))?;
+            let told = self.told(&shown);
             self.sender(
                 &given,
                 shown.clone(),
@@ -87,7 +88,7 @@ impl Job<'_> {
                 digest,
                 opened.block_bytes,
                 &counters,
-                self.told(),
+                told,
             )
             .map(Engine::Sender)
             .map_err(|failure| Refusal::Own(failure.message))
@@ -205,13 +206,14 @@ impl Job<'_> {
                 copies,
             };
             self.reports.begin(roots, digest).map_err(own)?;
+            let told = self.told(&shown);
             self.receiver(
                 prepared,
                 transfer,
                 digest,
                 opened.block_bytes,
                 &counters,
-                self.told(),
+                told,
             )
             .map(Engine::Receiver)
             .map_err(own)
@@ -241,6 +243,7 @@ impl Job<'_> {
                 .settings
                 .limit_bytes_per_second
                 .map_or(0, std::num::NonZeroU64::get),
+            comparison: self.comparison(),
             ..Open::default()
         }
     }

@@ -126,6 +126,9 @@ impl Report {
             bytes: 0,
             files: 0,
             skipped: 0,
+            deleted: 0,
+            adjusted: 0,
+            dry_run: false,
             failed: 0,
             resent_bytes: 0,
             cpu_seconds: Sides {
@@ -190,6 +193,9 @@ impl Report {
             bytes: destination.bytes_durable,
             files: destination.files_done,
             skipped: destination.files_skipped,
+            deleted: destination.entries_deleted,
+            adjusted: destination.entries_adjusted,
+            dry_run: job.settings.comparison.dry_run,
             failed,
             resent_bytes: source.bytes_resent + lost_bytes,
             cpu_seconds: Sides {
@@ -269,6 +275,15 @@ impl Report {
                 |finished| finished.files,
             ),
             skipped: totals.last().map_or(0, |last| last.files_skipped),
+            deleted: finished.map_or_else(
+                || totals.last().map_or(0, |last| last.entries_deleted),
+                |finished| finished.deleted,
+            ),
+            adjusted: finished.map_or_else(
+                || totals.last().map_or(0, |last| last.entries_adjusted),
+                |finished| finished.adjusted,
+            ),
+            dry_run: job.settings.comparison.dry_run,
             failed,
             resent_bytes: resent + totals.lost_bytes(),
             cpu_seconds: sides(sending, own_cpu, peer_cpu),

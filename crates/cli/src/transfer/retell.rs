@@ -105,6 +105,9 @@ fn summary(event: &Value) -> Summary {
     let (cpu_source, cpu_destination) = sides("cpu_seconds");
     let (rss_source, rss_destination) = sides("max_rss_bytes");
     Summary {
+        adjusted: number(&event["adjusted"]),
+        deleted: number(&event["deleted"]),
+        dry_run: false,
         status: match event["status"].as_str() {
             Some("complete") => Status::Complete,
             Some("partial") => Status::Partial,

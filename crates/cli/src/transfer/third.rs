@@ -192,6 +192,11 @@ impl Job<'_> {
 
     /// What was set for this command and concerns those who carry it out; what they cannot obey is refused.
     fn settings_for_others(&self) -> Result<Vec<String>, Failure> {
+        if self.settings.comparison.counterpart {
+            return Err(Failure::usage(
+                "sync cannot be used between two other machines yet; run it on one of them",
+            ));
+        }
         let mut settings = Vec::new();
         for (name, text) in &self.settings.given {
             if OURS.contains(name) {

@@ -178,7 +178,7 @@ fn the_summary_has_its_fields_and_types() {
         let fields = summary.as_object().expect("an object");
         let mut names: Vec<&str> = fields.keys().map(String::as_str).collect();
         names.sort_unstable();
-        let expected = "bottleneck bytes cpu_seconds event failed files max_rss_bytes resent_bytes seconds skipped status";
+        let expected = "adjusted bottleneck bytes cpu_seconds deleted event failed files max_rss_bytes not_kept resent_bytes seconds skipped status";
         assert_eq!(names.join(" "), expected);
         assert_eq!(summary["bytes"], 300_005);
         assert_eq!(summary["files"], 3);

@@ -1,5 +1,7 @@
-//! Owns the test of what a long line costs many small files.
+//! Owns the test of what a long line costs many small files, sent and looked at again.
 //! Emulates no line; `wanlink` does.
+
+use serde_json::Value;
 
 use super::judge::assert_identical;
 use super::netns::{Netns, RIGHT, WanLink, WanOptions, with_network};
@@ -10,16 +12,20 @@ fn many_small_files_take_few_round_trips() {
     with_network(
         "godwit::distance::many_small_files_take_few_round_trips",
         || {
-            let near = seconds("1ms");
-            let far = seconds("50ms");
+            let (near, near_again) = seconds("1ms");
+            let (far, far_again) = seconds("50ms");
             // A round trip for each directory would take five seconds, for each file a hundred.
             assert!(far - near <= 30.0 * 0.05, "{near} s, and far away {far} s");
+            assert!(
+                far_again - near_again <= 20.0 * 0.05,
+                "again {near_again} s, and far away {far_again} s"
+            );
         },
     );
 }
 
-/// How long a push takes over a line with this delay, by its own account.
-fn seconds(rtt: &str) -> f64 {
+/// How long a push takes over a line with this delay, and a second run that deletes something, by their own account.
+fn seconds(rtt: &str) -> (f64, f64) {
     let (left, right) = (Netns::new(), Netns::new());
     let options = WanOptions {
         rtt,
@@ -39,5 +45,14 @@ fn seconds(rtt: &str) -> f64 {
     let outcome = rig.cp(&["tree", &rig.url("to")]);
     let summary = outcome.complete().summary();
     assert_identical(&rig.path("tree"), &rig.export.join("to"));
-    summary["seconds"].as_f64().expect("a number")
+    rig.write("export/to/stray", "stray");
+    let line = ["sync", "--json", "--delete", "tree", &rig.url("to")];
+    let again = rig.client(&line).complete().summary();
+    assert_eq!(
+        (&again["skipped"], &again["deleted"]),
+        (&2000.into(), &1.into())
+    );
+    assert_identical(&rig.path("tree"), &rig.export.join("to"));
+    let seconds = |summary: &Value| summary["seconds"].as_f64().expect("a number");
+    (seconds(&summary), seconds(&again))
 }

@@ -221,9 +221,14 @@ impl Rig {
 
     /// Runs a command with the client's home to its end.
     pub(crate) fn client<S: AsRef<OsStr>>(&self, line: &[S]) -> Outcome {
+        self.begin(line).wait()
+    }
+
+    /// A command with the client's home, not yet waited for.
+    pub(crate) fn begin<S: AsRef<OsStr>>(&self, line: &[S]) -> Process {
         self.own();
         let mut command = self.command(&self.client_wrapper, &self.client_home());
-        Process::start(command.args(line)).wait()
+        Process::start(command.args(line))
     }
 
     /// Runs a command with the daemon's home to its end.

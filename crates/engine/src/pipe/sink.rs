@@ -8,7 +8,7 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use godwit_proto::{EntryId, EntryKind, Fault, FaultCode, Record, RecordFlags, Seq, Side, Verdict};
 use godwit_store::digest::{Digest, DigestKind, FileDigest};
 
-use crate::sink::{FinishReport, Sink, Slice};
+use crate::sink::{Ending, FinishReport, Sink, Slice};
 use crate::{Acks, Counters, entry, lock};
 
 /// Writes the one file of a transfer to a pipe.
@@ -258,7 +258,7 @@ impl Sink for PipeSink {
         lock(&self.state).failure.clone()
     }
 
-    fn finish(&self) -> FinishReport {
+    fn finish(&self, _ending: &mut Ending<'_>) -> FinishReport {
         let state = lock(&self.state);
         let failure = match (&state.failure, &state.end) {
             (Some(failure), _) => Some(failure.clone()),

@@ -1,7 +1,9 @@
 //! The receiving end of a transfer: answers manifests, checks what arrives, gives it to the sink, acknowledges it.
 //! Does not dial, and does not know where the sink puts things.
 
+mod answer;
 mod answers;
+mod finish;
 mod stream;
 mod turns;
 mod write;
@@ -12,10 +14,11 @@ use std::sync::{Arc, Condvar, Mutex};
 use std::time::{Duration, Instant};
 
 use godwit_net::{Stream, Waker};
-use godwit_proto::{DigestKind, Finished, TransferId};
+use godwit_proto::{Comparison, DigestKind, Finished, TransferId};
 use godwit_store::digest;
 use godwit_store::pool::Pool;
 
+use self::answer::CheckQueue;
 use self::answers::Answers;
 use self::turns::Turns;
 use self::write::{Job, WriteQueue};
@@ -35,6 +38,10 @@ pub struct ReceiverConfig {
     pub observer: Arc<dyn Observer>,
     /// Tells the memory used, for the summary of the other end.
     pub resources: Resources,
+    /// What was asked of the comparison, if anything.
+    pub comparison: Option<Comparison>,
+    /// Whether the observer is told what was decided about every entry.
+    pub itemise: bool,
 }
 
 /// The receiving end of one transfer.
@@ -49,9 +56,12 @@ pub struct Receiver {
     queue: WriteQueue,
     answers: Answers,
     turns: Turns<Job>,
+    checks: CheckQueue,
     state: Mutex<State>,
     changed: Condvar,
     finishing: Mutex<Option<Finished>>,
+    /// Frames of notices, to be said again.
+    said: Mutex<Vec<Vec<u8>>>,
     peer: Mutex<Option<Snapshot>>,
     peer_max_rss: Mutex<Option<u64>>,
     /// Content bytes of all entries, once the sender has found them all.
@@ -115,9 +125,11 @@ impl Receiver {
             queue: WriteQueue::default(),
             answers: Answers::default(),
             turns: Turns::default(),
+            checks: CheckQueue::default(),
             state: Mutex::default(),
             changed: Condvar::new(),
             finishing: Mutex::default(),
+            said: Mutex::default(),
             peer: Mutex::default(),
             peer_max_rss: Mutex::default(),
             announced: Mutex::default(),
@@ -128,6 +140,7 @@ impl Receiver {
             counters,
         });
         receiver.set_writers(receiver.live.writers())?;
+        receiver.start_checkers()?;
         Ok(receiver)
     }
 
@@ -145,7 +158,7 @@ impl Receiver {
         };
         self.acks.attach(id, stream.waker());
         self.counters.streams_attached.add(1);
-        let result = self.stream_loop(stream);
+        let result = self.stream_loop(id, stream);
         self.acks.detach(id);
         lock(&self.state).streams.remove(&id);
         self.changed.notify_all();
@@ -205,6 +218,7 @@ impl Receiver {
     pub fn join(&self) {
         self.finish(End::Cancelled("the transfer ends".to_owned()));
         self.stop_writers();
+        self.stop_checkers();
         let mut state = lock(&self.state);
         while state.writing > 0 {
             state = self
@@ -259,6 +273,7 @@ impl Receiver {
         for waker in streams.values() {
             end.tell(waker);
         }
+        self.acks.end();
         drop(state);
         self.changed.notify_all();
     }

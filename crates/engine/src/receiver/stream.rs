@@ -5,14 +5,11 @@ use std::time::{Duration, Instant};
 
 use godwit_net::{Stream, StreamError, Wake};
 use godwit_proto::{
-    Ack, Answer, Cancel, EntryFailed, Error as WireFailure, ErrorCode, Finish, Finished, Frame,
-    Manifest, Ping, Pong, Prelude, Verdict, WireError,
+    Ack, Cancel, EntryFailed, Error as WireFailure, ErrorCode, Frame, Ping, Pong, Prelude,
+    WireError,
 };
 
 use super::Receiver;
-use super::answers::Begun;
-use super::write::scattered;
-use crate::acks::Arrival;
 use crate::counters::CpuMeter;
 use crate::{End, StreamLoss, entry, limits, lock};
 
@@ -21,20 +18,23 @@ const LINGER: Duration = Duration::from_secs(5);
 
 /// What one stream keeps between frames.
 pub(super) struct StreamState {
+    /// Number of the stream.
+    pub(super) id: u64,
     heard: Instant,
-    spoke: Instant,
+    pub(super) spoke: Instant,
     unflushed: u32,
     /// The last question whether the sender is there that this stream has passed on.
     asked: u64,
-    outgoing: Vec<u8>,
+    pub(super) outgoing: Vec<u8>,
     ack: Ack,
     faults: Vec<EntryFailed>,
     pub(super) meter: CpuMeter,
 }
 
 impl Receiver {
-    pub(super) fn stream_loop(&self, stream: &mut dyn Stream) -> Result<(), StreamLoss> {
+    pub(super) fn stream_loop(&self, id: u64, stream: &mut dyn Stream) -> Result<(), StreamLoss> {
         let mut own = StreamState {
+            id,
             heard: Instant::now(),
             spoke: Instant::now(),
             unflushed: 0,
@@ -180,7 +180,7 @@ impl Receiver {
             }
             Frame::Manifest(manifest) => {
                 self.check_transfer(stream, &manifest.transfer.0, "manifest")?;
-                self.answer(stream, own, &manifest)
+                self.answer(stream, own, manifest)
             }
             Frame::Finish(finish) => {
                 self.check_transfer(stream, &finish.transfer, "finish")?;
@@ -225,145 +225,15 @@ impl Receiver {
         }
     }
 
-    fn answer(
+    pub(super) fn flush(
         &self,
         stream: &mut dyn Stream,
         own: &mut StreamState,
-        manifest: &Manifest,
     ) -> Result<(), StreamLoss> {
-        own.outgoing.clear();
-        match self.answers.begin(manifest.seq.0) {
-            Begun::Again(frame) => own.outgoing.extend_from_slice(&frame),
-            Begun::Plan(planning) => {
-                let first = match self.acks.arrive_manifest(manifest.seq) {
-                    Arrival::Process => true,
-                    Arrival::Known => false,
-                    Arrival::Scattered => return Err(self.refuse(stream, scattered())),
-                };
-                let Some(_busy) = self.begin_write() else {
-                    return Ok(());
-                };
-                let start = Instant::now();
-                let verdicts = self.sink.plan(&manifest.records);
-                if first {
-                    self.count(manifest, &verdicts);
-                }
-                self.counters.writing_ns.add_since(start);
-                self.encode_answer(manifest, verdicts, &mut own.outgoing);
-                planning.answered(&own.outgoing);
-            }
-        }
-        own.spoke = Instant::now();
-        Ok(stream.send(&own.outgoing, &[])?)
-    }
-
-    fn count(&self, manifest: &Manifest, verdicts: &[Verdict]) {
-        for (record, verdict) in manifest.records.iter().zip(verdicts) {
-            self.counters.entries_scanned.add(1);
-            self.counters.bytes_scanned.add(entry::known_bytes(record));
-            if matches!(verdict, Verdict::Skip) {
-                self.counters.files_skipped.add(1);
-                self.counters.bytes_skipped.add(entry::known_bytes(record));
-            }
-            match verdict {
-                Verdict::Failed(fault) if self.acks.count_failure(record.id) => {
-                    self.config
-                        .observer
-                        .entry_failed(&self.sink.display_path(record.root, &record.path), fault);
-                }
-                Verdict::Skip | Verdict::Done | Verdict::Adjusted
-                    if self.config.observer.wants_entries() =>
-                {
-                    self.config.observer.entry_done(record);
-                }
-                _ => {}
-            }
-        }
-    }
-
-    fn encode_answer(&self, manifest: &Manifest, verdicts: Vec<Verdict>, out: &mut Vec<u8>) {
-        let mut answer = Answer {
-            transfer: self.config.transfer,
-            seq: manifest.seq,
-            verdicts,
-        };
-        if answer.encode(out).is_err() {
-            // More held ranges than fit into one answer: those files are sent whole, late copies do no harm.
-            for verdict in &mut answer.verdicts {
-                if matches!(verdict, Verdict::Partial { .. }) {
-                    *verdict = Verdict::Send;
-                }
-            }
-            self.encoded(answer.encode(out));
-        }
-    }
-
-    fn take_finish(
-        &self,
-        stream: &mut dyn Stream,
-        own: &mut StreamState,
-        finish: &Finish,
-    ) -> Result<(), StreamLoss> {
-        if let Some(status) = &finish.counters {
-            *lock(&self.peer) = Some(entry::snapshot_from_status(status));
-            *lock(&self.peer_max_rss) = status.max_rss_bytes;
-        }
-        // Whoever asks again while the first is at it waits here for the same answer.
-        let mut finishing = lock(&self.finishing);
-        let finished = match finishing.as_ref() {
-            Some(finished) => finished.clone(),
-            // It failed for the one who asked first, and its reason is on its way.
-            None if self.end().is_some() => return Ok(()),
-            None => {
-                let report = self.sink.finish();
-                if let Some(message) = report.failure {
-                    drop(finishing);
-                    let failure = WireFailure {
-                        code: ErrorCode::DESTINATION.0,
-                        message: message.clone(),
-                        retryable: false,
-                    };
-                    own.outgoing.clear();
-                    failure.encode(&mut own.outgoing);
-                    let sent = stream.send(&own.outgoing, &[]);
-                    self.finish(End::Failed {
-                        code: ErrorCode::DESTINATION.0,
-                        message,
-                        retryable: false,
-                    });
-                    return Ok(sent?);
-                }
-                own.meter.settle(&self.counters);
-                let counted = self.counters.snapshot();
-                let finished = Finished {
-                    transfer: self.config.transfer.0.to_vec(),
-                    seq: finish.seq,
-                    files: counted.files_done,
-                    bytes: counted.bytes_durable,
-                    skipped: counted.files_skipped,
-                    failed: counted.entries_failed,
-                    synced: report.synced,
-                    max_rss_bytes: (self.config.resources)(),
-                    counters: Some(entry::status_from_snapshot(&counted)),
-                    ..Finished::default()
-                };
-                *finishing = Some(finished.clone());
-                finished
-            }
-        };
-        drop(finishing);
-        self.flush(stream, own)?;
-        own.outgoing.clear();
-        finished.encode(&mut own.outgoing);
-        // Before it is sent: the other streams may see the sender hang up at once.
-        self.finish(End::Finished(finished));
-        Ok(stream.send(&own.outgoing, &[])?)
-    }
-
-    fn flush(&self, stream: &mut dyn Stream, own: &mut StreamState) -> Result<(), StreamLoss> {
         own.unflushed = 0;
         self.acks.take(&mut own.ack.items, &mut own.faults);
         own.outgoing.clear();
+        self.acks.take_answers(own.id, &mut own.outgoing);
         for fault in own.faults.drain(..) {
             self.encoded(fault.encode(&mut own.outgoing));
         }
@@ -386,7 +256,7 @@ impl Receiver {
     }
 
     /// What this end itself puts together always fits; if not, the transfer must not go on as if it did.
-    fn encoded(&self, result: Result<(), WireError>) {
+    pub(super) fn encoded(&self, result: Result<(), WireError>) {
         if let Err(error) = result {
             self.fail(
                 ErrorCode::INTERNAL.0,

@@ -16,6 +16,8 @@ pub(crate) struct LargeFile {
     extensions: Vec<u8>,
     pub(crate) file: Arc<dyn SourceFile>,
     pub(crate) dense: bool,
+    /// Only its digest is wanted.
+    pub(crate) digest_only: bool,
     block_bytes: u64,
     /// Given up or begun anew under another generation: what is left of it is of no use.
     dead: AtomicBool,
@@ -104,6 +106,7 @@ impl LargeFile {
             extensions,
             file,
             dense,
+            digest_only: false,
             block_bytes: u64::from(block_bytes),
             dead: AtomicBool::new(false),
             progress: Mutex::new(progress),

@@ -1,6 +1,8 @@
 //! The sending end of a transfer: announces entries, reads what is wanted, sends it, keeps it until it is durable.
 //! Does not dial, and does not know whether it is the client's end or the daemon's.
 
+mod answer;
+mod digests;
 mod done;
 mod failures;
 mod large;
@@ -15,7 +17,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use godwit_net::{Stream, StreamError};
-use godwit_proto::{DigestKind, Error as WireFailure, TransferId};
+use godwit_proto::{Comparison, DigestKind, Error as WireFailure, TransferId};
 use godwit_store::digest;
 use godwit_store::pool::Pool;
 
@@ -39,6 +41,10 @@ pub struct SenderConfig {
     pub resources: Resources,
     /// Names of the roots as the user knows them, for messages.
     pub root_names: Vec<Vec<u8>>,
+    /// What was asked of the comparison with the destination, if anything.
+    pub comparison: Option<Comparison>,
+    /// Whether the observer is told what was decided about every entry.
+    pub itemise: bool,
 }
 
 /// The sending end of one transfer.
@@ -243,6 +249,12 @@ impl Sender {
             .unwrap_or_else(PoisonError::into_inner);
         self.waiting.fetch_sub(1, Ordering::SeqCst);
         state
+    }
+
+    fn is_dry(&self) -> bool {
+        self.config
+            .comparison
+            .is_some_and(|comparison| comparison.dry_run)
     }
 
     fn lock_state(&self) -> MutexGuard<'_, State> {

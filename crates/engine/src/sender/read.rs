@@ -47,9 +47,11 @@ impl Sender {
     /// Reads a piece into `block` and files the item that becomes of it.
     pub(super) fn read(&self, piece: Piece, block: Block) {
         match piece {
-            Piece::Open { record, held } => self.open_large(record, &held),
+            Piece::Open { record, held } => self.open_large(record, &held, false),
             Piece::Slice { file, cut, seq } => self.read_slice(&file, &cut, seq, block),
             Piece::Bundle { records, seq } => self.read_bundle(records, seq, block),
+            Piece::Digests(records) => self.read_digests(records, block),
+            Piece::OpenDigest(record) => self.open_large(record, &[], true),
         }
         let mut state = self.lock_state();
         state.reading -= 1;
@@ -58,7 +60,7 @@ impl Sender {
         self.notify();
     }
 
-    fn open_large(&self, record: Record, held: &[godwit_proto::HeldRange]) {
+    fn open_large(&self, record: Record, held: &[godwit_proto::HeldRange], digest_only: bool) {
         let opened = self
             .source
             .open(&record)
@@ -67,13 +69,14 @@ impl Sender {
                 if file.generation()? != record.generation.0 {
                     return Err(ReadError::Changed);
                 }
-                let large = LargeFile::new(
+                let mut large = LargeFile::new(
                     record.clone(),
                     file,
                     held,
                     self.digest,
                     self.config.block_bytes,
                 )?;
+                large.digest_only = digest_only;
                 // Where its first data is was looked up after the generation.
                 self.check_generation(&large)?;
                 Ok(large)
@@ -81,6 +84,10 @@ impl Sender {
         match opened {
             Ok(file) => {
                 if let Some(end) = file.end_without_slices(&|| self.is_over()) {
+                    if digest_only {
+                        self.announce_digest(&record, end.digest);
+                        return;
+                    }
                     self.file_bundle(vec![end], None, Vec::new(), Payload::Empty, 0);
                 } else {
                     let mut state = self.lock_state();
@@ -88,6 +95,7 @@ impl Sender {
                     state.wake_streams();
                 }
             }
+            Err(ReadError::Changed) if digest_only => self.announce_again(&record),
             Err(ReadError::Changed) => self.offer_again(record),
             Err(ReadError::Failed(fault)) => self.fail_entry(&record, fault),
         }
@@ -131,6 +139,7 @@ impl Sender {
                 // The first thread to notice acts; the others only stop.
                 if file.kill() {
                     match error {
+                        ReadError::Changed if file.digest_only => self.announce_again(&file.record),
                         ReadError::Changed => self.offer_again(file.record.clone()),
                         ReadError::Failed(fault) => self.fail_entry(&file.record, fault),
                     }
@@ -153,6 +162,12 @@ impl Sender {
         let content = cut.content();
         self.counters.bytes_read.add(content);
         let end = file.slice_read(cut, digest, seq.is_none(), &|| self.is_over());
+        if file.digest_only {
+            if let Some(end) = end {
+                self.announce_digest(&file.record, end.digest);
+            }
+            return;
+        }
         let payload = match lent {
             Some(bytes) => Payload::Lent(bytes),
             None => Payload::Pooled(block, usize::try_from(content).unwrap_or(usize::MAX)),
@@ -389,18 +404,25 @@ impl Sender {
 
     /// The entry is no longer what was announced: it is sent afresh in its new generation, a few times at most.
     fn offer_again(&self, old: Record) {
-        match self.source.refresh(&old) {
+        if let Some(record) = self.refreshed(&old) {
+            let mut state = self.lock_state();
+            state.want(record, Vec::new(), self.config.block_bytes);
+            state.wake_streams();
+        }
+    }
+
+    /// The entry as it is now, for another attempt; `None` if it has failed.
+    pub(super) fn refreshed(&self, old: &Record) -> Option<Record> {
+        match self.source.refresh(old) {
             Ok(mut record) if old.attempt + 1 < limits::ATTEMPTS_MAX => {
                 record.id = old.id;
                 record.root = old.root;
                 record.attempt = old.attempt + 1;
                 record.digest = None;
-                let mut state = self.lock_state();
-                state.want(record, Vec::new(), self.config.block_bytes);
-                state.wake_streams();
+                return Some(record);
             }
             Ok(_) => self.fail_entry(
-                &old,
+                old,
                 Fault {
                     entry: old.id,
                     side: Side::SOURCE,
@@ -409,7 +431,8 @@ impl Sender {
                     message: format!("it kept changing while it was read ({} tries); send it again when it is at rest", limits::ATTEMPTS_MAX),
                 },
             ),
-            Err(fault) => self.fail_entry(&old, fault),
+            Err(fault) => self.fail_entry(old, fault),
         }
+        None
     }
 }

@@ -86,6 +86,7 @@ impl Sender {
                     path,
                     mut fault,
                 } => {
+                    self.counters.scan_faults.add(1);
                     fault.entry = EntryId(self.number());
                     let record = entry::unknown_record(fault.entry, root, path);
                     self.fail_entry(&record, fault);
@@ -103,7 +104,7 @@ impl Sender {
         state.next_entry
     }
 
-    fn send_manifest(&self, records: Vec<Record>) {
+    pub(super) fn send_manifest(&self, records: Vec<Record>) {
         let mut state = self.lock_state();
         if state.end.is_some() {
             return;

@@ -3,6 +3,8 @@
 
 mod parking;
 
+mod ending;
+
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
@@ -59,6 +61,10 @@ pub(crate) enum Piece {
         records: Vec<Record>,
         seq: Option<u64>,
     },
+    /// Small files of which the receiver wants to know the digests.
+    Digests(Vec<Record>),
+    /// A large one.
+    OpenDigest(Record),
 }
 
 /// What a thread that asks for work gets.
@@ -88,6 +94,8 @@ pub(crate) struct State {
     small: VecDeque<Record>,
     small_bytes: u64,
     large: VecDeque<(Record, Vec<HeldRange>)>,
+    /// Files of which the receiver wants to know the digests.
+    pub(super) to_digest: VecDeque<Record>,
     pub(crate) active: Vec<Arc<LargeFile>>,
     pub(crate) unanswered: usize,
     /// Records in items that are sent and not yet durable.
@@ -109,6 +117,8 @@ pub(crate) struct State {
     /// Parked streams that carry no blocks.
     parked_without_blocks: Vec<u64>,
     pub(crate) failed: Failed,
+    /// Number of the last notice of the receiver that was told.
+    pub(crate) noticed: u64,
 }
 
 impl State {
@@ -263,7 +273,11 @@ impl State {
         if self.outstanding.len() >= limits::OUTSTANDING_ITEMS_MAX {
             return None;
         }
-        if let Some(piece) = self.next_large().or_else(|| self.next_bundle(block_bytes)) {
+        if let Some(piece) = self
+            .next_digests(block_bytes)
+            .or_else(|| self.next_large())
+            .or_else(|| self.next_bundle(block_bytes))
+        {
             self.reading += 1;
             return Some(piece);
         }
@@ -342,7 +356,10 @@ impl State {
         (!records.is_empty()).then_some(Piece::Bundle { records, seq: None })
     }
 
-    pub(crate) fn want(&mut self, record: Record, held: Vec<HeldRange>, block_bytes: u32) {
+    pub(crate) fn want(&mut self, mut record: Record, held: Vec<HeldRange>, block_bytes: u32) {
+        // The one that was announced is of the file as it was; what is sent brings its own.
+        record.digest = None;
+        record.flags &= !RecordFlags::HAS_DIGEST;
         // A bundle has no room for holes.
         self.extensions_wanted += record.extensions.len();
         let small = record.bytes <= limits::bundle_file_bytes_max(block_bytes);
@@ -360,7 +377,7 @@ impl State {
     }
 
     pub(crate) fn wanted(&self) -> usize {
-        self.small.len() + self.large.len()
+        self.small.len() + self.large.len() + self.to_digest.len()
     }
 
     /// The item is in the receiver's storage: its bytes are let go, its description stays.
@@ -436,42 +453,6 @@ impl State {
             self.again.push_back(piece);
         }
         self.wake_streams();
-    }
-
-    /// True once, when nothing is left but to say so.
-    pub(crate) fn should_finish(&mut self) -> bool {
-        // The thread that took the last cut does not come back for a file without any.
-        self.active.retain(|file| !file.is_spent());
-        let idle = self.scan_done
-            && self.unanswered == 0
-            && self.reading == 0
-            && self.outstanding.is_empty()
-            && self.again.is_empty()
-            && self.notices.is_empty()
-            && self.small.is_empty()
-            && self.large.is_empty()
-            && self.active.is_empty();
-        idle && self.end.is_none() && !std::mem::replace(&mut self.finish_queued, idle)
-    }
-
-    /// True once for each last item: see [`Self::only_waits`].
-    pub(crate) fn is_drained(&mut self) -> bool {
-        self.only_waits()
-            && std::mem::replace(&mut self.drained_said, self.next_seq) != self.next_seq
-    }
-
-    /// Everything is written, and only durability is waited for.
-    pub(crate) fn only_waits(&self) -> bool {
-        self.scan_done
-            && self.unanswered == 0
-            && self.reading == 0
-            && self.unwritten == 0
-            && !self.outstanding.is_empty()
-            && self.again.is_empty()
-            && self.notices.is_empty()
-            && self.small.is_empty()
-            && self.large.is_empty()
-            && self.active.is_empty()
     }
 
     pub(crate) fn finish(&mut self, end: End) {

@@ -5,8 +5,7 @@ use std::time::{Duration, Instant};
 
 use godwit_net::Stream;
 use godwit_proto::{
-    Ack, AckStatus, Answer, Cancel, Finish, Frame, Ping, Pong, Prelude, Record, Status, Verdict,
-    WireError,
+    Ack, AckStatus, Cancel, Finish, Frame, Ping, Pong, Prelude, Record, Status, WireError,
 };
 
 use super::Sender;
@@ -261,72 +260,15 @@ impl Sender {
                 Pong { nonce: ping.nonce }.encode(&mut head);
                 Ok(stream.send(&head, &[])?)
             }
+            Frame::Notices(notices) => {
+                self.take_notices(&notices);
+                Ok(())
+            }
             Frame::Pong(_) | Frame::Unknown { .. } => Ok(()),
             other => Err(StreamLoss::Peer {
                 peer: stream.peer(),
                 what: format!("a {} frame came to the sending end", other.name()),
             }),
-        }
-    }
-
-    fn take_answer(&self, answer: Answer, peer: &str) -> Result<(), StreamLoss> {
-        let broke = |what: &str| StreamLoss::Peer {
-            peer: peer.to_owned(),
-            what: what.to_owned(),
-        };
-        let mut state = self.lock_state();
-        let Some(item) = state.outstanding.get(&answer.seq.0) else {
-            return Ok(());
-        };
-        let Desc::Manifest(records) = &item.desc else {
-            return Err(broke("an answer to something that is no manifest"));
-        };
-        if records.len() != answer.verdicts.len() {
-            return Err(broke(
-                "an answer with another number of verdicts than there were entries",
-            ));
-        }
-        let records = std::sync::Arc::clone(records);
-        state.durable(answer.seq.0);
-        state.unanswered -= records.len().min(state.unanswered);
-        let mut failed = Vec::new();
-        let done = self.done_by_answer(&records, &answer.verdicts);
-        for (record, verdict) in records.iter().zip(answer.verdicts) {
-            self.take_verdict(&mut state, record, verdict, &mut failed);
-        }
-        self.finish_if_done(&mut state);
-        state.wake_streams();
-        drop(state);
-        self.notify();
-        for (record, fault) in failed {
-            self.report(record.root, &record.path, &fault);
-        }
-        self.tell_done(&done);
-        Ok(())
-    }
-
-    fn take_verdict(
-        &self,
-        state: &mut State,
-        record: &Record,
-        verdict: Verdict,
-        failed: &mut Vec<(Record, godwit_proto::Fault)>,
-    ) {
-        match verdict {
-            // Nobody is asked for digests before this program asks for the comparison that needs them.
-            Verdict::Send | Verdict::Digest => {
-                state.want(record.clone(), Vec::new(), self.config.block_bytes);
-            }
-            Verdict::Partial { held } => state.want(record.clone(), held, self.config.block_bytes),
-            Verdict::Skip => {
-                self.counters.files_skipped.add(1);
-                self.counters.bytes_skipped.add(entry::known_bytes(record));
-            }
-            Verdict::Done | Verdict::Adjusted => {}
-            Verdict::Failed(mut fault) => {
-                fault.entry = record.id;
-                failed.push((record.clone(), fault));
-            }
         }
     }
 
@@ -414,7 +356,7 @@ impl Sender {
                     max_rss_bytes: (self.config.resources)(),
                     ..entry::status_from_snapshot(&own)
                 }),
-                scan_faults: 0,
+                scan_faults: own.scan_faults,
             };
             finish.encode(&mut head);
             Image {

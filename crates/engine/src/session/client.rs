@@ -6,10 +6,10 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use godwit_net::{Connection, Stream};
-use godwit_proto::hello::capability;
 use godwit_proto::{ErrorCode, Frame, Open, Opened, Token, TransferId};
 
 use super::connect::{Connector, Refusal};
+use super::greet::require;
 use super::link::{BACKOFF_FIRST, BACKOFF_MAX, Link, expect_hello, keep_stream, unexpected};
 use super::{Engine, GreetError, our_hello, receive_frame};
 use crate::{End, limits};
@@ -222,19 +222,20 @@ pub(super) fn open_transfer(
     client: &Client,
     open: &Open,
 ) -> Result<(Connection, Opened, TransferId), Refusal> {
-    let mut head = Vec::new();
+    let (mut head, mut request) = (Vec::new(), Vec::new());
     our_hello().encode(&mut head);
-    open.encode(&mut head)
+    open.encode(&mut request)
         .map_err(|error| Refusal::Own(format!("too many or too long source names: {error}")))?;
+    let needed = open.capabilities_needed();
+    if needed == 0 {
+        head.append(&mut request);
+    }
     let mut stream = client.connector.open(&head)?;
-    let agreed = expect_hello(&mut stream)?;
-    let lacking = open.capabilities_needed() & !agreed.capabilities;
-    if lacking != 0 {
-        return Err(Refusal::Own(format!(
-            "{}: the godwit there is too old for {}; update it",
-            client.connector.peer(),
-            capability::name(lacking)
-        )));
+    let theirs = expect_hello(&mut stream)?;
+    if needed != 0 {
+        // An older daemon would ignore what is asked for, and perhaps write where nothing was to be written.
+        require(&theirs, needed, &stream.peer())?;
+        stream.send_all(&request).map_err(GreetError::from)?;
     }
     match receive_frame(&mut stream, OPEN_DEADLINE)? {
         Frame::Opened(opened) => {

@@ -42,6 +42,18 @@ pub enum GreetError {
         /// How long it had.
         deadline: Duration,
     },
+    /// It does not know what is asked of it.
+    #[error(
+        "{peer}: the node there ({software}) is too old for {what}; nothing was begun. Update it, or leave that out"
+    )]
+    Lacks {
+        /// The other side.
+        peer: String,
+        /// Its program.
+        software: String,
+        /// What it does not know.
+        what: &'static str,
+    },
     /// No common version.
     #[error("{peer}: {mismatch}")]
     Version {
@@ -58,6 +70,19 @@ pub fn our_hello() -> Hello {
         concat!("godwit ", env!("CARGO_PKG_VERSION")),
         capability::ALL,
     )
+}
+
+/// Makes sure that the other side knows all of `needed`.
+pub(super) fn require(theirs: &Hello, needed: u64, peer: &str) -> Result<(), GreetError> {
+    let lacking = needed & !theirs.capabilities;
+    if lacking == 0 {
+        return Ok(());
+    }
+    Err(GreetError::Lacks {
+        peer: peer.to_owned(),
+        software: theirs.software.escape_default().to_string(),
+        what: capability::name(lacking),
+    })
 }
 
 /// Waits for one frame without payload.
@@ -131,4 +156,22 @@ pub fn send_error(stream: &mut dyn Stream, code: ErrorCode, message: &str, retry
     // The peer learns it or finds the connection closed.
     let _ = stream.send(&head, &[]);
     stream.shutdown();
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_old_node_is_told_by_what_it_lacks() {
+        let old = Hello::ours("godwit 0.0\n", capability::ALL & !capability::COMPARISON);
+        assert!(require(&old, capability::SELECTION, "h:1").is_ok());
+        let needed = capability::COMPARISON | capability::SELECTION;
+        let lack = require(&old, needed, "h:1").unwrap_err().to_string();
+        assert!(
+            lack.contains("sync") && lack.contains("(godwit 0.0\\n)"),
+            "{lack}"
+        );
+        assert!(require(&our_hello(), capability::ALL, "h:1").is_ok());
+    }
 }

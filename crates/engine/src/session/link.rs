@@ -5,7 +5,7 @@ use std::sync::{Arc, Condvar, Mutex};
 use std::time::{Duration, Instant};
 
 use godwit_net::{Connection, Stream};
-use godwit_proto::{Agreed, ErrorCode, Frame, Join, Token, TransferId, VersionMismatch, negotiate};
+use godwit_proto::{ErrorCode, Frame, Hello, Join, Token, TransferId, VersionMismatch, negotiate};
 
 use super::client::Client;
 use super::connect::{Connector, Refusal};
@@ -214,14 +214,15 @@ impl Link {
     }
 }
 
-pub(super) fn expect_hello(stream: &mut Connection) -> Result<Agreed, Refusal> {
+pub(super) fn expect_hello(stream: &mut Connection) -> Result<Hello, Refusal> {
     match receive_frame(stream, HELLO_DEADLINE)? {
         Frame::Hello(theirs) => {
             let agreed: Result<_, VersionMismatch> = negotiate(&our_hello(), &theirs);
-            Ok(agreed.map_err(|mismatch| GreetError::Version {
+            agreed.map_err(|mismatch| GreetError::Version {
                 peer: stream.peer(),
                 mismatch,
-            })?)
+            })?;
+            Ok(theirs)
         }
         Frame::Error(error) => Err(Refusal::Own(format!(
             "{}: {}",

@@ -1,6 +1,7 @@
 //! Makes what was written durable and final, batch by batch: sync, check, rename, sync directories, journal, acknowledge.
 //! Writes no contents; a batch fills while the one before it is being synced.
 
+mod batch;
 mod closing;
 mod naming;
 
@@ -16,6 +17,7 @@ use godwit_store::journal::{DoneRecord, Journal, JournalError, PathKey, RangeRec
 use godwit_store::{RelPath, Replace, Storage, StoreError, TempName};
 
 use self::naming::add_ancestors;
+use super::deferred::Deferred;
 use super::sink::{OpenFile, OpenFiles, TreeSinkConfig};
 use crate::counters::CpuMeter;
 use crate::{Acks, Counters, limits, lock};
@@ -48,6 +50,7 @@ pub(super) struct Committer {
     counters: Arc<Counters>,
     files: Arc<OpenFiles>,
     replace: Arc<Mutex<HashSet<EntryId>>>,
+    deferred: Arc<Deferred>,
     digest: digest::DigestKind,
     verify: bool,
     no_sync: bool,
@@ -93,14 +96,19 @@ struct Batch {
 }
 
 impl Committer {
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "each is shared with the sink, which makes it"
+    )]
     pub(super) fn start(
         config: &TreeSinkConfig,
-        journal: Journal,
+        journal: Option<Journal>,
         received: u64,
         acks: &Arc<Acks>,
         counters: &Arc<Counters>,
         files: &Arc<OpenFiles>,
         replace: &Arc<Mutex<HashSet<EntryId>>>,
+        deferred: &Arc<Deferred>,
     ) -> std::io::Result<Arc<Self>> {
         let committer = Arc::new(Self {
             storage: Arc::clone(&config.storage),
@@ -108,13 +116,14 @@ impl Committer {
             counters: Arc::clone(counters),
             files: Arc::clone(files),
             replace: Arc::clone(replace),
+            deferred: Arc::clone(deferred),
             digest: config.digest,
             verify: config.verify,
             no_sync: config.no_sync,
             display: config.display.clone(),
             mapping: config.mapping.clone(),
             epoch: AtomicU64::new(0),
-            journal: Mutex::new(Some(journal)),
+            journal: Mutex::new(journal),
             received: AtomicU64::new(received),
             received_marked: AtomicU64::new(received),
             state: Mutex::default(),
@@ -479,17 +488,5 @@ impl Committer {
             state.hurrying = true;
             self.changed.notify_all();
         }
-    }
-}
-
-impl Batch {
-    fn entries(&self) -> usize {
-        self.seqs.len() + self.small.len()
-    }
-
-    fn is_full(&self) -> bool {
-        self.bytes >= limits::BATCH_BYTES
-            || self.small.len() >= limits::BATCH_FILES
-            || self.seqs.len() >= limits::BATCH_FILES
     }
 }

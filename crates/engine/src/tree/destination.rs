@@ -1,12 +1,15 @@
 //! Prepares a tree as a destination: maps names once, takes the journal, refuses what another transfer writes to.
 //! Writes no data.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
+use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use godwit_proto::Comparison;
+
 use godwit_store::journal::{
-    BeginError, Journal, JournalDirectory, JournalHeader, JournalKey, Recovered,
+    BeginError, DoneSet, Journal, JournalDirectory, JournalHeader, JournalKey, Recovered,
 };
 use godwit_store::{Kind, RelPath, Storage, StoreError, digest};
 
@@ -41,14 +44,16 @@ pub struct DestinationRequest {
     pub journals: PathBuf,
     /// How the storage is called in messages.
     pub display: Vec<u8>,
+    /// What becomes of entries that are there, if the sender asked for anything.
+    pub comparison: Option<Comparison>,
 }
 
 /// A destination that may be written to.
 pub struct PreparedDestination {
     /// For the sink.
     pub config: TreeSinkConfig,
-    /// The transfer's journal, locked.
-    pub journal: Journal,
+    /// The transfer's journal, locked; a dry run has none.
+    pub journal: Option<Journal>,
     /// What an earlier run left.
     pub recovered: Recovered,
     /// Where the first source goes, for people.
@@ -136,6 +141,9 @@ impl DestinationRequest {
             self.base.as_bytes(),
             &is_directory,
         ];
+        if self.comparison().counterpart {
+            parts.push(b"counterpart");
+        }
         parts.extend(self.sources.iter().map(Vec::as_slice));
         JournalKey::of(&parts)
     }
@@ -146,39 +154,22 @@ impl DestinationRequest {
     /// Nothing was written then.
     pub fn prepare(self) -> Result<PreparedDestination, DestinationError> {
         let key = self.key();
-        let journal_error = |message: String| DestinationError::Journal {
-            path: self.journals.display().to_string(),
-            message,
+        let (journal, recovered) = if self.comparison().dry_run {
+            (None, self.recovered_dry(key)?)
+        } else {
+            let (journal, recovered) = self.begin(key)?;
+            (Some(journal), recovered)
         };
-        let directory = JournalDirectory::open(&self.journals)
-            .map_err(|error| journal_error(error.to_string()))?;
-        let (journal, recovered) =
-            directory
-                .begin(key, || self.fresh_header())
-                .map_err(|error| match error {
-                    BeginError::Busy {
-                        label,
-                        destination,
-                        same,
-                    } => DestinationError::Busy {
-                        label,
-                        destination: destination.display().to_string(),
-                        same,
-                    },
-                    BeginError::Fresh(error) => error,
-                    error @ (BeginError::TooLarge | BeginError::Journal(_)) => {
-                        journal_error(error.to_string())
-                    }
-                })?;
         let mapping = decode_mapping(&recovered.header.mapping)
             .filter(|mapping| mapping.len() == self.names.len())
-            .ok_or_else(|| journal_error("it does not fit this transfer".to_owned()))?;
+            .ok_or_else(|| self.journal_error("it does not fit this transfer".to_owned()))?;
         let mut tag = [0; 8];
         tag.copy_from_slice(&key.0[..8]);
         let mapped = mapping
             .first()
             .map(|path| path.as_bytes().to_vec())
             .unwrap_or_default();
+        let protected = self.own_place();
         Ok(PreparedDestination {
             mapped: [
                 self.display.as_slice(),
@@ -194,6 +185,12 @@ impl DestinationRequest {
                 force: self.force,
                 verify: self.verify,
                 no_sync: self.no_sync,
+                protected,
+                must_be_directory: self.is_directory
+                    && self
+                        .comparison
+                        .is_some_and(|comparison| comparison.counterpart),
+                comparison: self.comparison,
                 spill_directory: self.journals,
                 display: self.display,
                 keeper: Arc::default(),
@@ -235,6 +232,72 @@ impl DestinationRequest {
         })
     }
 
+    /// Takes the journal, or makes it.
+    fn begin(&self, key: JournalKey) -> Result<(Journal, Recovered), DestinationError> {
+        let journal_error = |message: String| self.journal_error(message);
+        let directory = JournalDirectory::open(&self.journals)
+            .map_err(|error| journal_error(error.to_string()))?;
+        directory
+            .begin(key, || self.fresh_header())
+            .map_err(|error| match error {
+                BeginError::Busy {
+                    label,
+                    destination,
+                    same,
+                } => DestinationError::Busy {
+                    label,
+                    destination: destination.display().to_string(),
+                    same,
+                },
+                BeginError::Fresh(error) => error,
+                error @ (BeginError::TooLarge | BeginError::Journal(_)) => {
+                    journal_error(error.to_string())
+                }
+            })
+    }
+
+    fn journal_error(&self, message: String) -> DestinationError {
+        DestinationError::Journal {
+            path: self.journals.display().to_string(),
+            message,
+        }
+    }
+
+    fn comparison(&self) -> Comparison {
+        self.comparison.unwrap_or_default()
+    }
+
+    /// What a dry run goes by: the names as an unfinished transfer has mapped them, or as they would be mapped now.
+    fn recovered_dry(&self, key: JournalKey) -> Result<Recovered, DestinationError> {
+        let header = match JournalDirectory::header_of(&self.journals, key) {
+            Some(header) => header,
+            None => self.fresh_header()?,
+        };
+        Ok(Recovered {
+            resumed: false,
+            header,
+            partial: HashMap::new(),
+            done: DoneSet::default(),
+            received_bytes: 0,
+            vouched_bytes: 0,
+            damage: None,
+        })
+    }
+
+    /// The directory of this program's own files, if that is in the storage.
+    fn own_place(&self) -> Option<RelPath> {
+        let own = std::fs::canonicalize(&self.journals).ok()?;
+        let home = own.parent()?.as_os_str().as_bytes();
+        let inside = home.strip_prefix(self.storage_path.as_slice())?;
+        let inside = match inside.strip_prefix(b"/") {
+            Some(inside) => inside,
+            // Of the root directory itself.
+            None if self.storage_path.ends_with(b"/") => inside,
+            None => return None,
+        };
+        RelPath::parse(inside).ok().filter(|path| !path.is_root())
+    }
+
     /// The rules of `cp -r`: an existing directory, a trailing slash, or several sources mean "into".
     fn map_names(&self) -> Result<Vec<RelPath>, DestinationError> {
         let there = if self.base.as_bytes().is_empty() {
@@ -243,7 +306,9 @@ impl DestinationRequest {
             self.storage.stat(&self.base)?.map(|meta| meta.kind)
         };
         let shown = lossy(&self.show(&self.base));
-        let into = self.is_directory || self.names.len() > 1 || there == Some(Kind::Directory);
+        let comparison = self.comparison();
+        let into = !comparison.counterpart
+            && (self.is_directory || self.names.len() > 1 || there == Some(Kind::Directory));
         match there {
             Some(Kind::Directory) => {}
             Some(_) if into => {
@@ -265,7 +330,7 @@ impl DestinationRequest {
                         "the destination directory {parent} does not exist; make it first"
                     )));
                 }
-                if into {
+                if into && !comparison.dry_run {
                     self.storage.make_directory(&self.base, 0o755)?;
                 }
             }
@@ -364,6 +429,7 @@ mod tests {
             no_sync: false,
             journals: journals.path().to_owned(),
             display: Vec::new(),
+            comparison: None,
         };
         let mapping = request(&names).map_names().unwrap();
         assert_eq!(mapping.len(), sources);

@@ -1,7 +1,11 @@
 //! Files of a storage as the source and as the sink of a transfer.
 //! Does not map names and does not open storages; `session` and the daemon do.
 
+mod announced;
 mod commit;
+mod compare;
+mod deferred;
+mod delete;
 mod destination;
 mod floors;
 mod keeper;

@@ -6,36 +6,37 @@ use godwit_proto::{
     Verdict,
 };
 use godwit_store::journal::PathKey;
-use godwit_store::{
-    FinalMeta, Kind, Lost, Meta, RelPath, Replace, StoreError, StoreErrorKind, TempName, Timestamp,
-};
+use godwit_store::{Kind, Lost, Meta, RelPath, Replace, StoreError, StoreErrorKind, TempName};
 
+use super::compare::Judgement;
 use super::sink::{TreeSink, destination_fault};
 use crate::{entry, limits, lock};
 
 /// Directories made by this transfer that are remembered; beyond it they are forgotten and looked at again.
 const FRESH_MAX: usize = 64 * 1024;
 
+/// Without one of these even its owner cannot work in a directory.
+const OWNER_BITS: u32 = 0o700;
+
 /// Directories that are made durable in one call.
 const SYNC_AT_ONCE: usize = 4096;
 
 impl TreeSink {
     pub(super) fn plan_one(&self, record: &Record) -> Verdict {
-        let planned = self.mapped(record.root, &record.path).and_then(|path| {
-            let fault = |error: StoreError| entry::fault(record.id, Side::DESTINATION, &error);
-            match record.kind {
+        let planned = self
+            .mapped(record.root, &record.path)
+            .and_then(|path| match record.kind {
                 EntryKind::DIRECTORY => self.plan_directory(record, &path),
                 EntryKind::SYMLINK => self.plan_symlink(record, &path),
-                EntryKind::HARD_LINK => self.plan_link(record),
-                EntryKind::FILE => self.plan_file(record, &path).map_err(fault),
+                EntryKind::HARD_LINK => self.plan_link(record, &path),
+                EntryKind::FILE => self.plan_file(record, &path),
                 kind if kind.is_special() => self.plan_special(record, &path),
                 other => Err(destination_fault(
                     record.id,
                     FaultCode::UNSUPPORTED,
                     format!("this version does not know entries of kind {}", other.0),
                 )),
-            }
-        });
+            });
         planned.unwrap_or_else(|mut fault| {
             fault.entry = record.id;
             Verdict::Failed(fault)
@@ -43,45 +44,83 @@ impl TreeSink {
     }
 
     fn plan_directory(&self, record: &Record, path: &RelPath) -> Result<Verdict, Fault> {
-        if path.as_bytes().is_empty() {
-            return Ok(Verdict::Done);
+        if path.is_root() {
+            return Ok(self.unless_plain(Verdict::Skip, Verdict::Done));
         }
-        let fault = |error: StoreError| entry::fault(record.id, Side::DESTINATION, &error);
-        let storage = &self.config.storage;
-        // Its own mode comes at the end: until then files must be made in it.
-        if storage.make_directory(path, 0o700).map_err(fault)? {
-            let mut fresh = lock(&self.fresh);
-            if fresh.len() >= FRESH_MAX {
-                fresh.clear();
+        let meta = self.config.keeper.final_meta(record)?;
+        let plan = || {
+            let there = if self.is_fresh(path) {
+                None
+            } else {
+                self.look(path)?
+            };
+            if self.stays_out(record.kind, there.as_ref()) {
+                return Ok(Verdict::Skip);
             }
-            fresh.insert(path.clone());
-        } else {
-            storage.open_directory(path).map_err(fault)?;
+            let verdict = match &there {
+                Some(there) if there.kind == Kind::Directory => {
+                    if there.mode & OWNER_BITS != OWNER_BITS && !self.comparison().dry_run {
+                        self.config.storage.open_directory(path)?;
+                    }
+                    self.judge_directory(path, there, &meta)
+                }
+                Some(_) if self.defers(record) => {
+                    self.replace_by_directory(path, &record.path)?;
+                    self.remember_fresh(path);
+                    Verdict::Done
+                }
+                _ => {
+                    // Its own mode comes at the end: until then files must be made in it.
+                    if self.comparison().dry_run || self.make_directory(path)? {
+                        self.remember_fresh(path);
+                    }
+                    Verdict::Done
+                }
+            };
+            if !self.comparison().dry_run {
+                encode_directory(record)
+                    .and_then(|item| lock(&self.directories).push(&item))
+                    .map_err(|error| spill_error(path, &error))?;
+            }
+            Ok(verdict)
+        };
+        plan().map_err(|error: StoreError| entry::fault(record.id, Side::DESTINATION, &error))
+    }
+
+    fn make_directory(&self, path: &RelPath) -> Result<bool, StoreError> {
+        let storage = &self.config.storage;
+        self.opening(path, &|| storage.make_directory(path, 0o700))
+    }
+
+    fn remember_fresh(&self, path: &RelPath) {
+        let mut fresh = lock(&self.fresh);
+        if fresh.len() >= FRESH_MAX {
+            fresh.clear();
         }
-        let noted = encode_directory(record)
-            .and_then(|item| lock(&self.directories).push(&item))
-            .map_err(|error| fault(spill_error(path, &error)));
-        noted.map(|()| Verdict::Done)
+        fresh.insert(path.clone());
     }
 
     fn plan_symlink(&self, record: &Record, path: &RelPath) -> Result<Verdict, Fault> {
-        let meta = self.config.keeper.final_meta(record)?;
         let storage = &self.config.storage;
-        let is_same = |there: &Meta| {
+        self.plan_at_once(record, path, |there| {
             Ok(there.kind == Kind::Symlink && storage.read_link(path)? == record.target)
-        };
-        self.plan_at_once(record, path, &meta, is_same, |temp, replace| {
-            storage.make_symlink(path, &record.target, &meta, temp, replace)
         })
     }
 
     fn plan_special(&self, record: &Record, path: &RelPath) -> Result<Verdict, Fault> {
+        if !self.config.keeper.preserve().specials {
+            let message = "the sender sends a special file that was not asked for".to_owned();
+            let code = FaultCode::NOT_REGULAR;
+            return Err(destination_fault(record.id, code, message));
+        }
+        let (kind, rdev) = self.special(record)?;
+        self.plan_at_once(record, path, |there| {
+            Ok(there.kind == kind && there.rdev == rdev)
+        })
+    }
+
+    fn special(&self, record: &Record) -> Result<(Kind, u64), Fault> {
         let kind = match record.kind {
-            _ if !self.config.keeper.preserve().specials => {
-                let message = "the sender sends a special file that was not asked for".to_owned();
-                let code = FaultCode::NOT_REGULAR;
-                return Err(destination_fault(record.id, code, message));
-            }
             EntryKind::FIFO => Kind::Fifo,
             EntryKind::SOCKET => Kind::Socket,
             EntryKind::CHAR_DEVICE => Kind::CharDevice,
@@ -91,49 +130,97 @@ impl TreeSink {
             Kind::CharDevice | Kind::BlockDevice => self.config.keeper.device(record)?,
             _ => 0,
         };
-        let meta = self.config.keeper.final_meta(record)?;
-        let is_same = |there: &Meta| Ok(there.kind == kind && there.rdev == rdev);
-        self.plan_at_once(record, path, &meta, is_same, |temp, replace| {
-            let storage = &self.config.storage;
-            storage.make_special(path, kind, rdev, &meta, temp, replace)
-        })
+        Ok((kind, rdev))
     }
 
-    /// Makes what needs no contents, unless it is there with the same time.
+    /// Makes what needs no contents, unless it is there.
     fn plan_at_once(
         &self,
         record: &Record,
         path: &RelPath,
-        meta: &FinalMeta,
         is_same: impl FnOnce(&Meta) -> Result<bool, StoreError>,
-        make: impl Fn(&TempName, Replace) -> Result<Lost, StoreError>,
     ) -> Result<Verdict, Fault> {
-        let make_it = || {
-            let replace = match self.config.storage.stat(path)? {
-                None => Replace::Never,
-                Some(there) if there.kind == Kind::Directory => return Err(type_conflict(path)),
-                Some(there) => {
-                    if !self.config.force && there.mtime == meta.mtime && is_same(&there)? {
-                        return Ok(Verdict::Skip);
-                    }
-                    Replace::Atomically
-                }
-            };
-            let temp = TempName::new(self.config.tag, path);
-            let mut made = make(&temp, replace);
-            if matches!(&made, Err(error) if error.kind == StoreErrorKind::NotFound) {
-                // The manifest with its directory may still be on its way, on another stream.
-                self.make_parents(path)?;
-                made = make(&temp, replace);
-            }
-            self.counters.count_lost(made?);
-            self.counters.files_done.add(1);
-            Ok(Verdict::Done)
+        let fault = |error: StoreError| entry::fault(record.id, Side::DESTINATION, &error);
+        let there = if self.is_fresh(path) {
+            None
+        } else {
+            self.look(path).map_err(fault)?
         };
-        make_it().map_err(|error| entry::fault(record.id, Side::DESTINATION, &error))
+        if self.stays_out(record.kind, there.as_ref()) {
+            return Ok(Verdict::Skip);
+        }
+        let dry = self.comparison().dry_run;
+        let replace = match &there {
+            None => Replace::Never,
+            Some(there) if there.kind == Kind::Directory && self.defers(record) => {
+                if dry {
+                    self.counters.files_done.add(1);
+                } else {
+                    encode_directory(record)
+                        .and_then(|item| self.deferred.push_record(&item))
+                        .map_err(|error| fault(spill_error(path, &error)))?;
+                }
+                return Ok(Verdict::Done);
+            }
+            Some(there) if there.kind == Kind::Directory => {
+                return Err(fault(type_conflict(path)));
+            }
+            Some(there) if !self.config.force && is_same(there).map_err(fault)? => {
+                let meta = self.config.keeper.final_meta(record)?;
+                return self.adjust(path, there, &meta).map_err(fault);
+            }
+            Some(_) => Replace::Atomically,
+        };
+        if !dry {
+            self.make_at_once(record, path, replace)?;
+        }
+        self.counters.files_done.add(1);
+        Ok(Verdict::Done)
     }
 
-    fn plan_link(&self, record: &Record) -> Result<Verdict, Fault> {
+    /// Makes a symbolic link or a special file.
+    pub(super) fn make_at_once(
+        &self,
+        record: &Record,
+        path: &RelPath,
+        replace: Replace,
+    ) -> Result<(), Fault> {
+        let temp = TempName::new(self.config.tag, path);
+        let meta = self.config.keeper.final_meta(record)?;
+        let storage = &self.config.storage;
+        let made = if record.kind == EntryKind::SYMLINK {
+            self.within_its_directory(path, &|| {
+                storage.make_symlink(path, &record.target, &meta, &temp, replace)
+            })
+        } else {
+            let (kind, rdev) = self.special(record)?;
+            self.within_its_directory(path, &|| {
+                storage.make_special(path, kind, rdev, &meta, &temp, replace)
+            })
+        };
+        let lost = made.map_err(|error| entry::fault(record.id, Side::DESTINATION, &error))?;
+        self.counters.count_lost(lost);
+        Ok(())
+    }
+
+    fn plan_link(&self, record: &Record, path: &RelPath) -> Result<Verdict, Fault> {
+        let mut verdict = Verdict::Done;
+        if self.config.comparison.is_some() {
+            let fault = |error: StoreError| entry::fault(record.id, Side::DESTINATION, &error);
+            if self.stays_out(record.kind, self.look(path).map_err(fault)?.as_ref()) {
+                return Ok(Verdict::Skip);
+            }
+            let first = self.mapped(record.root, &record.target)?;
+            if self.is_linked(record, path, &first) {
+                verdict = Verdict::Skip;
+            }
+            if self.comparison().dry_run {
+                self.counters
+                    .files_done
+                    .add(u64::from(verdict == Verdict::Done));
+                return Ok(verdict);
+            }
+        }
         let mut item = Vec::with_capacity(16 + record.path.len() + record.target.len());
         item.extend(record.id.0.to_le_bytes());
         item.extend(record.root.to_le_bytes());
@@ -151,44 +238,60 @@ impl TreeSink {
                 format!("what is to be done later cannot be noted: {error}"),
             )
         })?;
-        Ok(Verdict::Done)
+        Ok(verdict)
     }
 
-    fn plan_file(&self, record: &Record, path: &RelPath) -> Result<Verdict, StoreError> {
-        let in_fresh = path
-            .parent()
-            .is_some_and(|parent| lock(&self.fresh).contains(&parent));
-        let there = if in_fresh {
+    fn plan_file(&self, record: &Record, path: &RelPath) -> Result<Verdict, Fault> {
+        let fault = |error: StoreError| entry::fault(record.id, Side::DESTINATION, &error);
+        if record.path.is_empty() && self.config.must_be_directory {
+            return Err(fault(StoreError {
+                operation: "make a file of what was named as a directory",
+                path: path.clone(),
+                kind: StoreErrorKind::TypeConflict,
+                errno: None,
+            }));
+        }
+        let there = if self.is_fresh(path) {
             None
         } else {
-            self.config.storage.stat(path)?
+            self.look(path).map_err(fault)?
         };
-        let key = PathKey::new(record.root, &record.path);
-        if let Some(there) = there {
-            match there.kind {
-                Kind::Directory => return Err(type_conflict(path)),
-                Kind::File => {
-                    let same = there.bytes == record.bytes
-                        && there.mtime
-                            == (Timestamp {
-                                seconds: record.mtime_seconds,
-                                nanoseconds: record.mtime_nanoseconds,
-                            });
-                    if same && (!self.config.force || self.done.contains(&key, record.generation.0))
-                    {
-                        return Ok(Verdict::Skip);
-                    }
+        if self.stays_out(record.kind, there.as_ref()) {
+            return Ok(Verdict::Skip);
+        }
+        let Some(there) = there else {
+            return Ok(self.held(record, path).unwrap_or(Verdict::Send));
+        };
+        match there.kind {
+            Kind::Directory if self.defers(record) => {
+                if !self.comparison().dry_run {
+                    self.deferred.expect(record.id);
                 }
-                _ => {}
+                return Ok(self.held(record, path).unwrap_or(Verdict::Send));
             }
+            Kind::Directory => return Err(fault(type_conflict(path))),
+            Kind::File => {
+                let meta = self.config.keeper.final_meta(record)?;
+                let judged = self.judge_file(record, path, &there, &meta);
+                if let Judgement::Settled(verdict) = judged.map_err(fault)? {
+                    return Ok(verdict);
+                }
+            }
+            _ => {}
+        }
+        if !self.comparison().dry_run {
             lock(&self.replace).insert(record.id);
         }
-        Ok(self.held(record, path, key).unwrap_or(Verdict::Send))
+        Ok(self.held(record, path).unwrap_or(Verdict::Send))
     }
 
     /// What the journal vouches for, if the temporary file is still what it was.
-    fn held(&self, record: &Record, path: &RelPath, key: PathKey) -> Option<Verdict> {
+    fn held(&self, record: &Record, path: &RelPath) -> Option<Verdict> {
         let mut partial = lock(&self.partial);
+        if partial.is_empty() {
+            return None;
+        }
+        let key = PathKey::new(record.root, &record.path);
         let found = partial.get(&key)?;
         let ranges = found.digest.ranges();
         let reach = ranges
@@ -231,12 +334,25 @@ impl TreeSink {
                 let first = self.mapped(root, first)?;
                 let temp = TempName::new(self.config.tag, &name);
                 let storage = &self.config.storage;
-                storage
-                    .make_link(&name, &first, &temp)
-                    .map_err(|error| entry::fault(id, Side::DESTINATION, &error))
+                let there = self.same_file(&name, &first);
+                if there && self.config.comparison.is_some() {
+                    return Ok(false);
+                }
+                let made =
+                    self.within_its_directory(&name, &|| storage.make_link(&name, &first, &temp));
+                match made {
+                    // The file was not made, as was asked, so there is nothing to link to.
+                    Err(error)
+                        if error.kind == StoreErrorKind::NotFound && self.comparison().existing =>
+                    {
+                        Ok(false)
+                    }
+                    Err(error) => Err(entry::fault(id, Side::DESTINATION, &error)),
+                    Ok(()) => Ok(true),
+                }
             });
             match made {
-                Ok(()) => self.counters.files_done.add(1),
+                Ok(made) => self.counters.files_done.add(u64::from(made)),
                 Err(mut fault) => {
                     fault.entry = id;
                     let shown = crate::Sink::display_path(self, root, path);
@@ -255,7 +371,7 @@ impl TreeSink {
             .config
             .mapping
             .iter()
-            .filter_map(RelPath::parent)
+            .map(|mapped| mapped.parent().unwrap_or_default())
             .collect();
         let mut unsynced = None;
         let mut sync = |paths: &mut Vec<RelPath>| {
@@ -271,11 +387,21 @@ impl TreeSink {
             let Ok(path) = self.mapped(record.root, &record.path) else {
                 return;
             };
+            // Most are as they should be after a run that changes little.
+            let mut right = false;
             let set = self.config.keeper.final_meta(&record).and_then(|meta| {
+                let there = storage.stat(&path);
+                right = matches!(&there, Ok(Some(there)) if storage.agrees(&path, there, &meta));
+                if right {
+                    return Ok(Lost::NOTHING);
+                }
                 storage
                     .set_directory_meta(&path, &meta)
                     .map_err(|error| entry::fault(record.id, Side::DESTINATION, &error))
             });
+            if right {
+                return;
+            }
             match set {
                 Ok(lost) => self.counters.count_lost(lost),
                 Err(fault) => {
@@ -294,9 +420,17 @@ impl TreeSink {
             .map(|error| format!("the destination cannot be made durable: {error}"))
             .or_else(|| result.err().map(unreadable))
     }
+
+    fn same_file(&self, one: &RelPath, other: &RelPath) -> bool {
+        let inode = |path: &RelPath| {
+            let there = self.config.storage.stat(path).ok().flatten();
+            there.map(|there| (there.device, there.inode))
+        };
+        inode(one).is_some_and(|one| inode(other) == Some(one))
+    }
 }
 
-fn unreadable(error: std::io::Error) -> String {
+pub(super) fn unreadable(error: std::io::Error) -> String {
     format!(
         "what was to be done at the end cannot be read back: {error}; give the same command again"
     )
@@ -311,7 +445,7 @@ fn type_conflict(path: &RelPath) -> StoreError {
     }
 }
 
-fn spill_error(path: &RelPath, error: &std::io::Error) -> StoreError {
+pub(super) fn spill_error(path: &RelPath, error: &std::io::Error) -> StoreError {
     StoreError {
         operation: "note for the end",
         path: path.clone(),
@@ -328,7 +462,7 @@ fn encode_directory(record: &Record) -> std::io::Result<Vec<u8>> {
     Ok(item)
 }
 
-fn decode_directory(item: &[u8]) -> Option<Record> {
+pub(super) fn decode_directory(item: &[u8]) -> Option<Record> {
     RecordReader::new(item, 1).ok()?.next()?.ok()
 }
 

@@ -3,22 +3,25 @@
 
 use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use godwit_proto::{
-    EntryId, Fault, FaultCode, Record, RecordFlags, Seq, Side, UNKNOWN_BYTES, Verdict,
+    Comparison, EntryId, Fault, FaultCode, Record, RecordFlags, Seq, Side, UNKNOWN_BYTES, Verdict,
 };
 use godwit_store::digest::{self, FileDigest};
 use godwit_store::journal::{DoneSet, Journal, Partial, PathKey, Recovered};
 use godwit_store::{FinalMeta, RelPath, Replace, Storage, StoreError, TempName, WriteFile};
 
+use super::announced::Announced;
 use super::commit::Committer;
+use super::deferred::Deferred;
 use super::floors::Floors;
 use super::keeper::Keeper;
 use super::later::Later;
+use super::plan::unreadable;
 use super::ranges::{RangeBudget, RangeShare};
-use crate::sink::{FinishReport, Sink, Slice};
+use crate::sink::{Ending, FinishReport, Sink, Slice};
 use crate::{Acks, Counters, entry, limits, lock};
 
 /// What a tree sink is told at its beginning.
@@ -43,6 +46,12 @@ pub struct TreeSinkConfig {
     pub display: Vec<u8>,
     /// What is kept of metadata.
     pub keeper: Arc<Keeper>,
+    /// What becomes of entries that are there; `None` if the sender did not ask for anything.
+    pub comparison: Option<Comparison>,
+    /// A place in the storage that is this program's own, and is never deleted.
+    pub protected: Option<RelPath>,
+    /// The destination was named as a directory, and must not become anything else.
+    pub must_be_directory: bool,
 }
 
 /// A tree of files as a destination.
@@ -64,6 +73,18 @@ pub struct TreeSink {
     pub(super) committer: Arc<Committer>,
     pub(super) links: Mutex<Later>,
     pub(super) directories: Mutex<Later>,
+    /// What was announced, if anything is to be deleted in the end.
+    pub(super) announced: Announced,
+    /// What has made way for directories: kind and path of each.
+    pub(super) replaced: Mutex<Later>,
+    /// Held while something makes way for a directory.
+    pub(super) replacing: Mutex<()>,
+    /// Names that a directory still has; theirs is the end of the transfer.
+    pub(super) deferred: Arc<Deferred>,
+    /// Attributes of files were set that are not part of any batch.
+    pub(super) adjusted: AtomicBool,
+    /// Faults of entries that only the destination has.
+    pub(super) unknown: AtomicU64,
 }
 
 /// Large files that are not durable as a whole yet.
@@ -145,7 +166,7 @@ impl TreeSink {
     /// It cannot be started.
     pub fn start(
         config: TreeSinkConfig,
-        journal: Journal,
+        journal: Option<Journal>,
         recovered: Recovered,
         acks: Arc<Acks>,
         counters: Arc<Counters>,
@@ -157,11 +178,12 @@ impl TreeSink {
     pub(super) fn start_within(
         ranges: Arc<RangeBudget>,
         config: TreeSinkConfig,
-        journal: Journal,
+        journal: Option<Journal>,
         recovered: Recovered,
         acks: Arc<Acks>,
         counters: Arc<Counters>,
     ) -> std::io::Result<Arc<Self>> {
+        let deferred = Arc::new(Deferred::new(&config.spill_directory));
         let files = Arc::new(OpenFiles::default());
         let replace = Arc::default();
         let committer = Committer::start(
@@ -172,10 +194,17 @@ impl TreeSink {
             &counters,
             &files,
             &replace,
+            &deferred,
         )?;
         Ok(Arc::new(Self {
             links: Mutex::new(Later::new(&config.spill_directory)),
             directories: Mutex::new(Later::new(&config.spill_directory)),
+            announced: Announced::new(&config.spill_directory),
+            replaced: Mutex::new(Later::new(&config.spill_directory)),
+            replacing: Mutex::default(),
+            deferred,
+            adjusted: AtomicBool::new(false),
+            unknown: AtomicU64::new(0),
             config,
             acks,
             counters,
@@ -194,11 +223,23 @@ impl TreeSink {
 
 impl Sink for TreeSink {
     fn plan(&self, records: &[Record]) -> Vec<Verdict> {
+        if self.comparison().delete {
+            self.announced.note(records);
+        }
         records.iter().map(|record| self.plan_one(record)).collect()
     }
 
     fn write_slice(&self, slice: &Slice<'_>) -> Result<(), Fault> {
         let seq = slice.header.seq;
+        if self.comparison().dry_run {
+            let message = "contents came in a dry run".to_owned();
+            self.acks.durable(&[seq]);
+            return Err(destination_fault(
+                slice.record.id,
+                FaultCode::UNSUPPORTED,
+                message,
+            ));
+        }
         let epoch = self.committer.epoch();
         let mut result = self.open_file(slice.record).and_then(|file| {
             let Some(file) = file else {
@@ -238,6 +279,11 @@ impl Sink for TreeSink {
     }
 
     fn write_bundle(&self, seq: Seq, records: &[Record], contents: &[&[u8]]) -> Vec<Fault> {
+        if self.comparison().dry_run {
+            // Nothing but news of what failed at the source.
+            self.acks.durable(&[seq]);
+            return Vec::new();
+        }
         let epoch = self.committer.epoch();
         let mut faults = Vec::new();
         let mut files = Vec::with_capacity(records.len());
@@ -299,7 +345,12 @@ impl Sink for TreeSink {
         self.committer.failure()
     }
 
-    fn finish(&self) -> FinishReport {
+    fn finish(&self, ending: &mut Ending<'_>) -> FinishReport {
+        if self.comparison().dry_run {
+            self.delete_extras(ending);
+            self.committer.stop();
+            return FinishReport::default();
+        }
         let failure = self.committer.flush();
         if let Some(message) = failure {
             return FinishReport {
@@ -307,7 +358,18 @@ impl Sink for TreeSink {
                 ..FinishReport::default()
             };
         }
-        let failure = self.make_links().or_else(|| self.set_directories());
+        if let Err(error) = self.tell_replaced(ending) {
+            return FinishReport {
+                failure: Some(unreadable(error)),
+                ..FinishReport::default()
+            };
+        }
+        let deletion = self.delete_extras(ending);
+        let failure = self
+            .name_deferred(deletion)
+            .or_else(|| self.make_links())
+            .or_else(|| self.set_directories())
+            .or_else(|| self.sync_adjusted());
         if failure.is_some() {
             return FinishReport {
                 failure,

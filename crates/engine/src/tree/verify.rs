@@ -10,6 +10,9 @@ const CHUNK_BYTES: usize = 1 << 20;
 /// Read back between two questions whether to go on; a multiple of the chunk.
 const STOP_EVERY_BYTES: u64 = 64 << 20;
 
+/// Files up to this size are read in one call.
+const SMALL_BYTES: u64 = 256 << 10;
+
 /// Digest of what is in storage under a temporary name, past the page cache where the file system allows. `None` once
 /// `stop`, which is asked now and then, says yes.
 pub(super) fn digest_of(
@@ -22,6 +25,36 @@ pub(super) fn digest_of(
 ) -> Result<Option<Digest>, StoreError> {
     let file = storage.open_temp(path, temp)?;
     file.drop_cache();
+    digest_of_opened(&*file, path, bytes, kind, stop)
+}
+
+/// Digest of a file that has its name, which is expected to have `bytes` bytes. `None` as above.
+pub(super) fn digest_of_file(
+    storage: &dyn Storage,
+    path: &RelPath,
+    bytes: u64,
+    kind: DigestKind,
+    stop: &dyn Fn() -> bool,
+) -> Result<Option<Digest>, StoreError> {
+    if bytes > SMALL_BYTES {
+        let file = storage.open(path)?;
+        return digest_of_opened(&*file, path, bytes, kind, stop);
+    }
+    let mut buffer = vec![0; usize::try_from(bytes).unwrap_or(0)];
+    let (_, filled) = storage.read_whole(path, &mut buffer)?;
+    if filled < buffer.len() {
+        return Err(changed(path));
+    }
+    Ok(Some(digest::digest_slice(kind, 0, bytes, &buffer)))
+}
+
+fn digest_of_opened(
+    file: &dyn ReadFile,
+    path: &RelPath,
+    bytes: u64,
+    kind: DigestKind,
+    stop: &dyn Fn() -> bool,
+) -> Result<Option<Digest>, StoreError> {
     let mut whole = FileDigest::new(kind);
     let mut buffer = vec![0; CHUNK_BYTES];
     let mut next = 0;
@@ -36,7 +69,7 @@ pub(super) fn digest_of(
         let end = data.end.min(bytes);
         while offset < end {
             let length = CHUNK_BYTES.min(usize::try_from(bytes - offset).unwrap_or(CHUNK_BYTES));
-            read_exact(&*file, path, offset, &mut buffer[..length])?;
+            read_exact(file, path, offset, &mut buffer[..length])?;
             whole.add(
                 offset,
                 length as u64,
@@ -62,15 +95,19 @@ fn read_exact(
     while filled < buffer.len() {
         match file.read_at(offset + filled as u64, &mut buffer[filled..])? {
             0 => {
-                return Err(StoreError {
-                    operation: "read back",
-                    path: path.clone(),
-                    kind: StoreErrorKind::Changed,
-                    errno: None,
-                });
+                return Err(changed(path));
             }
             read => filled += read,
         }
     }
     Ok(())
+}
+
+fn changed(path: &RelPath) -> StoreError {
+    StoreError {
+        operation: "read back",
+        path: path.clone(),
+        kind: StoreErrorKind::Changed,
+        errno: None,
+    }
 }

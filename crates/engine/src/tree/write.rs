@@ -76,12 +76,8 @@ impl TreeSink {
             return Err(destination_fault(record.id, FaultCode::LIMIT, message));
         }
         let storage = &self.config.storage;
-        let mut made = storage.create(&path, &temp, held.is_some());
-        if matches!(&made, Err(error) if error.kind == StoreErrorKind::NotFound) {
-            // The manifest with its directory may still be on its way, on another stream.
-            self.make_parents(&path).map_err(fault)?;
-            made = storage.create(&path, &temp, held.is_some());
-        }
+        let made =
+            self.within_its_directory(&path, &|| storage.create(&path, &temp, held.is_some()));
         let file = made.map_err(fault)?;
         if held.is_none() {
             self.committer.restart(key);
@@ -215,13 +211,8 @@ impl TreeSink {
         let temp = TempName::new(self.config.tag, &path);
         let meta = self.config.keeper.final_meta(record)?;
         let storage = &self.config.storage;
-        let mut result = storage.write_whole(&path, &temp, &meta, content);
-        if matches!(&result, Err(error) if error.kind == StoreErrorKind::NotFound) {
-            // Its directory was made when it was announced, and somebody has removed it since.
-            self.make_parents(&path)
-                .map_err(|error| entry::fault(record.id, Side::DESTINATION, &error))?;
-            result = storage.write_whole(&path, &temp, &meta, content);
-        }
+        let result =
+            self.within_its_directory(&path, &|| storage.write_whole(&path, &temp, &meta, content));
         match result {
             Ok(lost) => self.counters.count_lost(lost),
             Err(error) => {
@@ -258,6 +249,51 @@ impl TreeSink {
         lock(&self.floors).raise(record.id, record.attempt);
         if let Some(file) = files.remove(&record.id) {
             lock(&file.progress).abandon();
+        }
+    }
+
+    /// Does something in the directory of `path`, and what is needed for that if it cannot be done at once.
+    pub(super) fn within_its_directory<T>(
+        &self,
+        path: &RelPath,
+        act: &dyn Fn() -> Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
+        match self.opening(path, act) {
+            // The manifest with its directory may still be on its way, on another stream; or somebody has removed it since.
+            Err(error) if error.kind == StoreErrorKind::NotFound => {
+                self.make_parents(path)?;
+                act()
+            }
+            Err(error)
+                if self.comparison().delete
+                    && matches!(
+                        error.kind,
+                        StoreErrorKind::TypeConflict | StoreErrorKind::Escape
+                    ) =>
+            {
+                self.make_way(path)?;
+                act()
+            }
+            result => result,
+        }
+    }
+
+    /// Does something in the directory of `path`; if we may not although it is ours, its owner is let in first. Its mode is set in
+    /// the end.
+    pub(super) fn opening<T>(
+        &self,
+        path: &RelPath,
+        act: &dyn Fn() -> Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
+        match act() {
+            Err(error) if error.kind == StoreErrorKind::Permission => {
+                let parent = path.parent().unwrap_or_default();
+                if self.config.storage.open_directory(&parent).is_err() {
+                    return Err(error);
+                }
+                act()
+            }
+            result => result,
         }
     }
 

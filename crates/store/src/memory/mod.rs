@@ -1,6 +1,7 @@
 //! Owns a storage in memory: complete, shared by all handles on it, gone with the last of them.
 //! Does not enforce modes and makes nothing durable; it serves tests, and transfers that end in a program.
 
+mod beside;
 mod content;
 mod open;
 mod tree;
@@ -10,6 +11,7 @@ use crate::extended::{Extended, Lost};
 use crate::meta::{FinalMeta, Kind, Meta};
 use crate::path::{RelPath, TempName};
 use crate::storage::{Capabilities, ReadFile, Replace, Scan, Storage, SurveyItem, WriteFile};
+use beside::{absent_is_fine, named, put_at_once, temp_path};
 use open::{MemoryFile, MemoryScan};
 use std::sync::{Arc, Mutex};
 use tree::{Shared, Tree, lock};
@@ -103,62 +105,6 @@ impl MemoryStorage {
             Arc::clone(&node),
         )?;
         Ok(node)
-    }
-}
-
-/// The path of the temporary name beside `path`.
-fn temp_path(
-    operation: &'static str,
-    path: &RelPath,
-    temp: &TempName,
-) -> Result<RelPath, StoreError> {
-    let parent = path
-        .parent()
-        .ok_or_else(|| StoreError::new(operation, path, StoreErrorKind::TypeConflict))?;
-    parent
-        .join(temp.as_bytes())
-        .map_err(|error| StoreError::from_path(operation, path, error))
-}
-
-/// Puts a complete node there, by way of its temporary name.
-fn put_at_once(
-    tree: &mut Tree,
-    operation: &'static str,
-    path: &RelPath,
-    node: Shared,
-    temp: &TempName,
-    replace: Replace,
-) -> Result<Lost, StoreError> {
-    let there = tree.find(operation, path)?;
-    tree.take(&temp_path(operation, path, temp)?);
-    if let Some(there) = there {
-        let kind = match replace {
-            Replace::Never => Some(StoreErrorKind::Exists),
-            Replace::Atomically if lock(&there).meta.kind == Kind::Directory => {
-                Some(StoreErrorKind::TypeConflict)
-            }
-            Replace::Atomically => None,
-        };
-        if let Some(kind) = kind {
-            return Err(StoreError::new(operation, path, kind));
-        }
-    }
-    tree.put(operation, path, node)?;
-    Ok(Lost::NOTHING)
-}
-
-fn absent_is_fine(found: Result<Option<Shared>, StoreError>) -> Result<Option<Shared>, StoreError> {
-    match found {
-        Err(error) if error.kind == StoreErrorKind::NotFound => Ok(None),
-        found => found,
-    }
-}
-
-/// An error about a temporary file names the file that it becomes.
-fn named(path: &RelPath) -> impl FnOnce(StoreError) -> StoreError {
-    move |error| StoreError {
-        path: path.clone(),
-        ..error
     }
 }
 

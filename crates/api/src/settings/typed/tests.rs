@@ -84,6 +84,8 @@ fn the_defaults_of_cp() {
             verify: false,
             force: false,
             preserve: Preserve::default(),
+            comparison: ComparisonSettings::default(),
+            verbose: false,
             json: false,
             block_bytes: 512 << 10,
             memory_bytes: 64 << 20,
@@ -144,6 +146,27 @@ fn an_archive_is_everything_but_what_is_switched_off() {
         preserve(&[("xattrs", "true"), ("strict", "true")], &[]),
         two
     );
+}
+
+#[test]
+fn only_sync_deletes_and_no_limit_is_none() {
+    let sync = |typed: &[(&'static str, &str)]| {
+        let values = values(Scope::Sync, typed, &[], "").expect("valid");
+        CpSettings::from_sync_values(&values).comparison
+    };
+    let plain = sync(&[]);
+    assert!(plain.counterpart && !plain.delete && !plain.contradicts);
+    assert_eq!((plain.judge, plain.max_delete), (Judge::SizeAndTime, None));
+    let full = sync(&[
+        ("delete", "true"),
+        ("max-delete", "7"),
+        ("checksum", "true"),
+        ("dry-run", "true"),
+    ]);
+    assert!(full.delete && full.dry_run);
+    assert_eq!((full.judge, full.max_delete), (Judge::Checksum, Some(7)));
+    assert_eq!(sync(&[("size-only", "true")]).judge, Judge::Size);
+    assert!(sync(&[("size-only", "true"), ("checksum", "true")]).contradicts);
 }
 
 #[test]

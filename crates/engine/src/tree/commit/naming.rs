@@ -96,6 +96,16 @@ impl Committer {
     }
 
     fn commit(&self, file: &Named<'_>, replace: Replace) -> bool {
+        match self.deferred.take(file.id, file.root, file.path) {
+            Ok(false) => {}
+            // Not done yet: should this run end before the last step, the next one sends it again.
+            Ok(true) => return false,
+            Err(error) => {
+                let message = format!("what is to be done later cannot be noted: {error}");
+                self.reject(file, FaultCode::IO, message);
+                return false;
+            }
+        }
         match self.storage.commit(file.path, file.temp, replace) {
             Ok(()) => true,
             Err(error) => {

@@ -30,6 +30,7 @@ fn sink(ranges_max: usize, journals: &std::path::Path) -> Arc<TreeSink> {
         no_sync: false,
         journals: journals.to_owned(),
         display: Vec::new(),
+        comparison: None,
     };
     let prepared = request.prepare().unwrap();
     let counters = Arc::new(Counters::default());

@@ -1,0 +1,118 @@
+//! What is asked of the comparison with the destination, and what is told of each entry.
+//! Decides nothing about entries.
+
+use std::sync::Arc;
+
+use godwit_api::settings::Judge as JudgeSetting;
+use godwit_engine::{Action, Item, Observer};
+use godwit_proto::{Comparison, EntryKind, Fault, Judge, Record};
+
+use super::Job;
+use crate::output::{Itemised, Output};
+use crate::reports::Reports;
+
+/// Tells the user of entries that fail, and the reports of all.
+pub(super) struct Told {
+    output: Arc<Output>,
+    reports: Arc<Reports>,
+    /// As the user named the sources, if there are several.
+    roots: Vec<Vec<u8>>,
+    /// Everything that is decided is told, or only what is deleted.
+    itemise: bool,
+    /// What is skipped is told, too.
+    verbose: bool,
+}
+
+impl Observer for Told {
+    fn entry_failed(&self, path: &[u8], fault: &Fault) {
+        self.output.failed(path, &fault.message);
+        self.reports.entry_failed(path, fault);
+    }
+
+    fn wants_entries(&self) -> bool {
+        self.reports.wants_entries()
+    }
+
+    fn entry_done(&self, record: &Record) {
+        self.reports.entry_done(record);
+    }
+
+    fn note(&self, message: &str) {
+        self.output.note(message);
+    }
+
+    fn item(&self, item: &Item<'_>) {
+        let told = match item.action {
+            Action::Delete => true,
+            Action::Skip => self.verbose,
+            _ => self.itemise,
+        };
+        if !told {
+            return;
+        }
+        let root = self.roots.get(usize::from(item.root));
+        let path = match root.filter(|_| self.roots.len() > 1) {
+            Some(root) if item.path.is_empty() => root.clone(),
+            Some(root) => [root.as_slice(), b"/", item.path].concat(),
+            None => item.path.to_vec(),
+        };
+        self.output.item(&Itemised {
+            action: match item.action {
+                Action::Send => "send",
+                Action::Make => "make",
+                Action::Adjust => "adjust",
+                Action::Skip => "skip",
+                Action::Delete => "delete",
+            },
+            kind: match item.kind {
+                EntryKind::FILE => "file",
+                EntryKind::DIRECTORY => "directory",
+                EntryKind::SYMLINK => "symlink",
+                EntryKind::HARD_LINK => "link",
+                _ => "other",
+            },
+            path: &path,
+            bytes: item.bytes,
+            // What is really deleted is what programs want to know; people ask for it.
+            quiet: !self.itemise,
+        });
+    }
+}
+
+impl Job<'_> {
+    /// Tells the user of what happens to entries; `roots` are the sources as the user named them.
+    pub(super) fn told(&self, roots: &[Vec<u8>]) -> Arc<Told> {
+        Arc::new(Told {
+            output: Arc::clone(&self.output),
+            reports: Arc::clone(&self.reports),
+            roots: roots.to_vec(),
+            itemise: self.itemises(),
+            verbose: self.settings.verbose,
+        })
+    }
+
+    pub(super) fn itemises(&self) -> bool {
+        self.settings.verbose || self.settings.comparison.dry_run
+    }
+
+    /// What is asked of the receiving end, if it is more than every one does.
+    pub(super) fn comparison(&self) -> Option<Comparison> {
+        let asked = self.settings.comparison;
+        let judge = match asked.judge {
+            JudgeSetting::SizeAndTime => Judge::SIZE_AND_TIME,
+            JudgeSetting::Checksum => Judge::CHECKSUM,
+            JudgeSetting::Size => Judge::SIZE,
+        };
+        let comparison = Comparison {
+            judge: judge.0,
+            update: asked.update,
+            existing: asked.existing,
+            ignore_existing: asked.ignore_existing,
+            delete: asked.delete,
+            max_delete: asked.max_delete,
+            dry_run: asked.dry_run,
+            counterpart: asked.counterpart,
+        };
+        (comparison != Comparison::default() || self.settings.verbose).then_some(comparison)
+    }
+}

@@ -1,0 +1,237 @@
+//! Answers manifests: what the sink decides about each entry, counted and told; those that need digests on threads of their own.
+//! Does not decide.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Condvar, Mutex};
+use std::thread::JoinHandle;
+use std::time::Instant;
+
+use godwit_net::Stream;
+use godwit_proto::{Answer, EntryKind, ErrorCode, Judge, Manifest, Record, Verdict};
+
+use super::Receiver;
+use super::answers::Begun;
+use super::stream::StreamState;
+use super::write::scattered;
+use crate::acks::Arrival;
+use crate::counters::CpuMeter;
+use crate::{Action, StreamLoss, entry, limits, lock};
+
+/// Most threads that take digests of files of the destination.
+const CHECKERS_MAX: usize = 8;
+
+/// What came of a manifest.
+enum Answered {
+    /// The frame of its answer.
+    Frame,
+    /// Nothing: the transfer has ended, and the destination may soon be another's.
+    Over,
+    /// The numbers of the sender's items break the rules.
+    Scattered,
+}
+
+/// Manifests whose entries are compared by digest, each with the stream that it came on.
+#[derive(Default)]
+pub(super) struct CheckQueue {
+    inner: Mutex<Queue>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct Queue {
+    jobs: VecDeque<(u64, Manifest)>,
+    stopping: bool,
+    threads: Vec<JoinHandle<()>>,
+}
+
+impl Receiver {
+    pub(super) fn answer(
+        &self,
+        stream: &mut dyn Stream,
+        own: &mut StreamState,
+        manifest: Manifest,
+    ) -> Result<(), StreamLoss> {
+        // A large file takes its time, and a stream that says nothing meanwhile would be taken for dead.
+        let Some(manifest) = self.checks.offer(own.id, manifest) else {
+            return Ok(());
+        };
+        own.outgoing.clear();
+        match self.answer_to(&manifest, &mut own.outgoing) {
+            Answered::Frame => {}
+            Answered::Over => return Ok(()),
+            Answered::Scattered => return Err(self.refuse(stream, scattered())),
+        }
+        own.spoke = Instant::now();
+        Ok(stream.send(&own.outgoing, &[])?)
+    }
+
+    /// Appends the answer to `out`, the one that was given before if there is one.
+    fn answer_to(&self, manifest: &Manifest, out: &mut Vec<u8>) -> Answered {
+        let planning = match self.answers.begin(manifest.seq.0) {
+            Begun::Again(frame) => {
+                out.extend_from_slice(&frame);
+                return Answered::Frame;
+            }
+            Begun::Plan(planning) => planning,
+        };
+        let first = match self.acks.arrive_manifest(manifest.seq) {
+            Arrival::Process => true,
+            Arrival::Known => false,
+            Arrival::Scattered => return Answered::Scattered,
+        };
+        let Some(_busy) = self.begin_write() else {
+            return Answered::Over;
+        };
+        let start = Instant::now();
+        let verdicts = self.sink.plan(&manifest.records);
+        if first {
+            for (record, verdict) in manifest.records.iter().zip(&verdicts) {
+                self.count(record, verdict);
+                if self.config.itemise
+                    && let Some(action) = Action::of(verdict)
+                {
+                    self.config.observer.item(&entry::item(record, action));
+                }
+            }
+        }
+        self.counters.writing_ns.add_since(start);
+        self.encode_answer(manifest, verdicts, out);
+        planning.answered(out);
+        Answered::Frame
+    }
+
+    fn encode_answer(&self, manifest: &Manifest, verdicts: Vec<Verdict>, out: &mut Vec<u8>) {
+        let mut answer = Answer {
+            transfer: self.config.transfer,
+            seq: manifest.seq,
+            verdicts,
+        };
+        if answer.encode(out).is_err() {
+            // More held ranges than fit into one answer: those files are sent whole, late copies do no harm.
+            for verdict in &mut answer.verdicts {
+                if matches!(verdict, Verdict::Partial { .. }) {
+                    *verdict = Verdict::Send;
+                }
+            }
+            self.encoded(answer.encode(out));
+        }
+    }
+
+    fn count(&self, record: &Record, verdict: &Verdict) {
+        let done = matches!(verdict, Verdict::Skip | Verdict::Done | Verdict::Adjusted);
+        if done && self.config.observer.wants_entries() {
+            self.config.observer.entry_done(record);
+        }
+        // It comes again, with its digest, and counts then.
+        if *verdict != Verdict::Digest {
+            self.counters.entries_scanned.add(1);
+            self.counters.bytes_scanned.add(entry::known_bytes(record));
+        }
+        match verdict {
+            Verdict::Skip if record.kind != EntryKind::DIRECTORY => {
+                self.counters.files_skipped.add(1);
+                self.counters.bytes_skipped.add(entry::known_bytes(record));
+            }
+            Verdict::Send | Verdict::Partial { .. } if self.is_dry() => {
+                self.counters.files_done.add(1);
+                self.counters.bytes_durable.add(record.bytes);
+            }
+            Verdict::Failed(fault) if self.acks.count_failure(record.id) => {
+                self.config
+                    .observer
+                    .entry_failed(&self.sink.display_path(record.root, &record.path), fault);
+            }
+            _ => {}
+        }
+    }
+
+    fn is_dry(&self) -> bool {
+        self.config
+            .comparison
+            .is_some_and(|comparison| comparison.dry_run)
+    }
+
+    /// Starts the threads that compare by digest, if that was asked for.
+    pub(super) fn start_checkers(self: &Arc<Self>) -> std::io::Result<()> {
+        let judge = self.config.comparison.unwrap_or_default().judge();
+        if judge != Judge::CHECKSUM {
+            return Ok(());
+        }
+        let count = std::thread::available_parallelism().map_or(1, usize::from);
+        for index in 0..count.min(CHECKERS_MAX) {
+            let checker = Arc::clone(self);
+            let thread = std::thread::Builder::new()
+                .name(format!("gw-check-{index}"))
+                .spawn(move || checker.check_jobs())?;
+            lock(&self.checks.inner).threads.push(thread);
+        }
+        Ok(())
+    }
+
+    fn check_jobs(&self) {
+        let mut meter = CpuMeter::default();
+        while let Some((stream, manifest)) = self.checks.next() {
+            let mut answer = Vec::new();
+            match self.answer_to(&manifest, &mut answer) {
+                Answered::Frame => self.acks.answer(stream, answer),
+                Answered::Over => {}
+                Answered::Scattered => self.fail(
+                    ErrorCode::PROTOCOL.0,
+                    &format!("the sender broke the protocol: {}", scattered()),
+                ),
+            }
+            meter.settle(&self.counters);
+        }
+    }
+
+    pub(super) fn stop_checkers(&self) {
+        let threads = {
+            let mut queue = lock(&self.checks.inner);
+            queue.stopping = true;
+            queue.jobs.clear();
+            std::mem::take(&mut queue.threads)
+        };
+        self.checks.changed.notify_all();
+        for thread in threads {
+            // A panic of one of them has been printed; what it had not answered is asked again.
+            let _ = thread.join();
+        }
+    }
+}
+
+impl CheckQueue {
+    /// Takes a manifest that needs digests of files here, or gives it back.
+    fn offer(&self, stream: u64, manifest: Manifest) -> Option<Manifest> {
+        if manifest
+            .records
+            .iter()
+            .all(|record| record.digest.is_none())
+        {
+            return Some(manifest);
+        }
+        let mut queue = lock(&self.inner);
+        if queue.threads.is_empty() || queue.jobs.len() >= limits::CHECKS_WAITING_MAX {
+            return Some(manifest);
+        }
+        queue.jobs.push_back((stream, manifest));
+        drop(queue);
+        self.changed.notify_one();
+        None
+    }
+
+    fn next(&self) -> Option<(u64, Manifest)> {
+        let mut queue = lock(&self.inner);
+        loop {
+            if queue.stopping {
+                return None;
+            }
+            if let Some(job) = queue.jobs.pop_front() {
+                return Some(job);
+            }
+            queue = self
+                .changed
+                .wait(queue)
+                .unwrap_or_else(std::sync::PoisonError::into_inner);
+        }
+    }
+}

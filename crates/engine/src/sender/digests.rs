@@ -1,0 +1,90 @@
+//! Takes the digests that the receiver asks for, and announces the entries again with them.
+//! Does not compare: the receiver does, with its own files.
+
+use godwit_proto::{Digest, Record, RecordFlags};
+use godwit_store::digest;
+use godwit_store::pool::Block;
+
+use super::Sender;
+use super::state::{Piece, State};
+use crate::source::ReadError;
+use crate::{entry, limits};
+
+impl State {
+    /// Before contents: what comes of it is not known yet, and the receiver has its part to read.
+    pub(super) fn next_digests(&mut self, block_bytes: u32) -> Option<Piece> {
+        let most = limits::bundle_file_bytes_max(block_bytes);
+        let first = self.to_digest.front()?;
+        if first.bytes > most || first.flags & RecordFlags::SPARSE != 0 {
+            if self.active.len() >= limits::LARGE_FILES_ACTIVE_MAX {
+                return None;
+            }
+            return self.to_digest.pop_front().map(Piece::OpenDigest);
+        }
+        let mut records = Vec::new();
+        let mut bytes = 0;
+        while let Some(record) = self.to_digest.front()
+            && records.len() < limits::DIGESTS_AT_ONCE
+            && record.flags & RecordFlags::SPARSE == 0
+            && bytes + record.bytes <= u64::from(block_bytes)
+        {
+            bytes += record.bytes;
+            records.extend(self.to_digest.pop_front());
+        }
+        Some(Piece::Digests(records))
+    }
+
+    /// The receiver wants to know the digest of the file.
+    pub(crate) fn want_digest(&mut self, record: Record) {
+        self.to_digest.push_back(record);
+    }
+}
+
+impl Sender {
+    /// Reads small files one after the other into `block`, and announces those that were what they had been.
+    pub(super) fn read_digests(&self, records: Vec<Record>, mut block: Block) {
+        let mut announced = Vec::with_capacity(records.len());
+        for record in records {
+            let bytes = usize::try_from(record.bytes).unwrap_or(usize::MAX);
+            let read = match block.get_mut(..bytes) {
+                Some(buffer) => self.source.read_whole(&record, buffer),
+                None => Err(ReadError::Changed),
+            };
+            match read {
+                Ok(length) if length == bytes => {
+                    self.counters.bytes_read.add(record.bytes);
+                    let digest =
+                        digest::digest_slice(self.digest, 0, record.bytes, &block[..bytes]);
+                    announced.push(with_digest(record, entry::digest_to_wire(&digest)));
+                }
+                Ok(_) | Err(ReadError::Changed) => self.announce_again(&record),
+                Err(ReadError::Failed(fault)) => self.fail_entry(&record, fault),
+            }
+        }
+        if !announced.is_empty() {
+            self.send_manifest(announced);
+        }
+    }
+
+    /// The digest of a large file is known.
+    pub(super) fn announce_digest(&self, record: &Record, digest: Option<Digest>) {
+        if let Some(digest) = digest {
+            self.send_manifest(vec![with_digest(record.clone(), digest)]);
+        }
+    }
+
+    /// The file is no longer what was announced: it is announced as it is now.
+    pub(super) fn announce_again(&self, old: &Record) {
+        if let Some(mut record) = self.refreshed(old) {
+            record.digest = None;
+            record.flags &= !RecordFlags::HAS_DIGEST;
+            self.send_manifest(vec![record]);
+        }
+    }
+}
+
+fn with_digest(mut record: Record, digest: Digest) -> Record {
+    record.digest = Some(digest);
+    record.flags |= RecordFlags::HAS_DIGEST;
+    record
+}

@@ -1,0 +1,171 @@
+//! Judges what is there against what was announced: the same, the same but for its metadata, or to be replaced.
+//! Makes nothing, but sets metadata of what is the same otherwise.
+
+use std::sync::atomic::Ordering;
+
+use godwit_proto::{EntryKind, Judge, Record, Verdict};
+use godwit_store::journal::PathKey;
+use godwit_store::{FinalMeta, Kind, Meta, RelPath, StoreError, StoreErrorKind};
+
+use super::sink::TreeSink;
+use super::verify;
+use crate::{entry, lock};
+
+/// What an entry that is there means for the announced one.
+pub(super) enum Judgement {
+    /// Nothing more has to be done.
+    Settled(Verdict),
+    /// Its contents are wanted.
+    Wanted,
+}
+
+impl TreeSink {
+    /// What stands at `path`. In a dry run, something that would have made way for a directory has nothing below it.
+    pub(super) fn look(&self, path: &RelPath) -> Result<Option<Meta>, StoreError> {
+        let comparison = self.comparison();
+        match self.config.storage.stat(path) {
+            Err(error)
+                if comparison.delete
+                    && matches!(
+                        error.kind,
+                        StoreErrorKind::TypeConflict | StoreErrorKind::Escape
+                    ) =>
+            {
+                Ok(None)
+            }
+            result => result,
+        }
+    }
+
+    /// Judges a regular file for a regular file.
+    pub(super) fn judge_file(
+        &self,
+        record: &Record,
+        path: &RelPath,
+        there: &Meta,
+        meta: &FinalMeta,
+    ) -> Result<Judgement, StoreError> {
+        let comparison = self.comparison();
+        if comparison.update && there.mtime > meta.mtime {
+            return Ok(Judgement::Settled(Verdict::Skip));
+        }
+        let same = there.bytes == record.bytes
+            && match comparison.judge() {
+                Judge::SIZE => true,
+                Judge::CHECKSUM if record.bytes == 0 => true,
+                Judge::CHECKSUM => match record.digest {
+                    None => return Ok(Judgement::Settled(Verdict::Digest)),
+                    Some(wanted) => {
+                        let found = verify::digest_of_file(
+                            &*self.config.storage,
+                            path,
+                            record.bytes,
+                            self.config.digest,
+                            &|| self.acks.is_over(),
+                        );
+                        // One that cannot be read is replaced.
+                        matches!(found, Ok(Some(found)) if entry::digest_to_wire(&found) == wanted)
+                    }
+                },
+                _ => there.mtime == meta.mtime,
+            };
+        let key = || PathKey::new(record.root, &record.path);
+        if same && (!self.config.force || self.done.contains(&key(), record.generation.0)) {
+            return self.adjust(path, there, meta).map(Judgement::Settled);
+        }
+        Ok(Judgement::Wanted)
+    }
+
+    /// Whether a further name of a file is there as such, and the file seems to stay as it is.
+    pub(super) fn is_linked(&self, record: &Record, path: &RelPath, first: &RelPath) -> bool {
+        let look = |path| self.look(path).ok().flatten();
+        let (Some(there), Some(first)) = (look(path), look(first)) else {
+            return false;
+        };
+        (there.device, there.inode) == (first.device, first.inode)
+            && there.kind == Kind::File
+            && (there.mtime.seconds, there.mtime.nanoseconds)
+                == (record.mtime_seconds, record.mtime_nanoseconds)
+    }
+
+    /// Sets the metadata of what is the same otherwise, where it differs.
+    pub(super) fn adjust(
+        &self,
+        path: &RelPath,
+        there: &Meta,
+        meta: &FinalMeta,
+    ) -> Result<Verdict, StoreError> {
+        let storage = &self.config.storage;
+        if storage.agrees(path, there, meta) {
+            return Ok(Verdict::Skip);
+        }
+        if !self.comparison().dry_run {
+            self.counters.count_lost(storage.set_meta(path, meta)?);
+            self.adjusted.store(true, Ordering::Relaxed);
+        }
+        self.counters.entries_adjusted.add(1);
+        Ok(self.unless_plain(Verdict::Adjusted, Verdict::Skip))
+    }
+
+    /// A verdict for a sender that asked for a comparison, or else one that every sender knows.
+    pub(super) fn unless_plain(&self, asked: Verdict, plain: Verdict) -> Verdict {
+        if self.config.comparison.is_some() {
+            asked
+        } else {
+            plain
+        }
+    }
+
+    /// What was decided about a directory that is there.
+    pub(super) fn judge_directory(
+        &self,
+        path: &RelPath,
+        there: &Meta,
+        meta: &FinalMeta,
+    ) -> Verdict {
+        if self.config.comparison.is_none() {
+            return Verdict::Done;
+        }
+        if self.config.storage.agrees(path, there, meta) {
+            return Verdict::Skip;
+        }
+        self.counters.entries_adjusted.add(1);
+        Verdict::Adjusted
+    }
+
+    /// The entry stays out because of what it was asked to do with entries that are there, or are not.
+    pub(super) fn stays_out(&self, kind: EntryKind, there: Option<&Meta>) -> bool {
+        let comparison = self.comparison();
+        match there {
+            None => comparison.existing,
+            Some(there) => {
+                let both_directories =
+                    kind == EntryKind::DIRECTORY && there.kind == Kind::Directory;
+                comparison.ignore_existing && !both_directories
+            }
+        }
+    }
+
+    /// Attributes of files that were set outside of batches survive a power cut. Returns what prevents that.
+    pub(super) fn sync_adjusted(&self) -> Option<String> {
+        if self.config.no_sync || !self.adjusted.load(Ordering::Relaxed) {
+            return None;
+        }
+        let synced = self.config.storage.sync_attributes();
+        synced
+            .err()
+            .map(|error| format!("the destination cannot be made durable: {error}"))
+    }
+
+    /// What a directory in the place of something else means: in the end it goes, or it is in the way.
+    pub(super) fn defers(&self, record: &Record) -> bool {
+        // What was named as the destination is never deleted itself.
+        self.comparison().delete && !record.path.is_empty()
+    }
+
+    /// The directory that a file or link goes to seems to be there still.
+    pub(super) fn is_fresh(&self, path: &RelPath) -> bool {
+        let fresh = lock(&self.fresh);
+        !fresh.is_empty() && path.parent().is_some_and(|parent| fresh.contains(&parent))
+    }
+}

@@ -1,0 +1,426 @@
+//! Removes, at the very end, what only the destination has: those in a directory before the directory, and no more than was allowed.
+//! Does not find out what was announced (`announced`).
+
+use std::io;
+use std::sync::atomic::Ordering;
+use std::time::Instant;
+
+use godwit_proto::{
+    Comparison, EntryId, EntryKind, Fault, FaultCode, Notice, NoticeKind, Seq, Side,
+};
+use godwit_store::spill::SpillStack;
+use godwit_store::{Kind, RelPath, StoreError, StoreErrorKind, SurveyItem, TempName};
+
+use super::announced::{Extras, Key, There};
+use super::sink::{TreeSink, destination_fault};
+use crate::sink::Ending;
+use crate::{entry, limits, lock};
+
+/// Paths of the survey that are held in memory; the rest is on disk.
+const PATHS_BYTES: usize = 4 << 20;
+
+/// Entries between two looks at the clock, for a sign of life.
+const LOOK_EVERY: u64 = 4096;
+
+/// What came of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Deletion {
+    /// Nothing was asked to be removed, or all that was is.
+    Done,
+    /// Something stays that should have gone; it was told why.
+    Refused,
+}
+
+/// What a survey found, in the order in which it did.
+struct Survey {
+    /// Each with its kind in the first byte, followed by its path below the counterpart.
+    paths: SpillStack,
+    there: There,
+    count: u64,
+    looked: Instant,
+}
+
+impl TreeSink {
+    pub(super) fn comparison(&self) -> Comparison {
+        self.config.comparison.unwrap_or_default()
+    }
+
+    /// Removes what was not announced, if that is asked for and nothing speaks against it.
+    pub(super) fn delete_extras(&self, ending: &mut Ending<'_>) -> Deletion {
+        if !self.comparison().delete {
+            return Deletion::Done;
+        }
+        let failed = ending.failed.max(self.counters.entries_failed.get());
+        if failed > 0 || ending.scan_faults > 0 {
+            ending.tell(Notice::note(
+                "nothing was deleted at the destination, because not everything of the source could be looked at and delivered",
+            ));
+            return Deletion::Refused;
+        }
+        match self.find_extras(ending) {
+            Ok(Some((survey, extras))) => self.remove_extras(survey, &extras, ending),
+            Ok(None) => Deletion::Refused,
+            Err(error) => self.refuse(
+                FaultCode::IO,
+                format!(
+                    "nothing was deleted: what the destination has cannot be compared: {error}"
+                ),
+            ),
+        }
+    }
+
+    /// `None` if it was told why nothing may be removed.
+    fn find_extras(&self, ending: &mut Ending<'_>) -> io::Result<Option<(Survey, Extras)>> {
+        let Some(base) = self.config.mapping.first() else {
+            return Ok(None);
+        };
+        let spill = &self.config.spill_directory;
+        let mut survey = Survey {
+            paths: SpillStack::new(spill, PATHS_BYTES),
+            there: There::new(spill),
+            count: 0,
+            looked: Instant::now(),
+        };
+        let mut trouble = None;
+        let mut each = |item: SurveyItem| {
+            if survey.count.is_multiple_of(LOOK_EVERY) && survey.is_silent() {
+                ending.is_alive();
+            }
+            match item {
+                SurveyItem::Entry { path, kind } => {
+                    let below = below(base, &path);
+                    if let Err(error) = self.found(&mut survey, &path, below, kind) {
+                        trouble = Some(error);
+                        return false;
+                    }
+                }
+                SurveyItem::Fault(error) => {
+                    // What is in it is not known, so it cannot go, and nothing around it.
+                    self.keep(base, &error.path);
+                    self.fault_there(&error);
+                }
+            }
+            true
+        };
+        let surveyed = self.config.storage.survey(base, &mut each);
+        if let Some(error) = trouble {
+            return Err(error);
+        }
+        surveyed.map_err(io::Error::other)?;
+        let there = std::mem::replace(&mut survey.there, There::new(spill));
+        let extras = self.announced.extras(there)?;
+        let doomed = extras.count + self.counters.entries_deleted.get();
+        if let Some(max) = self.comparison().max_delete
+            && doomed > max
+        {
+            self.refuse(
+                FaultCode::LIMIT,
+                format!("nothing was deleted at the end: with what made way for directories it would be {doomed} entries, and --max-delete allows {max}"),
+            );
+            return Ok(None);
+        }
+        Ok(Some((survey, extras)))
+    }
+
+    fn found(
+        &self,
+        survey: &mut Survey,
+        path: &RelPath,
+        below: &[u8],
+        kind: Kind,
+    ) -> io::Result<()> {
+        if let Some(own) = &self.config.protected
+            && path.starts_with(own)
+        {
+            if path == own {
+                let base = self.config.mapping.first().cloned().unwrap_or_default();
+                self.keep(&base, path);
+            }
+            return Ok(());
+        }
+        let is_temporary = path.file_name().is_some_and(TempName::is_temp);
+        let key = if is_temporary && kind != Kind::Directory {
+            // Of some transfer that did not end: it goes with its directory, and stays where that stays.
+            let parent = below.iter().rposition(|byte| *byte == b'/').unwrap_or(0);
+            Key::new(0, &below[..parent], true)
+        } else {
+            Key::new(0, below, kind == Kind::Directory)
+        };
+        survey.there.push(key)?;
+        let mut item = Vec::with_capacity(1 + below.len());
+        item.push(kind_number(kind));
+        item.extend_from_slice(below);
+        survey.paths.push(&item)?;
+        survey.count += 1;
+        Ok(())
+    }
+
+    /// What is at `path` stays, and so do the directories around it.
+    fn keep(&self, base: &RelPath, path: &RelPath) {
+        let mut keys = Vec::new();
+        let mut at = Some(path.clone());
+        while let Some(path) = at.filter(|path| path.starts_with(base)) {
+            let below = below(base, &path);
+            keys.extend([true, false].map(|is_directory| Key::new(0, below, is_directory)));
+            at = path.parent();
+        }
+        self.announced.add(&keys);
+    }
+
+    fn remove_extras(
+        &self,
+        mut survey: Survey,
+        extras: &Extras,
+        ending: &mut Ending<'_>,
+    ) -> Deletion {
+        let mut outcome = Deletion::Done;
+        let mut number = survey.count;
+        while number > 0 {
+            let item = match survey.paths.pop() {
+                Ok(Some(item)) => item,
+                Ok(None) => return self.lost(&io::ErrorKind::UnexpectedEof.into()),
+                Err(error) => return self.lost(&error),
+            };
+            number -= 1;
+            if number.is_multiple_of(LOOK_EVERY) && survey.is_silent() {
+                ending.is_alive();
+            }
+            if !extras.has(number) {
+                continue;
+            }
+            let Some((kind, below)) = item.split_first() else {
+                return self.lost(&io::ErrorKind::InvalidData.into());
+            };
+            match self.remove_extra(*kind, below) {
+                Ok(()) => self.tell_deleted(EntryKind(*kind), 0, below, ending),
+                // The reason was told with what is in it.
+                Err(error) if is_full(&error) && outcome == Deletion::Refused => {}
+                Err(error) => {
+                    outcome = Deletion::Refused;
+                    self.fault_there(&error);
+                }
+            }
+        }
+        outcome
+    }
+
+    fn remove_extra(&self, kind: u8, below: &[u8]) -> Result<(), StoreError> {
+        let storage = &self.config.storage;
+        let base = self.config.mapping.first().cloned().unwrap_or_default();
+        let path = base.join(below).unwrap_or_default();
+        let is_directory = EntryKind(kind) == EntryKind::DIRECTORY;
+        if path == base || !path.starts_with(&base) {
+            // Cannot be: the survey gave it below the base.
+            return Ok(());
+        }
+        if self.has_other_spellings(&path) {
+            return Err(StoreError {
+                operation: "delete (this file system takes several spellings for one name, so it may be a wanted one)",
+                path,
+                kind: StoreErrorKind::Unsupported,
+                errno: None,
+            });
+        }
+        if self.comparison().dry_run {
+            return Ok(());
+        }
+        match storage.remove_entry(&path, is_directory) {
+            Err(error) if error.kind == StoreErrorKind::Permission => {
+                let parent = path.parent().unwrap_or_default();
+                storage.open_directory(&parent)?;
+                storage.remove_entry(&path, is_directory)
+            }
+            result => result,
+        }
+    }
+
+    /// Whether the entry answers to its name in other letter case: then what was announced may be it.
+    fn has_other_spellings(&self, path: &RelPath) -> bool {
+        let Some((parent, name)) = path.split() else {
+            return false;
+        };
+        let Some(at) = name.iter().position(u8::is_ascii_alphabetic) else {
+            return false;
+        };
+        let mut other = parent.to_vec();
+        if !parent.is_empty() {
+            other.push(b'/');
+        }
+        let start = other.len();
+        other.extend_from_slice(name);
+        other[start + at] ^= 0x20;
+        let Ok(other) = RelPath::parse(&other) else {
+            return false;
+        };
+        let storage = &self.config.storage;
+        let inode = |path: &RelPath| {
+            let there = storage.stat(path).ok().flatten();
+            there.map(|there| (there.device, there.inode))
+        };
+        // Two links to one file under two such names look the same, and then the file stays: no loss.
+        inode(&other).is_some_and(|other| inode(path) == Some(other))
+    }
+
+    /// Counts and tells that an entry was removed, or would be.
+    pub(super) fn tell_deleted(
+        &self,
+        entry: EntryKind,
+        root: u16,
+        path: &[u8],
+        ending: &mut Ending<'_>,
+    ) {
+        self.counters.entries_deleted.add(1);
+        ending.tell(Notice {
+            kind: NoticeKind::DELETED,
+            entry,
+            root,
+            text: path.to_vec(),
+        });
+    }
+
+    /// Something went wrong with an entry that only the destination has.
+    fn fault_there(&self, error: &StoreError) {
+        let fault = entry::fault(self.nobody(), Side::DESTINATION, error);
+        let base = self.config.mapping.first().cloned().unwrap_or_default();
+        let shown = self.shown(&error.path);
+        self.acks
+            .fault(Seq(0), fault, 0, below(&base, &error.path), &shown);
+    }
+
+    /// A number for an entry that the sender does not know; it counts its own from the other end.
+    fn nobody(&self) -> EntryId {
+        EntryId(u64::MAX - self.unknown.fetch_add(1, Ordering::Relaxed))
+    }
+
+    fn refuse(&self, code: FaultCode, message: String) -> Deletion {
+        let fault: Fault = destination_fault(self.nobody(), code, message);
+        let base = self.config.mapping.first().cloned().unwrap_or_default();
+        self.acks.fault(Seq(0), fault, 0, b"", &self.shown(&base));
+        Deletion::Refused
+    }
+
+    fn lost(&self, error: &io::Error) -> Deletion {
+        self.refuse(
+            FaultCode::IO,
+            format!("not all that should be deleted could be: what was found cannot be read back: {error}"),
+        )
+    }
+
+    pub(super) fn shown(&self, path: &RelPath) -> Vec<u8> {
+        let mut name = self.config.display.clone();
+        if !name.is_empty() && !name.ends_with(b"/") {
+            name.push(b'/');
+        }
+        name.extend_from_slice(path.as_bytes());
+        name
+    }
+
+    /// Makes the directories above `path` that were announced, in place of what else has their names: a manifest that says so
+    /// may still be on its way, on another stream.
+    pub(super) fn make_way(&self, path: &RelPath) -> Result<(), StoreError> {
+        let Some(base) = self.config.mapping.first() else {
+            return Ok(());
+        };
+        let mut above = Vec::new();
+        let mut at = path.parent();
+        while let Some(parent) = at.filter(|parent| parent != base && parent.starts_with(base)) {
+            at = parent.parent();
+            above.push(parent);
+        }
+        for parent in above.iter().rev() {
+            let there = self.config.storage.stat(parent)?;
+            if there.is_some_and(|there| there.kind != Kind::Directory) {
+                self.replace_by_directory(parent, below(base, parent))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes a directory in place of something else, whose removal is told at the end.
+    pub(super) fn replace_by_directory(
+        &self,
+        path: &RelPath,
+        below: &[u8],
+    ) -> Result<(), StoreError> {
+        let _one_at_a_time = lock(&self.replacing);
+        let comparison = self.comparison();
+        let storage = &self.config.storage;
+        let Some(there) = storage.stat(path)? else {
+            return Ok(());
+        };
+        if there.kind == Kind::Directory {
+            return Ok(());
+        }
+        let allowed = comparison
+            .max_delete
+            .is_none_or(|max| self.counters.entries_deleted.get() < max);
+        if !comparison.delete || !allowed {
+            return Err(StoreError {
+                operation: "make the directory in place of something else",
+                path: path.clone(),
+                kind: StoreErrorKind::TypeConflict,
+                errno: None,
+            });
+        }
+        if comparison.dry_run {
+            // The survey finds it, and tells it.
+            return Ok(());
+        }
+        storage.remove_entry(path, false)?;
+        storage.make_directory(path, 0o700)?;
+        self.counters.entries_deleted.add(1);
+        let mut item = vec![kind_number(there.kind)];
+        item.extend_from_slice(below);
+        lock(&self.replaced)
+            .push(&item)
+            .map_err(|error| super::plan::spill_error(path, &error))
+    }
+
+    /// Tells what made way for directories while the transfer ran.
+    pub(super) fn tell_replaced(&self, ending: &mut Ending<'_>) -> io::Result<()> {
+        lock(&self.replaced).forward(|item| {
+            if let Some((kind, path)) = item.split_first() {
+                ending.tell(Notice {
+                    kind: NoticeKind::DELETED,
+                    entry: EntryKind(*kind),
+                    root: 0,
+                    text: path.to_vec(),
+                });
+            }
+        })
+    }
+}
+
+impl Survey {
+    fn is_silent(&mut self) -> bool {
+        let silent = self.looked.elapsed() >= limits::PING_EVERY;
+        if silent {
+            self.looked = Instant::now();
+        }
+        silent
+    }
+}
+
+/// The path below `base` of what is at `path`.
+pub(super) fn below<'a>(base: &RelPath, path: &'a RelPath) -> &'a [u8] {
+    let rest = path.as_bytes();
+    let rest = rest.strip_prefix(base.as_bytes()).unwrap_or(rest);
+    rest.strip_prefix(b"/").unwrap_or(rest)
+}
+
+fn is_full(error: &StoreError) -> bool {
+    error.kind == StoreErrorKind::Exists
+}
+
+/// As in a record.
+fn kind_number(kind: Kind) -> u8 {
+    match kind {
+        Kind::File => EntryKind::FILE.0,
+        Kind::Directory => EntryKind::DIRECTORY.0,
+        Kind::Symlink => EntryKind::SYMLINK.0,
+        Kind::Fifo => EntryKind::FIFO.0,
+        Kind::Socket => EntryKind::SOCKET.0,
+        Kind::CharDevice => EntryKind::CHAR_DEVICE.0,
+        Kind::BlockDevice => EntryKind::BLOCK_DEVICE.0,
+    }
+}

@@ -1,0 +1,67 @@
+//! Temporary names beside final ones, and errors that name the latter.
+//! Holds no entries.
+
+use super::tree::{Shared, Tree, lock};
+use crate::error::{StoreError, StoreErrorKind};
+use crate::extended::Lost;
+use crate::meta::Kind;
+use crate::path::{RelPath, TempName};
+use crate::storage::Replace;
+
+/// The path of the temporary name beside `path`.
+pub(super) fn temp_path(
+    operation: &'static str,
+    path: &RelPath,
+    temp: &TempName,
+) -> Result<RelPath, StoreError> {
+    let parent = path
+        .parent()
+        .ok_or_else(|| StoreError::new(operation, path, StoreErrorKind::TypeConflict))?;
+    parent
+        .join(temp.as_bytes())
+        .map_err(|error| StoreError::from_path(operation, path, error))
+}
+
+/// Puts a complete node there, by way of its temporary name.
+pub(super) fn put_at_once(
+    tree: &mut Tree,
+    operation: &'static str,
+    path: &RelPath,
+    node: Shared,
+    temp: &TempName,
+    replace: Replace,
+) -> Result<Lost, StoreError> {
+    let there = tree.find(operation, path)?;
+    tree.take(&temp_path(operation, path, temp)?);
+    if let Some(there) = there {
+        let kind = match replace {
+            Replace::Never => Some(StoreErrorKind::Exists),
+            Replace::Atomically if lock(&there).meta.kind == Kind::Directory => {
+                Some(StoreErrorKind::TypeConflict)
+            }
+            Replace::Atomically => None,
+        };
+        if let Some(kind) = kind {
+            return Err(StoreError::new(operation, path, kind));
+        }
+    }
+    tree.put(operation, path, node)?;
+    Ok(Lost::NOTHING)
+}
+
+pub(super) fn absent_is_fine(
+    found: Result<Option<Shared>, StoreError>,
+) -> Result<Option<Shared>, StoreError> {
+    match found {
+        Err(error) if error.kind == StoreErrorKind::NotFound => Ok(None),
+        found => found,
+    }
+}
+
+/// An error about a temporary file names the file that it becomes.
+pub(super) fn named(path: &RelPath) -> impl FnOnce(StoreError) -> StoreError {
+    move |error| StoreError {
+        path: path.clone(),
+        ..error
+    }
+}
