@@ -6,6 +6,7 @@ use std::path::Path;
 
 use godwit_api::endpoint::Endpoint;
 use godwit_node::local::{self, LocalDestination, LocalSource};
+use godwit_proto::{Fault, FaultCode, Side};
 
 use super::Job;
 use super::ends::wire_preserve_of;
@@ -36,8 +37,15 @@ impl Job<'_> {
             return Err(Failure::usage("no source was named"));
         }
         for (path, failure) in &failures {
-            self.output
-                .failed(path.as_os_str().as_bytes(), &failure.message);
+            let name = path.as_os_str().as_bytes();
+            self.output.failed(name, &failure.message);
+            let fault = Fault {
+                side: Side::SOURCE,
+                code: FaultCode::NOT_FOUND,
+                message: failure.message.clone(),
+                ..Fault::default()
+            };
+            self.reports.entry_failed(name, &fault);
         }
         Ok((found, failures.len() as u64))
     }

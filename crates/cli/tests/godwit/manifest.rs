@@ -151,6 +151,25 @@ fn digests_are_those_of_an_independent_program() {
 }
 
 #[test]
+fn a_daemon_that_dies_meanwhile_leaves_no_trace_in_the_manifest() {
+    let mut world = Rig::new();
+    make_tree(&world.path("tree"), 16, &mut Seeded(first_seed(14)));
+    world.start(&[]);
+    let url = world.url("");
+    let manifest = ["--manifest-sorted", "--manifest", "m"];
+    let line = [&manifest[..], &["--limit", "20MB", "tree", &url]].concat();
+    let mut client = world.begin_cp(&world.path(""), &line);
+    client.wait_for_bytes(4 << 20);
+    world.kill_daemon();
+    world.start(&[]);
+    client.wait().complete();
+    let line = ["manifest", "--manifest-sorted", "tree", "rest"];
+    assert_eq!(world.client(&line).code, Some(0));
+    assert!(world.read("m") == world.read("rest"));
+    assert_no_draft(&world);
+}
+
+#[test]
 fn several_sources_stand_under_their_names() {
     let world = Rig::new();
     world.write("a/x", "1");

@@ -60,6 +60,17 @@ fn failures_of_a_pull_are_listed_below_the_source() {
 }
 
 #[test]
+fn a_source_that_is_missing_is_listed() {
+    let world = Rig::new();
+    tree(&world, &[]);
+    world.make_dirs("to");
+    world
+        .cp(&["--failed", "list", "tree", "nowhere", "to"])
+        .expect(3, "partial");
+    assert_eq!(world.read("list"), b"nowhere\0");
+}
+
+#[test]
 fn nothing_failed_is_an_empty_list() {
     let world = Rig::new();
     tree(&world, &[]);
