@@ -145,6 +145,8 @@ pub fn destination(
 fn open(root: &Path, spill: &Path, preserve: Preserve) -> Result<Arc<dyn Storage>, LocalError> {
     let options = FsOptions {
         umask_cleared: true,
+        // They let a file run as its owner: as whom, only a copy that keeps owners knows.
+        allow_set_id: preserve.owner && preserve.group,
         read_xattrs: preserve.xattrs,
         read_acls: preserve.acls,
         ..FsOptions::new(Confine::Local)

@@ -83,14 +83,20 @@ fn set_id_bits_are_applied_only_where_granted() {
     });
 }
 
-/// The user of this machine named the destination, and no peer.
+/// Else a file that runs as its owner there would run as whoever copies it here.
 #[test]
-fn a_copy_on_one_machine_keeps_all_bits() {
+fn set_id_bits_come_to_this_machine_only_with_their_owners() {
     as_each_user(|rig| {
+        rig.start(&[]);
         let source = rig.path("run42");
         make_tree(rig, &source);
         rig.cp(&["run42", "copy"]).complete();
-        assert_modes(&rig.path("copy"), 0o7777);
-        assert_identical(&source, &rig.path("copy"));
+        assert_modes(&rig.path("copy"), !SET_ID);
+        rig.cp(&["-a", "run42", "whole"]).complete();
+        assert_modes(&rig.path("whole"), 0o7777);
+        assert_identical(&source, &rig.path("whole"));
+        make_tree(rig, &rig.path("export/run42"));
+        rig.cp(&[&rig.url("run42"), "pulled"]).complete();
+        assert_modes(&rig.path("pulled"), !SET_ID);
     });
 }
