@@ -17,6 +17,9 @@ fn the_report_holds_every_run_and_nothing_else_is_left() {
     let status = Command::new(env!("CARGO_BIN_EXE_xtask"))
         .args(["bench", "--no-build", "--scale", "0.0004", "--pairs", "2"])
         .args(["--contender", "pipe", "--contender", "godwit"])
+        .args([
+            "--only", "memory", "--only", "one", "--only", "forty", "--only", "small",
+        ])
         .arg("--directory")
         .arg(&world)
         .arg("--out")
