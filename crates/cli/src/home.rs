@@ -14,11 +14,16 @@ pub(crate) struct Home {
 }
 
 impl Home {
+    /// Finds the directory by the environment; it may be missing.
+    pub(crate) fn find() -> Result<Self, Failure> {
+        Ok(Self {
+            path: locate(&|name| std::env::var_os(name))?,
+        })
+    }
+
     /// Finds the directory by the environment and makes it where it is missing.
     pub(crate) fn open() -> Result<Self, Failure> {
-        let home = Self {
-            path: locate(&|name| std::env::var_os(name))?,
-        };
+        let home = Self::find()?;
         make(&home.path)?;
         Ok(home)
     }

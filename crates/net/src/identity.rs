@@ -137,6 +137,14 @@ impl Identity {
         Self::parse(&path, pem.as_bytes())
     }
 
+    /// The identity kept in `home`, if there is one. Makes nothing.
+    ///
+    /// # Errors
+    /// When the file cannot be used, is damaged, or the key is open to others.
+    pub fn find(home: &Path) -> Result<Option<Self>, IdentityError> {
+        Self::load(&home.join(FILE_NAME))
+    }
+
     /// A new identity that is kept nowhere: for one transfer.
     ///
     /// # Errors

@@ -49,7 +49,7 @@ impl Cipher {
         }
     }
 
-    fn suite(self) -> rustls::SupportedCipherSuite {
+    pub(crate) fn suite(self) -> rustls::SupportedCipherSuite {
         match self {
             Self::Aes256Gcm => aws_lc_rs::cipher_suite::TLS13_AES_256_GCM_SHA384,
             Self::Aes128Gcm => aws_lc_rs::cipher_suite::TLS13_AES_128_GCM_SHA256,

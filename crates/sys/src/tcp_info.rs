@@ -17,6 +17,8 @@ pub struct TcpInfo {
     pub congestion_window_segments: u32,
     /// Bytes of a segment as sent.
     pub segment_bytes: u32,
+    /// The largest packet that the path takes, as far as the kernel has found out, in bytes.
+    pub path_mtu_bytes: u32,
     /// Segments sent and not acknowledged.
     pub unacknowledged_segments: u32,
     /// Segments retransmitted since the connection began.
@@ -69,6 +71,7 @@ pub fn tcp_info(socket: impl AsFd) -> io::Result<TcpInfo> {
         round_trip_min: Duration::from_micros(raw.tcpi_min_rtt.into()),
         congestion_window_segments: raw.tcpi_snd_cwnd,
         segment_bytes: raw.tcpi_snd_mss,
+        path_mtu_bytes: raw.tcpi_pmtu,
         unacknowledged_segments: raw.tcpi_unacked,
         retransmitted_segments: raw.tcpi_total_retrans,
         acknowledged_bytes: raw.tcpi_bytes_acked,
@@ -99,6 +102,7 @@ mod tests {
         let info = tcp_info(&server).unwrap();
         assert_eq!(info.received_bytes, 1000);
         assert!(info.segment_bytes > 0);
+        assert!(info.path_mtu_bytes > info.segment_bytes);
     }
 
     #[test]
