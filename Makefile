@@ -5,6 +5,11 @@
 # Always under this directory, wherever CARGO_TARGET_DIR points.
 build:
 	cargo build --release --locked --target-dir target
+	target/release/godwit man target/release/man
+	mkdir -p target/release/completions
+	target/release/godwit completions bash >target/release/completions/godwit.bash
+	target/release/godwit completions zsh >target/release/completions/_godwit
+	target/release/godwit completions fish >target/release/completions/godwit.fish
 
 test:
 	scripts/setup.sh

@@ -17,6 +17,9 @@ needed=(
     losetup:mount          # and attaches it
     setfattr:attr          # trees with attributes and access lists are made by these
     setfacl:acl
+    man:man-db             # renders the man pages
+    zsh:zsh                # these two read their completions
+    fish:fish
 )
 
 PATH="$PATH:/usr/local/sbin:/usr/sbin:/sbin"

@@ -1,14 +1,20 @@
 //! The command line, built by clap from the settings table and the list of commands.
 //! Parses no value: that is the table's, so that flags, environment and file agree.
 
+use crate::help;
 use clap::builder::ValueParser;
-use clap::{Arg, ArgAction, ArgMatches, Command};
+use clap::{Arg, ArgAction, ArgMatches, Command, ValueHint};
 use godwit_api::settings::manual::placeholder;
-use godwit_api::settings::{Kind, Scope, Setting, Typed};
+use godwit_api::settings::{Kind, Scope, Setting, Typed, group};
 use std::ffi::OsString;
 
-/// The whole command line.
+/// The whole command line, with examples in its help.
 pub(crate) fn command() -> Command {
+    help::with_examples(bare())
+}
+
+/// The whole command line, without examples.
+pub(crate) fn bare() -> Command {
     Command::new("godwit")
         .version(env!("CARGO_PKG_VERSION"))
         .about("Moves data sets between machines: fast, encrypted, verified, resumable")
@@ -25,6 +31,8 @@ pub(crate) fn command() -> Command {
         .subcommand(verify())
         .subcommand(manifest())
         .subcommand(generate())
+        .subcommand(completions())
+        .subcommand(man())
         .subcommand(agent())
 }
 
@@ -74,6 +82,7 @@ fn paths() -> Arg {
         .num_args(1..)
         .action(ArgAction::Append)
         .required(true)
+        .value_hint(ValueHint::AnyPath)
         .help("What to copy, and where to")
 }
 
@@ -166,14 +175,39 @@ fn agent() -> Command {
 fn generate() -> Command {
     Command::new("gen")
         .about("Make a data set by specification, always the same for the same seed")
-        .after_help("Example: godwit gen '4000x1MiB' DIR --seed 7")
         .args(settings(Scope::Gen))
         .arg(positional(
             "spec",
             "SPEC",
             "COUNTxSIZE or COUNTxMIN..MAX, several separated by commas",
         ))
-        .arg(positional("directory", "DIR", "Where to make it"))
+        .arg(positional("directory", "DIR", "Where to make it").value_hint(ValueHint::DirPath))
+}
+
+fn completions() -> Command {
+    Command::new("completions")
+        .about("Print what a shell needs to complete godwit's commands, flags and values")
+        .arg(
+            Arg::new("shell")
+                .value_name("SHELL")
+                .value_parser(["bash", "zsh", "fish"])
+                .required(true)
+                .help("For which shell"),
+        )
+}
+
+fn man() -> Command {
+    Command::new("man")
+        .about("Write the man pages, godwit(1) and one for each command")
+        .arg(
+            positional(
+                "directory",
+                "DIRECTORY",
+                "Where to write them; without it godwit(1) is printed",
+            )
+            .required(false)
+            .value_hint(ValueHint::DirPath),
+        )
 }
 
 fn settings(scope: Scope) -> Vec<Arg> {
@@ -187,7 +221,7 @@ fn setting_arg(setting: &'static Setting) -> Arg {
     };
     let help = format!("{} [default: {default}]", setting.help);
     let long_help = format!(
-        "{}\n{}[default: {default}; environment: {}]",
+        "{}.\n{}[default: {default}; environment: {}]",
         setting.help,
         match setting.detail {
             "" => String::new(),
@@ -199,7 +233,8 @@ fn setting_arg(setting: &'static Setting) -> Arg {
         .long(setting.name)
         .value_parser(ValueParser::os_string())
         .help(help)
-        .long_help(long_help);
+        .long_help(long_help)
+        .help_heading(group::heading(setting.name));
     let arg = match SHORTS.iter().find(|(name, _)| *name == setting.name) {
         Some((_, short)) => arg.short(*short),
         None => arg,

@@ -6,6 +6,7 @@ mod args;
 mod commands;
 mod cores;
 mod exit;
+mod help;
 mod home;
 mod output;
 mod reports;

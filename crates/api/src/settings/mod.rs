@@ -6,6 +6,7 @@
 
 mod comparing;
 pub mod file;
+pub mod group;
 pub mod manual;
 mod preserve;
 mod reports;

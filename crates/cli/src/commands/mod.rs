@@ -2,6 +2,7 @@
 //! Each one reads its own arguments; only the home directory and the settings are found here.
 
 mod copy;
+mod documents;
 mod generate;
 mod peers;
 mod route;
@@ -22,9 +23,13 @@ pub(crate) fn run(matches: &ArgMatches, started: Instant) -> Result<ExitCode, Fa
     let Some((name, matches)) = matches.subcommand() else {
         return Err(Failure::usage("name a command: godwit help lists them"));
     };
-    if name == "agent" {
+    // What needs no home makes none.
+    match name {
         // Whatever it cannot do, it says to who called it, so it must not fail before.
-        return crate::agent::run(matches);
+        "agent" => return crate::agent::run(matches),
+        "completions" => return documents::completions(matches).map(Exit::into),
+        "man" => return documents::man(matches).map(Exit::into),
+        _ => {}
     }
     let home = Home::open()?;
     match name {

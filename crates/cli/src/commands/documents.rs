@@ -1,0 +1,150 @@
+//! `godwit completions` and `godwit man`: documents that follow from the command line alone.
+//! Knows no command and no setting by name: what is added to the command line is in them.
+
+use crate::args;
+use crate::exit::{Exit, Failure};
+use crate::help::examples;
+use clap::{Arg, ArgAction, ArgMatches, Command, ValueHint};
+use clap_complete::Shell;
+use clap_mangen::Man;
+use clap_mangen::roff::{Roff, bold, roman};
+use godwit_api::settings::{Kind, Scope, Setting};
+use std::ffi::OsString;
+use std::io::Write;
+use std::path::Path;
+
+/// Prints a shell's completions.
+pub(super) fn completions(matches: &ArgMatches) -> Result<Exit, Failure> {
+    let shell: Shell = matches
+        .get_one::<String>("shell")
+        .and_then(|name| name.parse().ok())
+        .ok_or_else(|| Failure::usage("name a shell: bash, zsh or fish"))?;
+    let mut command = args::bare();
+    for scope in Scope::ALL {
+        command = command.mut_subcommand(scope.name(), |sub| with_values(scope, sub));
+    }
+    let mut text = Vec::new();
+    clap_complete::generate(shell, &mut command, "godwit", &mut text);
+    output(&text)
+}
+
+/// Tells the values of settings that the table would otherwise check later.
+fn with_values(scope: Scope, mut command: Command) -> Command {
+    for setting in Setting::all_of(scope) {
+        command = command.mut_arg(setting.name, |arg| match &setting.kind {
+            Kind::Choice(words) => arg.value_parser(words.to_vec()),
+            // A shell shall offer the plain flag, not `--flag=`.
+            Kind::Flag => plain(&arg),
+            Kind::List { form: "FILE" } | Kind::Text { form: "FILE" } => {
+                arg.value_hint(ValueHint::FilePath)
+            }
+            _ => arg,
+        });
+    }
+    command
+}
+
+fn plain(arg: &Arg) -> Arg {
+    let flag = Arg::new(arg.get_id().clone())
+        .long(arg.get_long().unwrap_or_default().to_owned())
+        .action(ArgAction::SetTrue)
+        .help(arg.get_help().cloned().unwrap_or_default());
+    match arg.get_short() {
+        Some(short) => flag.short(short),
+        None => flag,
+    }
+}
+
+/// Writes the man pages, or prints the first.
+pub(super) fn man(matches: &ArgMatches) -> Result<Exit, Failure> {
+    let mut whole = args::bare().disable_help_subcommand(true);
+    whole.build();
+    let Some(directory) = matches.get_one::<OsString>("directory") else {
+        return output(&page(&whole, "godwit")?);
+    };
+    let directory = Path::new(directory);
+    let failed = |path: &Path, error: std::io::Error| {
+        Failure::failed(format!("{}: {error}", path.display()))
+    };
+    std::fs::create_dir_all(directory).map_err(|error| failed(directory, error))?;
+    let visible = whole.get_subcommands().filter(|sub| !sub.is_hide_set());
+    for command in visible.chain([&whole]) {
+        let name = match command.get_name() {
+            "godwit" => "godwit".to_owned(),
+            sub => format!("godwit-{sub}"),
+        };
+        let path = directory.join(format!("{name}.1"));
+        std::fs::write(&path, page(command, &name)?).map_err(|error| failed(&path, error))?;
+    }
+    Ok(Exit::Complete)
+}
+
+fn page(command: &Command, name: &str) -> Result<Vec<u8>, Failure> {
+    let mut text = Vec::new();
+    write_page(command, name, &mut text)
+        .map_err(|error| Failure::failed(format!("the page {name}(1): {error}")))?;
+    Ok(text)
+}
+
+fn write_page(command: &Command, name: &str, out: &mut dyn Write) -> std::io::Result<()> {
+    let notes = command.get_after_help().map(ToString::to_string);
+    let program = command.get_name() == "godwit";
+    let usage = command.clone().render_usage().to_string();
+    let man = Man::new(command.clone())
+        .title(name.to_uppercase())
+        .source(concat!("godwit ", env!("CARGO_PKG_VERSION")))
+        .manual("Godwit");
+    man.render_title(out)?;
+    let mut head = Roff::new();
+    let about = command.get_about().map(ToString::to_string);
+    head.control("SH", ["NAME"]);
+    head.text([roman(format!("{name} - {}", about.unwrap_or_default()))]);
+    head.control("SH", ["SYNOPSIS"]);
+    head.text([bold(usage.trim_start_matches("Usage:").trim())]);
+    head.to_writer(out)?;
+    man.render_options_section(out)?;
+    if program {
+        man.render_subcommands_section(out)?;
+    }
+    let mut tail = Roff::new();
+    if let Some(notes) = notes {
+        tail.control("SH", ["NOTES"]);
+        verbatim(&mut tail, notes.lines());
+    }
+    let examples = examples(command.get_name());
+    if !examples.is_empty() {
+        tail.control("SH", ["EXAMPLES"]);
+        for example in examples {
+            tail.control("TP", []);
+            tail.text([roman(example.meaning)]);
+            tail.text([bold(example.line)]);
+        }
+    }
+    tail.control("SH", ["SEE ALSO"]);
+    tail.text([roman(if program {
+        "Each command has a page of its own: godwit-cp(1) and so on. The manual comes with the program: docs/manual.md."
+    } else {
+        "godwit(1)"
+    })]);
+    tail.to_writer(out)
+}
+
+/// Lines as they are.
+fn verbatim<'a>(roff: &mut Roff, lines: impl Iterator<Item = &'a str>) {
+    roff.control("nf", []);
+    for line in lines {
+        roff.text([roman(line)]);
+    }
+    roff.control("fi", []);
+}
+
+/// A reader that went away, such as a pager, is no failure; a full disk is.
+fn output(text: &[u8]) -> Result<Exit, Failure> {
+    let mut out = std::io::stdout().lock();
+    match out.write_all(text).and_then(|()| out.flush()) {
+        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
+            Err(Failure::failed(format!("standard output: {error}")))
+        }
+        _ => Ok(Exit::Complete),
+    }
+}

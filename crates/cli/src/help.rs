@@ -1,0 +1,230 @@
+//! Examples for the commands' help, one table for `--help` and the man pages.
+//! Every line of it is a command that this program accepts; a test parses them all.
+
+use clap::Command;
+
+/// A command line, and what it does.
+pub(crate) struct Example {
+    /// As typed in a shell.
+    pub(crate) line: &'static str,
+    /// A few words.
+    pub(crate) meaning: &'static str,
+}
+
+const fn example(line: &'static str, meaning: &'static str) -> Example {
+    Example { line, meaning }
+}
+
+/// By command, in no order. A command that is not here has its examples in its own text.
+const EXAMPLES: &[(&str, &[Example])] = &[
+    (
+        "godwit",
+        &[
+            example(
+                "godwit cp run42/ alice@dtn2.example.org:/data/",
+                "copy by the user's own ssh",
+            ),
+            example(
+                "godwit serve --export data=/data",
+                "run a node that serves /data",
+            ),
+            example(
+                "godwit cp run42/ godwit://dtn2.example.org/data/",
+                "copy to it",
+            ),
+        ],
+    ),
+    (
+        "cp",
+        &[
+            example(
+                "godwit cp run42/ godwit://dtn2.example.org/data/",
+                "push a directory into an export",
+            ),
+            example(
+                "godwit cp godwit://dtn2.example.org/data/run42 ./",
+                "pull it back",
+            ),
+            example(
+                "godwit cp alice@dtn2.example.org:/data/run42 ./",
+                "pull by ssh",
+            ),
+            example(
+                "godwit cp --streams 8 --limit 5Gbit/s run42/ godwit://dtn2.example.org/data/",
+                "a long line that others use, too",
+            ),
+            example(
+                "godwit cp --verify a.h5 b.h5 godwit://dtn2.example.org/data/in/",
+                "read back what was written",
+            ),
+            example(
+                "godwit cp mem:64GiB godwit://dtn2.example.org/null:",
+                "measure the network alone",
+            ),
+        ],
+    ),
+    (
+        "serve",
+        &[
+            example(
+                "godwit serve --export data=/data",
+                "one directory, port 7272",
+            ),
+            example(
+                "godwit serve --listen '[::]:7300' --export data=/data --export in=/srv/in",
+                "two, on another port",
+            ),
+        ],
+    ),
+    (
+        "id",
+        &[example(
+            "godwit id",
+            "gw1-... is what others need to know of you",
+        )],
+    ),
+    (
+        "authorize",
+        &[
+            example(
+                "godwit authorize gw1-... --export data --read --write",
+                "one export, both ways",
+            ),
+            example("godwit authorize gw1-...", "read all exports"),
+        ],
+    ),
+    (
+        "revoke",
+        &[
+            example("godwit revoke gw1-... --export data", "one export"),
+            example("godwit revoke gw1-...", "everything"),
+        ],
+    ),
+    (
+        "trust",
+        &[example(
+            "godwit trust dtn2.example.org gw1-...",
+            "what `godwit id` printed there",
+        )],
+    ),
+    (
+        "gen",
+        &[
+            example("godwit gen 4000x1MiB data --seed 7", "4,000 files of 1 MiB"),
+            example(
+                "godwit gen tree:20000x100..30kB,1x1GiB data",
+                "a source tree and a large file",
+            ),
+        ],
+    ),
+    (
+        "completions",
+        &[
+            example(
+                "godwit completions bash > ~/.local/share/bash-completion/completions/godwit",
+                "bash",
+            ),
+            example(
+                "godwit completions zsh > ~/.zfunc/_godwit",
+                "zsh, with ~/.zfunc in fpath",
+            ),
+            example(
+                "godwit completions fish > ~/.config/fish/completions/godwit.fish",
+                "fish",
+            ),
+        ],
+    ),
+    (
+        "man",
+        &[
+            example("godwit man | man -l -", "read the first page"),
+            example("godwit man ~/.local/share/man/man1", "install them all"),
+        ],
+    ),
+];
+
+/// The examples of a command; `godwit` is the program itself.
+pub(crate) fn examples(command: &str) -> &'static [Example] {
+    EXAMPLES
+        .iter()
+        .find(|(name, _)| *name == command)
+        .map_or(&[], |(_, examples)| examples)
+}
+
+/// Adds the examples behind what the help of each command says.
+pub(crate) fn with_examples(mut command: Command) -> Command {
+    let names: Vec<String> = command
+        .get_subcommands()
+        .map(|sub| sub.get_name().to_owned())
+        .collect();
+    for name in names {
+        command = command.mut_subcommand(name, add);
+    }
+    add(command)
+}
+
+fn add(command: Command) -> Command {
+    let examples = examples(command.get_name());
+    if examples.is_empty() {
+        return command;
+    }
+    let before = command
+        .get_after_help()
+        .map(|text| format!("{text}\n\n"))
+        .unwrap_or_default();
+    let lines: Vec<String> = examples
+        .iter()
+        .map(|example| format!("  # {}\n  {}", example.meaning, example.line))
+        .collect();
+    command.after_help(format!("{before}Examples:\n{}", lines.join("\n")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Splits as a shell does, as far as the examples need it: quotes, and the end at a pipe or redirection.
+    fn words(line: &str) -> Vec<String> {
+        line.split_whitespace()
+            .take_while(|word| !["|", ">", "<", "#"].contains(word))
+            .map(|word| word.replace('\'', ""))
+            .collect()
+    }
+
+    /// The command lines in a help text.
+    fn lines(text: &str) -> Vec<String> {
+        text.lines()
+            .map(|line| line.trim().trim_start_matches("Example: ").to_owned())
+            .filter(|line| line.starts_with("godwit ") && !line.contains('[') | line.contains("'["))
+            .collect()
+    }
+
+    #[test]
+    fn every_command_has_examples_and_each_is_accepted() {
+        let whole = crate::args::command();
+        let visible = whole
+            .get_subcommands()
+            .filter(|sub| !sub.is_hide_set())
+            .chain([&whole]);
+        for sub in visible {
+            let help = sub.get_after_help().map(ToString::to_string);
+            let examples = lines(&help.unwrap_or_default());
+            assert!(!examples.is_empty(), "{} has no example", sub.get_name());
+            for line in examples {
+                let parsed = crate::args::command().try_get_matches_from(words(&line));
+                assert!(parsed.is_ok(), "{line}: {:?}", parsed.err());
+            }
+        }
+    }
+
+    #[test]
+    fn every_example_belongs_to_a_command() {
+        let whole = crate::args::command();
+        for (name, _) in EXAMPLES {
+            assert!(
+                *name == "godwit" || whole.find_subcommand(name).is_some(),
+                "{name}"
+            );
+        }
+    }
+}

@@ -1,0 +1,196 @@
+//! Man pages and completions, by the real binary: they are valid, and nothing is missing in them.
+//! Knows no command and no flag: the help tells which there are.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+fn godwit(line: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_godwit"))
+        .args(line)
+        .env_clear()
+        .output()
+        .expect("the binary runs")
+}
+
+/// Needs no home, so none is given.
+fn told(line: &[&str]) -> String {
+    let output = godwit(line);
+    let complaint = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.success(), "{line:?}: {complaint}");
+    String::from_utf8(output.stdout).expect("text")
+}
+
+/// Each command with its long flags.
+fn commands() -> BTreeMap<String, Vec<String>> {
+    let help = told(&["--help"]);
+    let list = help.split("Commands:").nth(1).expect("a list");
+    let names = list
+        .lines()
+        .skip(1)
+        .take_while(|line| !line.trim().is_empty())
+        .filter_map(|line| {
+            line.strip_prefix("  ")
+                .filter(|rest| !rest.starts_with(' '))
+        })
+        .filter_map(|line| line.split_whitespace().next())
+        .filter(|name| *name != "help");
+    names
+        .map(|name| (name.to_owned(), flags(&told(&[name, "--help"]))))
+        .collect()
+}
+
+fn flags(help: &str) -> Vec<String> {
+    let named = help.lines().filter_map(|line| {
+        let line = line.trim_start();
+        let word = match line.strip_prefix('-') {
+            Some(rest) if rest.starts_with('-') => line,
+            Some(_) => line.split_once(", ")?.1,
+            None => return None,
+        };
+        let end = word.find(|next: char| next != '-' && !next.is_ascii_alphanumeric());
+        Some(word[..end.unwrap_or(word.len())].to_owned())
+    });
+    named.filter(|flag| flag.starts_with("--")).collect()
+}
+
+/// What a program says to a text on its standard input; it must succeed.
+fn judged(program: &str, arguments: &[&str], text: &str) -> Output {
+    let mut child = Command::new(program)
+        .args(arguments)
+        .env("MANWIDTH", "1000")
+        .env("LC_ALL", "C.UTF-8")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap_or_else(|error| panic!("{program}: {error}; scripts/setup.sh installs it"));
+    let mut input = child.stdin.take().expect("piped");
+    let text = text.to_owned();
+    // Beside the reading of what is said, which may be long.
+    let writer = std::thread::spawn(move || input.write_all(text.as_bytes()));
+    let output = child.wait_with_output().expect("it ran");
+    writer.join().expect("no panic").expect("all was read");
+    let complaint = String::from_utf8_lossy(&output.stderr);
+    assert!(
+        output.status.success() && complaint.is_empty(),
+        "{program}: {complaint}"
+    );
+    output
+}
+
+#[test]
+fn the_help_names_commands_and_flags() {
+    let commands = commands();
+    assert!(
+        commands["cp"].contains(&"--streams".to_owned()),
+        "{commands:?}"
+    );
+    assert!(
+        commands["serve"].contains(&"--export".to_owned()),
+        "{commands:?}"
+    );
+}
+
+#[test]
+fn completions_are_valid_and_complete() {
+    // Each judges a script without running it.
+    for shell in ["bash", "zsh", "fish"] {
+        let script = told(&["completions", shell]);
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        let path = directory.path().join("completions");
+        fs::write(&path, &script).expect("written");
+        judged(shell, &["-n", path.to_str().expect("text")], "");
+        for (command, flags) in commands() {
+            assert!(script.contains(&command), "{shell}: {command}");
+            for flag in flags {
+                // fish writes `-l streams`.
+                let name = flag.trim_start_matches('-');
+                let found = script.contains(&flag) || script.contains(&format!("-l {name}"));
+                assert!(found, "{shell}: {command} {flag}");
+            }
+        }
+        assert!(script.contains("chacha20-poly1305"), "{shell}");
+    }
+}
+
+#[test]
+fn bash_completes_a_flag_and_a_value() {
+    let script = told(&["completions", "bash"]);
+    for (line, expected) in [
+        ("godwit trus", "trust"),
+        ("godwit cp --stre", "--streams"),
+        ("godwit cp --cipher cha", "chacha20-poly1305"),
+        ("godwit completions f", "fish"),
+    ] {
+        let words: Vec<&str> = line.split(' ').collect();
+        let last = words.len() - 1;
+        let ask = format!(
+            "{script}\nCOMP_WORDS=({line}); COMP_CWORD={last}\n_godwit godwit {} {}\necho \"${{COMPREPLY[@]}}\"\n",
+            words[last],
+            words[last - 1],
+        );
+        let output = judged("bash", &["--norc"], &ask);
+        let said = String::from_utf8(output.stdout).expect("text");
+        assert_eq!(said.trim(), expected, "{line}");
+    }
+}
+
+#[test]
+fn man_pages_render_without_warnings_and_are_complete() {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let target = directory.path().join("made/man1");
+    told(&["man", target.to_str().expect("text")]);
+    let commands = commands();
+    let first = rendered(&target.join("godwit.1"));
+    assert_eq!(
+        told(&["man"]),
+        fs::read_to_string(target.join("godwit.1")).expect("there")
+    );
+    assert_eq!(
+        fs::read_dir(&target).expect("there").count(),
+        commands.len() + 1
+    );
+    for (command, flags) in commands {
+        assert!(first.contains(&format!("godwit-{command}(1)")), "{command}");
+        let page = rendered(&target.join(format!("godwit-{command}.1")));
+        for flag in flags {
+            assert!(page.contains(&flag), "{command} {flag}");
+        }
+        for section in ["NAME", "SYNOPSIS", "OPTIONS", "EXAMPLES", "SEE ALSO"] {
+            let example = section == "EXAMPLES" && page.contains("Example: godwit");
+            assert!(page.contains(section) || example, "{command}: {section}");
+        }
+    }
+}
+
+/// As a reader sees it, on one line a paragraph.
+fn rendered(page: &Path) -> String {
+    let text = fs::read_to_string(page).expect("written");
+    let arguments = ["--warnings", "-E", "UTF-8", "-l", "-"];
+    let output = judged("man", &arguments, &text);
+    let rendered = String::from_utf8(output.stdout).expect("text");
+    assert!(rendered.lines().count() > 10, "{page:?}: {rendered}");
+    rendered
+}
+
+#[test]
+fn a_place_that_cannot_be_written_is_named() {
+    let output = godwit(&["man", "/proc/none"]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("/proc/none"));
+    assert_eq!(godwit(&["completions", "tcl"]).status.code(), Some(2));
+    let full = fs::OpenOptions::new()
+        .write(true)
+        .open(PathBuf::from("/dev/full"))
+        .expect("there");
+    let status = Command::new(env!("CARGO_BIN_EXE_godwit"))
+        .args(["completions", "bash"])
+        .stdout(full)
+        .stderr(Stdio::null())
+        .status()
+        .expect("the binary runs");
+    assert_eq!(status.code(), Some(1));
+}
