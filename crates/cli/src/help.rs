@@ -32,6 +32,10 @@ const EXAMPLES: &[(&str, &[Example])] = &[
                 "godwit cp run42/ godwit://dtn2.example.org/data/",
                 "copy to it",
             ),
+            example(
+                "godwit doctor godwit://dtn2.example.org/data/",
+                "what would limit that?",
+            ),
         ],
     ),
     (
@@ -114,6 +118,23 @@ const EXAMPLES: &[(&str, &[Example])] = &[
             example(
                 "godwit gen tree:20000x100..30kB,1x1GiB data",
                 "a source tree and a large file",
+            ),
+        ],
+    ),
+    (
+        "doctor",
+        &[
+            example(
+                "godwit doctor",
+                "this machine, and the storage of this directory",
+            ),
+            example(
+                "godwit doctor godwit://dtn2.example.org/data/",
+                "the way to a node, who I am there, what I may do",
+            ),
+            example(
+                "godwit doctor --json run42/ godwit://dtn2.example.org/data/",
+                "before a push, for a script",
             ),
         ],
     ),

@@ -5,6 +5,7 @@ mod agent;
 mod args;
 mod commands;
 mod cores;
+mod doctor;
 mod exit;
 mod help;
 mod home;

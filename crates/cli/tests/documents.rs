@@ -92,6 +92,7 @@ fn the_help_names_commands_and_flags() {
         commands["serve"].contains(&"--export".to_owned()),
         "{commands:?}"
     );
+    assert!(commands.contains_key("doctor"), "{commands:?}");
 }
 
 #[test]
@@ -120,7 +121,7 @@ fn completions_are_valid_and_complete() {
 fn bash_completes_a_flag_and_a_value() {
     let script = told(&["completions", "bash"]);
     for (line, expected) in [
-        ("godwit trus", "trust"),
+        ("godwit do", "doctor"),
         ("godwit cp --stre", "--streams"),
         ("godwit cp --cipher cha", "chacha20-poly1305"),
         ("godwit completions f", "fish"),

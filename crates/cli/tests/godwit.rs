@@ -10,6 +10,7 @@ mod godwit {
     pub(crate) mod data;
     pub(crate) mod delete;
     pub(crate) mod distance;
+    pub(crate) mod doctor;
     pub(crate) mod entries;
     pub(crate) mod full;
     pub(crate) mod judge;

@@ -2,6 +2,7 @@
 //! Each one reads its own arguments; only the home directory and the settings are found here.
 
 mod copy;
+mod doctor;
 mod documents;
 mod generate;
 mod peers;
@@ -28,6 +29,7 @@ pub(crate) fn run(matches: &ArgMatches, started: Instant) -> Result<ExitCode, Fa
         // Whatever it cannot do, it says to who called it, so it must not fail before.
         "agent" => return crate::agent::run(matches),
         "completions" => return documents::completions(matches).map(Exit::into),
+        "doctor" => return doctor::run(matches).map(Exit::into),
         "man" => return documents::man(matches).map(Exit::into),
         _ => {}
     }

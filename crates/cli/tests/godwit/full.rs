@@ -16,7 +16,7 @@ use super::rig::Rig;
 const MIB: u64 = 1 << 20;
 
 /// The start of a command that runs a script where mounts can be made; None where they cannot.
-fn unshare() -> Option<Vec<&'static str>> {
+pub(crate) fn unshare() -> Option<Vec<&'static str>> {
     let line: Vec<&str> = if rustix::process::geteuid().is_root() {
         vec!["unshare", "--mount"]
     } else {

@@ -1,0 +1,95 @@
+//! This machine apart from storage and network: open files, and how fast it encrypts and digests.
+//! Takes a moment of one core.
+
+use std::time::{Duration, Instant};
+
+use godwit_api::settings::{Cipher as CipherSetting, CpSettings, Digest};
+use godwit_api::units::human_rate;
+use godwit_net::{Cipher, seal_rate};
+use godwit_store::digest::{DigestKind, digest_slice};
+use rustix::process::{Resource, getrlimit};
+
+use super::findings::{Findings, Limit, Way};
+use super::storage::rate;
+
+/// For each measurement.
+const MEASURE_FOR: Duration = Duration::from_millis(50);
+const BLOCK_BYTES: usize = 512 << 10;
+/// A transfer holds some directories and files open, and a connection for each stream.
+const OPEN_FILES_MIN: u64 = 128;
+const OPEN_FILES_COMFORTABLE: u64 = 1024;
+
+/// Looks at it.
+pub(super) fn look(settings: &CpSettings, findings: &mut Findings) {
+    open_files(findings);
+    let cores = std::thread::available_parallelism().map_or(1, |cores| cores.get() as u64);
+    let cores = match settings.threads {
+        0 => cores,
+        capped => cores.min(u64::from(capped)),
+    };
+    let (cipher, name) = match settings.cipher {
+        CipherSetting::Aes256Gcm => (Cipher::Aes256Gcm, "aes-256-gcm"),
+        CipherSetting::Aes128Gcm => (Cipher::Aes128Gcm, "aes-128-gcm"),
+        CipherSetting::Chacha20Poly1305 => (Cipher::ChaCha20Poly1305, "chacha20-poly1305"),
+    };
+    let (kind, digest) = match settings.digest {
+        Digest::Blake3 => (DigestKind::Blake3, "blake3"),
+        _ => (DigestKind::Crc64Nvme, "crc64-nvme"),
+    };
+    let digests = digest_rate(kind);
+    let Some(seals) = seal_rate(cipher, MEASURE_FOR) else {
+        return;
+    };
+    let other = seal_rate(Cipher::ChaCha20Poly1305, MEASURE_FOR).unwrap_or(0);
+    let message = format!(
+        "one of {cores} cores encrypts {} with {name}, digests {} with {digest}",
+        human_rate(seals),
+        human_rate(digests)
+    );
+    let mend = if cipher != Cipher::ChaCha20Poly1305 && other > seals {
+        "--cipher chacha20-poly1305 is faster on this processor".to_owned()
+    } else {
+        "more cores, if that is too little".to_owned()
+    };
+    if cipher != Cipher::ChaCha20Poly1305 && other > seals {
+        findings.note("processor", message, Some(mend.clone()));
+    } else {
+        findings.fine("processor", message);
+    }
+    let core = u128::from(seals) * u128::from(digests) / u128::from(seals + digests).max(1);
+    let used = cores.min(u64::from(settings.streams)).max(1);
+    let all = u64::try_from(core * u128::from(used)).unwrap_or(u64::MAX);
+    for way in [Way::Sending, Way::Receiving] {
+        findings.limits.push(Limit {
+            name: "processor",
+            way,
+            what: format!("the processor ({used} streams on {cores} cores)"),
+            bytes_per_second: all,
+            mend: mend.clone(),
+        });
+    }
+}
+
+fn digest_rate(kind: DigestKind) -> u64 {
+    let block = vec![3; BLOCK_BYTES];
+    let started = Instant::now();
+    let mut bytes = 0;
+    while started.elapsed() < MEASURE_FOR {
+        std::hint::black_box(digest_slice(kind, 0, BLOCK_BYTES as u64, &block));
+        bytes += BLOCK_BYTES as u64;
+    }
+    rate(bytes, started.elapsed())
+}
+
+fn open_files(findings: &mut Findings) {
+    let Some(soft) = getrlimit(Resource::Nofile).current else {
+        return;
+    };
+    let message = format!("at most {soft} at a time");
+    let mend = Some("ulimit -n 65536 (LimitNOFILE= in a systemd unit)".to_owned());
+    match soft {
+        ..OPEN_FILES_MIN => findings.stop("open files", message, mend),
+        OPEN_FILES_MIN..OPEN_FILES_COMFORTABLE => findings.note("open files", message, mend),
+        _ => findings.fine("open files", message),
+    }
+}

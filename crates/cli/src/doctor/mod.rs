@@ -1,0 +1,80 @@
+//! Looks at what a transfer would meet: this machine, a directory, the way to a node; says what would stop or limit it.
+//! Changes nothing: no file of the user's, no setting, nothing at the node.
+
+mod findings;
+mod kernel;
+mod machine;
+mod node;
+mod storage;
+mod told;
+
+use std::path::PathBuf;
+
+use godwit_api::endpoint::Place;
+use godwit_api::host::HostPort;
+use godwit_api::settings::CpSettings;
+
+use crate::exit::Exit;
+use crate::home::Home;
+use findings::Findings;
+
+/// What is looked at.
+pub(crate) struct Subject {
+    /// What `godwit cp` would be told.
+    pub(crate) settings: CpSettings,
+    /// Where the keys are, if they are anywhere.
+    pub(crate) home: Home,
+    /// The storage.
+    pub(crate) directory: Directory,
+    /// The other side.
+    pub(crate) node: Option<Node>,
+}
+
+/// A directory of this machine, or a file in one.
+pub(crate) struct Directory {
+    /// As typed.
+    pub(crate) path: PathBuf,
+    /// Whether a transfer fails if nothing can be written there.
+    pub(crate) must_take: bool,
+}
+
+/// A daemon, and perhaps a place in one of its exports.
+pub(crate) struct Node {
+    /// Where it listens.
+    pub(crate) node: HostPort,
+    /// What is meant there.
+    pub(crate) export: Option<Place>,
+}
+
+/// Looks at everything, prints what was found, and tells whether a transfer could run.
+pub(crate) fn run(subject: &Subject, json: bool) -> Exit {
+    let mut findings = Findings::default();
+    findings.fine(
+        "program",
+        format!(
+            "godwit {}, protocol {}",
+            env!("CARGO_PKG_VERSION"),
+            node::span(
+                godwit_proto::hello::VERSION_MIN,
+                godwit_proto::hello::VERSION_MAX
+            ),
+        ),
+    );
+    let path = subject
+        .node
+        .as_ref()
+        .and_then(|node| node::look(node, subject, &mut findings));
+    machine::look(&subject.settings, &mut findings);
+    storage::look(&subject.directory, &mut findings);
+    kernel::look(path.as_ref(), &subject.settings, &mut findings);
+    if json {
+        told::json(&findings, path.as_ref());
+    } else {
+        told::people(&findings);
+    }
+    if findings.would_stop() {
+        Exit::Failed
+    } else {
+        Exit::Complete
+    }
+}

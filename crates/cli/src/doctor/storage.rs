@@ -1,0 +1,187 @@
+//! The storage of a directory: whether it takes a file, how much room there is, how fast it writes and reads.
+//! The file that it measures with has no name while it is written: nothing is left behind, however this ends.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+use std::time::{Duration, Instant, SystemTime};
+
+use godwit_api::units::{human_rate, human_size};
+use rustix::fs::{Advice, StatVfsMountFlags, fadvise, statvfs};
+
+use super::Directory;
+use super::findings::{Findings, Limit, Way};
+
+/// Each of writing and reading takes about this long at most, and one chunk more.
+const MEASURE_FOR: Duration = Duration::from_millis(500);
+const MEASURE_BYTES_MAX: u64 = 256 << 20;
+const CHUNK_BYTES: usize = 8 << 20;
+/// Less room than this is none.
+const ROOM_BYTES_MIN: u64 = 16 << 20;
+
+/// Looks at it.
+pub(super) fn look(directory: &Directory, findings: &mut Findings) {
+    let shown = directory.path.display().to_string();
+    let parent = match directory.path.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
+    };
+    let path = match fs::metadata(&directory.path) {
+        Ok(meta) if meta.is_dir() => directory.path.as_path(),
+        Ok(_) => parent,
+        // A transfer makes the last directory of its destination.
+        Err(error) if error.kind() == io::ErrorKind::NotFound && directory.must_take => {
+            if !parent.is_dir() {
+                let mend = format!("mkdir -p {}", parent.display());
+                findings.stop("storage", format!("{shown}: {error}"), Some(mend));
+                return;
+            }
+            parent
+        }
+        Err(error) => {
+            let mend = "check the name, and who may go there";
+            findings.stop(
+                "storage",
+                format!("{shown}: {error}"),
+                Some(mend.to_owned()),
+            );
+            return;
+        }
+    };
+    let room = match statvfs(path) {
+        Ok(room) => room,
+        Err(error) => {
+            refused(directory, &error.to_string(), "", findings);
+            return;
+        }
+    };
+    let free = room.f_bavail.saturating_mul(room.f_frsize);
+    if room.f_flag.contains(StatVfsMountFlags::RDONLY) {
+        refused(
+            directory,
+            "the file system is read-only",
+            "mount it for writing, or ",
+            findings,
+        );
+        return;
+    }
+    let no_names = room.f_files > 0 && room.f_favail == 0;
+    if free < ROOM_BYTES_MIN || no_names {
+        let what = if no_names {
+            "no further file can be made (no inodes are free)".to_owned()
+        } else {
+            format!("only {} are free", human_size(free))
+        };
+        refused(directory, &what, "make room there, or ", findings);
+        return;
+    }
+    match measure(path, (free / 10).min(MEASURE_BYTES_MAX)) {
+        Ok((write, read)) => {
+            findings.fine(
+                "storage",
+                format!(
+                    "{shown}: {} free, writes {}, reads {}",
+                    human_size(free),
+                    human_rate(write),
+                    human_rate(read)
+                ),
+            );
+            bound(Way::Receiving, "writing to", write, &shown, findings);
+            bound(Way::Sending, "reading from", read, &shown, findings);
+        }
+        Err(error) => {
+            let what = format!("no file can be written there: {error}");
+            let mend = match error.kind() {
+                io::ErrorKind::PermissionDenied => "let the user who runs godwit write there, or ",
+                _ => "",
+            };
+            refused(directory, &what, mend, findings);
+        }
+    }
+}
+
+/// It takes nothing: bad for a destination, and for a source only not measured.
+fn refused(directory: &Directory, what: &str, mend: &str, findings: &mut Findings) {
+    let shown = directory.path.display();
+    if directory.must_take {
+        findings.stop(
+            "storage",
+            format!("{shown}: {what}"),
+            Some(format!("{mend}name another directory")),
+        );
+    } else {
+        findings.note(
+            "storage",
+            format!("{shown}: {what}; nothing can arrive there, and its rates are not known"),
+            None,
+        );
+    }
+}
+
+fn bound(way: Way, verb: &str, rate: u64, shown: &str, findings: &mut Findings) {
+    findings.limits.push(Limit {
+        name: "storage",
+        way,
+        what: format!("{verb} {shown}"),
+        bytes_per_second: rate,
+        mend: "faster storage, if that is too little".to_owned(),
+    });
+}
+
+/// Bytes a second, written (and on the disk) and read.
+fn measure(directory: &Path, bytes_max: u64) -> io::Result<(u64, u64)> {
+    let mut file = nameless(directory)?;
+    // Neither zeros nor a pattern: some storage would not write those.
+    let mut state = 0x9e37_79b9_7f4a_7c15_u64;
+    let mut chunk = Vec::with_capacity(CHUNK_BYTES);
+    while chunk.len() < CHUNK_BYTES {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        chunk.extend_from_slice(&state.to_le_bytes());
+    }
+    let least = usize::try_from(bytes_max).unwrap_or(CHUNK_BYTES);
+    chunk.truncate(least.min(CHUNK_BYTES));
+    let length = chunk.len() as u64;
+    let started = Instant::now();
+    let mut written = 0;
+    while written + length <= bytes_max && (written == 0 || started.elapsed() < MEASURE_FOR) {
+        file.write_all(&chunk)?;
+        file.sync_data()?;
+        written += length;
+    }
+    let write = rate(written, started.elapsed());
+    // So that the disk is read and not memory, where the file system goes along.
+    let _ = fadvise(&file, 0, None, Advice::DontNeed);
+    file.seek(SeekFrom::Start(0))?;
+    let started = Instant::now();
+    let mut read = 0;
+    while read < written && (read == 0 || started.elapsed() < MEASURE_FOR) {
+        file.read_exact(&mut chunk)?;
+        read += length;
+    }
+    Ok((write, rate(read, started.elapsed())))
+}
+
+/// A new file, without its name from the start.
+fn nameless(directory: &Path) -> io::Result<File> {
+    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+    let nanos = now.unwrap_or_default().as_nanos() & u128::from(u64::MAX);
+    let prefix = String::from_utf8_lossy(godwit_store::path::TEMP_PREFIX);
+    let path = directory.join(format!("{prefix}{:016x}{nanos:016x}", std::process::id()));
+    let file = OpenOptions::new()
+        .read(true)
+        .write(true)
+        .create_new(true)
+        .mode(0o600)
+        .open(&path)?;
+    fs::remove_file(&path)?;
+    Ok(file)
+}
+
+/// Bytes a second.
+pub(super) fn rate(bytes: u64, time: Duration) -> u64 {
+    let micros = time.as_micros().max(1);
+    u64::try_from(u128::from(bytes) * 1_000_000 / micros).unwrap_or(u64::MAX)
+}

@@ -1,0 +1,99 @@
+//! Prints what was found: for people, a line each and a sentence at the end; for programs, one object.
+//! Judges nothing.
+
+use godwit_api::units::human_rate;
+use serde_json::{Value, json};
+
+use super::findings::{Findings, Level, Limit, Way};
+use super::node::Path;
+use crate::output::{print, printable};
+
+/// For people.
+pub(super) fn people(findings: &Findings) {
+    for finding in &findings.all {
+        let sign = match finding.level {
+            Level::Fine => "ok   ",
+            Level::Note => "note ",
+            Level::Stop => "STOP ",
+        };
+        line(&format!("{sign} {}: {}", finding.name, finding.message));
+        if let Some(mend) = &finding.mend {
+            line(&format!("       -> {mend}"));
+        }
+    }
+    line(&sentence(findings));
+}
+
+/// Words of a peer or a file system may be in it.
+fn line(text: &str) {
+    print(&printable(text));
+}
+
+/// For programs.
+pub(super) fn json(findings: &Findings, path: Option<&Path>) {
+    let checks: Vec<Value> = findings
+        .all
+        .iter()
+        .map(|finding| {
+            json!({"name": finding.name, "level": finding.level.name(), "message": finding.message, "mend": finding.mend})
+        })
+        .collect();
+    let limits: Vec<Value> = findings.limits.iter().map(limit).collect();
+    let path = path.map(|path| {
+        json!({
+            "round_trip_seconds": path.round_trip.as_secs_f64(),
+            "path_mtu_bytes": path.mtu_bytes,
+            "segment_bytes": path.segment_bytes,
+            "software": path.software,
+        })
+    });
+    let object = json!({
+        "event": "doctor",
+        "status": if findings.would_stop() { "stop" } else { "fine" },
+        "message": sentence(findings),
+        "checks": checks,
+        "limits": limits,
+        "path": path,
+        "sending": findings.tightest(Way::Sending).map(limit),
+        "receiving": findings.tightest(Way::Receiving).map(limit),
+    });
+    print(&object.to_string());
+}
+
+fn limit(limit: &Limit) -> Value {
+    let way = match limit.way {
+        Way::Sending => "sending",
+        Way::Receiving => "receiving",
+    };
+    json!({"name": limit.name, "way": way, "what": limit.what, "bytes_per_second": limit.bytes_per_second, "mend": limit.mend})
+}
+
+/// What would limit a transfer, and what to do.
+fn sentence(findings: &Findings) -> String {
+    if let Some(stop) = findings
+        .all
+        .iter()
+        .find(|finding| finding.level == Level::Stop)
+    {
+        return match &stop.mend {
+            Some(mend) => format!("A transfer would be stopped ({}): {mend}", stop.name),
+            None => format!("A transfer would be stopped ({})", stop.name),
+        };
+    }
+    let about = |way, verb: &str| {
+        findings.tightest(way).map(|limit| {
+            format!(
+                "{verb} at most about {}, limited by {}: {}",
+                human_rate(limit.bytes_per_second),
+                limit.what,
+                limit.mend
+            )
+        })
+    };
+    let both = [
+        about(Way::Sending, "Sending"),
+        about(Way::Receiving, "receiving"),
+    ];
+    let said: Vec<String> = both.into_iter().flatten().collect();
+    format!("{}.", said.join("; "))
+}

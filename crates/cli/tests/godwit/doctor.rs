@@ -1,0 +1,284 @@
+//! Tests that `godwit doctor` finds what would stop or limit a transfer, and changes nothing.
+//! Checks no rate: those are the machine's.
+
+use std::fs;
+use std::io::{Read as _, Write as _};
+use std::net::TcpListener;
+use std::path::Path;
+
+use serde_json::Value;
+
+use super::full::unshare;
+use super::netns::{Netns, RIGHT, WanLink, WanOptions, with_network};
+use super::process::Outcome;
+use super::rig::{Rig, as_each_user};
+
+/// What a run with `--json` found.
+struct Found {
+    code: Option<i32>,
+    object: Value,
+}
+
+impl Found {
+    fn of(outcome: &Outcome) -> Self {
+        let object = serde_json::from_str(&outcome.out);
+        Self {
+            code: outcome.code,
+            object: object.unwrap_or_else(|error| panic!("{error}: {outcome:?}")),
+        }
+    }
+
+    /// The checks of this name.
+    fn checks(&self, name: &str) -> Vec<&Value> {
+        let all = self.object["checks"].as_array().expect("a list");
+        all.iter().filter(|check| check["name"] == name).collect()
+    }
+
+    /// Expects that this stops a transfer, in these words and with this advice.
+    fn stops(&self, name: &str, words: &str, advice: &str) {
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        let found = self.checks(name).into_iter().any(|check| {
+            check["level"] == "stop"
+                && text(&check["message"]).contains(words)
+                && text(&check["mend"]).contains(advice)
+        });
+        assert!(found, "{name}, {words}, {advice}: {}", self.object);
+        assert_eq!(self.code, Some(1));
+        assert_eq!(self.object["status"], "stop");
+    }
+
+    fn is_fine(&self) {
+        assert_eq!(self.code, Some(0), "{}", self.object);
+        assert_eq!(self.object["status"], "fine", "{}", self.object);
+    }
+
+    fn buffer_rate(&self) -> u64 {
+        let limits = self.object["limits"].as_array().expect("a list");
+        let limit = limits
+            .iter()
+            .find(|limit| limit["name"] == "buffers" && limit["way"] == "sending");
+        limit.expect("a bound")["bytes_per_second"]
+            .as_u64()
+            .expect("a number")
+    }
+}
+
+fn doctor(rig: &Rig, arguments: &[&str]) -> Found {
+    let line = [&["doctor", "--json"], arguments].concat();
+    Found::of(&rig.client(&line))
+}
+
+/// Everything below, by name, but the lock under which a daemon looks for journals.
+fn names(directory: &Path) -> Vec<String> {
+    let mut found = Vec::new();
+    let mut open = vec![directory.to_owned()];
+    while let Some(directory) = open.pop() {
+        for entry in fs::read_dir(&directory).into_iter().flatten() {
+            let path = entry.expect("read").path();
+            found.push(path.display().to_string());
+            open.push(path);
+        }
+    }
+    found.retain(|name| !name.ends_with("/journals/lock"));
+    found.sort();
+    found
+}
+
+#[test]
+fn a_healthy_node_is_found_healthy_and_nothing_changes() {
+    as_each_user(|rig| {
+        rig.start(&[]);
+        rig.write("export/d/f", "f");
+        let before = names(&rig.path(""));
+        let found = doctor(rig, &["export", &rig.url("d")]);
+        found.is_fine();
+        let access = found.checks("access");
+        assert_eq!(access.len(), 2, "{access:?}");
+        assert!(
+            access.iter().all(|check| check["level"] == "fine"),
+            "{access:?}"
+        );
+        for (name, part) in [
+            ("node", rig.identity.as_str()),
+            ("version", "protocol 1"),
+            ("storage", "writes"),
+            ("processor", "aes-256-gcm"),
+            ("open files", "at a time"),
+        ] {
+            let [check] = found.checks(name)[..] else {
+                panic!("{name}: {}", found.object)
+            };
+            assert!(check.to_string().contains(part), "{check}");
+        }
+        let path = &found.object["path"];
+        assert!(path["round_trip_seconds"].as_f64() > Some(0.0), "{path}");
+        assert!(
+            path["path_mtu_bytes"].as_u64() > path["segment_bytes"].as_u64(),
+            "{path}"
+        );
+        for way in ["sending", "receiving"] {
+            assert!(
+                found.object[way]["bytes_per_second"].as_u64() > Some(0),
+                "{way}"
+            );
+        }
+        assert_eq!(names(&rig.path("")), before);
+        // The same for people.
+        let told = rig.client(&["doctor", &rig.url("")]);
+        assert_eq!(told.code, Some(0), "{told:?}");
+        assert!(told.out.contains("Sending at most about "), "{told:?}");
+        assert!(!told.out.contains("STOP"), "{told:?}");
+    });
+}
+
+#[test]
+fn this_machine_alone_needs_no_node_and_no_home() {
+    as_each_user(|rig| {
+        doctor(rig, &[]).is_fine();
+        assert!(!rig.client_home().exists());
+        assert_eq!(names(&rig.path("export")), Vec::<String>::new());
+    });
+}
+
+#[test]
+fn who_is_not_known_is_told_what_to_run() {
+    as_each_user(|rig| {
+        rig.serve(&[]);
+        let found = doctor(rig, &[&rig.url("")]);
+        found.stops("identity", "none yet", "godwit authorize");
+        let trust = format!("godwit trust {} {}", rig.address(), rig.identity);
+        found.stops("node", "not known here", &trust);
+        assert!(!rig.client_home().exists());
+
+        let us = rig.client(&["id"]).out.trim().to_owned();
+        rig.trust(rig.address(), &rig.identity);
+        let found = doctor(rig, &[&rig.url("")]);
+        found.stops(
+            "access",
+            "does not know you",
+            &format!("godwit authorize {us}"),
+        );
+        // One of both is enough for a transfer in one direction.
+        assert_eq!(
+            rig.admin(&["authorize", &us, "--export", "data"]).code,
+            Some(0)
+        );
+        let found = doctor(rig, &[&rig.url("")]);
+        found.is_fine();
+        let write = found.checks("access")[1];
+        assert_eq!(write["level"], "note", "{write}");
+        let advice = format!("godwit authorize {us} --export data --write");
+        assert!(
+            write["mend"].as_str().expect("text").contains(&advice),
+            "{write}"
+        );
+        let other = format!("godwit://{}/other", rig.address());
+        doctor(rig, &[&other]).stops("access", "other", "");
+
+        rig.trust(rig.address(), &us);
+        doctor(rig, &[&rig.url("")]).stops("node", &rig.identity, &trust);
+    });
+}
+
+#[test]
+fn a_port_where_nobody_or_another_listens_is_told_apart() {
+    let rig = Rig::new();
+    rig.client(&["id"]);
+    let listener = TcpListener::bind("127.0.0.1:0").expect("bound");
+    let address = listener.local_addr().expect("bound");
+    let http = std::thread::spawn(move || {
+        let (mut stream, _) = listener.accept().expect("accepted");
+        let mut some = [0; 16];
+        let _ = stream.read(&mut some);
+        // The other side may be gone.
+        let _ = stream.write_all(b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n");
+        let _ = stream.read_to_end(&mut Vec::new());
+    });
+    let found = doctor(&rig, &[&format!("godwit://{address}/data")]);
+    found.stops("node", "HTTP server", "7272");
+    http.join().expect("no panic");
+    let found = doctor(&rig, &[&format!("godwit://{address}")]);
+    found.stops("node", "refused", "godwit serve");
+}
+
+#[test]
+fn a_directory_that_takes_nothing_is_told() {
+    let mut rig = Rig::new();
+    doctor(&rig, &["no/such"]).stops("storage", "no/such", "mkdir -p no");
+    let found = doctor(&rig, &["no", "godwit://127.0.0.1:1/data"]);
+    found.stops("storage", "no: ", "check the name");
+    doctor(&rig, &["new"]).is_fine();
+    assert!(!rig.path("new").exists());
+    // No file can be made there by anybody.
+    doctor(&rig, &["/proc"]).stops("storage", "/proc", "another directory");
+    // As a source it may be.
+    let found = doctor(&rig, &["/proc", "godwit://127.0.0.1:1/data"]);
+    assert_eq!(
+        found.checks("storage")[0]["level"],
+        "note",
+        "{}",
+        found.object
+    );
+    let Some(unshare) = unshare() else {
+        return;
+    };
+    for (options, words) in [("size=1m", "are free"), ("ro", "read-only")] {
+        let script = format!("mount -t tmpfs -o {options} none /mnt && exec \"$@\"");
+        rig.wrap_client([unshare.as_slice(), &["sh", "-c", &script, "sh"]].concat());
+        doctor(&rig, &["/mnt"]).stops("storage", words, "another directory");
+    }
+}
+
+#[test]
+fn a_buffer_too_small_for_the_line_is_named_with_what_mends_it() {
+    with_network(
+        "godwit::doctor::a_buffer_too_small_for_the_line_is_named_with_what_mends_it",
+        || {
+            let (left, right) = (Netns::new(), Netns::new());
+            let options = WanOptions {
+                rtt: "50ms",
+                ..WanOptions::default()
+            };
+            let _link = WanLink::between(&left, &right, &options);
+            let set = |sizes: &str| {
+                let script = format!("echo '{sizes}' > /proc/sys/net/ipv4/tcp_wmem");
+                let status = left.command("sh").args(["-c", &script]).status();
+                assert!(status.expect("sh runs").success(), "{sizes}");
+            };
+            set("4096 16384 65536");
+            let mut rig = Rig::new();
+            rig.wrap_client(left.wrapper());
+            rig.wrap_daemon(right.wrapper());
+            rig.listen(&format!("{RIGHT}:0"));
+            rig.start(&[]);
+            let found = doctor(&rig, &[&rig.url("")]);
+            found.is_fine();
+            let sending = &found.object["sending"];
+            assert_eq!(sending["name"], "buffers", "{}", found.object);
+            // 2 connections, half of 64 KiB each, 20 times a second at most.
+            assert!(found.buffer_rate() <= 1_310_720, "{sending}");
+            let mend = sending["mend"].as_str().expect("text");
+            let sizes = mend
+                .split_once("net.ipv4.tcp_wmem='")
+                .and_then(|(_, rest)| rest.split_once('\''));
+            let (sizes, _) = sizes.unwrap_or_else(|| panic!("no command: {mend}"));
+            assert!(sizes.starts_with("4096 16384 "), "{mend}");
+            set(sizes);
+            assert!(doctor(&rig, &[&rig.url("")]).buffer_rate() >= 2 * found.buffer_rate());
+        },
+    );
+}
+
+#[test]
+fn what_cannot_be_meant_is_wrong_usage() {
+    let rig = Rig::new();
+    for line in [
+        &["doctor", "a", "b"][..],
+        &["doctor", "godwit://a/x", "godwit://b/x"],
+        &["doctor", "godwit://h:x/data"],
+        &["doctor", "mem:1GiB"],
+    ] {
+        let outcome = rig.client(line);
+        assert_eq!(outcome.code, Some(2), "{line:?}: {outcome:?}");
+    }
+}
