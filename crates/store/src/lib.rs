@@ -14,6 +14,7 @@ mod memory;
 pub mod meta;
 pub mod path;
 pub mod pool;
+pub mod seen;
 pub mod spill;
 pub mod storage;
 
@@ -25,6 +26,6 @@ pub use memory::MemoryStorage;
 pub use meta::{FinalMeta, Kind, Meta, Timestamp};
 pub use path::{NAME_BYTES_MAX, PATH_BYTES_MAX, PathError, RelPath, TEMP_NAME_BYTES, TempName};
 pub use storage::{
-    Capabilities, ReadFile, Replace, SCAN_BATCH_ITEMS, Scan, ScanEntry, ScanItem, Storage,
-    SurveyItem, WriteFile,
+    Capabilities, Choice, Pick, ReadFile, Replace, SCAN_BATCH_ITEMS, Scan, ScanEntry, ScanItem,
+    Storage, SurveyItem, WriteFile,
 };

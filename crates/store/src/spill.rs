@@ -21,7 +21,10 @@ const RUN_READ_BYTES: usize = 64 << 10;
 const LENGTH_BYTES: usize = size_of::<u32>();
 
 /// A file without a name in `directory`: it is gone when it is closed, whatever happens to the process.
-fn unnamed_file(directory: &Path) -> io::Result<File> {
+///
+/// # Errors
+/// The directory cannot hold it.
+pub fn unnamed_file(directory: &Path) -> io::Result<File> {
     let flags = OFlags::RDWR | OFlags::CLOEXEC;
     match rustix::fs::open(directory, flags | OFlags::TMPFILE, Mode::RUSR | Mode::WUSR) {
         Ok(file) => return Ok(file.into()),

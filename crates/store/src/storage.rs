@@ -6,6 +6,7 @@ use crate::extended::{Extended, Lost};
 use crate::meta::{FinalMeta, Kind, Meta};
 use crate::path::{RelPath, TempName};
 use std::ops::Range;
+use std::sync::Arc;
 
 /// Most items that one call of [`Scan::next_batch`] adds.
 pub const SCAN_BATCH_ITEMS: usize = 1024;
@@ -19,7 +20,17 @@ pub const SCAN_BATCH_EXTENDED_BYTES: usize = 1 << 20;
 pub trait Storage: Send + Sync {
     /// Begins to list everything at and below `start`, in order: `start` itself first, a directory before what is in it.
     /// A `start` that is not a directory yields only itself.
-    fn scan(&self, start: &RelPath) -> Result<Box<dyn Scan>, StoreError>;
+    fn scan(&self, start: &RelPath) -> Result<Box<dyn Scan>, StoreError> {
+        self.scan_chosen(start, None)
+    }
+
+    /// As [`Storage::scan`], with only what `choice` takes; it is not asked about `start` itself. What is not taken is not looked
+    /// at, and a directory that is not taken is not entered.
+    fn scan_chosen(
+        &self,
+        start: &RelPath,
+        choice: Option<Arc<dyn Choice>>,
+    ) -> Result<Box<dyn Scan>, StoreError>;
 
     /// What stands at `path`; `None` if nothing does (nor its parent).
     fn stat(&self, path: &RelPath) -> Result<Option<Meta>, StoreError>;
@@ -142,6 +153,23 @@ pub trait Scan: Send {
     /// Adds up to [`SCAN_BATCH_ITEMS`] items to `out` (possibly none); `false` when the listing is complete.
     /// Further names of files come last: all names of one file one after another, the first of them as `Entry`.
     fn next_batch(&mut self, out: &mut Vec<ScanItem>) -> bool;
+}
+
+/// Chooses among the names that a scan finds. Asked once about each of them.
+pub trait Choice: Send + Sync {
+    /// What becomes of this name.
+    fn pick(&self, path: &RelPath, is_directory: bool) -> Pick;
+}
+
+/// What a scan does with a name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Pick {
+    /// It is given, and so is what is in it.
+    Take,
+    /// It is given; if it is a directory, nothing that is in it is.
+    TakeAlone,
+    /// It is left out, with all that is in it.
+    Leave,
 }
 
 /// One find of a scan.

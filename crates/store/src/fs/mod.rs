@@ -19,7 +19,9 @@ use crate::error::{StoreError, StoreErrorKind};
 use crate::extended::{Extended, Lost};
 use crate::meta::{FinalMeta, Kind, Meta};
 use crate::path::{RelPath, TempName};
-use crate::storage::{Capabilities, ReadFile, Replace, Scan, Storage, SurveyItem, WriteFile};
+use crate::storage::{
+    Capabilities, Choice, ReadFile, Replace, Scan, Storage, SurveyItem, WriteFile,
+};
 use attributes::{Allowed, meta_of, mode_of};
 use directories::Directories;
 use read::FsReadFile;
@@ -146,10 +148,15 @@ impl FsStorage {
 }
 
 impl Storage for FsStorage {
-    fn scan(&self, start: &RelPath) -> Result<Box<dyn Scan>, StoreError> {
+    fn scan_chosen(
+        &self,
+        start: &RelPath,
+        choice: Option<Arc<dyn Choice>>,
+    ) -> Result<Box<dyn Scan>, StoreError> {
         let scan = scan::FsScan::begin(
             &self.directories,
             start,
+            choice,
             &self.spill,
             self.options.spill_bytes,
             self.wanted(),

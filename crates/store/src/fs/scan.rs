@@ -10,7 +10,9 @@ use crate::extended::{Extended, Lost};
 use crate::meta::{Kind, Meta, Timestamp};
 use crate::path::{RelPath, TempName};
 use crate::spill::{SpillMerge, SpillSorter};
-use crate::storage::{SCAN_BATCH_EXTENDED_BYTES, SCAN_BATCH_ITEMS, Scan, ScanEntry, ScanItem};
+use crate::storage::{
+    Choice, Pick, SCAN_BATCH_EXTENDED_BYTES, SCAN_BATCH_ITEMS, Scan, ScanEntry, ScanItem,
+};
 use rustix::fd::AsFd;
 use rustix::fs::{AtFlags, FileType};
 use rustix::io::Errno;
@@ -21,6 +23,7 @@ use std::sync::Arc;
 pub(super) struct FsScan {
     directories: Arc<Directories>,
     start: RelPath,
+    choice: Option<Arc<dyn Choice>>,
     /// The start itself, until it is given.
     first: Option<ScanItem>,
     walk: Walk,
@@ -43,6 +46,7 @@ impl FsScan {
     pub(super) fn begin(
         directories: &Arc<Directories>,
         start: &RelPath,
+        choice: Option<Arc<dyn Choice>>,
         spill: &Path,
         spill_bytes: usize,
         wanted: Wanted,
@@ -59,6 +63,7 @@ impl FsScan {
         Ok(Self {
             directories: Arc::clone(directories),
             start: start.clone(),
+            choice,
             first: Some(ScanItem::Entry(entry)),
             walk,
             links,
@@ -73,13 +78,17 @@ impl FsScan {
                 Step::End => return None,
                 Step::Fault(error) => return Some(ScanItem::Fault(error)),
                 Step::Name(found) if TempName::is_temp(found.name) => continue,
-                Step::Name(found) => look_found(found, self.reader.as_mut()),
+                Step::Name(found) => {
+                    look_chosen(found, self.choice.as_deref(), self.reader.as_mut())
+                }
             };
-            let entry = match entry {
-                Ok(entry) => entry,
+            let (entry, pick) = match entry {
+                Ok(Some(chosen)) => chosen,
+                Ok(None) => continue,
                 Err(error) => return Some(ScanItem::Fault(error)),
             };
             if entry.meta.kind == Kind::Directory
+                && pick == Pick::Take
                 && let Err(error) = self.walk.enter(&entry.path)
             {
                 return Some(ScanItem::Fault(error));
@@ -198,10 +207,40 @@ fn same_file(a: &Meta, b: &Meta) -> bool {
     (a.device, a.inode, a.bytes, a.mtime) == (b.device, b.inode, b.bytes, b.mtime)
 }
 
-fn look_found(found: Found<'_>, reader: Option<&mut Reader>) -> Result<ScanEntry, StoreError> {
+/// Looks at what is chosen; `None` if it is not.
+fn look_chosen(
+    found: Found<'_>,
+    choice: Option<&dyn Choice>,
+    reader: Option<&mut Reader>,
+) -> Result<Option<(ScanEntry, Pick)>, StoreError> {
     let path = found.path()?;
-    look(found.directory, found.name, &path, reader, false)
-        .map_err(|trouble| trouble.at("look at", &path))
+    let look = || {
+        look(found.directory, found.name, &path, reader, false)
+            .map_err(|trouble| trouble.at("look at", &path))
+    };
+    let Some(choice) = choice else {
+        return Ok(Some((look()?, Pick::Take)));
+    };
+    let (entry, pick) = if found.kind == FileType::Unknown {
+        let entry = look()?;
+        let pick = choice.pick(&path, entry.meta.kind == Kind::Directory);
+        (entry, pick)
+    } else {
+        let is_directory = found.kind == FileType::Directory;
+        let pick = choice.pick(&path, is_directory);
+        if pick == Pick::Leave {
+            return Ok(None);
+        }
+        let entry = look()?;
+        // Replaced by another kind since it was listed: another rule may hold for it.
+        if (entry.meta.kind == Kind::Directory) == is_directory {
+            (entry, pick)
+        } else {
+            let pick = choice.pick(&path, !is_directory);
+            (entry, pick)
+        }
+    };
+    Ok((pick != Pick::Leave).then_some((entry, pick)))
 }
 
 /// What goes with a name alone.

@@ -11,7 +11,9 @@ use crate::error::{StoreError, StoreErrorKind};
 use crate::extended::{Extended, Lost};
 use crate::meta::{FinalMeta, Kind, Meta};
 use crate::path::{RelPath, TempName};
-use crate::storage::{Capabilities, ReadFile, Replace, Scan, Storage, SurveyItem, WriteFile};
+use crate::storage::{
+    Capabilities, Choice, ReadFile, Replace, Scan, Storage, SurveyItem, WriteFile,
+};
 use cache::Cache;
 use faults::{Fate, Progress, failed};
 use files::{HostileRead, HostileScan, HostileWrite};
@@ -175,14 +177,18 @@ impl State {
 }
 
 impl Storage for HostileStorage {
-    fn scan(&self, start: &RelPath) -> Result<Box<dyn Scan>, StoreError> {
+    fn scan_chosen(
+        &self,
+        start: &RelPath,
+        choice: Option<Arc<dyn Choice>>,
+    ) -> Result<Box<dyn Scan>, StoreError> {
         self.shared
             .enter(Operation::Scan, start)?
             .cache
             .settle_all(self.inner())?;
         let shared = Arc::clone(&self.shared);
         Ok(Box::new(HostileScan {
-            scan: self.inner().scan(start)?,
+            scan: self.inner().scan_chosen(start, choice)?,
             shared,
         }))
     }

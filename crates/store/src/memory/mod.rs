@@ -10,7 +10,9 @@ use crate::error::{StoreError, StoreErrorKind};
 use crate::extended::{Extended, Lost};
 use crate::meta::{FinalMeta, Kind, Meta};
 use crate::path::{RelPath, TempName};
-use crate::storage::{Capabilities, ReadFile, Replace, Scan, Storage, SurveyItem, WriteFile};
+use crate::storage::{
+    Capabilities, Choice, ReadFile, Replace, Scan, Storage, SurveyItem, WriteFile,
+};
 use beside::{absent_is_fine, named, put_at_once, temp_path};
 use open::{MemoryFile, MemoryScan};
 use std::sync::{Arc, Mutex};
@@ -109,9 +111,13 @@ impl MemoryStorage {
 }
 
 impl Storage for MemoryStorage {
-    fn scan(&self, start: &RelPath) -> Result<Box<dyn Scan>, StoreError> {
+    fn scan_chosen(
+        &self,
+        start: &RelPath,
+        choice: Option<Arc<dyn Choice>>,
+    ) -> Result<Box<dyn Scan>, StoreError> {
         lock(&self.tree).get("scan", start)?;
-        Ok(Box::new(MemoryScan::begin(&self.tree, start)))
+        Ok(Box::new(MemoryScan::begin(&self.tree, start, choice)))
     }
 
     fn stat(&self, path: &RelPath) -> Result<Option<Meta>, StoreError> {

@@ -6,7 +6,9 @@ use crate::error::{StoreError, StoreErrorKind};
 use crate::extended::{Extended, Lost};
 use crate::meta::{FinalMeta, Kind, Meta};
 use crate::path::{RelPath, TempName};
-use crate::storage::{ReadFile, SCAN_BATCH_ITEMS, Scan, ScanEntry, ScanItem, WriteFile};
+use crate::storage::{
+    Choice, Pick, ReadFile, SCAN_BATCH_ITEMS, Scan, ScanEntry, ScanItem, WriteFile,
+};
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::{Arc, Mutex};
@@ -65,20 +67,48 @@ impl WriteFile for MemoryFile {
 pub(super) struct MemoryScan {
     tree: Arc<Mutex<Tree>>,
     start: RelPath,
+    choice: Option<Arc<dyn Choice>>,
+    /// Directories that are not entered.
+    left: Vec<RelPath>,
     last: Option<RelPath>,
     links: BTreeMap<(u64, RelPath), Meta>,
     first: Option<(u64, RelPath)>,
 }
 
 impl MemoryScan {
-    pub(super) fn begin(tree: &Arc<Mutex<Tree>>, start: &RelPath) -> Self {
+    pub(super) fn begin(
+        tree: &Arc<Mutex<Tree>>,
+        start: &RelPath,
+        choice: Option<Arc<dyn Choice>>,
+    ) -> Self {
         Self {
             tree: Arc::clone(tree),
             start: start.clone(),
+            choice,
+            left: Vec::new(),
             last: None,
             links: BTreeMap::new(),
             first: None,
         }
+    }
+
+    fn chooses(&mut self, path: &RelPath, meta: &Meta) -> bool {
+        let Some(choice) = &self.choice else {
+            return true;
+        };
+        if self
+            .left
+            .iter()
+            .any(|directory| path.starts_with(directory))
+        {
+            return false;
+        }
+        let is_directory = meta.kind == Kind::Directory;
+        let pick = choice.pick(path, is_directory);
+        if is_directory && pick != Pick::Take {
+            self.left.push(path.clone());
+        }
+        pick != Pick::Leave
     }
 
     fn next_item(&mut self) -> Option<ScanItem> {
@@ -88,7 +118,9 @@ impl MemoryScan {
             self.last = Some(path.clone());
             let node = lock(&node);
             if path != self.start {
-                if path.file_name().is_some_and(TempName::is_temp) {
+                if path.file_name().is_some_and(TempName::is_temp)
+                    || !self.chooses(&path, &node.meta)
+                {
                     continue;
                 }
                 if node.meta.kind == Kind::File && node.meta.links > 1 {

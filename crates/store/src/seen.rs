@@ -1,0 +1,202 @@
+//! Owns the set of names that were met, however many they are: the youngest in memory, the older ones on disk.
+//! Does not keep the names themselves, and forgets none.
+
+use std::collections::HashSet;
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+
+use crate::spill::unnamed_file;
+
+/// Names in memory before they go to disk: about 9 MiB with the table around them.
+const MEMORY_KEYS: usize = 256 * 1024;
+
+/// Bytes of a key: half a BLAKE3 hash, so that two names share one but for a chance that is never met.
+const KEY_BYTES: usize = 16;
+
+/// Keys that are read from disk at once.
+const PAGE_KEYS: usize = 256;
+
+/// Bits of a run's filter for each key: with four of them looked at, a new name asks the disk in vain 2 times in 100.
+const FILTER_BITS: usize = 8;
+
+/// Which of any number of names were met before. Memory grows by little more than a byte for each name.
+#[derive(Debug)]
+pub struct SeenSet {
+    directory: PathBuf,
+    memory_keys: usize,
+    memory: HashSet<u128>,
+    file: Option<File>,
+    runs: Vec<Run>,
+}
+
+/// Keys on disk, sorted.
+#[derive(Debug)]
+struct Run {
+    offset: u64,
+    keys: usize,
+    /// The first key of each page.
+    firsts: Vec<u128>,
+    filter: Vec<u64>,
+}
+
+impl SeenSet {
+    /// An empty set; what does not fit memory goes to a nameless file in `directory`.
+    pub fn new(directory: &Path) -> Self {
+        Self::with_memory(directory, MEMORY_KEYS)
+    }
+
+    fn with_memory(directory: &Path, memory_keys: usize) -> Self {
+        Self {
+            directory: directory.to_owned(),
+            memory_keys,
+            memory: HashSet::new(),
+            file: None,
+            runs: Vec::new(),
+        }
+    }
+
+    /// Adds a name; whether it was not there before.
+    ///
+    /// # Errors
+    /// The disk: the name is not in the set then, and may not have been before.
+    pub fn insert(&mut self, name: &[u8]) -> io::Result<bool> {
+        let key = key_of(name);
+        if self.holds(key)? {
+            return Ok(false);
+        }
+        if self.memory.len() >= self.memory_keys {
+            self.write_run()?;
+        }
+        self.memory.insert(key);
+        Ok(true)
+    }
+
+    /// Whether a name is in it.
+    ///
+    /// # Errors
+    /// The disk.
+    pub fn contains(&self, name: &[u8]) -> io::Result<bool> {
+        self.holds(key_of(name))
+    }
+
+    fn holds(&self, key: u128) -> io::Result<bool> {
+        if self.memory.contains(&key) {
+            return Ok(true);
+        }
+        let Some(file) = &self.file else {
+            return Ok(false);
+        };
+        for run in &self.runs {
+            if run.contains(file, key)? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    fn write_run(&mut self) -> io::Result<()> {
+        let file = match &mut self.file {
+            Some(file) => file,
+            none => none.insert(unnamed_file(&self.directory)?),
+        };
+        let mut keys: Vec<u128> = self.memory.iter().copied().collect();
+        keys.sort_unstable();
+        let offset = self.runs.last().map_or(0, Run::end);
+        let mut filter = vec![0_u64; (keys.len() * FILTER_BITS).div_ceil(64).max(1)];
+        for key in &keys {
+            for (word, bit) in filter_bits(*key, filter.len()) {
+                filter[word] |= bit;
+            }
+        }
+        let mut at = offset;
+        for page in keys.chunks(PAGE_KEYS) {
+            let bytes: Vec<u8> = page.iter().flat_map(|key| key.to_be_bytes()).collect();
+            file.write_all_at(&bytes, at)?;
+            at += bytes.len() as u64;
+        }
+        self.runs.push(Run {
+            offset,
+            keys: keys.len(),
+            firsts: keys.iter().step_by(PAGE_KEYS).copied().collect(),
+            filter,
+        });
+        self.memory.clear();
+        Ok(())
+    }
+}
+
+impl Run {
+    fn end(&self) -> u64 {
+        self.offset + (self.keys * KEY_BYTES) as u64
+    }
+
+    fn contains(&self, file: &File, key: u128) -> io::Result<bool> {
+        let may_be = filter_bits(key, self.filter.len())
+            .into_iter()
+            .all(|(word, bit)| self.filter[word] & bit != 0);
+        let page = self.firsts.partition_point(|first| *first <= key);
+        if !may_be || page == 0 {
+            return Ok(false);
+        }
+        let first = (page - 1) * PAGE_KEYS;
+        let keys = PAGE_KEYS.min(self.keys - first);
+        let mut bytes = [0; PAGE_KEYS * KEY_BYTES];
+        let bytes = &mut bytes[..keys * KEY_BYTES];
+        file.read_exact_at(bytes, self.offset + (first * KEY_BYTES) as u64)?;
+        let (keys, _) = bytes.as_chunks::<KEY_BYTES>();
+        let found = keys.binary_search_by(|held| u128::from_be_bytes(*held).cmp(&key));
+        Ok(found.is_ok())
+    }
+}
+
+fn key_of(name: &[u8]) -> u128 {
+    let mut key = [0; KEY_BYTES];
+    key.copy_from_slice(&blake3::hash(name).as_bytes()[..KEY_BYTES]);
+    u128::from_be_bytes(key)
+}
+
+/// Four bits of a filter of so many words, each taken from another quarter of the key.
+fn filter_bits(key: u128, words: usize) -> [(usize, u64); 4] {
+    let bits = words as u128 * 64;
+    [0, 32, 64, 96].map(|shift| {
+        // Quarters are 32 bits; no filter has as many.
+        let bit = (((key >> shift) & u128::from(u32::MAX)) * bits) >> 32;
+        ((bit / 64) as usize, 1 << (bit % 64))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_set_knows_what_it_has_seen_wherever_that_is() {
+        let directory = tempfile::tempdir().unwrap();
+        let mut set = SeenSet::with_memory(directory.path(), 1000);
+        let mut state = 1_u64;
+        let mut model = HashSet::new();
+        for _ in 0..30_000 {
+            state = state
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1);
+            let name = (state >> 50).to_le_bytes();
+            assert_eq!(set.contains(&name).unwrap(), model.contains(&name));
+            assert_eq!(set.insert(&name).unwrap(), model.insert(name));
+        }
+        assert!(set.runs.len() >= 10 && model.len() > 10_000);
+        for name in &model {
+            assert!(!set.insert(name).unwrap());
+        }
+        assert!(set.memory.len() <= 1000);
+    }
+
+    #[test]
+    fn a_disk_that_fails_is_an_error() {
+        let mut set = SeenSet::with_memory(Path::new("/nonexistent/spill"), 2);
+        assert!(set.insert(b"a").unwrap() && set.insert(b"b").unwrap());
+        assert!(set.insert(b"c").is_err());
+        assert!(!set.insert(b"a").unwrap());
+    }
+}
