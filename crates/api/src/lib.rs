@@ -6,6 +6,7 @@ pub mod endpoint;
 pub mod host;
 pub mod login;
 pub mod settings;
+pub mod time;
 pub mod units;
 
 /// The one port of a node, where none is named.

@@ -47,6 +47,17 @@ pub(crate) fn typed(scope: Scope, matches: &ArgMatches) -> Typed {
         .collect()
 }
 
+/// The settings of which several values count, once for each value, in the order of the command line.
+pub(crate) fn order(scope: Scope, matches: &ArgMatches) -> Vec<&'static str> {
+    let mut places: Vec<(usize, &'static str)> = Setting::all_of(scope)
+        .filter(|setting| setting.is_list())
+        .filter_map(|setting| Some((setting.name, matches.indices_of(setting.name)?)))
+        .flat_map(|(name, indices)| indices.map(move |index| (index, name)))
+        .collect();
+    places.sort_unstable();
+    places.into_iter().map(|(_, name)| name).collect()
+}
+
 fn cp() -> Command {
     Command::new("cp")
         .about("Copy files and directories to or from a running node")
@@ -269,9 +280,12 @@ fn setting_arg(setting: &'static Setting) -> Arg {
             .overrides_with(setting.name),
         Kind::List { .. } => arg
             .value_name(placeholder(&setting.kind).unwrap_or_default())
+            // A pattern may begin with a dash.
+            .allow_hyphen_values(setting.name == "exclude" || setting.name == "include")
             .action(ArgAction::Append),
         _ => arg
             .value_name(placeholder(&setting.kind).unwrap_or_default())
+            .allow_hyphen_values(setting.name == "files-from")
             .overrides_with(setting.name),
     }
 }
@@ -337,6 +351,29 @@ mod tests {
         assert_eq!(texts("streams"), Some("3".into()));
         assert_eq!(texts("verify"), Some("true".into()));
         assert_eq!(texts("force"), Some("false".into()));
+    }
+
+    #[test]
+    fn rules_have_the_order_in_which_they_were_typed() {
+        let line = [
+            "godwit",
+            "cp",
+            "--exclude",
+            "a",
+            "--include=b",
+            "x",
+            "--exclude-from",
+            "f",
+            "--exclude",
+            "-c",
+            "y",
+        ];
+        let matches = command().try_get_matches_from(line).expect("valid");
+        let (_, matches) = matches.subcommand().expect("a command");
+        assert_eq!(
+            order(Scope::Cp, matches),
+            ["exclude", "include", "exclude-from", "exclude"]
+        );
     }
 
     #[test]

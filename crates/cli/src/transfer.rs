@@ -3,10 +3,12 @@
 
 mod by_ssh;
 mod ends;
+mod list;
 mod places;
 pub(crate) mod remote;
 mod report;
 mod retell;
+mod selection;
 mod third;
 mod told;
 
@@ -26,11 +28,13 @@ use crate::output::{Output, Stats, Status};
 use crate::reports::Reports;
 pub(crate) use remote::client_tls;
 use report::Report;
+use selection::Chosen;
 
 /// What every part of a transfer needs.
 pub(crate) struct Job<'a> {
     settings: &'a CpSettings,
     home: &'a Home,
+    chosen: Chosen,
     output: Arc<Output>,
     reports: Arc<Reports>,
     /// The source is standard input, the destination standard output: neither can be begun anew.
@@ -50,9 +54,18 @@ pub(crate) fn run(
     reports: Reports,
 ) -> ExitCode {
     godwit_sys::umask::clear();
+    let chosen =
+        match Chosen::of(&settings.selection, home).and_then(|chosen| chosen.suits(&sources)) {
+            Ok(chosen) => chosen,
+            Err(failure) => {
+                output.error(&failure.message);
+                return failure.exit.into();
+            }
+        };
     let job = Job {
         settings,
         home,
+        chosen,
         output: Arc::new(output),
         reports: Arc::new(reports),
         from_input: sources.contains(&Endpoint::Stdio),
@@ -91,9 +104,18 @@ pub(crate) fn run_errand(
     interrupted: Arc<AtomicBool>,
 ) -> ExitCode {
     godwit_sys::umask::clear();
+    let chosen = match Chosen::of(&settings.selection, home) {
+        Ok(chosen) => chosen,
+        Err(failure) => {
+            output.error(&failure.message);
+            say_failed(&output, failure.exit);
+            return failure.exit.into();
+        }
+    };
     let job = Job {
         settings,
         home,
+        chosen,
         output: Arc::new(output),
         reports: Arc::default(),
         from_input: false,

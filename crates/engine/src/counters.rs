@@ -32,6 +32,8 @@ counters! {
     entries_scanned,
     /// Content bytes of the files found, holes excluded where known.
     bytes_scanned,
+    /// Entries that the selection left out; a directory counts once, with all that is in it.
+    entries_excluded,
     /// Files that were there already.
     files_skipped,
     /// Their content bytes.

@@ -168,6 +168,7 @@ pub(crate) fn fault(entry: EntryId, side: Side, error: &StoreError) -> Fault {
 
 pub(crate) fn status_from_snapshot(own: &Snapshot) -> Status {
     Status {
+        entries_excluded: own.entries_excluded,
         bytes_read: own.bytes_read,
         bytes_received: own.bytes_received,
         bytes_written: own.bytes_written,
@@ -199,6 +200,7 @@ pub(crate) fn status_from_snapshot(own: &Snapshot) -> Status {
 
 pub(crate) fn snapshot_from_status(status: &Status) -> Snapshot {
     Snapshot {
+        entries_excluded: status.entries_excluded,
         bytes_read: status.bytes_read,
         bytes_received: status.bytes_received,
         bytes_written: status.bytes_written,

@@ -51,6 +51,9 @@ pub const ANSWERS_KEPT_BYTES_MAX: usize = 16 << 20;
 /// Entries that the receiver wants and that are not yet read.
 pub const WANTED_RECORDS_MAX: usize = 32 * 1024;
 
+/// Entries that failed at the sender and of which the receiver is not yet told, before the scan waits: 32 bundles of them.
+pub const NOTICES_MAX: usize = 16 * BUNDLE_RECORDS_MAX;
+
 /// Entries sent and not yet durable, whose records the sender keeps to be able to read them again.
 pub const UNDURABLE_RECORDS_MAX: usize = 64 * 1024;
 

@@ -4,7 +4,9 @@
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
-use godwit_proto::{EntryId, EntryKind, Fault, FaultCode, Generation, Record, Seq, Side, Verdict};
+use godwit_proto::{
+    EntryId, EntryKind, Fault, FaultCode, Generation, Record, RecordFlags, Seq, Side, Verdict,
+};
 
 use crate::sink::{Ending, FinishReport, Sink, Slice};
 use crate::source::{ReadError, Source, SourceFile};
@@ -129,6 +131,7 @@ impl NullSink {
 impl Sink for NullSink {
     fn plan(&self, records: &[Record]) -> Vec<Verdict> {
         let verdict = |record: &Record| match record.kind {
+            _ if record.flags & RecordFlags::PASSED_OVER != 0 => Verdict::Done,
             EntryKind::FILE => Verdict::Send,
             EntryKind::DIRECTORY => Verdict::Done,
             EntryKind::SYMLINK | EntryKind::HARD_LINK => {

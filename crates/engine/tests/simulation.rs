@@ -198,6 +198,7 @@ fn run(setup: &Setup, random: &mut Random, breaks: i64) -> (End, Vec<String>) {
         verify: setup.seed.is_multiple_of(5),
         no_sync: false,
         journals: setup.journals.clone(),
+        select: Arc::default(),
         display: Vec::new(),
         comparison: setup.comparison,
     };

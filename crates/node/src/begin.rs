@@ -6,12 +6,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use godwit_engine::names::{NameQueue, QueueNames};
 use godwit_engine::pipe::InOrder;
+use godwit_engine::select::Select;
 use godwit_engine::session::Engine;
 use godwit_engine::synthetic::{MemorySource, NullSink};
 use godwit_engine::tree::{
-    DestinationError, DestinationRequest, Keeper, PreparedDestination, TreeSink, TreeSource,
-    TreeWork,
+    DestinationError, DestinationRequest, Keeper, ListWork, PreparedDestination, Selecting,
+    TreeRoot, TreeSink, TreeSource, TreeWork,
 };
 use godwit_engine::{
     Counters, Live, Observer, Receiver, ReceiverConfig, Resources, Sender, SenderConfig, Sink,
@@ -19,6 +21,7 @@ use godwit_engine::{
 };
 use godwit_net::IdentityId;
 use godwit_proto::{Direction, ErrorCode, Fault, Open, Preserve, TransferId};
+use godwit_store::Kind;
 
 use crate::Shared;
 use crate::allow::No;
@@ -80,6 +83,7 @@ fn begin_push(
     block_bytes: u32,
     alone: Arc<AtomicBool>,
 ) -> Result<Begun, No> {
+    let select = select_of(request)?;
     let target = shared.places.target(
         peer,
         &request.destination,
@@ -137,6 +141,7 @@ fn begin_push(
                 journals: journals(shared),
                 display: place.display.clone(),
                 comparison: request.comparison,
+                select: Arc::clone(&select),
             };
             let key = make_request().key().0;
             let mut prepared = prepare(shared, peer, &key, make_request)?;
@@ -282,6 +287,9 @@ fn begin_pull(
     block_bytes: u32,
     alone: Arc<AtomicBool>,
 ) -> Result<Begun, No> {
+    let select = select_of(request)?;
+    let counters = Arc::new(Counters::default());
+    let names = Arc::new(NameQueue::default());
     let mut roots = Vec::with_capacity(request.sources.len());
     let mut memory = None;
     for source in
@@ -291,10 +299,10 @@ fn begin_pull(
     {
         match source {
             SourcePlace::Memory(bytes) => memory = Some(MemorySource::new(bytes)),
+            SourcePlace::Tree(root) if select.is_listed() => roots.push(directory(root)?),
             SourcePlace::Tree(root) => roots.push(root),
         }
     }
-    let counters = Arc::new(Counters::default());
     let (work, source): (Box<dyn Work>, Arc<dyn Source>) = match memory {
         Some(memory) if roots.is_empty() => (Box::new(memory), Arc::new(memory)),
         Some(_) => {
@@ -306,11 +314,24 @@ fn begin_pull(
         None if roots.is_empty() => return Err(No::new(ErrorCode::SOURCE, "no source was named")),
         None => {
             let keeper = Arc::new(Keeper::new(request.preserve.unwrap_or_default()));
-            let work = TreeWork::new(roots.clone());
-            (
-                Box::new(work.keeping(Arc::clone(&keeper), Arc::clone(&counters))),
-                Arc::new(TreeSource::new(roots).keeping(keeper)),
-            )
+            let selecting = Selecting {
+                select: Arc::clone(&select),
+                counters: Arc::clone(&counters),
+                announces_passed: false,
+            };
+            let work: Box<dyn Work> = match roots.first() {
+                Some(root) if select.is_listed() => {
+                    let names = Box::new(QueueNames(Arc::clone(&names)));
+                    let spill = journals(shared);
+                    let work = ListWork::new(root.clone(), names, selecting, &spill);
+                    Box::new(work.keeping(Arc::clone(&keeper)))
+                }
+                _ => {
+                    let work = TreeWork::choosing(roots.clone(), selecting);
+                    Box::new(work.keeping(Arc::clone(&keeper)))
+                }
+            };
+            (work, Arc::new(TreeSource::new(roots).keeping(keeper)))
         }
     };
     let source: Arc<dyn Source> = if request.in_order {
@@ -336,6 +357,9 @@ fn begin_pull(
     ));
     let sender = Sender::start(config, work, source, live, counters)
         .map_err(|error| No::new(ErrorCode::INTERNAL, error.to_string()))?;
+    if select.is_listed() {
+        sender.take_names(names);
+    }
     Ok(Begun {
         engine: Engine::Sender(sender),
         key: None,
@@ -344,6 +368,27 @@ fn begin_pull(
         lost_bytes: 0,
         mapped: Vec::new(),
     })
+}
+
+/// A list names what is in a directory, and in nothing else.
+fn directory(root: TreeRoot) -> Result<TreeRoot, No> {
+    let there = root.storage.stat(&root.start);
+    match there.map_err(|error| No::new(ErrorCode::SOURCE, error.to_string()))? {
+        Some(meta) if meta.kind != Kind::Directory => Err(No::new(
+            ErrorCode::SOURCE,
+            format!(
+                "{} is not a directory, so a list cannot name what is in it",
+                root.start
+            ),
+        )),
+        _ => Ok(root),
+    }
+}
+
+/// What the client means; its patterns are its own fault.
+fn select_of(request: &Open) -> Result<Arc<Select>, No> {
+    Select::of(request.selection.as_ref())
+        .map_err(|error| No::new(ErrorCode::PROTOCOL, error.to_string()))
 }
 
 fn resources(alone: &Arc<AtomicBool>) -> Resources {

@@ -146,7 +146,8 @@ impl NameList {
     }
 }
 
-fn split(names: &[u8]) -> impl Iterator<Item = &[u8]> {
+/// Takes names apart that are each followed by a zero byte.
+pub fn split(names: &[u8]) -> impl Iterator<Item = &[u8]> {
     names
         .split_inclusive(|byte| *byte == 0)
         .map(|name| name.strip_suffix(&[0]).unwrap_or(name))

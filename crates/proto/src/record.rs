@@ -58,6 +58,8 @@ impl RecordFlags {
     pub const DENSE: u8 = 8;
     /// The file seems to have holes; a hint for the sender itself.
     pub const SPARSE: u8 = 16;
+    /// The entry is there, and passed over by the selection's limits: nothing is to be done about it, nor about what stands for it.
+    pub const PASSED_OVER: u8 = 32;
 }
 
 /// One entry as the wire describes it.

@@ -4,6 +4,7 @@
 //! A value comes from the first of: flag, environment variable, `config.toml`, default. It is parsed once,
 //! here, into [`CpSettings`], [`ServeSettings`] or [`GenSettings`].
 
+mod choices;
 mod comparing;
 pub mod file;
 pub mod group;
@@ -11,6 +12,7 @@ pub mod manual;
 mod preserve;
 mod reports;
 pub mod resolve;
+pub mod selection;
 pub mod table;
 pub mod typed;
 pub mod value;
@@ -18,6 +20,7 @@ pub mod value;
 pub use file::ConfigFile;
 pub use preserve::Preserve;
 pub use resolve::{Origin, SettingError, Typed, Values, resolve};
+pub use selection::{ListPlace, RuleSource, RuleText, SelectionSettings, When};
 pub use table::{Kind, SETTINGS, Scope, Setting};
 pub use typed::{
     Cipher, ComparisonSettings, CpSettings, Digest, Encryption, Export, GenSettings, Judge,

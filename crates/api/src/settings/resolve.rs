@@ -67,6 +67,7 @@ pub type Typed = BTreeMap<&'static str, Vec<OsString>>;
 pub struct Values {
     scope: Scope,
     values: BTreeMap<&'static str, (Value, Origin)>,
+    order: Vec<&'static str>,
 }
 
 /// Finds the value of every setting of a command.
@@ -100,7 +101,11 @@ pub fn resolve(
         };
         values.insert(setting.name, found);
     }
-    Ok(Values { scope, values })
+    Ok(Values {
+        scope,
+        values,
+        order: Vec::new(),
+    })
 }
 
 fn parse(
@@ -118,6 +123,17 @@ fn parse(
 }
 
 impl Values {
+    /// Remembers in which order the values of lists were typed: the name of each one's setting.
+    #[must_use]
+    pub fn with_order(mut self, order: Vec<&'static str>) -> Self {
+        self.order = order;
+        self
+    }
+
+    pub(crate) fn order(&self) -> &[&'static str] {
+        &self.order
+    }
+
     /// The value of a setting and where it came from.
     ///
     /// # Panics

@@ -6,6 +6,7 @@ use crate::endpoint::check_export_name;
 use crate::host::HostPort;
 use crate::settings::preserve::Preserve;
 use crate::settings::resolve::{Origin, SettingError, SettingProblem, Values};
+use crate::settings::selection::SelectionSettings;
 use crate::settings::value::ValueError;
 use std::ffi::{OsStr, OsString};
 use std::num::NonZeroU64;
@@ -106,6 +107,8 @@ pub struct CpSettings {
     pub via_ssh: bool,
     /// What was given for any setting, anywhere but in the table, as it would be typed.
     pub given: Vec<(&'static str, OsString)>,
+    /// Which entries are meant.
+    pub selection: SelectionSettings,
 }
 
 /// What is written about a transfer, besides what is printed.
@@ -219,26 +222,30 @@ pub struct GenSettings {
 impl CpSettings {
     /// Takes the values of [`Scope::Sync`](crate::settings::Scope::Sync).
     ///
+    /// # Errors
+    /// Names the setting at fault.
+    ///
     /// # Panics
     /// If the values are another command's.
-    #[must_use]
-    pub fn from_sync_values(values: &Values) -> Self {
-        let mut settings = Self::from_values(values);
+    pub fn from_sync_values(values: &Values) -> Result<Self, SettingError> {
+        let mut settings = Self::from_values(values)?;
         let comparison = &mut settings.comparison;
         comparison.counterpart = true;
         comparison.delete = values.flag("delete");
         let max = values.count("max-delete");
         comparison.max_delete = (max != u64::MAX).then_some(max);
-        settings
+        Ok(settings)
     }
 
     /// Takes the values of [`Scope::Cp`](crate::settings::Scope::Cp).
     ///
+    /// # Errors
+    /// Names the setting at fault.
+    ///
     /// # Panics
     /// If the values are another command's.
-    #[must_use]
-    pub fn from_values(values: &Values) -> Self {
-        Self {
+    pub fn from_values(values: &Values) -> Result<Self, SettingError> {
+        Ok(Self {
             limit_bytes_per_second: NonZeroU64::new(values.bytes("limit")),
             streams: values.count_u32("streams"),
             threads: values.count_u32("threads"),
@@ -269,7 +276,8 @@ impl CpSettings {
             data_ports: values.ports("data-ports"),
             via_ssh: values.flag("via-ssh"),
             given: values.given(),
-        }
+            selection: SelectionSettings::from_values(values)?,
+        })
     }
 }
 

@@ -108,7 +108,7 @@ fn settings(errand: &Errand) -> Result<CpSettings, Failure> {
         typed.insert(setting.name, vec![value.into()]);
     }
     let values = resolve(Scope::Cp, &typed, &|_| None, &ConfigFile::default())?;
-    Ok(CpSettings::from_values(&values))
+    Ok(CpSettings::from_values(&values)?)
 }
 
 /// Reaches the other agent beside any ssh: there is none between the two.

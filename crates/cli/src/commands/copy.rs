@@ -21,7 +21,7 @@ pub(super) fn run(
     home: &Home,
     started: Instant,
 ) -> Result<ExitCode, Failure> {
-    let settings = CpSettings::from_values(&settings(Scope::Cp, matches, home)?);
+    let settings = CpSettings::from_values(&settings(Scope::Cp, matches, home)?)?;
     transfer(&settings, matches, home, started)
 }
 
@@ -31,7 +31,7 @@ pub(super) fn run_sync(
     home: &Home,
     started: Instant,
 ) -> Result<ExitCode, Failure> {
-    let settings = CpSettings::from_sync_values(&settings(Scope::Sync, matches, home)?);
+    let settings = CpSettings::from_sync_values(&settings(Scope::Sync, matches, home)?)?;
     transfer(&settings, matches, home, started)
 }
 

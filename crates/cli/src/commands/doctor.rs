@@ -26,7 +26,7 @@ pub(super) fn run(matches: &ArgMatches) -> Result<Exit, Failure> {
     let (directory, node) = subjects(endpoints.map(OsString::as_os_str))?;
     Ok(doctor::run(
         &Subject {
-            settings: CpSettings::from_values(&values),
+            settings: CpSettings::from_values(&values)?,
             home,
             directory,
             node,

@@ -55,12 +55,10 @@ pub(crate) fn run(matches: &ArgMatches, started: Instant) -> Result<ExitCode, Fa
 fn settings(scope: Scope, matches: &ArgMatches, home: &Home) -> Result<Values, Failure> {
     let file = ConfigFile::load(&home.config())?;
     let typed = args::typed(scope, matches);
-    Ok(resolve(
-        scope,
-        &typed,
-        &|name| std::env::var_os(name),
-        &file,
-    )?)
+    Ok(
+        resolve(scope, &typed, &|name| std::env::var_os(name), &file)?
+            .with_order(args::order(scope, matches)),
+    )
 }
 
 /// A positional argument that clap has made sure of.

@@ -110,6 +110,7 @@ enum Event<'a> {
         bytes: u64,
         files: u64,
         skipped: u64,
+        excluded: u64,
         adjusted: u64,
         deleted: u64,
         failed: u64,
@@ -181,6 +182,7 @@ fn summary_event(summary: &Summary, elapsed: Duration) -> Event<'_> {
         bytes: summary.bytes,
         files: summary.files,
         skipped: summary.skipped,
+        excluded: summary.excluded,
         adjusted: summary.adjusted,
         deleted: summary.deleted,
         failed: summary.failed,
@@ -216,6 +218,7 @@ mod tests {
             bytes: 7,
             files: 2,
             skipped: 3,
+            excluded: 4,
             adjusted: 4,
             deleted: 6,
             dry_run: false,
@@ -238,7 +241,7 @@ mod tests {
         };
         check(
             &summary_event(&summary, Duration::from_micros(1_234_567)),
-            r#"{"event":"summary","status":"partial","bytes":7,"files":2,"skipped":3,"adjusted":4,"deleted":6,"failed":1,"resent_bytes":5,"seconds":1.235,"cpu_seconds":{"source":0.5,"destination":null},"max_rss_bytes":{"source":9,"destination":null},"bottleneck":null,"not_kept":{"owner":0,"group":0,"set_id":0,"xattrs":4,"security_xattrs":0,"acls":0}}"#,
+            r#"{"event":"summary","status":"partial","bytes":7,"files":2,"skipped":3,"excluded":4,"adjusted":4,"deleted":6,"failed":1,"resent_bytes":5,"seconds":1.235,"cpu_seconds":{"source":0.5,"destination":null},"max_rss_bytes":{"source":9,"destination":null},"bottleneck":null,"not_kept":{"owner":0,"group":0,"set_id":0,"xattrs":4,"security_xattrs":0,"acls":0}}"#,
         );
     }
 

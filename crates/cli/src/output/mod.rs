@@ -112,6 +112,8 @@ pub(crate) struct Summary {
     pub(crate) files: u64,
     /// Entries that were there already.
     pub(crate) skipped: u64,
+    /// Entries that the user chose to leave out; a directory counts once, with all that is in it.
+    pub(crate) excluded: u64,
     /// Entries that were there but for their metadata, which was set.
     pub(crate) adjusted: u64,
     /// Entries that only the destination had, and that were removed.

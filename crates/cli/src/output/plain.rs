@@ -94,6 +94,7 @@ impl PlainLines {
         );
         for (name, number) in [
             ("skipped", summary.skipped),
+            ("excluded", summary.excluded),
             ("adjusted", summary.adjusted),
             ("deleted", summary.deleted),
             ("failed", summary.failed),
@@ -218,6 +219,7 @@ mod tests {
             bytes: 3_000_000,
             files: 4,
             skipped: 0,
+            excluded: 3,
             adjusted: 0,
             deleted: 3,
             dry_run: false,
@@ -245,7 +247,7 @@ mod tests {
             [
                 "copied      a to b",
                 "status      interrupted; the same command resumes it",
-                "delivered   3.00 MB in 4 files, 3 deleted, 2 failed",
+                "delivered   3.00 MB in 4 files, 3 excluded, 3 deleted, 2 failed",
                 "sent again  1.00 kB",
                 "time        1.50 s, 2.00 MB/s",
                 "processor   1.25 s at the source, unknown at the destination",

@@ -11,7 +11,8 @@ use godwit_engine::pipe::{InOrder, PipeSink, PipeSource};
 use godwit_engine::session::run_local;
 use godwit_engine::synthetic::{MEMORY_NAME, MemorySource, NullSink};
 use godwit_engine::tree::{
-    DestinationRequest, Keeper, PreparedDestination, TreeRoot, TreeSink, TreeSource, TreeWork,
+    DestinationRequest, Keeper, ListWork, PreparedDestination, Selecting, TreeRoot, TreeSink,
+    TreeSource, TreeWork,
 };
 use godwit_engine::{
     Acks, Counters, Live, Observer, Receiver, ReceiverConfig, Resources, Sender, SenderConfig,
@@ -169,6 +170,14 @@ impl Job<'_> {
             ));
         }
         let (found, missing) = self.local_sources(sources)?;
+        if self.chosen.is_listed()
+            && let Some(file) = found.iter().find(|source| !source.root.start.is_root())
+        {
+            return Err(Failure::usage(format!(
+                "{}: with --files-from the source must be a directory",
+                lossy(&file.shown)
+            )));
+        }
         let mut trees = Vec::with_capacity(found.len());
         let (mut names, mut absolute, mut shown) = (Vec::new(), Vec::new(), Vec::new());
         for LocalSource {
@@ -179,7 +188,12 @@ impl Job<'_> {
         } in found
         {
             trees.push(root);
-            names.push(name);
+            // What a list names goes to the destination itself.
+            names.push(if self.chosen.is_listed() {
+                Vec::new()
+            } else {
+                name
+            });
             absolute.push(path);
             shown.push(typed);
         }
@@ -199,7 +213,7 @@ impl Job<'_> {
             storage: place.storage,
             storage_path: place.storage_path,
             base: place.base,
-            is_directory: place.is_directory,
+            is_directory: place.is_directory || self.chosen.is_listed(),
             sender,
             sources,
             names,
@@ -210,6 +224,7 @@ impl Job<'_> {
             journals: self.home.journals()?,
             display: place.display,
             comparison: self.comparison(),
+            select: Arc::clone(&self.chosen.select),
         };
         let mut prepared = request.prepare().map_err(Failure::failed)?;
         if let Some(damage) = &prepared.recovered.damage {
@@ -333,9 +348,8 @@ impl Job<'_> {
             }
             Sources::Trees(roots) => {
                 let keeper = self.keeper();
-                let work = TreeWork::new(roots.clone());
                 (
-                    Box::new(work.keeping(Arc::clone(&keeper), Arc::clone(counters))),
+                    self.work(roots, counters, &keeper)?,
                     Arc::new(TreeSource::new(roots.clone()).keeping(keeper)),
                 )
             }
@@ -366,6 +380,33 @@ fn standard_input() -> Result<PipeSource, Failure> {
         .duration_since(UNIX_EPOCH)
         .unwrap_or_default();
     PipeSource::new(input, now).map_err(failed)
+}
+
+impl Job<'_> {
+    /// What is sent of local trees.
+    fn work(
+        &self,
+        roots: &[TreeRoot],
+        counters: &Arc<Counters>,
+        keeper: &Arc<Keeper>,
+    ) -> Result<Box<dyn Work>, Failure> {
+        let selecting = Selecting {
+            select: Arc::clone(&self.chosen.select),
+            counters: Arc::clone(counters),
+            announces_passed: false,
+        };
+        match (self.chosen.names(), roots.first()) {
+            (Some(names), Some(root)) => {
+                let spill = self.home.spill()?;
+                let work = ListWork::new(root.clone(), names, selecting, &spill);
+                Ok(Box::new(work.keeping(Arc::clone(keeper))))
+            }
+            _ => {
+                let work = TreeWork::choosing(roots.to_vec(), selecting);
+                Ok(Box::new(work.keeping(Arc::clone(keeper))))
+            }
+        }
+    }
 }
 
 /// Says nothing: the other end of the same process does.

@@ -57,7 +57,7 @@ impl Job<'_> {
             sources: absolute,
             names: names.clone(),
             destination: path,
-            destination_is_directory: is_directory,
+            destination_is_directory: is_directory || self.chosen.is_listed(),
             ..self.request()
         };
         let totals = Totals::default();
@@ -141,7 +141,12 @@ impl Job<'_> {
         for source in wanted {
             paths.push(source.path);
             keys.push(source.key);
-            names.push(source.name);
+            // What a list names goes to the destination itself.
+            names.push(if self.chosen.is_listed() {
+                Vec::new()
+            } else {
+                source.name
+            });
             shown.push(source.shown);
         }
         let open = Open {
@@ -215,7 +220,12 @@ impl Job<'_> {
                 &counters,
                 told,
             )
-            .map(Engine::Receiver)
+            .and_then(|receiver| {
+                if let Some(names) = self.chosen.names() {
+                    receiver.send_names(names).map_err(Failure::failed)?;
+                }
+                Ok(Engine::Receiver(receiver))
+            })
             .map_err(own)
         };
         let report = run(&far.client, &open, &mut begin, &mut |engine| {
@@ -239,6 +249,7 @@ impl Job<'_> {
             streams: self.settings.streams,
             block_bytes: self.settings.block_bytes,
             threads: self.settings.threads,
+            selection: self.chosen.wire.clone(),
             limit_bytes_per_second: self
                 .settings
                 .limit_bytes_per_second

@@ -126,6 +126,7 @@ impl Report {
             bytes: 0,
             files: 0,
             skipped: 0,
+            excluded: 0,
             deleted: 0,
             adjusted: 0,
             dry_run: false,
@@ -193,6 +194,7 @@ impl Report {
             bytes: destination.bytes_durable,
             files: destination.files_done,
             skipped: destination.files_skipped,
+            excluded: source.entries_excluded,
             deleted: destination.entries_deleted,
             adjusted: destination.entries_adjusted,
             dry_run: job.settings.comparison.dry_run,
@@ -275,6 +277,7 @@ impl Report {
                 |finished| finished.files,
             ),
             skipped: totals.last().map_or(0, |last| last.files_skipped),
+            excluded: shares.source.map_or(0, |source| source.entries_excluded),
             deleted: finished.map_or_else(
                 || totals.last().map_or(0, |last| last.entries_deleted),
                 |finished| finished.deleted,

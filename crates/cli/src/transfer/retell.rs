@@ -117,6 +117,7 @@ fn summary(event: &Value) -> Summary {
         bytes: number(&event["bytes"]),
         files: number(&event["files"]),
         skipped: number(&event["skipped"]),
+        excluded: number(&event["excluded"]),
         failed: number(&event["failed"]),
         resent_bytes: number(&event["resent_bytes"]),
         cpu_seconds: Sides {

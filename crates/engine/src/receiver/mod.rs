@@ -4,13 +4,14 @@
 mod answer;
 mod answers;
 mod finish;
+mod parts;
 mod stream;
 mod turns;
 mod write;
 
 use std::collections::HashMap;
 use std::sync::atomic::AtomicU64;
-use std::sync::{Arc, Condvar, Mutex};
+use std::sync::{Arc, Condvar, Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
 use godwit_net::{Stream, Waker};
@@ -23,6 +24,7 @@ use self::answers::Answers;
 use self::turns::Turns;
 use self::write::{Job, WriteQueue};
 use crate::counters::Snapshot;
+use crate::names::NameFeed;
 use crate::sink::MakeSink;
 use crate::{Acks, Counters, End, Live, Observer, Resources, Sink, StreamLoss, limits, lock};
 
@@ -57,6 +59,7 @@ pub struct Receiver {
     answers: Answers,
     turns: Turns<Job>,
     checks: CheckQueue,
+    feed: OnceLock<Arc<NameFeed>>,
     state: Mutex<State>,
     changed: Condvar,
     finishing: Mutex<Option<Finished>>,
@@ -126,6 +129,7 @@ impl Receiver {
             answers: Answers::default(),
             turns: Turns::default(),
             checks: CheckQueue::default(),
+            feed: OnceLock::new(),
             state: Mutex::default(),
             changed: Condvar::new(),
             finishing: Mutex::default(),
@@ -160,6 +164,7 @@ impl Receiver {
         self.counters.streams_attached.add(1);
         let result = self.stream_loop(id, stream);
         self.acks.detach(id);
+        self.detach_parts(id);
         lock(&self.state).streams.remove(&id);
         self.changed.notify_all();
         if result.is_err() {
@@ -217,6 +222,7 @@ impl Receiver {
     /// Stops the threads of this end; unless everything was finished, makes what has arrived ready for a later run.
     pub fn join(&self) {
         self.finish(End::Cancelled("the transfer ends".to_owned()));
+        self.stop_parts();
         self.stop_writers();
         self.stop_checkers();
         let mut state = lock(&self.state);

@@ -47,7 +47,7 @@ impl Receiver {
             faults: Vec::new(),
             meter: CpuMeter::default(),
         };
-        let result = self.serve(stream, &mut own);
+        let result = self.serve(id, stream, &mut own);
         own.meter.settle(&self.counters);
         match (result, self.end()) {
             // After the last word the sender hangs up; how it does so is of no interest.
@@ -75,7 +75,7 @@ impl Receiver {
         }
     }
 
-    fn check_transfer(
+    pub(super) fn check_transfer(
         &self,
         stream: &dyn Stream,
         transfer: &[u8],
@@ -87,7 +87,12 @@ impl Receiver {
         Err(self.refuse(stream, format!("a {frame} of another transfer")))
     }
 
-    fn serve(&self, stream: &mut dyn Stream, own: &mut StreamState) -> Result<(), StreamLoss> {
+    fn serve(
+        &self,
+        id: u64,
+        stream: &mut dyn Stream,
+        own: &mut StreamState,
+    ) -> Result<(), StreamLoss> {
         let mut ended: Option<Instant> = None;
         loop {
             while self.sink.has_room() {
@@ -124,7 +129,10 @@ impl Receiver {
                 None => {}
             }
             own.meter.settle(&self.counters);
-            self.wait_stream(stream, own)?;
+            // One at a time: what arrives meanwhile goes before the rest of a list.
+            if !self.send_part(stream, id)? {
+                self.wait_stream(stream, own)?;
+            }
         }
     }
 
@@ -217,6 +225,7 @@ impl Receiver {
                 state.answered = state.answered.max(pong.nonce.min(state.asked));
                 Ok(())
             }
+            Frame::NameList(list) => self.take_word_of_parts(&list, stream),
             Frame::Unknown { .. } => Ok(()),
             other => Err(StreamLoss::Peer {
                 peer: stream.peer(),

@@ -6,13 +6,15 @@ mod digests;
 mod done;
 mod failures;
 mod large;
+mod parts;
 mod read;
+mod say;
 mod scan;
 mod state;
 mod stream;
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -23,6 +25,7 @@ use godwit_store::pool::Pool;
 
 use self::state::State;
 use crate::counters::Snapshot;
+use crate::names::NameQueue;
 use crate::{Counters, End, Live, Observer, Resources, Source, StreamLoss, Work, limits, lock};
 
 /// What a sender is told at its beginning.
@@ -62,6 +65,8 @@ pub struct Sender {
     waiting: AtomicUsize,
     /// The end has come.
     ended: Condvar,
+    /// Where the parts of a list go that the other end streams.
+    names: OnceLock<Arc<NameQueue>>,
     peer: Mutex<Option<Snapshot>>,
     status_due: Mutex<Instant>,
     threads: Mutex<Vec<JoinHandle<()>>>,
@@ -95,6 +100,7 @@ impl Sender {
             changed: Condvar::new(),
             waiting: AtomicUsize::new(0),
             ended: Condvar::new(),
+            names: OnceLock::new(),
             peer: Mutex::default(),
             status_due: Mutex::new(Instant::now() + limits::STATUS_EVERY),
             threads: Mutex::default(),
@@ -140,6 +146,13 @@ impl Sender {
         Ok(())
     }
 
+    /// Puts the parts of a list that the other end streams into `queue`. To be called once, before any stream is attached; without
+    /// it such parts break the rules.
+    pub fn take_names(&self, queue: Arc<NameQueue>) {
+        // A second queue would have nobody who fills it.
+        let _ = self.names.set(queue);
+    }
+
     /// Serves one stream on the calling thread until the transfer ends (`Ok`) or the stream breaks.
     ///
     /// # Errors
@@ -155,6 +168,9 @@ impl Sender {
             }
             other => other,
         };
+        if let Some(names) = self.names.get() {
+            names.say_again();
+        }
         self.lock_state().detach(id);
         if result.is_err() {
             self.counters.streams_lost.add(1);
@@ -290,5 +306,6 @@ impl Sender {
         state.unanswered < limits::UNANSWERED_RECORDS_MAX
             && state.wanted() < limits::WANTED_RECORDS_MAX
             && state.extensions_held() < limits::EXTENSIONS_HELD_BYTES_MAX
+            && state.notices.len() < limits::NOTICES_MAX
     }
 }

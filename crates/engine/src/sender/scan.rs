@@ -3,7 +3,9 @@
 
 use std::sync::Arc;
 
-use godwit_proto::{EntryId, EntryKind, ErrorCode, Fault, FaultCode, Manifest, Record, Seq, Side};
+use godwit_proto::{
+    EntryId, EntryKind, ErrorCode, Fault, FaultCode, Manifest, Record, RecordFlags, Seq, Side,
+};
 
 use super::Sender;
 use super::state::{Desc, Image};
@@ -22,6 +24,10 @@ impl Sender {
             }
             let more = work.next_batch(&mut offers);
             self.announce(&mut offers);
+            if self.names.get().is_some() {
+                // The other end may be waiting to hear that a part was taken.
+                self.lock_state().wake_stream();
+            }
             meter.settle(&self.counters);
             if !more {
                 break;
@@ -67,7 +73,8 @@ impl Sender {
                         self.fail_entry(&record, fault);
                         continue;
                     }
-                    if record.kind == EntryKind::FILE {
+                    let passed = record.flags & RecordFlags::PASSED_OVER != 0;
+                    if record.kind == EntryKind::FILE && !passed {
                         self.counters.bytes_scanned.add(entry::known_bytes(&record));
                     }
                     let bytes =

@@ -1,6 +1,7 @@
 //! What a sender knows between two events: items on their way, work that waits, and what the windows allow.
 //! Reads nothing and sends nothing; every method is a step under the sender's one lock.
 
+mod desc;
 mod parking;
 
 mod ending;
@@ -11,19 +12,11 @@ use std::sync::Arc;
 use godwit_net::Waker;
 use godwit_proto::{HeldRange, Record, RecordFlags};
 
+pub(crate) use self::desc::Desc;
 use super::large::{LargeFile, SliceCut};
 use crate::failed::Failed;
 use crate::source::Payload;
 use crate::{End, limits};
-
-/// What an item is, kept until it is durable so that it can be read and sent again.
-#[derive(Clone)]
-pub(crate) enum Desc {
-    Manifest(Arc<Vec<Record>>),
-    Slice { file: Arc<LargeFile>, cut: SliceCut },
-    Bundle(Arc<Vec<Record>>),
-    Finish,
-}
 
 /// The bytes of an item, kept until it is written.
 pub(crate) struct Image {
@@ -178,8 +171,8 @@ impl State {
         }
         let carries_block = matches!(desc, Desc::Slice { .. } | Desc::Bundle(_));
         let urgent = again || !carries_block;
-        let records = records_in(&desc);
-        self.extensions_described += extensions_in(&desc);
+        let records = desc.records();
+        self.extensions_described += desc.extension_bytes();
         let before = self.outstanding.insert(
             seq,
             Outstanding {
@@ -194,8 +187,8 @@ impl State {
         );
         // What is read again may hold fewer entries than it did, and may be in memory still.
         let (old_records, was_unwritten) = before.map_or((0, false), |item| {
-            self.extensions_described -= extensions_in(&item.desc);
-            (records_in(&item.desc), !item.written)
+            self.extensions_described -= item.desc.extension_bytes();
+            (item.desc.records(), !item.written)
         });
         self.undurable = (self.undurable + records).saturating_sub(old_records);
         self.unwritten += usize::from(!was_unwritten);
@@ -326,7 +319,8 @@ impl State {
             return None;
         }
         let full = self.small_bytes >= u64::from(block_bytes)
-            || self.small.len() >= limits::BUNDLE_RECORDS_MAX;
+            || self.small.len() >= limits::BUNDLE_RECORDS_MAX
+            || self.notices.len() >= limits::BUNDLE_RECORDS_MAX / 2;
         let more_to_come = self.unanswered > 0 || !self.scan_done;
         let others_under_way = self.unwritten > 0 || self.reading > 0;
         let window_full = self.undurable >= limits::UNDURABLE_RECORDS_MAX
@@ -407,8 +401,8 @@ impl State {
     pub(crate) fn durable(&mut self, seq: u64) -> Option<Outstanding> {
         let item = self.outstanding.remove(&seq)?;
         self.unwritten -= usize::from(!item.written);
-        self.undurable -= records_in(&item.desc).min(self.undurable);
-        self.extensions_described -= extensions_in(&item.desc);
+        self.undurable -= item.desc.records().min(self.undurable);
+        self.extensions_described -= item.desc.extension_bytes();
         Some(item)
     }
 
@@ -461,22 +455,5 @@ impl State {
         for waker in self.streams.values() {
             end.tell(waker);
         }
-    }
-}
-
-fn extensions_in(desc: &Desc) -> usize {
-    match desc {
-        Desc::Bundle(records) | Desc::Manifest(records) => {
-            records.iter().map(|record| record.extensions.len()).sum()
-        }
-        Desc::Slice { .. } | Desc::Finish => 0,
-    }
-}
-
-fn records_in(desc: &Desc) -> usize {
-    match desc {
-        Desc::Bundle(records) => records.len(),
-        Desc::Slice { .. } => 1,
-        Desc::Manifest(_) | Desc::Finish => 0,
     }
 }

@@ -1,12 +1,10 @@
 //! A sender's stream: hands items to the network, takes acknowledgements, and reads for itself when nothing is ready.
 //! Does not choose what is sent; the state does.
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use godwit_net::Stream;
-use godwit_proto::{
-    Ack, AckStatus, Cancel, Finish, Frame, Ping, Pong, Prelude, Record, Status, WireError,
-};
+use godwit_proto::{Ack, AckStatus, Finish, Frame, Pong, Prelude, Record, Status, WireError};
 
 use super::Sender;
 use super::state::{Desc, Image, Next, State};
@@ -37,6 +35,7 @@ impl Sender {
                 let drained = self.lock_state().only_waits();
                 self.say_status(stream, drained)?;
             }
+            self.say_taken(stream)?;
             match self.next(id, stream.carries_blocks()) {
                 Step::Send {
                     seq,
@@ -53,6 +52,8 @@ impl Sender {
                 }
                 Step::Read => {}
                 Step::Wait(_) if unlistened > 0 => unlistened = 0,
+                // Taken since the look above, and before this stream could be woken for it.
+                Step::Wait(_) if self.names.get().is_some_and(|names| names.is_due()) => {}
                 Step::Wait(reason) => {
                     let drained = {
                         let mut state = self.lock_state();
@@ -216,6 +217,7 @@ impl Sender {
             Frame::Answer(answer) => Some(&answer.transfer.0[..]),
             Frame::Ack(ack) => Some(&ack.transfer.0[..]),
             Frame::EntryFailed(failed) => Some(&failed.transfer.0[..]),
+            Frame::NameList(list) => Some(&list.transfer.0[..]),
             Frame::Finished(finished) => Some(&finished.transfer[..]),
             _ => None,
         };
@@ -260,6 +262,7 @@ impl Sender {
                 Pong { nonce: ping.nonce }.encode(&mut head);
                 Ok(stream.send(&head, &[])?)
             }
+            Frame::NameList(list) => self.take_part(list, &stream.peer()),
             Frame::Notices(notices) => {
                 self.take_notices(&notices);
                 Ok(())
@@ -364,59 +367,6 @@ impl Sender {
                 payload: Payload::Empty,
             }
         });
-    }
-
-    fn say_status(&self, stream: &mut dyn Stream, drained: bool) -> Result<(), StreamLoss> {
-        let own = self.counters.snapshot();
-        let status = Status {
-            drained,
-            scan_done: self.scan_done(),
-            entries_scanned: own.entries_scanned,
-            bytes_scanned: own.bytes_scanned,
-            ..entry::status_from_snapshot(&own)
-        };
-        let mut head = Vec::new();
-        status.encode(&mut head);
-        Ok(stream.send(&head, &[])?)
-    }
-
-    fn status_is_due(&self) -> bool {
-        let now = Instant::now();
-        let Ok(mut due) = self.status_due.try_lock() else {
-            return false;
-        };
-        let is_due = *due <= now;
-        if is_due {
-            *due = now + limits::STATUS_EVERY;
-        }
-        is_due
-    }
-
-    fn ping(&self, stream: &mut dyn Stream) -> Result<(), StreamLoss> {
-        let mut head = Vec::new();
-        Ping {
-            nonce: self.counters.bytes_sent.get(),
-        }
-        .encode(&mut head);
-        Ok(stream.send(&head, &[])?)
-    }
-
-    /// Tells the other end how it ended, so that it does not wait for us; best effort, the connection closes either way.
-    fn say_goodbye(&self, stream: &mut dyn Stream, end: &End) {
-        stream.set_stall_limit(Duration::from_secs(1));
-        if let End::Cancelled(reason)
-        | End::Failed {
-            message: reason, ..
-        } = end
-        {
-            let mut head = Vec::new();
-            Cancel {
-                reason: reason.clone(),
-            }
-            .encode(&mut head);
-            let _ = stream.send(&head, &[]);
-        }
-        stream.shutdown();
     }
 }
 

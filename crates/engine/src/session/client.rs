@@ -225,7 +225,7 @@ pub(super) fn open_transfer(
     let (mut head, mut request) = (Vec::new(), Vec::new());
     our_hello().encode(&mut head);
     open.encode(&mut request)
-        .map_err(|error| Refusal::Own(format!("too many or too long source names: {error}")))?;
+        .map_err(|error| Refusal::Own(format!("the request cannot be made: {error}")))?;
     let needed = open.capabilities_needed();
     if needed == 0 {
         head.append(&mut request);

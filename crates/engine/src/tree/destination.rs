@@ -15,6 +15,7 @@ use godwit_store::{Kind, RelPath, Storage, StoreError, digest};
 
 use super::sink::TreeSinkConfig;
 use super::source::TreeRoot;
+use crate::select::Select;
 
 /// What the user asked for, and where.
 pub struct DestinationRequest {
@@ -46,6 +47,8 @@ pub struct DestinationRequest {
     pub display: Vec<u8>,
     /// What becomes of entries that are there, if the sender asked for anything.
     pub comparison: Option<Comparison>,
+    /// What is meant of the sources: what it excludes is not the transfer's to touch.
+    pub select: Arc<Select>,
 }
 
 /// A destination that may be written to.
@@ -194,6 +197,7 @@ impl DestinationRequest {
                 spill_directory: self.journals,
                 display: self.display,
                 keeper: Arc::default(),
+                select: self.select,
             },
             destinations: recovered.header.destinations.clone(),
             journal,
@@ -430,6 +434,7 @@ mod tests {
             journals: journals.path().to_owned(),
             display: Vec::new(),
             comparison: None,
+            select: Arc::default(),
         };
         let mapping = request(&names).map_names().unwrap();
         assert_eq!(mapping.len(), sources);

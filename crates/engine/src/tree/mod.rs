@@ -2,6 +2,7 @@
 //! Does not map names and does not open storages; `session` and the daemon do.
 
 mod announced;
+mod choice;
 mod commit;
 mod compare;
 mod deferred;
@@ -10,6 +11,8 @@ mod destination;
 mod floors;
 mod keeper;
 mod later;
+mod list;
+mod offer;
 mod plan;
 mod ranges;
 mod sink;
@@ -17,7 +20,9 @@ mod source;
 mod verify;
 mod write;
 
+pub use choice::Selecting;
 pub use destination::{DestinationError, DestinationRequest, PreparedDestination};
 pub use keeper::Keeper;
+pub use list::ListWork;
 pub use sink::{TreeSink, TreeSinkConfig};
 pub use source::{TreeRoot, TreeSource, TreeWork};

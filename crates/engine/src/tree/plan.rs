@@ -2,8 +2,8 @@
 //! Writes no file contents.
 
 use godwit_proto::{
-    EntryId, EntryKind, Fault, FaultCode, HeldRange, Record, RecordReader, RecordWriter, Seq, Side,
-    Verdict,
+    EntryId, EntryKind, Fault, FaultCode, HeldRange, Record, RecordFlags, RecordReader,
+    RecordWriter, Seq, Side, Verdict,
 };
 use godwit_store::journal::PathKey;
 use godwit_store::{Kind, Lost, Meta, RelPath, Replace, StoreError, StoreErrorKind, TempName};
@@ -23,6 +23,9 @@ const SYNC_AT_ONCE: usize = 4096;
 
 impl TreeSink {
     pub(super) fn plan_one(&self, record: &Record) -> Verdict {
+        if record.flags & RecordFlags::PASSED_OVER != 0 {
+            return Verdict::Done;
+        }
         let planned = self
             .mapped(record.root, &record.path)
             .and_then(|path| match record.kind {

@@ -21,6 +21,7 @@ use super::keeper::Keeper;
 use super::later::Later;
 use super::plan::unreadable;
 use super::ranges::{RangeBudget, RangeShare};
+use crate::select::Select;
 use crate::sink::{Ending, FinishReport, Sink, Slice};
 use crate::{Acks, Counters, entry, limits, lock};
 
@@ -52,6 +53,8 @@ pub struct TreeSinkConfig {
     pub protected: Option<RelPath>,
     /// The destination was named as a directory, and must not become anything else.
     pub must_be_directory: bool,
+    /// What is meant of the sources: what it excludes is not the transfer's to touch.
+    pub select: Arc<Select>,
 }
 
 /// A tree of files as a destination.

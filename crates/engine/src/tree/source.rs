@@ -4,15 +4,15 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use godwit_proto::{EntryId, EntryKind, Fault, FaultCode, Generation, Record, Side};
-use godwit_store::{
-    Kind, Meta, ReadFile, RelPath, Scan, ScanEntry, ScanItem, Storage, StoreError, StoreErrorKind,
-};
+use godwit_proto::{EntryId, Fault, FaultCode, Generation, Record, Side};
+use godwit_store::{Kind, ReadFile, RelPath, Scan, ScanItem, Storage, StoreError, StoreErrorKind};
 
+use super::choice::Selecting;
 use super::keeper::Keeper;
+use super::offer::{Offering, source_fault};
 use crate::source::{ReadError, Source, SourceFile};
 use crate::work::{Offer, Work};
-use crate::{Counters, entry, limits};
+use crate::{entry, limits};
 
 /// What one argument of a transfer names: a place in a storage, and all below it.
 #[derive(Clone)]
@@ -34,13 +34,13 @@ impl TreeRoot {
     }
 
     /// What is below the root of a path in the storage.
-    pub(crate) fn below(&self, path: &RelPath) -> Vec<u8> {
+    pub(crate) fn below<'a>(&self, path: &'a RelPath) -> &'a [u8] {
         let start = self.start.as_bytes();
         let rest = path
             .as_bytes()
             .strip_prefix(start)
             .unwrap_or_else(|| path.as_bytes());
-        rest.strip_prefix(b"/").unwrap_or(rest).to_vec()
+        rest.strip_prefix(b"/").unwrap_or(rest)
     }
 }
 
@@ -185,79 +185,35 @@ impl SourceFile for TreeFile {
 /// Scans some roots, one after the other.
 pub struct TreeWork {
     roots: Vec<TreeRoot>,
+    offering: Offering,
     next: usize,
     scan: Option<(u16, Box<dyn Scan>)>,
     items: Vec<ScanItem>,
-    keeper: Arc<Keeper>,
-    counters: Arc<Counters>,
 }
 
 impl TreeWork {
-    /// Roots in the order in which records number them.
+    /// Everything below some roots, in the order in which records number them.
     pub fn new(roots: Vec<TreeRoot>) -> Self {
+        Self::choosing(roots, Selecting::all())
+    }
+
+    /// As [`TreeWork::new`]; what `selecting` leaves out is not looked at.
+    pub fn choosing(roots: Vec<TreeRoot>, selecting: Selecting) -> Self {
         Self {
             roots,
+            offering: Offering::new(selecting),
             next: 0,
             scan: None,
             items: Vec::with_capacity(limits::MANIFEST_RECORDS),
-            keeper: Arc::default(),
-            counters: Arc::default(),
         }
     }
 
-    /// Tells what goes with entries, as far as the keeper was asked for it, and counts among the sender's counters what of it
-    /// could not be read.
+    /// Tells what goes with entries, as far as the keeper was asked for it. What of it cannot be read is counted among the
+    /// counters of the selection.
     #[must_use]
-    pub fn keeping(self, keeper: Arc<Keeper>, counters: Arc<Counters>) -> Self {
-        Self {
-            keeper,
-            counters,
-            ..self
-        }
-    }
-
-    fn offer(&self, root: u16, item: ScanItem) -> Offer {
-        let place = &self.roots[usize::from(root)];
-        match item {
-            ScanItem::Entry(found) => self.offer_entry(root, found),
-            ScanItem::Link {
-                entry: found,
-                first,
-            } => {
-                let path = place.below(&found.path);
-                let mut record = entry::record(root, &found.meta, place.below(&first));
-                record.kind = EntryKind::HARD_LINK;
-                record.path = path;
-                record.bytes = 0;
-                Offer::Entry(record)
-            }
-            ScanItem::Fault(error) => Offer::Fault {
-                root,
-                path: place.below(&error.path),
-                fault: entry::fault(EntryId(0), Side::SOURCE, &error),
-            },
-        }
-    }
-
-    fn offer_entry(&self, root: u16, found: ScanEntry) -> Offer {
-        let path = self.roots[usize::from(root)].below(&found.path);
-        let mut record = entry::record(root, &found.meta, found.target);
-        if record.kind.is_special() && !self.keeper.preserve().specials {
-            return unsendable(root, path, &found.meta);
-        }
-        record.path = path;
-        let (extensions, unsent) = self.keeper.extensions(&found.meta, &found.extended);
-        record.extensions = extensions;
-        let lost = found.lost | unsent;
-        if let Some(message) = self.keeper.lost_at_source(lost) {
-            return Offer::Fault {
-                root,
-                path: record.path,
-                fault: source_fault(EntryId(0), FaultCode::UNSUPPORTED, message),
-            };
-        }
-        self.counters.count_lost(lost);
-        Offer::Entry(record)
+    pub fn keeping(mut self, keeper: Arc<Keeper>) -> Self {
+        self.offering.keeper = keeper;
+        self
     }
 }
 
@@ -269,10 +225,12 @@ impl Work for TreeWork {
             };
             let root = u16::try_from(self.next).unwrap_or(u16::MAX);
             self.next += 1;
-            match place.storage.scan(&place.start) {
+            let choice = self.offering.selecting.choice(place);
+            match place.storage.scan_chosen(&place.start, choice) {
                 Ok(scan) => self.scan = Some((root, scan)),
                 Err(error) => {
-                    out.push(self.offer(root, ScanItem::Fault(error)));
+                    let fault = ScanItem::Fault(error);
+                    out.extend(self.offering.offer(place, root, fault));
                     return self.next < self.roots.len();
                 }
             }
@@ -280,42 +238,21 @@ impl Work for TreeWork {
         let Some((root, scan)) = &mut self.scan else {
             return false;
         };
-        let root = *root;
+        let place = &self.roots[usize::from(*root)];
         let more = scan.next_batch(&mut self.items);
-        let items: Vec<_> = self.items.drain(..).collect();
-        out.extend(items.into_iter().map(|item| self.offer(root, item)));
+        for item in self.items.drain(..) {
+            match &item {
+                ScanItem::Entry(found)
+                    if found.path == place.start
+                        && found.meta.kind != Kind::Directory
+                        && !self.offering.selecting.takes_root(&found.path) => {}
+                _ => out.extend(self.offering.offer(place, *root, item)),
+            }
+        }
         if !more {
             self.scan = None;
         }
         more || self.next < self.roots.len()
-    }
-}
-
-fn unsendable(root: u16, path: Vec<u8>, meta: &Meta) -> Offer {
-    let what = match meta.kind {
-        Kind::Fifo => "a FIFO",
-        Kind::Socket => "a socket",
-        Kind::CharDevice => "a character device",
-        _ => "a block device",
-    };
-    Offer::Fault {
-        root,
-        path,
-        fault: source_fault(
-            EntryId(0),
-            FaultCode::NOT_REGULAR,
-            format!("it is {what}, which is copied only with --specials"),
-        ),
-    }
-}
-
-fn source_fault(entry: EntryId, code: FaultCode, message: String) -> Fault {
-    Fault {
-        entry,
-        side: Side::SOURCE,
-        code,
-        errno: None,
-        message,
     }
 }
 

@@ -61,7 +61,7 @@ impl Expected {
             for found in items.drain(..) {
                 match found {
                     ScanItem::Entry(entry) | ScanItem::Link { entry, .. } => {
-                        self.0.push(&item(&root.below(&entry.path), FOUND))?;
+                        self.0.push(&item(root.below(&entry.path), FOUND))?;
                     }
                     ScanItem::Fault(error) => return Err(error.into()),
                 }

@@ -40,7 +40,8 @@ fn flag_before_environment_before_file_before_default() {
     let environment = [("GODWIT_STREAMS", "8")];
     let streams = |typed, environment, file| {
         values(Scope::Cp, typed, environment, file)
-            .map(|values| CpSettings::from_values(&values).streams)
+            .and_then(|values| CpSettings::from_values(&values))
+            .map(|settings| settings.streams)
     };
     assert_eq!(streams(&[("streams", "16")], &environment, file), Ok(16));
     assert_eq!(streams(&[], &environment, file), Ok(8));
@@ -67,7 +68,8 @@ fn a_mistake_names_where_it_was_made() {
 
 #[test]
 fn the_defaults_of_cp() {
-    let cp = CpSettings::from_values(&values(Scope::Cp, &[], &[], "").expect("defaults"));
+    let cp = values(Scope::Cp, &[], &[], "").and_then(|values| CpSettings::from_values(&values));
+    let cp = cp.expect("defaults");
     assert_eq!(
         cp,
         CpSettings {
@@ -97,6 +99,7 @@ fn the_defaults_of_cp() {
             data_ports: None,
             via_ssh: false,
             given: Vec::new(),
+            selection: SelectionSettings::default(),
         }
     );
     let typed = [
@@ -106,7 +109,8 @@ fn the_defaults_of_cp() {
         ("digest", "blake3"),
         ("verify", "true"),
     ];
-    let cp = CpSettings::from_values(&values(Scope::Cp, &typed, &[], "").expect("valid"));
+    let cp = values(Scope::Cp, &typed, &[], "").and_then(|values| CpSettings::from_values(&values));
+    let cp = cp.expect("valid");
     assert_eq!(cp.limit_bytes_per_second, NonZeroU64::new(125_000_000));
     assert_eq!(cp.encryption, Encryption::None);
     assert_eq!(cp.cipher, Cipher::Chacha20Poly1305);
@@ -118,7 +122,7 @@ fn the_defaults_of_cp() {
 fn an_archive_is_everything_but_what_is_switched_off() {
     let preserve = |typed: &[(&'static str, &str)], environment: &[(&str, &str)]| {
         let values = values(Scope::Cp, typed, environment, "").expect("valid");
-        CpSettings::from_values(&values).preserve
+        CpSettings::from_values(&values).unwrap().preserve
     };
     let all = Preserve {
         owner: true,
@@ -152,7 +156,7 @@ fn an_archive_is_everything_but_what_is_switched_off() {
 fn only_sync_deletes_and_no_limit_is_none() {
     let sync = |typed: &[(&'static str, &str)]| {
         let values = values(Scope::Sync, typed, &[], "").expect("valid");
-        CpSettings::from_sync_values(&values).comparison
+        CpSettings::from_sync_values(&values).unwrap().comparison
     };
     let plain = sync(&[]);
     assert!(plain.counterpart && !plain.delete && !plain.contradicts);

@@ -31,6 +31,7 @@ fn sink(ranges_max: usize, journals: &std::path::Path) -> Arc<TreeSink> {
         journals: journals.to_owned(),
         display: Vec::new(),
         comparison: None,
+        select: Arc::default(),
     };
     let prepared = request.prepare().unwrap();
     let counters = Arc::new(Counters::default());

@@ -1,0 +1,154 @@
+//! Which entries of a source are meant: the rules and limits of one transfer, prepared, and the answers to who asks.
+//! Reads no lists of names (`names`) and walks nothing (`tree`).
+
+mod pattern;
+mod rules;
+mod text;
+
+use std::sync::Arc;
+
+use godwit_proto::{Moment, Selection};
+use godwit_store::{Kind, Meta, Timestamp};
+
+use self::pattern::Pattern;
+use self::rules::Rules;
+
+pub use self::pattern::PatternError;
+pub use self::rules::TooLarge;
+pub use self::text::{RuleError, parse_rule, parse_rules};
+
+/// Which entries below the roots of a transfer are meant.
+///
+/// Paths are relative to their root, as in records. The default takes everything.
+#[derive(Debug, Default)]
+pub struct Select {
+    rules: Rules,
+    /// For each rule, whether what it matches is in.
+    includes: Vec<bool>,
+    bytes_min: u64,
+    bytes_max: Option<u64>,
+    newer: Option<Timestamp>,
+    older: Option<Timestamp>,
+    listed: bool,
+    recursive: bool,
+}
+
+/// Why a selection cannot be used.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum SelectError {
+    /// A pattern is none.
+    #[error("the pattern {pattern}: {error}")]
+    Pattern {
+        /// As people know it.
+        pattern: String,
+        /// What is wrong with it.
+        error: PatternError,
+    },
+    /// All of them together.
+    #[error(transparent)]
+    TooLarge(#[from] TooLarge),
+}
+
+impl Select {
+    /// Prepares what a client asked for.
+    ///
+    /// # Errors
+    /// Names the pattern at fault.
+    pub fn new(selection: &Selection) -> Result<Self, SelectError> {
+        let mut patterns = Vec::with_capacity(selection.rules.len());
+        for rule in &selection.rules {
+            let pattern = Pattern::parse(&rule.pattern).map_err(|error| SelectError::Pattern {
+                pattern: text::shown(&rule.pattern),
+                error,
+            })?;
+            patterns.push(pattern);
+        }
+        Ok(Self {
+            rules: Rules::new(&patterns)?,
+            includes: selection.rules.iter().map(|rule| rule.include).collect(),
+            bytes_min: selection.bytes_min,
+            bytes_max: selection.bytes_max,
+            newer: selection.newer.map(timestamp),
+            older: selection.older.map(timestamp),
+            listed: selection.listed,
+            recursive: selection.recursive,
+        })
+    }
+
+    /// Prepares what an OPEN asks for; without anything asked for, all is in.
+    ///
+    /// # Errors
+    /// As [`Select::new`].
+    pub fn of(selection: Option<&Selection>) -> Result<Arc<Self>, SelectError> {
+        let select = selection.map_or_else(|| Ok(Self::default()), Self::new)?;
+        Ok(Arc::new(select))
+    }
+
+    /// Whether the rules leave `path` out, by itself or with a directory that it is in. Limits of size and time are no rules.
+    ///
+    /// For whoever knows nothing of the directories above, as at the destination, where what is left out at the source is
+    /// protected. `path` is relative to the root; the root itself is always in.
+    pub fn excludes(&self, path: &[u8], is_directory: bool) -> bool {
+        if self.includes.is_empty() {
+            return false;
+        }
+        let slashes = path.iter().enumerate().filter(|(_, byte)| **byte == b'/');
+        let mut above = slashes.map(|(at, _)| &path[..at]);
+        above.any(|directory| self.leaves_out(directory, true))
+            || self.leaves_out(path, is_directory)
+    }
+
+    /// As [`Select::excludes`], for who knows that no directory above is left out, as in a walk from the root down.
+    pub fn leaves_out(&self, path: &[u8], is_directory: bool) -> bool {
+        if path.is_empty() || self.includes.is_empty() {
+            return false;
+        }
+        let rule = self.rules.first_match(path, is_directory);
+        rule.is_some_and(|rule| !self.includes[rule])
+    }
+
+    /// Whether the limits of size (for files) and time (for what is no directory) leave an entry out.
+    pub fn passes_over(&self, meta: &Meta) -> bool {
+        let is_file = meta.kind == Kind::File;
+        let size = is_file
+            && (meta.bytes < self.bytes_min
+                || self.bytes_max.is_some_and(|most| meta.bytes > most));
+        let time = meta.kind != Kind::Directory
+            && (self.newer.is_some_and(|newer| meta.mtime <= newer)
+                || self.older.is_some_and(|older| meta.mtime >= older));
+        size || time
+    }
+
+    /// Whether there are limits of size or time.
+    pub fn has_limits(&self) -> bool {
+        self.bytes_min > 0
+            || self.bytes_max.is_some()
+            || self.newer.is_some()
+            || self.older.is_some()
+    }
+
+    /// Whether there are rules, so that names must be asked about.
+    pub fn has_rules(&self) -> bool {
+        !self.includes.is_empty()
+    }
+
+    /// Whether only what a list names is meant.
+    pub fn is_listed(&self) -> bool {
+        self.listed
+    }
+
+    /// Whether directories that the list names are meant with all that is in them.
+    pub fn is_recursive(&self) -> bool {
+        self.recursive
+    }
+}
+
+fn timestamp(moment: Moment) -> Timestamp {
+    Timestamp {
+        seconds: moment.seconds,
+        nanoseconds: moment.nanoseconds,
+    }
+}
+
+#[cfg(test)]
+mod tests;

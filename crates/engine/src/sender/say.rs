@@ -1,0 +1,69 @@
+//! What a sender says beside its items: how far it is, that it lives, and how it ended.
+//! Does not say when; the loop of a stream does.
+
+use std::time::{Duration, Instant};
+
+use godwit_net::Stream;
+use godwit_proto::{Cancel, Ping, Status};
+
+use super::Sender;
+use crate::{End, StreamLoss, entry, limits};
+
+impl Sender {
+    pub(super) fn say_status(
+        &self,
+        stream: &mut dyn Stream,
+        drained: bool,
+    ) -> Result<(), StreamLoss> {
+        let own = self.counters.snapshot();
+        let status = Status {
+            drained,
+            scan_done: self.scan_done(),
+            entries_scanned: own.entries_scanned,
+            bytes_scanned: own.bytes_scanned,
+            ..entry::status_from_snapshot(&own)
+        };
+        let mut head = Vec::new();
+        status.encode(&mut head);
+        Ok(stream.send(&head, &[])?)
+    }
+
+    pub(super) fn status_is_due(&self) -> bool {
+        let now = Instant::now();
+        let Ok(mut due) = self.status_due.try_lock() else {
+            return false;
+        };
+        let is_due = *due <= now;
+        if is_due {
+            *due = now + limits::STATUS_EVERY;
+        }
+        is_due
+    }
+
+    pub(super) fn ping(&self, stream: &mut dyn Stream) -> Result<(), StreamLoss> {
+        let mut head = Vec::new();
+        Ping {
+            nonce: self.counters.bytes_sent.get(),
+        }
+        .encode(&mut head);
+        Ok(stream.send(&head, &[])?)
+    }
+
+    /// Tells the other end how it ended, so that it does not wait for us; best effort, the connection closes either way.
+    pub(super) fn say_goodbye(&self, stream: &mut dyn Stream, end: &End) {
+        stream.set_stall_limit(Duration::from_secs(1));
+        if let End::Cancelled(reason)
+        | End::Failed {
+            message: reason, ..
+        } = end
+        {
+            let mut head = Vec::new();
+            Cancel {
+                reason: reason.clone(),
+            }
+            .encode(&mut head);
+            let _ = stream.send(&head, &[]);
+        }
+        stream.shutdown();
+    }
+}

@@ -1,0 +1,38 @@
+//! Describes an item, so that it can be read and sent again.
+//! Holds none of its bytes; the item does.
+
+use std::sync::Arc;
+
+use godwit_proto::Record;
+
+use crate::sender::large::{LargeFile, SliceCut};
+
+/// What an item is, kept until it is durable so that it can be read and sent again.
+#[derive(Clone)]
+pub(crate) enum Desc {
+    Manifest(Arc<Vec<Record>>),
+    Slice { file: Arc<LargeFile>, cut: SliceCut },
+    Bundle(Arc<Vec<Record>>),
+    Finish,
+}
+
+impl Desc {
+    /// Memory that the extensions of its records take, in bytes.
+    pub(super) fn extension_bytes(&self) -> usize {
+        match self {
+            Self::Bundle(records) | Self::Manifest(records) => {
+                records.iter().map(|record| record.extensions.len()).sum()
+            }
+            Self::Slice { .. } | Self::Finish => 0,
+        }
+    }
+
+    /// Records that wait to become durable.
+    pub(super) fn records(&self) -> usize {
+        match self {
+            Self::Bundle(records) => records.len(),
+            Self::Slice { .. } => 1,
+            Self::Manifest(_) | Self::Finish => 0,
+        }
+    }
+}

@@ -1,0 +1,129 @@
+//! Makes offers of what is found below a root: what is meant of it, with what goes with it.
+//! Does not look for it: scans do, and lists.
+
+use std::sync::Arc;
+
+use godwit_proto::{EntryId, EntryKind, Fault, FaultCode, RecordFlags, Side};
+use godwit_store::{Extended, Kind, Lost, Meta, ScanEntry, ScanItem};
+
+use super::choice::Selecting;
+use super::keeper::Keeper;
+use super::source::TreeRoot;
+use crate::entry;
+use crate::work::Offer;
+
+/// What is meant of the entries of a transfer and kept of them, and where the rest is counted.
+pub(super) struct Offering {
+    pub(super) selecting: Selecting,
+    pub(super) keeper: Arc<Keeper>,
+}
+
+impl Offering {
+    pub(super) fn new(selecting: Selecting) -> Self {
+        Self {
+            selecting,
+            keeper: Arc::default(),
+        }
+    }
+
+    /// What was found below `place`, which is root number `root`, as an offer; `None` if it is not meant.
+    pub(super) fn offer(&self, place: &TreeRoot, root: u16, item: ScanItem) -> Option<Offer> {
+        match item {
+            ScanItem::Entry(found) if self.selecting.passes_over(&found.meta) => {
+                self.passed_over(place, root, found)
+            }
+            ScanItem::Link { entry: found, .. } if self.selecting.passes_over(&found.meta) => {
+                self.passed_over(place, root, found)
+            }
+            ScanItem::Entry(found) => Some(self.offer_entry(place, root, found)),
+            ScanItem::Link {
+                entry: found,
+                first,
+            } => {
+                let target = place.below(&first).to_vec();
+                let mut record = entry::record(root, &found.meta, target);
+                record.kind = EntryKind::HARD_LINK;
+                record.path = place.below(&found.path).to_vec();
+                record.bytes = 0;
+                Some(Offer::Entry(record))
+            }
+            ScanItem::Fault(error) => Some(Offer::Fault {
+                root,
+                path: place.below(&error.path).to_vec(),
+                fault: entry::fault(EntryId(0), Side::SOURCE, &error),
+            }),
+        }
+    }
+
+    /// What goes with an entry beside its state, where it was not found by a scan that tells it.
+    pub(super) fn extended(
+        &self,
+        place: &TreeRoot,
+        found: &ScanEntry,
+    ) -> Result<(Extended, Lost), Fault> {
+        if !self.keeper.reads_extended() || self.selecting.select.passes_over(&found.meta) {
+            return Ok(Default::default());
+        }
+        let read = place.storage.extended(&found.path);
+        read.map_err(|error| entry::fault(EntryId(0), Side::SOURCE, &error))
+    }
+
+    fn offer_entry(&self, place: &TreeRoot, root: u16, found: ScanEntry) -> Offer {
+        let path = place.below(&found.path).to_vec();
+        let mut record = entry::record(root, &found.meta, found.target);
+        if record.kind.is_special() && !self.keeper.preserve().specials {
+            return unsendable(root, path, &found.meta);
+        }
+        record.path = path;
+        let (extensions, unsent) = self.keeper.extensions(&found.meta, &found.extended);
+        record.extensions = extensions;
+        let lost = found.lost | unsent;
+        if let Some(message) = self.keeper.lost_at_source(lost) {
+            return Offer::Fault {
+                root,
+                path: record.path,
+                fault: source_fault(EntryId(0), FaultCode::UNSUPPORTED, message),
+            };
+        }
+        self.selecting.counters.count_lost(lost);
+        Offer::Entry(record)
+    }
+
+    /// What the limits pass over is nothing to fail about, and what goes with it does not matter.
+    fn passed_over(&self, place: &TreeRoot, root: u16, found: ScanEntry) -> Option<Offer> {
+        self.selecting.announces_passed.then(|| {
+            let mut record = entry::record(root, &found.meta, found.target);
+            record.path = place.below(&found.path).to_vec();
+            record.flags |= RecordFlags::PASSED_OVER;
+            Offer::Entry(record)
+        })
+    }
+}
+
+fn unsendable(root: u16, path: Vec<u8>, meta: &Meta) -> Offer {
+    let what = match meta.kind {
+        Kind::Fifo => "a FIFO",
+        Kind::Socket => "a socket",
+        Kind::CharDevice => "a character device",
+        _ => "a block device",
+    };
+    Offer::Fault {
+        root,
+        path,
+        fault: source_fault(
+            EntryId(0),
+            FaultCode::NOT_REGULAR,
+            format!("it is {what}, which is copied only with --specials"),
+        ),
+    }
+}
+
+pub(super) fn source_fault(entry: EntryId, code: FaultCode, message: String) -> Fault {
+    Fault {
+        entry,
+        side: Side::SOURCE,
+        code,
+        errno: None,
+        message,
+    }
+}
