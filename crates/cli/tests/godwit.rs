@@ -5,6 +5,7 @@ mod godwit {
     pub(crate) mod bits;
     pub(crate) mod case;
     pub(crate) mod changes;
+    pub(crate) mod choices;
     pub(crate) mod contract;
     pub(crate) mod cuts;
     pub(crate) mod data;
@@ -12,9 +13,11 @@ mod godwit {
     pub(crate) mod distance;
     pub(crate) mod doctor;
     pub(crate) mod entries;
+    pub(crate) mod filters;
     pub(crate) mod full;
     pub(crate) mod judge;
     pub(crate) mod kill;
+    pub(crate) mod lists;
     pub(crate) mod manifest;
     pub(crate) mod metadata;
     #[path = "../support/netns.rs"]

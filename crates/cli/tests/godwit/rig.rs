@@ -231,6 +231,12 @@ impl Rig {
         Process::start(command.args(line))
     }
 
+    /// A command with the client's home, to be run otherwise than to its end.
+    pub(crate) fn client_command(&self) -> Command {
+        self.own();
+        self.command(&self.client_wrapper, &self.client_home())
+    }
+
     /// Runs a command with the daemon's home to its end.
     pub(crate) fn admin<S: AsRef<OsStr>>(&self, line: &[S]) -> Outcome {
         self.own();
