@@ -293,3 +293,42 @@ fn users_are_who_they_are_called() {
     rig.cp(&["-a", &url("named"), "back"]).complete();
     assert_archived(&rig.path("run"), &rig.path("back"));
 }
+
+/// Names of a list are looked up one by one, which is another way to what goes with them than a scan.
+#[test]
+fn what_goes_with_listed_entries_arrives() {
+    let mut rig = Rig::for_user(false);
+    for name in ["tree/parent/named", "tree/contents/in it", "tree/one"] {
+        rig.write(name, name);
+    }
+    let tree = rig.path("tree");
+    fs::hard_link(tree.join("one"), tree.join("two")).expect("linked");
+    for name in [
+        "parent",
+        "parent/named",
+        "contents",
+        "contents/in it",
+        "one",
+    ] {
+        let value = ["-n", "user.named", "-v", name];
+        tool("setfattr", &value, &tree.join(name));
+    }
+    tool("setfacl", &["-m", "d:u:33:rwx"], &tree.join("parent"));
+    tool("setfacl", &["-m", "u:33:rw"], &tree.join("parent/named"));
+    tool("mkfifo", &[], &tree.join("fifo"));
+    let list = "parent/named\ncontents/\ntwo\none\nfifo\n.\n";
+    fs::write(rig.path("list"), list).expect("written");
+    rig.start(&[]);
+    let (there, back) = (rig.url("there"), "back".to_owned());
+    let exported = rig.export.join("there");
+    for (from, to, at) in [
+        ("tree", "here", rig.path("here")),
+        ("tree", &there, exported),
+        (&there, &back, rig.path("back")),
+    ] {
+        let kept = ["--xattrs", "--acls", "--specials", "--strict"];
+        rig.cp(&[&kept[..], &["--files-from=list", from, to]].concat())
+            .complete();
+        assert_archived(&tree, &at);
+    }
+}
