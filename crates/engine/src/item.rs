@@ -1,7 +1,7 @@
 //! What a transfer decides about one entry, for people and programs that want it entry by entry.
 //! Decides nothing itself, and prints nothing.
 
-use godwit_proto::{EntryKind, Verdict};
+use godwit_proto::{EntryKind, Record, RecordFlags, Verdict};
 
 /// What becomes of an entry; in a dry run, what would.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -34,9 +34,11 @@ pub struct Item<'a> {
 }
 
 impl Action {
-    /// What a verdict decides; `None` for one that is not the last word, and for a failure, which is told otherwise.
-    pub(crate) fn of(verdict: &Verdict) -> Option<Self> {
+    /// What a verdict decides; `None` for one that is not the last word, for a failure, which is told otherwise, and for an entry
+    /// that is not meant.
+    pub(crate) fn of(record: &Record, verdict: &Verdict) -> Option<Self> {
         match verdict {
+            _ if record.flags & RecordFlags::PASSED_OVER != 0 => None,
             Verdict::Send | Verdict::Partial { .. } => Some(Self::Send),
             Verdict::Done => Some(Self::Make),
             Verdict::Adjusted => Some(Self::Adjust),

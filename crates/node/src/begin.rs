@@ -317,7 +317,7 @@ fn begin_pull(
             let selecting = Selecting {
                 select: Arc::clone(&select),
                 counters: Arc::clone(&counters),
-                announces_passed: false,
+                announces_passed: request.comparison.is_some_and(|wanted| wanted.delete),
             };
             let work: Box<dyn Work> = match roots.first() {
                 Some(root) if select.is_listed() => {

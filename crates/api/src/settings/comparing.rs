@@ -61,7 +61,7 @@ pub(super) const COMPARING: &[Setting] = &[
         variable: "GODWIT_DELETE",
         help: "In the end, delete what only the destination has",
         detail: "After everything has arrived, and only if all of the source could be looked at and nothing failed. Directories go with what is in them; \
-                 symbolic links are never followed. With it, a directory also makes way for a file or link of its name in the source, and a file or link for a directory.",
+                 symbolic links are never followed. With it, a directory also makes way for a file or link of its name in the source, and a file or link for a directory. What rules exclude is not deleted, nor what limits of size and time leave out of the source.",
     },
     Setting {
         name: "max-delete",

@@ -47,6 +47,11 @@ fn transfer(
             "--checksum and --size-only contradict each other: give one of them",
         ));
     }
+    if settings.comparison.delete && settings.selection.files_from.is_some() {
+        return Err(Failure::usage(
+            "--delete and --files-from contradict each other: what a list does not name is not to be deleted",
+        ));
+    }
     let mut sources = matches
         .get_many::<OsString>("paths")
         .unwrap_or_default()

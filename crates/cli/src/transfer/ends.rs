@@ -393,7 +393,7 @@ impl Job<'_> {
         let selecting = Selecting {
             select: Arc::clone(&self.chosen.select),
             counters: Arc::clone(counters),
-            announces_passed: false,
+            announces_passed: self.settings.comparison.delete,
         };
         match (self.chosen.names(), roots.first()) {
             (Some(names), Some(root)) => {

@@ -343,3 +343,111 @@ fn a_sync_that_was_killed_deletes_when_it_is_whole() {
         same(&from, &to);
     }
 }
+
+/// The paths that are below a directory, sorted.
+fn paths(root: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    let mut waiting = vec![root.to_owned()];
+    while let Some(directory) = waiting.pop() {
+        for entry in fs::read_dir(&directory).expect("listed") {
+            let path = entry.expect("listed").path();
+            found.push(path.strip_prefix(root).expect("below").to_owned());
+            if path.is_dir() {
+                waiting.push(path);
+            }
+        }
+    }
+    found.sort();
+    found
+}
+
+#[test]
+fn what_rules_exclude_stays_with_the_directories_around_it() {
+    for way in WAYS {
+        let mut world = Rig::for_user(false);
+        let (source, destination) = way.places();
+        let fill = |at: &str, names: &[&str]| {
+            for name in names {
+                world.write(&format!("{at}/{name}"), name);
+            }
+        };
+        fill(source, &["kept", "new.tmp", "dir/x.tmp", "dir/y"]);
+        let there = [
+            "old.tmp",
+            "gone",
+            "dir/old.tmp",
+            "only/deep/a.tmp",
+            "only/deep/b",
+            "only/c/d",
+            "cache/deep/file",
+        ];
+        fill(destination, &there);
+        fill("judge", &there);
+        world.start(&[]);
+        let rules = ["--delete", "--exclude=*.tmp", "--exclude=cache/"];
+        let from = world.path(source).join("");
+        let rsync = Command::new("rsync")
+            .arg("-a")
+            .args(rules)
+            .args([from, world.path("judge")])
+            .output()
+            .expect("rsync runs");
+        assert!(rsync.status.success(), "{rsync:?}");
+        let expected = paths(&world.path("judge"));
+        let dry = way.sync(&world, &[&rules[..], &["--dry-run"]].concat());
+        let outcome = way.sync(&world, &rules);
+        outcome.complete();
+        assert_eq!(paths(&world.path(destination)), expected, "{way:?}");
+        assert!(expected.contains(&"only/deep/a.tmp".into()));
+        let deleted = ["gone", "only/c", "only/c/d", "only/deep/b"];
+        assert_eq!(of(&items(&outcome), "delete"), deleted, "{way:?}");
+        assert_eq!(of(&items(&dry), "delete"), deleted);
+        assert_eq!(outcome.number("deleted"), 4);
+    }
+}
+
+#[test]
+fn counterparts_of_what_limits_pass_over_stay_as_they_are() {
+    for way in WAYS {
+        let mut world = Rig::for_user(false);
+        let (source, destination) = way.places();
+        let write = |at: &str, name: &str, text: &str| world.write(&format!("{at}/{name}"), text);
+        for name in ["big", "dir/big", "unknown"] {
+            write(source, name, &"x".repeat(300));
+        }
+        write(source, "small", "small");
+        for name in ["big", "dir/big", "gone"] {
+            write(destination, name, "as it was");
+        }
+        world.start(&[]);
+        let flags = ["--delete", "--max-size=100", "--verbose", "--manifest=m"];
+        let outcome = way.sync(&world, &flags);
+        outcome.complete();
+        let to = world.path(destination);
+        for name in ["big", "dir/big"] {
+            assert_eq!(fs::read(to.join(name)).expect("there"), b"as it was");
+        }
+        let expected = ["big", "dir", "dir/big", "small"].map(PathBuf::from);
+        assert_eq!(paths(&to), expected, "{way:?}");
+        let items = items(&outcome);
+        assert_eq!(of(&items, "delete"), ["gone"], "{way:?}");
+        let told: Vec<&str> = items.iter().map(|(_, path)| path.as_str()).collect();
+        assert!(!told.iter().any(|path| path.ends_with("big")), "{told:?}");
+        let manifest = String::from_utf8(world.read("m")).expect("text");
+        assert!(manifest.contains("small") && !manifest.contains("big"));
+        assert_eq!(outcome.number("excluded"), 3);
+        assert_eq!(outcome.number("files"), 1);
+    }
+}
+
+#[test]
+fn a_list_and_deletion_contradict_each_other() {
+    let mut world = Rig::for_user(false);
+    world.write("src/f", "f");
+    world.write("dst/stray", "stray");
+    world.write("list", "f\n");
+    world.start(&[]);
+    let outcome = Way::Local.sync(&world, &["--delete", "--files-from=list"]);
+    assert_eq!(outcome.code, Some(2), "{outcome:?}");
+    assert_eq!(world.read("dst/stray"), b"stray");
+}

@@ -7,7 +7,7 @@ use std::thread::JoinHandle;
 use std::time::Instant;
 
 use godwit_net::Stream;
-use godwit_proto::{Answer, EntryKind, ErrorCode, Judge, Manifest, Record, Verdict};
+use godwit_proto::{Answer, EntryKind, ErrorCode, Judge, Manifest, Record, RecordFlags, Verdict};
 
 use super::Receiver;
 use super::answers::Begun;
@@ -88,7 +88,7 @@ impl Receiver {
             for (record, verdict) in manifest.records.iter().zip(&verdicts) {
                 self.count(record, verdict);
                 if self.config.itemise
-                    && let Some(action) = Action::of(verdict)
+                    && let Some(action) = Action::of(record, verdict)
                 {
                     self.config.observer.item(&entry::item(record, action));
                 }
@@ -118,6 +118,10 @@ impl Receiver {
     }
 
     fn count(&self, record: &Record, verdict: &Verdict) {
+        if record.flags & RecordFlags::PASSED_OVER != 0 {
+            self.counters.entries_scanned.add(1);
+            return;
+        }
         let done = matches!(verdict, Verdict::Skip | Verdict::Done | Verdict::Adjusted);
         if done && self.config.observer.wants_entries() {
             self.config.observer.entry_done(record);

@@ -27,7 +27,10 @@ impl Sender {
         }
         let records = std::sync::Arc::clone(records);
         let actions: Vec<Option<Action>> = if self.config.itemise {
-            answer.verdicts.iter().map(Action::of).collect()
+            let decided = records.iter().zip(&answer.verdicts);
+            decided
+                .map(|(record, verdict)| Action::of(record, verdict))
+                .collect()
         } else {
             Vec::new()
         };

@@ -1,7 +1,7 @@
 //! Tells the observer of entries that are complete at the destination.
 //! Decides nothing about them; answers and acknowledgements do.
 
-use godwit_proto::{Record, Verdict};
+use godwit_proto::{Record, RecordFlags, Verdict};
 
 use super::Sender;
 
@@ -14,8 +14,9 @@ impl Sender {
         records
             .iter()
             .zip(verdicts)
-            .filter(|(_, verdict)| {
-                matches!(verdict, Verdict::Skip | Verdict::Done | Verdict::Adjusted)
+            .filter(|(record, verdict)| {
+                record.flags & RecordFlags::PASSED_OVER == 0
+                    && matches!(verdict, Verdict::Skip | Verdict::Done | Verdict::Adjusted)
             })
             .map(|(record, _)| record.clone())
             .collect()

@@ -138,6 +138,16 @@ impl TreeSink {
             }
             return Ok(());
         }
+        // What was not meant to be seen at the source is not missed there.
+        let select = &self.config.select;
+        if select.excludes(below, kind == Kind::Directory) {
+            let parent = below.iter().rposition(|byte| *byte == b'/').unwrap_or(0);
+            if !select.excludes(&below[..parent], true) {
+                let base = self.config.mapping.first().cloned().unwrap_or_default();
+                self.keep(&base, path);
+            }
+            return Ok(());
+        }
         let is_temporary = path.file_name().is_some_and(TempName::is_temp);
         let key = if is_temporary && kind != Kind::Directory {
             // Of some transfer that did not end: it goes with its directory, and stays where that stays.
@@ -354,7 +364,8 @@ impl TreeSink {
         let allowed = comparison
             .max_delete
             .is_none_or(|max| self.counters.entries_deleted.get() < max);
-        if !comparison.delete || !allowed {
+        let protected = self.config.select.excludes(below, false);
+        if !comparison.delete || !allowed || protected {
             return Err(StoreError {
                 operation: "make the directory in place of something else",
                 path: path.clone(),
