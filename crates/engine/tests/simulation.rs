@@ -3,6 +3,8 @@
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
 
+mod support;
+
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -22,21 +24,11 @@ use godwit_store::{
     StoreErrorKind, TempName, Timestamp, When, digest,
 };
 
+use support::Random;
+
 const BLOCK_BYTES: u32 = 4096;
 /// No seed needs a tenth of it, on a machine with work to do besides.
 const DEADLINE: Duration = Duration::from_secs(60);
-
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, limit: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut value = self.0;
-        value = (value ^ (value >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        value = (value ^ (value >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (value ^ (value >> 31)) % limit
-    }
-}
 
 /// Breaks after so many calls that move data, unless the budget of breaks is used up.
 struct Flaky {
