@@ -5,7 +5,7 @@ use std::fs;
 use std::process::Command;
 
 use super::super::judge::assert_identical as same;
-use super::super::process::wait_until;
+use super::super::process::{Process, wait_until};
 use super::super::rig::is_root;
 use super::far::{Far, Where, random};
 
@@ -181,4 +181,38 @@ fn a_copy_is_verified_through_ssh() {
     assert_eq!(code, Some(1), "{said}");
     let left = wait_until(|| far.processes("agent").is_empty().then_some(()));
     assert!(left.is_some(), "an agent is left");
+}
+
+#[test]
+fn a_tree_there_is_made_equal_to_one_here_and_the_other_way_round() {
+    let far = Far::new();
+    fill(&far, "tree");
+    let sync = |line: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_godwit"));
+        command
+            .args(["sync", "--json", "--delete"])
+            .args(line)
+            .current_dir(far.path(""))
+            .env("GODWIT_HOME", far.path("client"))
+            .env("GODWIT_RSH", far.rsh());
+        Process::start(&mut command).wait()
+    };
+    sync(&["tree", "far:copy"]).complete();
+    same(&far.path("tree"), &far.home().join("copy"));
+    fs::write(far.home().join("copy/d 3/extra"), "not wanted").expect("ours");
+    fs::write(far.home().join("copy/large"), "changed").expect("ours");
+    let told = sync(&["--dry-run", "tree", "far:copy"]);
+    assert_eq!(told.complete().number("deleted"), 1, "{}", told.said());
+    assert!(
+        far.home().join("copy/d 3/extra").exists(),
+        "{}",
+        told.said()
+    );
+    let done = sync(&["tree", "far:copy"]);
+    assert_eq!(done.complete().number("deleted"), 1, "{}", done.said());
+    same(&far.path("tree"), &far.home().join("copy"));
+    far.write("back/extra", "not wanted");
+    let done = sync(&["far:copy", "back"]);
+    assert_eq!(done.complete().number("deleted"), 1, "{}", done.said());
+    same(&far.path("tree"), &far.path("back"));
 }
