@@ -19,12 +19,8 @@ const OTHERS_MAX: u32 = 16;
 /// The kernel lets one thread at a time write into a file. Where that is what limits a transfer, a thread that waited
 /// would have to be woken for each block, and the file would lie idle until it came.
 pub(super) struct Turns<J> {
-    inner: Mutex<Inner<J>>,
+    turns: Mutex<HashMap<EntryId, Turn<J>>>,
     changed: Condvar,
-}
-
-struct Inner<J> {
-    turns: HashMap<EntryId, Turn<J>>,
 }
 
 struct Turn<J> {
@@ -38,9 +34,7 @@ struct Turn<J> {
 impl<J> Default for Turns<J> {
     fn default() -> Self {
         Self {
-            inner: Mutex::new(Inner {
-                turns: HashMap::new(),
-            }),
+            turns: Mutex::default(),
             changed: Condvar::new(),
         }
     }
@@ -50,10 +44,10 @@ impl<J> Turns<J> {
     /// The calling thread has `job` for `entry`. It gets a job to do, after which it must call [`Self::next`]; or `None`
     /// if another thread does it.
     pub(super) fn enter(&self, entry: EntryId, job: J) -> Option<J> {
-        let mut inner = lock(&self.inner);
+        let mut turns = lock(&self.turns);
         let mut waited = false;
         loop {
-            let turn = inner.turns.entry(entry).or_insert_with(|| Turn {
+            let turn = turns.entry(entry).or_insert_with(|| Turn {
                 taken: false,
                 left: VecDeque::with_capacity(LEFT_MAX),
                 waiting: 0,
@@ -74,21 +68,21 @@ impl<J> Turns<J> {
             }
             turn.waiting += 1;
             waited = true;
-            inner = self
+            turns = self
                 .changed
-                .wait(inner)
+                .wait(turns)
                 .unwrap_or_else(PoisonError::into_inner);
         }
     }
 
     /// The calling thread has done its job: another of the same entry, or `None` if it may go.
     pub(super) fn next(&self, entry: EntryId) -> Option<J> {
-        let mut inner = lock(&self.inner);
-        let turn = inner.turns.get_mut(&entry)?;
+        let mut turns = lock(&self.turns);
+        let turn = turns.get_mut(&entry)?;
         let waited_for = turn.waiting > 0;
         if waited_for && turn.others >= OTHERS_MAX {
             turn.taken = false;
-            drop(inner);
+            drop(turns);
             self.changed.notify_all();
             return None;
         }
@@ -97,10 +91,10 @@ impl<J> Turns<J> {
         if job.is_none() {
             turn.taken = false;
             if !waited_for {
-                inner.turns.remove(&entry);
+                turns.remove(&entry);
             }
         }
-        drop(inner);
+        drop(turns);
         if waited_for {
             self.changed.notify_all();
         }
@@ -125,7 +119,7 @@ mod tests {
         assert_eq!(turns.next(entry), Some(2));
         assert_eq!(turns.next(entry), None);
         assert_eq!(turns.next(EntryId(2)), None);
-        assert!(lock(&turns.inner).turns.is_empty());
+        assert!(lock(&turns.turns).is_empty());
     }
 
     #[test]
@@ -154,6 +148,6 @@ mod tests {
             }
         });
         assert_eq!(lock(&done).len(), (THREADS * JOBS) as usize);
-        assert!(lock(&turns.inner).turns.is_empty(), "nothing is left");
+        assert!(lock(&turns.turns).is_empty(), "nothing is left");
     }
 }
