@@ -81,27 +81,31 @@ impl Receiver {
             return;
         };
         let start = Instant::now();
-        if self.accept(&wire, payload_of(&wire, &block)) {
-            if wire.header.kind == BlockKind::SLICE && self.sink.one_writer_an_entry() {
+        let payload = payload_of(&wire, &block);
+        if wire.header.kind == BlockKind::BUNDLE {
+            let contents = split_bundle(&wire, payload);
+            if self.accept(&wire, payload, &contents) {
+                self.write_bundle(&wire, payload, &contents);
+            }
+        } else if self.accept(&wire, payload, &[]) {
+            if self.sink.one_writer_an_entry() {
                 let entry = wire.header.entry;
                 let mut job = self.turns.enter(entry, (wire, block));
                 while let Some((wire, block)) = job {
-                    self.write(&wire, payload_of(&wire, &block));
+                    self.write_slice(&wire, payload_of(&wire, &block));
                     drop(block);
                     job = self.turns.next(entry);
                 }
             } else {
-                self.write(&wire, payload_of(&wire, &block));
+                self.write_slice(&wire, payload);
             }
         }
         self.counters.writing_ns.add_since(start);
     }
 
     /// Whether the digests of a block are right; if not, it is asked for again.
-    fn accept(&self, wire: &WireBlock, payload: &[u8]) -> bool {
-        let seq = wire.header.seq;
-        let contents = split_bundle(wire, payload);
-        if !self.digests_match(wire, payload, &contents) {
+    fn accept(&self, wire: &WireBlock, payload: &[u8], contents: &[&[u8]]) -> bool {
+        if !self.digests_match(wire, payload, contents) {
             self.counters.digest_failures.add(1);
             if self.digest_failures.fetch_add(1, Ordering::Relaxed) >= limits::DIGEST_FAILURES_MAX {
                 self.finish(End::Failed {
@@ -110,49 +114,55 @@ impl Receiver {
                     retryable: false,
                 });
             }
-            self.acks.rejected(seq);
+            self.acks.rejected(wire.header.seq);
             return false;
         }
         true
     }
 
-    /// Gives one block to the sink and acknowledges it.
-    fn write(&self, wire: &WireBlock, payload: &[u8]) {
+    /// Gives one slice to the sink and acknowledges it.
+    fn write_slice(&self, wire: &WireBlock, payload: &[u8]) {
         let seq = wire.header.seq;
-        if wire.header.kind == BlockKind::SLICE {
-            if let Some(record) = wire.records.first() {
-                let slice = Slice {
-                    header: &wire.header,
-                    record,
-                    ranges: &wire.ranges,
-                    payload,
-                };
-                if let Err(fault) = self.sink.write_slice(&slice) {
-                    self.report(seq, fault, record);
-                }
-            }
-        } else {
-            for record in wire
-                .records
-                .iter()
-                .filter(|record| record.flags & RecordFlags::SOURCE_FAILED != 0)
-            {
-                // A batch that could not be synced is sent again, and with it what failed.
-                if !self.acks.count_failure(record.id) {
-                    continue;
-                }
-                self.config.observer.entry_failed(
-                    &self.sink.display_path(record.root, &record.path),
-                    &entry::fault_of(record),
-                );
-            }
-            let contents = split_bundle(wire, payload);
-            for fault in self.sink.write_bundle(seq, &wire.records, &contents) {
-                if let Some(record) = wire.records.iter().find(|record| record.id == fault.entry) {
-                    self.report(seq, fault, record);
-                }
+        if let Some(record) = wire.records.first() {
+            let slice = Slice {
+                header: &wire.header,
+                record,
+                ranges: &wire.ranges,
+                payload,
+            };
+            if let Err(fault) = self.sink.write_slice(&slice) {
+                self.report(seq, fault, record);
             }
         }
+        self.written(seq, payload);
+    }
+
+    /// Gives one bundle to the sink and acknowledges it.
+    fn write_bundle(&self, wire: &WireBlock, payload: &[u8], contents: &[&[u8]]) {
+        let seq = wire.header.seq;
+        for record in wire
+            .records
+            .iter()
+            .filter(|record| record.flags & RecordFlags::SOURCE_FAILED != 0)
+        {
+            // A batch that could not be synced is sent again, and with it what failed.
+            if !self.acks.count_failure(record.id) {
+                continue;
+            }
+            self.config.observer.entry_failed(
+                &self.sink.display_path(record.root, &record.path),
+                &entry::fault_of(record),
+            );
+        }
+        for fault in self.sink.write_bundle(seq, &wire.records, contents) {
+            if let Some(record) = wire.records.iter().find(|record| record.id == fault.entry) {
+                self.report(seq, fault, record);
+            }
+        }
+        self.written(seq, payload);
+    }
+
+    fn written(&self, seq: Seq, payload: &[u8]) {
         self.counters.bytes_written.add(payload.len() as u64);
         self.acks.written(seq);
     }
@@ -301,9 +311,6 @@ fn payload_of<'a>(wire: &WireBlock, block: &'a Block) -> &'a [u8] {
 
 /// The contents of each record of a bundle; the wire has made sure that they fill the payload.
 fn split_bundle<'a>(wire: &WireBlock, payload: &'a [u8]) -> Vec<&'a [u8]> {
-    if wire.header.kind != BlockKind::BUNDLE {
-        return Vec::new();
-    }
     let mut rest = payload;
     wire.records
         .iter()
