@@ -12,9 +12,16 @@ use super::rig::Rig;
 /// The judge is another program: nothing to change and nothing to delete means that both are the same.
 #[track_caller]
 pub(crate) fn assert_identical(source: &Path, destination: &Path) {
+    assert_identical_to_rsync("-aH", source, destination);
+}
+
+/// The same for what these flags of rsync make it look at.
+#[track_caller]
+pub(crate) fn assert_identical_to_rsync(flags: &str, source: &Path, destination: &Path) {
     let slash = |path: &Path| path.join("");
     let output = Command::new("rsync")
-        .args(["-aHi", "--checksum", "--delete", "--dry-run"])
+        .args([flags, "--checksum", "--delete", "--dry-run"])
+        .arg("--itemize-changes")
         .args([slash(source), slash(destination)])
         .output()
         .expect("rsync runs");

@@ -8,7 +8,7 @@ use std::process::Command;
 use std::time::{Duration, SystemTime};
 
 use super::data::{Seeded, first_seed, write_file};
-use super::judge::assert_tidy;
+use super::judge::{assert_identical_to_rsync, assert_tidy};
 use super::rig::{NOBODY, Rig, is_root};
 
 const CASES: u64 = 2;
@@ -33,19 +33,7 @@ pub(crate) fn tool(program: &str, arguments: &[&str], path: &Path) {
 /// As `rsync -aHAX` sees it: also owners, groups, attributes, access lists, devices and FIFOs.
 #[track_caller]
 pub(crate) fn assert_archived(source: &Path, destination: &Path) {
-    let slash = |path: &Path| path.join("");
-    let output = Command::new("rsync")
-        .args(["-aHAX", "--checksum", "--delete", "--dry-run"])
-        .arg("--itemize-changes")
-        .args([slash(source), slash(destination)])
-        .output()
-        .expect("rsync runs");
-    let differences = String::from_utf8_lossy(&output.stdout);
-    assert!(
-        output.status.success() && differences.is_empty(),
-        "{}: {differences}{output:?}",
-        destination.display()
-    );
+    assert_identical_to_rsync("-aHAX", source, destination);
 }
 
 #[test]
