@@ -1,134 +1,9 @@
-//! Owns the table of cases: what is moved, by whom, and what is expected of it.
+//! Owns the table of cases: which there are in each suite, how large, and the bars.
 //! Runs nothing.
 
-use serde::Serialize;
-
-use super::data::Load;
-
-/// Whether contents are encrypted on the way; only equals are compared.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub(crate) enum Class {
-    Plain,
-    Tls,
-}
-
-/// Who moves the data.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub(crate) enum Kind {
-    Godwit,
-    Pipe,
-    TarSocat,
-    TarSsh,
-    /// Two trees looked at, and nothing more.
-    Scan,
-    /// Godwit through the same emulator, without its delay.
-    GodwitNear,
-    /// Godwit checking files by a manifest, which moves nothing.
-    GodwitVerify,
-    /// The usual program that hashes files, with as many threads as there are cores.
-    B3sum,
-}
-
-impl Kind {
-    /// Its name in tables and on the command line.
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Self::Godwit => "godwit",
-            Self::Pipe => "bare pipe",
-            Self::TarSocat => "tar | socat | tar",
-            Self::TarSsh => "tar | ssh | tar",
-            Self::Scan => "two bare scans",
-            Self::GodwitNear => "godwit, no delay",
-            Self::GodwitVerify => "godwit verify",
-            Self::B3sum => "b3sum",
-        }
-    }
-}
-
-/// What Godwit is held against.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-pub(crate) struct Bar {
-    pub(crate) reference: Kind,
-    /// Godwit's speed over that of the reference, median of pairs, at least; `None` only reports.
-    pub(crate) ratio_min: Option<f64>,
-    /// Seconds that Godwit takes longer than the reference, median of pairs, at most.
-    pub(crate) extra_seconds_max: Option<f64>,
-}
-
-impl Bar {
-    /// Godwit at least so many times as fast.
-    fn ratio(reference: Kind, ratio_min: Option<f64>) -> Self {
-        Self {
-            reference,
-            ratio_min,
-            extra_seconds_max: None,
-        }
-    }
-}
-
-/// A long line between the two ends.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct LineSpec {
-    /// Round trip in milliseconds.
-    pub(crate) rtt_ms: u32,
-    /// As `wanlink` takes it; `None` is as fast as it can.
-    pub(crate) rate: Option<&'static str>,
-}
-
-/// One row of the benchmark.
-#[derive(Debug, Clone)]
-pub(crate) struct Case {
-    pub(crate) name: &'static str,
-    pub(crate) title: String,
-    pub(crate) class: Class,
-    pub(crate) load: Load,
-    /// `None` is loopback.
-    pub(crate) line: Option<LineSpec>,
-    pub(crate) bars: Vec<Bar>,
-    /// The destination has everything already: `godwit sync` finds that out.
-    pub(crate) again: bool,
-    /// Resident memory of each side at most, where that is the question; such a case runs once.
-    pub(crate) rss_max: Option<u64>,
-}
-
-impl Case {
-    /// Everybody who takes part, Godwit first.
-    pub(crate) fn contenders(&self) -> Vec<Kind> {
-        std::iter::once(self.subject())
-            .chain(self.bars.iter().map(|bar| bar.reference))
-            .collect()
-    }
-
-    /// Who is judged.
-    pub(crate) fn subject(&self) -> Kind {
-        if self.bars.iter().any(|bar| bar.reference == Kind::B3sum) {
-            Kind::GodwitVerify
-        } else {
-            Kind::Godwit
-        }
-    }
-
-    /// Whether a copy is made, or files are only read.
-    pub(crate) fn moves(&self) -> bool {
-        self.subject() == Kind::Godwit
-    }
-
-    /// Memory that the case takes at its peak: the data set and its copy.
-    pub(crate) fn peak_bytes(&self) -> u64 {
-        2 * self.load.footprint()
-    }
-}
-
-/// Which cases, how large.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Suite {
-    /// A quarter of the data; neither memory nor distance.
-    Quick,
-    /// As the bars are defined.
-    Full,
-}
+use super::super::data::Load;
+use super::title::{size, title};
+use super::{Bar, Case, Class, Kind, LineSpec, Suite};
 
 /// Godwit's speed over the bare pipe's, memory and large files.
 const PIPE_RATIO_MIN: f64 = 0.85;
@@ -372,59 +247,6 @@ fn memory(name: &'static str, load: Load, line: Option<LineSpec>) -> Case {
     }
 }
 
-fn title(load: Load, class: Class) -> String {
-    let what = match load {
-        Load::Memory { bytes } => format!("{} memory to memory", size(bytes)),
-        Load::Files {
-            files,
-            bytes: 0,
-            directories,
-        } => {
-            format!("{files} empty files in {directories} directories")
-        }
-        Load::Files {
-            files,
-            bytes,
-            directories: 0,
-        } => format!("{files} × {}", size(bytes)),
-        Load::Files {
-            files,
-            bytes,
-            directories,
-        } => {
-            format!("{files} × {} in {directories} directories", size(bytes))
-        }
-        Load::HardLinks { files } => format!("{files} empty files with a hard link each"),
-        Load::Sparse { bytes } => format!("one sparse file of {}", size(bytes)),
-    };
-    let how = if class == Class::Plain {
-        "plain"
-    } else {
-        "TLS"
-    };
-    format!("{what}, {how}")
-}
-
-/// `4 GiB`; exact where the unit divides it, else with one decimal.
-pub(crate) fn size(bytes: u64) -> String {
-    let units = [
-        (1_u64 << 40, "TiB"),
-        (1 << 30, "GiB"),
-        (1 << 20, "MiB"),
-        (1 << 10, "KiB"),
-    ];
-    for (unit, name) in units {
-        if bytes >= unit {
-            let (whole, tenths) = (bytes / unit, bytes % unit * 10 / unit);
-            return match bytes % unit {
-                0 => format!("{whole} {name}"),
-                _ => format!("{whole}.{tenths} {name}"),
-            };
-        }
-    }
-    format!("{bytes} B")
-}
-
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
@@ -437,7 +259,7 @@ fn scaled(figure: u64, scale: f64) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use super::super::world::PEAK_BYTES_MAX;
+    use super::super::super::world::PEAK_BYTES_MAX;
     use super::*;
 
     #[test]
@@ -462,19 +284,5 @@ mod tests {
                 case.name
             );
         }
-    }
-
-    #[test]
-    fn sizes_are_exact_or_have_a_decimal() {
-        let titles = [
-            (4 << 30, "4 GiB"),
-            (8192, "8 KiB"),
-            (1 << 40, "1 TiB"),
-            (7, "7 B"),
-        ];
-        for (bytes, title) in titles {
-            assert_eq!(size(bytes), title);
-        }
-        assert_eq!(size((5 << 20) + (1 << 19)), "5.5 MiB");
     }
 }
