@@ -411,3 +411,30 @@ fn metadata_is_set_without_contents() {
         same(&from, &to);
     }
 }
+
+#[test]
+fn what_is_newer_stays_also_where_another_name_of_a_file_is_to_be() {
+    for way in WAYS {
+        let world = settled(way);
+        let (source, destination) = way.places();
+        let [from, to] = [source, destination].map(|place| world.path(place));
+        fs::hard_link(from.join("a/one"), from.join("a/two")).expect("linked");
+        set_time(&from.join("a/one"), 1_600_000_000);
+        // Whichever of the two names the scan finds first.
+        for name in ["a/one", "a/two"] {
+            fs::write(to.join(name), "newer").expect("ours");
+            set_time(&to.join(name), 1_700_000_000);
+        }
+        let flags = ["--update", "--verbose"];
+        let dry = way.sync(&world, &[&flags[..], &["--dry-run"]].concat());
+        let outcome = way.sync(&world, &flags);
+        outcome.complete();
+        assert_eq!(items(&dry), items(&outcome), "{way:?}");
+        for name in ["a/one", "a/two"] {
+            let content = fs::read(to.join(name)).expect("there");
+            assert_eq!(content, b"newer", "{way:?}: {name}");
+        }
+        way.sync(&world, &[]).complete();
+        same(&from, &to);
+    }
+}

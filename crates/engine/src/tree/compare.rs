@@ -76,6 +76,14 @@ impl TreeSink {
         Ok(Judgement::Wanted)
     }
 
+    /// A file is to be left alone in which a further name of another one is to be.
+    pub(super) fn spares_newer(&self, record: &Record, there: &Meta) -> bool {
+        let mtime = (record.mtime_seconds, record.mtime_nanoseconds);
+        self.comparison().update
+            && there.kind == Kind::File
+            && (there.mtime.seconds, there.mtime.nanoseconds) > mtime
+    }
+
     /// Whether a further name of a file is there as such, and the file seems to stay as it is.
     pub(super) fn is_linked(&self, record: &Record, path: &RelPath, first: &RelPath) -> bool {
         let look = |path| self.look(path).ok().flatten();

@@ -210,7 +210,10 @@ impl TreeSink {
         let mut verdict = Verdict::Done;
         if self.config.comparison.is_some() {
             let fault = |error: StoreError| entry::fault(record.id, Side::DESTINATION, &error);
-            if self.stays_out(record.kind, self.look(path).map_err(fault)?.as_ref()) {
+            let there = self.look(path).map_err(fault)?;
+            if self.stays_out(record.kind, there.as_ref())
+                || there.is_some_and(|there| self.spares_newer(record, &there))
+            {
                 return Ok(Verdict::Skip);
             }
             let first = self.mapped(record.root, &record.target)?;
