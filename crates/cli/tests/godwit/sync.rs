@@ -438,3 +438,29 @@ fn what_is_newer_stays_also_where_another_name_of_a_file_is_to_be() {
         same(&from, &to);
     }
 }
+
+#[test]
+fn times_in_whole_seconds_count_as_the_same_and_are_mended() {
+    for way in WAYS {
+        let world = settled(way);
+        let (source, destination) = way.places();
+        let [from, to] = [source, destination].map(|place| world.path(place));
+        let set = |path: &Path, nanoseconds| {
+            let time = SystemTime::UNIX_EPOCH + Duration::new(1_600_000_000, nanoseconds);
+            let file = File::open(path).expect("opened");
+            file.set_times(FileTimes::new().set_modified(time))
+                .expect("set");
+        };
+        for (name, there) in [("a/one", 0), ("c/three", 1)] {
+            set(&from.join(name), 250_000_000);
+            set(&to.join(name), there);
+        }
+        let outcome = way.sync(&world, &["--verbose"]);
+        outcome.complete();
+        let said = items(&outcome);
+        assert_eq!(of(&said, "send"), ["c/three"], "{way:?}");
+        assert!(of(&said, "adjust").contains(&"a/one"), "{said:?}");
+        let meta = fs::metadata(to.join("a/one")).expect("there");
+        assert_eq!(meta.mtime_nsec(), 250_000_000, "{way:?}");
+    }
+}

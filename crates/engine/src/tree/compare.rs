@@ -67,7 +67,12 @@ impl TreeSink {
                         matches!(found, Ok(Some(found)) if entry::digest_to_wire(&found) == wanted)
                     }
                 },
-                _ => there.mtime == meta.mtime,
+                _ => {
+                    there.mtime == meta.mtime
+                        // Some file systems and programs keep whole seconds only.
+                        || there.mtime.nanoseconds == 0
+                            && there.mtime.seconds == meta.mtime.seconds
+                }
             };
         let key = || PathKey::new(record.root, &record.path);
         if same && (!self.config.force || self.done.contains(&key(), record.generation.0)) {
