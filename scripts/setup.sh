@@ -7,6 +7,7 @@ set -euo pipefail
 needed=(
     cc:build-essential     # aws-lc, the cryptography, is C; it needs a compiler but no cmake
     rsync:rsync            # the judge of whether two trees are the same
+    rclone:rclone          # docs/coming-from.md is run beside it, and beside rsync and scp
     socat:socat            # tar over socat, to compare with; garbage clients
     ssh:openssh-client     # tar over ssh, to compare with
     sshd:openssh-server

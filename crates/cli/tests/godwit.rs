@@ -6,6 +6,7 @@ mod godwit {
     pub(crate) mod case;
     pub(crate) mod changes;
     pub(crate) mod choices;
+    pub(crate) mod coming_from;
     pub(crate) mod contract;
     pub(crate) mod cuts;
     pub(crate) mod data;

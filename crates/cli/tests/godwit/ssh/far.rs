@@ -120,7 +120,7 @@ impl Far {
             "Port {port}\nListenAddress {address}\nHostKey {at}/host\nAuthorizedKeysFile {at}/authorized\n\
              Banner {at}/banner\nStrictModes no\nUsePAM no\nPidFile none\nPasswordAuthentication no\n\
              KbdInteractiveAuthentication no\nPermitRootLogin prohibit-password\nUseDNS no\nPrintMotd no\n\
-             PrintLastLog no\nMaxSessions 20\nMaxStartups 100\n\
+             PrintLastLog no\nSubsystem sftp internal-sftp\nMaxSessions 20\nMaxStartups 100\n\
              SetEnv HOME={} GODWIT_HOME={} PATH={path}\n",
             home.display(),
             self.agent_home().display(),
@@ -205,6 +205,21 @@ impl Far {
             .env("GODWIT_HOME", self.path("client"))
             .env("GODWIT_RSH", self.rsh());
         command
+    }
+
+    /// Where the sshd of that name listens: address and port.
+    pub(crate) fn listens_on(&self, name: &str) -> (String, String) {
+        let config = fs::read_to_string(self.path(format!("etc/sshd_{name}"))).expect("there");
+        let value = |key: &str| {
+            let line = config.lines().find_map(|line| line.strip_prefix(key));
+            line.expect("as we wrote it").trim().to_owned()
+        };
+        (value("ListenAddress "), value("Port "))
+    }
+
+    /// Who logs in there.
+    pub(crate) fn user(&self) -> String {
+        user_name()
     }
 
     /// The ssh that knows this machine.

@@ -1,0 +1,66 @@
+//! Owns the test of docs/coming-from.md: each command of another program and ours beside it do the same to the same data.
+//! Knows no command: they stand in the page. What the words behind "The same:" mean is in `judge`.
+
+mod judge;
+mod page;
+mod world;
+
+use judge::Sameness;
+use page::Pair;
+use world::{Machines, Place, World};
+
+use super::process::Outcome;
+
+#[test]
+fn what_rsync_users_type_does_the_same() {
+    run("rsync", 15);
+}
+
+#[test]
+fn what_scp_users_type_does_the_same() {
+    run("scp", 6);
+}
+
+#[test]
+fn what_rclone_users_type_does_the_same() {
+    run("rclone", 8);
+}
+
+/// Runs all pairs of a program, of which there are at least so many.
+fn run(program: &str, at_least: usize) {
+    let pairs = page::pairs(program);
+    assert!(pairs.len() >= at_least, "{program}: {} pairs", pairs.len());
+    let machines = Machines::start();
+    for pair in &pairs {
+        check(pair, &machines);
+    }
+}
+
+fn check(pair: &Pair, machines: &Machines) {
+    let same = Sameness::from_words(&pair.same)
+        .unwrap_or_else(|word| panic!("{}: what is {word:?}?", pair.title));
+    let world = World::make(machines, same.keeps_specials());
+    let [theirs, ours] = [(Place::Theirs, &pair.theirs), (Place::Ours, &pair.ours)]
+        .map(|(place, command)| world.run(place, command));
+    let said = || {
+        format!(
+            "{}\n{}\n{}{}",
+            pair.title,
+            pair.ours,
+            told(&pair.theirs, &theirs),
+            told(&pair.ours, &ours)
+        )
+    };
+    assert_eq!(
+        theirs.code == Some(0),
+        ours.code == Some(0),
+        "only one succeeds: {}",
+        said()
+    );
+    same.check(&world, &theirs, &ours)
+        .unwrap_or_else(|what| panic!("{what}\n{}", said()));
+}
+
+fn told(command: &str, outcome: &Outcome) -> String {
+    format!("--- {command}: {:?}\n{}\n", outcome.code, outcome.said())
+}
