@@ -47,8 +47,8 @@ pub(super) const REPORTS: &[Setting] = &[
         default: "",
         variable: "GODWIT_FAILED",
         help: "Write the names of entries that failed to this file",
-        detail: "Names below the source, each ended by a zero byte, as `--files-from FILE --from0` reads them: the next run then \
-                 does only those. The reasons are in FILE.reasons, a line each: name (escaped as in a manifest), side, code, message, \
+        detail: "Names below the source, each ended by a zero byte, as `--files-from FILE --from0 --recursive` reads them: the next \
+                 run then does only those, directories with all that is in them. The reasons are in FILE.reasons, a line each: name (escaped as in a manifest), side, code, message, \
                  separated by tabs. Both files are there, empty, when nothing failed.",
     },
     Setting {

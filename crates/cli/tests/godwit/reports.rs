@@ -7,7 +7,8 @@ use std::os::unix::net::UnixListener;
 
 use serde_json::Value;
 
-use super::rig::Rig;
+use super::judge::assert_identical;
+use super::rig::{Rig, is_root};
 
 /// A tree of which some entries cannot be copied: sockets are not, by anybody.
 fn tree(world: &Rig, failing: &[&str]) {
@@ -138,4 +139,46 @@ fn figures_of_both_sides_are_printed_on_demand() {
         .says("stage           source")
         .says("read            3.00 MB, ");
     outcome.says("processor  ");
+}
+
+#[test]
+fn what_failed_arrives_by_its_list_once_it_can_be_read() {
+    let mut world = Rig::for_user(is_root());
+    for name in ["good", "un\nreadable", "sub/closed file", "shut/a/b/deep"] {
+        world.write(&format!("tree/{name}"), name);
+    }
+    world.start(&[]);
+    // Handed over by now, so that it is their user who cannot read them.
+    let closed = ["tree/un\nreadable", "tree/sub/closed file", "tree/shut"];
+    let close = |mode| {
+        for name in closed {
+            let mode = fs::Permissions::from_mode(mode);
+            fs::set_permissions(world.path(name), mode).expect("ours");
+        }
+    };
+    for destination in ["copy", world.url("copy").as_str()] {
+        close(0);
+        let outcome = world.cp(&["--failed", "list", "tree", destination]);
+        outcome.expect(3, "partial");
+        assert_eq!(outcome.number("failed"), 3, "{outcome:?}");
+        close(0o755);
+        let again = [
+            "--from0",
+            "--recursive",
+            "--files-from",
+            "list",
+            "--failed",
+            "left",
+            "tree",
+            destination,
+        ];
+        let outcome = world.cp(&again);
+        outcome.complete();
+        assert_eq!(outcome.number("files"), 3, "{outcome:?}");
+        // What is whole is not looked at again.
+        assert_eq!(outcome.number("skipped"), 0, "{outcome:?}");
+        assert_eq!(world.read("left"), b"");
+    }
+    assert_identical(&world.path("tree"), &world.path("copy"));
+    assert_identical(&world.path("tree"), &world.path("export/copy"));
 }
