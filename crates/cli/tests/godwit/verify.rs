@@ -2,8 +2,10 @@
 //! How manifests come about is in `manifest`.
 
 use std::fs;
+use std::io::{BufRead as _, BufReader, Read as _};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
+use std::process::Stdio;
 
 use serde_json::Value;
 
@@ -250,4 +252,53 @@ fn who_may_not_read_may_not_verify() {
     let outcome = verify(&world, &[], &world.url("tree"));
     assert_eq!(outcome.code, Some(4), "{outcome:?}");
     outcome.says("you may not read from");
+}
+
+#[test]
+fn a_verification_goes_on_where_it_was_when_the_daemon_comes_back() {
+    // More than a daemon is told of before the client has taken its answers.
+    const DIRECTORIES: u32 = 40;
+    const FILES: u32 = 1000;
+    let mut world = Rig::new();
+    for directory in 0..DIRECTORIES {
+        // Of the copy, one in ten is there.
+        for (place, step) in [("tree", 1), ("export/tree", 10)] {
+            world.make_dirs(&format!("{place}/{directory}"));
+            for file in (0..FILES).step_by(step) {
+                fs::write(world.path(format!("{place}/{directory}/{file}")), "").expect("made");
+            }
+        }
+    }
+    world.start(&[]);
+    assert_eq!(world.client(&["manifest", "tree", "m"]).code, Some(0));
+    // What it finds does not fit into a pipe: until we read on, it is not at its end, and takes no more answers.
+    let mut client = world
+        .client_command()
+        .args(["verify", "--json", "--content-only", "m"])
+        .arg(world.url("tree"))
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("it runs");
+    let mut said = BufReader::new(client.stdout.take().expect("piped"));
+    let mut text = String::new();
+    said.read_line(&mut text).expect("text");
+    world.kill_daemon();
+    world.start(&[]);
+    said.read_to_string(&mut text).expect("text");
+    let outcome = Outcome {
+        code: client.wait().expect("ours").code(),
+        out: text,
+        complaint: String::new(),
+    };
+    outcome.expect(3, "different");
+    let found = found(&outcome);
+    let mut names: Vec<&String> = found.iter().map(|(_, name)| name).collect();
+    names.sort();
+    names.dedup();
+    let missing = (DIRECTORIES * (FILES - FILES / 10)) as usize;
+    assert_eq!((found.len(), names.len()), (missing, missing));
+    assert!(found.iter().all(|(kind, _)| kind == "missing"));
+    let entries = u64::from(1 + DIRECTORIES * (1 + FILES));
+    assert_eq!(outcome.number("entries"), entries);
 }
