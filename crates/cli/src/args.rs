@@ -60,11 +60,11 @@ pub(crate) fn order(scope: Scope, matches: &ArgMatches) -> Vec<&'static str> {
 
 fn cp() -> Command {
     Command::new("cp")
-        .about("Copy files and directories to or from a running node")
+        .about("Copy files and directories: here, by ssh, to and from nodes")
         .override_usage("godwit cp [OPTIONS] SOURCE... DESTINATION")
         .after_help(
-            "Endpoints: a path, [USER@]HOST:PATH (by ssh), godwit://HOST[:PORT]/EXPORT/PATH, mem:SIZE (a source),\n\
-             null: (a destination).\n\
+            "Endpoints: a path, [USER@]HOST:PATH (by ssh), godwit://HOST[:PORT]/EXPORT/PATH (a node), - (standard input or \
+             output), mem:SIZE (bytes from memory, a source), null: (a destination that keeps nothing).\n\n\
              Directories recurse. An existing directory, or a trailing slash, as destination means \"into\".\n\
              The same command again resumes what was interrupted.",
         )
@@ -77,10 +77,9 @@ fn sync() -> Command {
         .about("Make a destination equal a source, sending only what differs")
         .override_usage("godwit sync [OPTIONS] SOURCE DESTINATION")
         .after_help(
-            "DESTINATION is the counterpart of SOURCE, whether or not it exists: nothing goes \"into\" it, and a trailing\n\
-             slash changes nothing. What only the destination has stays unless --delete is given; --dry-run shows what would\n\
-             be done. Endpoints are those of godwit cp. The same command again resumes what was interrupted.\n\n\
-             Example: godwit sync run42/ godwit://dtn2/data/run42 --delete --dry-run",
+            "DESTINATION is the counterpart of SOURCE, whether or not it exists: nothing goes \"into\" it, and a trailing \
+             slash changes nothing. What only the destination has stays unless --delete is given; --dry-run shows what would \
+             be done. Endpoints are those of godwit cp. The same command again resumes what was interrupted.",
         )
         .args(settings(Scope::Sync))
         .arg(paths())
@@ -143,8 +142,7 @@ fn verify() -> Command {
     Command::new("verify")
         .about("Check a copy by a manifest, reading it at full speed")
         .after_help(
-            "Example: godwit verify run42.manifest godwit://dtn2/data/run42\n\
-             Names each entry that is missing or differs. Exit codes: 0 the same, 3 differences, 1 it could not be checked.",
+            "Names each entry that is missing or differs. Exit codes: 0 the same, 3 differences, 1 it could not be checked.",
         )
         .args(settings(Scope::Verify))
         .arg(positional(
@@ -162,7 +160,6 @@ fn verify() -> Command {
 fn manifest() -> Command {
     Command::new("manifest")
         .about("Write down what a directory or file holds, with a digest of each file")
-        .after_help("Example: godwit manifest --digest blake3 run42 run42.manifest")
         .args(settings(Scope::Manifest))
         .arg(positional("source", "SOURCE", "The directory or file"))
         .arg(positional("manifest-file", "FILE", "The manifest"))
@@ -242,7 +239,9 @@ fn man() -> Command {
 }
 
 fn settings(scope: Scope) -> Vec<Arg> {
-    Setting::all_of(scope).map(setting_arg).collect()
+    let mut settings: Vec<&'static Setting> = Setting::all_of(scope).collect();
+    settings.sort_by_key(|setting| group::rank(setting.name));
+    settings.into_iter().map(setting_arg).collect()
 }
 
 fn setting_arg(setting: &'static Setting) -> Arg {
@@ -250,7 +249,11 @@ fn setting_arg(setting: &'static Setting) -> Arg {
         "" => "none",
         text => text,
     };
-    let help = format!("{} [default: {default}]", setting.help);
+    let help = match default {
+        // What nobody asked for is not done.
+        "none" | "false" => setting.help.to_owned(),
+        _ => format!("{} [default: {default}]", setting.help),
+    };
     let long_help = format!(
         "{}.\n{}[default: {default}; environment: {}]",
         setting.help,
@@ -291,7 +294,15 @@ fn setting_arg(setting: &'static Setting) -> Arg {
 }
 
 /// Settings that people know by a letter.
-const SHORTS: &[(&str, char)] = &[("archive", 'a')];
+const SHORTS: &[(&str, char)] = &[
+    ("archive", 'a'),
+    ("checksum", 'c'),
+    ("dry-run", 'n'),
+    ("from0", '0'),
+    ("recursive", 'r'),
+    ("update", 'u'),
+    ("verbose", 'v'),
+];
 
 fn positional(id: &'static str, name: &'static str, help: &'static str) -> Arg {
     Arg::new(id)
@@ -351,6 +362,15 @@ mod tests {
         assert_eq!(texts("streams"), Some("3".into()));
         assert_eq!(texts("verify"), Some("true".into()));
         assert_eq!(texts("force"), Some("false".into()));
+    }
+
+    #[test]
+    fn letters_can_be_joined() {
+        let typed = typed_of(&["godwit", "cp", "-anv", "-r", "a", "-0cu", "b"]);
+        for (name, _) in SHORTS {
+            let values = typed.get(name).map(Vec::as_slice);
+            assert_eq!(values, Some(&["true".into()][..]), "{name}");
+        }
     }
 
     #[test]

@@ -15,7 +15,7 @@ const fn example(line: &'static str, meaning: &'static str) -> Example {
     Example { line, meaning }
 }
 
-/// By command, in no order. A command that is not here has its examples in its own text.
+/// By command, in no order.
 const EXAMPLES: &[(&str, &[Example])] = &[
     (
         "godwit",
@@ -66,6 +66,43 @@ const EXAMPLES: &[(&str, &[Example])] = &[
                 "measure the network alone",
             ),
         ],
+    ),
+    (
+        "sync",
+        &[
+            example(
+                "godwit sync run42/ godwit://dtn2.example.org/data/run42 --delete --dry-run",
+                "what would be sent and deleted",
+            ),
+            example(
+                "godwit sync run42/ godwit://dtn2.example.org/data/run42 --delete",
+                "do it",
+            ),
+            example(
+                "godwit sync -a --exclude '*.tmp' run42/ alice@dtn2.example.org:/data/run42",
+                "by ssh, with owners and attributes, without some files",
+            ),
+        ],
+    ),
+    (
+        "verify",
+        &[
+            example(
+                "godwit verify run42.manifest godwit://dtn2.example.org/data/run42",
+                "a copy at a node, read there",
+            ),
+            example(
+                "godwit verify --content-only --extra run42.manifest /archive/run42",
+                "a copy here; name what it has more, forget modes and times",
+            ),
+        ],
+    ),
+    (
+        "manifest",
+        &[example(
+            "godwit manifest --digest blake3 run42 run42.manifest",
+            "with the digests that b3sum prints",
+        )],
     ),
     (
         "serve",
@@ -215,7 +252,7 @@ mod tests {
     /// The command lines in a help text.
     fn lines(text: &str) -> Vec<String> {
         text.lines()
-            .map(|line| line.trim().trim_start_matches("Example: ").to_owned())
+            .map(|line| line.trim().to_owned())
             .filter(|line| line.starts_with("godwit ") && !line.contains('[') | line.contains("'["))
             .collect()
     }

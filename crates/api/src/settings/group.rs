@@ -7,7 +7,7 @@ struct Group {
     names: &'static [&'static str],
 }
 
-/// In no order that matters: headings appear in the order of the settings table.
+/// In the order in which a reader wants to see them, names below a heading as well.
 const GROUPS: &[Group] = &[
     Group {
         heading: "What is done with entries that are there",
@@ -30,7 +30,6 @@ const GROUPS: &[Group] = &[
             "include",
             "exclude-from",
             "include-from",
-            "filter",
             "min-size",
             "max-size",
             "newer",
@@ -51,6 +50,19 @@ const GROUPS: &[Group] = &[
             "specials",
             "archive",
             "strict",
+        ],
+    },
+    Group {
+        heading: "Reports",
+        names: &[
+            "json",
+            "verbose",
+            "stats",
+            "manifest",
+            "manifest-sorted",
+            "sign",
+            "failed",
+            "log-file",
         ],
     },
     Group {
@@ -78,19 +90,6 @@ const GROUPS: &[Group] = &[
         heading: "Use of this machine",
         names: &["threads", "readers", "writers", "block-size", "memory"],
     },
-    Group {
-        heading: "Reports",
-        names: &[
-            "json",
-            "verbose",
-            "stats",
-            "manifest",
-            "manifest-sorted",
-            "sign",
-            "failed",
-            "log-file",
-        ],
-    },
 ];
 
 /// The heading of the setting `name`; None for the general options.
@@ -100,6 +99,13 @@ pub fn heading(name: &str) -> Option<&'static str> {
         .iter()
         .find(|group| group.names.contains(&name))
         .map(|group| group.heading)
+}
+
+/// Where a setting stands in a list that is ordered by headings; general options come first.
+#[must_use]
+pub fn rank(name: &str) -> usize {
+    let mut names = GROUPS.iter().flat_map(|group| group.names);
+    names.position(|one| *one == name).map_or(0, |at| at + 1)
 }
 
 #[cfg(test)]
@@ -114,5 +120,6 @@ mod tests {
         assert_eq!(different.len(), names.len());
         assert_eq!(heading("streams"), Some("Network"));
         assert_eq!(heading("no such"), None);
+        assert!(rank("no such") < rank("delete") && rank("delete") < rank("streams"));
     }
 }

@@ -33,11 +33,6 @@ pub(super) struct Chosen {
 impl Chosen {
     /// Reads and opens what the settings name.
     pub(super) fn of(settings: &SelectionSettings, home: &Home) -> Result<Self, Failure> {
-        if settings.recursive && settings.files_from.is_none() {
-            return Err(Failure::usage(
-                "--recursive goes with --files-from; without a list directories are always taken with all that is in them",
-            ));
-        }
         let selection = Selection {
             rules: rules(&settings.rules, settings.from0)?,
             bytes_min: settings.min_size.unwrap_or(0),
@@ -45,7 +40,8 @@ impl Chosen {
             newer: settings.newer.as_ref().map(moment).transpose()?,
             older: settings.older.as_ref().map(moment).transpose()?,
             listed: settings.files_from.is_some(),
-            recursive: settings.recursive,
+            // Without a list it says what is done anyway, and people type -r.
+            recursive: settings.recursive && settings.files_from.is_some(),
         };
         let select = Arc::new(Select::new(&selection).map_err(Failure::usage)?);
         let list = match &settings.files_from {

@@ -219,7 +219,6 @@ fn what_makes_no_sense_is_refused_before_anything_is_done() {
         (&["--exclude-from=missing"], "missing"),
         (&["--min-size=many"], "--min-size: `many`"),
         (&["--newer=yesterday"], "yesterday"),
-        (&["--recursive"], "--files-from"),
     ];
     for (line, words) in cases {
         let mut line = line.to_vec();
