@@ -62,7 +62,7 @@ fn make(path: &Path) -> Result<(), Failure> {
         .create(path)
         .map_err(|error| {
             Failure::failed(format!(
-                "{}: this directory cannot be made: {error}; GODWIT_HOME names another one",
+                "{}: this directory for keys and journals cannot be made: {error}; set GODWIT_HOME to one that is yours to write",
                 path.display()
             ))
         })

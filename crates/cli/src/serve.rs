@@ -62,6 +62,11 @@ fn serve(settings: &ServeSettings, home: &Home) -> Result<(), Failure> {
             devices: export.devices,
         });
     }
+    if exports.is_empty() {
+        complain(
+            "no directory is exported: clients can only measure, with mem: and null:; to serve one: --export NAME=PATH",
+        );
+    }
     let mut listen: Vec<SocketAddr> = Vec::new();
     for address in &settings.listen {
         let found = (address.host.as_str(), address.port)

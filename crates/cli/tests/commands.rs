@@ -131,6 +131,9 @@ fn wrong_usage_ends_with_2_and_names_the_mistake() {
         ),
         (&["cp", "a", ":b"], "./:b"),
         (&["cp", "null:", "b"], "can only be a destination"),
+        (&["manifest", ".", "-"], "has to be a file"),
+        (&["verify", "-", "."], "has to be a file"),
+        (&["cp", "--failed", "-", "a", "b"], "has to be a file"),
         (
             &["cp", "a", "godwit://h/data/../x"],
             "`..` would lead out of the export",
@@ -206,4 +209,20 @@ fn without_a_home_the_message_says_what_to_set() {
         .expect("the binary runs");
     assert_eq!(output.status.code(), Some(2));
     assert!(String::from_utf8_lossy(&output.stderr).contains("set GODWIT_HOME"));
+}
+
+#[test]
+fn a_home_that_cannot_be_used_is_named_with_what_to_set() {
+    let (home, _) = homes();
+    fs::create_dir(home.path().join("config.toml")).expect("made");
+    for (home, words) in [
+        (home.path(), "config.toml: it cannot be read"),
+        // Nobody makes directories there.
+        (Path::new("/proc/self/fd/home"), "cannot be made"),
+    ] {
+        let (code, complaint) = refused(home, &["cp", "a", "b"]);
+        assert_ne!(code, 0, "{complaint}");
+        assert!(complaint.contains(words), "{complaint}");
+        assert!(complaint.contains("GODWIT_HOME"), "{complaint}");
+    }
 }

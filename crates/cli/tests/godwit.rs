@@ -24,6 +24,7 @@ mod godwit {
     #[path = "../support/netns.rs"]
     pub(crate) mod netns;
     pub(crate) mod owners;
+    pub(crate) mod places;
     pub(crate) mod power;
     pub(crate) mod process;
     pub(crate) mod reports;

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use godwit_engine::tree::TreeRoot;
 use godwit_proto::Preserve;
-use godwit_store::{Confine, FsOptions, FsStorage, RelPath, Storage};
+use godwit_store::{Confine, FsOptions, FsStorage, RelPath, Storage, StoreErrorKind};
 
 /// Why a path is of no use: whole sentences, with the path in them.
 #[derive(Debug, thiserror::Error)]
@@ -50,8 +50,9 @@ pub fn source(path: &Path, spill: &Path, preserve: Preserve) -> Result<LocalSour
     let follow = bytes.ends_with(b"/");
     let missing = |error: std::io::Error| {
         LocalError(format!(
-            "{}: {error}; check the source's name",
-            path.display()
+            "{}: {error}; check the source's name{}",
+            path.display(),
+            hint(bytes)
         ))
     };
     let meta = if follow {
@@ -142,6 +143,17 @@ pub fn destination(
     })
 }
 
+/// What somebody may have meant who named a source that is not there.
+pub(crate) fn hint(path: &[u8]) -> &'static str {
+    if path.iter().any(|byte| b"*?[".contains(byte)) {
+        "; patterns are not expanded in names: name the directory, and what to take of it by --include and --exclude"
+    } else if path.starts_with(b"~") || path.windows(2).any(|pair| pair == b"/~") {
+        "; only ~/ at the beginning means something, the home"
+    } else {
+        ""
+    }
+}
+
 fn open(root: &Path, spill: &Path, preserve: Preserve) -> Result<Arc<dyn Storage>, LocalError> {
     let options = FsOptions {
         umask_cleared: true,
@@ -151,8 +163,15 @@ fn open(root: &Path, spill: &Path, preserve: Preserve) -> Result<Arc<dyn Storage
         read_acls: preserve.acls,
         ..FsOptions::new(Confine::Local)
     };
-    let storage = FsStorage::open_with(root, spill, options)
-        .map_err(|error| LocalError(format!("{}: {error}", root.display())))?;
+    let storage = FsStorage::open_with(root, spill, options).map_err(|error| {
+        let root = root.display();
+        LocalError(match error.kind {
+            StoreErrorKind::TypeConflict => {
+                format!("{root}: this is not a directory, so nothing can be in it")
+            }
+            _ => format!("{root}: {error}"),
+        })
+    })?;
     Ok(Arc::new(storage))
 }
 

@@ -14,6 +14,7 @@ use godwit_store::{RelPath, Storage};
 
 use crate::allow::{Grantor, No, find, refuse_export};
 use crate::export::{Export, Place};
+use crate::local::hint;
 
 /// Finds what peers name, and says no where they may not.
 pub(crate) trait Places: Send + Sync {
@@ -159,7 +160,11 @@ impl Places for Exports {
                     if there.is_none() && !start.as_bytes().is_empty() {
                         return Err(No::new(
                             ErrorCode::SOURCE,
-                            format!("{} does not exist", String::from_utf8_lossy(path)),
+                            format!(
+                                "{} does not exist{}",
+                                String::from_utf8_lossy(path),
+                                hint(path)
+                            ),
                         ));
                     }
                     sources.push(SourcePlace::Tree(TreeRoot { storage, start }));

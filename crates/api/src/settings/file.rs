@@ -36,7 +36,12 @@ impl ConfigFile {
         match std::fs::read_to_string(path) {
             Ok(text) => Self::parse(path, &text),
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Self::default()),
-            Err(error) => Err(whole_file(path, format!("cannot be read: {error}"))),
+            Err(error) => Err(whole_file(
+                path,
+                format!(
+                    "it cannot be read: {error}; GODWIT_HOME says which directory it is looked for in"
+                ),
+            )),
         }
     }
 

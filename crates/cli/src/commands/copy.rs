@@ -1,7 +1,7 @@
 //! `godwit cp` and `godwit sync`: settings and endpoints from what was typed, then the transfer.
 //! Opens no file and no connection.
 
-use super::{route, settings};
+use super::{not_a_stream, route, settings};
 use crate::exit::Failure;
 use crate::home::Home;
 use crate::output::{Log, Output};
@@ -81,6 +81,13 @@ fn transfer(
         ));
     }
     route::check(&sources, &destination).map_err(Failure::usage)?;
+    let reports = &settings.reports;
+    for file in [&reports.manifest, &reports.failed, &reports.log_file]
+        .into_iter()
+        .flatten()
+    {
+        not_a_stream(file)?;
+    }
     // Before the mask of file modes is cleared: these files are the user's own.
     let log = settings
         .reports

@@ -18,7 +18,16 @@ pub(super) fn run(matches: &ArgMatches, home: &Home) -> Result<Exit, Failure> {
     let spec = generator::parse(spec).map_err(Failure::usage)?;
     let threads = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
     let totals = generator::generate(&spec, directory, settings.seed, threads, &mut |_| {})
-        .map_err(|error| Failure::failed(format!("{}: {error}", directory.display())))?;
+        .map_err(|error| {
+            let name = directory.display().to_string();
+            // Its own words begin with a path where they are about one.
+            let message = error.to_string();
+            if message.starts_with(&name) {
+                Failure::failed(message)
+            } else {
+                Failure::failed(format!("{name}: {message}"))
+            }
+        })?;
     print(&format!(
         "{} files in {} directories, {} bytes",
         totals.files, totals.directories, totals.bytes

@@ -16,6 +16,7 @@ use crate::serve;
 use clap::ArgMatches;
 use godwit_api::settings::{ConfigFile, Scope, ServeSettings, Values, resolve};
 use std::ffi::OsString;
+use std::path::Path;
 use std::process::ExitCode;
 use std::time::Instant;
 
@@ -66,6 +67,16 @@ fn required<'a>(matches: &'a ArgMatches, name: &str) -> Result<&'a OsString, Fai
     matches
         .get_one(name)
         .ok_or_else(|| Failure::usage(format!("{name} is missing")))
+}
+
+/// A file that `-` must not mean a stream for: it is read twice, or gets its name only when it is whole.
+fn not_a_stream(path: &Path) -> Result<&Path, Failure> {
+    if path == Path::new("-") {
+        return Err(Failure::usage(
+            "-: a manifest or list has to be a file; one that is called so is named as ./-",
+        ));
+    }
+    Ok(path)
 }
 
 /// A positional argument that must be text.

@@ -1,7 +1,7 @@
 //! `godwit verify` and `godwit manifest`: settings and places from what was typed.
 //! Reads no manifest and no copy.
 
-use super::{required, settings};
+use super::{not_a_stream, required, settings};
 use crate::exit::{Exit, Failure};
 use crate::home::Home;
 use crate::{rest, verify};
@@ -14,7 +14,7 @@ use std::time::Instant;
 /// Checks a copy by a manifest.
 pub(super) fn run(matches: &ArgMatches, home: &Home, started: Instant) -> Result<Exit, Failure> {
     let settings = VerifySettings::from_values(&settings(Scope::Verify, matches, home)?);
-    let manifest = Path::new(required(matches, "manifest-file")?);
+    let manifest = not_a_stream(Path::new(required(matches, "manifest-file")?))?;
     let endpoint = Endpoint::parse(required(matches, "copy")?).map_err(Failure::usage)?;
     verify::run(&settings, manifest, &endpoint, home, started)
 }
@@ -23,6 +23,6 @@ pub(super) fn run(matches: &ArgMatches, home: &Home, started: Instant) -> Result
 pub(super) fn manifest(matches: &ArgMatches, home: &Home) -> Result<Exit, Failure> {
     let settings = ManifestSettings::from_values(&settings(Scope::Manifest, matches, home)?);
     let source = Path::new(required(matches, "source")?);
-    let file = Path::new(required(matches, "manifest-file")?);
+    let file = not_a_stream(Path::new(required(matches, "manifest-file")?))?;
     rest::run(&settings, source, file, home)
 }

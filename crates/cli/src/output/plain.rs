@@ -51,7 +51,7 @@ impl PlainLines {
             count(progress.streams.into(), "stream")
         );
         if let Some(bottleneck) = progress.bottleneck {
-            let _ = write!(line, ", limited by {bottleneck}");
+            let _ = write!(line, ", limited by {}", limiter(bottleneck));
         }
         line
     }
@@ -84,11 +84,16 @@ impl PlainLines {
             }
             other => other.name(),
         };
-        let mut text = what.map_or_else(String::new, |what| format!("copied      {what}\n"));
+        let (copied, delivered) = match summary.status {
+            _ if summary.dry_run => ("would copy", "to deliver"),
+            Status::Interrupted | Status::Failed => ("copying", "delivered"),
+            _ => ("copied", "delivered"),
+        };
+        let mut text = what.map_or_else(String::new, |what| format!("{copied:<12}{what}\n"));
         let _ = write!(
             text,
             "status      {status}\n\
-             delivered   {} in {}",
+             {delivered:<12}{} in {}",
             human_size(summary.bytes),
             count(summary.files, "file"),
         );
@@ -117,8 +122,11 @@ impl PlainLines {
             "\nmemory      {}",
             both(&summary.max_rss_bytes, human_size)
         );
-        if let Some(bottleneck) = &summary.bottleneck {
-            let _ = write!(text, "\nlimited by  {bottleneck}");
+        // What took a moment was limited by how it began and ended.
+        if let Some(bottleneck) = &summary.bottleneck
+            && elapsed >= Duration::from_secs(1)
+        {
+            let _ = write!(text, "\nlimited by  {}", limiter(bottleneck));
         }
         if let Some(manifest) = &summary.manifest {
             let _ = write!(
@@ -130,6 +138,14 @@ impl PlainLines {
             );
         }
         text
+    }
+}
+
+/// A bottleneck for people: the limit is the user's own.
+fn limiter(bottleneck: &str) -> &str {
+    match bottleneck {
+        "limit" => "--limit",
+        other => other,
     }
 }
 
@@ -245,7 +261,7 @@ mod tests {
         assert_eq!(
             text.lines().collect::<Vec<_>>(),
             [
-                "copied      a to b",
+                "copying     a to b",
                 "status      interrupted; the same command resumes it",
                 "delivered   3.00 MB in 4 files, 3 excluded, 3 deleted, 2 failed",
                 "sent again  1.00 kB",

@@ -178,6 +178,14 @@ impl Job<'_> {
                 lossy(&file.shown)
             )));
         }
+        if self.to_output
+            && let Some(directory) = found.iter().find(|source| source.root.start.is_root())
+        {
+            return Err(Failure::usage(format!(
+                "{}: standard output takes one file, and this is a directory; tar makes one of it",
+                lossy(&directory.shown)
+            )));
+        }
         let mut trees = Vec::with_capacity(found.len());
         let (mut names, mut absolute, mut shown) = (Vec::new(), Vec::new(), Vec::new());
         for LocalSource {

@@ -38,11 +38,16 @@ impl Job<'_> {
         }
         for (path, failure) in &failures {
             let name = path.as_os_str().as_bytes();
-            self.output.failed(name, &failure.message);
+            let message = &failure.message;
+            // The line begins with the name anyway.
+            let message = message
+                .strip_prefix(&format!("{}: ", path.display()))
+                .unwrap_or(message);
+            self.output.failed(name, message);
             let fault = Fault {
                 side: Side::SOURCE,
                 code: FaultCode::NOT_FOUND,
-                message: failure.message.clone(),
+                message: message.to_owned(),
                 ..Fault::default()
             };
             self.reports.entry_failed(name, &fault);

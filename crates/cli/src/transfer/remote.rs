@@ -330,7 +330,7 @@ pub(crate) fn reach(how: &Reach<'_>, remote: &Remote) -> Result<Far, Failure> {
             retry_for: how.retry_for,
         },
         name: identity.to_string().into_bytes(),
-        prefix: String::new(),
+        prefix: format!("godwit://{}/", remote.node),
     })
 }
 

@@ -195,7 +195,7 @@ fn what_makes_no_sense_is_refused() {
     for (line, code, words) in [
         (&["-", "-"][..], 2, "takes one file"),
         (&["-", "tree", "to"], 2, "must be the only source"),
-        (&["tree", "-"], 1, "takes one file"),
+        (&["tree", "-"], 2, "takes one file"),
     ] {
         let (found, out, said) = end(cp(&rig, line));
         assert_eq!(found, Some(code), "{line:?}: {said}");

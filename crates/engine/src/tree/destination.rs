@@ -59,7 +59,7 @@ pub struct PreparedDestination {
     pub journal: Option<Journal>,
     /// What an earlier run left.
     pub recovered: Recovered,
-    /// Where the first source goes, for people.
+    /// Where it all goes, for people: the place of the only source, or the directory of several, with a slash behind it.
     pub mapped: Vec<u8>,
     /// Where each source goes, absolute.
     pub destinations: Vec<Vec<u8>>,
@@ -168,18 +168,10 @@ impl DestinationRequest {
             .ok_or_else(|| self.journal_error("it does not fit this transfer".to_owned()))?;
         let mut tag = [0; 8];
         tag.copy_from_slice(&key.0[..8]);
-        let mapped = mapping
-            .first()
-            .map(|path| path.as_bytes().to_vec())
-            .unwrap_or_default();
+        let mapped = self.place_for_people(&mapping);
         let protected = self.own_place();
         Ok(PreparedDestination {
-            mapped: [
-                self.display.as_slice(),
-                if self.display.is_empty() { b"" } else { b"/" },
-                &mapped,
-            ]
-            .concat(),
+            mapped,
             config: TreeSinkConfig {
                 storage: self.storage,
                 mapping,
@@ -269,6 +261,31 @@ impl DestinationRequest {
 
     fn comparison(&self) -> Comparison {
         self.comparison.unwrap_or_default()
+    }
+
+    fn place_for_people(&self, mapping: &[RelPath]) -> Vec<u8> {
+        let mut place = self.display.clone();
+        let mut add = |name: &[u8]| {
+            if !place.is_empty() && !place.ends_with(b"/") {
+                place.push(b'/');
+            }
+            place.extend_from_slice(name);
+        };
+        match mapping {
+            [first, _, ..] if self.names.first().is_some_and(|name| !name.is_empty()) => {
+                let directory = first.parent().unwrap_or_default();
+                add(directory.as_bytes());
+                if !directory.is_root() {
+                    place.push(b'/');
+                }
+                if place.is_empty() {
+                    place.extend_from_slice(b"./");
+                }
+            }
+            [first, ..] => add(first.as_bytes()),
+            [] => {}
+        }
+        place
     }
 
     /// What a dry run goes by: the names as an unfinished transfer has mapped them, or as they would be mapped now.

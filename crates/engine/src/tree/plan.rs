@@ -444,7 +444,7 @@ pub(super) fn unreadable(error: std::io::Error) -> String {
 
 fn type_conflict(path: &RelPath) -> StoreError {
     StoreError {
-        operation: "replace a directory by something else",
+        operation: "put something else in the place of the directory",
         path: path.clone(),
         kind: StoreErrorKind::TypeConflict,
         errno: None,

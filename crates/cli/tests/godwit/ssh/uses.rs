@@ -140,6 +140,15 @@ fn paths_mean_what_the_user_there_would_mean() {
         .expect(1, "failed")
         .says("nothing")
         .says("check the source's name");
+    far.cp(&["far:*.txt", "."])
+        .expect(1, "failed")
+        .says("patterns are not expanded");
+    far.cp(&["far:~bob/x", "."])
+        .expect(1, "failed")
+        .says("only ~/");
+    far.cp(&["file", "far:file/inside"])
+        .expect(1, "failed")
+        .says("this is not a directory");
 }
 
 #[test]

@@ -1,0 +1,85 @@
+//! Owns the tests of places that make no sense together, and of how places are called in what is told.
+//! Which name becomes which elsewhere is in `contract`.
+
+use super::judge::assert_identical;
+use super::rig::Rig;
+use super::sync::state;
+
+#[test]
+fn nothing_is_copied_into_itself() {
+    let world = Rig::new();
+    world.write("here/file", "content");
+    world.write("here/d/sub/deep", "deep");
+    let place = world.path("here");
+    let before = state(&place);
+    for (source, destination) in [
+        ("file", "file"),
+        ("file", "."),
+        ("./file", "d/../file"),
+        ("d", "d"),
+        ("d", "d/inside"),
+        ("d", "d/sub/"),
+        ("d/", "."),
+        (".", "d"),
+    ] {
+        let outcome = world.begin_cp(&place, &[source, destination]).wait();
+        assert_eq!(outcome.code, Some(1), "{source} {destination}: {outcome:?}");
+        outcome.says("into itself");
+    }
+    assert_eq!(state(&place), before);
+}
+
+#[test]
+fn a_destination_is_called_as_it_can_be_named() {
+    let mut world = Rig::new();
+    world.write("a", "a");
+    world.write("b", "b");
+    world.make_dirs("dir");
+    world.start(&[]);
+    let url = world.url("");
+    let below = |path: &str| format!("{url}{path}");
+    for (line, called) in [
+        (vec!["a", "dir"], "dir/a".to_owned()),
+        (vec!["a", "b", "dir"], "dir/".to_owned()),
+        (vec!["a", "b", "dir/new/"], "dir/new/".to_owned()),
+        (vec!["a", &url], below("a")),
+        (vec!["a", "b", &url], url.clone()),
+    ] {
+        let outcome = world.cp(&line);
+        outcome.complete();
+        let events = outcome.events();
+        let started = events
+            .iter()
+            .find(|event| event["event"] == "started")
+            .unwrap_or_else(|| panic!("{outcome:?}"));
+        assert_eq!(started["destination"], called, "{line:?}");
+    }
+}
+
+#[test]
+fn directories_recurse_whether_that_is_said_or_not() {
+    let mut world = Rig::new();
+    world.write("tree/d/x", "x");
+    world.start(&[]);
+    for (flag, name) in [("-r", "said"), ("--recursive=false", "not")] {
+        world.cp(&[flag, "tree", &world.url(name)]).complete();
+        assert_identical(&world.path("tree"), &world.path("export").join(name));
+    }
+}
+
+#[test]
+fn a_source_that_is_missing_is_named_once() {
+    let world = Rig::new();
+    world.write("a", "a");
+    world.make_dirs("dir");
+    let outcome = world.client(&["cp", "nothing", "a", "dir"]);
+    assert_eq!(outcome.code, Some(3), "{outcome:?}");
+    assert_eq!(
+        outcome.complaint.matches("nothing").count(),
+        1,
+        "{outcome:?}"
+    );
+    let outcome = world.client(&["cp", "not*ing", "dir"]);
+    assert_eq!(outcome.code, Some(1), "{outcome:?}");
+    outcome.says("patterns are not expanded");
+}
