@@ -15,7 +15,7 @@ use crate::reports::Reports;
 pub(super) struct Told {
     output: Arc<Output>,
     reports: Arc<Reports>,
-    /// As the user named the sources, if there are several.
+    /// As the user named the sources.
     roots: Vec<Vec<u8>>,
     /// Everything that is decided is told, or only what is deleted.
     itemise: bool,
@@ -51,7 +51,9 @@ impl Observer for Told {
             return;
         }
         let root = self.roots.get(usize::from(item.root));
-        let path = match root.filter(|_| self.roots.len() > 1) {
+        // A file that is the source itself has no name below it.
+        let is_source = item.path.is_empty() && item.kind != EntryKind::DIRECTORY;
+        let path = match root.filter(|_| is_source || self.roots.len() > 1) {
             Some(root) if item.path.is_empty() => root.clone(),
             Some(root) => [root.as_slice(), b"/", item.path].concat(),
             None => item.path.to_vec(),

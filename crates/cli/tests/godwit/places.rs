@@ -57,6 +57,18 @@ fn a_destination_is_called_as_it_can_be_named() {
 }
 
 #[test]
+fn a_file_is_told_by_its_name() {
+    let mut world = Rig::new();
+    world.write("f", "content");
+    world.start(&[]);
+    for destination in ["g", &world.url("g")] {
+        let outcome = world.client(&["cp", "-n", "f", destination]);
+        assert_eq!(outcome.code, Some(0), "{outcome:?}");
+        outcome.says("send    f\n").says("would copy  f to ");
+    }
+}
+
+#[test]
 fn directories_recurse_whether_that_is_said_or_not() {
     let mut world = Rig::new();
     world.write("tree/d/x", "x");
