@@ -7,6 +7,7 @@ mod commands;
 mod cores;
 mod doctor;
 mod exit;
+mod habits;
 mod help;
 mod home;
 mod output;
@@ -22,8 +23,17 @@ use std::time::Instant;
 
 fn main() -> ExitCode {
     let started = Instant::now();
-    // Ends by itself with exit code 2 on wrong usage, and with 0 after printing help.
-    let matches = args::command().get_matches();
+    let matches = match args::command().try_get_matches() {
+        Ok(matches) => matches,
+        // With exit code 2 on wrong usage, and with 0 after printing help.
+        Err(error) => match habits::hint(&error) {
+            Some(hint) => {
+                output::complain(&hint);
+                return exit::Exit::Usage.into();
+            }
+            None => error.exit(),
+        },
+    };
     match commands::run(&matches, started) {
         Ok(code) => code,
         Err(failure) => {

@@ -129,6 +129,10 @@ fn wrong_usage_ends_with_2_and_names_the_mistake() {
             &["cp", "--verify=maybe", "a", "b"],
             "godwit: --verify: `maybe` is not one of true, false",
         ),
+        (
+            &["cp", "-avz", "a", "b"],
+            "godwit: -z: nothing is compressed",
+        ),
         (&["cp", "a", ":b"], "./:b"),
         (&["cp", "null:", "b"], "can only be a destination"),
         (&["manifest", ".", "-"], "has to be a file"),
