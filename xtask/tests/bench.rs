@@ -15,7 +15,8 @@ fn the_report_holds_every_run_and_nothing_else_is_left() {
     let world = work.path().join("world");
     let out = work.path().join("out");
     let status = Command::new(env!("CARGO_BIN_EXE_xtask"))
-        .args(["bench", "--no-build", "--scale", "0.0004", "--pairs", "2"])
+        .args(["bench", "--no-build", "--no-install", "--place", "loopback"])
+        .args(["--scale", "0.0004", "--pairs", "2"])
         .args(["--contender", "pipe", "--contender", "godwit"])
         .args([
             "--only", "memory", "--only", "one", "--only", "forty", "--only", "small",
@@ -62,4 +63,83 @@ fn the_report_holds_every_run_and_nothing_else_is_left() {
     }
     let table = fs::read_to_string(out.join("bench.md")).expect("read the table");
     assert!(table.contains("| bare pipe |"), "{table}");
+}
+
+/// A peer that copies, and one that only seems to.
+const HONEST: &str = "
+name = 'honest'
+title = 'honest copy'
+class = 'plain'
+programs = ['cp']
+version = 'cp --version'
+note = 'of this test'
+[transfer]
+tree = 'test {bytes} -gt 0 && cp -r {source} {into}/'
+";
+const LIAR: &str = "
+name = 'liar'
+title = 'liar'
+class = 'plain'
+programs = ['cp']
+version = 'cp --version'
+note = 'of this test'
+[transfer]
+tree = 'cp -r {source} {into}/ && find {into} -type f | head -n 1 | xargs shred -n 1'
+";
+
+#[test]
+fn a_peer_of_the_user_takes_part_and_what_arrives_is_compared() {
+    let work = tempfile::tempdir().expect("make a directory");
+    let release = work.path().join("target/release");
+    fs::create_dir_all(&release).expect("make a directory");
+    symlink(env!("CARGO_BIN_EXE_xtask"), release.join("xtask")).expect("make a link");
+    let out = work.path().join("out");
+    let mut bench = Command::new(env!("CARGO_BIN_EXE_xtask"));
+    bench
+        .args([
+            "bench",
+            "quick",
+            "--no-build",
+            "--no-install",
+            "--place",
+            "loopback",
+        ])
+        .args(["--scale", "0.0004", "--pairs", "1", "--only", "small-plain"])
+        .args([
+            "--contender",
+            "honest",
+            "--contender",
+            "liar",
+            "--contender",
+            "loop",
+        ]);
+    for (name, text) in [("honest.toml", HONEST), ("liar.toml", LIAR)] {
+        let path = work.path().join(name);
+        fs::write(&path, text).expect("write a definition");
+        bench.arg("--peer").arg(path);
+    }
+    let status = bench
+        .arg("--directory")
+        .arg(work.path().join("world"))
+        .arg("--out")
+        .arg(&out)
+        .env("CARGO_TARGET_DIR", work.path().join("target"))
+        .status()
+        .expect("run the benchmark");
+    assert_eq!(status.code(), Some(1), "a liar must not go unnoticed");
+    let report = fs::read(out.join("bench.json")).expect("read the report");
+    let report: serde_json::Value = serde_json::from_slice(&report).expect("parse the report");
+    let tracks = report["cases"][0]["tracks"].as_array().expect("tracks");
+    let failure = |who: &str| {
+        let track = tracks.iter().find(|track| track["contender"] == who);
+        track.unwrap_or_else(|| panic!("{who} is missing"))["failure"].as_str()
+    };
+    assert_eq!(failure("honest"), None);
+    assert_eq!(failure("loop"), None);
+    let lie = failure("liar").expect("a failure");
+    assert!(lie.contains("other contents"), "{lie}");
+    let plot = fs::read_to_string(out.join("bench.svg")).expect("read the plot");
+    assert!(plot.contains("honest copy"), "{plot}");
+    let table = fs::read_to_string(out.join("bench.md")).expect("read the table");
+    assert!(table.contains("cp -r {source} {into}/"), "{table}");
 }

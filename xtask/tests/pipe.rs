@@ -3,6 +3,7 @@
 
 use std::fs;
 use std::io::{BufRead as _, BufReader};
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
@@ -24,12 +25,7 @@ fn xtask() -> Command {
 }
 
 /// Sends with `what` from `work`, receives with `into`; both must end well.
-fn run(work: &Path, tls: bool, what: &[&str], into: &[&str]) {
-    let shape: &[&str] = if tls {
-        &["--certificate", "certificate"]
-    } else {
-        &[]
-    };
+fn run(work: &Path, shape: &[&str], what: &[&str], into: &[&str]) {
     let mut receiver = xtask();
     receiver
         .arg("recv")
@@ -77,7 +73,7 @@ fn pattern(bytes: usize, seed: usize) -> Vec<u8> {
         .collect()
 }
 
-fn files_arrive(tls: bool) {
+fn files_arrive(shape: &[&str]) {
     let work = tempfile::tempdir().expect("make a directory");
     let (source, into) = (work.path().join("source"), work.path().join("into"));
     fs::create_dir(&into).expect("make a directory");
@@ -91,7 +87,7 @@ fn files_arrive(tls: bool) {
             names.push(name);
         }
     }
-    run(work.path(), tls, &["source"], &["--directory", "into"]);
+    run(work.path(), shape, &["source"], &["--directory", "into"]);
     for name in &names {
         let (sent, arrived) = (
             fs::read(source.join(name)),
@@ -104,20 +100,45 @@ fn files_arrive(tls: bool) {
     }
 }
 
+const TLS: [&str; 2] = ["--certificate", "certificate"];
+
 #[test]
 fn files_arrive_plain() {
-    files_arrive(false);
+    files_arrive(&[]);
 }
 
 #[test]
 fn files_arrive_through_tls() {
-    files_arrive(true);
+    files_arrive(&TLS);
+}
+
+#[test]
+fn files_arrive_with_modes_and_times() {
+    files_arrive(&["--commit"]);
+    let work = tempfile::tempdir().expect("make a directory");
+    let source = work.path().join("source");
+    fs::create_dir(&source).expect("make a directory");
+    fs::create_dir(work.path().join("into")).expect("make a directory");
+    let file = fs::File::create(source.join("f")).expect("make a file");
+    let time = std::time::UNIX_EPOCH + std::time::Duration::new(1_000_000_000, 123_456_789);
+    file.set_modified(time).expect("set its time");
+    let mode = fs::Permissions::from_mode(0o500);
+    file.set_permissions(mode).expect("set its mode");
+    run(
+        work.path(),
+        &["--commit"],
+        &["source"],
+        &["--directory", "into"],
+    );
+    let arrived = fs::metadata(work.path().join("into/source/f")).expect("look at the copy");
+    assert_eq!(arrived.modified().expect("its time"), time);
+    assert_eq!(arrived.permissions().mode() & 0o777, 0o500);
 }
 
 #[test]
 fn memory_arrives_both_ways() {
     let work = tempfile::tempdir().expect("make a directory");
-    for tls in [false, true] {
-        run(work.path(), tls, &["--memory", "10000001"], &[]);
+    for shape in [&[][..], &TLS] {
+        run(work.path(), shape, &["--memory", "10000001"], &[]);
     }
 }

@@ -8,7 +8,9 @@ use std::process::Command;
 use anyhow::Context as _;
 use serde::Serialize;
 
-use super::contender::Programs;
+use super::contender::Stage;
+use super::peers::Definition;
+use super::world::World;
 
 /// Pairs of what and how, in the order in which they are printed.
 #[derive(Debug, Clone, Serialize)]
@@ -17,10 +19,10 @@ pub(crate) struct Fact {
     pub(crate) how: String,
 }
 
-/// Describes the machine, the directory used and the versions of all programs.
-pub(crate) fn describe(directory: &Path, programs: &Programs) -> Vec<Fact> {
+/// Describes the machine, the directories used and the versions of all programs.
+pub(crate) fn describe(world: &World, stage: &Stage, peers: &[&'static Definition]) -> Vec<Fact> {
     let mut facts = Vec::new();
-    let mut add = |what, how: Option<String>| {
+    let mut add = |what: &'static str, how: Option<String>| {
         let how = how
             .filter(|how| !how.is_empty())
             .unwrap_or_else(|| "unknown".to_owned());
@@ -38,11 +40,17 @@ pub(crate) fn describe(directory: &Path, programs: &Programs) -> Vec<Fact> {
     );
     add("memory", line_of("/proc/meminfo", "MemTotal:"));
     add("kernel", first_line("uname", &["-r"]));
-    add("directory", kind_of(directory));
+    add("ends", Some(stage.place.describe()));
+    add("directory", kind_of(world.root()));
     add(
         "huge pages in tmpfs",
         file("/sys/kernel/mm/transparent_hugepage/shmem_enabled"),
     );
+    if let Ok(disk) = world.disk() {
+        add("disk", kind_of(disk));
+        let warm = "written through the page cache and synced; read with no contents in it, names and inodes in memory";
+        add("state of the page cache", Some(warm.to_owned()));
+    }
     add(
         "congestion control",
         file("/proc/sys/net/ipv4/tcp_congestion_control"),
@@ -50,10 +58,10 @@ pub(crate) fn describe(directory: &Path, programs: &Programs) -> Vec<Fact> {
     add("tcp_rmem", file("/proc/sys/net/ipv4/tcp_rmem"));
     add("tcp_wmem", file("/proc/sys/net/ipv4/tcp_wmem"));
     add("rustc", first_line("rustc", &["--version"]));
-    add("godwit", first_line(&programs.godwit, &["--version"]));
-    add("tar", first_line("tar", &["--version"]));
-    add("socat", socat_version());
-    add("ssh", first_line("ssh", &["-V"]));
+    add("godwit", first_line(&stage.programs.godwit, &["--version"]));
+    for peer in peers {
+        add(&peer.title, peer.version_line());
+    }
     facts
 }
 
@@ -120,27 +128,13 @@ fn processor() -> Option<String> {
 
 fn first_line(program: impl AsRef<std::ffi::OsStr>, args: &[&str]) -> Option<String> {
     let output = Command::new(program).args(args).output().ok()?;
-    // ssh tells its version on standard error.
-    let text = if output.stdout.is_empty() {
-        output.stderr
-    } else {
-        output.stdout
-    };
     Some(
-        String::from_utf8_lossy(&text)
+        String::from_utf8_lossy(&output.stdout)
             .lines()
             .next()?
             .trim()
             .to_owned(),
     )
-}
-
-fn socat_version() -> Option<String> {
-    let output = Command::new("socat").arg("-V").output().ok()?;
-    let text = String::from_utf8_lossy(&output.stdout).into_owned();
-    text.lines()
-        .find(|line| line.starts_with("socat version"))
-        .map(str::to_owned)
 }
 
 /// The kind of file system below `directory`, with the options that matter for speed.

@@ -6,6 +6,8 @@ mod contender;
 mod data;
 mod machine;
 mod options;
+mod peers;
+mod place;
 mod process;
 mod report;
 mod runner;
@@ -20,11 +22,13 @@ use std::process::Command as Program;
 use anyhow::{Context as _, bail, ensure};
 use clap::ArgMatches;
 
-use case::{Case, Suite, cases};
-use contender::Programs;
-use data::Load;
+use case::{Case, Kind, Storage};
+use contender::{Programs, Stage};
+use data::{Load, Set};
 use options::Options;
+use peers::Definition;
 use report::{CaseReport, Report};
+use runner::Sets;
 use world::World;
 
 pub(crate) use options::command;
@@ -35,57 +39,59 @@ pub(crate) use options::command;
 /// When it cannot be carried out, was interrupted, or a bar was missed.
 pub(crate) fn run(matches: &ArgMatches) -> anyhow::Result<()> {
     let options = Options::parse(matches)?;
-    // Cases of memory and distance exist only in the full suite, but who names one wants it.
-    let full_only = |case: &Case| case.rss_max.is_some() || case.line.is_some();
-    let named = |case: &Case| full_only(case) && !options.only.is_empty();
-    let mut chosen = cases(options.suite, options.scale);
-    if options.suite == Suite::Quick {
-        chosen.extend(cases(Suite::Full, options.scale).into_iter().filter(named));
+    let mut say = |line: &str| {
+        // A benchmark goes on when nobody listens.
+        let _ = writeln!(std::io::stderr(), "{line}");
+    };
+    let peers = peers::load(&options.peers)?;
+    let chosen = options.choose(&peers)?;
+    let needed = needed(&chosen, &options);
+    if options.install
+        && let Err(error) = peers::install(&needed, &mut say)
+    {
+        // What is missing is named in the tables too, and the others can be measured all the same.
+        say(&format!("{error:#}"));
     }
-    chosen.retain(|case| options.wants_case(case));
-    ensure!(!chosen.is_empty(), "no case has such a name");
     let target = target_directory()?;
     let release = target.join("release");
     if options.build {
         build()?;
     }
-    let programs = Programs {
-        godwit: release.join("godwit"),
-        xtask: release.join("xtask"),
-        wanlink: release.join("wanlink"),
+    let stage = Stage {
+        programs: Programs {
+            godwit: release.join("godwit"),
+            xtask: release.join("xtask"),
+            wanlink: release.join("wanlink"),
+        },
+        place: options.place.clone(),
     };
 
-    let mut say = |line: &str| {
-        // A benchmark goes on when nobody listens.
-        let _ = writeln!(std::io::stderr(), "{line}");
-    };
-    let mut world = World::make(&options.directory)?;
-    let machine = machine::describe(&world.source(), &programs);
+    let disk = options
+        .disk
+        .clone()
+        .unwrap_or_else(|| target.join(format!("bench-disk-{}", std::process::id())));
+    let on_disk = chosen.iter().any(|case| case.storage != Storage::Memory);
+    let mut world = World::make(&options.directory, on_disk.then_some(&*disk))?;
     let peak = chosen.iter().map(Case::peak_bytes).max().unwrap_or(0);
     say(&format!("touching {} of memory twice", case::size(peak)));
     world.touch(peak)?;
     let mut report = Report {
         command: command_line(),
-        machine,
+        machine: machine::describe(&world, &stage, &needed),
+        notes: needed
+            .iter()
+            .map(|peer| (&*peer.title, &*peer.note))
+            .collect(),
         cases: Vec::new(),
     };
-    let mut set = DataSet::default();
+    let mut cache = Cache::default();
     for case in &chosen {
         say(&format!("{}: {}", case.name, case.title));
-        let source = set.of(case.load, &world)?;
+        let sets = cache.sets(case, &stage.programs, &world)?;
         let wanted = |kind| options.wants_contender(kind);
-        let tracks = runner::run(
-            case,
-            options.pairs,
-            &wanted,
-            source.as_deref(),
-            &programs,
-            &mut world,
-            &mut say,
-        )?;
-        report
-            .cases
-            .push(CaseReport::new(case, options.pairs, tracks));
+        let rounds = case.rounds_max.unwrap_or(u32::MAX).min(options.pairs);
+        let tracks = runner::run(case, rounds, &wanted, sets, &stage, &mut world, &mut say)?;
+        report.cases.push(CaseReport::new(case, rounds, tracks));
     }
     drop(world);
     let table = report.save(&options.out.unwrap_or_else(|| target.join("bench")))?;
@@ -99,25 +105,48 @@ pub(crate) fn run(matches: &ArgMatches) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The data set of the last case, kept for the next one if that moves the same.
-#[derive(Default)]
-struct DataSet {
-    made: Option<(Load, Option<PathBuf>)>,
+/// The peers and limits that take part.
+fn needed(cases: &[Case], options: &Options) -> Vec<&'static Definition> {
+    let mut needed: Vec<&'static Definition> = Vec::new();
+    for kind in cases.iter().flat_map(Case::contenders) {
+        if let Kind::Peer(peer) = kind
+            && options.wants_contender(kind)
+            && needed.iter().all(|other| other.name != peer.name)
+        {
+            needed.push(peer);
+        }
+    }
+    needed
 }
 
-impl DataSet {
-    fn of(&mut self, load: Load, world: &World) -> anyhow::Result<Option<PathBuf>> {
-        if let Some((made, source)) = &self.made
-            && *made == load
-        {
-            return Ok(source.clone());
+/// The data sets of the last case, kept for the next one if that moves the same.
+#[derive(Default)]
+struct Cache {
+    made: Option<(Load, Option<Load>, bool, Sets)>,
+}
+
+impl Cache {
+    fn sets(&mut self, case: &Case, programs: &Programs, world: &World) -> anyhow::Result<&Sets> {
+        let on_disk = case.storage == Storage::DiskRead;
+        let is_made = self.made.as_ref().is_some_and(|(main, beside, place, _)| {
+            (*main, *beside, *place) == (case.load, case.beside, on_disk)
+        });
+        if !is_made {
+            let root = if on_disk { world.disk()? } else { world.root() };
+            if let Some((.., old)) = self.made.take() {
+                old.remove()?;
+            }
+            let make = |name, load| {
+                let parent = root.join(name);
+                fs::create_dir(&parent)?;
+                Set::make(load, &parent, programs, world)
+            };
+            let main = make("source", case.load)?;
+            let beside = case.beside.map(|load| make("beside", load)).transpose()?;
+            self.made = Some((case.load, case.beside, on_disk, Sets { main, beside }));
         }
-        let parent = world.source();
-        fs::remove_dir_all(&parent)?;
-        fs::create_dir(&parent)?;
-        let source = load.make(&parent, world)?;
-        self.made = Some((load, source.clone()));
-        Ok(source)
+        let (.., sets) = self.made.as_ref().context("made above")?;
+        Ok(sets)
     }
 }
 

@@ -3,37 +3,50 @@
 
 use std::path::PathBuf;
 
-use anyhow::ensure;
+use anyhow::{Context as _, ensure};
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 
-use super::case::{Case, Kind, Suite};
+use super::case::{Case, Kind, Suite, cases};
+use super::peers::Definition;
+use super::place::{CABLES_MAX, CableSpec, PlaceSpec};
 
 /// Pairs per case; fewer prove nothing.
 const PAIRS_DEFAULT: u32 = 5;
+/// The largest packets that most hardware for transfers is set to.
+const MTU_DEFAULT: u16 = 9000;
 
 /// The command line of the benchmark.
 pub(crate) fn command() -> Command {
     let text = |name: &'static str| Arg::new(name).long(name);
+    let path = |name: &'static str| text(name).value_parser(value_parser!(PathBuf));
+    let flag = |name: &'static str| text(name).action(ArgAction::SetTrue);
+    let suites = Suite::NAMES.map(|(name, _)| name);
     Command::new("bench")
-        .about("Measures Godwit against the bare pipe and against peers, in pairs, on loopback")
+        .about("Measures Godwit against the bare pipe, against peers and against limits, in pairs")
         .arg(
-            text("suite")
-                .value_parser(["quick", "full"])
-                .default_value("quick")
-                .help(
-                    "quick: a quarter of the data, without rss and delay; full: as the bars are defined",
-                ),
+            Arg::new("suite")
+                .value_parser(suites)
+                .help("quick: a quarter of the data, the best peers; full: as the bars are defined; \
+                       peers: a quarter, all peers; wan: long lines [default: quick]"),
         )
         .arg(
-            text("only").action(ArgAction::Append).help(
-                "Only cases whose name begins so: memory, one, forty, small, rss, second-run, small-tls, …",
-            ),
+            text("suite-option")
+                .long("suite")
+                .value_name("SUITE")
+                .value_parser(suites)
+                .conflicts_with("suite")
+                .help("The same"),
         )
+        .arg(text("only").action(ArgAction::Append).help(
+            "Only cases whose name begins so: memory, one, forty, small, rss, second-run, small-tls, …",
+        ))
+        .arg(text("contender").action(ArgAction::Append).help(
+            "Only contenders whose name begins so: godwit, pipe, loop, rsync, xrdcp-tls, …",
+        ))
         .arg(
-            text("contender")
+            path("peer")
                 .action(ArgAction::Append)
-                .value_parser(["godwit", "pipe", "tar-socat", "tar-ssh", "b3sum", "scan"])
-                .help("Only these contenders"),
+                .help("A definition of one more peer; the format is in xtask/README.md"),
         )
         .arg(
             text("pairs")
@@ -48,80 +61,150 @@ pub(crate) fn command() -> Command {
                 .help("Multiplies counts and sizes, to try the kit or to fit a small machine"),
         )
         .arg(
-            text("directory").value_parser(value_parser!(PathBuf)).help(
-                "Where data sets and destinations are, made and removed [default: in /dev/shm]",
-            ),
+            text("place")
+                .value_parser(["auto", "loopback", "namespaces"])
+                .default_value("auto")
+                .help("Where the two ends are; auto: namespaces for root, else loopback"),
         )
         .arg(
-            text("out")
-                .value_parser(value_parser!(PathBuf))
-                .help("Where the report goes [default: bench in the target directory]"),
+            text("cables")
+                .value_parser(value_parser!(u8).range(1..=i64::from(CABLES_MAX)))
+                .default_value("1")
+                .help("veth pairs between the namespaces"),
         )
         .arg(
-            text("no-build")
-                .action(ArgAction::SetTrue)
-                .help("Use the binaries that are there"),
+            text("cable-rate")
+                .value_name("RATE")
+                .help("Rate of each of them, as tc takes it: 10gbit [default: no limit]"),
         )
+        .arg(
+            text("mtu")
+                .value_parser(value_parser!(u16).range(576..))
+                .default_value("9000")
+                .help("Their largest packet, in bytes"),
+        )
+        .arg(path("directory").help(
+            "Where data sets and destinations are, made and removed [default: in /dev/shm]",
+        ))
+        .arg(path("disk").help(
+            "Where those of the disk cases are, made and removed [default: in the target directory]",
+        ))
+        .arg(path("out").help("Where the report goes [default: bench in the target directory]"))
+        .arg(flag("no-build").help("Use the binaries that are there"))
+        .arg(flag("no-install").help("Install no packages; peers that are missing take no part"))
 }
 
 /// What the user asked for.
 pub(super) struct Options {
-    pub(super) suite: Suite,
-    pub(super) only: Vec<String>,
-    pub(super) contenders: Vec<String>,
+    suite: Suite,
+    only: Vec<String>,
+    contenders: Vec<String>,
+    pub(super) peers: Vec<PathBuf>,
     pub(super) pairs: u32,
-    pub(super) scale: f64,
+    scale: f64,
+    pub(super) place: PlaceSpec,
     pub(super) directory: PathBuf,
+    pub(super) disk: Option<PathBuf>,
     pub(super) out: Option<PathBuf>,
     pub(super) build: bool,
+    pub(super) install: bool,
 }
 
 impl Options {
     pub(super) fn parse(matches: &ArgMatches) -> anyhow::Result<Self> {
         let all = |name: &str| -> Vec<String> {
-            matches
-                .get_many::<String>(name)
-                .unwrap_or_default()
-                .cloned()
-                .collect()
+            let given = matches.get_many::<String>(name).unwrap_or_default();
+            given.cloned().collect()
         };
+        let text = |name: &str| matches.get_one::<String>(name).map(String::as_str);
         let path = |name: &str| matches.get_one::<PathBuf>(name).cloned();
         let scale = matches.get_one::<f64>("scale").copied().unwrap_or(1.0);
         ensure!(
             scale > 0.0 && scale <= 100.0,
             "--scale is a positive number, at most 100"
         );
-        let suite = matches.get_one::<String>("suite").map(String::as_str);
+        let suite = text("suite")
+            .or_else(|| text("suite-option"))
+            .unwrap_or("quick");
+        let suite = Suite::NAMES.iter().find(|(name, _)| *name == suite);
+        let is_root = rustix::process::geteuid().is_root();
+        let place = match text("place") {
+            Some("loopback") => PlaceSpec::Loopback,
+            Some("auto") if !is_root => PlaceSpec::Loopback,
+            _ => PlaceSpec::Namespaces(CableSpec {
+                count: matches.get_one("cables").copied().unwrap_or(1),
+                rate: text("cable-rate").map(str::to_owned),
+                mtu: matches.get_one("mtu").copied().unwrap_or(MTU_DEFAULT),
+            }),
+        };
         let default = || PathBuf::from(format!("/dev/shm/godwit-bench-{}", std::process::id()));
         Ok(Self {
-            suite: if suite == Some("full") {
-                Suite::Full
-            } else {
-                Suite::Quick
-            },
+            suite: suite.context("no such suite")?.1,
             only: all("only"),
             contenders: all("contender"),
+            peers: matches
+                .get_many("peer")
+                .unwrap_or_default()
+                .cloned()
+                .collect(),
             pairs: matches.get_one("pairs").copied().unwrap_or(PAIRS_DEFAULT),
             scale,
+            place,
             directory: path("directory").unwrap_or_else(default),
+            disk: path("disk"),
             out: path("out"),
             build: !matches.get_flag("no-build"),
+            install: !matches.get_flag("no-install"),
         })
     }
 
-    pub(super) fn wants_case(&self, case: &Case) -> bool {
+    /// The cases that are asked for, with those of `peers` that can take part.
+    ///
+    /// # Errors
+    /// When there are none, or a contender is named that is in none of them.
+    pub(super) fn choose(&self, peers: &[&'static Definition]) -> anyhow::Result<Vec<Case>> {
+        // Who names contenders wants those, whatever the suite has by itself; and so does who brings one.
+        let brought = peers.len() - self.peers.len();
+        let mut added: Vec<String> = peers[brought..]
+            .iter()
+            .map(|peer| peer.name.clone())
+            .collect();
+        let named = peers.iter().filter(|peer| {
+            self.contenders
+                .iter()
+                .any(|name| peer.name.starts_with(name.as_str()))
+        });
+        added.extend(named.map(|peer| peer.name.clone()));
+        let mut chosen = cases(self.suite, self.scale, peers, &added);
+        if self.suite == Suite::Quick && !self.only.is_empty() {
+            // Cases of memory and distance exist only in the full suite, but who names one wants it.
+            let only_full =
+                |case: &Case| case.rss_max.is_some() || case.line.is_some() || case.again;
+            let full = cases(Suite::Full, self.scale, peers, &added);
+            chosen.extend(full.into_iter().filter(only_full));
+        }
+        chosen.retain(|case| self.wants_case(case));
+        ensure!(!chosen.is_empty(), "no case has such a name");
+        for name in &self.contenders {
+            let takes_part = |case: &Case| {
+                let all = case.contenders();
+                all.iter()
+                    .any(|kind| kind.name().starts_with(name.as_str()))
+            };
+            ensure!(
+                chosen.iter().any(takes_part),
+                "no contender of these cases is called {name}"
+            );
+        }
+        Ok(chosen)
+    }
+
+    fn wants_case(&self, case: &Case) -> bool {
         self.only.is_empty() || self.only.iter().any(|prefix| case.name.starts_with(prefix))
     }
 
     pub(super) fn wants_contender(&self, kind: Kind) -> bool {
-        let name = match kind {
-            Kind::Godwit | Kind::GodwitNear | Kind::GodwitVerify => "godwit",
-            Kind::B3sum => "b3sum",
-            Kind::Pipe => "pipe",
-            Kind::TarSocat => "tar-socat",
-            Kind::TarSsh => "tar-ssh",
-            Kind::Scan => "scan",
-        };
-        self.contenders.is_empty() || self.contenders.iter().any(|wanted| wanted == name)
+        let named = |name: &String| kind.name().starts_with(name.as_str());
+        self.contenders.is_empty() || self.contenders.iter().any(named)
     }
 }

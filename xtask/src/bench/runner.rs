@@ -4,19 +4,32 @@
 use std::fs;
 use std::path::Path;
 use std::process::Command;
+use std::rc::Rc;
+use std::time::Duration;
 
 use anyhow::{Context as _, ensure};
 use serde::Serialize;
 
-use super::case::{Case, Kind};
-use super::contender::{Contender, Job, Outcome, Programs, prepare};
+use super::case::{Case, Kind, Storage};
+use super::contender::{Contender, Job, Outcome, RUN_LIMIT, Stage, prepare};
+use super::data::{Arrival, Set};
 use super::machine::Ticks;
+use super::place::Place;
 use super::world::World;
 
 /// A run during which the host took more of the processors than this is discarded.
 const STEAL_MAX: f64 = 0.05;
 /// Runs of one contender in one round; the last one counts in no pair if it was disturbed too.
 const ATTEMPTS_MAX: u32 = 4;
+
+/// Who takes this many times as long as who is judged when it warms up is measured once: the median of such a distance
+/// proves no more.
+const SLOW: f64 = 5.0;
+/// Below this, five runs cost nothing.
+const SLOW_SECONDS_MIN: f64 = 3.0;
+/// Who takes longer than this, and than this many times who is judged, is given up.
+const GIVEN_UP: f64 = 30.0;
+const GIVEN_UP_AFTER_MIN: Duration = Duration::from_secs(60);
 
 /// One run as it was; none is thrown away unseen.
 #[derive(Debug, Clone, Serialize)]
@@ -35,7 +48,11 @@ pub(crate) struct Sample {
 #[derive(Debug, Serialize)]
 pub(crate) struct Track {
     pub(crate) contender: Kind,
+    pub(crate) title: String,
     pub(crate) commands: String,
+    /// What it moves.
+    pub(crate) bytes: u64,
+    pub(crate) files: u64,
     pub(crate) samples: Vec<Sample>,
     /// Why it takes no part, or no longer.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -48,12 +65,48 @@ impl Track {
         self.samples.iter().filter(|sample| sample.counts)
     }
 
-    /// Seconds by round, from the first that counts.
-    pub(crate) fn seconds(&self, rounds: u32) -> Vec<Option<f64>> {
+    /// A figure by round, from the first that counts.
+    pub(crate) fn by_round(
+        &self,
+        rounds: u32,
+        figure: &dyn Fn(&Sample) -> f64,
+    ) -> Vec<Option<f64>> {
         let of = |round| self.counted().find(|sample| sample.round == round);
-        (1..=rounds)
-            .map(|round| of(round).map(|sample| sample.outcome.seconds))
-            .collect()
+        (1..=rounds).map(|round| of(round).map(figure)).collect()
+    }
+
+    /// The most memory that a side of it took.
+    pub(crate) fn peak_bytes(&self) -> Option<u64> {
+        let peaks = self.counted().map(|sample| {
+            let Outcome {
+                source,
+                destination,
+                ..
+            } = &sample.outcome;
+            source.peak_rss_bytes.max(destination.peak_rss_bytes)
+        });
+        peaks.max()
+    }
+}
+
+/// What a case moves: its load, and what it has beside it.
+pub(crate) struct Sets {
+    pub(crate) main: Set,
+    pub(crate) beside: Option<Set>,
+}
+
+impl Sets {
+    /// Removes them.
+    pub(crate) fn remove(&self) -> anyhow::Result<()> {
+        let all = std::iter::once(&self.main).chain(&self.beside);
+        all.into_iter().try_for_each(Set::remove)
+    }
+
+    fn of(&self, kind: Kind) -> &Set {
+        match &self.beside {
+            Some(beside) if kind.moves_beside() => beside,
+            _ => &self.main,
+        }
     }
 }
 
@@ -65,24 +118,30 @@ pub(crate) fn run(
     case: &Case,
     rounds: u32,
     wanted: &dyn Fn(Kind) -> bool,
-    source: Option<&Path>,
-    programs: &Programs,
+    sets: &Sets,
+    stage: &Stage,
     world: &mut World,
     say: &mut dyn FnMut(&str),
 ) -> anyhow::Result<Vec<Track>> {
+    let place = Place::make(&stage.place, case.line.as_ref(), &stage.programs);
+    let place = Rc::new(place.context("cannot make the place of the case")?);
     let mut tracks = Vec::new();
     let mut contenders: Vec<Option<Box<dyn Contender>>> = Vec::new();
     for kind in case.contenders().into_iter().filter(|&kind| wanted(kind)) {
-        let (contender, commands, failure) = match prepare(kind, case, programs, world) {
+        let (contender, commands, failure) = match prepare(kind, case, stage, &place, world) {
             Ok(contender) => {
-                let commands = contender.commands(case.class);
+                let commands = contender.commands(case);
                 (Some(contender), commands, None)
             }
             Err(error) => (None, String::new(), Some(format!("{error:#}"))),
         };
+        let set = sets.of(kind);
         tracks.push(Track {
             contender: kind,
+            title: case.title_of(kind),
             commands,
+            bytes: set.bytes,
+            files: set.names,
             samples: Vec::new(),
             failure,
         });
@@ -94,16 +153,28 @@ pub(crate) fn run(
     } else {
         0..=rounds
     };
+    let mut patience = Patience::default();
     for round in rounds {
         for (track, slot) in tracks.iter_mut().zip(&mut contenders) {
             world.check()?;
             let Some(contender) = slot else { continue };
-            if let Err(error) = turn(case, round, source, &mut **contender, track, world) {
+            if patience.is_enough(track, round) {
+                continue;
+            }
+            let turn = Turn {
+                case,
+                round,
+                set: sets.of(track.contender),
+                limit: patience.limit(),
+            };
+            let result = turn.take(&mut **contender, track, world);
+            patience.note(case, track);
+            if let Err(error) = result {
                 world.check()?;
                 track.failure = Some(format!("{error:#}"));
                 *slot = None;
             }
-            let name = track.contender.name();
+            let name = &track.title;
             match (&track.failure, track.samples.last()) {
                 (Some(failure), _) => say(&format!("  {name}: {failure}")),
                 (None, Some(last)) => {
@@ -131,46 +202,111 @@ fn fill(into: &Path, source: Option<&Path>) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// One turn: runs until one was not disturbed, or the attempts are used up.
-fn turn(
-    case: &Case,
+/// How long others are waited for, by how long who is judged has taken.
+#[derive(Default)]
+struct Patience {
+    subject_seconds: Option<f64>,
+}
+
+impl Patience {
+    fn note(&mut self, case: &Case, track: &Track) {
+        if track.contender == case.subject() {
+            let last = track.samples.last().map(|sample| sample.outcome.seconds);
+            self.subject_seconds = last.or(self.subject_seconds);
+        }
+    }
+
+    /// Whether there are runs enough of one that is slow.
+    fn is_enough(&self, track: &Track, round: u32) -> bool {
+        let first = track.samples.first().map(|sample| sample.outcome.seconds);
+        let is_slow = self
+            .subject_seconds
+            .zip(first)
+            .is_some_and(|(subject, first)| first > SLOW_SECONDS_MIN && first > SLOW * subject);
+        is_slow && round > 1 && track.counted().next().is_some()
+    }
+
+    fn limit(&self) -> Duration {
+        self.subject_seconds.map_or(RUN_LIMIT, |subject| {
+            let many = Duration::from_secs_f64(GIVEN_UP * subject);
+            many.clamp(GIVEN_UP_AFTER_MIN, RUN_LIMIT)
+        })
+    }
+}
+
+/// What one contender is to do in one round.
+struct Turn<'a> {
+    case: &'a Case,
     round: u32,
-    source: Option<&Path>,
-    contender: &mut dyn Contender,
-    track: &mut Track,
-    world: &mut World,
-) -> anyhow::Result<()> {
-    for _ in 0..ATTEMPTS_MAX {
-        let into = world.destination()?;
-        if case.again {
-            fill(&into, source)?;
-        }
-        let before = Ticks::now()?;
-        let outcome = contender.run(&Job {
+    set: &'a Set,
+    limit: Duration,
+}
+
+impl Turn<'_> {
+    /// Runs until one was not disturbed, or the attempts are used up.
+    fn take(
+        &self,
+        contender: &mut dyn Contender,
+        track: &mut Track,
+        world: &mut World,
+    ) -> anyhow::Result<()> {
+        let &Self {
             case,
-            source,
-            into: &into,
-            world,
-        });
-        let steal = Ticks::now()?.stolen_since(before);
-        let arrived = outcome.and_then(|outcome| {
-            if case.moves() {
-                case.load.check(&into)?;
-            }
-            Ok(outcome)
-        });
-        fs::remove_dir_all(&into)?;
-        let quiet = steal <= STEAL_MAX;
-        let counts = quiet && round > 0;
-        track.samples.push(Sample {
             round,
-            steal,
-            counts,
-            outcome: arrived?,
-        });
-        if quiet {
-            break;
+            set,
+            limit,
+        } = self;
+        for _ in 0..ATTEMPTS_MAX {
+            let into = world.destination(case.storage == Storage::DiskWrite)?;
+            if case.again {
+                fill(&into, set.path.as_deref())?;
+            }
+            if case.storage == Storage::DiskRead {
+                set.cool()?;
+            }
+            let before = Ticks::now()?;
+            let outcome = contender.run(&Job {
+                case,
+                load: set.load,
+                set,
+                source: set.path.as_deref(),
+                into: &into,
+                limit,
+                world,
+            });
+            let steal = Ticks::now()?.stolen_since(before);
+            let first = track.samples.is_empty();
+            let arrived = outcome.and_then(|outcome| {
+                if case.moves() {
+                    check(set, &into, contender.arrival(), first)?;
+                }
+                Ok(outcome)
+            });
+            fs::remove_dir_all(&into)?;
+            let quiet = steal <= STEAL_MAX;
+            let counts = quiet && round > 0;
+            track.samples.push(Sample {
+                round,
+                steal,
+                counts,
+                outcome: arrived?,
+            });
+            if quiet {
+                break;
+            }
         }
+        Ok(())
+    }
+}
+
+/// Looks at what arrived, outside the clock: contents once for each contender and case, sizes always.
+fn check(set: &Set, into: &Path, arrival: Arrival, first: bool) -> anyhow::Result<()> {
+    if set.path.is_none() || arrival == Arrival::Nothing {
+        return Ok(());
+    }
+    set.check(into)?;
+    if first && arrival == Arrival::Contents {
+        set.compare(into)?;
     }
     Ok(())
 }

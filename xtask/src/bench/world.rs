@@ -11,46 +11,55 @@ use anyhow::{Context as _, ensure};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 /// The benchmark never holds more than this in its directory.
-pub(crate) const PEAK_BYTES_MAX: u64 = 10 << 30;
+pub(crate) const PEAK_BYTES_MAX: u64 = 14 << 30;
 /// Memory that must stay free beside what the benchmark takes.
 const SPARE_BYTES: u64 = 1 << 30;
 
-/// The directory of one benchmark; removed with all that is in it when dropped.
+/// The directories of one benchmark; removed with all that is in them when dropped.
 #[derive(Debug)]
 pub(crate) struct World {
     root: PathBuf,
+    /// On the machine's disk.
+    disk: Option<PathBuf>,
     interrupted: Arc<AtomicBool>,
     destinations: u64,
 }
 
 impl World {
-    /// Makes the directory, which must not exist yet, and takes over the signals that would end us.
+    /// Makes the directories, which must not exist yet, and takes over the signals that would end us.
     ///
     /// # Errors
     /// When it cannot be made.
-    pub(crate) fn make(root: &Path) -> anyhow::Result<Self> {
+    pub(crate) fn make(root: &Path, disk: Option<&Path>) -> anyhow::Result<Self> {
         let interrupted = Arc::new(AtomicBool::new(false));
         for signal in [SIGINT, SIGTERM, SIGHUP] {
             // The second signal finds the flag set, and ends us at once.
             signal_hook::flag::register_conditional_shutdown(signal, 1, Arc::clone(&interrupted))?;
             signal_hook::flag::register(signal, Arc::clone(&interrupted))?;
         }
-        fs::create_dir_all(root.parent().unwrap_or(root))
-            .and_then(|()| fs::create_dir(root))
-            .with_context(|| format!("cannot make {root:?}"))?;
-        let root = root.canonicalize()?;
-        let world = Self {
-            root,
+        let mut world = Self {
+            root: make(root)?,
+            disk: None,
             interrupted,
             destinations: 0,
         };
-        fs::create_dir(world.root.join("source"))?;
+        world.disk = disk.map(make).transpose()?;
         Ok(world)
     }
 
-    /// Where the data sets are.
-    pub(crate) fn source(&self) -> PathBuf {
-        self.root.join("source")
+    /// Its directory in memory.
+    pub(crate) fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// Its directory on the machine's disk.
+    ///
+    /// # Errors
+    /// When it was made without.
+    pub(crate) fn disk(&self) -> anyhow::Result<&Path> {
+        self.disk
+            .as_deref()
+            .context("there is no directory on disk: use --disk")
     }
 
     /// A directory for keys, homes and the like.
@@ -60,10 +69,11 @@ impl World {
         Ok(path)
     }
 
-    /// An empty directory to receive into.
-    pub(crate) fn destination(&mut self) -> anyhow::Result<PathBuf> {
+    /// An empty directory to receive into, in memory or on disk.
+    pub(crate) fn destination(&mut self, on_disk: bool) -> anyhow::Result<PathBuf> {
         self.destinations += 1;
-        let path = self.root.join(format!("destination-{}", self.destinations));
+        let root = if on_disk { self.disk()? } else { &self.root };
+        let path = root.join(format!("destination-{}", self.destinations));
         fs::create_dir(&path).with_context(|| format!("cannot make {path:?}"))?;
         Ok(path)
     }
@@ -115,11 +125,20 @@ impl World {
 
 impl Drop for World {
     fn drop(&mut self) {
-        if let Err(error) = fs::remove_dir_all(&self.root) {
-            // Nothing else can be done: the user must know what is left.
-            let _ = writeln!(std::io::stderr(), "cannot remove {:?}: {error}", self.root);
+        for root in std::iter::once(&self.root).chain(&self.disk) {
+            if let Err(error) = fs::remove_dir_all(root) {
+                // Nothing else can be done: the user must know what is left.
+                let _ = writeln!(std::io::stderr(), "cannot remove {root:?}: {error}");
+            }
         }
     }
+}
+
+fn make(root: &Path) -> anyhow::Result<PathBuf> {
+    fs::create_dir_all(root.parent().unwrap_or(root))
+        .and_then(|()| fs::create_dir(root))
+        .with_context(|| format!("cannot make {root:?}"))?;
+    Ok(root.canonicalize()?)
 }
 
 fn available_bytes() -> Option<u64> {
@@ -139,9 +158,12 @@ mod tests {
     fn nothing_is_left_of_it() {
         let outside = tempfile::tempdir().expect("make a directory");
         let root = outside.path().join("world");
-        let mut world = World::make(&root).expect("make a world");
+        let mut world = World::make(&root, None).expect("make a world");
         fs::write(
-            world.destination().expect("a destination").join("file"),
+            world
+                .destination(false)
+                .expect("a destination")
+                .join("file"),
             b"x",
         )
         .expect("write");
@@ -149,7 +171,7 @@ mod tests {
         world.touch(3 << 20).expect("touch");
         assert!(!root.join("touch").exists());
         assert!(
-            World::make(&root).is_err(),
+            World::make(&root, None).is_err(),
             "a second world in the same place"
         );
         drop(world);
@@ -159,7 +181,7 @@ mod tests {
     #[test]
     fn a_peak_above_the_limit_is_refused() {
         let outside = tempfile::tempdir().expect("make a directory");
-        let world = World::make(&outside.path().join("world")).expect("make a world");
+        let world = World::make(&outside.path().join("world"), None).expect("make a world");
         assert!(world.touch(PEAK_BYTES_MAX + 1).is_err());
     }
 }

@@ -12,7 +12,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use anyhow::Context as _;
-use clap::{Arg, ArgMatches, Command, value_parser};
+use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 
 /// Buffer of one stream and bytes of one frame, unless told otherwise: Godwit's default block.
 pub(crate) const BLOCK_BYTES_DEFAULT: usize = 512 << 10;
@@ -26,6 +26,9 @@ pub(crate) struct Shape {
     pub(crate) streams: usize,
     /// Buffer of each stream, in bytes.
     pub(crate) block_bytes: usize,
+    /// Give whole files what Godwit gives them, by the same calls: written under a temporary name, with mode and times,
+    /// and renamed.
+    pub(crate) commit: bool,
     /// Speak TLS 1.3: the receiver writes its certificate to this file, the sender trusts it.
     pub(crate) certificate: Option<PathBuf>,
 }
@@ -68,6 +71,7 @@ pub(crate) fn command() -> Command {
         Arg::new("block-bytes")
             .long("block-bytes")
             .value_parser(value_parser!(usize)),
+        Arg::new("commit").long("commit").action(ArgAction::SetTrue),
         Arg::new("certificate")
             .long("certificate")
             .value_parser(path()),
@@ -129,6 +133,7 @@ pub(crate) fn run(matches: &ArgMatches) -> anyhow::Result<()> {
     let shape = Shape {
         streams: copied("streams").unwrap_or(STREAMS_DEFAULT),
         block_bytes: copied("block-bytes").unwrap_or(BLOCK_BYTES_DEFAULT),
+        commit: matches.get_flag("commit"),
         certificate: path("certificate"),
     };
     if end == "send" {

@@ -8,7 +8,7 @@ use std::sync::{Mutex, PoisonError};
 
 use anyhow::{Context as _, bail};
 
-use super::wire::{FRAME_EXTRA_BYTES, RECORD_HEADER_BYTES};
+use super::wire::{FRAME_EXTRA_BYTES, RECORD_HEADER_BYTES, STAMP_BYTES};
 
 /// A file to send: its path below the root, and its size when it was listed.
 #[derive(Debug)]
@@ -67,7 +67,8 @@ impl Plan {
         let mut cursor = self.cursor.lock().unwrap_or_else(PoisonError::into_inner);
         let (mut room, mut extra) = (block_bytes, FRAME_EXTRA_BYTES);
         while let Some(file) = self.files.get(cursor.file) {
-            let Some(rest) = extra.checked_sub(RECORD_HEADER_BYTES + file.path.len()) else {
+            let Some(rest) = extra.checked_sub(RECORD_HEADER_BYTES + STAMP_BYTES + file.path.len())
+            else {
                 break;
             };
             let left = file.bytes - cursor.offset;
@@ -160,6 +161,9 @@ mod tests {
         let plan = plan(&vec![0; count]);
         let mut parts = Vec::new();
         plan.take(10, &mut parts);
-        assert_eq!(parts.len(), FRAME_EXTRA_BYTES / (RECORD_HEADER_BYTES + 4));
+        assert_eq!(
+            parts.len(),
+            FRAME_EXTRA_BYTES / (RECORD_HEADER_BYTES + STAMP_BYTES + 4)
+        );
     }
 }

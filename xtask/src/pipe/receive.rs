@@ -1,5 +1,5 @@
 //! Owns the receiving end of a bare pipe: one thread per stream, each receiving a frame and writing it.
-//! Makes nothing durable and sets no metadata.
+//! Makes nothing durable, and sets metadata only where it is asked to.
 
 use std::fs::File;
 use std::io::Write as _;
@@ -9,12 +9,12 @@ use std::path::{Component, Path};
 use std::sync::Arc;
 
 use anyhow::{Context as _, anyhow, bail, ensure};
-use rustix::fs::{Mode, OFlags, openat};
+use rustix::fs::{Mode, OFlags, Timespec, Timestamps, futimens, openat, renameat};
 use rustix::io::Errno;
 
 use super::link::{Link, PlainLink};
 use super::send::split;
-use super::wire::Record;
+use super::wire::{Record, Stamp};
 use super::{ReceiveArgs, tls, wire};
 
 /// Accepts the streams of one sender, receives all, confirms on each.
@@ -104,6 +104,14 @@ fn receive_files(
     Ok(())
 }
 
+fn write_all(file: &OwnedFd, offset: u64, content: &[u8]) -> anyhow::Result<()> {
+    let mut written = 0;
+    while written < content.len() {
+        written += rustix::io::pwrite(file, &content[written..], offset + written as u64)?;
+    }
+    Ok(())
+}
+
 /// Writes files relative to the directory that was used last, and keeps the last file open.
 struct Writer<'a> {
     root: &'a File,
@@ -114,12 +122,39 @@ struct Writer<'a> {
 
 impl Writer<'_> {
     fn write(&mut self, record: &Record<'_>) -> anyhow::Result<()> {
-        let file = self.open(record.path)?;
-        let mut written = 0;
-        while written < record.content.len() {
-            let offset = record.offset + written as u64;
-            written += rustix::io::pwrite(file, &record.content[written..], offset)?;
+        if let Some(stamp) = record.stamp {
+            return self.commit(record, stamp);
         }
+        let file = self.open(record.path)?;
+        write_all(file, record.offset, record.content)
+    }
+
+    /// A whole file: written under a temporary name, with mode and times, and renamed.
+    fn commit(&mut self, record: &Record<'_>, stamp: Stamp) -> anyhow::Result<()> {
+        let (parent, name) = split(record.path);
+        let parent = parent.context("a file without a directory is not committed")?;
+        let directory = match self.directory.take() {
+            Some((last, directory)) if last == parent => directory,
+            _ => self.open_directory(parent)?,
+        };
+        let temporary = [b".pipe-", name].concat();
+        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
+        let mode = Mode::from_raw_mode(stamp.mode);
+        let file = openat(&directory, &*temporary, flags, mode)?;
+        write_all(&file, 0, record.content)?;
+        let time = Timespec {
+            tv_sec: stamp.seconds,
+            tv_nsec: stamp.nanoseconds.into(),
+        };
+        futimens(
+            &file,
+            &Timestamps {
+                last_access: time,
+                last_modification: time,
+            },
+        )?;
+        renameat(&directory, &*temporary, &directory, name)?;
+        self.directory = Some((parent.to_vec(), directory));
         Ok(())
     }
 

@@ -9,10 +9,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use anyhow::{Context as _, anyhow, ensure};
-use rustix::fs::{Mode, OFlags, openat};
+use rustix::fs::{Mode, OFlags, Stat, openat};
 
 use super::link::{Link, PlainLink};
 use super::plan::{Part, Plan, PlanFile};
+use super::wire::Stamp;
 use super::{Load, SendArgs, tls, wire};
 
 /// Sent from in rotation when there are no files: larger than L2, as real data would be.
@@ -62,6 +63,7 @@ fn send_files(args: &SendArgs, source: &Path) -> anyhow::Result<()> {
             root: &root,
             directory: None,
             file: None,
+            commit: args.shape.commit,
         };
         let mut parts = Vec::new();
         let room = args.shape.block_bytes + wire::FRAME_EXTRA_BYTES + wire::FRAME_HEADER_BYTES;
@@ -128,16 +130,24 @@ struct Reader<'a> {
     root: &'a File,
     directory: Option<(Vec<u8>, OwnedFd)>,
     file: Option<(usize, OwnedFd)>,
+    commit: bool,
 }
 
 impl Reader<'_> {
     /// Appends one record with the content of `part`.
     fn append(&mut self, file: &PlanFile, part: Part, frame: &mut Vec<u8>) -> anyhow::Result<()> {
         let context = || format!("cannot read {:?}", file.path.escape_ascii().to_string());
-        wire::push_header(frame, &file.path, part.offset, part.bytes)?;
+        // A file in several frames is written by several streams, and none of them is the last.
+        let is_whole =
+            self.commit && part.bytes as u64 == file.bytes && split(&file.path).0.is_some();
+        let open = self.open(part.file, &file.path).with_context(context)?;
+        let stamp = is_whole
+            .then(|| rustix::fs::fstat(open).map(|stat| stamp_of(&stat)))
+            .transpose()
+            .with_context(context)?;
+        wire::push_header(frame, &file.path, part.offset, part.bytes, stamp)?;
         let start = frame.len();
         frame.resize(start + part.bytes, 0);
-        let open = self.open(part.file, &file.path).with_context(context)?;
         let mut filled = 0;
         while filled < part.bytes {
             let offset = part.offset + filled as u64;
@@ -176,6 +186,14 @@ impl Reader<'_> {
             }
         };
         Ok(&self.file.insert((index, found)).1)
+    }
+}
+
+fn stamp_of(stat: &Stat) -> Stamp {
+    Stamp {
+        seconds: stat.st_mtime,
+        nanoseconds: u32::try_from(stat.st_mtime_nsec).unwrap_or(0),
+        mode: stat.st_mode & 0o777,
     }
 }
 

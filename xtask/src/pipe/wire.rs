@@ -5,33 +5,66 @@ use anyhow::{Context as _, ensure};
 
 /// Bytes in front of a frame: its length.
 pub(crate) const FRAME_HEADER_BYTES: usize = 4;
-/// Bytes of a record before its path: path length (u16), two zero bytes, content length (u32), offset (u64).
+/// Bytes of a record before its path: path length (u16), 1 if a whole file with a stamp (u16), content length (u32), offset (u64).
 pub(crate) const RECORD_HEADER_BYTES: usize = 16;
+/// Bytes of a stamp, in front of the content: seconds (i64), nanoseconds (u32), mode (u32).
+pub(crate) const STAMP_BYTES: usize = 16;
 /// What a frame may hold beyond one block of contents: record headers and paths.
 pub(crate) const FRAME_EXTRA_BYTES: usize = 64 << 10;
+
+/// What a whole file gets beside its name and content.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Stamp {
+    pub(crate) seconds: i64,
+    pub(crate) nanoseconds: u32,
+    pub(crate) mode: u32,
+}
+
+impl Stamp {
+    fn bytes(self) -> [u8; STAMP_BYTES] {
+        let mut bytes = [0; STAMP_BYTES];
+        bytes[..8].copy_from_slice(&self.seconds.to_le_bytes());
+        bytes[8..12].copy_from_slice(&self.nanoseconds.to_le_bytes());
+        bytes[12..].copy_from_slice(&self.mode.to_le_bytes());
+        bytes
+    }
+
+    fn parse(bytes: &[u8]) -> anyhow::Result<Self> {
+        Ok(Self {
+            seconds: i64::from_le_bytes(bytes[..8].try_into()?),
+            nanoseconds: u32::from_le_bytes(bytes[8..12].try_into()?),
+            mode: u32::from_le_bytes(bytes[12..].try_into()?),
+        })
+    }
+}
 
 /// A part of a file, as it stands in a frame.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Record<'a> {
     pub(crate) path: &'a [u8],
     pub(crate) offset: u64,
+    pub(crate) stamp: Option<Stamp>,
     pub(crate) content: &'a [u8],
 }
 
-/// Appends the header and path of a record; its `bytes` of content follow.
+/// Appends the header, path and stamp of a record; its `bytes` of content follow.
 pub(crate) fn push_header(
     frame: &mut Vec<u8>,
     path: &[u8],
     offset: u64,
     bytes: usize,
+    stamp: Option<Stamp>,
 ) -> anyhow::Result<()> {
     let path_bytes = u16::try_from(path.len()).context("path too long for the pipe")?;
     let bytes = u32::try_from(bytes).context("block too long for the pipe")?;
     frame.extend_from_slice(&path_bytes.to_le_bytes());
-    frame.extend_from_slice(&[0, 0]);
+    frame.extend_from_slice(&u16::from(stamp.is_some()).to_le_bytes());
     frame.extend_from_slice(&bytes.to_le_bytes());
     frame.extend_from_slice(&offset.to_le_bytes());
     frame.extend_from_slice(path);
+    if let Some(stamp) = stamp {
+        frame.extend_from_slice(&stamp.bytes());
+    }
     Ok(())
 }
 
@@ -52,12 +85,18 @@ pub(crate) fn take<'a>(frame: &mut &'a [u8]) -> anyhow::Result<Record<'a>> {
         anyhow::Ok(head)
     };
     let path_bytes = usize::from(u16::from_le_bytes(next(2)?.try_into()?));
-    ensure!(next(2)? == [0, 0], "this is not a record");
+    let has_stamp = u16::from_le_bytes(next(2)?.try_into()?);
+    ensure!(has_stamp <= 1, "this is not a record");
     let bytes = usize::try_from(u32::from_le_bytes(next(4)?.try_into()?))?;
     let offset = u64::from_le_bytes(next(8)?.try_into()?);
+    let path = next(path_bytes)?;
+    let stamp = (has_stamp == 1)
+        .then(|| Stamp::parse(next(STAMP_BYTES)?))
+        .transpose()?;
     Ok(Record {
-        path: next(path_bytes)?,
+        path,
         offset,
+        stamp,
         content: next(bytes)?,
     })
 }
@@ -68,37 +107,44 @@ mod tests {
 
     #[test]
     fn records_come_back_as_they_were() {
+        let stamp = Stamp {
+            seconds: -5,
+            nanoseconds: 999_999_999,
+            mode: 0o755,
+        };
+        let records = [
+            (&b"a/b"[..], 7, None, &b"xyz"[..]),
+            (b"c", u64::MAX, Some(stamp), b""),
+        ];
         let mut frame = vec![0; FRAME_HEADER_BYTES];
-        for (path, offset, content) in [(&b"a/b"[..], 7, &b"xyz"[..]), (b"c", u64::MAX, b"")] {
-            push_header(&mut frame, path, offset, content.len()).unwrap();
+        for (path, offset, stamp, content) in records {
+            push_header(&mut frame, path, offset, content.len(), stamp).unwrap();
             frame.extend_from_slice(content);
         }
         seal(&mut frame).unwrap();
-        assert_eq!(frame[..FRAME_HEADER_BYTES], 39_u32.to_le_bytes());
+        assert_eq!(frame[..FRAME_HEADER_BYTES], 55_u32.to_le_bytes());
         let mut rest = &frame[FRAME_HEADER_BYTES..];
-        assert_eq!(
-            take(&mut rest).unwrap(),
-            Record {
-                path: b"a/b",
-                offset: 7,
-                content: b"xyz"
-            }
-        );
-        assert_eq!(
-            take(&mut rest).unwrap(),
-            Record {
-                path: b"c",
-                offset: u64::MAX,
-                content: b""
-            }
-        );
+        for (path, offset, stamp, content) in records {
+            let expected = Record {
+                path,
+                offset,
+                stamp,
+                content,
+            };
+            assert_eq!(take(&mut rest).unwrap(), expected);
+        }
         assert!(rest.is_empty());
     }
 
     #[test]
     fn every_cut_of_a_frame_is_noticed() {
         let mut frame = Vec::new();
-        push_header(&mut frame, b"path", 1, 3).unwrap();
+        let stamp = Stamp {
+            seconds: 1,
+            nanoseconds: 2,
+            mode: 3,
+        };
+        push_header(&mut frame, b"path", 1, 3, Some(stamp)).unwrap();
         frame.extend_from_slice(b"abc");
         for length in 0..frame.len() {
             assert!(take(&mut &frame[..length]).is_err(), "{length} bytes of it");

@@ -1,76 +1,59 @@
 //! Owns what a case is: what is moved, by whom, and what is expected of it.
 //! Runs nothing; which cases there are is in `table`.
 
+mod kind;
 mod table;
 mod title;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::data::Load;
 
+pub(crate) use kind::Kind;
 pub(crate) use table::cases;
 pub(crate) use title::size;
 
 /// Whether contents are encrypted on the way; only equals are compared.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Class {
     Plain,
-    Tls,
-}
-
-/// Who moves the data.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub(crate) enum Kind {
-    Godwit,
-    Pipe,
-    TarSocat,
-    TarSsh,
-    /// Two trees looked at, and nothing more.
-    Scan,
-    /// Godwit through the same emulator, without its delay.
-    GodwitNear,
-    /// Godwit checking files by a manifest, which moves nothing.
-    GodwitVerify,
-    /// The usual program that hashes files, with as many threads as there are cores.
-    B3sum,
-}
-
-impl Kind {
-    /// Its name in tables and on the command line.
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Self::Godwit => "godwit",
-            Self::Pipe => "bare pipe",
-            Self::TarSocat => "tar | socat | tar",
-            Self::TarSsh => "tar | ssh | tar",
-            Self::Scan => "two bare scans",
-            Self::GodwitNear => "godwit, no delay",
-            Self::GodwitVerify => "godwit verify",
-            Self::B3sum => "b3sum",
-        }
-    }
+    Encrypted,
 }
 
 /// What Godwit is held against.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub(crate) struct Bar {
     pub(crate) reference: Kind,
-    /// Godwit's speed over that of the reference, median of pairs, at least; `None` only reports.
-    pub(crate) ratio_min: Option<f64>,
-    /// Seconds that Godwit takes longer than the reference, median of pairs, at most.
-    pub(crate) extra_seconds_max: Option<f64>,
+    #[serde(flatten)]
+    pub(crate) expect: Expect,
+}
+
+/// What is expected of Godwit beside the reference; medians of pairs.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[serde(rename_all = "kebab-case", tag = "expect")]
+pub(crate) enum Expect {
+    /// Speed over that of the reference, and processor time of both sides over that of the reference.
+    Speed {
+        /// `None` only reports.
+        ratio_min: Option<f64>,
+        /// `None` only reports.
+        cpu_ratio_max: Option<f64>,
+    },
+    /// Seconds longer than the reference.
+    Extra { seconds_max: f64 },
+    /// The reference moves less of the same: what each byte or file costs, and the memory that more of them takes.
+    Growth { bytes_max: u64, cpu_ratio_max: f64 },
 }
 
 impl Bar {
     /// Godwit at least so many times as fast.
     fn ratio(reference: Kind, ratio_min: Option<f64>) -> Self {
-        Self {
-            reference,
+        let expect = Expect::Speed {
             ratio_min,
-            extra_seconds_max: None,
-        }
+            cpu_ratio_max: None,
+        };
+        Self { reference, expect }
     }
 }
 
@@ -81,6 +64,19 @@ pub(crate) struct LineSpec {
     pub(crate) rtt_ms: u32,
     /// As `wanlink` takes it; `None` is as fast as it can.
     pub(crate) rate: Option<&'static str>,
+    /// Share of packets lost, as `wanlink` takes it.
+    pub(crate) loss: Option<&'static str>,
+}
+
+/// Where source and destination are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Storage {
+    /// Both in the benchmark's directory, which is memory.
+    Memory,
+    /// The source there, the destination on the machine's disk.
+    DiskWrite,
+    /// The source on the machine's disk, with none of its contents in memory; the destination in memory.
+    DiskRead,
 }
 
 /// One row of the benchmark.
@@ -90,16 +86,38 @@ pub(crate) struct Case {
     pub(crate) title: String,
     pub(crate) class: Class,
     pub(crate) load: Load,
-    /// `None` is loopback.
+    /// What is moved by contenders that move something else ([`Kind::moves_beside`]).
+    pub(crate) beside: Option<Load>,
+    /// `None` is wherever the benchmark is.
     pub(crate) line: Option<LineSpec>,
+    pub(crate) storage: Storage,
     pub(crate) bars: Vec<Bar>,
     /// The destination has everything already: `godwit sync` finds that out.
     pub(crate) again: bool,
     /// Resident memory of each side at most, where that is the question; such a case runs once.
     pub(crate) rss_max: Option<u64>,
+    /// Rounds that count at most, where each is long.
+    pub(crate) rounds_max: Option<u32>,
 }
 
 impl Case {
+    /// A case of nothing but its load, between the ends of the benchmark, in memory.
+    fn new(name: &'static str, class: Class, load: Load) -> Self {
+        Self {
+            name,
+            title: title::title(load, class),
+            class,
+            load,
+            beside: None,
+            line: None,
+            storage: Storage::Memory,
+            bars: Vec::new(),
+            again: false,
+            rss_max: None,
+            rounds_max: None,
+        }
+    }
+
     /// Everybody who takes part, Godwit first.
     pub(crate) fn contenders(&self) -> Vec<Kind> {
         std::iter::once(self.subject())
@@ -116,22 +134,49 @@ impl Case {
         }
     }
 
+    /// Its name in tables.
+    pub(crate) fn title_of(&self, kind: Kind) -> String {
+        match self.beside {
+            Some(beside) if kind.moves_beside() => format!("godwit, {}", title::what(beside)),
+            _ => kind.title().to_owned(),
+        }
+    }
+
     /// Whether a copy is made, or files are only read.
     pub(crate) fn moves(&self) -> bool {
         self.subject() == Kind::Godwit
     }
 
-    /// Memory that the case takes at its peak: the data set and its copy.
+    /// Memory that the case takes at its peak: the data sets and a copy.
     pub(crate) fn peak_bytes(&self) -> u64 {
-        2 * self.load.footprint()
+        let load = self.load.footprint();
+        let beside = self.beside.map_or(0, Load::footprint);
+        match self.storage {
+            Storage::Memory => load + beside + load.max(beside),
+            Storage::DiskWrite | Storage::DiskRead => load,
+        }
     }
 }
 
 /// Which cases, how large.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Suite {
-    /// A quarter of the data; neither memory nor distance.
+    /// The cases of the bars at a quarter of the data, with the best peer of each class.
     Quick,
-    /// As the bars are defined.
+    /// As the bars are defined, with all peers, memory and distance.
     Full,
+    /// The cases of files at a quarter of the data, with all peers.
+    Peers,
+    /// Over long lines, with all peers.
+    Wan,
+}
+
+impl Suite {
+    /// On the command line, in this order.
+    pub(crate) const NAMES: [(&'static str, Self); 4] = [
+        ("quick", Self::Quick),
+        ("full", Self::Full),
+        ("peers", Self::Peers),
+        ("wan", Self::Wan),
+    ];
 }

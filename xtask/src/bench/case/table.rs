@@ -2,13 +2,29 @@
 //! Runs nothing.
 
 use super::super::data::Load;
+use super::super::peers::{Definition, Role};
 use super::title::{size, title};
-use super::{Bar, Case, Class, Kind, LineSpec, Suite};
+use super::{Bar, Case, Class, Expect, Kind, LineSpec, Storage, Suite};
 
-/// Godwit's speed over the bare pipe's, memory and large files.
-const PIPE_RATIO_MIN: f64 = 0.85;
+/// Godwit's speed over the bare pipe's, by class: memory, and files of any size that is not small.
+const MEMORY_RATIO_MIN: [f64; 2] = [0.95, 0.92];
+const FILES_RATIO_MIN: f64 = 0.95;
+/// Godwit's speed over that of each peer, by class: large files, and small ones.
+const LARGE_PEER_RATIO_MIN: [f64; 2] = [1.2, 1.6];
+const SMALL_PEER_RATIO_MIN: [f64; 2] = [1.0, 1.5];
+/// Godwit's speed with files of 1 MiB over its own with files of 100 MiB.
+const MIDDLE_RATIO_MIN: f64 = 0.9;
+/// Godwit's speed over that of the bare loop of the same calls, small files.
+const LOOP_RATIO_MIN: f64 = 0.8;
+/// Godwit's speed over that of `fio`, to disk and from it.
+const DISK_RATIO_MIN: f64 = 0.95;
 /// Godwit's speed over that of `b3sum`, checking the same files.
 const VERIFY_RATIO_MIN: f64 = 0.9;
+/// Memory that more data may take, and what a byte or a file of more may cost beside one of less.
+const GROWTH: Expect = Expect::Growth {
+    bytes_max: 32 << 20,
+    cpu_ratio_max: 1.25,
+};
 /// Round trip of the delay case.
 const DELAY_MS: u32 = 50;
 /// Round trips that the delay may cost.
@@ -17,80 +33,266 @@ const DELAY_ROUND_TRIPS_MAX: u32 = 30;
 const SCAN_RATIO_MAX: f64 = 1.3;
 /// Round trips that the delay may cost a second run.
 const AGAIN_ROUND_TRIPS_MAX: u32 = 20;
+/// The line of the delay cases.
+const DELAY: LineSpec = LineSpec {
+    rtt_ms: DELAY_MS,
+    rate: None,
+    loss: None,
+};
 /// The line of the memory cases that are far apart.
 const FAR: LineSpec = LineSpec {
     rtt_ms: 100,
     rate: Some("1Gbit"),
+    loss: None,
 };
 /// Resident memory of each side, whatever the data set.
 const RSS_MAX: u64 = 256 << 20;
+/// Peers that stand for the others where there is no time for all: the fastest with small files, by class.
+const BEST: [&str; 2] = ["tar-socat", "tar-ssh"];
+const CLASSES: [Class; 2] = [Class::Plain, Class::Encrypted];
 
-/// The cases of `suite`; counts and sizes are multiplied by `scale` (at least one file, one byte).
-pub(crate) fn cases(suite: Suite, scale: f64) -> Vec<Case> {
-    let scale = if suite == Suite::Quick {
-        scale / 4.0
-    } else {
-        scale
+/// The cases of `suite`; counts and sizes are multiplied by `scale` (at least one file, one byte). `peers` are all
+/// that there are; those in `added` take part wherever they can.
+pub(crate) fn cases(
+    suite: Suite,
+    scale: f64,
+    peers: &[&'static Definition],
+    added: &[String],
+) -> Vec<Case> {
+    let table = Table {
+        suite,
+        scale: match suite {
+            Suite::Quick | Suite::Peers | Suite::Wan => scale / 4.0,
+            Suite::Full => scale,
+        },
+        peers,
+        added,
     };
-    let mut cases = Vec::new();
-    for class in [Class::Plain, Class::Tls] {
-        cases.push(transfer(
-            "memory",
-            class,
-            Load::Memory {
-                bytes: scaled(16 << 30, scale),
-            },
-        ));
+    match suite {
+        Suite::Peers => table.files(),
+        Suite::Wan => table.far(),
+        Suite::Quick => {
+            let mut cases = table.memory();
+            cases.extend(table.files());
+            cases.extend(table.disk());
+            cases.extend(table.growth());
+            cases.extend(table.verify());
+            cases
+        }
+        Suite::Full => {
+            let mut cases = table.memory();
+            cases.extend(table.files());
+            cases.extend(table.disk());
+            cases.extend(table.growth());
+            cases.extend(table.verify());
+            cases.push(table.delay());
+            cases.extend(table.second_runs());
+            cases.extend(table.rss());
+            cases
+        }
     }
-    for class in [Class::Plain, Class::Tls] {
-        let bytes = scaled(4 << 30, scale);
-        cases.push(transfer(
-            "one",
-            class,
-            Load::Files {
-                files: 1,
-                bytes,
-                directories: 0,
-            },
-        ));
-    }
-    for class in [Class::Plain, Class::Tls] {
-        let bytes = scaled(100 << 20, scale);
-        cases.push(transfer(
-            "forty",
-            class,
-            Load::Files {
-                files: 40,
-                bytes,
-                directories: 0,
-            },
-        ));
-    }
-    for class in [Class::Plain, Class::Tls] {
-        let (files, directories) = (scaled(100_000, scale), scaled(1000, scale));
-        let mut case = transfer(
-            "small",
-            class,
-            Load::Files {
-                files,
-                bytes: 8192,
-                directories,
-            },
-        );
-        let peer = if class == Class::Plain {
-            Kind::TarSocat
-        } else {
-            Kind::TarSsh
+}
+
+struct Table<'a> {
+    suite: Suite,
+    scale: f64,
+    peers: &'a [&'static Definition],
+    added: &'a [String],
+}
+
+impl Table<'_> {
+    fn memory(&self) -> Vec<Case> {
+        let load = Load::Memory {
+            bytes: self.scaled(16 << 30),
         };
-        case.bars = vec![Bar::ratio(peer, Some(1.0)), Bar::ratio(Kind::Pipe, None)];
-        cases.push(case);
+        let names = ["memory-plain", "memory-tls"];
+        let each = (0..).zip(CLASSES).map(|(index, class)| {
+            let mut case = Case::new(names[index], class, load);
+            case.bars = vec![Bar::ratio(Kind::Pipe, Some(MEMORY_RATIO_MIN[index]))];
+            self.limit("iperf3", &mut case);
+            case
+        });
+        each.collect()
     }
-    for (name, files, bytes) in [("verify-one", 1, 4 << 30), ("verify-forty", 40, 100 << 20)] {
-        cases.push(verify(name, files, scaled(bytes, scale)));
+
+    /// All sizes of files, in both classes.
+    fn files(&self) -> Vec<Case> {
+        let some = |files, bytes, directories| Load::Files {
+            files,
+            bytes,
+            directories,
+        };
+        let large = some(40, self.scaled(100 << 20), 0);
+        let mut cases = Vec::new();
+        for (index, class) in CLASSES.into_iter().enumerate() {
+            let name = |names: [&'static str; 2]| names[index];
+            for (name, load) in [
+                (
+                    name(["one-plain", "one-tls"]),
+                    some(1, self.scaled(4 << 30), 0),
+                ),
+                (name(["forty-plain", "forty-tls"]), large),
+            ] {
+                let mut case = Case::new(name, class, load);
+                case.bars = vec![Bar::ratio(Kind::Pipe, Some(FILES_RATIO_MIN))];
+                self.limit("cp", &mut case);
+                self.peers(&mut case, Some(LARGE_PEER_RATIO_MIN[index]), Some(1.0));
+                cases.push(case);
+            }
+            let middle = some(self.scaled(4000), 1 << 20, self.scaled(4));
+            let mut case = Case::new(name(["middle-plain", "middle-tls"]), class, middle);
+            case.beside = Some(some(40, self.scaled(100 << 20), 0));
+            case.bars = vec![
+                Bar::ratio(Kind::GodwitBeside, Some(MIDDLE_RATIO_MIN)),
+                Bar::ratio(Kind::Pipe, None),
+            ];
+            self.limit("cp", &mut case);
+            self.peers(&mut case, None, None);
+            cases.push(case);
+            let tree = Load::Spec {
+                spec: "tree:200000x100B..30kB",
+                scale: self.scale,
+                files: self.scaled(200_000),
+                bytes: self.scaled(1_100_000_000),
+            };
+            for (name, load) in [
+                (
+                    name(["small-plain", "small-tls"]),
+                    some(self.scaled(100_000), 8192, self.scaled(1000)),
+                ),
+                (name(["tree-plain", "tree-tls"]), tree),
+            ] {
+                let mut case = Case::new(name, class, load);
+                case.bars = vec![
+                    Bar::ratio(Kind::Loop, Some(LOOP_RATIO_MIN)),
+                    Bar::ratio(Kind::Pipe, None),
+                ];
+                self.limit("cp", &mut case);
+                self.peers(&mut case, Some(SMALL_PEER_RATIO_MIN[index]), None);
+                cases.push(case);
+            }
+        }
+        cases
     }
-    if suite == Suite::Full {
-        cases.push(delay(scale));
-        cases.extend(second_runs(scale));
+
+    /// To the machine's disk, and from it.
+    fn disk(&self) -> Vec<Case> {
+        let load = Load::Files {
+            files: 40,
+            bytes: self.scaled(100 << 20),
+            directories: 0,
+        };
+        let each = [
+            (
+                "disk-write",
+                Storage::DiskWrite,
+                "fio-write",
+                "to disk, durable",
+            ),
+            (
+                "disk-read",
+                Storage::DiskRead,
+                "fio-read",
+                "from disk, nothing of it in memory",
+            ),
+        ];
+        let each = each.map(|(name, storage, limit, said)| {
+            let mut case = Case::new(name, Class::Encrypted, load);
+            case.title = format!("{}, {said}", case.title);
+            case.storage = storage;
+            self.limit(limit, &mut case);
+            for bar in &mut case.bars {
+                bar.expect = Bar::ratio(bar.reference, Some(DISK_RATIO_MIN)).expect;
+            }
+            case
+        });
+        each.into()
+    }
+
+    /// What more data costs.
+    fn growth(&self) -> Vec<Case> {
+        let files = |files| Load::Files {
+            files: self.scaled(files),
+            bytes: 0,
+            directories: self.scaled(files / 1000),
+        };
+        let memory = |gigabytes: u64| Load::Memory {
+            bytes: self.scaled(gigabytes << 30),
+        };
+        let each = [
+            ("grow-files", files(3_000_000), files(10_000)),
+            ("grow-bytes", memory(64), memory(1)),
+        ];
+        let each = each.map(|(name, load, beside)| {
+            let mut case = Case::new(name, Class::Encrypted, load);
+            case.beside = Some(beside);
+            case.rounds_max = Some(3);
+            case.bars = vec![Bar {
+                reference: Kind::GodwitBeside,
+                expect: GROWTH,
+            }];
+            case
+        });
+        each.into()
+    }
+
+    /// Checking files by a manifest, against hashing them.
+    fn verify(&self) -> Vec<Case> {
+        let each = [("verify-one", 1, 4 << 30), ("verify-forty", 40, 100 << 20)];
+        let each = each.map(|(name, files, bytes)| {
+            let bytes = self.scaled(bytes);
+            let load = Load::Files {
+                files,
+                bytes,
+                directories: 0,
+            };
+            let mut case = Case::new(name, Class::Plain, load);
+            case.title = format!("{files} × {}, verified", size(bytes));
+            case.bars = vec![Bar::ratio(Kind::B3sum, Some(VERIFY_RATIO_MIN))];
+            case
+        });
+        each.into()
+    }
+
+    /// What a delay may cost: the same files through the same emulator with it and without it.
+    fn delay(&self) -> Case {
+        let load = Load::Files {
+            files: self.scaled(100_000),
+            bytes: 1024,
+            directories: self.scaled(1000),
+        };
+        let mut case = Case::new("delay", Class::Encrypted, load);
+        case.title = format!("{}, {DELAY_MS} ms", case.title);
+        case.line = Some(DELAY);
+        case.bars = vec![beside_near(DELAY_ROUND_TRIPS_MAX)];
+        case
+    }
+
+    /// What it costs to find that nothing has changed: beside two bare scans, and over a long line.
+    fn second_runs(&self) -> [Case; 2] {
+        let mut case = Case::new("second-run", Class::Encrypted, self.empty());
+        case.title = format!("second run, {}", case.title);
+        case.bars = vec![Bar::ratio(Kind::Scan, Some(1.0 / SCAN_RATIO_MAX))];
+        case.again = true;
+        let far = Case {
+            name: "second-run-far",
+            title: format!("{}, {DELAY_MS} ms", case.title),
+            line: Some(DELAY),
+            bars: vec![beside_near(AGAIN_ROUND_TRIPS_MAX)],
+            ..case.clone()
+        };
+        [case, far]
+    }
+
+    /// Memory: Godwit alone, encrypted, once.
+    fn rss(&self) -> Vec<Case> {
+        let links = Load::HardLinks {
+            files: self.scaled(200_000),
+        };
+        let sparse = Load::Sparse {
+            bytes: self.scaled(1 << 40),
+        };
+        let mut cases = Vec::new();
         for (names, line) in [
             (["rss-empty", "rss-links", "rss-sparse"], None),
             (
@@ -98,190 +300,160 @@ pub(crate) fn cases(suite: Suite, scale: f64) -> Vec<Case> {
                 Some(FAR),
             ),
         ] {
-            let (files, directories) = (scaled(1_000_000, scale), scaled(1000, scale));
-            let empty = Load::Files {
-                files,
-                bytes: 0,
-                directories,
-            };
-            let links = Load::HardLinks {
-                files: scaled(200_000, scale),
-            };
-            let sparse = Load::Sparse {
-                bytes: scaled(1 << 40, scale),
-            };
-            for (name, load) in names.into_iter().zip([empty, links, sparse]) {
-                cases.push(memory(name, load, line));
+            for (name, load) in names.into_iter().zip([self.empty(), links, sparse]) {
+                let mut case = Case::new(name, Class::Encrypted, load);
+                if let Some(line) = line {
+                    case.title = far_title(load, case.class, line);
+                }
+                case.line = line;
+                case.rss_max = Some(RSS_MAX);
+                cases.push(case);
+            }
+        }
+        cases
+    }
+
+    /// Over long lines: one large file, and small ones, without loss and with it.
+    fn far(&self) -> Vec<Case> {
+        let line = |rtt_ms, loss| LineSpec {
+            rtt_ms,
+            rate: Some("1Gbit"),
+            loss,
+        };
+        let one = Load::Files {
+            files: 1,
+            bytes: self.scaled(2 << 30),
+            directories: 0,
+        };
+        let small = Load::Files {
+            files: self.scaled(80_000),
+            bytes: 8192,
+            directories: self.scaled(80),
+        };
+        let mut cases = Vec::new();
+        for (names, load, line) in [
+            (["wan-one-plain", "wan-one-tls"], one, line(50, None)),
+            (
+                ["wan-lossy-plain", "wan-lossy-tls"],
+                one,
+                line(50, Some("0.01%")),
+            ),
+            (["wan-small-plain", "wan-small-tls"], small, line(50, None)),
+        ] {
+            for (name, class) in names.into_iter().zip(CLASSES) {
+                let mut case = Case::new(name, class, load);
+                case.title = far_title(load, class, line);
+                case.line = Some(line);
+                case.rounds_max = Some(3);
+                case.bars = vec![Bar::ratio(Kind::Pipe, None)];
+                self.peers(&mut case, None, None);
+                cases.push(case);
+            }
+        }
+        cases
+    }
+
+    /// A million empty files.
+    fn empty(&self) -> Load {
+        Load::Files {
+            files: self.scaled(1_000_000),
+            bytes: 0,
+            directories: self.scaled(1000),
+        }
+    }
+
+    /// Adds a limit: it is shown, and no bar stands against it unless the case says so.
+    fn limit(&self, name: &str, case: &mut Case) {
+        let found = self.peers.iter().find(|limit| limit.name == name);
+        case.bars
+            .extend(found.map(|limit| Bar::ratio(Kind::Peer(limit), None)));
+    }
+
+    /// Adds the peers of the case's class that the suite asks for and that move its load.
+    fn peers(&self, case: &mut Case, ratio_min: Option<f64>, cpu_ratio_max: Option<f64>) {
+        let all = self.suite != Suite::Quick;
+        for peer in self.peers.iter().filter(|peer| peer.role == Role::Peer) {
+            let asked = all || BEST.contains(&&*peer.name) || self.added.contains(&peer.name);
+            if asked && peer.class == case.class && peer.moves(case.load).is_some() {
+                case.bars.push(Bar {
+                    reference: Kind::Peer(peer),
+                    expect: Expect::Speed {
+                        ratio_min,
+                        cpu_ratio_max,
+                    },
+                });
             }
         }
     }
-    cases
-}
 
-/// A case of speed against the bare pipe.
-fn transfer(what: &'static str, class: Class, load: Load) -> Case {
-    let name = match (what, class) {
-        ("memory", Class::Plain) => "memory-plain",
-        ("memory", Class::Tls) => "memory-tls",
-        ("one", Class::Plain) => "one-plain",
-        ("one", Class::Tls) => "one-tls",
-        ("forty", Class::Plain) => "forty-plain",
-        ("forty", Class::Tls) => "forty-tls",
-        (_, Class::Plain) => "small-plain",
-        (_, Class::Tls) => "small-tls",
-    };
-    let bars = vec![Bar::ratio(Kind::Pipe, Some(PIPE_RATIO_MIN))];
-    Case {
-        name,
-        title: title(load, class),
-        class,
-        load,
-        line: None,
-        bars,
-        again: false,
-        rss_max: None,
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        clippy::cast_precision_loss,
+        reason = "sizes are far below 2^52, and the scale is positive"
+    )]
+    fn scaled(&self, figure: u64) -> u64 {
+        ((figure as f64 * self.scale) as u64).max(1)
     }
 }
 
-/// Checking files by a manifest, against hashing them.
-fn verify(name: &'static str, files: u64, bytes: u64) -> Case {
-    let load = Load::Files {
-        files,
-        bytes,
-        directories: 0,
-    };
-    Case {
-        name,
-        title: format!("{files} × {}, verified", size(bytes)),
-        class: Class::Plain,
-        load,
-        line: None,
-        bars: vec![Bar::ratio(Kind::B3sum, Some(VERIFY_RATIO_MIN))],
-        again: false,
-        rss_max: None,
-    }
-}
-
-/// What a delay may cost: the same files through the same emulator with it and without it.
-fn delay(scale: f64) -> Case {
-    let (files, directories) = (scaled(100_000, scale), scaled(1000, scale));
-    let load = Load::Files {
-        files,
-        bytes: 1024,
-        directories,
-    };
-    let line = LineSpec {
-        rtt_ms: DELAY_MS,
-        rate: None,
-    };
-    let bar = Bar {
+fn beside_near(round_trips: u32) -> Bar {
+    Bar {
         reference: Kind::GodwitNear,
-        ratio_min: None,
-        extra_seconds_max: Some(f64::from(DELAY_MS * DELAY_ROUND_TRIPS_MAX) / 1000.0),
-    };
-    Case {
-        name: "delay",
-        title: format!("{}, {DELAY_MS} ms", title(load, Class::Tls)),
-        class: Class::Tls,
-        load,
-        line: Some(line),
-        bars: vec![bar],
-        again: false,
-        rss_max: None,
+        expect: Expect::Extra {
+            seconds_max: f64::from(DELAY_MS * round_trips) / 1000.0,
+        },
     }
 }
 
-/// What it costs to find that nothing has changed: beside two bare scans, and over a long line.
-fn second_runs(scale: f64) -> [Case; 2] {
-    let (files, directories) = (scaled(1_000_000, scale), scaled(1000, scale));
-    let load = Load::Files {
-        files,
-        bytes: 0,
-        directories,
-    };
-    let case = Case {
-        name: "second-run",
-        title: format!("second run, {}", title(load, Class::Tls)),
-        class: Class::Tls,
-        load,
-        line: None,
-        bars: vec![Bar::ratio(Kind::Scan, Some(1.0 / SCAN_RATIO_MAX))],
-        again: true,
-        rss_max: None,
-    };
-    let line = LineSpec {
-        rtt_ms: DELAY_MS,
-        rate: None,
-    };
-    let bar = Bar {
-        reference: Kind::GodwitNear,
-        ratio_min: None,
-        extra_seconds_max: Some(f64::from(DELAY_MS * AGAIN_ROUND_TRIPS_MAX) / 1000.0),
-    };
-    let far = Case {
-        name: "second-run-far",
-        title: format!("{}, {DELAY_MS} ms", case.title),
-        line: Some(line),
-        bars: vec![bar],
-        ..case.clone()
-    };
-    [case, far]
-}
-
-/// A case of memory: Godwit alone, with TLS, once.
-fn memory(name: &'static str, load: Load, line: Option<LineSpec>) -> Case {
-    let class = Class::Tls;
-    let mut title = title(load, class);
-    if let Some(LineSpec { rtt_ms, rate }) = line {
-        title = format!("{title}, {rtt_ms} ms, {}", rate.unwrap_or("no limit"));
-    }
-    Case {
-        name,
-        title,
-        class,
-        load,
-        line,
-        bars: Vec::new(),
-        again: false,
-        rss_max: Some(RSS_MAX),
-    }
-}
-
-#[expect(
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    clippy::cast_precision_loss,
-    reason = "sizes are far below 2^52, and the scale is positive"
-)]
-fn scaled(figure: u64, scale: f64) -> u64 {
-    ((figure as f64 * scale) as u64).max(1)
+fn far_title(load: Load, class: Class, line: LineSpec) -> String {
+    let rate = line.rate.unwrap_or("no limit");
+    let loss = line
+        .loss
+        .map_or_else(String::new, |loss| format!(", {loss} lost"));
+    format!("{}, {} ms, {rate}{loss}", title(load, class), line.rtt_ms)
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::super::peers;
     use super::super::super::world::PEAK_BYTES_MAX;
     use super::*;
 
+    fn all(suite: Suite, scale: f64) -> Vec<Case> {
+        let peers = peers::load(&[]).expect("our definitions");
+        cases(suite, scale, &peers, &[])
+    }
+
     #[test]
     fn names_are_unique_and_peaks_are_within_the_limit() {
-        let cases = cases(Suite::Full, 1.0);
-        for (index, case) in cases.iter().enumerate() {
-            assert!(
-                cases[..index].iter().all(|other| other.name != case.name),
-                "{}",
-                case.name
-            );
-            assert!(case.peak_bytes() <= PEAK_BYTES_MAX, "{}", case.name);
+        for (_, suite) in Suite::NAMES {
+            let cases = all(suite, 1.0);
+            for (index, case) in cases.iter().enumerate() {
+                let others = &cases[..index];
+                assert!(others.iter().all(|other| other.name != case.name));
+                assert!(case.peak_bytes() <= PEAK_BYTES_MAX, "{}", case.name);
+            }
         }
     }
 
     #[test]
     fn a_tiny_scale_leaves_something_of_each_case() {
-        for case in cases(Suite::Full, 1e-9) {
+        for case in all(Suite::Full, 1e-9) {
+            let load = case.load;
+            assert!(load.names() > 0 || load.bytes() > 0, "{}", case.name);
+        }
+    }
+
+    #[test]
+    fn every_definition_of_ours_takes_part_in_the_full_suite() {
+        let cases = all(Suite::Full, 1.0);
+        for peer in peers::load(&[]).expect("our definitions") {
+            let kind = Kind::Peer(peer);
             assert!(
-                case.load.names() > 0 || case.load.bytes() > 0,
+                cases.iter().any(|case| case.contenders().contains(&kind)),
                 "{}",
-                case.name
+                peer.name
             );
         }
     }

@@ -6,7 +6,18 @@ use super::Class;
 
 /// `4000 × 1 MiB, TLS`.
 pub(super) fn title(load: Load, class: Class) -> String {
-    let what = match load {
+    let how = if class == Class::Plain {
+        "plain"
+    } else {
+        "TLS"
+    };
+    format!("{}, {how}", what(load))
+}
+
+/// `4000 × 1 MiB`.
+pub(super) fn what(load: Load) -> String {
+    match load {
+        Load::Spec { spec, files, .. } => format!("{files} files of `{spec}`"),
         Load::Memory { bytes } => format!("{} memory to memory", size(bytes)),
         Load::Files {
             files,
@@ -29,13 +40,7 @@ pub(super) fn title(load: Load, class: Class) -> String {
         }
         Load::HardLinks { files } => format!("{files} empty files with a hard link each"),
         Load::Sparse { bytes } => format!("one sparse file of {}", size(bytes)),
-    };
-    let how = if class == Class::Plain {
-        "plain"
-    } else {
-        "TLS"
-    };
-    format!("{what}, {how}")
+    }
 }
 
 /// `4 GiB`; exact where the unit divides it, else with one decimal.

@@ -2,18 +2,19 @@
 //! Uses nothing of it but its command line.
 
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::fs;
+use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::rc::Rc;
 use std::time::Instant;
 
 use anyhow::{Context as _, bail, ensure};
 
-use super::super::case::{Class, LineSpec};
+use super::super::case::{Case, Class};
 use super::super::data::Load;
+use super::super::place::Place;
 use super::super::process::{Process, Side, conduct};
-use super::super::world::World;
-use super::line::Line;
-use super::{Contender, Job, Outcome, Programs, RUN_LIMIT, command};
+use super::{Contender, Job, Outcome, Programs, command};
 
 /// The real binary, with its default settings.
 pub(super) struct Godwit {
@@ -21,22 +22,26 @@ pub(super) struct Godwit {
     client_home: PathBuf,
     daemon_home: PathBuf,
     daemon_identity: String,
-    /// `None` is loopback.
-    line: Option<Line>,
+    place: Rc<Place>,
 }
 
 impl Godwit {
     pub(super) fn prepare(
         programs: &Programs,
-        line: Option<LineSpec>,
-        world: &World,
+        place: &Rc<Place>,
+        scratch: &Path,
     ) -> anyhow::Result<Self> {
+        let home = |name| -> anyhow::Result<PathBuf> {
+            let home = scratch.join(name);
+            fs::create_dir_all(&home).with_context(|| format!("cannot make {home:?}"))?;
+            Ok(home)
+        };
         let mut godwit = Self {
             program: programs.godwit.clone(),
-            client_home: world.scratch("godwit-client")?,
-            daemon_home: world.scratch("godwit-daemon")?,
+            client_home: home("client")?,
+            daemon_home: home("daemon")?,
             daemon_identity: String::new(),
-            line: line.map(|spec| Line::start(programs, spec)).transpose()?,
+            place: Rc::clone(place),
         };
         godwit.daemon_identity = godwit.say(godwit.daemon().arg("id"))?;
         let client_identity = godwit.say(godwit.client().arg("id"))?;
@@ -77,31 +82,32 @@ impl Godwit {
 }
 
 impl Contender for Godwit {
-    fn commands(&self, class: Class) -> String {
-        let (any, none) = match class {
+    fn commands(&self, case: &Case) -> String {
+        let (any, none) = match case.class {
             Class::Plain => (" --encryption any", " --encryption none"),
-            Class::Tls => ("", ""),
+            Class::Encrypted => ("", ""),
         };
-        format!(
-            "godwit serve{any} --listen ADDR:0 --export data=DIR; \
-             godwit cp{none} SRC godwit://ADDR:PORT/data/"
-        )
+        let what = match (case.load, case.again) {
+            (Load::Memory { .. }, _) => "cp{none} mem:BYTES godwit://ADDR:PORT/null:",
+            (_, true) => "sync{none} SRC godwit://ADDR:PORT/data/SRC",
+            (_, false) => "cp{none} SRC godwit://ADDR:PORT/data/",
+        };
+        let what = what.replace("{none}", none);
+        format!("godwit serve{any} --listen ADDR:0 --export data=DIR; godwit {what}")
     }
 
     fn run(&mut self, job: &Job<'_>) -> anyhow::Result<Outcome> {
         let mut export = OsString::from("data=");
         export.push(job.into);
         let mut serve = self.daemon();
-        let host = self.line.as_ref().map_or("127.0.0.1", Line::far_address);
+        let host = self.place.address(Side::Destination);
         serve
             .args(["serve", "--listen", &format!("{host}:0"), "--export"])
             .arg(export);
         if job.case.class == Class::Plain {
             serve.args(["--encryption", "any"]);
         }
-        if let Some(line) = &self.line {
-            serve = line.at_far(&serve);
-        }
+        let serve = self.place.at(Side::Destination, serve);
         let daemon = Process::start("godwit serve", Side::Destination, serve, true)?;
         let said = daemon.line_after("listening on ")?;
         let address = said.split_whitespace().next().context("no address")?;
@@ -115,7 +121,7 @@ impl Contender for Godwit {
         if job.case.class == Class::Plain {
             copy.args(["--encryption", "none"]);
         }
-        match (job.case.load, job.source) {
+        match (job.load, job.source) {
             (Load::Memory { bytes }, _) => {
                 copy.arg(format!("mem:{bytes}"))
                     .arg(format!("godwit://{address}/null:"));
@@ -131,9 +137,7 @@ impl Contender for Godwit {
             }
             (_, None) => bail!("no source"),
         }
-        if let Some(line) = &self.line {
-            copy = line.at_near(&copy);
-        }
+        let copy = self.place.at(Side::Source, copy);
         let started = Instant::now();
         let mut foreground = [Process::start("godwit cp", Side::Source, copy, true)?];
         let mut background = [daemon];
@@ -142,7 +146,7 @@ impl Contender for Godwit {
             started,
             &mut foreground,
             &mut background,
-            RUN_LIMIT,
+            job.limit,
             &interrupted,
         )?;
         let report = foreground[0]

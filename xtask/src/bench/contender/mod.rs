@@ -1,27 +1,31 @@
 //! Owns what all contenders have in common: how one run is asked for and what it gives.
 //! Knows no contender.
 
+mod certificate;
 mod godwit;
-mod line;
+mod peer;
 mod pipe;
 mod scan;
 mod sshd;
-mod tar;
 mod verify;
 
+use std::net::{Ipv4Addr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
 use serde::Serialize;
 
-use super::case::{Case, Class, Kind, LineSpec};
+use super::case::{Case, Kind, LineSpec};
+use super::data::{Arrival, Load, Set};
+use super::place::{Place, PlaceSpec};
 use super::process::{Process, Usage, conduct};
 use super::world::World;
 
 /// No single run may take longer.
-const RUN_LIMIT: Duration = Duration::from_secs(20 * 60);
+pub(crate) const RUN_LIMIT: Duration = Duration::from_secs(20 * 60);
 
 /// The programs of ours that take part.
 #[derive(Debug, Clone)]
@@ -33,14 +37,26 @@ pub(crate) struct Programs {
     pub(crate) wanlink: PathBuf,
 }
 
+/// What is the same for all cases.
+#[derive(Debug, Clone)]
+pub(crate) struct Stage {
+    pub(crate) programs: Programs,
+    pub(crate) place: PlaceSpec,
+}
+
 /// One run.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Job<'a> {
     pub(crate) case: &'a Case,
+    /// What this contender moves.
+    pub(crate) load: Load,
+    pub(crate) set: &'a Set,
     /// `None` for loads that are no files.
     pub(crate) source: Option<&'a Path>,
     /// Empty at the start, or with a copy of the source where the case says so.
     pub(crate) into: &'a Path,
+    /// It is given up after this.
+    pub(crate) limit: Duration,
     pub(crate) world: &'a World,
 }
 
@@ -59,7 +75,12 @@ pub(crate) struct Outcome {
 /// A way to move data.
 pub(crate) trait Contender {
     /// The commands, as a reader would type them.
-    fn commands(&self, class: Class) -> String;
+    fn commands(&self, case: &Case) -> String;
+
+    /// What to look for at the destination.
+    fn arrival(&self) -> Arrival {
+        Arrival::Contents
+    }
 
     /// Moves the data once.
     ///
@@ -68,28 +89,36 @@ pub(crate) trait Contender {
     fn run(&mut self, job: &Job<'_>) -> anyhow::Result<Outcome>;
 }
 
-/// Prepares a contender for all its runs in a case.
+/// Prepares a contender for all its runs in a case, at the `place` of the case.
 ///
 /// # Errors
 /// When it is not there or does not start; the other contenders can go on.
 pub(crate) fn prepare(
     kind: Kind,
     case: &Case,
-    programs: &Programs,
+    stage: &Stage,
+    place: &Rc<Place>,
     world: &World,
 ) -> anyhow::Result<Box<dyn Contender>> {
+    let programs = &stage.programs;
+    let scratch = || world.scratch(&format!("{}-{}", kind.name(), case.name));
     Ok(match kind {
-        Kind::Godwit => Box::new(godwit::Godwit::prepare(programs, case.line, world)?),
-        Kind::Pipe => Box::new(pipe::Pipe::prepare(programs, world)?),
+        Kind::Godwit | Kind::GodwitBeside => {
+            Box::new(godwit::Godwit::prepare(programs, place, &scratch()?)?)
+        }
         Kind::GodwitNear => {
             let line = case.line.map(|line| LineSpec { rtt_ms: 0, ..line });
-            Box::new(godwit::Godwit::prepare(programs, line, world)?)
+            let near = Rc::new(Place::make(&stage.place, line.as_ref(), programs)?);
+            Box::new(godwit::Godwit::prepare(programs, &near, &scratch()?)?)
         }
-        Kind::GodwitVerify => Box::new(verify::GodwitVerify::prepare(programs, world)?),
+        Kind::Pipe => Box::new(pipe::Pipe::prepare(programs, place, &scratch()?, false)),
+        Kind::Loop => Box::new(pipe::Pipe::prepare(programs, place, &scratch()?, true)),
+        Kind::GodwitVerify => Box::new(verify::GodwitVerify::prepare(programs, &scratch()?)),
         Kind::B3sum => Box::new(verify::B3sum::prepare()?),
         Kind::Scan => Box::new(scan::Scan::prepare(programs)),
-        Kind::TarSocat => Box::new(tar::TarSocat::prepare()?),
-        Kind::TarSsh => Box::new(tar::TarSsh::prepare(world)?),
+        Kind::Peer(definition) => {
+            Box::new(peer::Peer::prepare(definition, case, place, &scratch()?)?)
+        }
     })
 }
 
@@ -105,7 +134,7 @@ fn outcome(
         started,
         &mut foreground,
         &mut background,
-        RUN_LIMIT,
+        job.limit,
         &interrupted,
     )?;
     Ok(Outcome {
@@ -117,7 +146,7 @@ fn outcome(
 }
 
 /// A program with nothing on its standard input.
-fn command(program: impl AsRef<std::ffi::OsStr>) -> Command {
+pub(crate) fn command(program: impl AsRef<std::ffi::OsStr>) -> Command {
     let mut command = Command::new(program);
     command.stdin(Stdio::null());
     command
@@ -133,10 +162,36 @@ fn files<'a>(job: &Job<'a>) -> anyhow::Result<(&'a Path, &'a std::ffi::OsStr)> {
 }
 
 /// Fails unless `program` can be found.
-fn require(program: &str) -> anyhow::Result<()> {
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    let found = std::env::split_paths(&path).any(|directory| directory.join(program).is_file());
-    found
+pub(crate) fn require(program: &str) -> anyhow::Result<()> {
+    is_there(program)
         .then_some(())
         .with_context(|| format!("{program} is not installed"))
+}
+
+/// Whether `program` can be found; daemons are often not in the path of ordinary users.
+pub(crate) fn is_there(program: &str) -> bool {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let mut places = std::env::split_paths(&path).chain(SYSTEM_PATHS.map(PathBuf::from));
+    places.any(|directory| directory.join(program).is_file())
+}
+
+/// A line of the shell with nothing on its standard input; it fails with any of its parts.
+pub(crate) fn shell(line: &str) -> Command {
+    let mut shell = command("bash");
+    let mut path = std::env::var_os("PATH").unwrap_or_default();
+    path.push(":");
+    path.push(SYSTEM_PATHS.join(":"));
+    shell
+        .args(["--norc", "-eu", "-o", "pipefail", "-c", line.trim()])
+        .env("PATH", path);
+    shell
+}
+
+/// Where daemons are.
+const SYSTEM_PATHS: [&str; 3] = ["/usr/local/sbin", "/usr/sbin", "/sbin"];
+
+/// A port that was free a moment ago, for what cannot choose one itself.
+fn free_port() -> anyhow::Result<u16> {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).context("no free port")?;
+    Ok(listener.local_addr()?.port())
 }

@@ -1,55 +1,71 @@
 //! Owns the bare pipes as a contender: this program, started twice.
 //! What they do is in `crate::pipe`.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::rc::Rc;
 use std::time::Instant;
 
-use super::super::case::Class;
+use super::super::case::{Case, Class};
 use super::super::data::Load;
+use super::super::place::Place;
 use super::super::process::{Process, Side};
-use super::super::world::World;
 use super::{Contender, Job, Outcome, Programs, command, outcome};
 
 /// The bare pipe of the same streams and buffers.
 pub(super) struct Pipe {
     program: PathBuf,
     certificate: PathBuf,
+    place: Rc<Place>,
+    /// Whether each file gets its mode, times and name as Godwit gives them.
+    commit: bool,
 }
 
 impl Pipe {
-    pub(super) fn prepare(programs: &Programs, world: &World) -> anyhow::Result<Self> {
-        let certificate = world.scratch("pipe")?.join("certificate.der");
-        Ok(Self {
+    pub(super) fn prepare(
+        programs: &Programs,
+        place: &Rc<Place>,
+        scratch: &Path,
+        commit: bool,
+    ) -> Self {
+        Self {
             program: programs.xtask.clone(),
-            certificate,
-        })
+            certificate: scratch.join("certificate.der"),
+            place: Rc::clone(place),
+            commit,
+        }
     }
 
     fn end(&self, end: &str, class: Class) -> Command {
         let mut command = command(&self.program);
         command.args(["pipe", end]);
-        if class == Class::Tls {
+        if class == Class::Encrypted {
             command.arg("--certificate").arg(&self.certificate);
+        }
+        if self.commit {
+            command.arg("--commit");
         }
         command
     }
 }
 
 impl Contender for Pipe {
-    fn commands(&self, class: Class) -> String {
-        let tls = if class == Class::Tls {
-            " --certificate FILE"
-        } else {
-            ""
+    fn commands(&self, case: &Case) -> String {
+        let tls = match case.class {
+            Class::Encrypted => " --certificate FILE",
+            Class::Plain => "",
         };
-        format!("xtask pipe recv{tls} --directory DIR; xtask pipe send{tls} --to ADDR SRC")
+        let commit = if self.commit { " --commit" } else { "" };
+        format!(
+            "xtask pipe recv{tls}{commit} --directory DIR; \
+             xtask pipe send{tls}{commit} --to ADDR SRC"
+        )
     }
 
     fn run(&mut self, job: &Job<'_>) -> anyhow::Result<Outcome> {
         let mut receiver = self.end("recv", job.case.class);
         let mut sender = self.end("send", job.case.class);
-        match (job.case.load, job.source) {
+        match (job.load, job.source) {
             (Load::Memory { bytes }, _) => {
                 sender.arg("--memory").arg(bytes.to_string());
             }
@@ -58,10 +74,15 @@ impl Contender for Pipe {
                 sender.args(source);
             }
         }
+        receiver
+            .arg("--listen")
+            .arg(format!("{}:0", self.place.address(Side::Destination)));
+        let receiver = self.place.at(Side::Destination, receiver);
         let receiver = Process::start("pipe recv", Side::Destination, receiver, true)?;
         sender
             .arg("--to")
             .arg(receiver.line_after("listening on ")?);
+        let sender = self.place.at(Side::Source, sender);
         let started = Instant::now();
         let sender = Process::start("pipe send", Side::Source, sender, true)?;
         // The sender ends when the receiver has everything; the receiver ends then too.

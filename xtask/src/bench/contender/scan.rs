@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use anyhow::Context as _;
 
-use super::super::case::Class;
+use super::super::case::Case;
 use super::super::process::{Process, Side};
 use super::{Contender, Job, Outcome, Programs, command, files, outcome};
 
@@ -24,7 +24,7 @@ impl Scan {
 }
 
 impl Contender for Scan {
-    fn commands(&self, _class: Class) -> String {
+    fn commands(&self, _case: &Case) -> String {
         "xtask scan SRC & xtask scan DIR/SRC".to_owned()
     }
 

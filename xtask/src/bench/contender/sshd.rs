@@ -1,21 +1,22 @@
-//! Owns an sshd for one benchmark: its own keys, configuration and port, for the user who runs it.
+//! Owns an sshd for one contender: its own keys, configuration and port, for the user who runs it.
 //! Touches nothing of the system's sshd and nothing in anybody's home.
 
 use std::fs;
-use std::net::{Ipv4Addr, TcpListener};
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 use anyhow::{Context as _, ensure};
 
+use super::super::peers::Words;
+use super::super::place::Place;
 use super::super::process::{Process, Side};
-use super::super::world::World;
-use super::command;
+use super::{command, free_port};
 
 /// Where Debian and most others have it; not in the path of ordinary users.
 const PROGRAM: &str = "/usr/sbin/sshd";
 /// Must exist when sshd runs as root; packages leave it to their service.
 const PRIVILEGE_SEPARATION: &str = "/run/sshd";
+/// The fastest of OpenSSH on processors with AES instructions.
+const CIPHER: &str = "aes128-gcm@openssh.com";
 
 /// Everything to start the daemon and to come in.
 pub(super) struct Sshd {
@@ -25,26 +26,18 @@ pub(super) struct Sshd {
 }
 
 impl Sshd {
-    /// The fastest of OpenSSH on processors with AES instructions.
-    pub(super) const CIPHER: &'static str = "aes128-gcm@openssh.com";
-
-    /// Makes keys and configuration.
-    pub(super) fn prepare(world: &World) -> anyhow::Result<Self> {
+    /// Makes keys and configuration for a daemon that listens at `address`.
+    pub(super) fn prepare(scratch: &Path, address: &str) -> anyhow::Result<Self> {
         ensure!(Path::new(PROGRAM).is_file(), "{PROGRAM} is not installed");
-        let directory = world.scratch("sshd")?;
+        let directory = scratch.join("sshd");
+        fs::create_dir(&directory).with_context(|| format!("cannot make {directory:?}"))?;
         // A port that was free a moment ago; sshd cannot choose one itself.
-        let port = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?
-            .local_addr()?
-            .port();
+        let port = free_port()?;
         for key in ["host", "user"] {
-            let path = directory.join(key);
-            if path.exists() {
-                fs::remove_file(&path)?;
-            }
             let mut keygen = command("ssh-keygen");
             keygen
                 .args(["-q", "-t", "ed25519", "-N", "", "-f"])
-                .arg(&path);
+                .arg(directory.join(key));
             ensure!(
                 keygen.status().context("cannot run ssh-keygen")?.success(),
                 "no key made"
@@ -54,16 +47,18 @@ impl Sshd {
         let host = fs::read_to_string(directory.join("host.pub"))?;
         fs::write(
             directory.join("known"),
-            format!("[127.0.0.1]:{port} {host}"),
+            format!("[{address}]:{port} {host}"),
         )?;
         let at = directory
             .to_str()
             .context("the directory has no simple name")?;
+        // Peers that dial for each file of several at once must not be turned away.
         let config = format!(
-            "Port {port}\nListenAddress 127.0.0.1\nHostKey {at}/host\n\
+            "Port {port}\nListenAddress {address}\nHostKey {at}/host\n\
              AuthorizedKeysFile {at}/authorized\nStrictModes no\nUsePAM no\nPidFile none\n\
-             PasswordAuthentication no\nKbdInteractiveAuthentication no\n\
-             PermitRootLogin prohibit-password\nUseDNS no\nPrintMotd no\nPrintLastLog no\n"
+             PasswordAuthentication no\nKbdInteractiveAuthentication no\nMaxStartups 100\n\
+             PermitRootLogin prohibit-password\nUseDNS no\nPrintMotd no\nPrintLastLog no\n\
+             Subsystem sftp internal-sftp\n"
         );
         fs::write(directory.join("config"), config)?;
         let user = user_name().context("who am I?")?;
@@ -74,8 +69,8 @@ impl Sshd {
         })
     }
 
-    /// Starts the daemon and waits until it listens.
-    pub(super) fn start(&self) -> anyhow::Result<Process> {
+    /// Starts the daemon at the far end and waits until it listens.
+    pub(super) fn start(&self, place: &Place) -> anyhow::Result<Process> {
         let config = self.directory.join("config");
         let is_root = rustix::process::geteuid().is_root();
         let mut sshd = if is_root && !Path::new(PRIVILEGE_SEPARATION).exists() {
@@ -90,35 +85,31 @@ impl Sshd {
             command(PROGRAM)
         };
         sshd.args(["-D", "-e", "-f"]).arg(config);
+        let sshd = place.at(Side::Destination, sshd);
         let sshd = Process::start("sshd", Side::Destination, sshd, true)?;
         sshd.line_after("Server listening on ")?;
         Ok(sshd)
     }
 
-    /// An ssh that comes in without questions; the far command is still to be added.
-    pub(super) fn client(&self) -> Command {
-        let known = self.directory.join("known");
-        let mut ssh = command("ssh");
-        ssh.args(["-F", "none", "-T", "-c", Self::CIPHER, "-i"])
-            .arg(self.directory.join("user"));
-        ssh.arg("-o")
-            .arg(format!("UserKnownHostsFile={}", known.display()));
-        for option in [
-            "StrictHostKeyChecking=yes",
-            "BatchMode=yes",
-            "IdentitiesOnly=yes",
-        ] {
-            ssh.args(["-o", option]);
-        }
-        ssh.args(["-o", "GlobalKnownHostsFile=none", "-o", "Compression=no"]);
-        ssh.arg("-p")
-            .arg(self.port.to_string())
-            .arg(format!("{}@127.0.0.1", self.user));
-        ssh
+    /// Tells how to come in without questions.
+    pub(super) fn say(&self, words: &mut Words) {
+        let at = self.directory.display();
+        let options = format!(
+            "-F none -c {CIPHER} -i {at}/user -o UserKnownHostsFile={at}/known \
+             -o GlobalKnownHostsFile=none -o StrictHostKeyChecking=yes -o BatchMode=yes \
+             -o IdentitiesOnly=yes -o Compression=no"
+        );
+        words.set("ssh", format!("ssh -T {options} -p {}", self.port));
+        words.set("ssh_options", options);
+        words.set("ssh_port", self.port.to_string());
+        words.set("ssh_key", format!("{at}/user"));
+        words.set("ssh_known", format!("{at}/known"));
+        words.set("ssh_user", &*self.user);
     }
 }
 
-fn user_name() -> Option<String> {
+/// The name of the user who runs this.
+pub(super) fn user_name() -> Option<String> {
     let output = command("id").arg("-un").output().ok()?;
     let name = String::from_utf8(output.stdout).ok()?;
     Some(name.trim().to_owned()).filter(|name| !name.is_empty())

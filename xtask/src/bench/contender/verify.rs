@@ -6,9 +6,8 @@ use std::time::Instant;
 
 use anyhow::{Context as _, ensure};
 
-use super::super::case::Class;
+use super::super::case::Case;
 use super::super::process::{Process, Side};
-use super::super::world::World;
 use super::{Contender, Job, Outcome, Programs, command, outcome, require};
 
 /// `godwit verify` by a manifest that is made before the clock starts.
@@ -19,17 +18,17 @@ pub(super) struct GodwitVerify {
 }
 
 impl GodwitVerify {
-    pub(super) fn prepare(programs: &Programs, world: &World) -> anyhow::Result<Self> {
-        Ok(Self {
+    pub(super) fn prepare(programs: &Programs, scratch: &Path) -> Self {
+        Self {
             program: programs.godwit.clone(),
-            home: world.scratch("godwit-verify")?,
+            home: scratch.to_owned(),
             made: false,
-        })
+        }
     }
 }
 
 impl Contender for GodwitVerify {
-    fn commands(&self, _class: Class) -> String {
+    fn commands(&self, _case: &Case) -> String {
         "godwit manifest --digest blake3 SRC MANIFEST; godwit verify MANIFEST SRC".to_owned()
     }
 
@@ -67,7 +66,7 @@ impl B3sum {
 }
 
 impl Contender for B3sum {
-    fn commands(&self, _class: Class) -> String {
+    fn commands(&self, _case: &Case) -> String {
         "b3sum --num-threads CORES FILES".to_owned()
     }
 

@@ -5,8 +5,9 @@ use std::fs::{self, File};
 use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 
-use anyhow::Context as _;
+use anyhow::{Context as _, ensure};
 
+use super::super::contender::{Programs, command};
 use super::super::world::World;
 use super::{ISLAND_BYTES, ISLAND_EVERY, Load};
 
@@ -20,7 +21,12 @@ impl Load {
     ///
     /// # Errors
     /// When the file system fails, or on interruption.
-    pub(crate) fn make(self, parent: &Path, world: &World) -> anyhow::Result<Option<PathBuf>> {
+    pub(super) fn make(
+        self,
+        parent: &Path,
+        programs: &Programs,
+        world: &World,
+    ) -> anyhow::Result<Option<PathBuf>> {
         let set = parent.join("set");
         match self {
             Self::Memory { .. } => return Ok(None),
@@ -44,6 +50,16 @@ impl Load {
                         world,
                     )?;
                 }
+            }
+            Self::Spec { spec, scale: _, .. } => {
+                let output = command(&programs.godwit)
+                    .env("GODWIT_HOME", world.scratch("godwit-gen")?)
+                    .args(["gen", spec, "--seed", "7"])
+                    .arg(&set)
+                    .output()
+                    .context("cannot run godwit gen")?;
+                let error = String::from_utf8_lossy(&output.stderr);
+                ensure!(output.status.success(), "godwit gen: {}", error.trim());
             }
             Self::HardLinks { files } => {
                 fs::create_dir(&set)?;

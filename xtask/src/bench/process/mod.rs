@@ -1,8 +1,9 @@
 //! Owns one process under measurement: its start, its output, its processor time and peak memory, its end.
 //! Knows nothing of what the process is for.
 
+mod kernel;
+
 use std::collections::{BTreeMap, VecDeque};
-use std::fs;
 use std::io::{BufRead as _, BufReader, PipeReader};
 use std::os::fd::OwnedFd;
 use std::os::unix::process::ExitStatusExt as _;
@@ -14,11 +15,14 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, bail};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open};
-use serde::Serialize;
+use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open, pidfd_send_signal};
+use serde::{Deserialize, Serialize};
+
+use kernel::{cpu_ticks, family, listens, peak_rss};
 
 /// Which end of the transfer a process belongs to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub(crate) enum Side {
     Source,
     Destination,
@@ -37,6 +41,8 @@ pub(crate) struct Usage {
 const SAMPLE_EVERY: Duration = Duration::from_millis(10);
 /// How long a service may take to end after it was asked to.
 const STOP_LIMIT: Duration = Duration::from_secs(10);
+/// Between two looks at whether it listens.
+const LISTEN_LOOK_EVERY: Duration = Duration::from_millis(5);
 /// How long a service may take until it listens.
 const START_LIMIT: Duration = Duration::from_secs(20);
 /// Lines that wait to be looked at; more are only remembered for messages.
@@ -126,6 +132,25 @@ impl Process {
         }
     }
 
+    /// Waits until something listens at `port` where the process is, without disturbing it by dialling.
+    ///
+    /// # Errors
+    /// When the process ends first, or after too long.
+    pub(crate) fn wait_until_it_listens(&self, port: u16) -> anyhow::Result<()> {
+        let deadline = Instant::now() + START_LIMIT;
+        let pid = self.child.id();
+        while !listens(pid, port) {
+            if self.wait(LISTEN_LOOK_EVERY)? || Instant::now() > deadline {
+                bail!(
+                    "{} does not listen at port {port}: {}",
+                    self.label,
+                    self.last_lines()
+                );
+            }
+        }
+        Ok(())
+    }
+
     /// The last lines of its output, for messages.
     pub(crate) fn last_lines(&self) -> String {
         let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
@@ -185,22 +210,56 @@ impl Process {
         Ok(poll(&mut watched, Some(&limit)).context("cannot wait for a process")? > 0)
     }
 
-    /// Collects a process that has ended; a process that must be stopped first is asked, then killed.
+    /// Collects a process that has ended; a process that must be stopped first is asked, then killed, and so is
+    /// whatever it has started.
     fn collect(&mut self) -> anyhow::Result<ExitStatus> {
         if let Some(status) = self.ended {
             return Ok(status);
         }
         if !self.wait(Duration::ZERO)? {
+            // Found while they are still its descendants; afterwards they are nobody's.
+            let others = handles(family(self.child.id()).into_iter().skip(1));
             // It may end by itself between the look and the signal.
             let _ = kill_process(self.pid, Signal::TERM);
             if !self.wait(STOP_LIMIT)? {
                 self.child.kill().context("cannot kill a process")?;
             }
+            stop(&others)?;
         }
         let status = self.child.wait().context("cannot collect a process")?;
         self.ended = Some(status);
         Ok(status)
     }
+}
+
+/// Hold on processes, so that a number that is used again is never taken for them.
+fn handles(pids: impl Iterator<Item = u32>) -> Vec<OwnedFd> {
+    pids.filter_map(|pid| {
+        let pid = Pid::from_raw(i32::try_from(pid).ok()?)?;
+        pidfd_open(pid, PidfdFlags::empty()).ok()
+    })
+    .collect()
+}
+
+/// Ends processes that are not our children: asked first, killed where that does not help.
+fn stop(processes: &[OwnedFd]) -> anyhow::Result<()> {
+    for (signal, limit) in [(Signal::TERM, STOP_LIMIT), (Signal::KILL, STOP_LIMIT)] {
+        let deadline = Instant::now() + limit;
+        for process in processes {
+            // Most have ended with the one that started them.
+            let _ = pidfd_send_signal(process, signal);
+        }
+        let mut left = 0;
+        for process in processes {
+            let rest = deadline.saturating_duration_since(Instant::now());
+            let mut watched = [PollFd::new(process, PollFlags::IN)];
+            left += usize::from(poll(&mut watched, Some(&Timespec::try_from(rest)?))? == 0);
+        }
+        if left == 0 {
+            break;
+        }
+    }
+    Ok(())
 }
 
 impl Drop for Process {
@@ -296,49 +355,6 @@ fn read_lines(reader: PipeReader, sender: &SyncSender<String>, kept: &Mutex<VecD
     }
 }
 
-/// A process and all its descendants, as far as the kernel tells.
-fn family(pid: u32) -> Vec<u32> {
-    let mut members = vec![pid];
-    let mut next = 0;
-    while let Some(&parent) = members.get(next) {
-        next += 1;
-        let listed = format!("/proc/{parent}/task/{parent}/children");
-        let children = fs::read_to_string(listed).unwrap_or_default();
-        members.extend(
-            children
-                .split_whitespace()
-                .filter_map(|child| child.parse::<u32>().ok()),
-        );
-    }
-    members
-}
-
-fn peak_rss(pid: u32) -> Option<u64> {
-    let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
-    let line = status
-        .lines()
-        .find_map(|line| line.strip_prefix("VmHWM:"))?;
-    let kib: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
-    Some(kib * 1024)
-}
-
-/// User and system time of a process, with those of its children that it has collected.
-fn cpu_ticks(pid: u32) -> Option<u64> {
-    parse_cpu_ticks(&fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)
-}
-
-fn parse_cpu_ticks(stat: &str) -> Option<u64> {
-    // The name, in parentheses, may hold anything; counting begins behind it, with field 3.
-    let fields = &stat[stat.rfind(')')? + 1..];
-    let times: Vec<u64> = fields
-        .split_whitespace()
-        .skip(11)
-        .take(4)
-        .map_while(|field| field.parse().ok())
-        .collect();
-    (times.len() == 4).then(|| times.iter().sum())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -347,14 +363,6 @@ mod tests {
         let mut command = Command::new("sh");
         command.args(["-c", script]);
         Process::start("sh", Side::Source, command, true).expect("start a shell")
-    }
-
-    #[test]
-    fn the_times_stand_behind_any_name() {
-        let stat = "7 (a) b (c) S 1 7 7 0 -1 4194560 1 2 3 4 10 20 30 40 20 0 1 0 5 6";
-        assert_eq!(parse_cpu_ticks(stat), Some(100));
-        assert_eq!(parse_cpu_ticks("7 (a) S 1 2"), None);
-        assert_eq!(parse_cpu_ticks(""), None);
     }
 
     #[test]
@@ -377,6 +385,26 @@ mod tests {
     }
 
     #[test]
+    fn what_a_service_has_started_ends_with_it() {
+        let service = shell("sleep 600 & echo child $!; trap '' TERM; echo ready; wait; wait");
+        let child: u32 = service
+            .line_after("child ")
+            .expect("a line")
+            .parse()
+            .expect("a number");
+        service.line_after("ready").expect("a line");
+        let [child] = &handles(std::iter::once(child))[..] else {
+            panic!("the child is not there");
+        };
+        drop(service);
+        let mut watched = [PollFd::new(child, PollFlags::IN)];
+        assert_eq!(
+            poll(&mut watched, Some(&Timespec::default())).expect("look"),
+            1
+        );
+    }
+
+    #[test]
     fn a_failure_quotes_the_last_lines() {
         let mut foreground = [shell("echo what was wrong >&2; exit 3")];
         let limit = Duration::from_secs(60);
@@ -391,10 +419,5 @@ mod tests {
         let mut foreground = [shell("exec sleep 600")];
         let limit = Duration::from_secs(60);
         assert!(conduct(Instant::now(), &mut foreground, &mut [], limit, &|| true).is_err());
-    }
-
-    #[test]
-    fn our_own_memory_is_known() {
-        assert!(peak_rss(std::process::id()).is_some_and(|bytes| bytes > 1 << 16));
     }
 }

@@ -1,0 +1,85 @@
+//! Owns who can take part in a case, and what they are called.
+//! How each does its work is in `contender`.
+
+use serde::{Serialize, Serializer};
+
+use super::super::peers::{Definition, Role};
+
+/// Who moves the data.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Kind {
+    Godwit,
+    /// Godwit with what a case has beside its load.
+    GodwitBeside,
+    /// Godwit through the same emulator, without its delay.
+    GodwitNear,
+    /// Godwit checking files by a manifest, which moves nothing.
+    GodwitVerify,
+    Pipe,
+    /// The bare pipe with the calls that keep times and give names last.
+    Loop,
+    /// Two trees looked at, and nothing more.
+    Scan,
+    /// The usual program that hashes files, with as many threads as there are cores.
+    B3sum,
+    /// Whatever a definition says.
+    Peer(&'static Definition),
+}
+
+impl Kind {
+    /// Its name on the command line and in JSON.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Godwit => "godwit",
+            Self::GodwitBeside => "godwit-beside",
+            Self::GodwitNear => "godwit-near",
+            Self::GodwitVerify => "godwit-verify",
+            Self::Pipe => "pipe",
+            Self::Loop => "loop",
+            Self::Scan => "scan",
+            Self::B3sum => "b3sum",
+            Self::Peer(definition) => &definition.name,
+        }
+    }
+
+    /// Its name in tables.
+    pub(crate) fn title(self) -> &'static str {
+        match self {
+            Self::Godwit | Self::GodwitBeside => "godwit",
+            Self::GodwitNear => "godwit, no delay",
+            Self::GodwitVerify => "godwit verify",
+            Self::Pipe => "bare pipe",
+            Self::Loop => "bare file loop",
+            Self::Scan => "two bare scans",
+            Self::B3sum => "b3sum",
+            Self::Peer(definition) => &definition.title,
+        }
+    }
+
+    /// Whether it shows what the machine can do, rather than being something to use instead.
+    pub(crate) fn is_limit(self) -> bool {
+        match self {
+            Self::Pipe | Self::Loop | Self::Scan => true,
+            Self::Peer(definition) => definition.role == Role::Limit,
+            _ => false,
+        }
+    }
+
+    /// Whether it moves what the case has beside its load.
+    pub(crate) fn moves_beside(self) -> bool {
+        matches!(self, Self::GodwitBeside)
+    }
+}
+
+impl PartialEq for Kind {
+    fn eq(&self, other: &Self) -> bool {
+        // Names are unique; definitions are checked for that when they are read.
+        self.name() == other.name()
+    }
+}
+
+impl Serialize for Kind {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.name())
+    }
+}

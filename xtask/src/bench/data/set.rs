@@ -1,0 +1,248 @@
+//! Owns a data set that is there: where it is, how much it is, and whether a copy of it arrived.
+//! Made by `make`; changed by nobody.
+
+use std::fs::{self, File};
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, ensure};
+use rustix::fs::{Advice, fadvise, fsync};
+
+use super::Load;
+use crate::bench::contender::Programs;
+use crate::bench::world::World;
+
+/// Read at once when contents are compared.
+const COMPARE_BYTES: usize = 1 << 20;
+
+/// A data set.
+#[derive(Debug, Clone)]
+pub(crate) struct Set {
+    pub(crate) load: Load,
+    /// The directory that was made for it.
+    parent: PathBuf,
+    /// `None` when it is no file.
+    pub(crate) path: Option<PathBuf>,
+    /// Names of files.
+    pub(crate) names: u64,
+    /// Bytes of content that are moved.
+    pub(crate) bytes: u64,
+    /// Sum of the sizes of all names, as `stat` tells them.
+    sizes: u64,
+}
+
+/// How closely a copy is looked at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Arrival {
+    /// Each file under its name, with its contents; looked at once, the sizes each time.
+    Contents,
+    /// As many files and bytes.
+    Sizes,
+    /// No copy is made.
+    Nothing,
+}
+
+impl Set {
+    /// Makes `load` in the empty directory `parent`.
+    ///
+    /// # Errors
+    /// When the file system fails, or on interruption.
+    pub(crate) fn make(
+        load: Load,
+        parent: &Path,
+        programs: &Programs,
+        world: &World,
+    ) -> anyhow::Result<Self> {
+        let path = load.make(parent, programs, world)?;
+        let (mut names, mut sizes) = (0, 0);
+        if path.is_some() {
+            count(parent, &mut names, &mut sizes)?;
+        }
+        let bytes = match load {
+            Load::Spec { .. } => sizes,
+            _ => load.bytes(),
+        };
+        Ok(Self {
+            load,
+            parent: parent.to_owned(),
+            path,
+            names,
+            bytes,
+            sizes,
+        })
+    }
+
+    /// Removes it, and the directory that it was made in.
+    pub(crate) fn remove(&self) -> anyhow::Result<()> {
+        let parent = &self.parent;
+        fs::remove_dir_all(parent).with_context(|| format!("cannot remove {parent:?}"))
+    }
+
+    /// Checks that as many names and bytes arrived below `into` as were sent.
+    ///
+    /// # Errors
+    /// When they differ, or cannot be counted.
+    pub(crate) fn check(&self, into: &Path) -> anyhow::Result<()> {
+        let (mut names, mut sizes) = (0, 0);
+        count(into, &mut names, &mut sizes)?;
+        ensure!(
+            (names, sizes) == (self.names, self.sizes),
+            "{names} files of {sizes} bytes arrived instead of {} of {}",
+            self.names,
+            self.sizes
+        );
+        Ok(())
+    }
+
+    /// Checks that every file below `into` has the contents of its source. Holes are not read.
+    ///
+    /// # Errors
+    /// Naming the first that does not.
+    pub(crate) fn compare(&self, into: &Path) -> anyhow::Result<()> {
+        let Some(path) = &self.path else {
+            return Ok(());
+        };
+        if matches!(self.load, Load::Sparse { .. }) {
+            return Ok(());
+        }
+        let name = path.file_name().context("a source without a name")?;
+        compare(path, &into.join(name))
+    }
+
+    /// Has the kernel write and forget the contents of all files, so that they come from the disk next. Names and what
+    /// goes with them stay in memory.
+    ///
+    /// # Errors
+    /// When one cannot be opened or synced.
+    pub(crate) fn cool(&self) -> anyhow::Result<()> {
+        self.path.as_deref().map_or(Ok(()), cool)
+    }
+}
+
+fn count(directory: &Path, names: &mut u64, sizes: &mut u64) -> anyhow::Result<()> {
+    for entry in fs::read_dir(directory).with_context(|| format!("cannot list {directory:?}"))? {
+        let entry = entry?;
+        let meta = entry.metadata()?;
+        if meta.is_dir() {
+            count(&entry.path(), names, sizes)?;
+        } else {
+            *names += 1;
+            *sizes += meta.len();
+        }
+    }
+    Ok(())
+}
+
+fn compare(source: &Path, copy: &Path) -> anyhow::Result<()> {
+    if source.is_dir() {
+        for entry in fs::read_dir(source).with_context(|| format!("cannot list {source:?}"))? {
+            let entry = entry?;
+            compare(&entry.path(), &copy.join(entry.file_name()))?;
+        }
+        return Ok(());
+    }
+    let open = |path: &Path| File::open(path).with_context(|| format!("cannot open {path:?}"));
+    let (mut source, mut arrived) = (open(source)?, open(copy)?);
+    let (mut one, mut other) = (vec![0; COMPARE_BYTES], vec![0; COMPARE_BYTES]);
+    loop {
+        let read = source.read(&mut one)?;
+        let same = arrived.read_exact(&mut other[..read]).is_ok() && one[..read] == other[..read];
+        ensure!(same, "{copy:?} has other contents than its source");
+        if read == 0 {
+            ensure!(arrived.read(&mut other)? == 0, "{copy:?} is too long");
+            return Ok(());
+        }
+    }
+}
+
+fn cool(path: &Path) -> anyhow::Result<()> {
+    if path.is_dir() {
+        for entry in fs::read_dir(path)? {
+            cool(&entry?.path())?;
+        }
+        return Ok(());
+    }
+    let file = File::open(path).with_context(|| format!("cannot open {path:?}"))?;
+    fsync(&file)?;
+    fadvise(&file, 0, None, Advice::DontNeed)?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn nobody() -> Programs {
+        Programs {
+            godwit: "/nowhere/godwit".into(),
+            xtask: "/nowhere/xtask".into(),
+            wanlink: "/nowhere/wanlink".into(),
+        }
+    }
+
+    #[test]
+    fn every_load_is_as_large_as_it_says() {
+        let outside = tempfile::tempdir().expect("make a directory");
+        let world = World::make(&outside.path().join("world"), None).expect("make a world");
+        let some = |files, bytes, directories| Load::Files {
+            files,
+            bytes,
+            directories,
+        };
+        let loads = [
+            some(1, 9 << 20, 0),
+            some(3, 100_000, 0),
+            some(70, 8192, 7),
+            some(5, 0, 2),
+            Load::HardLinks { files: 1003 },
+            Load::Sparse { bytes: 40 << 30 },
+        ];
+        for (index, load) in loads.into_iter().enumerate() {
+            let parent = world.scratch(&index.to_string()).expect("a directory");
+            let set = Set::make(load, &parent, &nobody(), &world).expect("make a data set");
+            assert_eq!((set.names, set.bytes), (load.names(), load.bytes()));
+            assert_eq!(set.sizes, load.sizes());
+            set.check(&parent).expect("all of it");
+            set.compare(&parent).expect("the same");
+            set.cool().expect("cold contents");
+            fs::write(parent.join("one more"), b"").expect("write");
+            assert!(set.check(&parent).is_err(), "{load:?} with one more");
+        }
+    }
+
+    #[test]
+    fn other_contents_are_found() {
+        let outside = tempfile::tempdir().expect("make a directory");
+        let world = World::make(&outside.path().join("world"), None).expect("make a world");
+        let load = Load::Files {
+            files: 3,
+            bytes: 5000,
+            directories: 1,
+        };
+        let parent = world.scratch("here").expect("a directory");
+        let set = Set::make(load, &parent, &nobody(), &world).expect("make a data set");
+        for (change, good) in [
+            ("true", true),
+            (
+                "printf x | dd of=set/d00000/f0000001 bs=1 seek=4999 conv=notrunc status=none",
+                false,
+            ),
+            ("truncate -s 4999 set/d00000/f0000001", false),
+            ("truncate -s 5001 set/d00000/f0000001", false),
+            ("mv set/d00000/f0000001 set/d00000/other", false),
+        ] {
+            let copy = world.scratch("copy").expect("a directory");
+            let line = format!(
+                "rm -rf {0}/* && cp -r {1}/set {0} && cd {0} && {change}",
+                copy.display(),
+                parent.display()
+            );
+            let status = std::process::Command::new("sh")
+                .args(["-c", &line])
+                .status();
+            assert!(status.expect("run a shell").success());
+            assert_eq!(set.compare(&copy).is_ok(), good, "{change}");
+        }
+    }
+}

@@ -1,0 +1,53 @@
+//! Owns the installing of peers: Debian's packages, when they are missing and the user is root.
+//! Does not touch what the tests need: that is `scripts/setup.sh`.
+
+use std::process::{Command, Stdio};
+
+use anyhow::{Context as _, bail};
+
+use super::Definition;
+
+/// Keeps Debian from starting the services that come with some packages: the benchmark has its own.
+const NO_SERVICES: &str = "set -e; made=; policy=/usr/sbin/policy-rc.d; \
+     if [ ! -e $policy ]; then printf '#!/bin/sh\\nexit 101\\n' >$policy; chmod 755 $policy; made=$policy; fi; \
+     trap 'rm -f $made' EXIT; export DEBIAN_FRONTEND=noninteractive; \
+     apt-get update -qq; apt-get install -y -qq --no-install-recommends \"$@\" >/dev/null";
+
+/// Installs what `peers` need and is not there. Says what it does, and what it cannot do.
+///
+/// # Errors
+/// When it may not, or the packages cannot be had. The peers that are there can take part all the same.
+pub(crate) fn install(peers: &[&Definition], say: &mut dyn FnMut(&str)) -> anyhow::Result<()> {
+    let missing: Vec<&&Definition> = peers.iter().filter(|peer| !peer.is_there()).collect();
+    let mut packages: Vec<&str> = missing
+        .iter()
+        .flat_map(|peer| peer.packages.iter().map(String::as_str))
+        .collect();
+    packages.sort_unstable();
+    packages.dedup();
+    for peer in missing.iter().filter(|peer| peer.packages.is_empty()) {
+        let programs = peer.programs.join(", ");
+        say(&format!(
+            "{}: {programs} is not in PATH, and Debian has no package of it: install it yourself",
+            peer.name
+        ));
+    }
+    if packages.is_empty() {
+        return Ok(());
+    }
+    let packages_said = packages.join(" ");
+    if !rustix::process::geteuid().is_root() {
+        bail!("missing packages, and only root installs them: apt-get install {packages_said}");
+    }
+    say(&format!("installing {packages_said}"));
+    let status = Command::new("sh")
+        .args(["-c", NO_SERVICES, "sh"])
+        .args(&packages)
+        .stdin(Stdio::null())
+        .status()
+        .context("cannot run sh")?;
+    if !status.success() {
+        bail!("cannot install {packages_said}: this needs Debian's apt-get and its mirrors");
+    }
+    Ok(())
+}

@@ -1,0 +1,76 @@
+//! Owns the names of the two namespaces of a place, and the names that hosts have in them.
+//! Makes no namespace.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use anyhow::Context as _;
+
+use super::super::contender::require;
+
+/// Numbers the places of this process, because two can be up at once.
+static PLACES: AtomicU32 = AtomicU32::new(0);
+/// What is in a directory of a namespace's name here stands over the same file of `/etc` for commands of `ip netns exec`.
+const ETC: &str = "/etc/netns";
+
+/// The names of two namespaces; what commands in them see of `/etc` lasts as long as this.
+pub(super) struct Ends {
+    pub(super) near: String,
+    pub(super) far: String,
+}
+
+impl Ends {
+    /// Names that nobody else has.
+    ///
+    /// # Errors
+    /// When `ip` is missing.
+    pub(super) fn name() -> anyhow::Result<Self> {
+        require("ip")?;
+        let number = PLACES.fetch_add(1, Ordering::Relaxed);
+        let name = |end: &str| format!("gwb-{}-{number}-{end}", std::process::id());
+        Ok(Self {
+            near: name("near"),
+            far: name("far"),
+        })
+    }
+
+    /// Gives names to the addresses of both ends. Some peers ask for the name of each host that they talk to, and there
+    /// is nobody in these namespaces who would answer.
+    ///
+    /// # Errors
+    /// When the user may not write below `/etc`.
+    pub(super) fn tell<'a>(
+        &self,
+        near: impl Iterator<Item = &'a str>,
+        far: impl Iterator<Item = &'a str>,
+    ) -> anyhow::Result<()> {
+        let mut hosts = "127.0.0.1 localhost\n::1 localhost\n".to_owned();
+        let named = near.map(|address| (address, "near"));
+        for (address, name) in named.chain(far.map(|address| (address, "far"))) {
+            hosts.push_str(&format!("{address} {name}.bench {name}\n"));
+        }
+        for directory in self.directories() {
+            fs::create_dir_all(&directory)
+                .and_then(|()| fs::write(directory.join("hosts"), &hosts))
+                .and_then(|()| fs::write(directory.join("resolv.conf"), "# nobody\n"))
+                .with_context(|| format!("cannot write into {directory:?}"))?;
+        }
+        Ok(())
+    }
+
+    fn directories(&self) -> [PathBuf; 2] {
+        [&self.near, &self.far].map(|end| Path::new(ETC).join(end))
+    }
+}
+
+impl Drop for Ends {
+    fn drop(&mut self) {
+        for directory in self.directories() {
+            // It is not there where names were never told.
+            let _ = fs::remove_dir_all(directory);
+        }
+        // Others may have namespaces of their own.
+        let _ = fs::remove_dir(ETC);
+    }
+}

@@ -1,0 +1,56 @@
+//! Owns a long line for one case: `wanlink` between two namespaces made for it.
+//! What the line does to packets is decided by `wanlink`.
+
+use anyhow::Context as _;
+
+use super::super::case::LineSpec;
+use super::super::contender::{Programs, command};
+use super::super::process::{Process, Side};
+use super::Ends;
+
+/// Addresses of the two ends, inside their namespaces only.
+pub(super) const NEAR: &str = "10.77.0.1";
+pub(super) const FAR: &str = "10.77.0.2";
+
+/// A line that is up as long as this lives.
+pub(crate) struct Line {
+    ends: Ends,
+    _wanlink: Process,
+}
+
+impl Line {
+    /// Makes two namespaces and a line of `spec` between them.
+    ///
+    /// # Errors
+    /// When the user may not, or `wanlink` is not built.
+    pub(super) fn start(programs: &Programs, spec: &LineSpec) -> anyhow::Result<Self> {
+        let ends = Ends::name()?;
+        let mut wanlink = command(&programs.wanlink);
+        wanlink.args(["--make", "--ignore-stdin", "--offload", "on"]);
+        wanlink
+            .arg("--left")
+            .arg(format!("{}:{NEAR}/30", ends.near));
+        wanlink.arg("--right").arg(format!("{}:{FAR}/30", ends.far));
+        wanlink.arg("--rtt").arg(format!("{}ms", spec.rtt_ms));
+        if let Some(rate) = spec.rate {
+            wanlink.args(["--rate", rate]);
+        }
+        if let Some(loss) = spec.loss {
+            wanlink.args(["--loss", loss]);
+        }
+        // Of neither side: its processor time is the line's.
+        let wanlink = Process::start("wanlink", Side::Source, wanlink, true)?;
+        wanlink
+            .line_after("ready")
+            .context("a line needs root and /dev/net/tun")?;
+        ends.tell([NEAR].into_iter(), [FAR].into_iter())?;
+        Ok(Self {
+            ends,
+            _wanlink: wanlink,
+        })
+    }
+
+    pub(super) fn ends(&self) -> &Ends {
+        &self.ends
+    }
+}

@@ -1,0 +1,121 @@
+//! Owns where the two ends of a transfer are: on loopback, or in two network namespaces joined by cables or by a long line.
+//! Starts no contender.
+
+mod ends;
+mod line;
+mod veth;
+
+use std::process::Command;
+
+use serde::Serialize;
+
+use super::case::LineSpec;
+use super::contender::{Programs, command};
+use super::process::Side;
+
+use ends::Ends;
+use line::Line;
+use veth::Cables;
+pub(crate) use veth::{CABLES_MAX, CableSpec};
+
+/// What places are made of where a case does not ask for a line.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum PlaceSpec {
+    /// Both ends in the namespace that we are in.
+    Loopback,
+    /// A namespace for each end, and cables between them.
+    Namespaces(CableSpec),
+}
+
+impl PlaceSpec {
+    /// As the report says it.
+    pub(crate) fn describe(&self) -> String {
+        match self {
+            Self::Loopback => "both ends on loopback".to_owned(),
+            Self::Namespaces(cables) => cables.describe(),
+        }
+    }
+}
+
+/// Two ends that can reach each other, as long as this lives.
+pub(crate) enum Place {
+    /// 127.0.0.1 for both.
+    Loopback,
+    /// Namespaces with veth pairs.
+    Cables(Cables),
+    /// Namespaces with `wanlink`.
+    Line(Line),
+}
+
+impl Place {
+    /// Makes the place of a case: its line if it has one, else what `spec` says.
+    ///
+    /// # Errors
+    /// When the user may not make namespaces, or a program for it is missing.
+    pub(crate) fn make(
+        spec: &PlaceSpec,
+        line: Option<&LineSpec>,
+        programs: &Programs,
+    ) -> anyhow::Result<Self> {
+        match (line, spec) {
+            (Some(line), _) => Ok(Self::Line(Line::start(programs, line)?)),
+            (None, PlaceSpec::Loopback) => Ok(Self::Loopback),
+            (None, PlaceSpec::Namespaces(cables)) => Ok(Self::Cables(Cables::join(cables)?)),
+        }
+    }
+
+    /// Where a server at that end listens.
+    pub(crate) fn address(&self, side: Side) -> &str {
+        let [near, far] = match self {
+            Self::Loopback => ["127.0.0.1", "127.0.0.1"],
+            Self::Cables(cables) => return cables.addresses(side).first().map_or("", |a| a),
+            Self::Line(_) => [line::NEAR, line::FAR],
+        };
+        if side == Side::Source { near } else { far }
+    }
+
+    /// One address for each cable, separated by commas.
+    pub(crate) fn addresses(&self, side: Side) -> String {
+        match self {
+            Self::Cables(cables) => cables.addresses(side).join(","),
+            _ => self.address(side).to_owned(),
+        }
+    }
+
+    /// The same command at that end.
+    pub(crate) fn at(&self, side: Side, inner: Command) -> Command {
+        let ends = match self {
+            Self::Loopback => return inner,
+            Self::Cables(cables) => cables.ends(),
+            Self::Line(line) => line.ends(),
+        };
+        inside(
+            if side == Side::Source {
+                &ends.near
+            } else {
+                &ends.far
+            },
+            &inner,
+        )
+    }
+}
+
+/// `ip netns exec` becomes the program that it starts, so the process measured stays the right one.
+fn inside(namespace: &str, inner: &Command) -> Command {
+    let mut outer = command("ip");
+    outer
+        .args(["netns", "exec", namespace])
+        .arg(inner.get_program())
+        .args(inner.get_args());
+    for (name, value) in inner.get_envs() {
+        match value {
+            Some(value) => outer.env(name, value),
+            None => outer.env_remove(name),
+        };
+    }
+    if let Some(directory) = inner.get_current_dir() {
+        outer.current_dir(directory);
+    }
+    outer
+}

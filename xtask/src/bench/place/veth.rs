@@ -1,0 +1,140 @@
+//! Owns two namespaces joined by pairs of virtual Ethernet devices, each of them a cable of a rate.
+//! Delays nothing: that is what lines are for.
+
+use std::process::Command;
+
+use anyhow::{Context as _, ensure};
+use serde::Serialize;
+
+use super::super::contender::command;
+use super::super::process::Side;
+use super::Ends;
+
+/// Cables at most: the third number of their addresses.
+pub(crate) const CABLES_MAX: u8 = 16;
+/// What a queue behind a rate holds beyond its burst: one device's worth.
+const QUEUE_LATENCY: &str = "10ms";
+
+/// Which cables.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub(crate) struct CableSpec {
+    /// How many, 1 to [`CABLES_MAX`].
+    pub(crate) count: u8,
+    /// Rate of each as `tc` takes it; `None` is as fast as the machine.
+    pub(crate) rate: Option<String>,
+    /// Largest packet in bytes.
+    pub(crate) mtu: u16,
+}
+
+impl CableSpec {
+    pub(super) fn describe(&self) -> String {
+        let rate = self.rate.as_deref().unwrap_or("no limit");
+        format!(
+            "two network namespaces, {} veth pair(s), MTU {}, {rate}",
+            self.count, self.mtu
+        )
+    }
+}
+
+/// Namespaces and cables that are there as long as this lives.
+pub(crate) struct Cables {
+    ends: Ends,
+    near: Vec<String>,
+    far: Vec<String>,
+}
+
+impl Cables {
+    /// Makes two namespaces and joins them.
+    ///
+    /// # Errors
+    /// When the user may not, or the kernel has no such devices.
+    pub(super) fn join(spec: &CableSpec) -> anyhow::Result<Self> {
+        let mut cables = Self {
+            ends: Ends::name()?,
+            near: Vec::new(),
+            far: Vec::new(),
+        };
+        for end in [&cables.ends.near, &cables.ends.far] {
+            run(command("ip").args(["netns", "add", end])).context("namespaces need root")?;
+            run(command("ip").args(["-n", end, "link", "set", "lo", "up"]))?;
+        }
+        for number in 0..spec.count {
+            cables.lay(number, spec)?;
+        }
+        let [near, far] = [&cables.near, &cables.far];
+        cables.ends.tell(
+            near.iter().map(String::as_str),
+            far.iter().map(String::as_str),
+        )?;
+        Ok(cables)
+    }
+
+    fn lay(&mut self, number: u8, spec: &CableSpec) -> anyhow::Result<()> {
+        let device = format!("cable{number}");
+        let (near, far) = (&self.ends.near, &self.ends.far);
+        run(command("ip").args([
+            "link", "add", &device, "netns", near, "type", "veth", "peer", "name", &device,
+            "netns", far,
+        ]))?;
+        let mtu = spec.mtu.to_string();
+        for (end, host, known) in [(near, 1, &mut self.near), (far, 2, &mut self.far)] {
+            let address = format!("10.78.{number}.{host}");
+            let with_mask = format!("{address}/24");
+            run(command("ip").args(["-n", end, "address", "add", &with_mask, "dev", &device]))?;
+            run(command("ip").args(["-n", end, "link", "set", &device, "mtu", &mtu, "up"]))?;
+            if let Some(rate) = &spec.rate {
+                // A burst of a millisecond at 8 Gbit/s: less throttles below the rate, more is no rate any more.
+                run(command("tc").args([
+                    "-n",
+                    end,
+                    "qdisc",
+                    "add",
+                    "dev",
+                    &device,
+                    "root",
+                    "tbf",
+                    "rate",
+                    rate,
+                    "burst",
+                    "1mb",
+                    "latency",
+                    QUEUE_LATENCY,
+                ]))?;
+            }
+            known.push(address);
+        }
+        Ok(())
+    }
+
+    pub(super) fn ends(&self) -> &Ends {
+        &self.ends
+    }
+
+    pub(super) fn addresses(&self, side: Side) -> &[String] {
+        match side {
+            Side::Source => &self.near,
+            Side::Destination => &self.far,
+        }
+    }
+}
+
+impl Drop for Cables {
+    fn drop(&mut self) {
+        for end in [&self.ends.near, &self.ends.far] {
+            // One that was not made cannot be removed.
+            let _ = command("ip").args(["netns", "del", end]).output();
+        }
+    }
+}
+
+fn run(command: &mut Command) -> anyhow::Result<()> {
+    let output = command
+        .output()
+        .with_context(|| format!("cannot run {:?}", command.get_program()))?;
+    ensure!(
+        output.status.success(),
+        "{command:?}: {}",
+        String::from_utf8_lossy(&output.stderr).trim()
+    );
+    Ok(())
+}

@@ -1,0 +1,212 @@
+//! Owns the report: what the runs of each case mean, and one JSON file with every sample.
+//! Measures nothing; tables are in `table`, pictures in `plot`.
+
+mod plot;
+mod table;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::Context as _;
+use serde::Serialize;
+
+use super::case::{Bar, Case, Expect, Kind};
+use super::machine::Fact;
+use super::process::Usage;
+use super::runner::{Sample, Track};
+use super::stats::{Spread, paired_difference, paired_ratio};
+
+/// A whole benchmark.
+#[derive(Debug, Serialize)]
+pub(crate) struct Report {
+    pub(crate) command: String,
+    pub(crate) machine: Vec<Fact>,
+    /// What each peer keeps, and how it was set.
+    pub(crate) notes: Vec<(&'static str, &'static str)>,
+    pub(crate) cases: Vec<CaseReport>,
+}
+
+/// A case with all runs of all contenders.
+#[derive(Debug, Serialize)]
+pub(crate) struct CaseReport {
+    name: &'static str,
+    title: String,
+    comparisons: Vec<Comparison>,
+    /// Limit and peak of each side, where memory is the question.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    memory: Option<Memory>,
+    tracks: Vec<Track>,
+}
+
+/// Godwit against one other.
+#[derive(Debug, Serialize)]
+struct Comparison {
+    #[serde(flatten)]
+    bar: Bar,
+    /// The other's name in tables.
+    title: String,
+    /// Godwit's speed over the other's, pair by pair: bytes or files a second where they move different loads.
+    ratio: Option<Spread>,
+    /// Seconds that Godwit took longer, pair by pair.
+    extra_seconds: Option<Spread>,
+    /// Godwit's processor time, both sides, over the other's, pair by pair; for each byte or file where they move
+    /// different loads.
+    cpu_ratio: Option<Spread>,
+    /// Peak memory of Godwit's larger side over that of the other's.
+    extra_bytes: Option<i64>,
+    /// `None` where there is no bar, or nothing to hold against it.
+    pass: Option<bool>,
+}
+
+/// Peak resident memory against its limit.
+#[derive(Debug, Serialize)]
+struct Memory {
+    limit_bytes: u64,
+    source_bytes: Option<u64>,
+    destination_bytes: Option<u64>,
+    pass: Option<bool>,
+}
+
+impl CaseReport {
+    /// Draws the conclusions of a case from its runs.
+    pub(crate) fn new(case: &Case, rounds: u32, tracks: Vec<Track>) -> Self {
+        let of = |kind: Kind| tracks.iter().find(|track| track.contender == kind);
+        let subject = of(case.subject());
+        let compare = |&bar: &Bar| {
+            let title = case.title_of(bar.reference);
+            Comparison::new(bar, title, rounds, subject, of(bar.reference))
+        };
+        let comparisons = case.bars.iter().map(compare).collect();
+        let memory = case.rss_max.map(|limit_bytes| {
+            let peak = |side: fn(&Sample) -> Usage| {
+                let samples = &subject?.samples;
+                let peaks = samples.iter().map(|sample| side(sample).peak_rss_bytes);
+                peaks.max()
+            };
+            let source_bytes = peak(|sample| sample.outcome.source);
+            let destination_bytes = peak(|sample| sample.outcome.destination);
+            let both = source_bytes.zip(destination_bytes);
+            let pass = both.map(|(source, destination)| source.max(destination) <= limit_bytes);
+            Memory {
+                limit_bytes,
+                source_bytes,
+                destination_bytes,
+                pass,
+            }
+        });
+        Self {
+            name: case.name,
+            title: case.title.clone(),
+            comparisons,
+            memory,
+            tracks,
+        }
+    }
+}
+
+impl Comparison {
+    #[expect(clippy::cast_precision_loss, reason = "figures for people")]
+    fn new(
+        bar: Bar,
+        title: String,
+        rounds: u32,
+        subject: Option<&Track>,
+        reference: Option<&Track>,
+    ) -> Self {
+        // Seconds and processor time for each byte, or for each file where there are no bytes.
+        let units = |track: &Track| track.bytes.max(track.files).max(1) as f64;
+        let by_round = |track: Option<&Track>, figure: &dyn Fn(&Sample) -> f64| {
+            let Some(track) = track else {
+                return Vec::new();
+            };
+            let all = track.by_round(rounds, figure);
+            let unit = units(track);
+            all.into_iter()
+                .map(|figure| figure.map(|figure| figure / unit))
+                .collect::<Vec<_>>()
+        };
+        let seconds = |sample: &Sample| sample.outcome.seconds;
+        let cpu = |sample: &Sample| {
+            sample.outcome.source.cpu_seconds + sample.outcome.destination.cpu_seconds
+        };
+        let ratio = paired_ratio(&by_round(subject, &seconds), &by_round(reference, &seconds));
+        let cpu_ratio = paired_ratio(&by_round(reference, &cpu), &by_round(subject, &cpu));
+        let plain = |track: Option<&Track>| {
+            let all = track.map(|track| track.by_round(rounds, &seconds));
+            all.unwrap_or_default()
+        };
+        let extra_seconds = paired_difference(&plain(subject), &plain(reference));
+        let extra_bytes = subject.zip(reference).and_then(|(subject, reference)| {
+            let more = subject.peak_bytes()?.cast_signed();
+            Some(more - reference.peak_bytes()?.cast_signed())
+        });
+        let pass = match bar.expect {
+            Expect::Speed {
+                ratio_min,
+                cpu_ratio_max,
+            } => {
+                let fast = ratio.zip(ratio_min).map(|(is, min)| is.median >= min);
+                let cheap = cpu_ratio
+                    .zip(cpu_ratio_max)
+                    .map(|(is, max)| is.median <= max);
+                both(fast, cheap)
+            }
+            Expect::Extra { seconds_max } => extra_seconds.map(|is| is.median <= seconds_max),
+            Expect::Growth {
+                bytes_max,
+                cpu_ratio_max,
+            } => {
+                let small = extra_bytes.map(|is| is <= bytes_max.cast_signed());
+                let cheap = cpu_ratio.map(|is| is.median <= cpu_ratio_max);
+                both(small, cheap)
+            }
+        };
+        Self {
+            bar,
+            title,
+            ratio,
+            extra_seconds,
+            cpu_ratio,
+            extra_bytes,
+            pass,
+        }
+    }
+}
+
+/// Both, where both are asked for.
+fn both(one: Option<bool>, other: Option<bool>) -> Option<bool> {
+    match (one, other) {
+        (Some(one), Some(other)) => Some(one && other),
+        (one, other) => one.or(other),
+    }
+}
+
+impl Report {
+    /// Whether a bar was missed, or a contender failed.
+    pub(crate) fn has_failed(&self) -> bool {
+        self.cases.iter().any(|case| {
+            case.comparisons
+                .iter()
+                .any(|comparison| comparison.pass == Some(false))
+                || case
+                    .memory
+                    .as_ref()
+                    .is_some_and(|memory| memory.pass == Some(false))
+                || case.tracks.iter().any(|track| track.failure.is_some())
+        })
+    }
+
+    /// Writes `bench.json`, `bench.md` and `bench.svg` into `directory`; returns the path of the second.
+    ///
+    /// # Errors
+    /// When they cannot be written.
+    pub(crate) fn save(&self, directory: &Path) -> anyhow::Result<PathBuf> {
+        fs::create_dir_all(directory).with_context(|| format!("cannot make {directory:?}"))?;
+        let json = serde_json::to_vec_pretty(self)?;
+        fs::write(directory.join("bench.json"), json).context("cannot write the report")?;
+        fs::write(directory.join("bench.svg"), self.plot()).context("cannot write the plot")?;
+        let table = directory.join("bench.md");
+        fs::write(&table, self.markdown()).context("cannot write the report")?;
+        Ok(table)
+    }
+}
