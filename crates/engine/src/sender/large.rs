@@ -1,6 +1,7 @@
 //! A large file on its way: cut into slices in order, read by any threads, its digest put together from theirs.
 //! Does not read; the sender does, and says here what it got.
 
+use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
@@ -29,7 +30,8 @@ struct Progress {
     next: u64,
     /// The data range at or after `next` that was looked up last.
     data: Option<std::ops::Range<u64>>,
-    held: Vec<(u64, u64)>,
+    /// What the receiver holds from `next` on: ascending, and none touches another.
+    held: VecDeque<(u64, u64)>,
     prepared: Option<SliceCut>,
     exhausted: bool,
     /// Why the rest of the file could not be looked up.
@@ -86,11 +88,10 @@ impl LargeFile {
             );
             ranges.push((range.offset, range.offset.saturating_add(range.bytes)));
         }
-        ranges.sort_unstable();
         let progress = Progress {
             next: 0,
             data: first,
-            held: ranges,
+            held: merged(ranges),
             prepared: None,
             exhausted: false,
             fault: None,
@@ -267,12 +268,11 @@ impl LargeFile {
             if offset >= bytes {
                 break;
             }
-            if let Some((_, end)) = progress
-                .held
-                .iter()
-                .find(|(start, end)| *start <= offset && offset < *end)
+            if let Some((start, end)) = progress.held.front().copied()
+                && start <= offset
             {
-                progress.next = *end;
+                progress.held.pop_front();
+                progress.next = offset.max(end);
                 continue;
             }
             if progress.data.as_ref().is_none_or(|data| data.end <= offset) {
@@ -289,7 +289,8 @@ impl LargeFile {
                 progress.next = aligned;
                 continue;
             }
-            let length = window(offset, bytes, self.block_bytes, &progress.held);
+            let held_from = progress.held.front().map(|(start, _)| *start);
+            let length = window(offset, bytes, self.block_bytes, held_from);
             let ranges = self.data_within(progress, offset, offset + length)?;
             progress.next = offset + length;
             if let Some(ranges) = ranges {
@@ -341,15 +342,25 @@ impl LargeFile {
     }
 }
 
-/// Largest aligned power-of-two window at `offset`, at most a block, that neither leaves the file nor overlaps a held range.
-fn window(offset: u64, file_bytes: u64, block_bytes: u64, held: &[(u64, u64)]) -> u64 {
+/// Ranges in ascending order, those that overlap or touch made one.
+fn merged(mut ranges: Vec<(u64, u64)>) -> VecDeque<(u64, u64)> {
+    ranges.sort_unstable();
+    let mut merged: VecDeque<(u64, u64)> = VecDeque::with_capacity(ranges.len());
+    for (start, end) in ranges {
+        match merged.back_mut() {
+            Some(last) if start <= last.1 => last.1 = last.1.max(end),
+            _ => merged.push_back((start, end)),
+        }
+    }
+    merged
+}
+
+/// Largest aligned power-of-two window at `offset`, at most a block, that neither leaves the file nor reaches `held_from`, the
+/// next byte that is held.
+fn window(offset: u64, file_bytes: u64, block_bytes: u64, held_from: Option<u64>) -> u64 {
+    let room = held_from.map_or(u64::MAX, |start| start - offset);
     let mut length = block_bytes;
-    while length > 1
-        && (!offset.is_multiple_of(length)
-            || held
-                .iter()
-                .any(|(start, end)| *start < offset + length && offset < *end))
-    {
+    while length > 1 && (!offset.is_multiple_of(length) || length > room) {
         length /= 2;
     }
     length.min(file_bytes - offset)
@@ -357,14 +368,23 @@ fn window(offset: u64, file_bytes: u64, block_bytes: u64, held: &[(u64, u64)]) -
 
 #[cfg(test)]
 mod tests {
-    use super::window;
+    use super::{merged, window};
 
     #[test]
     fn windows_are_aligned_and_keep_clear_of_what_is_held() {
-        assert_eq!(window(0, 10_000, 4096, &[]), 4096);
-        assert_eq!(window(8192, 10_000, 4096, &[]), 10_000 - 8192);
-        assert_eq!(window(0, 10_000, 4096, &[(1024, 2048)]), 1024);
-        assert_eq!(window(2048, 10_000, 4096, &[(1024, 2048)]), 2048);
-        assert_eq!(window(3072, 10_000, 4096, &[]), 1024);
+        assert_eq!(window(0, 10_000, 4096, None), 4096);
+        assert_eq!(window(8192, 10_000, 4096, None), 10_000 - 8192);
+        assert_eq!(window(0, 10_000, 4096, Some(1024)), 1024);
+        assert_eq!(window(0, 10_000, 4096, Some(1500)), 1024);
+        assert_eq!(window(2048, 10_000, 4096, Some(9000)), 2048);
+        assert_eq!(window(3072, 10_000, 4096, None), 1024);
+    }
+
+    #[test]
+    fn what_is_held_twice_or_side_by_side_is_held_once() {
+        assert_eq!(
+            merged(vec![(8, 12), (0, 4), (4, 6), (2, 3), (20, 20), (10, 16)]),
+            [(0, 6), (8, 16), (20, 20)]
+        );
     }
 }
