@@ -41,9 +41,22 @@ impl<J> Default for Turns<J> {
 }
 
 impl<J> Turns<J> {
+    /// Does `job` for `entry`, and what others leave meanwhile; or leaves it with the thread that is at the entry already.
+    ///
+    /// If `act` panics, others may go on with the entry, and with what was left for it.
+    pub(super) fn run(&self, entry: EntryId, job: J, mut act: impl FnMut(J)) {
+        let mut job = self.enter(entry, job);
+        while let Some(mine) = job {
+            let turn = Taken { turns: self, entry };
+            act(mine);
+            std::mem::forget(turn);
+            job = self.next(entry);
+        }
+    }
+
     /// The calling thread has `job` for `entry`. It gets a job to do, after which it must call [`Self::next`]; or `None`
     /// if another thread does it.
-    pub(super) fn enter(&self, entry: EntryId, job: J) -> Option<J> {
+    fn enter(&self, entry: EntryId, job: J) -> Option<J> {
         let mut turns = lock(&self.turns);
         let mut waited = false;
         loop {
@@ -76,7 +89,7 @@ impl<J> Turns<J> {
     }
 
     /// The calling thread has done its job: another of the same entry, or `None` if it may go.
-    pub(super) fn next(&self, entry: EntryId) -> Option<J> {
+    fn next(&self, entry: EntryId) -> Option<J> {
         let mut turns = lock(&self.turns);
         let turn = turns.get_mut(&entry)?;
         let waited_for = turn.waiting > 0;
@@ -102,6 +115,21 @@ impl<J> Turns<J> {
     }
 }
 
+/// A turn that a panic ends.
+struct Taken<'a, J> {
+    turns: &'a Turns<J>,
+    entry: EntryId,
+}
+
+impl<J> Drop for Taken<'_, J> {
+    fn drop(&mut self) {
+        if let Some(turn) = lock(&self.turns.turns).get_mut(&self.entry) {
+            turn.taken = false;
+        }
+        self.turns.changed.notify_all();
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::collections::HashSet;
@@ -123,6 +151,23 @@ mod tests {
     }
 
     #[test]
+    fn a_panic_ends_its_turn_and_no_other() {
+        let turns = Turns::default();
+        let entry = EntryId(1);
+        let panicked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+            turns.run(entry, 1, |_| {
+                turns.run(entry, 2, |_| unreachable!("it is left with the first"));
+                panic!("as a sink might");
+            });
+        }));
+        assert!(panicked.is_err());
+        let mut done = Vec::new();
+        turns.run(entry, 3, |job| done.push(job));
+        assert_eq!(done, [2, 3]);
+        assert!(lock(&turns.turns).is_empty());
+    }
+
+    #[test]
     fn every_job_is_done_once_and_one_at_a_time() {
         const THREADS: u32 = 8;
         const JOBS: u32 = 2000;
@@ -135,14 +180,12 @@ mod tests {
                 scope.spawn(move || {
                     for job in 0..JOBS {
                         let entry = EntryId(u64::from(job % 2));
-                        let mut mine = turns.enter(entry, (thread, job));
-                        while let Some(job) = mine {
+                        turns.run(entry, (thread, job), |job| {
                             let flag = &busy[usize::from(entry.0 == 1)];
                             assert!(!flag.swap(true, Ordering::SeqCst), "two at a time");
                             assert!(lock(done).insert(job), "done twice");
                             flag.store(false, Ordering::SeqCst);
-                            mine = turns.next(entry);
-                        }
+                        });
                     }
                 });
             }

@@ -90,12 +90,9 @@ impl Receiver {
         } else if self.accept(&wire, payload, &[]) {
             if self.sink.one_writer_an_entry() {
                 let entry = wire.header.entry;
-                let mut job = self.turns.enter(entry, (wire, block));
-                while let Some((wire, block)) = job {
+                self.turns.run(entry, (wire, block), |(wire, block)| {
                     self.write_slice(&wire, payload_of(&wire, &block));
-                    drop(block);
-                    job = self.turns.next(entry);
-                }
+                });
             } else {
                 self.write_slice(&wire, payload);
             }
