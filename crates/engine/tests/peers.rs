@@ -431,13 +431,24 @@ fn failures_beyond_what_is_remembered_are_counted() {
 
 #[test]
 fn frames_of_another_transfer_are_the_receivers_fault() {
-    let (sender, mut hand, thread) = sender_of(&["x"], &Arc::default());
-    hand.say(&Frame::Ack(Ack {
-        transfer: TransferId([8; 16]),
-        items: Vec::new(),
-    }));
-    thread.join().unwrap();
-    assert_eq!(sender.counters().streams_lost.get(), 1);
-    sender.cancel("over");
-    sender.join();
+    let other = TransferId([8; 16]);
+    let frames = [
+        Frame::Ack(Ack {
+            transfer: other,
+            items: Vec::new(),
+        }),
+        Frame::Notices(Notices {
+            transfer: other,
+            first: 1,
+            notices: Vec::new(),
+        }),
+    ];
+    for frame in frames {
+        let (sender, mut hand, thread) = sender_of(&["x"], &Arc::default());
+        hand.say(&frame);
+        thread.join().unwrap();
+        assert_eq!(sender.counters().streams_lost.get(), 1);
+        sender.cancel("over");
+        sender.join();
+    }
 }

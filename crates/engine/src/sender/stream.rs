@@ -218,6 +218,7 @@ impl Sender {
             Frame::Ack(ack) => Some(&ack.transfer.0[..]),
             Frame::EntryFailed(failed) => Some(&failed.transfer.0[..]),
             Frame::NameList(list) => Some(&list.transfer.0[..]),
+            Frame::Notices(notices) => Some(&notices.transfer.0[..]),
             Frame::Finished(finished) => Some(&finished.transfer[..]),
             _ => None,
         };
