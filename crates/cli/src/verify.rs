@@ -142,7 +142,11 @@ pub(crate) fn run(
     }
     crate::cores::cap(settings.threads)?;
     let checklist = Checklist::open(manifest, signed_by.as_ref())?;
-    let failed_before = checklist.trailer.failed;
+    let Trailer {
+        entries: expected,
+        failed: failed_before,
+        ..
+    } = checklist.trailer;
     let goes_on = || !interrupted.load(Ordering::Relaxed);
     let findings = Findings::new(settings.json, started);
     if failed_before > 0 {
@@ -172,8 +176,17 @@ pub(crate) fn run(
         return Ok(Exit::Interrupted);
     }
     let Totals {
-        different, extra, ..
+        entries,
+        different,
+        extra,
+        ..
     } = findings.totals();
+    if entries != expected {
+        // Silence about an entry must never pass for its being the same.
+        return Err(Failure::failed(format!(
+            "of {expected} entries only {entries} were answered for: nothing can be said of the copy; check it again"
+        )));
+    }
     let same = different == 0 && extra == 0;
     findings.summary(if same { "same" } else { "different" });
     Ok(if same { Exit::Complete } else { Exit::Partial })

@@ -1,6 +1,9 @@
 //! A verification over one connection, the client's side: entries go in manifests, findings come back as verdicts.
 //! Does not read manifests of users and does not know what a finding is called there.
 
+#[cfg(test)]
+mod tests;
+
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
@@ -172,8 +175,9 @@ impl Asking {
                     Ok(Some(records)) => {
                         let seq = self.next_seq;
                         self.next_seq += 1;
-                        announce(stream, transfer, seq, records.clone())?;
-                        self.unanswered.insert(seq, records);
+                        // Before it is sent: nobody gives these entries a second time.
+                        self.unanswered.insert(seq, records.clone());
+                        announce(stream, transfer, seq, records)?;
                         continue;
                     }
                     Ok(None) => self.over = true,

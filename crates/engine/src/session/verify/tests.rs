@@ -1,0 +1,99 @@
+//! Tests of what is remembered when a connection dies.
+//! Connects to nobody.
+
+use super::*;
+use godwit_net::{
+    Connection, StreamCounters, StreamError, StreamOptions, TcpInfo, Waker, local_pair,
+};
+use godwit_proto::Prelude;
+
+/// Dies while the frame after so many is sent, before anything tells of its end.
+struct Dying {
+    inner: Connection,
+    left: u32,
+}
+
+impl Stream for Dying {
+    fn send(&mut self, _head: &[u8], _payload: &[u8]) -> Result<(), StreamError> {
+        if self.left == 0 {
+            return Err(StreamError::Closed { peer: self.peer() });
+        }
+        self.left -= 1;
+        Ok(())
+    }
+    fn send_all(&mut self, frames: &[u8]) -> Result<(), StreamError> {
+        self.send(frames, &[])
+    }
+    fn try_recv(&mut self) -> Result<Option<(Prelude, Vec<u8>)>, StreamError> {
+        Ok(None)
+    }
+    fn recv_payload(&mut self, into: &mut [u8]) -> Result<(), StreamError> {
+        self.inner.recv_payload(into)
+    }
+    fn wait(&mut self, timeout: Duration) -> Result<godwit_net::Wake, StreamError> {
+        self.inner.wait(timeout)
+    }
+    fn wait_woken(&mut self, timeout: Duration) -> Result<godwit_net::Wake, StreamError> {
+        self.inner.wait_woken(timeout)
+    }
+    fn waker(&self) -> Waker {
+        self.inner.waker()
+    }
+    fn peer(&self) -> String {
+        self.inner.peer()
+    }
+    fn set_plain_payload(&mut self, plain: bool) {
+        self.inner.set_plain_payload(plain);
+    }
+    fn set_stall_limit(&mut self, limit: Duration) {
+        self.inner.set_stall_limit(limit);
+    }
+    fn counters(&self) -> StreamCounters {
+        self.inner.counters()
+    }
+    fn tcp_info(&self) -> Option<TcpInfo> {
+        self.inner.tcp_info()
+    }
+    fn shutdown(&mut self) {
+        self.inner.shutdown();
+    }
+}
+
+/// Any number of batches of one entry.
+#[derive(Default)]
+struct Batches {
+    given: u64,
+}
+
+impl Expectations for Batches {
+    fn next_batch(&mut self) -> Result<Option<Vec<Record>>, String> {
+        self.given += 1;
+        Ok(Some(vec![Record::default()]))
+    }
+    fn checked(&mut self, _record: &Record, _fault: Option<&Fault>) {}
+    fn extra(&mut self, _path: &[u8]) {}
+    fn goes_on(&mut self) -> bool {
+        true
+    }
+}
+
+#[test]
+fn what_was_being_announced_when_the_connection_died_is_announced_again() {
+    for left in [0, 1, 5] {
+        let (inner, _other) = local_pair(&StreamOptions::default()).expect("a pair");
+        let mut asking = Asking {
+            unanswered: BTreeMap::new(),
+            next_seq: 1,
+            over: false,
+        };
+        let mut batches = Batches::default();
+        let end = asking.run(
+            &mut Dying { inner, left },
+            TransferId([7; 16]),
+            &mut batches,
+        );
+        assert!(matches!(end, Err(Trouble::Lost(_))));
+        assert_eq!(batches.given, u64::from(left) + 1);
+        assert_eq!(asking.unanswered.len() as u64, batches.given);
+    }
+}
