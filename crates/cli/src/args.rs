@@ -185,10 +185,25 @@ fn generate() -> Command {
     Command::new("gen")
         .about("Make a data set by specification, always the same for the same seed")
         .args(settings(Scope::Gen))
+        .arg(
+            Arg::new("scale")
+                .long("scale")
+                .value_name("FACTOR")
+                .default_value("1")
+                .value_parser(clap::value_parser!(f64))
+                .help("Multiplies the bytes: by fewer or more files, or where there are few, by smaller or larger ones"),
+        )
+        .arg(
+            Arg::new("compressible")
+                .long("compressible")
+                .value_name("FRACTION")
+                .value_parser(clap::value_parser!(f64))
+                .help("The part of the contents that a compressor saves, from 0 to 1"),
+        )
         .arg(positional(
             "spec",
             "SPEC",
-            "COUNTxSIZE or COUNTxMIN..MAX, several separated by commas",
+            "COUNTxSIZE, COUNTxMIN..MAX, COUNTx~MEDIAN or the name of a mix, several separated by commas",
         ))
         .arg(positional("directory", "DIR", "Where to make it").value_hint(ValueHint::DirPath))
 }

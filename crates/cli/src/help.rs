@@ -156,6 +156,10 @@ const EXAMPLES: &[(&str, &[Example])] = &[
                 "godwit gen tree:20000x100..30kB,1x1GiB data",
                 "a source tree and a large file",
             ),
+            example(
+                "godwit gen esnet-large data --scale 0.01 --compressible 0.5",
+                "the tree that ESnet measures with, a hundredth of it, half of it zeros",
+            ),
         ],
     ),
     (

@@ -4,16 +4,23 @@
 //! A specification is a list of items, separated by commas:
 //!
 //! ```text
-//! item     [kind:]* COUNT x SIZE [.. SIZE] [/ PER_DIRECTORY]
+//! item     [kind:]* COUNT x SIZES [/ PER_DIRECTORY]  |  [compressible:] MIX
 //! kind     tree | compressible
+//! SIZES    SIZE  |  SIZE .. SIZE  |  ~ MEDIAN [* FACTOR]
+//! MIX      source:COUNT | climate:COUNT | esnet-tiny | esnet-small | esnet-medium | esnet-large
 //! SIZE     a number of bytes, or with a unit: B, kB, MB, GB, TB, KiB, MiB, GiB, TiB
 //! ```
 //!
 //! - `4000x1MiB`: 4,000 files of 1 MiB.
 //! - `3000x1KiB..64KiB`: sizes between the two, as many from 1 to 2 KiB as from 32 to 64.
+//! - `500x~8MiB*4`: log-normal sizes around a median; a third of them more than a factor away from it, 4 if not said.
 //! - `100000x8KiB/100`: 100 files in each directory; 1,000 if not said.
 //! - `tree:20000x100..30kB`: like a source tree: directories in directories, 12 files in each if not said, names with
 //!   endings, some files executable.
+//! - `source:20000`: `tree:20000x~4KiB*4`, the sizes of source code. `climate:2000`: `2000x~16MiB*6/100`, those of the
+//!   files of climate models.
+//! - `esnet-small`: the trees that ESnet measures with: 25 × 25 directories `a` to `y`, three files in each, of 1, 2
+//!   and 5 MB; kB in `tiny`, ten and a hundred times as large in `medium` and `large`.
 //! - `compressible:1x1GiB`: contents that compressors bring to about a third; otherwise contents look random.
 //!
 //! The same specification and seed give the same names, contents, modes and modification times, directories included,
@@ -24,6 +31,6 @@ mod layout;
 mod spec;
 mod write;
 
-pub use content::Content;
-pub use spec::{Item, Spec, SpecError, parse};
+pub use content::{Content, Texture};
+pub use spec::{Item, SCALE_MAX, Shape, Sizes, Spec, SpecError, parse};
 pub use write::{Totals, generate};

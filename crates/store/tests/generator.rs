@@ -8,7 +8,8 @@ use std::io::ErrorKind;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use godwit_store::generator::{Content, Totals, generate, parse};
+use godwit_store::generator::{Content, Texture, Totals, generate, parse};
+use proptest::prelude::*;
 
 type Tree = BTreeMap<PathBuf, (u32, i64, i64, Option<Vec<u8>>)>;
 
@@ -92,7 +93,7 @@ fn a_plain_item_is_laid_out_as_specified() {
         "from 2020 to 2024"
     );
     let mut expected = vec![0; 1000];
-    Content::new(3, 0, 24, false).fill(0, &mut expected);
+    Content::new(3, 0, 24, Texture::Random).fill(0, &mut expected);
     assert_eq!(content.as_ref(), Some(&expected));
 }
 
@@ -100,7 +101,7 @@ fn a_plain_item_is_laid_out_as_specified() {
 fn contents_are_one_stream_across_buffers() {
     let (tree, _) = make("1x600001", 1, 1);
     let mut expected = vec![0; 600_001];
-    Content::new(1, 0, 0, false).fill(0, &mut expected);
+    Content::new(1, 0, 0, Texture::Random).fill(0, &mut expected);
     let content = tree[Path::new("00/d000000/f00000000")].3.as_ref();
     assert!(content == Some(&expected));
 }
@@ -127,4 +128,65 @@ fn a_refusal_of_the_system_names_the_path() {
         error.to_string().contains(below.to_str().unwrap()),
         "{error}"
     );
+}
+
+#[test]
+fn the_trees_of_esnet_have_its_shape() {
+    let spec = parse("esnet-tiny").unwrap();
+    assert_eq!(spec.files(), 1875);
+    let (tree, totals) = make("esnet-tiny", 4, 2);
+    let expected = Totals {
+        files: 1875,
+        directories: 651,
+        bytes: 5_000_000,
+    };
+    assert_eq!(totals, expected);
+    for path in ["00", "00/a", "00/y", "00/a/a", "00/a/y", "00/y/y"] {
+        assert!(tree.contains_key(Path::new(path)), "{path}");
+    }
+    let of = |file: &str| tree[Path::new(file)].3.as_ref().map(Vec::len);
+    assert_eq!(of("00/a/a/f00000001"), Some(2000));
+    assert_eq!(of("00/y/y/f00001874"), Some(5000));
+}
+
+/// Any item that is quickly made, and how many files it has.
+fn item() -> impl Strategy<Value = (String, u64)> {
+    let kind = prop::sample::select(vec!["", "tree:", "compressible:", "tree:compressible:"]);
+    let sizes = prop_oneof![
+        (0..3000_u64).prop_map(|bytes| format!("{bytes}")),
+        (0..1000_u64, 0..4000_u64).prop_map(|(min, more)| format!("{min}..{}", min + more)),
+        (0..2000_u64, 1..5_u64).prop_map(|(median, factor)| format!("~{median}*{factor}")),
+    ];
+    let plain = (kind, 1..40_u64, sizes, 1..15_u64)
+        .prop_map(|(kind, count, sizes, each)| (format!("{kind}{count}x{sizes}/{each}"), count));
+    let source = (1..40_u64).prop_map(|count| (format!("source:{count}"), count));
+    prop_oneof![4 => plain, 1 => source]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+
+    #[test]
+    fn any_specification_gives_what_it_says_and_the_same_again(
+        items in prop::collection::vec(item(), 1..4), seed: u64, zeros in 0..=100_u8,
+    ) {
+        let text: Vec<&str> = items.iter().map(|(text, _)| text.as_str()).collect();
+        let text = text.join(",");
+        let spec = parse(&text).unwrap().with_zeros(zeros);
+        let place = tempfile::tempdir().unwrap();
+        let mut trees = Vec::new();
+        for threads in [1, 3] {
+            let root = place.path().join(threads.to_string());
+            let totals = generate(&spec, &root, seed, threads, &mut |_| {}).unwrap();
+            let mut tree = Tree::new();
+            read(&root, &root, &mut tree);
+            let files = tree.values().filter_map(|entry| entry.3.as_ref());
+            let bytes: usize = files.clone().map(Vec::len).sum();
+            prop_assert_eq!(files.count() as u64, items.iter().map(|(_, count)| count).sum::<u64>());
+            prop_assert_eq!(totals.bytes, bytes as u64);
+            prop_assert_eq!(totals.files + totals.directories + 1, tree.len() as u64);
+            trees.push(tree);
+        }
+        prop_assert!(trees[0] == trees[1], "{} was made in two ways", text);
+    }
 }

@@ -15,7 +15,18 @@ pub(super) fn run(matches: &ArgMatches, home: &Home) -> Result<Exit, Failure> {
     let settings = GenSettings::from_values(&settings(Scope::Gen, matches, home)?);
     let spec = required_text(matches, "spec")?;
     let directory = Path::new(required(matches, "directory")?);
-    let spec = generator::parse(spec).map_err(Failure::usage)?;
+    let mut spec = generator::parse(spec).map_err(Failure::usage)?;
+    let scale = matches.get_one::<f64>("scale").copied().unwrap_or(1.0);
+    if !(scale > 0.0 && scale <= generator::SCALE_MAX) {
+        let max = generator::SCALE_MAX;
+        return Err(Failure::usage(format!(
+            "--scale is above 0 and at most {max}"
+        )));
+    }
+    spec = spec.scaled(scale);
+    if let Some(&fraction) = matches.get_one::<f64>("compressible") {
+        spec = spec.with_zeros(hundredths(fraction)?);
+    }
     let threads = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
     let totals = generator::generate(&spec, directory, settings.seed, threads, &mut |_| {})
         .map_err(|error| {
@@ -33,4 +44,18 @@ pub(super) fn run(matches: &ArgMatches, home: &Home) -> Result<Exit, Failure> {
         totals.files, totals.directories, totals.bytes
     ));
     Ok(Exit::Complete)
+}
+
+/// A fraction from 0 to 1 in whole hundredths.
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "checked to be from 0 to 100"
+)]
+fn hundredths(fraction: f64) -> Result<u8, Failure> {
+    if (0.0..=1.0).contains(&fraction) {
+        Ok((fraction * 100.0).round() as u8)
+    } else {
+        Err(Failure::usage("--compressible is from 0 to 1".to_owned()))
+    }
 }

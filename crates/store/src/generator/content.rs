@@ -5,15 +5,27 @@
 #[derive(Clone, Copy, Debug)]
 pub struct Content {
     key: u64,
-    compressible: bool,
+    texture: Texture,
+}
+
+/// What contents look like to a compressor.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Texture {
+    /// Like noise: nothing is saved.
+    #[default]
+    Random,
+    /// Repeats within 64 bytes: about two thirds are saved.
+    Repeating,
+    /// So many hundredths of each 800 bytes are zeros, from 0 to 100: about that much is saved.
+    Zeros(u8),
 }
 
 impl Content {
     /// The content of file number `file` of item number `item` of a specification.
-    pub fn new(seed: u64, item: u64, file: u64, compressible: bool) -> Self {
+    pub fn new(seed: u64, item: u64, file: u64, texture: Texture) -> Self {
         Self {
             key: draw(seed, item, file, Purpose::Content),
-            compressible,
+            texture,
         }
     }
 
@@ -40,11 +52,12 @@ impl Content {
 
     #[inline]
     fn word(&self, index: u64) -> u64 {
-        // Two random words of eight, four times over.
-        let index = if self.compressible {
-            (index & !7) | (index & 1)
-        } else {
-            index
+        let index = match self.texture {
+            Texture::Random => index,
+            // Two random words of eight, four times over.
+            Texture::Repeating => (index & !7) | (index & 1),
+            Texture::Zeros(hundredths) if index % 100 < u64::from(hundredths) => return 0,
+            Texture::Zeros(_) => index,
         };
         mix(self.key.wrapping_add(index.wrapping_mul(GOLDEN)))
     }
@@ -57,6 +70,7 @@ pub(super) enum Purpose {
     Size = 2,
     Time = 3,
     Name = 4,
+    Shape = 5,
 }
 
 /// A random number that belongs to one file.
@@ -81,13 +95,21 @@ fn mix(value: u64) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use super::Content;
+    use super::{Content, Texture};
     use proptest::prelude::*;
+
+    fn texture() -> impl Strategy<Value = Texture> {
+        prop_oneof![
+            Just(Texture::Random),
+            Just(Texture::Repeating),
+            (0..=100_u8).prop_map(Texture::Zeros),
+        ]
+    }
 
     proptest! {
         #[test]
-        fn any_window_is_the_same_content(offset in 0..5000_u64, length in 0..300_usize, compressible: bool) {
-            let content = Content::new(7, 1, 2, compressible);
+        fn any_window_is_the_same_content(offset in 0..5000_u64, length in 0..300_usize, texture in texture()) {
+            let content = Content::new(7, 1, 2, texture);
             let mut whole = vec![0; 5300];
             content.fill(0, &mut whole);
             let mut window = vec![0; length];
@@ -98,11 +120,22 @@ mod tests {
     }
 
     #[test]
+    fn as_much_is_zero_as_was_asked_for() {
+        for hundredths in [0_u8, 1, 37, 50, 99, 100] {
+            let mut bytes = vec![1; 800_000];
+            Content::new(1, 2, 3, Texture::Zeros(hundredths)).fill(0, &mut bytes);
+            let (words, _) = bytes.as_chunks::<8>();
+            let zeros = words.iter().filter(|word| **word == [0; 8]).count();
+            assert_eq!(zeros, 1000 * usize::from(hundredths));
+        }
+    }
+
+    #[test]
     fn seeds_items_and_files_differ() {
         let mut seen = std::collections::HashSet::new();
         for (seed, item, file) in [(0, 0, 0), (1, 0, 0), (0, 1, 0), (0, 0, 1), (1, 1, 1)] {
             let mut bytes = [0; 64];
-            Content::new(seed, item, file, false).fill(0, &mut bytes);
+            Content::new(seed, item, file, Texture::Random).fill(0, &mut bytes);
             assert!(bytes.iter().any(|byte| *byte != 0));
             assert!(seen.insert(bytes));
         }
@@ -112,10 +145,10 @@ mod tests {
     #[test]
     fn the_bytes_are_fixed() {
         let mut bytes = [0; 8];
-        Content::new(7, 0, 0, false).fill(0, &mut bytes);
+        Content::new(7, 0, 0, Texture::Random).fill(0, &mut bytes);
         assert_eq!(bytes, FIRST);
         let mut far = [0; 8];
-        Content::new(7, 0, 0, false).fill(1 << 50, &mut far);
+        Content::new(7, 0, 0, Texture::Random).fill(1 << 50, &mut far);
         assert_eq!(far, FAR);
     }
 

@@ -2,7 +2,7 @@
 //! Remembers nothing, so that a data set may have any number of files.
 
 use super::content::{Purpose, draw};
-use super::spec::Item;
+use super::spec::{Item, Shape, Sizes};
 use crate::meta::Timestamp;
 
 /// One item of a specification, with its place in it.
@@ -28,9 +28,18 @@ impl Layout {
     /// itself, and the parents hold files too.
     pub(super) fn directory(&self, number: u64) -> String {
         let mut path = self.top();
-        if !self.item.tree {
-            path.push_str(&format!("/d{number:06}"));
-            return path;
+        match self.item.shape {
+            Shape::Flat => {
+                path.push_str(&format!("/d{number:06}"));
+                return path;
+            }
+            Shape::Square => {
+                path = self.row(number / LETTERS);
+                path.push('/');
+                path.push(letter(number % LETTERS));
+                return path;
+            }
+            Shape::Tree => {}
         }
         let mut digits = Vec::new();
         let mut rest = number;
@@ -46,9 +55,33 @@ impl Layout {
         path
     }
 
+    /// How many directories hold nothing but directories, beside the top.
+    pub(super) fn rows(&self) -> u64 {
+        match self.item.shape {
+            Shape::Square => self.directories().div_ceil(LETTERS),
+            Shape::Flat | Shape::Tree => 0,
+        }
+    }
+
+    /// The directory that holds directory number `directory`, where that is the first in it.
+    pub(super) fn row_begun_by(&self, directory: u64) -> Option<u64> {
+        let square = self.item.shape == Shape::Square;
+        (square && directory.is_multiple_of(LETTERS)).then_some(directory / LETTERS)
+    }
+
+    /// The path of a directory of directories.
+    pub(super) fn row(&self, number: u64) -> String {
+        format!("{}/{}", self.top(), letter(number))
+    }
+
+    /// Whether directory 0 is the top itself.
+    pub(super) fn is_nested(&self) -> bool {
+        self.item.shape == Shape::Tree
+    }
+
     /// The name of a file in its directory.
     pub(super) fn file_name(&self, file: u64) -> String {
-        if !self.item.tree {
+        if !self.is_nested() {
             return format!("f{file:08}");
         }
         let random = self.draw(file, Purpose::Name);
@@ -59,16 +92,23 @@ impl Layout {
 
     /// In a tree one file in 16 is executable.
     pub(super) fn mode(&self, file: u64) -> u32 {
-        if self.item.tree && self.draw(file, Purpose::Name) >> 60 == 0 {
+        if self.is_nested() && self.draw(file, Purpose::Name) >> 60 == 0 {
             0o755
         } else {
             0o644
         }
     }
 
+    #[expect(clippy::cast_possible_truncation, reason = "less than three")]
     pub(super) fn bytes(&self, file: u64) -> u64 {
         let random = self.draw(file, Purpose::Size);
-        spread(self.item.bytes_min, self.item.bytes_max, random)
+        match self.item.sizes {
+            Sizes::Between(min, max) => spread(min, max, random),
+            Sizes::Around { median, factor } => {
+                around(median, factor, [random, self.draw(file, Purpose::Shape)])
+            }
+            Sizes::Turns(turns) => turns[(file % turns.len() as u64) as usize],
+        }
     }
 
     pub(super) fn file_time(&self, file: u64) -> Timestamp {
@@ -82,6 +122,10 @@ impl Layout {
     fn draw(&self, file: u64, purpose: Purpose) -> u64 {
         draw(self.seed, self.number, file, purpose)
     }
+}
+
+fn letter(number: u64) -> char {
+    char::from(b'a' + u8::try_from(number % LETTERS).unwrap_or(0))
 }
 
 fn pick<'a>(list: &[&'a str], random: u64) -> &'a str {
@@ -106,19 +150,43 @@ fn time(random: u64) -> Timestamp {
 
 /// A size between the two, as likely in each octave. Integers only: floating point logarithms differ from one machine
 /// to the next. Octaves are cut into equal steps instead, which is close enough.
-#[expect(
-    clippy::cast_possible_truncation,
-    reason = "a random part of a 64-bit number, and a fraction of 2^62 at most"
-)]
 fn spread(bytes_min: u64, bytes_max: u64, random: u64) -> u64 {
     let low = position(bytes_min + 1);
     let high = position(bytes_max + 1);
     let scaled = u128::from(random) * u128::from(high - low + 1);
-    let at = low + (scaled >> 64) as u64;
+    let size = value_at(low + (scaled >> 64) as u64) - 1;
+    size.clamp(bytes_min, bytes_max)
+}
+
+/// A size that is log-normal around the median. The sum of eight random numbers is close enough to a normal one, and
+/// it is the same on every machine.
+fn around(median: u64, factor: u64, random: [u64; 2]) -> u64 {
+    let parts = random.iter().flat_map(|word| {
+        let bytes = word.to_le_bytes();
+        let (pairs, _) = bytes.as_chunks::<2>();
+        pairs
+            .iter()
+            .map(|pair| i128::from(u16::from_le_bytes(*pair)))
+            .collect::<Vec<_>>()
+    });
+    // Eight numbers below 2^16 have the mean 4 × 2^16 and the variance 8/12 of 2^32: 0.8165 × 2^16 is a deviation.
+    const DEVIATION: i128 = 53_510;
+    let off = parts.sum::<i128>() - (4 << 16);
+    let step = i128::from(position(factor)) * off / DEVIATION;
+    let at = i128::from(position(median + 1)) + step;
+    let at = at.clamp(0, i128::from(position(1 << 62)));
+    value_at(u64::try_from(at).unwrap_or(0)) - 1
+}
+
+/// The number whose logarithm is `at`, as [`position`] gives it.
+#[expect(
+    clippy::cast_possible_truncation,
+    reason = "a fraction of 2^62 at most"
+)]
+fn value_at(at: u64) -> u64 {
     let octave = at >> FRACTION_BITS;
     let fraction = u128::from(at & ((1 << FRACTION_BITS) - 1));
-    let size = (1_u64 << octave) + ((fraction << octave) >> FRACTION_BITS) as u64 - 1;
-    size.clamp(bytes_min, bytes_max)
+    (1_u64 << octave) + ((fraction << octave) >> FRACTION_BITS) as u64
 }
 
 /// The logarithm of `value`, at least 1, to the base 2 in fixed point, linear within an octave.
@@ -134,6 +202,9 @@ fn position(value: u64) -> u64 {
 
 const FRACTION_BITS: u32 = 56;
 
+/// From `a` to `y`.
+const LETTERS: u64 = 25;
+
 /// Directories in a directory of a tree; not more than the words, or names would repeat.
 const FAN_OUT: u64 = 5;
 
@@ -148,7 +219,7 @@ const ENDINGS: [&str; 8] = [".rs", ".c", ".h", ".py", ".md", ".txt", ".json", ""
 
 #[cfg(test)]
 mod tests {
-    use super::{Layout, spread};
+    use super::{Layout, around, spread};
     use crate::generator::parse;
     use proptest::prelude::*;
     use std::collections::HashSet;
@@ -172,6 +243,20 @@ mod tests {
     }
 
     #[test]
+    fn half_are_above_the_median_and_one_in_six_is_a_factor_above() {
+        let word = |index: u64| index.wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(31);
+        let sizes: Vec<u64> = (1..=60_000_u64)
+            .map(|index| around(1000, 4, [word(index), word(word(index))]))
+            .collect();
+        let above = |limit: u64| sizes.iter().filter(|size| **size > limit).count();
+        assert!((29_000..31_000).contains(&above(1000)), "{}", above(1000));
+        assert!((8_500..10_500).contains(&above(4000)), "{}", above(4000));
+        assert!((8_500..10_500).contains(&(60_000 - above(250))));
+        assert_eq!(around(1000, 1, [u64::MAX, 0]), 1000, "no spread at all");
+        assert!(around(1 << 40, 100, [u64::MAX; 2]) < 1 << 62);
+    }
+
+    #[test]
     fn names_are_unique_and_parents_come_first() {
         for spec in ["3000x1/7", "tree:3000x1/3"] {
             let layout = Layout {
@@ -184,7 +269,7 @@ mod tests {
                 let path = layout.directory(number);
                 let parent = path.rsplit_once('/').map_or("", |(parent, _)| parent);
                 assert!(known.contains(parent), "{path}");
-                let top = number == 0 && layout.item.tree;
+                let top = number == 0 && layout.is_nested();
                 assert!(known.insert(path.clone()) || top, "{path} twice");
             }
             let names: HashSet<String> = (0..3000).map(|file| layout.file_name(file)).collect();

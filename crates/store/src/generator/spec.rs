@@ -1,6 +1,8 @@
 //! Owns the grammar of specifications. Makes nothing.
 //! What an item's files are called and how large each is, `layout` says.
 
+use super::content::Texture;
+
 /// A data set: what to make, in order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Spec {
@@ -13,6 +15,26 @@ impl Spec {
     pub fn files(&self) -> u64 {
         self.items.iter().map(|item| item.count).sum()
     }
+
+    /// The same, smaller or larger: `scale` is what the bytes are multiplied by, above 0 and at most
+    /// [`SCALE_MAX`]. Files become fewer or more; of a few files each becomes smaller or larger instead, as do those of
+    /// a tree whose files are counted.
+    pub fn scaled(&self, scale: f64) -> Self {
+        let items = self.items.iter().map(|item| item.scaled(scale));
+        Self {
+            items: items.collect(),
+        }
+    }
+
+    /// The same with so many hundredths of the contents zeros, where an item does not say anything else.
+    pub fn with_zeros(mut self, hundredths: u8) -> Self {
+        for item in &mut self.items {
+            if item.texture == Texture::Random {
+                item.texture = Texture::Zeros(hundredths.min(100));
+            }
+        }
+        self
+    }
 }
 
 /// A number of files of one sort.
@@ -20,22 +42,88 @@ impl Spec {
 pub struct Item {
     /// How many files, from 1 to 10¹⁰.
     pub count: u64,
-    /// The smallest size.
-    pub bytes_min: u64,
-    /// The largest size, not less than the smallest.
-    pub bytes_max: u64,
+    /// How large they are.
+    pub sizes: Sizes,
     /// How many files are in a directory, at least one.
     pub per_directory: u64,
-    /// Whether the directories are nested as in a source tree.
-    pub tree: bool,
-    /// Whether the contents compress.
-    pub compressible: bool,
+    /// How the directories lie.
+    pub shape: Shape,
+    /// What the contents look like to a compressor.
+    pub texture: Texture,
+}
+
+impl Item {
+    fn scaled(mut self, scale: f64) -> Self {
+        let fixed = self.shape == Shape::Square;
+        let few = self.count.min(FEW_FILES);
+        let count = if fixed {
+            self.count
+        } else {
+            multiplied(self.count, scale).clamp(few, COUNT_MAX)
+        };
+        #[expect(clippy::cast_precision_loss, reason = "only their ratio counts")]
+        let left = scale * self.count as f64 / count as f64;
+        // Rounding of the count is no reason to change sizes that were asked for.
+        if fixed || count == few {
+            let size = |bytes| multiplied(bytes, left).min(BYTES_MAX);
+            self.sizes = match self.sizes {
+                Sizes::Between(min, max) => Sizes::Between(size(min), size(max)),
+                Sizes::Around { median, factor } => Sizes::Around {
+                    median: size(median).min(MEDIAN_MAX),
+                    factor,
+                },
+                Sizes::Turns(turns) => Sizes::Turns(turns.map(size)),
+            };
+        }
+        self.count = count;
+        self
+    }
+}
+
+/// Doubles are the same on every machine, and so is this.
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    clippy::cast_precision_loss,
+    reason = "scales are positive, and what is too large becomes the largest"
+)]
+fn multiplied(value: u64, factor: f64) -> u64 {
+    (value as f64 * factor).round() as u64
+}
+
+/// How large the files of an item are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sizes {
+    /// From the first to the second, as many in each octave.
+    Between(u64, u64),
+    /// Log-normal: half of them above the median; one in six above the median times the factor, and one in six below
+    /// the median divided by it.
+    Around {
+        /// The size in the middle.
+        median: u64,
+        /// The geometric standard deviation.
+        factor: u64,
+    },
+    /// One after the other, over and over.
+    Turns([u64; 3]),
+}
+
+/// How the directories of an item lie.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Shape {
+    /// All beside each other.
+    Flat,
+    /// Nested as in a source tree.
+    Tree,
+    /// A square of letters: `a` to `y`, and `a` to `y` in each.
+    Square,
 }
 
 /// What is wrong with a specification.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "{item:?} is no data set: {problem}; examples: 4000x1MiB, 3000x1KiB..64KiB/100, tree:20000x100..30kB"
+    "{item:?} is no data set: {problem}; examples: 4000x1MiB, 3000x1KiB..64KiB/100, 500x~8MiB, tree:20000x100..30kB, \
+     source:20000, climate:2000, esnet-small"
 )]
 pub struct SpecError {
     /// The item, as it was given.
@@ -67,15 +155,27 @@ pub fn parse(text: &str) -> Result<Spec, SpecError> {
 }
 
 fn parse_item(text: &str) -> Result<Item, &'static str> {
-    let (mut tree, mut compressible) = (false, false);
+    let (mut tree, mut texture) = (false, Texture::Random);
     let mut rest = text;
     while let Some((kind, after)) = rest.split_once(':') {
         match kind {
             "tree" => tree = true,
-            "compressible" => compressible = true,
-            _ => return Err("the word before ':' must be tree or compressible"),
+            "compressible" => texture = Texture::Repeating,
+            name => {
+                let count = parse_number(after).ok_or("after the name of a mix stands a count")?;
+                return preset(name, count, texture);
+            }
         }
         rest = after;
+    }
+    if let Some(sizes) = esnet(rest) {
+        return Ok(Item {
+            count: ESNET_FILES,
+            sizes,
+            per_directory: 3,
+            shape: Shape::Square,
+            texture,
+        });
     }
     let (rest, per_directory) = match rest.split_once('/') {
         Some((rest, number)) => (rest, parse_number(number).ok_or("how many per directory?")?),
@@ -86,26 +186,66 @@ fn parse_item(text: &str) -> Result<Item, &'static str> {
         .split_once('x')
         .ok_or("no 'x' between count and size")?;
     let count = parse_number(count).ok_or("the count is not a number")?;
-    let (bytes_min, bytes_max) = sizes.split_once("..").unwrap_or((sizes, sizes));
-    let bytes_min = parse_bytes(bytes_min)?;
-    let bytes_max = parse_bytes(bytes_max)?;
+    let sizes = parse_sizes(sizes)?;
     if count == 0 || count > COUNT_MAX {
         return Err("the count is not from 1 to 10,000,000,000");
     }
     if per_directory == 0 {
         return Err("a directory has at least one file");
     }
-    if bytes_min > bytes_max {
+    let shape = if tree { Shape::Tree } else { Shape::Flat };
+    Ok(Item {
+        count,
+        sizes,
+        per_directory,
+        shape,
+        texture,
+    })
+}
+
+fn parse_sizes(text: &str) -> Result<Sizes, &'static str> {
+    if let Some(around) = text.strip_prefix('~') {
+        let (median, factor) = around.split_once('*').unwrap_or((around, "4"));
+        let (median, factor) = (
+            parse_bytes(median)?,
+            parse_number(factor).ok_or("after '*' stands a factor")?,
+        );
+        if median > MEDIAN_MAX || !(1..=FACTOR_MAX).contains(&factor) {
+            return Err("a median is at most 1 TiB, and a factor from 1 to 100");
+        }
+        return Ok(Sizes::Around { median, factor });
+    }
+    let (min, max) = text.split_once("..").unwrap_or((text, text));
+    let (min, max) = (parse_bytes(min)?, parse_bytes(max)?);
+    if min > max {
         return Err("the first size is larger than the second");
+    }
+    Ok(Sizes::Between(min, max))
+}
+
+/// A mix with a name, of as many files as are asked for.
+fn preset(name: &str, count: u64, texture: Texture) -> Result<Item, &'static str> {
+    let (median, factor, per_directory, shape) = match name {
+        "source" => (4 << 10, 4, PER_DIRECTORY_IN_TREE, Shape::Tree),
+        "climate" => (16 << 20, 6, 100, Shape::Flat),
+        _ => return Err("the word before ':' must be tree, compressible, source or climate"),
+    };
+    if count == 0 || count > COUNT_MAX {
+        return Err("the count is not from 1 to 10,000,000,000");
     }
     Ok(Item {
         count,
-        bytes_min,
-        bytes_max,
+        sizes: Sizes::Around { median, factor },
         per_directory,
-        tree,
-        compressible,
+        shape,
+        texture,
     })
+}
+
+/// The trees that ESnet measures data transfer nodes with.
+fn esnet(name: &str) -> Option<Sizes> {
+    let (_, unit) = ESNET_UNITS.iter().find(|(known, _)| *known == name)?;
+    Some(Sizes::Turns([*unit, 2 * unit, 5 * unit]))
 }
 
 fn parse_number(text: &str) -> Option<u64> {
@@ -131,8 +271,26 @@ fn parse_bytes(text: &str) -> Result<u64, &'static str> {
         .ok_or("the size is more than a file can have")
 }
 
+/// Three files in each of 25 × 25 directories.
+const ESNET_FILES: u64 = 3 * 625;
+const ESNET_UNITS: [(&str, u64); 4] = [
+    ("esnet-tiny", 1_000),
+    ("esnet-small", 1_000_000),
+    ("esnet-medium", 10_000_000),
+    ("esnet-large", 100_000_000),
+];
+
+/// Six deviations above the largest median with the largest factor are still a size.
+const MEDIAN_MAX: u64 = 1 << 40;
+const FACTOR_MAX: u64 = 100;
+
 /// Most files of an item.
 const COUNT_MAX: u64 = 10_000_000_000;
+
+/// The largest scale.
+pub const SCALE_MAX: f64 = 1000.0;
+/// So many files are not made fewer.
+const FEW_FILES: u64 = 40;
 
 /// Names of items have two digits.
 const ITEMS_MAX: usize = 100;
@@ -155,84 +313,4 @@ const UNITS: [(&str, u64); 11] = [
 ];
 
 #[cfg(test)]
-mod tests {
-    use super::{Item, parse};
-
-    const PLAIN: Item = Item {
-        count: 1,
-        bytes_min: 0,
-        bytes_max: 0,
-        per_directory: 1000,
-        tree: false,
-        compressible: false,
-    };
-
-    #[test]
-    fn items_are_read_as_documented() {
-        let fixed = |count, bytes| Item {
-            count,
-            bytes_min: bytes,
-            bytes_max: bytes,
-            ..PLAIN
-        };
-        for (text, expected) in [
-            ("4000x1MiB", fixed(4000, 1 << 20)),
-            ("1x200GiB", fixed(1, 200 << 30)),
-            ("7x0", fixed(7, 0)),
-            ("7x300kB", fixed(7, 300_000)),
-            (
-                "100000x8KiB/100",
-                Item {
-                    per_directory: 100,
-                    ..fixed(100_000, 8192)
-                },
-            ),
-            (
-                "tree:compressible:20x1..3kB",
-                Item {
-                    count: 20,
-                    bytes_min: 1,
-                    bytes_max: 3000,
-                    per_directory: 12,
-                    tree: true,
-                    compressible: true,
-                },
-            ),
-        ] {
-            assert_eq!(parse(text).unwrap().items, [expected], "{text}");
-        }
-        let several = parse("1x1, 2x2").unwrap();
-        assert_eq!(several.items, [fixed(1, 1), fixed(2, 2)]);
-        assert_eq!(several.files(), 3);
-    }
-
-    #[test]
-    fn anything_else_is_refused_by_name() {
-        for text in [
-            "",
-            "1x1,",
-            "x",
-            "1x",
-            "x1",
-            "1",
-            "-1x1",
-            "+1x1",
-            "1x-1",
-            "0x1",
-            "1x1XB",
-            "1x2..1",
-            "1x1..",
-            "1x1/0",
-            "1x1/",
-            "wood:1x1",
-            "1x1é",
-            "1x99999999999999999999",
-            "1x9000000TiB",
-            "99999999999x1",
-        ] {
-            let error = parse(text).expect_err(text);
-            assert!(text.split(',').any(|item| item == error.item), "{error}");
-        }
-        assert!(parse(&["1x1"; 101].join(",")).is_err());
-    }
-}
+mod tests;

@@ -153,7 +153,13 @@ impl Making<'_> {
             make_directory(&top)?;
             next.made += 1;
         }
-        if first.is_multiple_of(per_directory) && !(number == 0 && layout.item.tree) {
+        if first.is_multiple_of(per_directory)
+            && let Some(row) = layout.row_begun_by(number)
+        {
+            make_directory(&self.root.join(layout.row(row)))?;
+            next.made += 1;
+        }
+        if first.is_multiple_of(per_directory) && !(number == 0 && layout.is_nested()) {
             make_directory(&directory)?;
             next.made += 1;
         }
@@ -215,7 +221,7 @@ impl Making<'_> {
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
         let mode = layout.mode(file);
         let mut open = File::from(openat(directory, name, flags, Mode::from_raw_mode(mode))?);
-        let content = Content::new(layout.seed, layout.number, file, layout.item.compressible);
+        let content = Content::new(layout.seed, layout.number, file, layout.item.texture);
         let bytes = layout.bytes(file);
         let mut offset = 0;
         while offset < bytes && !self.stop.load(Ordering::Relaxed) {
@@ -243,7 +249,13 @@ impl Making<'_> {
                 let path = self.root.join(layout.directory(number));
                 set_time(&path, layout.directory_time(number))?;
             }
-            if !layout.item.tree {
+            for row in 0..layout.rows() {
+                set_time(
+                    &self.root.join(layout.row(row)),
+                    layout.directory_time(u64::MAX - 1 - row),
+                )?;
+            }
+            if !layout.is_nested() {
                 set_time(
                     &self.root.join(layout.top()),
                     layout.directory_time(u64::MAX),
