@@ -150,10 +150,10 @@ impl Table<'_> {
             self.peers(&mut case, None, None);
             cases.push(case);
             let tree = Load::Spec {
-                spec: "tree:200000x100B..30kB",
+                spec: "source:200000",
                 scale: self.scale,
                 files: self.scaled(200_000),
-                bytes: self.scaled(1_100_000_000),
+                bytes: self.scaled(2_200_000_000),
             };
             for (name, load) in [
                 (
@@ -177,9 +177,10 @@ impl Table<'_> {
 
     /// To the machine's disk, and from it.
     fn disk(&self) -> Vec<Case> {
+        // Whole MiB: others write whole blocks only.
         let load = Load::Files {
             files: 40,
-            bytes: self.scaled(100 << 20),
+            bytes: self.scaled(100) << 20,
             directories: 0,
         };
         let each = [

@@ -18,8 +18,8 @@ pub(super) struct Certificate {
 }
 
 impl Certificate {
-    /// Makes a certificate for `address` in `directory`, unless it is there already.
-    pub(super) fn make(directory: &Path, address: &str) -> anyhow::Result<Self> {
+    /// Makes a certificate for `names` in `directory`, unless it is there already.
+    pub(super) fn make(directory: &Path, names: &[&str]) -> anyhow::Result<Self> {
         let made = Self {
             certificate: directory.join("certificate.pem"),
             key: directory.join("key.pem"),
@@ -28,7 +28,7 @@ impl Certificate {
         if made.authorities.exists() {
             return Ok(made);
         }
-        let names = [address.to_owned()];
+        let names: Vec<String> = names.iter().map(|&name| name.to_owned()).collect();
         let signed =
             rcgen::generate_simple_self_signed(names).context("cannot make a certificate")?;
         fs::write(&made.certificate, signed.cert.pem())?;

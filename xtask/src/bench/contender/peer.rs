@@ -83,6 +83,7 @@ impl Peer {
         }
         let side = self.server_side();
         words.set("host", self.place.address(side));
+        words.set("host_name", self.place.name(side));
         words.set("hosts", self.place.addresses(side));
         words.set("port", port.to_string());
         words.set("port2", free_port()?.to_string());
@@ -93,7 +94,8 @@ impl Peer {
             sshd.say(&mut words);
         }
         if self.definition.certificate {
-            let certificate = Certificate::make(&self.scratch, self.place.address(side))?;
+            let names = [self.place.address(side), self.place.name(side)];
+            let certificate = Certificate::make(&self.scratch, &names)?;
             for (word, path) in certificate.paths() {
                 words.set(word, text(path)?);
             }

@@ -51,10 +51,10 @@ impl Load {
                     )?;
                 }
             }
-            Self::Spec { spec, scale: _, .. } => {
+            Self::Spec { spec, scale, .. } => {
                 let output = command(&programs.godwit)
                     .env("GODWIT_HOME", world.scratch("godwit-gen")?)
-                    .args(["gen", spec, "--seed", "7"])
+                    .args(["gen", spec, "--seed", "7", "--scale", &scale.to_string()])
                     .arg(&set)
                     .output()
                     .context("cannot run godwit gen")?;

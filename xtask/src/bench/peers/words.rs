@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use anyhow::{Context as _, bail, ensure};
 
 /// Every word, for checking definitions before anything runs.
-const KNOWN: [&str; 24] = [
+const KNOWN: [&str; 25] = [
     "source",
     "parent",
     "name",
@@ -15,6 +15,7 @@ const KNOWN: [&str; 24] = [
     "files",
     "file_bytes",
     "host",
+    "host_name",
     "hosts",
     "port",
     "port2",

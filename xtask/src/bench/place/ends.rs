@@ -45,13 +45,18 @@ impl Ends {
         near: impl Iterator<Item = &'a str>,
         far: impl Iterator<Item = &'a str>,
     ) -> anyhow::Result<()> {
-        let mut hosts = "127.0.0.1 localhost\n::1 localhost\n".to_owned();
         let named = near.map(|address| (address, "near"));
-        for (address, name) in named.chain(far.map(|address| (address, "far"))) {
-            hosts.push_str(&format!("{address} {name}.bench {name}\n"));
-        }
-        for directory in self.directories() {
-            fs::create_dir_all(&directory)
+        let named: Vec<_> = named.chain(far.map(|address| (address, "far"))).collect();
+        let uname = rustix::system::uname();
+        let machine = uname.nodename().to_string_lossy();
+        for (directory, here) in self.directories().iter().zip(["near", "far"]) {
+            let mut hosts = "127.0.0.1 localhost\n::1 localhost\n".to_owned();
+            for (address, name) in &named {
+                // The machine's own name leads to the end where it is asked for.
+                let own = if *name == here { &machine } else { "" };
+                hosts.push_str(&format!("{address} {name}.bench {name} {own}\n"));
+            }
+            fs::create_dir_all(directory)
                 .and_then(|()| fs::write(directory.join("hosts"), &hosts))
                 .and_then(|()| fs::write(directory.join("resolv.conf"), "# nobody\n"))
                 .with_context(|| format!("cannot write into {directory:?}"))?;

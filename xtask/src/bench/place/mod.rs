@@ -75,6 +75,15 @@ impl Place {
         if side == Side::Source { near } else { far }
     }
 
+    /// A name that leads to that address from both ends.
+    pub(crate) fn name(&self, side: Side) -> &'static str {
+        match (self, side) {
+            (Self::Loopback, _) => "localhost",
+            (_, Side::Source) => "near.bench",
+            (_, Side::Destination) => "far.bench",
+        }
+    }
+
     /// One address for each cable, separated by commas.
     pub(crate) fn addresses(&self, side: Side) -> String {
         match self {

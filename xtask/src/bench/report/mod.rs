@@ -76,7 +76,9 @@ impl CaseReport {
             let title = case.title_of(bar.reference);
             Comparison::new(bar, title, rounds, subject, of(bar.reference))
         };
-        let comparisons = case.bars.iter().map(compare).collect();
+        // Who was not asked to take part is no gap.
+        let bars = case.bars.iter().filter(|bar| of(bar.reference).is_some());
+        let comparisons = bars.map(compare).collect();
         let memory = case.rss_max.map(|limit_bytes| {
             let peak = |side: fn(&Sample) -> Usage| {
                 let samples = &subject?.samples;
