@@ -21,6 +21,7 @@ needed=(
     man:man-db             # renders the man pages
     zsh:zsh                # these two read their completions
     fish:fish
+    valgrind:valgrind      # counts instructions, to notice what has become slower
 )
 
 PATH="$PATH:/usr/local/sbin:/usr/sbin:/sbin"
