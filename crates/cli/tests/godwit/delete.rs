@@ -441,6 +441,58 @@ fn counterparts_of_what_limits_pass_over_stay_as_they_are() {
 }
 
 #[test]
+fn a_directory_that_has_the_name_of_what_is_passed_over_stays_with_all_in_it() {
+    for way in WAYS {
+        let mut world = Rig::for_user(false);
+        let (source, destination) = way.places();
+        world.write(&format!("{source}/d/big"), "x".repeat(300));
+        world.write(&format!("{source}/bigger"), "x".repeat(300));
+        for at in [destination, "judge"] {
+            for name in [
+                "d/big/deep/er/f",
+                "d/bigger/f",
+                "big/f",
+                "bigger/f",
+                "gone/f",
+            ] {
+                world.write(&format!("{at}/{name}"), "as it was");
+            }
+        }
+        world.start(&[]);
+        let rules = ["--delete", "--max-size=100"];
+        let rsync = Command::new("rsync")
+            .arg("-a")
+            .args(rules)
+            .args([world.path(source).join(""), world.path("judge")])
+            .status();
+        assert!(rsync.expect("rsync runs").success());
+        let expected = paths(&world.path("judge"));
+        assert!(expected.contains(&"d/big/deep/er/f".into()), "{expected:?}");
+        let dry = way.sync(&world, &[&rules[..], &["--dry-run"]].concat());
+        let outcome = way.sync(&world, &rules);
+        outcome.complete();
+        assert_eq!(paths(&world.path(destination)), expected, "{way:?}");
+        let deleted = ["big", "big/f", "d/bigger", "d/bigger/f", "gone", "gone/f"];
+        assert_eq!(of(&items(&outcome), "delete"), deleted, "{way:?}");
+        assert_eq!(of(&items(&dry), "delete"), deleted, "{way:?}");
+        // The source itself may be what is passed over.
+        let mut ends = way.ends(&world);
+        ends[0].push_str("/bigger");
+        let line = [
+            "sync",
+            "--json",
+            "--delete",
+            "--max-size=100",
+            &ends[0],
+            &ends[1],
+        ];
+        let outcome = world.client(&line);
+        assert_eq!(outcome.number("deleted"), 0, "{way:?}: {outcome:?}");
+        assert_eq!(paths(&world.path(destination)), expected, "{way:?}");
+    }
+}
+
+#[test]
 fn a_list_and_deletion_contradict_each_other() {
     let mut world = Rig::for_user(false);
     world.write("src/f", "f");

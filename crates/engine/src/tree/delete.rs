@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use godwit_proto::{
-    Comparison, EntryId, EntryKind, Fault, FaultCode, Notice, NoticeKind, Seq, Side,
+    Comparison, EntryId, EntryKind, Fault, FaultCode, Notice, NoticeKind, Record, Seq, Side,
 };
 use godwit_store::spill::SpillStack;
 use godwit_store::{Kind, RelPath, StoreError, StoreErrorKind, SurveyItem, TempName};
@@ -56,6 +56,12 @@ impl TreeSink {
                 "nothing was deleted at the destination, because not everything of the source could be looked at and delivered",
             ));
             return Deletion::Refused;
+        }
+        if self.spared.overflowed() {
+            return self.refuse(
+                FaultCode::LIMIT,
+                "nothing was deleted: too many directories have the names of files that --min-size, --max-size, --newer or --older pass over".to_owned(),
+            );
         }
         match self.find_extras(ending) {
             Ok(Some((survey, extras))) => self.remove_extras(survey, &extras, ending),
@@ -138,6 +144,9 @@ impl TreeSink {
             }
             return Ok(());
         }
+        if self.spared.has(below) {
+            return Ok(());
+        }
         // What was not meant to be seen at the source is not missed there.
         let select = &self.config.select;
         if select.excludes(below, kind == Kind::Directory) {
@@ -163,6 +172,24 @@ impl TreeSink {
         survey.paths.push(&item)?;
         survey.count += 1;
         Ok(())
+    }
+
+    /// The limits pass this entry over at the source. So what has its name here stays, and if that is a directory, so does all that is in it.
+    pub(super) fn pass_over(&self, record: &Record) {
+        if !self.comparison().delete {
+            return;
+        }
+        let Ok(path) = self.mapped(record.root, &record.path) else {
+            // No entry can have this name here.
+            return;
+        };
+        let there = self.config.storage.stat(&path);
+        // What cannot be looked at is not deleted either.
+        if there.map_or(true, |there| {
+            there.is_some_and(|there| there.kind == Kind::Directory)
+        }) {
+            self.spared.add(&record.path);
+        }
     }
 
     /// What is at `path` stays, and so do the directories around it.

@@ -17,6 +17,7 @@ mod plan;
 mod ranges;
 mod sink;
 mod source;
+mod spared;
 mod verify;
 mod write;
 

@@ -24,6 +24,7 @@ const SYNC_AT_ONCE: usize = 4096;
 impl TreeSink {
     pub(super) fn plan_one(&self, record: &Record) -> Verdict {
         if record.flags & RecordFlags::PASSED_OVER != 0 {
+            self.pass_over(record);
             return Verdict::Done;
         }
         let planned = self

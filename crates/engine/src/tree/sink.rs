@@ -21,6 +21,7 @@ use super::keeper::Keeper;
 use super::later::Later;
 use super::plan::unreadable;
 use super::ranges::{RangeBudget, RangeShare};
+use super::spared::Spared;
 use crate::select::Select;
 use crate::sink::{Ending, FinishReport, Sink, Slice};
 use crate::{Acks, Counters, entry, limits, lock};
@@ -78,6 +79,8 @@ pub struct TreeSink {
     pub(super) directories: Mutex<Later>,
     /// What was announced, if anything is to be deleted in the end.
     pub(super) announced: Announced,
+    /// What a deletion leaves alone with all that is in it.
+    pub(super) spared: Spared,
     /// What has made way for directories: kind and path of each.
     pub(super) replaced: Mutex<Later>,
     /// Held while something makes way for a directory.
@@ -203,6 +206,7 @@ impl TreeSink {
             links: Mutex::new(Later::new(&config.spill_directory)),
             directories: Mutex::new(Later::new(&config.spill_directory)),
             announced: Announced::new(&config.spill_directory),
+            spared: Spared::default(),
             replaced: Mutex::new(Later::new(&config.spill_directory)),
             replacing: Mutex::default(),
             deferred,

@@ -168,6 +168,12 @@ impl Open {
         }
         if let Some(comparison) = &self.comparison {
             comparison.validate(self.sources.len())?;
+            if comparison.delete && self.selection.as_ref().is_some_and(|wanted| wanted.listed) {
+                return Err(WireError::invalid(
+                    "comparison",
+                    "deletes what a list does not name",
+                ));
+            }
         }
         self.sources
             .iter()

@@ -190,6 +190,24 @@ fn a_comparison_that_could_delete_what_was_not_meant_is_refused() {
     assert!(asks(1, counterpart).is_ok());
     assert!(asks(2, counterpart).is_err());
     assert!(asks(2, Comparison::default()).is_ok());
+    let listed = |listed| {
+        let open = Open {
+            direction: 1,
+            sources: vec![b"a".to_vec()],
+            comparison: Some(counterpart),
+            ..Open::default()
+        };
+        // An open with a list, put together from one that may be made: fields of a message come in any order.
+        changed(&Frame::Open(open), |head| {
+            head.extend([0x92, 1, 2, 0x30, u8::from(listed)]);
+        })
+    };
+    assert!(listed(false).is_ok());
+    let refused = listed(true).unwrap_err();
+    assert!(
+        refused.to_string().contains("a list does not name"),
+        "{refused}"
+    );
     for wrong in [
         Comparison {
             counterpart: false,

@@ -143,14 +143,17 @@ pub(crate) fn setup() -> impl Strategy<Value = Frame> {
                     preserve,
                     selection: if sources_len == 1 || !selection.as_ref().is_some_and(|s| s.listed)
                     {
-                        selection
+                        selection.clone()
                     } else {
                         None
                     },
                     names: if flags[1] { names } else { Vec::new() },
                     comparison: comparison.map(|comparison| Comparison {
                         counterpart: comparison.counterpart && counterpart_possible,
-                        delete: comparison.delete && comparison.counterpart && counterpart_possible,
+                        delete: comparison.delete
+                            && comparison.counterpart
+                            && counterpart_possible
+                            && !selection.as_ref().is_some_and(|s| s.listed),
                         ..comparison
                     }),
                     verification: None,
