@@ -2,6 +2,7 @@
 //! Not for people: its input and output are an exchange with another godwit.
 
 mod errand;
+mod list;
 mod pipe;
 
 use std::fs::File;
@@ -18,7 +19,7 @@ use godwit_api::settings::{ConfigFile, Scope, ServeSettings, Typed, resolve};
 use godwit_net::{Cipher, Identity, IdentityId, ServerTls, StreamOptions, bind_data_port, piped};
 use godwit_node::{Agent, AgentConfig};
 use godwit_proto::agent::{
-    AGENT_VERSION, AgentMessage, MessageReader, Start, Started, versions_meet,
+    AGENT_VERSION, AgentMessage, MessageReader, Start, Started, capability, versions_meet,
 };
 
 use crate::exit::{Exit, Failure};
@@ -130,6 +131,7 @@ fn started(identity: &Identity, port: u16) -> Started {
             .collect(),
         port: port.into(),
         problem: String::new(),
+        capabilities: capability::ALL,
     }
 }
 

@@ -16,12 +16,12 @@ use godwit_proto::{Fault, Record};
 use godwit_store::digest::DigestKind;
 
 pub(crate) use failed::code;
-pub(crate) use manifest::{Keeper, KeeperOptions};
+pub(crate) use manifest::{Finished, Keeper, KeeperOptions, Place};
 pub(crate) use signing::{Signer, check_signature};
 
 use crate::exit::Failure;
 use crate::home::Home;
-use crate::output::{ManifestDone, Output};
+use crate::output::{Output, ToldFault};
 use failed::FailedList;
 
 /// The reports of one command.
@@ -29,13 +29,16 @@ use failed::FailedList;
 pub(crate) struct Reports {
     failed: Option<FailedList>,
     keeper: Option<Arc<Keeper>>,
+    /// Another godwit, which is told of failed entries.
+    listener: Option<Arc<Output>>,
     /// How names in messages begin, for each root.
     displays: Mutex<Vec<Vec<u8>>>,
     /// What stands before names in reports, for each root.
     prefixes: Mutex<Vec<Vec<u8>>>,
 }
 
-/// The roots of a transfer as its reports need them.
+/// The roots of a transfer as its reports need them; none where another godwit gives the names.
+#[derive(Default)]
 pub(crate) struct ReportRoots {
     /// Their names at the destination; empty for "the contents of it".
     pub(crate) names: Vec<Vec<u8>>,
@@ -50,9 +53,11 @@ impl Reports {
     pub(crate) fn open(settings: &ReportSettings, home: &Home) -> Result<Self, Failure> {
         let keeper = match &settings.manifest {
             Some(path) => Some(Keeper::open(KeeperOptions {
-                path: path.clone(),
-                sorted: settings.manifest_sorted,
-                signer: settings.sign.then(|| Signer::load(home)).transpose()?,
+                place: Place::File {
+                    path: path.clone(),
+                    sorted: settings.manifest_sorted,
+                    signer: settings.sign.then(|| Signer::load(home)).transpose()?,
+                },
                 spill: home.spill()?,
                 threads: 0,
             })?),
@@ -70,6 +75,28 @@ impl Reports {
                 .map(FailedList::open)
                 .transpose()?,
             keeper,
+            ..Self::default()
+        })
+    }
+
+    /// For who carries out what another godwit wants: that one writes the files.
+    pub(crate) fn told(
+        output: &Arc<Output>,
+        entries: bool,
+        faults: bool,
+        home: &Home,
+    ) -> Result<Self, Failure> {
+        let keeper = match entries {
+            true => Some(Keeper::open(KeeperOptions {
+                place: Place::Told(Arc::clone(output)),
+                spill: home.spill()?,
+                threads: 0,
+            })?),
+            false => None,
+        };
+        Ok(Self {
+            keeper,
+            listener: faults.then(|| Arc::clone(output)),
             ..Self::default()
         })
     }
@@ -104,22 +131,47 @@ impl Reports {
     /// An entry failed; `shown` is its name in messages.
     pub(crate) fn entry_failed(&self, shown: &[u8], fault: &Fault) {
         let name = self.name_of(shown);
+        self.fault_told(&ToldFault {
+            name: &name,
+            side: failed::side(fault.side),
+            code: code(fault.code),
+            message: &fault.message,
+        });
+    }
+
+    /// An entry failed, by its name below the source.
+    pub(crate) fn fault_told(&self, fault: &ToldFault<'_>) {
         if let Some(keeper) = &self.keeper {
-            keeper.entry_failed(&name);
+            keeper.entry_failed(fault.name);
         }
         if let Some(failed) = &self.failed {
-            failed.add(&name, fault);
+            failed.add(fault);
+        }
+        if let Some(listener) = &self.listener {
+            listener.tell_fault(fault);
         }
     }
 
-    /// The transfer is over. Gives the manifest if there is one, and how many entries could not be read for it.
+    /// An entry is complete, as another godwit tells it: by its line in a manifest.
+    pub(crate) fn line_told(&self, line: &[u8]) {
+        if let Some(keeper) = &self.keeper {
+            keeper.line_told(line);
+        }
+    }
+
+    /// Whether failed entries are to be told by name.
+    pub(crate) fn wants_faults(&self) -> bool {
+        self.failed.is_some() || self.keeper.is_some()
+    }
+
+    /// The transfer is over: all files are whole, or gone.
     pub(crate) fn finish(
         &self,
         whole: bool,
         failed: u64,
         output: &Output,
         goes_on: &dyn Fn() -> bool,
-    ) -> Result<(Option<ManifestDone>, u64), Failure> {
+    ) -> Result<Finished, Failure> {
         if let Some(list) = &self.failed {
             list.finish()?;
         }
@@ -127,9 +179,9 @@ impl Reports {
             Some(keeper) if whole => keeper.finish(failed, output, goes_on),
             Some(keeper) => {
                 keeper.discard();
-                Ok((None, 0))
+                Ok(Finished::default())
             }
-            None => Ok((None, 0)),
+            None => Ok(Finished::default()),
         }
     }
 

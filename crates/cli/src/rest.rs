@@ -12,7 +12,7 @@ use godwit_store::digest::DigestKind;
 use crate::exit::{Exit, Failure};
 use crate::home::Home;
 use crate::output::{Output, print};
-use crate::reports::{Keeper, KeeperOptions, Signer};
+use crate::reports::{Finished, Keeper, KeeperOptions, Place, Signer};
 use crate::verify::root_of;
 
 /// Runs the command.
@@ -25,9 +25,11 @@ pub(crate) fn run(
     crate::cores::cap(settings.threads)?;
     let root = root_of(source, home)?;
     let keeper = Keeper::open(KeeperOptions {
-        path: file.to_owned(),
-        sorted: settings.manifest_sorted,
-        signer: settings.sign.then(|| Signer::load(home)).transpose()?,
+        place: Place::File {
+            path: file.to_owned(),
+            sorted: settings.manifest_sorted,
+            signer: settings.sign.then(|| Signer::load(home)).transpose()?,
+        },
         spill: home.spill()?,
         threads: settings.threads as usize,
     })?;
@@ -53,7 +55,11 @@ pub(crate) fn run(
             }
         }
     }
-    let (manifest, unreadable) = keeper.finish(failed, &output, &|| true)?;
+    let Finished {
+        manifest,
+        unreadable,
+        ..
+    } = keeper.finish(failed, &output, &|| true)?;
     if let Some(manifest) = manifest {
         print(&format!(
             "manifest    {}, {} entries, {}",

@@ -18,6 +18,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use godwit_api::endpoint::{Endpoint, Place};
 use godwit_api::settings::CpSettings;
+use godwit_engine::names::ListBytes;
 use godwit_engine::session::Connector;
 use godwit_proto::agent::Errand;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
@@ -25,7 +26,7 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use crate::exit::{Exit, Failure};
 use crate::home::Home;
 use crate::output::{Output, Stats, Status};
-use crate::reports::Reports;
+use crate::reports::{Finished, Reports};
 pub(crate) use remote::client_tls;
 use report::Report;
 use selection::Chosen;
@@ -99,13 +100,18 @@ pub(crate) fn run_errand(
     settings: &CpSettings,
     errand: &Errand,
     connector: Arc<dyn Connector>,
+    list: Option<Arc<dyn ListBytes>>,
     home: &Home,
     output: Output,
     interrupted: Arc<AtomicBool>,
 ) -> ExitCode {
     godwit_sys::umask::clear();
-    let chosen = match Chosen::of(&settings.selection, home) {
-        Ok(chosen) => chosen,
+    let output = Arc::new(output);
+    let (entries, faults) = (errand.entries_wanted, errand.faults_wanted);
+    let prepared = Chosen::told(errand, list)
+        .and_then(|chosen| Ok((chosen, Reports::told(&output, entries, faults, home)?)));
+    let (chosen, reports) = match prepared {
+        Ok(prepared) => prepared,
         Err(failure) => {
             output.error(&failure.message);
             say_failed(&output, failure.exit);
@@ -116,8 +122,8 @@ pub(crate) fn run_errand(
         settings,
         home,
         chosen,
-        output: Arc::new(output),
-        reports: Arc::default(),
+        output,
+        reports: Arc::new(reports),
         from_input: false,
         to_output: false,
         output_used: AtomicBool::new(false),
@@ -127,6 +133,14 @@ pub(crate) fn run_errand(
         job.output.error(&failure.message);
         Report::failed(failure.exit)
     });
+    job.output.tell_ended();
+    let report = job.finish_reports(report);
+    if errand.stats_wanted {
+        job.output.stats(&Stats {
+            shares: report.shares,
+            max_rss_bytes: report.summary.max_rss_bytes,
+        });
+    }
     job.output.summary(&report.summary);
     report.exit.into()
 }
@@ -187,8 +201,12 @@ impl Job<'_> {
             .reports
             .finish(whole, failed, &self.output, &|| self.goes_on());
         match finished {
-            Ok((manifest, unreadable)) => {
-                let interrupted = whole && manifest.is_none() && self.reports.wants_entries();
+            Ok(finished) => {
+                let Finished {
+                    manifest,
+                    unreadable,
+                    interrupted,
+                } = finished;
                 report.summary.manifest = manifest;
                 report.summary.failed += unreadable;
                 if unreadable > 0 {

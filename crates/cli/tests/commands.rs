@@ -144,7 +144,7 @@ fn wrong_usage_ends_with_2_and_names_the_mistake() {
         ),
         (
             &["cp", "godwit://a/x", "godwit://b/x"],
-            "one side must be this machine",
+            "two nodes do not talk to each other",
         ),
         (
             &["serve", "--export", "data"],

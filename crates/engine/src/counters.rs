@@ -23,6 +23,11 @@ macro_rules! counters {
             pub fn fields(&self) -> impl Iterator<Item = (&'static str, u64)> {
                 [$((stringify!($name), self.$name)),*].into_iter()
             }
+
+            /// The counters that `find` knows by their names.
+            pub fn of_fields(find: impl Fn(&str) -> u64) -> Self {
+                Self { $($name: find(stringify!($name))),* }
+            }
         }
     };
 }

@@ -5,7 +5,7 @@ use prost::Message;
 
 use crate::bytes::cut;
 use crate::error::WireError;
-use crate::limits::{MESSAGE_BYTES_MAX, PATH_BYTES_MAX, SOFTWARE_BYTES_MAX};
+use crate::limits::{MESSAGE_BYTES_MAX, SOFTWARE_BYTES_MAX};
 
 /// Begins every message, so that it is found behind the banner of a machine and whatever its shell prints.
 pub const MARKER: [u8; 16] = *b"\0\xffgodwit agent\r\n";
@@ -25,8 +25,17 @@ pub const ADDRESSES_MAX: usize = 32;
 /// Longest text of an address or identity, and of the name that a sender has in journals.
 const WORD_BYTES_MAX: usize = 512;
 
-/// Most settings of an errand, and sources.
-const ERRAND_PARTS_MAX: usize = 4096;
+mod errand;
+
+pub use errand::{Errand, LIST_PART_BYTES_MAX, ListForm};
+
+/// What an agent can do beyond its version; of one that does not set a bit, that is not asked.
+pub mod capability {
+    /// All of an [`Errand`](super::Errand): selections and lists, `sync`, reports.
+    pub const ERRAND: u64 = 1;
+    /// All that this program knows.
+    pub const ALL: u64 = ERRAND;
+}
 
 /// What the client tells the agent.
 #[derive(Clone, PartialEq, Message)]
@@ -93,32 +102,9 @@ pub struct Started {
     /// Not empty: it does not run, and this is why.
     #[prost(string, tag = "7")]
     pub problem: String,
-}
-
-/// What an agent is to do as the client of another one.
-#[derive(Clone, PartialEq, Message)]
-pub struct Errand {
-    /// Settings of the transfer, `NAME=VALUE` each.
-    #[prost(string, repeated, tag = "1")]
-    pub settings: Vec<String>,
-    /// Paths on the agent's machine.
-    #[prost(bytes = "vec", repeated, tag = "2")]
-    pub sources: Vec<Vec<u8>>,
-    /// The path on the other one.
-    #[prost(bytes = "vec", tag = "3")]
-    pub destination: Vec<u8>,
-    /// The other machine, for messages.
-    #[prost(string, tag = "4")]
-    pub peer: String,
-    /// The identity of the other agent.
-    #[prost(string, tag = "5")]
-    pub identity: String,
-    /// Where it listens, `IP:PORT` each.
-    #[prost(string, repeated, tag = "6")]
-    pub addresses: Vec<String>,
-    /// Who sends, in the key of the journal.
-    #[prost(string, tag = "7")]
-    pub sender: String,
+    /// See [`capability`].
+    #[prost(uint64, tag = "8")]
+    pub capabilities: u64,
 }
 
 /// A message of this exchange.
@@ -189,29 +175,6 @@ impl AgentMessage for Started {
         check_port(self.port)?;
         if self.problem.len() > MESSAGE_BYTES_MAX {
             return Err(WireError::too_long("message", MESSAGE_BYTES_MAX as u64));
-        }
-        Ok(())
-    }
-}
-
-impl AgentMessage for Errand {
-    const NAME: &'static str = "errand";
-
-    fn validate(&self) -> Result<(), WireError> {
-        check_words([&self.peer, &self.identity, &self.sender])?;
-        check_addresses(&self.addresses)?;
-        for count in [self.settings.len(), self.sources.len()] {
-            if count > ERRAND_PARTS_MAX {
-                return Err(WireError::too_long("errand", ERRAND_PARTS_MAX as u64));
-            }
-        }
-        for path in self.sources.iter().chain([&self.destination]) {
-            if path.len() > PATH_BYTES_MAX {
-                return Err(WireError::too_long("path", PATH_BYTES_MAX as u64));
-            }
-            if path.contains(&0) {
-                return Err(WireError::invalid("path", "contains NUL"));
-            }
         }
         Ok(())
     }

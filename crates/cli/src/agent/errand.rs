@@ -10,11 +10,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use godwit_api::settings::{ConfigFile, CpSettings, Scope, Setting, Typed, resolve};
+use godwit_engine::names::ListBytes;
 use godwit_engine::session::{Connector, GreetError, Refusal};
 use godwit_net::{Connection, Identity, Look, Reach, ReachOptions, Stream as _, StreamOptions};
 use godwit_proto::ErrorCode;
-use godwit_proto::agent::{Errand, Start, Started};
+use godwit_proto::agent::{Errand, ListForm, Start, Started};
 
+use super::list::ToldList;
 use super::{base, hear, listen, started};
 use crate::exit::Failure;
 use crate::home::Home;
@@ -54,10 +56,20 @@ pub(super) fn run(prepared: Prepared, mut input: File) -> Result<ExitCode, Failu
     let settings = settings(&errand)?;
     std::env::set_current_dir(base()?).map_err(Failure::failed)?;
     let interrupted = Arc::new(AtomicBool::new(false));
-    let told = Arc::clone(&interrupted);
+    let list = match errand.list_form() {
+        ListForm::NONE => None,
+        _ => {
+            let list = ToldList::new(&prepared.home.spill()?).map_err(Failure::failed)?;
+            Some(Arc::new(list))
+        }
+    };
+    let (told, taking) = (Arc::clone(&interrupted), list.clone());
     std::thread::Builder::new()
         .name("gw-stdin".to_owned())
         .spawn(move || {
+            if let Some(list) = taking {
+                list.take(&mut input);
+            }
             // Nothing more is to come but the end.
             let mut rest = [0; 64];
             while matches!(input.read(&mut rest), Ok(1..)) {}
@@ -84,11 +96,13 @@ pub(super) fn run(prepared: Prepared, mut input: File) -> Result<ExitCode, Failu
         peer: errand.peer.clone(),
         reach: Reach::new(options, Some(prepared.listener)).map_err(Failure::failed)?,
         interrupted: Arc::clone(&interrupted),
+        over: AtomicBool::new(false),
     };
     Ok(transfer::run_errand(
         &settings,
         &errand,
         Arc::new(connector),
+        list.map(|list| list as Arc<dyn ListBytes>),
         &prepared.home,
         events,
         interrupted,
@@ -98,17 +112,21 @@ pub(super) fn run(prepared: Prepared, mut input: File) -> Result<ExitCode, Failu
 /// The settings of whoever sent us, and none of this machine's.
 fn settings(errand: &Errand) -> Result<CpSettings, Failure> {
     let mut typed = Typed::new();
+    let scope = if errand.sync { Scope::Sync } else { Scope::Cp };
     for text in &errand.settings {
         let (name, value) = text.split_once('=').unwrap_or((text, ""));
-        let setting = Setting::find(Scope::Cp, name).ok_or_else(|| {
+        let setting = Setting::find(scope, name).ok_or_else(|| {
             Failure::failed(format!(
                 "this godwit ({SOFTWARE}) has no setting --{name}; update it"
             ))
         })?;
         typed.insert(setting.name, vec![value.into()]);
     }
-    let values = resolve(Scope::Cp, &typed, &|_| None, &ConfigFile::default())?;
-    Ok(CpSettings::from_values(&values)?)
+    let values = resolve(scope, &typed, &|_| None, &ConfigFile::default())?;
+    Ok(match scope {
+        Scope::Sync => CpSettings::from_sync_values(&values)?,
+        _ => CpSettings::from_values(&values)?,
+    })
 }
 
 /// Reaches the other agent beside any ssh: there is none between the two.
@@ -116,10 +134,12 @@ struct ErrandConnector {
     peer: String,
     reach: Reach,
     interrupted: Arc<AtomicBool>,
+    over: AtomicBool,
 }
 
 impl Connector for ErrandConnector {
     fn open(&self, first: &[u8]) -> Result<Connection, Refusal> {
+        self.over.store(false, Ordering::Relaxed);
         let mut stream = self.join()?;
         stream.send_all(first).map_err(GreetError::from)?;
         Ok(stream)
@@ -127,7 +147,8 @@ impl Connector for ErrandConnector {
 
     fn join(&self) -> Result<Connection, Refusal> {
         let look = || {
-            if self.interrupted.load(Ordering::Relaxed) {
+            let no = [&*self.interrupted, &self.over];
+            if no.into_iter().any(|no| no.load(Ordering::Relaxed)) {
                 Look::Stop
             } else {
                 Look::Wait
@@ -149,6 +170,10 @@ impl Connector for ErrandConnector {
 
     fn peer(&self) -> String {
         self.peer.clone()
+    }
+
+    fn give_up(&self) {
+        self.over.store(true, Ordering::Relaxed);
     }
 }
 

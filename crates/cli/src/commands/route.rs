@@ -38,10 +38,36 @@ pub(super) fn check(sources: &[Endpoint], destination: &Endpoint) -> Result<(), 
     match (first, machine(destination)) {
         // Data goes straight between two machines that ssh reaches; a node takes orders from none but its client.
         (Machine::This, _) | (_, Machine::This) | (Machine::Ssh(_), Machine::Ssh(_)) => Ok(()),
+        (Machine::Ssh(login), _) => Err(not_lent(sources, destination, login)),
+        (_, Machine::Ssh(login)) => Err(not_lent(sources, destination, login)),
         _ => Err(format!(
-            "{destination}: one side must be this machine; run godwit cp on one of the nodes"
+            "{destination}: two nodes do not talk to each other: run godwit cp on the machine of one of them, as somebody whom the other one lets in (godwit authorize, there), or {}",
+            by_way_of_here(sources, destination)
         )),
     }
+}
+
+/// A node and a machine that ssh reaches. A node lets in identities: that of whoever runs godwit on that machine may be one, and
+/// ours is not lent to it.
+fn not_lent(sources: &[Endpoint], destination: &Endpoint, login: &Login) -> String {
+    let there = |endpoint: &Endpoint| match endpoint {
+        Endpoint::Ssh(place) => String::from_utf8_lossy(&place.path).into_owned(),
+        other => other.to_string(),
+    };
+    let words: Vec<String> = sources.iter().chain([destination]).map(there).collect();
+    format!(
+        "{destination}: between a node and another machine nothing goes from here, for the node would not know who comes; run it there, as somebody whom the node lets in: ssh {login} godwit cp {}; or {}",
+        words.join(" "),
+        by_way_of_here(sources, destination)
+    )
+}
+
+fn by_way_of_here(sources: &[Endpoint], destination: &Endpoint) -> String {
+    let words: Vec<String> = sources.iter().map(ToString::to_string).collect();
+    format!(
+        "by way of this machine: godwit cp {} DIR/, then godwit cp DIR/NAME {destination}",
+        words.join(" ")
+    )
 }
 
 /// Where an endpoint is.
@@ -132,9 +158,18 @@ mod tests {
             ("b godwit://g/d .", "on one machine"),
             ("h:a u@h:b .", "on one machine"),
             ("h:a b .", "on one machine"),
-            ("h:a godwit://h/d", "one side must be this machine"),
-            ("godwit://h/d h:a", "one side must be this machine"),
-            ("godwit://g/d godwit://h/d", "one side must be this machine"),
+            (
+                "u@h:a godwit://g/d",
+                "ssh u@h godwit cp a godwit://g:7272/d; or by way of this machine: godwit cp u@h:a DIR/",
+            ),
+            (
+                "godwit://g/d/x h:a",
+                "ssh h godwit cp godwit://g:7272/d/x a; or by way of this machine: godwit cp godwit://g:7272/d/x DIR/",
+            ),
+            (
+                "godwit://g/d godwit://h/d",
+                "on the machine of one of them, as somebody whom the other one lets in",
+            ),
         ] {
             let message = route(line).expect_err(line);
             assert!(message.contains(reason), "{line}: {message}");

@@ -1,7 +1,7 @@
 //! Events as JSON, one object a line.
 //! The names of fields are a contract: `docs/manual.md` lists them.
 
-use super::{Itemised, ManifestDone, NotKept, Progress, Sides, Started, Stats, Summary};
+use super::{Itemised, ManifestDone, NotKept, Progress, Sides, Started, Stats, Summary, ToldFault};
 use data_encoding::BASE64;
 use godwit_engine::Snapshot;
 use serde::Serialize;
@@ -34,6 +34,29 @@ impl JsonLines {
 
     pub(super) fn item(item: &Itemised<'_>) -> String {
         line(&item_event(item))
+    }
+
+    pub(super) fn fault(fault: &ToldFault<'_>) -> String {
+        let (name, name_b64) = text_or_base64(fault.name);
+        line(&Event::Fault {
+            name,
+            name_b64,
+            side: fault.side,
+            code: fault.code,
+            message: fault.message,
+        })
+    }
+
+    pub(super) fn entry(of_manifest: &[u8]) -> String {
+        let (text, line_b64) = text_or_base64(of_manifest);
+        line(&Event::Entry {
+            line: text,
+            line_b64,
+        })
+    }
+
+    pub(super) fn ended() -> String {
+        line(&Event::Ended {})
     }
 
     pub(super) fn note(message: &str) -> String {
@@ -99,6 +122,25 @@ enum Event<'a> {
         path_b64: Option<String>,
         bytes: u64,
     },
+    /// Between agents and their clients only: an entry that failed, by its name below the source.
+    Fault {
+        #[serde(skip_serializing_if = "Option::is_none")]
+        name: Option<&'a str>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        name_b64: Option<String>,
+        side: &'a str,
+        code: &'a str,
+        message: &'a str,
+    },
+    /// Likewise: a line of a manifest.
+    Entry {
+        #[serde(skip_serializing_if = "Option::is_none")]
+        line: Option<&'a str>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        line_b64: Option<String>,
+    },
+    /// Likewise: no data moves any more.
+    Ended {},
     Note {
         message: &'a str,
     },
@@ -157,23 +199,28 @@ fn progress_event<'a>(progress: &Progress<'a>, elapsed: Duration, rate: Option<f
 }
 
 fn failed_event<'a>(path: &'a [u8], message: &'a str) -> Event<'a> {
-    let text = std::str::from_utf8(path).ok();
+    let (path, path_b64) = text_or_base64(path);
     Event::Failed {
-        path: text,
-        path_b64: text.is_none().then(|| BASE64.encode(path)),
+        path,
+        path_b64,
         message,
     }
 }
 
 fn item_event<'a>(item: &Itemised<'a>) -> Event<'a> {
-    let text = std::str::from_utf8(item.path).ok();
+    let (path, path_b64) = text_or_base64(item.path);
     Event::Item {
         action: item.action,
         kind: item.kind,
-        path: text,
-        path_b64: text.is_none().then(|| BASE64.encode(item.path)),
+        path,
+        path_b64,
         bytes: item.bytes,
     }
+}
+
+fn text_or_base64(bytes: &[u8]) -> (Option<&str>, Option<String>) {
+    let text = std::str::from_utf8(bytes).ok();
+    (text, text.is_none().then(|| BASE64.encode(bytes)))
 }
 
 fn summary_event(summary: &Summary, elapsed: Duration) -> Event<'_> {

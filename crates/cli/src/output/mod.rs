@@ -101,6 +101,19 @@ pub(crate) struct Itemised<'a> {
     pub(crate) quiet: bool,
 }
 
+/// An entry that failed, as an agent tells its client.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ToldFault<'a> {
+    /// Below the source; with several sources, behind its name.
+    pub(crate) name: &'a [u8],
+    /// A word for whose fault it is.
+    pub(crate) side: &'a str,
+    /// A word for the reason.
+    pub(crate) code: &'a str,
+    /// For people.
+    pub(crate) message: &'a str,
+}
+
 /// A transfer's last word; the seconds from process start are added here.
 #[derive(Clone, Debug)]
 pub(crate) struct Summary {
@@ -282,6 +295,21 @@ impl Output {
                 }
             }
         });
+    }
+
+    /// To another godwit: an entry that failed.
+    pub(crate) fn tell_fault(&self, fault: &ToldFault<'_>) {
+        self.with(|state| state.print(&JsonLines::fault(fault)));
+    }
+
+    /// To another godwit: the line that an entry has in a manifest.
+    pub(crate) fn tell_entry(&self, line: &[u8]) {
+        self.with(|state| state.print(&JsonLines::entry(line)));
+    }
+
+    /// To another godwit: no data moves any more.
+    pub(crate) fn tell_ended(&self) {
+        self.with(|state| state.print(&JsonLines::ended()));
     }
 
     /// Something the user should know, but need not act upon.

@@ -6,11 +6,12 @@ use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
-use godwit_proto::{Fault, FaultCode, Side};
+use godwit_proto::{FaultCode, Side};
 use godwit_store::manifest::escape;
 
 use super::{locked, show};
 use crate::exit::Failure;
+use crate::output::ToldFault;
 
 /// Both files.
 pub(super) struct FailedList {
@@ -45,13 +46,17 @@ impl FailedList {
     }
 
     /// Notes an entry by its name below the source; the source itself is `.`.
-    pub(super) fn add(&self, name: &[u8], fault: &Fault) {
-        let name = if name.is_empty() { b"." } else { name };
+    pub(super) fn add(&self, fault: &ToldFault<'_>) {
+        let name = if fault.name.is_empty() {
+            b"."
+        } else {
+            fault.name
+        };
         let mut line = Vec::with_capacity(name.len() + 128);
-        escape(name, &mut line);
-        line.extend_from_slice(
-            format!("\t{}\t{}\t", side(fault.side), code(fault.code)).as_bytes(),
-        );
+        for field in [name, fault.side.as_bytes(), fault.code.as_bytes()] {
+            escape(field, &mut line);
+            line.push(b'\t');
+        }
         escape(fault.message.as_bytes(), &mut line);
         line.push(b'\n');
         let mut inner = locked(&self.inner);
@@ -81,7 +86,8 @@ impl FailedList {
     }
 }
 
-fn side(side: Side) -> &'static str {
+/// The word for a side.
+pub(super) fn side(side: Side) -> &'static str {
     match side {
         Side::SOURCE => "source",
         Side::DESTINATION => "destination",

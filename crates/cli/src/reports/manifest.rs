@@ -4,7 +4,7 @@
 use std::collections::HashSet;
 use std::fs::File;
 use std::io::{BufReader, BufWriter};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -13,7 +13,9 @@ use godwit_engine::tree::TreeRoot;
 use godwit_engine::verification::{Checked, Finding, Verifier, VerifierConfig};
 use godwit_proto::{Digest as WireDigest, EntryKind, Record};
 use godwit_store::digest::DigestKind;
-use godwit_store::manifest::{ManifestEntry, ManifestReader, ManifestWriter, Sign, Trailer};
+use godwit_store::manifest::{
+    ManifestEntry, ManifestReader, ManifestWriter, Sign, Trailer, decode_entry, encode_entry,
+};
 use godwit_store::spill::{SpillSorter, SpillStack};
 
 use super::pending::{decode, encode};
@@ -32,25 +34,47 @@ const FAILED_MAX: usize = 64 << 10;
 /// How often an interrupt is looked at while digests are taken at the end.
 const LOOK_EVERY: Duration = Duration::from_millis(200);
 
+/// Where a manifest goes.
+pub(crate) enum Place {
+    /// Into this file.
+    File {
+        /// The file.
+        path: PathBuf,
+        /// By name.
+        sorted: bool,
+        /// Who signs it.
+        signer: Option<Signer>,
+    },
+    /// To another godwit, a line at a time: it keeps the manifest.
+    Told(Arc<Output>),
+}
+
 /// What a keeper is told at its beginning.
 pub(crate) struct KeeperOptions {
     /// Where the manifest goes.
-    pub(crate) path: PathBuf,
-    /// By name.
-    pub(crate) sorted: bool,
-    /// Who signs it.
-    pub(crate) signer: Option<Signer>,
+    pub(crate) place: Place,
     /// For what memory shall not hold.
     pub(crate) spill: PathBuf,
     /// That take digests; 0 is one a core.
     pub(crate) threads: usize,
 }
 
+/// How it ended.
+#[derive(Debug, Default)]
+pub(crate) struct Finished {
+    /// The file that was written, if one was.
+    pub(crate) manifest: Option<ManifestDone>,
+    /// Entries that could not be read for it.
+    pub(crate) unreadable: u64,
+    /// The user did not wait for it.
+    pub(crate) interrupted: bool,
+}
+
 /// Keeps one manifest.
 pub(crate) struct Keeper {
     options: KeeperOptions,
-    /// Beside the manifest, so that it can take its name.
-    draft: PathBuf,
+    /// Beside the manifest, so that it can take its name; `None` where there is no file.
+    draft: Option<PathBuf>,
     state: Mutex<State>,
     changed: Condvar,
 }
@@ -74,15 +98,22 @@ struct State {
 enum Lines {
     AsTheyCome(Box<ManifestWriter<BufWriter<File>>>),
     Sorted(SpillSorter, DigestKind),
+    Told(Arc<Output>, DigestKind),
 }
 
 impl Keeper {
     /// Makes a draft beside the manifest, so that a place that cannot be written is known before anything is moved.
     pub(crate) fn open(options: KeeperOptions) -> Result<Arc<Self>, Failure> {
-        let mut draft = options.path.as_os_str().to_owned();
-        draft.push(format!(".{}.part", std::process::id()));
+        let draft = match &options.place {
+            Place::File { path, .. } => {
+                let mut draft = path.as_os_str().to_owned();
+                draft.push(format!(".{}.part", std::process::id()));
+                Some(PathBuf::from(draft))
+            }
+            Place::Told(_) => None,
+        };
         let keeper = Self {
-            draft: draft.into(),
+            draft,
             state: Mutex::new(State {
                 round: 0,
                 prefixes: Vec::new(),
@@ -99,19 +130,27 @@ impl Keeper {
             changed: Condvar::new(),
             options,
         };
-        keeper.create_draft()?;
+        if keeper.draft.is_some() {
+            keeper.create_draft()?;
+        }
         Ok(Arc::new(keeper))
     }
 
     fn create_draft(&self) -> Result<File, Failure> {
-        File::create(&self.draft).map_err(|error| self.trouble(error))
+        let created = match &self.draft {
+            Some(draft) => File::create(draft),
+            None => Err(std::io::ErrorKind::NotFound.into()),
+        };
+        created.map_err(|error| self.trouble(error))
     }
 
     fn trouble(&self, error: impl std::fmt::Display) -> Failure {
-        Failure::failed(format!(
-            "the manifest {} cannot be written: {error}",
-            show(&self.options.path)
-        ))
+        Failure::failed(match &self.options.place {
+            Place::File { path, .. } => {
+                format!("the manifest {} cannot be written: {error}", show(path))
+            }
+            Place::Told(_) => format!("the manifest cannot be told: {error}"),
+        })
     }
 
     /// Begins, or begins anew.
@@ -121,12 +160,17 @@ impl Keeper {
         copies: Vec<TreeRoot>,
         digest: DigestKind,
     ) -> Result<(), Failure> {
-        let lines = if self.options.sorted {
-            Lines::Sorted(SpillSorter::new(&self.options.spill, SORT_BYTES), digest)
-        } else {
-            let draft = BufWriter::new(self.create_draft()?);
-            let writer = ManifestWriter::new(draft, digest).map_err(|error| self.trouble(error))?;
-            Lines::AsTheyCome(Box::new(writer))
+        let lines = match &self.options.place {
+            Place::Told(output) => Lines::Told(Arc::clone(output), digest),
+            Place::File { sorted: true, .. } => {
+                Lines::Sorted(SpillSorter::new(&self.options.spill, SORT_BYTES), digest)
+            }
+            Place::File { .. } => {
+                let draft = BufWriter::new(self.create_draft()?);
+                let writer =
+                    ManifestWriter::new(draft, digest).map_err(|error| self.trouble(error))?;
+                Lines::AsTheyCome(Box::new(writer))
+            }
         };
         let mut state = locked(&self.state);
         if let Some(verifier) = state.verifier.take() {
@@ -180,6 +224,22 @@ impl Keeper {
             }
         } else {
             state.add(record);
+        }
+    }
+
+    /// An entry is complete, as another godwit tells it: by its line, which may be anything.
+    pub(super) fn line_told(&self, line: &[u8]) {
+        let mut state = locked(&self.state);
+        let kind = match &state.lines {
+            Some(Lines::AsTheyCome(writer)) => writer.digest_kind(),
+            Some(Lines::Sorted(_, kind) | Lines::Told(_, kind)) => *kind,
+            None => return,
+        };
+        match decode_entry(line, kind) {
+            Ok(entry) => state.add_entry(&entry),
+            Err(error) => state.fail(&std::io::Error::other(format!(
+                "the other machine tells of an entry what cannot be: {error}"
+            ))),
         }
     }
 
@@ -246,13 +306,13 @@ impl Keeper {
         self.changed.notify_all();
     }
 
-    /// Takes the digests that are missing, and gives the file its name. Returns how many entries could not be read.
+    /// Takes the digests that are missing, and gives the file its name.
     pub(crate) fn finish(
         &self,
         failed: u64,
         output: &Output,
         goes_on: &dyn Fn() -> bool,
-    ) -> Result<(Option<ManifestDone>, u64), Failure> {
+    ) -> Result<Finished, Failure> {
         let mut state = locked(&self.state);
         state.closing = true;
         self.changed.notify_all();
@@ -265,7 +325,10 @@ impl Keeper {
                 drop(state);
                 self.discard();
                 output.note("interrupted while digests were taken: there is no manifest");
-                return Ok((None, 0));
+                return Ok(Finished {
+                    interrupted: true,
+                    ..Finished::default()
+                });
             }
         }
         state.verifier = None;
@@ -283,7 +346,11 @@ impl Keeper {
             (None, None) => Err("the transfer never began".to_owned()),
         };
         match written {
-            Ok(trailer) => Ok((Some(self.done(&trailer)), unreadable)),
+            Ok(manifest) => Ok(Finished {
+                manifest,
+                unreadable,
+                interrupted: false,
+            }),
             Err(error) => {
                 self.discard();
                 Err(self.trouble(error))
@@ -291,18 +358,20 @@ impl Keeper {
         }
     }
 
-    fn done(&self, trailer: &Trailer) -> ManifestDone {
-        let digest = data_encoding::HEXLOWER.encode(&trailer.digest);
-        ManifestDone {
-            path: show(&self.options.path),
-            entries: trailer.entries,
-            digest: format!("blake3:{digest}"),
-        }
-    }
-
-    fn write(&self, lines: Lines, gone: &HashSet<Vec<u8>>, failed: u64) -> Result<Trailer, String> {
+    /// `None` where there is no file.
+    fn write(
+        &self,
+        lines: Lines,
+        gone: &HashSet<Vec<u8>>,
+        failed: u64,
+    ) -> Result<Option<ManifestDone>, String> {
         let text = |error: std::io::Error| error.to_string();
-        let signer = self.options.signer.as_ref();
+        let (Place::File { path, signer, .. }, Some(draft_path)) =
+            (&self.options.place, &self.draft)
+        else {
+            return Ok(None);
+        };
+        let signer = signer.as_ref();
         let sign_with = |digest: &[u8; 32]| signer.map_or_else(String::new, |key| key.sign(digest));
         let sign: Option<Sign<'_>> = match signer {
             Some(_) => Some(&sign_with),
@@ -316,8 +385,8 @@ impl Keeper {
             Lines::AsTheyCome(writer) => {
                 // Something failed after its line was written, perhaps: once more, without it.
                 writer.finish(failed, None).map_err(text)?;
-                let old = File::open(&self.draft).map_err(text)?;
-                std::fs::remove_file(&self.draft).map_err(text)?;
+                let old = File::open(draft_path).map_err(text)?;
+                std::fs::remove_file(draft_path).map_err(text)?;
                 let draft = self.create_draft().map_err(|failure| failure.message)?;
                 let mut reader =
                     ManifestReader::new(BufReader::new(old)).map_err(|error| error.to_string())?;
@@ -342,11 +411,12 @@ impl Keeper {
                 }
                 writer.finish(failed, sign).map_err(text)?
             }
+            Lines::Told(..) => return Ok(None),
         };
         let file = out.into_inner().map_err(|error| error.to_string())?;
         file.sync_all().map_err(text)?;
-        std::fs::rename(&self.draft, &self.options.path).map_err(text)?;
-        Ok(trailer)
+        std::fs::rename(draft_path, path).map_err(text)?;
+        Ok(Some(done(path, &trailer)))
     }
 
     /// There will be no manifest.
@@ -360,14 +430,29 @@ impl Keeper {
         }
         self.changed.notify_all();
         drop(state);
-        // It may be gone already.
-        let _ = std::fs::remove_file(&self.draft);
+        self.remove_draft();
+    }
+
+    fn remove_draft(&self) {
+        if let Some(draft) = &self.draft {
+            // It may be gone already.
+            let _ = std::fs::remove_file(draft);
+        }
     }
 }
 
 impl Drop for Keeper {
     fn drop(&mut self) {
-        let _ = std::fs::remove_file(&self.draft);
+        self.remove_draft();
+    }
+}
+
+fn done(path: &Path, trailer: &Trailer) -> ManifestDone {
+    let digest = data_encoding::HEXLOWER.encode(&trailer.digest);
+    ManifestDone {
+        path: show(path),
+        entries: trailer.entries,
+        digest: format!("blake3:{digest}"),
     }
 }
 
@@ -380,12 +465,22 @@ impl State {
     fn add(&mut self, record: &Record) {
         let prefix = self.prefixes.get(usize::from(record.root));
         let entry = listing::entry_of(record, prefix.map_or(&[][..], Vec::as_slice));
-        let added = match (&mut self.lines, entry) {
-            (Some(Lines::AsTheyCome(writer)), Some(entry)) => writer.push(&entry),
-            (Some(Lines::Sorted(sorter, kind)), Some(entry)) => {
-                sorter.push(&sorted_item(&entry, *kind))
+        if let Some(entry) = entry {
+            self.add_entry(&entry);
+        }
+    }
+
+    fn add_entry(&mut self, entry: &ManifestEntry) {
+        let added = match &mut self.lines {
+            Some(Lines::AsTheyCome(writer)) => writer.push(entry),
+            Some(Lines::Sorted(sorter, kind)) => sorter.push(&sorted_item(entry, *kind)),
+            Some(Lines::Told(output, kind)) => {
+                let mut line = Vec::new();
+                encode_entry(entry, *kind, &mut line);
+                output.tell_entry(line.strip_suffix(b"\n").unwrap_or(&line));
+                Ok(())
             }
-            _ => Ok(()),
+            None => Ok(()),
         };
         if let Err(error) = added {
             self.fail(&error);
@@ -401,12 +496,12 @@ impl State {
 fn sorted_item(entry: &ManifestEntry, kind: DigestKind) -> Vec<u8> {
     let mut item = entry.path.as_bytes().to_vec();
     item.push(0);
-    godwit_store::manifest::encode_entry(entry, kind, &mut item);
+    encode_entry(entry, kind, &mut item);
     item
 }
 
 fn sorted_entry(item: &[u8], kind: DigestKind) -> Option<ManifestEntry> {
     let at = item.iter().position(|byte| *byte == 0)?;
     let line = item[at + 1..].strip_suffix(b"\n")?;
-    godwit_store::manifest::decode_entry(line, kind).ok()
+    decode_entry(line, kind).ok()
 }

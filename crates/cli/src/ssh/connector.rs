@@ -80,6 +80,8 @@ pub(crate) struct Started {
     /// Where it may be reached, the likeliest first.
     pub(crate) targets: Vec<SocketAddr>,
     pub(crate) port: u16,
+    /// Of the exchange with agents, what it can do.
+    pub(crate) capabilities: u64,
 }
 
 /// Starts an agent; `first` is sent to it behind the order.
@@ -143,6 +145,7 @@ pub(crate) fn start(options: &SshOptions, order: &Order, first: &[u8]) -> Result
         identity,
         targets,
         port,
+        capabilities: answer.capabilities,
     })
 }
 

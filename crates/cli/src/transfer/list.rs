@@ -2,17 +2,25 @@
 //! Does not look at the names.
 
 use std::fs::File;
-use std::io::{self, Read};
+use std::io::{self, Read, Write as _};
+use std::net::Shutdown;
 use std::os::fd::AsFd;
 use std::os::unix::fs::FileExt;
+use std::os::unix::net::UnixStream;
 use std::path::Path;
-use std::sync::{Mutex, PoisonError};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
 use std::time::Duration;
 
 use godwit_engine::names::ListBytes;
+use godwit_proto::agent::LIST_PART_BYTES_MAX;
 use godwit_store::spill::unnamed_file;
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::io::Errno;
+
+/// How often it is looked whether the list is still wanted.
+const LOOK_EVERY: Duration = Duration::from_millis(100);
 
 /// A list.
 pub(super) enum ListInput {
@@ -112,6 +120,57 @@ impl Stream {
         self.ended = bytes == 0;
         Ok(Some(bytes))
     }
+}
+
+/// Sends a list to whoever looks its names up, in parts, as fast as that takes them.
+pub(super) struct ListSender {
+    thread: JoinHandle<Option<io::Error>>,
+    over: Arc<AtomicBool>,
+}
+
+impl ListSender {
+    /// Begins; what was written to `socket` before stands before it.
+    pub(super) fn start(list: Arc<dyn ListBytes>, socket: &UnixStream) -> io::Result<Self> {
+        let over = Arc::new(AtomicBool::new(false));
+        let (mut out, told) = (socket.try_clone()?, Arc::clone(&over));
+        let thread = std::thread::Builder::new()
+            .name("gw-list".to_owned())
+            .spawn(move || match send(&*list, &mut out, &told) {
+                Ok(()) => None,
+                Err(error) => {
+                    // Without the whole list nothing is to be done.
+                    let _ = out.shutdown(Shutdown::Write);
+                    Some(error)
+                }
+            })?;
+        Ok(Self { thread, over })
+    }
+
+    /// Ends it once the socket is shut down. Gives what is wrong with the list.
+    pub(super) fn end(self) -> Option<io::Error> {
+        self.over.store(true, Ordering::Relaxed);
+        self.thread.join().unwrap_or_default()
+    }
+}
+
+/// Fails only if the list cannot be read: who does not take it any more has said why.
+fn send(list: &dyn ListBytes, out: &mut UnixStream, over: &AtomicBool) -> io::Result<()> {
+    let mut buffer = vec![0; LIST_PART_BYTES_MAX];
+    let mut offset = 0;
+    while !over.load(Ordering::Relaxed) {
+        let Some(bytes) = list.read_at(offset, &mut buffer, LOOK_EVERY)? else {
+            continue;
+        };
+        let length = u32::try_from(bytes).unwrap_or_default().to_le_bytes();
+        let sent = out
+            .write_all(&length)
+            .and_then(|()| out.write_all(&buffer[..bytes]));
+        if bytes == 0 || sent.is_err() {
+            break;
+        }
+        offset += bytes as u64;
+    }
+    Ok(())
 }
 
 #[cfg(test)]

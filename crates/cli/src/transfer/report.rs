@@ -153,7 +153,7 @@ impl Report {
     }
 
     /// Both ends were elsewhere; `code` is what the one that told of it ended with.
-    pub(super) fn retold(summary: Summary, code: Option<i32>) -> Self {
+    pub(super) fn retold(summary: Summary, shares: Shares, code: Option<i32>) -> Self {
         let exit = match (summary.status, code) {
             (Status::Complete, _) => Exit::Complete,
             (Status::Partial, _) => Exit::Partial,
@@ -165,7 +165,7 @@ impl Report {
             exit,
             began: true,
             summary,
-            shares: Shares::default(),
+            shares,
         }
     }
 

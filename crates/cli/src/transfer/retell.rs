@@ -1,28 +1,61 @@
 //! What another machine's godwit prints as JSON lines, told on as if it were ours.
 //! Trusts nothing in it: what is missing or odd becomes nothing or zero.
 
+use std::time::{Duration, Instant};
+
 use data_encoding::BASE64;
+use godwit_engine::{Shares, Snapshot};
+use godwit_store::digest::DigestKind;
 use serde_json::Value;
 
-use crate::output::{NotKept, Output, Progress, Sides, Started, Status, Summary};
+use crate::exit::Failure;
+use crate::output::{
+    Itemised, NotKept, Output, Progress, Sides, Started, Status, Summary, ToldFault,
+};
+use crate::reports::{ReportRoots, Reports};
 use crate::ssh::UNREACHABLE;
 
 /// What was told so far.
-pub(super) struct Retold {
+pub(super) struct Retold<'a> {
+    output: &'a Output,
+    reports: &'a Reports,
+    /// Of the files, as this side asked for it.
+    digest: DigestKind,
+    /// People asked for what becomes of each entry.
+    itemises: bool,
     /// Stands before the paths of its machine.
     prefix: String,
     moved: bool,
     unreachable: bool,
+    /// When a connection between the two machines was last seen.
+    joined: Option<Instant>,
+    ended: bool,
+    shares: Shares,
     summary: Option<Summary>,
+    failure: Option<Failure>,
 }
 
-impl Retold {
-    pub(super) fn new(machine: &str) -> Self {
+impl<'a> Retold<'a> {
+    pub(super) fn new(
+        machine: &str,
+        output: &'a Output,
+        reports: &'a Reports,
+        digest: DigestKind,
+        itemises: bool,
+    ) -> Self {
         Self {
+            output,
+            reports,
+            digest,
+            itemises,
             prefix: format!("{machine}:"),
             moved: false,
             unreachable: false,
+            joined: None,
+            ended: false,
+            shares: Shares::default(),
             summary: None,
+            failure: None,
         }
     }
 
@@ -36,59 +69,119 @@ impl Retold {
         self.unreachable
     }
 
-    /// The last word, if it was said.
-    pub(super) fn summary(self) -> Option<Summary> {
-        self.summary
+    /// How long the transfer, which has begun and not ended, has been without a connection between the two machines.
+    pub(super) fn apart_for(&self) -> Duration {
+        match self.joined {
+            Some(since) if !self.ended && self.summary.is_none() => since.elapsed(),
+            _ => Duration::ZERO,
+        }
+    }
+
+    /// This side cannot note what it is told.
+    pub(super) fn failure(&mut self) -> Option<Failure> {
+        self.failure.take()
+    }
+
+    /// The last word, if it was said, and the counters of both ends.
+    pub(super) fn summary(self) -> Option<(Summary, Shares)> {
+        let shares = self.shares;
+        self.summary.map(|summary| (summary, shares))
     }
 
     /// Takes one line; what is no event of ours is passed over.
-    pub(super) fn take(&mut self, line: &[u8], output: &Output) {
+    pub(super) fn take(&mut self, line: &[u8]) {
         let Ok(event) = serde_json::from_slice::<Value>(line) else {
             return;
         };
         match event["event"].as_str() {
-            Some("started") => self.started(&event, output),
-            Some("progress") => {
-                let bytes = number(&event["bytes"]);
-                self.moved |= bytes > 0;
-                output.progress(&Progress {
-                    bytes,
-                    bytes_total: event["bytes_total"].as_u64(),
-                    files: number(&event["files"]),
-                    streams: u32::try_from(number(&event["streams"])).unwrap_or(u32::MAX),
-                    bottleneck: event["bottleneck"].as_str(),
-                });
-            }
+            Some("started") => self.started(&event),
+            Some("progress") => self.progress(&event),
             Some("failed") => {
-                let path = event["path"].as_str().map_or_else(
-                    || {
-                        let encoded = text(&event["path_b64"]);
-                        BASE64.decode(encoded.as_bytes()).unwrap_or_default()
-                    },
-                    |path| path.as_bytes().to_vec(),
-                );
-                let path = [self.prefix.as_bytes(), &path].concat();
-                output.failed(&path, text(&event["message"]));
+                let path = [self.prefix.as_bytes(), &bytes(&event, "path", "path_b64")].concat();
+                self.output.failed(&path, text(&event["message"]));
             }
-            Some("note") => output.note(text(&event["message"])),
+            Some("item") => self.item(&event),
+            Some("fault") => self.reports.fault_told(&ToldFault {
+                name: &bytes(&event, "name", "name_b64"),
+                side: text(&event["side"]),
+                code: text(&event["code"]),
+                message: text(&event["message"]),
+            }),
+            Some("entry") => self.reports.line_told(&bytes(&event, "line", "line_b64")),
+            Some("ended") => self.ended = true,
+            Some("stats") => {
+                let side = |side: &Value| {
+                    side.is_object()
+                        .then(|| Snapshot::of_fields(|name| number(&side[name])))
+                };
+                self.shares = Shares {
+                    source: side(&event["source"]),
+                    destination: side(&event["destination"]),
+                };
+            }
+            Some("note") => self.output.note(text(&event["message"])),
             Some("error") => {
                 let message = text(&event["message"]);
                 self.unreachable |= message.starts_with(UNREACHABLE);
-                output.error(&format!("{} {message}", self.prefix));
+                self.output.error(&format!("{} {message}", self.prefix));
             }
             Some("summary") => self.summary = Some(summary(&event)),
             _ => {}
         }
     }
 
-    fn started(&self, event: &Value, output: &Output) {
+    fn progress(&mut self, event: &Value) {
+        let bytes = number(&event["bytes"]);
+        self.moved |= bytes > 0;
+        let streams = u32::try_from(number(&event["streams"])).unwrap_or(u32::MAX);
+        if streams > 0 {
+            self.joined = Some(Instant::now());
+        }
+        self.output.progress(&Progress {
+            bytes,
+            bytes_total: event["bytes_total"].as_u64(),
+            files: number(&event["files"]),
+            streams,
+            bottleneck: event["bottleneck"].as_str(),
+        });
+    }
+
+    fn item(&self, event: &Value) {
+        // Words of a fixed set, whoever says them.
+        let known = |words: &[&'static str], said: &Value| {
+            let said = text(said);
+            words.iter().copied().find(|word| *word == said)
+        };
+        let action = known(
+            &["send", "make", "adjust", "skip", "delete"],
+            &event["action"],
+        );
+        let kind = known(&["file", "directory", "symlink", "link"], &event["kind"]);
+        let Some(action) = action else { return };
+        self.output.item(&Itemised {
+            action,
+            kind: kind.unwrap_or("other"),
+            path: &bytes(event, "path", "path_b64"),
+            bytes: number(&event["bytes"]),
+            quiet: !self.itemises,
+        });
+    }
+
+    /// It begins, or begins anew.
+    fn started(&mut self, event: &Value) {
+        self.joined = Some(Instant::now());
+        self.ended = false;
+        // What was noted before is void.
+        if let Err(failure) = self.reports.begin(ReportRoots::default(), self.digest) {
+            self.failure.get_or_insert(failure);
+        }
         let sources: Vec<String> = event["sources"]
             .as_array()
             .into_iter()
             .flatten()
             .map(|source| format!("{}{}", self.prefix, text(source)))
             .collect();
-        output.started(&Started {
+        self.output.started(&Started {
             transfer: text(&event["transfer"]),
             sources: &sources,
             destination: text(&event["destination"]),
@@ -107,7 +200,7 @@ fn summary(event: &Value) -> Summary {
     Summary {
         adjusted: number(&event["adjusted"]),
         deleted: number(&event["deleted"]),
-        dry_run: false,
+        dry_run: event["dry_run"].as_bool().unwrap_or_default(),
         status: match event["status"].as_str() {
             Some("complete") => Status::Complete,
             Some("partial") => Status::Partial,
@@ -142,6 +235,17 @@ fn not_kept(counts: &Value) -> NotKept {
         xattrs: number(&counts["xattrs"]),
         security_xattrs: number(&counts["security_xattrs"]),
         acls: number(&counts["acls"]),
+    }
+}
+
+/// A name or line: text, or else in base64.
+fn bytes(event: &Value, field: &str, encoded: &str) -> Vec<u8> {
+    match event[field].as_str() {
+        Some(text) => text.as_bytes().to_vec(),
+        None => {
+            let text = text(&event[encoded]);
+            BASE64.decode(text.as_bytes()).unwrap_or_default()
+        }
     }
 }
 

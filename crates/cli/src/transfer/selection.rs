@@ -8,8 +8,9 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use godwit_api::endpoint::Endpoint;
 use godwit_api::settings::{ListPlace, RuleSource, RuleText, SelectionSettings, When};
 use godwit_api::time::Moment;
-use godwit_engine::names::{LineNames, Names};
+use godwit_engine::names::{LineNames, ListBytes, Names};
 use godwit_engine::select::{Select, parse_rule, parse_rules};
+use godwit_proto::agent::{Errand, ListForm};
 use godwit_proto::limits::RULES_MAX;
 use godwit_proto::{Moment as WireMoment, Rule, Selection};
 
@@ -27,7 +28,7 @@ pub(super) struct Chosen {
     pub(super) wire: Option<Selection>,
     /// As this end uses it.
     pub(super) select: Arc<Select>,
-    list: Option<(Arc<ListInput>, bool)>,
+    list: Option<(Arc<dyn ListBytes>, bool)>,
 }
 
 impl Chosen {
@@ -46,7 +47,10 @@ impl Chosen {
         let select = Arc::new(Select::new(&selection).map_err(Failure::usage)?);
         let list = match &settings.files_from {
             None => None,
-            Some(place) => Some((Arc::new(open_list(place, home)?), settings.from0)),
+            Some(place) => {
+                let list: Arc<dyn ListBytes> = Arc::new(open_list(place, home)?);
+                Some((list, settings.from0))
+            }
         };
         let wire = (selection != Selection::default()).then_some(selection);
         Ok(Self { wire, select, list })
@@ -74,7 +78,29 @@ impl Chosen {
     /// The names of the list, from its beginning.
     pub(super) fn names(&self) -> Option<Box<dyn Names>> {
         let (list, from0) = self.list.as_ref()?;
-        Some(Box::new(LineNames::new(Arc::clone(list) as _, *from0)))
+        Some(Box::new(LineNames::new(Arc::clone(list), *from0)))
+    }
+
+    /// What another godwit means, whose list is read here from what it sends.
+    pub(super) fn told(errand: &Errand, list: Option<Arc<dyn ListBytes>>) -> Result<Self, Failure> {
+        let select = Select::of(errand.selection.as_ref()).map_err(Failure::failed)?;
+        let from0 = errand.list_form() == ListForm::ZEROS;
+        Ok(Self {
+            wire: errand.selection.clone(),
+            select,
+            list: list.map(|list| (list, from0)),
+        })
+    }
+
+    /// The list as it is, and its form.
+    pub(super) fn list(&self) -> Option<(Arc<dyn ListBytes>, ListForm)> {
+        let (list, from0) = self.list.as_ref()?;
+        let form = if *from0 {
+            ListForm::ZEROS
+        } else {
+            ListForm::LINES
+        };
+        Some((Arc::clone(list), form))
     }
 }
 

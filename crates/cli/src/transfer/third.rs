@@ -6,16 +6,19 @@ use std::net::Shutdown;
 use std::time::{Duration, Instant};
 
 use godwit_api::endpoint::{Endpoint, SshPlace};
+use godwit_api::login::Login;
 use godwit_engine::session::Refusal;
 use godwit_net::Identity;
-use godwit_proto::agent::{AgentMessage as _, Errand};
+use godwit_proto::agent::{AgentMessage as _, Errand, ListForm};
 
 use super::Job;
 use super::by_ssh::ssh_places;
+use super::ends::digest_of;
+use super::list::ListSender;
 use super::report::Report;
 use super::retell::Retold;
 use crate::exit::{Exit, Failure};
-use crate::ssh::{Order, Rsh, SshOptions, Started, start};
+use crate::ssh::{Order, Rsh, SOFTWARE, SshOptions, Started, start};
 
 /// How often the user's interrupt is looked at.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
@@ -24,8 +27,10 @@ const GOODBYE_PATIENCE: Duration = Duration::from_secs(20);
 /// Between two attempts.
 const BACKOFF_FIRST: Duration = Duration::from_millis(500);
 const BACKOFF_MAX: Duration = Duration::from_secs(10);
-/// The longest line: a path of 64 KiB in base64, and what stands around it.
-const LINE_BYTES_MAX: u64 = 256 << 10;
+/// Without a connection between the two machines, until the one whose ssh has ended counts as gone.
+const APART_PATIENCE: Duration = Duration::from_secs(5);
+/// The longest line: one of a manifest in base64, and what stands around it.
+const LINE_BYTES_MAX: u64 = 2 * godwit_store::manifest::LINE_BYTES_MAX as u64;
 
 impl Job<'_> {
     /// Sources on one machine, the destination on another.
@@ -47,25 +52,27 @@ impl Job<'_> {
             )));
         }
         let settings = self.settings_for_others()?;
+        let asked = self.asked(&places, destination, settings);
         let mut began = false;
         let mut alive = Instant::now();
         let mut backoff = BACKOFF_FIRST;
         loop {
-            let why = match self.errand(&places, destination, &settings) {
+            let why = match self.errand(&places, destination, &asked) {
                 Ok(Ended::With(report, unreachable)) => {
                     if unreachable {
                         self.output.note(&by_way);
                     }
                     return Ok(*report);
                 }
-                Ok(Ended::Lost { moved }) => {
+                Ok(Ended::Lost { moved, peer }) => {
                     if moved || !began {
                         alive = Instant::now();
                         backoff = BACKOFF_FIRST;
                     }
                     began = true;
-                    format!("the connection to {} was lost", first.login)
+                    format!("the connection to {peer} was lost")
                 }
+                Ok(Ended::Failed(failure)) => return Err(failure),
                 Err(refusal) if self.goes_on() && !(began && refusal.is_retryable()) => {
                     return Err(Failure {
                         exit: if refusal.is_authentication() {
@@ -98,12 +105,33 @@ impl Job<'_> {
         }
     }
 
+    /// All of the errand that does not change from one attempt to the next.
+    fn asked(&self, places: &[&SshPlace], destination: &SshPlace, settings: Vec<String>) -> Errand {
+        Errand {
+            settings,
+            sources: places.iter().map(|place| place.path.clone()).collect(),
+            destination: destination.path.clone(),
+            peer: destination.login.to_string(),
+            selection: self.chosen.wire.clone(),
+            list: self
+                .chosen
+                .list()
+                .map_or(ListForm::NONE, |(_, form)| form)
+                .0,
+            sync: self.settings.comparison.counterpart,
+            entries_wanted: self.reports.wants_entries(),
+            faults_wanted: self.reports.wants_faults(),
+            stats_wanted: self.settings.reports.stats,
+            ..Errand::default()
+        }
+    }
+
     /// One attempt: both agents from their beginning to their end.
     fn errand(
         &self,
         places: &[&SshPlace],
         destination: &SshPlace,
-        settings: &[String],
+        asked: &Errand,
     ) -> Result<Ended, Refusal> {
         let own = |error: String| Refusal::Own(error);
         let rsh = Rsh::new(&self.settings.rsh, &self.settings.remote_command)
@@ -119,6 +147,12 @@ impl Job<'_> {
             from_here: false,
         };
         let mut carrier = start(&options, &order, &[])?;
+        let lacks = asked.capabilities_needed() & !carrier.capabilities;
+        if lacks != 0 {
+            return Err(own(format!(
+                "{login}: its godwit is too old to choose entries, to make a counterpart or to report for another machine; install this version there ({SOFTWARE}), or name it with --remote-command"
+            )));
+        }
         let options = SshOptions::new(self.settings, &destination.login, &self.interrupted, rsh);
         let order = Order {
             client: Some(carrier.identity),
@@ -129,13 +163,10 @@ impl Job<'_> {
         // It lives as long as this does.
         let taker = start(&options, &order, &[])?;
         let errand = Errand {
-            settings: settings.to_vec(),
-            sources: places.iter().map(|place| place.path.clone()).collect(),
-            destination: destination.path.clone(),
-            peer: destination.login.to_string(),
             identity: taker.identity.to_string(),
             addresses: taker.targets.iter().map(ToString::to_string).collect(),
             sender,
+            ..asked.clone()
         };
         let words = errand.to_bytes().map_err(|error| own(error.to_string()))?;
         let io = |error: std::io::Error| own(format!("{login}: ssh: {error}"));
@@ -145,13 +176,42 @@ impl Job<'_> {
             .socket
             .set_read_timeout(Some(LOOK_EVERY))
             .map_err(io)?;
-        let retold = self.retell(&carrier, &login.to_string()).map_err(io)?;
-        Ok(self.ended(&carrier, retold))
+        let list = match self.chosen.list() {
+            Some((list, _)) => Some(ListSender::start(list, &carrier.socket).map_err(io)?),
+            None => None,
+        };
+        let mut retold = Retold::new(
+            &login.to_string(),
+            &self.output,
+            &self.reports,
+            digest_of(self.settings),
+            self.itemises(),
+        );
+        let lost = self.retell(&carrier, &taker, &mut retold).map_err(io)?;
+        // Whoever writes to it is done.
+        let _ = carrier.socket.shutdown(Shutdown::Both);
+        if let Some(error) = list.and_then(ListSender::end) {
+            return Ok(Ended::Failed(Failure::failed(format!(
+                "--files-from: {error}"
+            ))));
+        }
+        if let Some(failure) = retold.failure() {
+            return Ok(Ended::Failed(failure));
+        }
+        let peer = match lost {
+            Lost::Nothing => login,
+            Lost::Taker => &destination.login,
+        };
+        Ok(ended(&carrier, retold, peer))
     }
 
-    /// Tells on what the agent tells, until it hangs up.
-    fn retell(&self, carrier: &Started, machine: &str) -> std::io::Result<Retold> {
-        let mut retold = Retold::new(machine);
+    /// Tells on what the agent tells, until it hangs up or there is nobody any more whom it could send to.
+    fn retell(
+        &self,
+        carrier: &Started,
+        taker: &Started,
+        retold: &mut Retold<'_>,
+    ) -> std::io::Result<Lost> {
         let mut input = BufReader::new(carrier.socket.try_clone()?);
         let mut line = Vec::new();
         let mut goodbye: Option<Instant> = None;
@@ -162,50 +222,36 @@ impl Job<'_> {
                 goodbye = Some(Instant::now());
             }
             if goodbye.is_some_and(|since| since.elapsed() > GOODBYE_PATIENCE) {
-                return Ok(retold);
+                return Ok(Lost::Nothing);
+            }
+            if retold.apart_for() > APART_PATIENCE && taker.process.ended().is_some() {
+                return Ok(Lost::Taker);
             }
             let room = LINE_BYTES_MAX.saturating_sub(line.len() as u64);
             match std::io::Read::take(&mut input, room).read_until(b'\n', &mut line) {
                 Ok(_) if line.ends_with(b"\n") => {
-                    retold.take(&line, &self.output);
+                    retold.take(&line);
                     line.clear();
                 }
                 // The end, or a line that nobody of ours writes.
-                Ok(_) => return Ok(retold),
+                Ok(_) => return Ok(Lost::Nothing),
                 Err(error) if is_later(&error) => {}
-                Err(_) => return Ok(retold),
+                Err(_) => return Ok(Lost::Nothing),
             }
         }
     }
 
-    fn ended(&self, carrier: &Started, retold: Retold) -> Ended {
-        let (moved, unreachable) = (retold.moved(), retold.unreachable());
-        let Some(summary) = retold.summary() else {
-            return Ended::Lost { moved };
-        };
-        let code = carrier
-            .process
-            .wait(Duration::from_secs(2))
-            .and_then(|status| status.code());
-        Ended::With(Box::new(Report::retold(summary, code)), unreachable)
-    }
-
-    /// What was set for this command and concerns those who carry it out; what they cannot obey is refused.
+    /// What was set for this command and concerns those who carry it out.
     fn settings_for_others(&self) -> Result<Vec<String>, Failure> {
-        if self.settings.comparison.counterpart {
-            return Err(Failure::usage(
-                "sync cannot be used between two other machines yet; run it on one of them",
-            ));
-        }
         let mut settings = Vec::new();
         for (name, text) in &self.settings.given {
-            if OURS.contains(name) {
+            if OURS.contains(name) || OF_THE_SELECTION.contains(name) {
                 continue;
             }
             let text = text.to_str().filter(|_| THEIRS.contains(name));
             let text = text.ok_or_else(|| {
                 Failure::usage(format!(
-                    "--{name} cannot be used between two other machines yet; copy to this machine first"
+                    "--{name} cannot be used between two other machines; copy to this machine first"
                 ))
             })?;
             settings.push(format!("{name}={text}"));
@@ -214,17 +260,46 @@ impl Job<'_> {
     }
 }
 
+/// Who is not there any more.
+enum Lost {
+    /// Nobody, or whoever tells what happens.
+    Nothing,
+    /// The one that takes the data: its ssh has ended, and the other machine has no connection to it.
+    Taker,
+}
+
 /// How an attempt ended.
 enum Ended {
     /// The agent has said how, and whether the two machines could not reach each other.
     With(Box<Report>, bool),
     /// It has not; bytes had been moved or not.
-    Lost { moved: bool },
+    Lost { moved: bool, peer: Login },
+    /// Something of this machine's failed.
+    Failed(Failure),
+}
+
+fn ended(carrier: &Started, retold: Retold<'_>, peer: &Login) -> Ended {
+    let (moved, unreachable) = (retold.moved(), retold.unreachable());
+    let Some((summary, shares)) = retold.summary() else {
+        let peer = peer.clone();
+        return Ended::Lost { moved, peer };
+    };
+    let code = carrier
+        .process
+        .wait(Duration::from_secs(2))
+        .and_then(|status| status.code());
+    let report = Report::retold(summary, shares, code);
+    Ended::With(Box::new(report), unreachable)
 }
 
 /// Settings that concern this machine only.
-const OURS: [&str; 8] = [
+const OURS: [&str; 13] = [
     "log-file",
+    "manifest",
+    "manifest-sorted",
+    "sign",
+    "failed",
+    "stats",
     "json",
     "rsh",
     "remote-command",
@@ -234,8 +309,32 @@ const OURS: [&str; 8] = [
     "handshake-deadline",
 ];
 
+/// Settings that say which entries are meant: read here, and told as rules, limits and a list.
+const OF_THE_SELECTION: [&str; 11] = [
+    "exclude",
+    "include",
+    "exclude-from",
+    "include-from",
+    "min-size",
+    "max-size",
+    "newer",
+    "older",
+    "files-from",
+    "from0",
+    "recursive",
+];
+
 /// Settings that the sending agent obeys as this machine would.
-const THEIRS: [&str; 22] = [
+const THEIRS: [&str; 31] = [
+    "checksum",
+    "size-only",
+    "update",
+    "existing",
+    "ignore-existing",
+    "delete",
+    "max-delete",
+    "dry-run",
+    "verbose",
     "limit",
     "streams",
     "readers",
@@ -267,4 +366,22 @@ fn is_later(error: &std::io::Error) -> bool {
             | std::io::ErrorKind::TimedOut
             | std::io::ErrorKind::Interrupted
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use godwit_api::settings::{Scope, Setting};
+
+    #[test]
+    fn each_setting_is_obeyed_by_somebody() {
+        for setting in [Scope::Cp, Scope::Sync]
+            .into_iter()
+            .flat_map(Setting::all_of)
+        {
+            let lists = [&OURS[..], &OF_THE_SELECTION, &THEIRS];
+            let found = lists.iter().filter(|list| list.contains(&setting.name));
+            assert_eq!(found.count(), 1, "{}", setting.name);
+        }
+    }
 }

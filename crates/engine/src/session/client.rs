@@ -178,6 +178,7 @@ fn run_engine(
     if outcome.is_none() {
         engine.cancel("the daemon was restarted");
     }
+    client.connector.give_up();
     link.stop();
     for thread in threads {
         // A panic there has been printed; the outcome is known.

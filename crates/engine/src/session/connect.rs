@@ -29,6 +29,9 @@ pub trait Connector: Send + Sync {
 
     /// The other end, for messages.
     fn peer(&self) -> String;
+
+    /// The end is known: a connection that is being waited for is not wanted any more, unless the transfer is opened anew.
+    fn give_up(&self) {}
 }
 
 /// Dials a daemon.

@@ -4,6 +4,7 @@
 use proptest::prelude::*;
 
 use super::*;
+use crate::control::Selection;
 
 fn start() -> Start {
     Start {
@@ -94,6 +95,60 @@ fn what_is_out_of_bounds_is_refused() {
     assert!(errand.to_bytes().is_err());
     assert!(Errand::from_body(&errand.encode_to_vec()).is_err());
     assert!(Started::from_body(b"\xff").is_err());
+}
+
+#[test]
+fn an_errand_that_contradicts_itself_is_refused() {
+    let errand = Errand {
+        sources: vec![b"a".to_vec()],
+        selection: Some(Selection {
+            listed: true,
+            ..Selection::default()
+        }),
+        list: ListForm::ZEROS.0,
+        sync: true,
+        ..Errand::default()
+    };
+    assert_eq!(
+        Errand::from_body(&errand.encode_to_vec()),
+        Ok(errand.clone())
+    );
+    let refused = |change: fn(&mut Errand)| {
+        let mut wrong = errand.clone();
+        change(&mut wrong);
+        assert!(wrong.to_bytes().is_err(), "{wrong:?}");
+        assert!(Errand::from_body(&wrong.encode_to_vec()).is_err());
+    };
+    refused(|errand| errand.list = 0);
+    refused(|errand| errand.list = 3);
+    refused(|errand| errand.selection = None);
+    refused(|errand| errand.sources.push(b"b".to_vec()));
+    refused(|errand| {
+        errand.sources.push(b"b".to_vec());
+        (errand.selection, errand.list) = (None, 0);
+    });
+}
+
+#[test]
+fn an_agent_that_would_ignore_a_part_is_told_apart() {
+    let plain = Errand::default();
+    assert_eq!(plain.capabilities_needed(), 0);
+    let changes: [fn(&mut Errand); 5] = [
+        |errand| errand.sync = true,
+        |errand| errand.entries_wanted = true,
+        |errand| errand.faults_wanted = true,
+        |errand| errand.stats_wanted = true,
+        |errand| errand.selection = Some(Selection::default()),
+    ];
+    for change in changes {
+        let mut errand = plain.clone();
+        change(&mut errand);
+        assert_eq!(
+            errand.capabilities_needed(),
+            capability::ERRAND,
+            "{errand:?}"
+        );
+    }
 }
 
 #[test]

@@ -37,6 +37,12 @@ impl<W: Write> ManifestWriter<W> {
         Ok(writer)
     }
 
+    /// Of its files.
+    #[must_use]
+    pub fn digest_kind(&self) -> DigestKind {
+        self.kind
+    }
+
     /// Adds an entry.
     pub fn push(&mut self, entry: &ManifestEntry) -> io::Result<()> {
         if entry.kind == EntryType::File && entry.digest.is_none() {

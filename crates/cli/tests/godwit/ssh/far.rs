@@ -195,11 +195,17 @@ impl Far {
 
     /// A run of `cp` from the directory of this world.
     pub(crate) fn command<S: AsRef<OsStr>>(&self, inside: Option<&Netns>, line: &[S]) -> Command {
+        let mut command = self.client(inside, &["cp", "--json"]);
+        command.args(line);
+        command
+    }
+
+    /// A run of any command of ours from the directory of this world.
+    pub(crate) fn client<S: AsRef<OsStr>>(&self, inside: Option<&Netns>, line: &[S]) -> Command {
         let binary = env!("CARGO_BIN_EXE_godwit");
         let mut command =
             inside.map_or_else(|| Command::new(binary), |inside| inside.command(binary));
         command
-            .args(["cp", "--json"])
             .args(line)
             .current_dir(self.directory.path())
             .env("GODWIT_HOME", self.path("client"))
@@ -233,6 +239,21 @@ impl Far {
 
     pub(crate) fn cp<S: AsRef<OsStr>>(&self, line: &[S]) -> Outcome {
         self.start(line).wait()
+    }
+
+    /// A run of any command of ours to its end.
+    pub(crate) fn run<S: AsRef<OsStr>>(&self, line: &[S]) -> Outcome {
+        Process::start(&mut self.client(None, line)).wait()
+    }
+
+    /// Ids of the agents that run for this machine: not of what started them, which has the same words.
+    pub(crate) fn agents(&self) -> Vec<i32> {
+        let mut ids = self.processes("godwit agent --stdio");
+        ids.retain(|id| {
+            let line = fs::read(format!("/proc/{id}/cmdline")).unwrap_or_default();
+            line.starts_with(b"godwit\0")
+        });
+        ids
     }
 
     /// Ids of running programs of ours whose command line has these words and whose environment is of this world.

@@ -23,7 +23,7 @@ fn under_way(far: &Far, more: &[&str]) -> (Process, Vec<u8>) {
     (process, content)
 }
 
-fn kill(ids: &[i32], signal: Signal) {
+pub(super) fn kill(ids: &[i32], signal: Signal) {
     assert!(!ids.is_empty(), "it runs");
     for id in ids {
         // It may end at this moment.
@@ -67,16 +67,7 @@ fn the_transfer_goes_on_when_ssh_is_killed() {
 fn a_killed_agent_is_started_anew_and_what_arrived_is_kept() {
     let far = Far::new();
     let (mut process, content) = under_way(&far, &[]);
-    // Only the agent: the client's ssh has the same words, and the shell there may have.
-    let agents: Vec<i32> = far
-        .processes("godwit agent --stdio")
-        .into_iter()
-        .filter(|id| {
-            let line = fs::read(format!("/proc/{id}/cmdline")).unwrap_or_default();
-            line.starts_with(b"godwit\0")
-        })
-        .collect();
-    kill(&agents, Signal::KILL);
+    kill(&far.agents(), Signal::KILL);
     let outcome = process.wait();
     outcome.complete();
     assert_eq!(

@@ -6,16 +6,17 @@ use std::fs;
 use rustix::process::Signal;
 
 use super::super::judge::assert_identical as same;
-use super::super::process::wait_until;
+use super::super::process::{Process, wait_until};
 use super::far::{Far, random};
+use super::faults::kill;
 
-fn two() -> (Far, Far) {
+pub(super) fn two() -> (Far, Far) {
     let (here, other) = (Far::new(), Far::new());
     here.know("other", &other);
     (here, other)
 }
 
-fn nobody_is_left(machines: [&Far; 2]) {
+pub(super) fn nobody_is_left(machines: [&Far; 2]) {
     for machine in machines {
         let left = || machine.processes("agent --").is_empty().then_some(());
         assert!(wait_until(left).is_some(), "an agent is left");
@@ -85,4 +86,92 @@ fn an_interrupt_here_ends_both_machines_and_the_same_command_resumes() {
     let resumed = here.cp(&["--block-size", "64KiB", "far:file", "other:"]);
     resumed.complete().says("\"resumed\":true");
     assert!(fs::read(other.home().join("file")).expect("there") == content);
+}
+
+/// A transfer from the first to the second that is under way, and its content.
+fn under_way(here: &Far, more: &[&str]) -> (Process, Vec<u8>) {
+    let content = random(24 << 20, 9);
+    here.write("home/file", &content);
+    let mut line = vec![
+        "--limit",
+        "8MB",
+        "--block-size",
+        "64KiB",
+        "far:file",
+        "other:",
+    ];
+    line.extend(more);
+    let mut process = here.start(&line);
+    process.wait_for_bytes(1 << 20);
+    (process, content)
+}
+
+fn arrived(here: &Far, other: &Far, content: &[u8]) {
+    let there = fs::read(other.home().join("file")).expect("it has its name");
+    assert!(there == content, "the content differs");
+    nobody_is_left([here, other]);
+}
+
+/// Ids of programs of two machines.
+type Find = fn(&Far, &Far) -> Vec<i32>;
+
+/// Each of those that carry a transfer out, and where it is found.
+const ROLES: [(&str, Find); 4] = [
+    ("sending agent", |here, _| here.agents()),
+    ("receiving agent", |_, other| other.agents()),
+    ("ssh to the sender", |here, _| {
+        here.processes("far godwit agent")
+    }),
+    ("ssh to the receiver", |here, _| {
+        here.processes("other godwit agent")
+    }),
+];
+
+#[test]
+fn whatever_is_killed_between_two_other_machines_the_transfer_goes_on() {
+    for (role, ids) in ROLES {
+        let (here, other) = two();
+        let (mut process, content) = under_way(&here, &[]);
+        kill(&ids(&here, &other), Signal::KILL);
+        let outcome = process.wait();
+        outcome.complete();
+        // With data under way, who takes it needs no ssh any more.
+        let begun = if role == "ssh to the receiver" { 1 } else { 2 };
+        let said = outcome.said();
+        assert_eq!(said.matches("\"started\"").count(), begun, "{role}: {said}");
+        if begun == 2 {
+            outcome.says("\"resumed\":true");
+        }
+        arrived(&here, &other, &content);
+    }
+}
+
+#[test]
+fn who_is_not_to_wait_is_told_that_the_same_command_goes_on() {
+    for (role, ids) in &ROLES[..3] {
+        let (here, other) = two();
+        let (mut process, content) = under_way(&here, &["--retry-for", "0"]);
+        kill(&ids(&here, &other), Signal::KILL);
+        let outcome = process.wait();
+        outcome.expect(5, "interrupted");
+        let resumed = here.cp(&["--block-size", "64KiB", "far:file", "other:"]);
+        resumed.complete();
+        assert!(
+            resumed.said().contains("\"resumed\":true"),
+            "{role}: {}",
+            resumed.said()
+        );
+        arrived(&here, &other, &content);
+    }
+}
+
+#[test]
+fn the_next_run_takes_over_when_the_client_of_two_other_machines_was_killed() {
+    let (here, other) = two();
+    let (mut process, content) = under_way(&here, &[]);
+    process.signal(Signal::KILL);
+    process.wait();
+    let resumed = here.cp(&["--block-size", "64KiB", "far:file", "other:"]);
+    resumed.complete().says("\"resumed\":true");
+    arrived(&here, &other, &content);
 }
