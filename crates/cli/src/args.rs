@@ -213,14 +213,15 @@ fn doctor() -> Command {
         .about("Say what would stop or limit a transfer, and how to mend it")
         .after_help(
             "ENDPOINT is a path of this machine, whose storage is looked at (the working directory where none is named), or\n\
-             godwit://HOST[:PORT]/[EXPORT/PATH], a node and the way to it. A path before a node is taken as a source, any other\n\
-             as a destination. What `godwit cp` would be told by environment and settings file is taken into account.\n\
+             another side and the way to it: [USER@]HOST:[PATH] by ssh, or a node, godwit://HOST[:PORT]/[EXPORT/PATH].\n\
+             Of two, the first is taken as the source, any other as a destination: there the storage is measured.\n\
+             What `godwit cp` would be told by environment and settings file is taken into account.\n\
              It changes nothing here and nothing there, and needs no privileges. Exit codes: 0 fine, 1 something would stop a\n\
              transfer, 2 usage.",
         )
         .arg(switch("json", "Print one JSON object instead of text"))
         .arg(
-            positional("endpoint", "ENDPOINT", "A path, a node, or one of each")
+            positional("endpoint", "ENDPOINT", "A path, another side, or one of each")
                 .required(false)
                 .num_args(0..=2)
                 .value_hint(ValueHint::AnyPath),

@@ -170,6 +170,10 @@ const EXAMPLES: &[(&str, &[Example])] = &[
                 "this machine, and the storage of this directory",
             ),
             example(
+                "godwit doctor alice@dtn2:/data",
+                "a machine that ssh reaches: ports, clocks, disks, packets, buffers",
+            ),
+            example(
                 "godwit doctor godwit://dtn2.example.org/data/",
                 "the way to a node, who I am there, what I may do",
             ),

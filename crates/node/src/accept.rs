@@ -13,7 +13,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use crate::Shared;
 use crate::gate::Place;
-use crate::open;
+use crate::{examine, open};
 
 /// After the system refused a connection for want of descriptors or memory: there is no event for their return.
 const REFUSED_PAUSE: Duration = Duration::from_millis(100);
@@ -127,9 +127,10 @@ pub(crate) fn dispatch(
     match frame {
         Frame::Open(request) => open::open(shared, stream, peer, &request),
         Frame::Join(request) => open::join(shared, stream, peer, &request),
+        Frame::Examine(question) => examine::serve(shared, stream, peer, question),
         other => {
             let message = format!(
-                "a connection begins with OPEN or JOIN, not with {}",
+                "a connection begins with OPEN, JOIN or EXAMINE, not with {}",
                 other.name()
             );
             shared.log(&format!("{}: {message}", stream.peer()));

@@ -75,6 +75,8 @@ impl Agent {
             stopping: AtomicBool::new(false),
             places: Box::new(places),
             only: Some(config.client),
+            dial: config.dial.clone(),
+            measuring: AtomicBool::new(false),
             carriers: AtomicUsize::new(0),
             config: DaemonConfig {
                 listen: Vec::new(),

@@ -6,11 +6,13 @@ mod accept;
 mod agent;
 mod allow;
 mod begin;
+mod examine;
 mod export;
 mod gate;
 pub mod local;
 mod open;
 mod places;
+pub mod probe;
 mod table;
 mod verify;
 
@@ -77,6 +79,10 @@ struct Shared {
     places: Box<dyn Places>,
     /// The one peer that may connect; `None` leaves it to the grants.
     only: Option<IdentityId>,
+    /// Where that peer listens; of a daemon, nowhere.
+    dial: Vec<SocketAddr>,
+    /// A storage is being measured for somebody.
+    measuring: AtomicBool,
     /// Connections beside ssh that are being served.
     carriers: AtomicUsize,
     gate: Gate,
@@ -141,6 +147,8 @@ impl Daemon {
                 home: config.home.clone(),
             }),
             only: None,
+            dial: Vec::new(),
+            measuring: AtomicBool::new(false),
             carriers: AtomicUsize::new(0),
             config,
         });

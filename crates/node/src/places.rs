@@ -38,6 +38,9 @@ pub(crate) trait Places: Send + Sync {
 
     /// The name of a sender in the journal's key: the same in every run of the same command.
     fn sender_name(&self, peer: IdentityId) -> Vec<u8>;
+
+    /// Whether the peer may ask what this side is like.
+    fn may_ask(&self, peer: IdentityId) -> Result<(), No>;
 }
 
 /// Where a push goes.
@@ -176,5 +179,9 @@ impl Places for Exports {
 
     fn sender_name(&self, peer: IdentityId) -> Vec<u8> {
         peer.to_string().into_bytes()
+    }
+
+    fn may_ask(&self, peer: IdentityId) -> Result<(), No> {
+        self.grantor().known(peer)
     }
 }

@@ -3,6 +3,7 @@
 
 mod codes;
 mod comparison;
+mod examination;
 mod preserve;
 mod selection;
 mod setup;
@@ -11,6 +12,7 @@ mod watch;
 
 pub use codes::{Direction, ErrorCode};
 pub use comparison::{Comparison, Judge};
+pub use examination::{DIALLED_MAX, Dialled, Examine, Examined, MachineSeen, StorageSeen, WaySeen};
 pub use preserve::Preserve;
 pub use selection::{Moment, Rule, Selection};
 pub use setup::{Join, Joined, Open, Opened};

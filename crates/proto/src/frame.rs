@@ -5,7 +5,8 @@ use crate::ack::Ack;
 use crate::answer::Answer;
 use crate::block::{self, BlockHeader, Range};
 use crate::control::{
-    Cancel, Error, Finish, Finished, Join, Joined, Open, Opened, Ping, Pong, Status,
+    Cancel, Error, Examine, Examined, Finish, Finished, Join, Joined, Open, Opened, Ping, Pong,
+    Status,
 };
 use crate::error::WireError;
 use crate::fault::EntryFailed;
@@ -89,6 +90,8 @@ frames! {
     CANCEL => Cancel,
     SELECTION => NameList,
     NOTICE => Notices,
+    EXAMINE => Examine,
+    EXAMINED => Examined,
 }
 
 impl Frame {
@@ -124,6 +127,8 @@ impl Frame {
             Self::Finished(frame) => frame.encode(out),
             Self::Status(frame) => frame.encode(out),
             Self::Notices(frame) => return frame.encode(out),
+            Self::Examine(frame) => return frame.encode(out),
+            Self::Examined(frame) => return frame.encode(out),
             Self::Error(frame) => frame.encode(out),
             Self::Ping(frame) => frame.encode(out),
             Self::Pong(frame) => frame.encode(out),

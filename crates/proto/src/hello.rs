@@ -33,8 +33,11 @@ pub mod capability {
     pub const SELECTION: u64 = 16;
     /// Checking a copy by a manifest, and holes sent as zeros for a client that writes in order.
     pub const MANIFEST: u64 = 32;
+    /// Questions what it is like: EXAMINE and EXAMINED.
+    pub const EXAMINE: u64 = 64;
     /// All that this program knows.
-    pub const ALL: u64 = PLAIN_PAYLOAD | BLAKE3 | COMPARISON | PRESERVE | SELECTION | MANIFEST;
+    pub const ALL: u64 =
+        PLAIN_PAYLOAD | BLAKE3 | COMPARISON | PRESERVE | SELECTION | MANIFEST | EXAMINE;
 
     /// What people call the lowest of these capabilities; empty if there is none that is known here.
     pub const fn name(bits: u64) -> &'static str {
@@ -47,6 +50,7 @@ pub mod capability {
             PRESERVE => "keeping metadata (--owner, --xattrs, --acls, --archive and the like)",
             COMPARISON => "comparing as asked for (sync, --dry-run, --checksum and the like)",
             MANIFEST => "checking a copy by a manifest (verify), or writing to standard output",
+            EXAMINE => "being looked at (doctor)",
             _ => "",
         }
     }

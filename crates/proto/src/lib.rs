@@ -31,8 +31,9 @@ pub use ack::{Ack, AckRange, AckStatus};
 pub use answer::{Answer, HeldRange, Verdict};
 pub use block::{BlockHeader, BlockKind, Range};
 pub use control::{
-    Cancel, Comparison, Direction, Error, ErrorCode, Finish, Finished, Join, Joined, Judge, Moment,
-    Open, Opened, Ping, Pong, Preserve, Rule, Selection, Status, Verification,
+    Cancel, Comparison, DIALLED_MAX, Dialled, Direction, Error, ErrorCode, Examine, Examined,
+    Finish, Finished, Join, Joined, Judge, MachineSeen, Moment, Open, Opened, Ping, Pong, Preserve,
+    Rule, Selection, Status, StorageSeen, Verification, WaySeen,
 };
 pub use error::WireError;
 pub use fault::{EntryFailed, Fault, FaultCode, Side};

@@ -88,6 +88,9 @@ pub const SOURCES_MAX: usize = 65_535;
 /// Most tokens in one frame; each admits one stream.
 pub const TOKENS_MAX: usize = 128;
 
+/// Longest filler of one question what the other side is like, and of its answer.
+pub const FILLER_BYTES_MAX: usize = 256 * 1024;
+
 /// Nanoseconds in a second: a record's fraction is below.
 pub const NANOSECONDS_PER_SECOND: u32 = 1_000_000_000;
 

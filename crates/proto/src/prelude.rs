@@ -66,6 +66,10 @@ kinds! {
     SELECTION = 18;
     /// The receiver tells of entries that it deleted, and of what people should know.
     NOTICE = 19;
+    /// The client asks what the other side is like.
+    EXAMINE = 20;
+    /// What it is like.
+    EXAMINED = 21;
 }
 
 impl FrameKind {

@@ -10,6 +10,7 @@ pub mod generator;
 mod hostile;
 pub mod journal;
 pub mod manifest;
+pub mod measure;
 mod memory;
 pub mod meta;
 pub mod path;

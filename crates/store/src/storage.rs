@@ -1,10 +1,11 @@
 //! Owns the narrow interface between the engine and whatever holds entries: the `Storage` trait and what goes through it.
 //! Implements none of it; knows nothing of the wire, of transfers, or of digests.
 
-use crate::error::StoreError;
+use crate::error::{StoreError, StoreErrorKind};
 use crate::extended::{Extended, Lost};
 use crate::meta::{FinalMeta, Kind, Meta};
 use crate::path::{RelPath, TempName};
+use std::fs::File;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -143,6 +144,16 @@ pub trait Storage: Send + Sync {
 
     /// Removes the name `path`: of a directory, which must be empty, or of something else. An absent one is fine.
     fn remove_entry(&self, path: &RelPath, is_directory: bool) -> Result<(), StoreError>;
+
+    /// A new file without a name in the directory at `path`, to measure this storage with: it is gone when it is closed.
+    /// `Unsupported` where there is no such thing.
+    fn scratch(&self, path: &RelPath) -> Result<File, StoreError> {
+        Err(StoreError::new(
+            "measure",
+            path,
+            StoreErrorKind::Unsupported,
+        ))
+    }
 
     /// What this storage can express.
     fn capabilities(&self) -> Capabilities;

@@ -1,7 +1,7 @@
-//! `godwit doctor`: which machine, directory and node are meant, from what was typed.
+//! `godwit doctor`: which directory and which other side are meant, from what was typed.
 //! Looks at nothing itself; `doctor` does.
 
-use crate::doctor::{self, Directory, Node, Subject};
+use crate::doctor::{self, Directory, Far, Node, Subject};
 use crate::exit::{Exit, Failure};
 use crate::home::Home;
 use clap::ArgMatches;
@@ -23,13 +23,14 @@ pub(super) fn run(matches: &ArgMatches) -> Result<Exit, Failure> {
         &file,
     )?;
     let endpoints = matches.get_many::<OsString>("endpoint").unwrap_or_default();
-    let (directory, node) = subjects(endpoints.map(OsString::as_os_str))?;
+    let (directory, far, far_gives) = subjects(endpoints.map(OsString::as_os_str))?;
     Ok(doctor::run(
         &Subject {
             settings: CpSettings::from_values(&values)?,
             home,
             directory,
-            node,
+            far,
+            far_gives,
         },
         matches.get_flag("json"),
     ))
@@ -37,35 +38,38 @@ pub(super) fn run(matches: &ArgMatches) -> Result<Exit, Failure> {
 
 fn subjects<'a>(
     endpoints: impl Iterator<Item = &'a OsStr>,
-) -> Result<(Directory, Option<Node>), Failure> {
-    let (mut directory, mut node) = (None, None);
+) -> Result<(Directory, Option<Far>, bool), Failure> {
+    let (mut directory, mut far) = (None, None);
     for text in endpoints {
-        let twice =
-            || Failure::usage("name at most one path and one node: godwit doctor [PATH] [NODE]");
+        let twice = || {
+            Failure::usage("name at most one path and one other side: godwit doctor [PATH] [HOST]")
+        };
         match parse(text)? {
             Named::Path(path) if directory.is_none() => {
-                directory = Some((path, node.is_none()));
+                directory = Some((path, far.is_none()));
             }
-            Named::Node(found) if node.is_none() => node = Some(found),
+            Named::Far(found) if far.is_none() => far = Some(found),
             _ => return Err(twice()),
         }
     }
+    // What is named first is where data comes from.
+    let far_gives = far.is_some() && matches!(directory, Some((_, false)));
     let directory = match directory {
         Some((path, first)) => Directory {
             path,
-            must_take: !(first && node.is_some()),
+            must_take: !(first && far.is_some()),
         },
         None => Directory {
             path: PathBuf::from("."),
             must_take: false,
         },
     };
-    Ok((directory, node))
+    Ok((directory, far, far_gives))
 }
 
 enum Named {
     Path(PathBuf),
-    Node(Node),
+    Far(Far),
 }
 
 fn parse(text: &OsStr) -> Result<Named, Failure> {
@@ -77,19 +81,20 @@ fn parse(text: &OsStr) -> Result<Named, Failure> {
     {
         let node = HostPort::parse(host.trim_end_matches('/'), PORT_DEFAULT)
             .map_err(|error| Failure::usage(format!("{}: {error}", text.display())))?;
-        return Ok(Named::Node(Node { node, export: None }));
+        return Ok(Named::Far(Far::Node(Node { node, export: None })));
     }
     match Endpoint::parse(text).map_err(Failure::usage)? {
         Endpoint::Local(path) => Ok(Named::Path(path)),
-        Endpoint::Remote(remote) => Ok(Named::Node(Node {
+        Endpoint::Remote(remote) => Ok(Named::Far(Far::Node(Node {
             node: remote.node,
             export: match remote.place {
                 Place::Export { .. } => Some(remote.place),
                 Place::Memory { .. } | Place::Null => None,
             },
-        })),
+        }))),
+        Endpoint::Ssh(place) => Ok(Named::Far(Far::Ssh(place))),
         _ => Err(Failure::usage(format!(
-            "{}: name a path or a node, as in godwit://HOST/EXPORT",
+            "{}: name a path, a machine as in HOST:PATH, or a node as in godwit://HOST/EXPORT",
             text.display()
         ))),
     }

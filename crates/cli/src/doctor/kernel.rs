@@ -1,15 +1,17 @@
 //! What the kernel lets a connection have: buffers against round trip and rate, congestion control.
 //! Reads `/proc/sys` and changes nothing in it.
 
-use std::fs;
 use std::time::Duration;
 
 use godwit_api::settings::CpSettings;
 use godwit_api::units::{human_rate, human_size};
+use godwit_node::probe;
 
 use super::findings::{Findings, Limit, Way};
 use super::node::Path;
 
+const SEND: &str = "net.ipv4.tcp_wmem";
+const RECEIVE: &str = "net.ipv4.tcp_rmem";
 /// A rate to dimension buffers for, where nothing else is known: 10 Gbit/s.
 const RATE_WANTED: u64 = 1_250_000_000;
 /// Far enough that loss-based congestion control suffers from each loss.
@@ -17,26 +19,33 @@ const FAR: Duration = Duration::from_millis(20);
 /// What is proposed at most: more is a sign of a wrong measurement.
 const BUFFER_BYTES_MAX: u64 = 1 << 30;
 
-/// A buffer's least, first and largest size.
+/// One of the kernel's buffers.
 struct Buffer {
     name: &'static str,
     way: Way,
     least: u64,
     first: u64,
     most: u64,
+    /// On the other side, and who that is.
+    there: Option<String>,
 }
 
 /// Looks at it. Comes last: it weighs the buffers against all other bounds.
 pub(super) fn look(path: Option<&Path>, settings: &CpSettings, findings: &mut Findings) {
     let streams = u64::from(settings.streams.max(1));
-    for (name, way) in [
-        ("net.ipv4.tcp_wmem", Way::Sending),
-        ("net.ipv4.tcp_rmem", Way::Receiving),
-    ] {
-        let Some(buffer) = read(name, way) else {
+    for (name, way) in [(SEND, Way::Sending), (RECEIVE, Way::Receiving)] {
+        let Some(probe::Buffer { least, first, most }) = probe::buffer(name) else {
             continue;
         };
-        match path {
+        let buffer = Buffer {
+            name,
+            way,
+            least,
+            first,
+            most,
+            there: None,
+        };
+        match path.filter(|path| !path.round_trip.is_zero()) {
             Some(path) => weigh(&buffer, path.round_trip, streams, findings),
             None => findings.fine(
                 "buffers",
@@ -47,25 +56,26 @@ pub(super) fn look(path: Option<&Path>, settings: &CpSettings, findings: &mut Fi
             ),
         }
     }
+    if let Some((path, machine)) = path.and_then(|path| Some((path, path.machine.as_ref()?))) {
+        for (name, way, most, first) in [
+            (RECEIVE, Way::Sending, machine.receive_buffer_bytes, 131_072),
+            (SEND, Way::Receiving, machine.send_buffer_bytes, 16_384),
+        ] {
+            let buffer = Buffer {
+                name,
+                way,
+                // As kernels have them, where nobody has changed them.
+                least: 4_096,
+                first,
+                most,
+                there: Some(path.whose.clone()),
+            };
+            if most > 0 && !path.round_trip.is_zero() {
+                weigh(&buffer, path.round_trip, streams, findings);
+            }
+        }
+    }
     congestion(path, findings);
-}
-
-fn read(name: &'static str, way: Way) -> Option<Buffer> {
-    let text = fs::read_to_string(format!("/proc/sys/{}", name.replace('.', "/"))).ok()?;
-    let sizes: Vec<u64> = text
-        .split_whitespace()
-        .filter_map(|word| word.parse().ok())
-        .collect();
-    let [least, first, most] = sizes[..] else {
-        return None;
-    };
-    Some(Buffer {
-        name,
-        way,
-        least,
-        first,
-        most,
-    })
 }
 
 fn weigh(buffer: &Buffer, round_trip: Duration, streams: u64, findings: &mut Findings) {
@@ -77,8 +87,12 @@ fn weigh(buffer: &Buffer, round_trip: Duration, streams: u64, findings: &mut Fin
     let wanted = findings
         .tightest(buffer.way)
         .map_or(RATE_WANTED, |limit| limit.bytes_per_second.min(RATE_WANTED));
+    let (at, of) = match &buffer.there {
+        Some(whose) => (format!("on {whose}, "), format!(" of {whose}")),
+        None => (String::new(), String::new()),
+    };
     let message = format!(
-        "{}: {} for each of {streams} connections, {} at most with this round trip",
+        "{}{of}: {} for each of {streams} connections, {} at most with this round trip",
         buffer.name,
         human_size(buffer.most),
         human_rate(bound)
@@ -86,46 +100,55 @@ fn weigh(buffer: &Buffer, round_trip: Duration, streams: u64, findings: &mut Fin
     let needed = scaled(wanted, micros, 1_000_000) / streams * 2;
     let needed = needed.next_power_of_two().clamp(1 << 16, BUFFER_BYTES_MAX);
     let mend = format!(
-        "as root: sysctl -w {}='{} {} {}' (or more connections: --streams)",
+        "{at}as root: sysctl -w {}='{} {} {}' (or more connections: --streams)",
         buffer.name,
         buffer.least,
         buffer.first,
         needed.max(buffer.most)
     );
+    let name = match buffer.there {
+        Some(_) => "buffers there",
+        None => "buffers",
+    };
     if bound < wanted {
-        findings.note("buffers", message, Some(mend.clone()));
+        findings.note(name, message, Some(mend.clone()));
     } else {
-        findings.fine("buffers", message);
+        findings.fine(name, message);
     }
     findings.limits.push(Limit {
-        name: "buffers",
+        name,
         way: buffer.way,
-        what: format!("the kernel's buffers ({})", buffer.name),
+        what: format!("the kernel's buffers ({}{of})", buffer.name),
         bytes_per_second: bound,
         mend,
     });
 }
 
 fn congestion(path: Option<&Path>, findings: &mut Findings) {
-    let read = |name: &str| fs::read_to_string(format!("/proc/sys/net/ipv4/{name}"));
-    let Ok(used) = read("tcp_congestion_control") else {
-        return;
-    };
-    let used = used.trim();
-    let available = read("tcp_available_congestion_control").unwrap_or_default();
     let is_far = path.is_some_and(|path| path.round_trip >= FAR);
-    if is_far && !used.starts_with("bbr") {
-        let first = if available.split_whitespace().any(|name| name == "bbr") {
-            ""
+    let mut tell = |used: &str, at: &str, first: &str| {
+        if is_far && !used.starts_with("bbr") {
+            let mend = format!("{at}as root: {first}sysctl -w net.ipv4.tcp_congestion_control=bbr");
+            let message = format!(
+                "{at}{used}; over a line this long each lost packet costs it much, bbr less"
+            );
+            findings.note("congestion control", message, Some(mend));
         } else {
-            "modprobe tcp_bbr; "
+            findings.fine("congestion control", format!("{at}{used}"));
+        }
+    };
+    if let Some((used, available)) = probe::congestion() {
+        let first = match available.split_whitespace().any(|name| name == "bbr") {
+            true => "",
+            false => "modprobe tcp_bbr; ",
         };
-        let mend = format!("as root: {first}sysctl -w net.ipv4.tcp_congestion_control=bbr");
-        let message =
-            format!("{used}; over a line this long each lost packet costs it much, bbr less");
-        findings.note("congestion control", message, Some(mend));
-    } else {
-        findings.fine("congestion control", used.to_owned());
+        tell(&used, "", first);
+    }
+    if let Some((path, machine)) = path.and_then(|path| Some((path, path.machine.as_ref()?)))
+        && !machine.congestion.is_empty()
+    {
+        let at = format!("on {}, ", path.whose);
+        tell(&machine.congestion, &at, "modprobe tcp_bbr; ");
     }
 }
 
@@ -146,6 +169,7 @@ mod tests {
             least: 4096,
             first: 16_384,
             most: 4 << 20,
+            there: None,
         };
         let mut findings = Findings::default();
         // 2 connections of 2 MiB in 100 ms are 42 MB/s; 10 Gbit/s take 125 MB in flight.

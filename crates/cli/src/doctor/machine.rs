@@ -1,20 +1,15 @@
 //! This machine apart from storage and network: open files, and how fast it encrypts and digests.
 //! Takes a moment of one core.
 
-use std::time::{Duration, Instant};
-
 use godwit_api::settings::{Cipher as CipherSetting, CpSettings, Digest};
 use godwit_api::units::human_rate;
-use godwit_net::{Cipher, seal_rate};
-use godwit_store::digest::{DigestKind, digest_slice};
+use godwit_net::Cipher;
+use godwit_node::probe::{cipher_rate, cores, digest_rate};
+use godwit_store::digest::DigestKind;
 use rustix::process::{Resource, getrlimit};
 
 use super::findings::{Findings, Limit, Way};
-use super::storage::rate;
 
-/// For each measurement.
-const MEASURE_FOR: Duration = Duration::from_millis(50);
-const BLOCK_BYTES: usize = 512 << 10;
 /// A transfer holds some directories and files open, and a connection for each stream.
 const OPEN_FILES_MIN: u64 = 128;
 const OPEN_FILES_COMFORTABLE: u64 = 1024;
@@ -22,7 +17,7 @@ const OPEN_FILES_COMFORTABLE: u64 = 1024;
 /// Looks at it.
 pub(super) fn look(settings: &CpSettings, findings: &mut Findings) {
     open_files(findings);
-    let cores = std::thread::available_parallelism().map_or(1, |cores| cores.get() as u64);
+    let cores = u64::from(cores());
     let cores = match settings.threads {
         0 => cores,
         capped => cores.min(u64::from(capped)),
@@ -37,10 +32,10 @@ pub(super) fn look(settings: &CpSettings, findings: &mut Findings) {
         _ => (DigestKind::Crc64Nvme, "crc64-nvme"),
     };
     let digests = digest_rate(kind);
-    let Some(seals) = seal_rate(cipher, MEASURE_FOR) else {
+    let Some(seals) = cipher_rate(cipher) else {
         return;
     };
-    let other = seal_rate(Cipher::ChaCha20Poly1305, MEASURE_FOR).unwrap_or(0);
+    let other = cipher_rate(Cipher::ChaCha20Poly1305).unwrap_or(0);
     let message = format!(
         "one of {cores} cores encrypts {} with {name}, digests {} with {digest}",
         human_rate(seals),
@@ -68,17 +63,6 @@ pub(super) fn look(settings: &CpSettings, findings: &mut Findings) {
             mend: mend.clone(),
         });
     }
-}
-
-fn digest_rate(kind: DigestKind) -> u64 {
-    let block = vec![3; BLOCK_BYTES];
-    let started = Instant::now();
-    let mut bytes = 0;
-    while started.elapsed() < MEASURE_FOR {
-        std::hint::black_box(digest_slice(kind, 0, BLOCK_BYTES as u64, &block));
-        bytes += BLOCK_BYTES as u64;
-    }
-    rate(bytes, started.elapsed())
 }
 
 fn open_files(findings: &mut Findings) {

@@ -1,16 +1,19 @@
-//! Looks at what a transfer would meet: this machine, a directory, the way to a node; says what would stop or limit it.
-//! Changes nothing: no file of the user's, no setting, nothing at the node.
+//! Looks at what a transfer would meet: this machine, a directory, the way to another one and what it is like; says what would stop or limit it.
+//! Changes nothing: no file of the user's, no setting, nothing on the other side.
 
+mod ask;
+mod clock;
 mod findings;
 mod kernel;
 mod machine;
 mod node;
+mod ssh;
 mod storage;
 mod told;
 
 use std::path::PathBuf;
 
-use godwit_api::endpoint::Place;
+use godwit_api::endpoint::{Place, SshPlace};
 use godwit_api::host::HostPort;
 use godwit_api::settings::CpSettings;
 
@@ -27,7 +30,9 @@ pub(crate) struct Subject {
     /// The storage.
     pub(crate) directory: Directory,
     /// The other side.
-    pub(crate) node: Option<Node>,
+    pub(crate) far: Option<Far>,
+    /// It is where data would come from: nothing is written there.
+    pub(crate) far_gives: bool,
 }
 
 /// A directory of this machine, or a file in one.
@@ -36,6 +41,14 @@ pub(crate) struct Directory {
     pub(crate) path: PathBuf,
     /// Whether a transfer fails if nothing can be written there.
     pub(crate) must_take: bool,
+}
+
+/// The other side.
+pub(crate) enum Far {
+    /// A daemon.
+    Node(Node),
+    /// A machine that ssh reaches.
+    Ssh(SshPlace),
 }
 
 /// A daemon, and perhaps a place in one of its exports.
@@ -60,10 +73,11 @@ pub(crate) fn run(subject: &Subject, json: bool) -> Exit {
             ),
         ),
     );
-    let path = subject
-        .node
-        .as_ref()
-        .and_then(|node| node::look(node, subject, &mut findings));
+    let path = match &subject.far {
+        Some(Far::Node(node)) => node::look(node, subject, &mut findings),
+        Some(Far::Ssh(place)) => ssh::look(place, subject, &mut findings),
+        None => None,
+    };
     machine::look(&subject.settings, &mut findings);
     storage::look(&subject.directory, &mut findings);
     kernel::look(path.as_ref(), &subject.settings, &mut findings);

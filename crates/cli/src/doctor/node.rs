@@ -3,30 +3,54 @@
 
 use std::time::{Duration, Instant};
 
+use godwit_api::endpoint::Place;
 use godwit_api::settings::Cipher as CipherSetting;
 use godwit_engine::session::{HELLO_DEADLINE, our_hello, receive_frame};
 use godwit_net::{
     Cipher, ClientTls, Connection, DialError, DialOptions, Expect, Identity, IdentityId,
     KnownPeers, PeerAddress, Stream, dial,
 };
-use godwit_proto::{Direction, ErrorCode, Frame, Hello, Open, negotiate};
+use godwit_proto::hello::capability;
+use godwit_proto::{Direction, ErrorCode, Frame, Hello, MachineSeen, Open, negotiate};
 
+use super::ask::{Asker, Unanswered};
+use super::clock::Difference;
 use super::findings::{Findings, Level};
 use super::{Node, Subject};
 
-/// A packet smaller than this is a sign of a tunnel, or of a wrong setting on the way.
-const MTU_BYTES_USUAL: u32 = 1_500;
-
-/// What is known of the way to a node that answers.
+/// What is known of another side that answers, and of the way to it.
 pub(super) struct Path {
-    /// The shortest seen.
+    /// The other side, for people.
+    pub(super) whose: String,
+    /// The shortest seen; zero if none was.
     pub(super) round_trip: Duration,
-    /// Largest packet; 0 if the kernel does not say.
+    /// Largest packet from here; 0 if the kernel does not say.
     pub(super) mtu_bytes: u32,
+    /// Largest packet from there, likewise.
+    pub(super) mtu_bytes_back: u32,
     /// Content of a packet; 0 if the kernel does not say.
     pub(super) segment_bytes: u32,
     /// Name and version of the program there.
     pub(super) software: String,
+    /// The clock there.
+    pub(super) clock: Option<Difference>,
+    /// The machine there.
+    pub(super) machine: Option<MachineSeen>,
+}
+
+impl Path {
+    pub(super) fn new(whose: &str) -> Self {
+        Self {
+            whose: whose.to_owned(),
+            round_trip: Duration::ZERO,
+            mtu_bytes: 0,
+            mtu_bytes_back: 0,
+            segment_bytes: 0,
+            software: String::new(),
+            clock: None,
+            machine: None,
+        }
+    }
 }
 
 /// Versions from one to another.
@@ -67,7 +91,7 @@ pub(super) fn look(node: &Node, subject: &Subject, findings: &mut Findings) -> O
         known,
         deadline: subject.settings.handshake_deadline,
     };
-    let (mut stream, hello, path) = match caller.greet(findings) {
+    let (mut stream, hello, mut path) = match caller.greet(findings) {
         Ok(greeted) => greeted,
         Err(finding) => {
             let (name, message, mend) = *finding;
@@ -75,13 +99,74 @@ pub(super) fn look(node: &Node, subject: &Subject, findings: &mut Findings) -> O
             return None;
         }
     };
-    stream.shutdown();
-    drop(stream);
     caller.versions(&hello, findings);
-    if let (Some(place), true, true) = (&node.export, ours, known.is_some()) {
-        caller.grants(&place.to_wire(), findings);
+    let known = ours && known.is_some();
+    let place = node.export.as_ref().filter(|_| known).map(Place::to_wire);
+    let writes = place
+        .as_ref()
+        .is_some_and(|place| caller.grants(place, findings));
+    if !known {
+        // Who is not let in is told nothing more.
+        tell_way(&path, findings);
+    } else if hello.capabilities & capability::EXAMINE == 0 {
+        tell_way(&path, findings);
+        let message = format!("{} cannot be asked more", hello.software.escape_default());
+        findings.note("version", message, Some("update it there".to_owned()));
+    } else {
+        let whose = caller.address.to_string();
+        let mut asker = Asker {
+            stream: &mut stream,
+            whose: &whose,
+        };
+        let measured = place.filter(|_| writes && !subject.far_gives);
+        look_there(
+            &mut asker,
+            &mut path,
+            measured.as_deref(),
+            subject,
+            findings,
+        );
     }
+    stream.shutdown();
     Some(path)
+}
+
+/// All that the other side answers to whom it knows.
+fn look_there(
+    asker: &mut Asker<'_>,
+    path: &mut Path,
+    measured: Option<&[u8]>,
+    subject: &Subject,
+    findings: &mut Findings,
+) {
+    match asker.clock() {
+        Ok((clock, shortest)) => {
+            path.round_trip = path.round_trip.min(shortest);
+            tell_way(path, findings);
+            if let Some(clock) = clock {
+                clock.tell(asker.whose, findings);
+                path.clock = Some(clock);
+            }
+        }
+        Err(Unanswered::Refused(why)) => {
+            // It was told with the access that there is not.
+            tell_way(path, findings);
+            findings.note("clock", format!("it is not told: {why}"), None);
+            return;
+        }
+        Err(why) => {
+            tell_way(path, findings);
+            findings.note("clock", format!("it cannot be compared: {why}"), None);
+            return;
+        }
+    }
+    asker.way(path, findings);
+    path.machine = asker.machine(measured, &subject.settings, findings);
+}
+
+fn tell_way(path: &Path, findings: &mut Findings) {
+    let message = format!("{:.3} ms", path.round_trip.as_secs_f64() * 1e3);
+    findings.fine("round trip", message);
 }
 
 /// Our identity, or one for the moment; whether it is ours.
@@ -175,8 +260,8 @@ impl Caller {
             mtu_bytes: info.path_mtu_bytes,
             segment_bytes: info.segment_bytes,
             software: hello.software.clone(),
+            ..Path::new(&self.address.to_string())
         };
-        tell(&path, answered, findings);
         Ok((stream, hello, path))
     }
 
@@ -221,7 +306,8 @@ impl Caller {
     }
 
     /// Asks for a place that cannot be: who may not go there is told so, who may that it does not exist.
-    fn grants(&self, place: &[u8], findings: &mut Findings) {
+    /// Whether it may be written to.
+    fn grants(&self, place: &[u8], findings: &mut Findings) -> bool {
         let nowhere = format!("/.godwit-doctor-{}/x", std::process::id());
         let nowhere = [place, nowhere.as_bytes()].concat();
         let read = Open {
@@ -238,6 +324,7 @@ impl Caller {
         };
         let answers = [self.ask(&read), self.ask(&write)];
         let may = answers.iter().filter(|answer| answer.is_none()).count();
+        let writes = answers[1].is_none();
         let level = if may == 0 { Level::Stop } else { Level::Note };
         let shown = String::from_utf8_lossy(place);
         for (answer, verb) in answers.into_iter().zip(["read", "written"]) {
@@ -256,6 +343,7 @@ impl Caller {
                 }
             }
         }
+        writes
     }
 
     fn request(&self) -> Open {
@@ -296,30 +384,5 @@ impl Caller {
                 Err(error) => return Some(error.to_string()),
             }
         }
-    }
-}
-
-fn tell(path: &Path, answered: Duration, findings: &mut Findings) {
-    findings.fine(
-        "round trip",
-        format!(
-            "{:.3} ms on the network, {:.3} ms until the node had answered",
-            path.round_trip.as_secs_f64() * 1e3,
-            answered.as_secs_f64() * 1e3
-        ),
-    );
-    if path.mtu_bytes == 0 {
-        return;
-    }
-    let message = format!(
-        "{} bytes, {} of them content",
-        path.mtu_bytes, path.segment_bytes
-    );
-    if path.mtu_bytes < MTU_BYTES_USUAL {
-        let mend =
-            "is there a tunnel on the way? Packets this small cost both sides processor time";
-        findings.note("path MTU", message, Some(mend.to_owned()));
-    } else {
-        findings.fine("path MTU", message);
     }
 }

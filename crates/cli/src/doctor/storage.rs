@@ -2,23 +2,23 @@
 //! The file that it measures with has no name while it is written: nothing is left behind, however this ends.
 
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::io;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, SystemTime};
 
 use godwit_api::units::{human_rate, human_size};
-use rustix::fs::{Advice, StatVfsMountFlags, fadvise, statvfs};
+use godwit_store::measure::{MeasureLimits, ROOM_BYTES_MIN, measure};
+use rustix::fs::{StatVfsMountFlags, statvfs};
 
 use super::Directory;
 use super::findings::{Findings, Limit, Way};
 
-/// Each of writing and reading takes about this long at most, and one chunk more.
-const MEASURE_FOR: Duration = Duration::from_millis(500);
-const MEASURE_BYTES_MAX: u64 = 256 << 20;
-const CHUNK_BYTES: usize = 8 << 20;
-/// Less room than this is none.
-const ROOM_BYTES_MIN: u64 = 16 << 20;
+/// What is measured with.
+const MEASURE: MeasureLimits = MeasureLimits {
+    bytes: 256 << 20,
+    time: Duration::from_millis(500),
+};
 
 /// Looks at it.
 pub(super) fn look(directory: &Directory, findings: &mut Findings) {
@@ -76,8 +76,9 @@ pub(super) fn look(directory: &Directory, findings: &mut Findings) {
         refused(directory, &what, "make room there, or ", findings);
         return;
     }
-    match measure(path, (free / 10).min(MEASURE_BYTES_MAX)) {
-        Ok((write, read)) => {
+    match nameless(path).and_then(|file| measure(&file, MEASURE)) {
+        Ok(found) => {
+            let (write, read) = (found.write_bytes_per_second, found.read_bytes_per_second);
             findings.fine(
                 "storage",
                 format!(
@@ -129,41 +130,6 @@ fn bound(way: Way, verb: &str, rate: u64, shown: &str, findings: &mut Findings) 
     });
 }
 
-/// Bytes a second, written (and on the disk) and read.
-fn measure(directory: &Path, bytes_max: u64) -> io::Result<(u64, u64)> {
-    let mut file = nameless(directory)?;
-    // Neither zeros nor a pattern: some storage would not write those.
-    let mut state = 0x9e37_79b9_7f4a_7c15_u64;
-    let mut chunk = Vec::with_capacity(CHUNK_BYTES);
-    while chunk.len() < CHUNK_BYTES {
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
-        chunk.extend_from_slice(&state.to_le_bytes());
-    }
-    let least = usize::try_from(bytes_max).unwrap_or(CHUNK_BYTES);
-    chunk.truncate(least.min(CHUNK_BYTES));
-    let length = chunk.len() as u64;
-    let started = Instant::now();
-    let mut written = 0;
-    while written + length <= bytes_max && (written == 0 || started.elapsed() < MEASURE_FOR) {
-        file.write_all(&chunk)?;
-        file.sync_data()?;
-        written += length;
-    }
-    let write = rate(written, started.elapsed());
-    // So that the disk is read and not memory, where the file system goes along.
-    let _ = fadvise(&file, 0, None, Advice::DontNeed);
-    file.seek(SeekFrom::Start(0))?;
-    let started = Instant::now();
-    let mut read = 0;
-    while read < written && (read == 0 || started.elapsed() < MEASURE_FOR) {
-        file.read_exact(&mut chunk)?;
-        read += length;
-    }
-    Ok((write, rate(read, started.elapsed())))
-}
-
 /// A new file, without its name from the start.
 fn nameless(directory: &Path) -> io::Result<File> {
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
@@ -178,10 +144,4 @@ fn nameless(directory: &Path) -> io::Result<File> {
         .open(&path)?;
     fs::remove_file(&path)?;
     Ok(file)
-}
-
-/// Bytes a second.
-pub(super) fn rate(bytes: u64, time: Duration) -> u64 {
-    let micros = time.as_micros().max(1);
-    u64::try_from(u128::from(bytes) * 1_000_000 / micros).unwrap_or(u64::MAX)
 }

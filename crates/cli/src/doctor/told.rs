@@ -43,8 +43,11 @@ pub(super) fn json(findings: &Findings, path: Option<&Path>) {
         json!({
             "round_trip_seconds": path.round_trip.as_secs_f64(),
             "path_mtu_bytes": path.mtu_bytes,
+            "path_mtu_bytes_back": path.mtu_bytes_back,
             "segment_bytes": path.segment_bytes,
             "software": path.software,
+            "clock_ahead_seconds": path.clock.map(|clock| clock.ahead_seconds()),
+            "clock_uncertainty_seconds": path.clock.map(|clock| clock.uncertainty.as_secs_f64()),
         })
     });
     let object = json!({

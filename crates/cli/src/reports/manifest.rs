@@ -18,7 +18,7 @@ use godwit_store::manifest::{
 };
 use godwit_store::spill::{SpillSorter, SpillStack};
 
-use super::pending::{decode, encode};
+use super::pending::{decode, encode, sorted_entry, sorted_item};
 use super::{Signer, listing, locked, show};
 use crate::exit::Failure;
 use crate::output::{ManifestDone, Output};
@@ -490,18 +490,4 @@ impl State {
     fn fail(&mut self, error: &std::io::Error) {
         self.error.get_or_insert_with(|| error.to_string());
     }
-}
-
-/// Its name, a zero byte, its line: sorted by the bytes of names.
-fn sorted_item(entry: &ManifestEntry, kind: DigestKind) -> Vec<u8> {
-    let mut item = entry.path.as_bytes().to_vec();
-    item.push(0);
-    encode_entry(entry, kind, &mut item);
-    item
-}
-
-fn sorted_entry(item: &[u8], kind: DigestKind) -> Option<ManifestEntry> {
-    let at = item.iter().position(|byte| *byte == 0)?;
-    let line = item[at + 1..].strip_suffix(b"\n")?;
-    decode_entry(line, kind).ok()
 }

@@ -1,7 +1,9 @@
-//! The form in which an entry waits on disk for its digest.
+//! The forms in which an entry waits on disk: for its digest, and for its place among sorted ones.
 //! Lives as long as one process: nobody else reads it.
 
 use godwit_proto::{EntryKind, Record};
+use godwit_store::digest::DigestKind;
+use godwit_store::manifest::{ManifestEntry, decode_entry, encode_entry};
 
 /// All that its line needs.
 pub(super) fn encode(record: &Record) -> Vec<u8> {
@@ -32,4 +34,19 @@ pub(super) fn decode(item: &[u8]) -> Option<Record> {
         path: path.to_vec(),
         ..Record::default()
     })
+}
+
+/// Its name, a zero byte, its line: sorted by the bytes of names.
+pub(super) fn sorted_item(entry: &ManifestEntry, kind: DigestKind) -> Vec<u8> {
+    let mut item = entry.path.as_bytes().to_vec();
+    item.push(0);
+    encode_entry(entry, kind, &mut item);
+    item
+}
+
+/// What it stands for.
+pub(super) fn sorted_entry(item: &[u8], kind: DigestKind) -> Option<ManifestEntry> {
+    let at = item.iter().position(|byte| *byte == 0)?;
+    let line = item[at + 1..].strip_suffix(b"\n")?;
+    decode_entry(line, kind).ok()
 }

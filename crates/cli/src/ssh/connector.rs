@@ -82,6 +82,8 @@ pub(crate) struct Started {
     pub(crate) port: u16,
     /// Of the exchange with agents, what it can do.
     pub(crate) capabilities: u64,
+    /// What else came before its answer.
+    pub(crate) noise: Vec<u8>,
 }
 
 /// Starts an agent; `first` is sent to it behind the order.
@@ -112,7 +114,7 @@ pub(crate) fn start(options: &SshOptions, order: &Order, first: &[u8]) -> Result
     let named = resolve(&login.host);
     let (process, mut socket) = SshProcess::start(&options.rsh.line(login, "agent --stdio"))
         .map_err(|error| own(format!("ssh cannot be started: {error}")))?;
-    let answer: Answer = Peer {
+    let (answer, noise): (Answer, Vec<u8>) = Peer {
         login,
         remote_command: &options.rsh.remote_command(),
         process: &process,
@@ -146,6 +148,7 @@ pub(crate) fn start(options: &SshOptions, order: &Order, first: &[u8]) -> Result
         targets,
         port,
         capabilities: answer.capabilities,
+        noise,
     })
 }
 

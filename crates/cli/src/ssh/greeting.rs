@@ -34,8 +34,12 @@ pub(super) struct Peer<'a> {
 }
 
 impl Peer<'_> {
-    /// Sends `words` and waits for the agent's answer; nothing behind it is taken.
-    pub(super) fn greet(&self, socket: &mut UnixStream, words: &[u8]) -> Result<Started, Refusal> {
+    /// Sends `words` and waits for the agent's answer; nothing behind it is taken. Gives what stood before it, too.
+    pub(super) fn greet(
+        &self,
+        socket: &mut UnixStream,
+        words: &[u8],
+    ) -> Result<(Started, Vec<u8>), Refusal> {
         let own = |error: std::io::Error| Refusal::Own(format!("{}: ssh: {error}", self.login));
         socket.set_nonblocking(true).map_err(own)?;
         let mut unsent = words;
@@ -77,15 +81,13 @@ impl Peer<'_> {
                 Err(_) => return Err(self.explain(reader.noise())),
             }
         }
-        self.check(
-            Started::from_body(reader.body().unwrap_or_default()).map_err(|error| {
-                Refusal::Start {
-                    message: format!("{}: its agent broke the protocol: {error}", self.login),
-                    retryable: false,
-                    authentication: false,
-                }
-            })?,
-        )
+        let started = Started::from_body(reader.body().unwrap_or_default());
+        let started = started.map_err(|error| Refusal::Start {
+            message: format!("{}: its agent broke the protocol: {error}", self.login),
+            retryable: false,
+            authentication: false,
+        })?;
+        Ok((self.check(started)?, reader.noise().to_vec()))
     }
 
     fn check(&self, started: Started) -> Result<Started, Refusal> {

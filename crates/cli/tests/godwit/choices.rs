@@ -16,6 +16,7 @@ use godwit_proto::limits::PRELUDE_BYTES;
 use godwit_proto::{Comparison, Direction, Frame, Hello, Open};
 
 use super::rig::{Rig, as_each_user, is_root};
+use super::sync::Way;
 
 #[test]
 fn an_exclamation_mark_turns_a_rule() {
@@ -319,4 +320,16 @@ fn a_node_deletes_nothing_for_who_names_entries_by_a_list() {
     assert!(!matches!(answer, Ok(Frame::Opened(_))), "{answer:?}");
     rig.daemon().wait_for("a list does not name");
     assert_eq!(rig.read("export/dst/stray"), b"stray");
+}
+
+#[test]
+fn a_list_and_deletion_contradict_each_other() {
+    let mut world = Rig::for_user(false);
+    world.write("src/f", "f");
+    world.write("dst/stray", "stray");
+    world.write("list", "f\n");
+    world.start(&[]);
+    let outcome = Way::Local.sync(&world, &["--delete", "--files-from=list"]);
+    assert_eq!(outcome.code, Some(2), "{outcome:?}");
+    assert_eq!(world.read("dst/stray"), b"stray");
 }

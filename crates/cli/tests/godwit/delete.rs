@@ -491,15 +491,3 @@ fn a_directory_that_has_the_name_of_what_is_passed_over_stays_with_all_in_it() {
         assert_eq!(paths(&world.path(destination)), expected, "{way:?}");
     }
 }
-
-#[test]
-fn a_list_and_deletion_contradict_each_other() {
-    let mut world = Rig::for_user(false);
-    world.write("src/f", "f");
-    world.write("dst/stray", "stray");
-    world.write("list", "f\n");
-    world.start(&[]);
-    let outcome = Way::Local.sync(&world, &["--delete", "--files-from=list"]);
-    assert_eq!(outcome.code, Some(2), "{outcome:?}");
-    assert_eq!(world.read("dst/stray"), b"stray");
-}

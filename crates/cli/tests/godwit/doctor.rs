@@ -4,8 +4,14 @@
 use std::fs;
 use std::io::{Read as _, Write as _};
 use std::net::TcpListener;
+use std::os::unix::fs::symlink;
 use std::path::Path;
 
+use godwit_engine::session::{HELLO_DEADLINE, our_hello, receive_frame};
+use godwit_net::{
+    Cipher, ClientTls, DialOptions, Expect, Identity, PeerAddress, Stream as _, dial,
+};
+use godwit_proto::{ErrorCode, Examine, Frame};
 use serde_json::Value;
 
 use super::full::unshare;
@@ -14,13 +20,13 @@ use super::process::Outcome;
 use super::rig::{Rig, as_each_user};
 
 /// What a run with `--json` found.
-struct Found {
-    code: Option<i32>,
-    object: Value,
+pub(crate) struct Found {
+    pub(crate) code: Option<i32>,
+    pub(crate) object: Value,
 }
 
 impl Found {
-    fn of(outcome: &Outcome) -> Self {
+    pub(crate) fn of(outcome: &Outcome) -> Self {
         let object = serde_json::from_str(&outcome.out);
         Self {
             code: outcome.code,
@@ -29,13 +35,13 @@ impl Found {
     }
 
     /// The checks of this name.
-    fn checks(&self, name: &str) -> Vec<&Value> {
+    pub(crate) fn checks(&self, name: &str) -> Vec<&Value> {
         let all = self.object["checks"].as_array().expect("a list");
         all.iter().filter(|check| check["name"] == name).collect()
     }
 
     /// Expects that this stops a transfer, in these words and with this advice.
-    fn stops(&self, name: &str, words: &str, advice: &str) {
+    pub(crate) fn stops(&self, name: &str, words: &str, advice: &str) {
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
         let found = self.checks(name).into_iter().any(|check| {
             check["level"] == "stop"
@@ -47,7 +53,7 @@ impl Found {
         assert_eq!(self.object["status"], "stop");
     }
 
-    fn is_fine(&self) {
+    pub(crate) fn is_fine(&self) {
         assert_eq!(self.code, Some(0), "{}", self.object);
         assert_eq!(self.object["status"], "fine", "{}", self.object);
     }
@@ -69,7 +75,7 @@ fn doctor(rig: &Rig, arguments: &[&str]) -> Found {
 }
 
 /// Everything below, by name, but the lock under which a daemon looks for journals.
-fn names(directory: &Path) -> Vec<String> {
+pub(crate) fn names(directory: &Path) -> Vec<String> {
     let mut found = Vec::new();
     let mut open = vec![directory.to_owned()];
     while let Some(directory) = open.pop() {
@@ -102,7 +108,10 @@ fn a_healthy_node_is_found_healthy_and_nothing_changes() {
             ("node", rig.identity.as_str()),
             ("version", "protocol 1"),
             ("storage", "writes"),
+            ("storage there", "data/d"),
+            ("clock", "give or take"),
             ("processor", "aes-256-gcm"),
+            ("processor there", "aes-256-gcm"),
             ("open files", "at a time"),
         ] {
             let [check] = found.checks(name)[..] else {
@@ -112,8 +121,17 @@ fn a_healthy_node_is_found_healthy_and_nothing_changes() {
         }
         let path = &found.object["path"];
         assert!(path["round_trip_seconds"].as_f64() > Some(0.0), "{path}");
+        for mtu in ["path_mtu_bytes", "path_mtu_bytes_back"] {
+            assert!(
+                path[mtu].as_u64() > path["segment_bytes"].as_u64(),
+                "{path}"
+            );
+        }
+        // Both sides have the same clock.
+        let number = |name: &str| path[name].as_f64().expect("a number");
+        let uncertain = number("clock_uncertainty_seconds");
         assert!(
-            path["path_mtu_bytes"].as_u64() > path["segment_bytes"].as_u64(),
+            number("clock_ahead_seconds").abs() <= uncertain + 1e-6,
             "{path}"
         );
         for way in ["sending", "receiving"] {
@@ -165,6 +183,9 @@ fn who_is_not_known_is_told_what_to_run() {
         );
         let found = doctor(rig, &[&rig.url("")]);
         found.is_fine();
+        // It may not be written to, so it is not measured.
+        assert!(found.checks("storage there").is_empty(), "{}", found.object);
+        assert_eq!(found.checks("clock")[0]["level"], "fine");
         let write = found.checks("access")[1];
         assert_eq!(write["level"], "note", "{write}");
         let advice = format!("godwit authorize {us} --export data --write");
@@ -275,10 +296,85 @@ fn what_cannot_be_meant_is_wrong_usage() {
     for line in [
         &["doctor", "a", "b"][..],
         &["doctor", "godwit://a/x", "godwit://b/x"],
+        &["doctor", "h:a", "godwit://b/x"],
+        &["doctor", "h:a", "i:b"],
         &["doctor", "godwit://h:x/data"],
         &["doctor", "mem:1GiB"],
     ] {
         let outcome = rig.client(line);
         assert_eq!(outcome.code, Some(2), "{line:?}: {outcome:?}");
     }
+}
+
+/// Asks the node itself, as a client that does not ask itself what it may.
+fn ask(rig: &Rig, home: &Path, question: &Examine) -> Frame {
+    let identity = Identity::load_or_create(home).expect("a key");
+    let tls = ClientTls::new(&identity, &[Cipher::Aes256Gcm]).expect("set up");
+    let (host, port) = rig.address().rsplit_once(':').expect("an address");
+    let address = PeerAddress::new(host, port.parse().expect("a port"));
+    let node = rig.identity.parse().expect("an identity");
+    let (mut stream, _) =
+        dial(&address, &tls, &DialOptions::new(Expect::Identity(node))).expect("it listens");
+    let mut head = Vec::new();
+    our_hello().encode(&mut head);
+    question.encode(&mut head).expect("it may be asked");
+    stream.send_all(&head).expect("sent");
+    let hello = receive_frame(&mut stream, HELLO_DEADLINE).expect("a hello");
+    assert!(matches!(hello, Frame::Hello(_)));
+    receive_frame(&mut stream, HELLO_DEADLINE).expect("an answer")
+}
+
+#[test]
+fn a_node_tells_and_measures_only_for_whom_it_lets_in() {
+    let mut rig = Rig::new();
+    rig.write("export/d/f", "f");
+    rig.write("beside/f", "f");
+    rig.start(&[]);
+    let stranger = rig.path("stranger");
+    let question = |place: &str| Examine {
+        machine: true,
+        place: place.as_bytes().to_vec(),
+        dial: true,
+        ..Examine::default()
+    };
+    let before = (names(&rig.export), names(&rig.path("beside")));
+    let answer = ask(&rig, &stranger, &question("data/d"));
+    assert!(
+        matches!(&answer, Frame::Error(error) if ErrorCode(error.code) == ErrorCode::AUTH),
+        "{answer:?}"
+    );
+    // Who may read only is told of the machine, and no storage is touched for it.
+    let id = Identity::load_or_create(&stranger)
+        .expect("a key")
+        .id()
+        .to_string();
+    let grant = rig.admin(&["authorize", &id, "--export", "data"]);
+    assert_eq!(grant.code, Some(0), "{grant:?}");
+    let problem = |home: &Path, place: &str| match ask(&rig, home, &question(place)) {
+        Frame::Examined(answer) => {
+            assert!(
+                answer.machine.is_some() && answer.dialled.is_empty(),
+                "{answer:?}"
+            );
+            answer.storage.expect("asked for").problem
+        }
+        other => panic!("{other:?}"),
+    };
+    assert!(problem(&stranger, "data/d").contains("may not write"));
+    let ours = rig.client_home();
+    assert_eq!(problem(&ours, "data/d"), "");
+    for (place, words) in [
+        ("data/../../beside", ""),
+        ("data/d/../../../beside", ""),
+        ("other/d", "other"),
+        ("data/no/such", ""),
+        ("null:", "nothing to measure"),
+    ] {
+        let said = problem(&ours, place);
+        assert!(!said.is_empty() && said.contains(words), "{place}: {said}");
+    }
+    symlink(rig.path("beside"), rig.export.join("link")).expect("made");
+    assert!(!problem(&ours, "data/link/x").is_empty());
+    fs::remove_file(rig.export.join("link")).expect("removed");
+    assert_eq!((names(&rig.export), names(&rig.path("beside"))), before);
 }

@@ -75,6 +75,10 @@ impl Places for OwnFiles {
     fn sender_name(&self, _peer: IdentityId) -> Vec<u8> {
         self.sender.clone()
     }
+
+    fn may_ask(&self, _peer: IdentityId) -> Result<(), No> {
+        Ok(())
+    }
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! Refusals of hellos and control messages.
 //! Those of fixed layouts are in the other modules.
 
-use godwit_proto::limits::{MESSAGE_BYTES_MAX, PATH_BYTES_MAX, TOKENS_MAX};
+use godwit_proto::limits::{FILLER_BYTES_MAX, MESSAGE_BYTES_MAX, PATH_BYTES_MAX, TOKENS_MAX};
 use godwit_proto::*;
 
 use super::{changed, encode};
@@ -305,4 +305,53 @@ fn tokens_are_not_printed() {
         !join.contains("171") && !joined.contains("171"),
         "{join} {joined}"
     );
+}
+
+#[test]
+fn questions_and_answers_about_a_side_keep_their_bounds() {
+    let refused = |frame: Frame| assert!(encode(&frame).is_err(), "{}", frame.name());
+    for wrong in [
+        Examine {
+            filler: vec![0; FILLER_BYTES_MAX + 1],
+            ..Examine::default()
+        },
+        Examine {
+            filler_wanted: u32::try_from(FILLER_BYTES_MAX + 1).unwrap(),
+            ..Examine::default()
+        },
+        Examine {
+            place: b"a\0b".to_vec(),
+            ..Examine::default()
+        },
+    ] {
+        refused(Frame::Examine(wrong));
+    }
+    for wrong in [
+        Examined {
+            clock_nanoseconds: 1_000_000_000,
+            ..Examined::default()
+        },
+        Examined {
+            filler: vec![0; FILLER_BYTES_MAX + 1],
+            ..Examined::default()
+        },
+        Examined {
+            dialled: vec![Dialled::default(); DIALLED_MAX + 1],
+            ..Examined::default()
+        },
+        Examined {
+            storage: Some(StorageSeen {
+                problem: "x".repeat(MESSAGE_BYTES_MAX + 1),
+                ..StorageSeen::default()
+            }),
+            ..Examined::default()
+        },
+    ] {
+        refused(Frame::Examined(wrong));
+    }
+    let most = Examine {
+        filler: vec![0; FILLER_BYTES_MAX],
+        ..Examine::default()
+    };
+    assert!(encode(&Frame::Examine(most)).is_ok());
 }

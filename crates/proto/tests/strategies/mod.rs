@@ -397,7 +397,75 @@ pub(crate) fn watch() -> impl Strategy<Value = Frame> {
             retryable,
         })
     });
+    let examine = (
+        any::<(u64, bool, bool)>(),
+        vec(any::<u8>(), 0..40),
+        0..=262_144_u32,
+        vec(1..=255_u8, 0..30),
+    )
+        .prop_map(|((nonce, machine, dial), filler, filler_wanted, place)| {
+            Frame::Examine(Examine {
+                nonce,
+                filler,
+                filler_wanted,
+                machine,
+                place,
+                dial,
+            })
+        });
+    let seen = (any::<Option<(u64, u32, u32)>>(), any::<Option<[u64; 4]>>());
+    let examined = (
+        any::<(u64, i64, u64)>(),
+        0..1_000_000_000_u32,
+        vec(any::<u8>(), 0..40),
+        seen,
+        option::of((any::<[u64; 3]>(), "\\PC{0,40}")),
+        vec(("\\PC{0,40}", "\\PC{0,40}"), 0..4),
+    )
+        .prop_map(
+            |(
+                (nonce, clock_seconds, held_ns),
+                clock_nanoseconds,
+                filler,
+                (way, machine),
+                storage,
+                dialled,
+            )| {
+                Frame::Examined(Examined {
+                    nonce,
+                    clock_seconds,
+                    clock_nanoseconds,
+                    held_ns,
+                    filler,
+                    way: way.map(|(round_trip_ns, path_mtu_bytes, segment_bytes)| WaySeen {
+                        round_trip_ns,
+                        path_mtu_bytes,
+                        segment_bytes,
+                    }),
+                    machine: machine.map(|n| MachineSeen {
+                        send_buffer_bytes: n[0],
+                        receive_buffer_bytes: n[1],
+                        congestion: "cubic".to_owned(),
+                        cores: 3,
+                        seal_bytes_per_second: n[2],
+                        digest_bytes_per_second: n[3],
+                    }),
+                    storage: storage.map(|(n, problem)| StorageSeen {
+                        free_bytes: n[0],
+                        write_bytes_per_second: n[1],
+                        read_bytes_per_second: n[2],
+                        problem,
+                    }),
+                    dialled: dialled
+                        .into_iter()
+                        .map(|(address, problem)| Dialled { address, problem })
+                        .collect(),
+                })
+            },
+        );
     prop_oneof![
+        examine,
+        examined,
         status().prop_map(Frame::Status),
         finish,
         finished,

@@ -395,6 +395,10 @@ impl Storage for FsStorage {
         }
     }
 
+    fn scratch(&self, path: &RelPath) -> Result<std::fs::File, StoreError> {
+        write::scratch(&self.directories, path)
+    }
+
     fn capabilities(&self) -> Capabilities {
         Capabilities {
             holes: true,

@@ -3,7 +3,7 @@
 
 use super::apply::{Birth, Target, apply};
 use super::attributes::{Allowed, meta_of, mode_of};
-use super::directories::{Directory, Trouble};
+use super::directories::{Directories, Directory, Trouble};
 use super::read::ENTRY;
 use crate::error::{StoreError, StoreErrorKind};
 use crate::extended::Lost;
@@ -113,6 +113,24 @@ fn create_new(
         }
     }
     Err(Errno::EXIST)
+}
+
+/// A new file in the directory at `path`, whose name is gone from the start.
+pub(super) fn scratch(
+    directories: &Directories,
+    path: &RelPath,
+) -> Result<std::fs::File, StoreError> {
+    let failed = |errno| StoreError::from_errno("make a file in", path, errno);
+    let (directory, _) = directories.get(path.as_bytes()).map_err(failed)?;
+    // Nobody else's: a name is freed only if it is one of this kind.
+    let nanos = std::time::SystemTime::now()
+        .duration_since(std::time::UNIX_EPOCH)
+        .map_or(0, |since| since.subsec_nanos());
+    let tag = u64::from(std::process::id()) << 32 | u64::from(nanos);
+    let temp = TempName::new(tag, path);
+    let fd = create_new(&directory, &temp, OFlags::RDWR, PRIVATE).map_err(failed)?;
+    unlink(&directory, &temp).map_err(failed)?;
+    Ok(fd.into())
 }
 
 /// Removes a temporary name; an absent one is fine.

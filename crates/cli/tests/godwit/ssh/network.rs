@@ -8,18 +8,18 @@ use super::super::netns::{LEFT, Netns, RIGHT, WanLink, WanOptions, with_network}
 use super::super::process::{Outcome, Process};
 use super::far::{Far, Where};
 
-const PORTS: &str = "50000-50020";
+pub(super) const PORTS: &str = "50000-50020";
 
 /// Two machines with a line between them, and the second one's sshd.
-struct Pair {
-    near: Netns,
-    other: Netns,
-    far: Far,
+pub(super) struct Pair {
+    pub(super) near: Netns,
+    pub(super) other: Netns,
+    pub(super) far: Far,
     _line: WanLink,
 }
 
 impl Pair {
-    fn new() -> Self {
+    pub(super) fn new() -> Self {
         let (near, other) = (Netns::new(), Netns::new());
         let options = WanOptions {
             rtt: "2ms",
@@ -42,7 +42,7 @@ impl Pair {
     }
 
     /// Nothing gets out of here to the data ports of the other.
-    fn block(namespace: &Netns) {
+    pub(super) fn block(namespace: &Netns) {
         for family in ["-4", "-6"] {
             let status = Command::new("ip")
                 .args([

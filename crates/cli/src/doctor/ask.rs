@@ -1,0 +1,277 @@
+//! Questions to the other side of a connection: its clock, the way both ways, its machine, the storage of a place.
+//! Makes no connection.
+
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use godwit_api::settings::CpSettings;
+use godwit_api::units::{human_rate, human_size};
+use godwit_engine::session::{GreetError, receive_frame};
+use godwit_net::Stream;
+use godwit_proto::{Examine, Examined, Frame, MachineSeen, StorageSeen};
+
+use super::clock::{Difference, Exchange};
+use super::findings::{Findings, Limit, Way};
+use super::node::Path;
+
+/// A packet smaller than this is a sign of a tunnel, or of a wrong setting on the way.
+const MTU_BYTES_USUAL: u32 = 1_500;
+/// Many packets of full size each way.
+const FILLER_BYTES: usize = 64 << 10;
+/// Exchanges for the clock; the shortest counts.
+const CLOCK_TIMES: usize = 8;
+/// For an answer that takes no work.
+const ANSWER_DEADLINE: Duration = Duration::from_secs(10);
+/// For one that does: a storage is measured, addresses are dialled.
+const WORK_DEADLINE: Duration = Duration::from_secs(30);
+
+/// Asks on one connection.
+pub(super) struct Asker<'a> {
+    /// After HELLO.
+    pub(super) stream: &'a mut dyn Stream,
+    /// The other side, for people.
+    pub(super) whose: &'a str,
+}
+
+/// Why there is no answer.
+#[derive(Debug)]
+pub(super) enum Unanswered {
+    /// It says no.
+    Refused(String),
+    /// Nothing came in time.
+    Silent,
+    /// Anything else.
+    Lost(String),
+}
+
+impl std::fmt::Display for Unanswered {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Refused(why) | Self::Lost(why) => f.write_str(why),
+            Self::Silent => f.write_str("no answer came in time"),
+        }
+    }
+}
+
+impl Asker<'_> {
+    /// One question, its answer, and when it was on its way.
+    fn ask(
+        &mut self,
+        question: &Examine,
+        deadline: Duration,
+    ) -> Result<(Examined, Exchange), Unanswered> {
+        let mut head = Vec::new();
+        let lost = |error: String| Unanswered::Lost(error);
+        question
+            .encode(&mut head)
+            .map_err(|error| lost(error.to_string()))?;
+        let sent = SystemTime::now()
+            .duration_since(UNIX_EPOCH)
+            .unwrap_or_default();
+        let asked = Instant::now();
+        self.stream
+            .send_all(&head)
+            .map_err(|error| lost(error.to_string()))?;
+        match receive_frame(self.stream, deadline) {
+            Ok(Frame::Examined(answer)) if answer.nonce == question.nonce => {
+                let exchange = Exchange {
+                    sent,
+                    took: asked.elapsed(),
+                    held: Duration::from_nanos(answer.held_ns),
+                    theirs_ns: i128::from(answer.clock_seconds) * 1_000_000_000
+                        + i128::from(answer.clock_nanoseconds),
+                };
+                Ok((answer, exchange))
+            }
+            Ok(Frame::Error(error)) => Err(Unanswered::Refused(error.message)),
+            Ok(other) => Err(lost(format!("an answer of another kind: {}", other.name()))),
+            Err(GreetError::Deadline { .. }) => Err(Unanswered::Silent),
+            Err(error) => Err(lost(error.to_string())),
+        }
+    }
+
+    /// The other clock against ours, and the shortest exchange.
+    pub(super) fn clock(&mut self) -> Result<(Option<Difference>, Duration), Unanswered> {
+        let mut exchanges = Vec::with_capacity(CLOCK_TIMES);
+        for nonce in 0..CLOCK_TIMES as u64 {
+            let question = Examine {
+                nonce,
+                ..Examine::default()
+            };
+            exchanges.push(self.ask(&question, ANSWER_DEADLINE)?.1);
+        }
+        let ways = exchanges
+            .iter()
+            .map(|exchange| exchange.took.saturating_sub(exchange.held));
+        let shortest = ways.min().unwrap_or_default();
+        Ok((Difference::best(&exchanges), shortest))
+    }
+
+    /// Sends packets of full size both ways, and looks at the way as both kernels see it then.
+    pub(super) fn way(&mut self, path: &mut Path, findings: &mut Findings) {
+        let filled = Examine {
+            nonce: 100,
+            filler: vec![0; FILLER_BYTES],
+            filler_wanted: u32::try_from(FILLER_BYTES).unwrap_or_default(),
+            ..Examine::default()
+        };
+        let seen = self.ask(&filled, ANSWER_DEADLINE).and_then(|_| {
+            let question = Examine {
+                nonce: 101,
+                ..Examine::default()
+            };
+            self.ask(&question, ANSWER_DEADLINE)
+        });
+        let answer = match seen {
+            Ok((answer, _)) => answer,
+            Err(Unanswered::Silent) => {
+                findings.stop(
+                    "path MTU",
+                    "small packets arrive and full ones do not: something on the way drops what is too large for it and does not say so".to_owned(),
+                    Some("let ICMP `fragmentation needed` through the firewalls; or as root on both machines: sysctl -w net.ipv4.tcp_mtu_probing=1".to_owned()),
+                );
+                return;
+            }
+            Err(why) => {
+                findings.note("path MTU", format!("it cannot be looked at: {why}"), None);
+                return;
+            }
+        };
+        let Some(info) = self.stream.tcp_info() else {
+            return;
+        };
+        path.mtu_bytes = info.path_mtu_bytes;
+        path.segment_bytes = info.segment_bytes;
+        path.mtu_bytes_back = answer.way.map_or(0, |way| way.path_mtu_bytes);
+        tell_mtu(path, findings);
+    }
+
+    /// Whether the client can be dialled, at each address.
+    pub(super) fn dialled(&mut self) -> Result<Examined, Unanswered> {
+        let question = Examine {
+            nonce: 102,
+            dial: true,
+            ..Examine::default()
+        };
+        self.ask(&question, WORK_DEADLINE).map(|(answer, _)| answer)
+    }
+
+    /// The machine there, and the storage of `place`, if it is one.
+    pub(super) fn machine(
+        &mut self,
+        place: Option<&[u8]>,
+        settings: &CpSettings,
+        findings: &mut Findings,
+    ) -> Option<MachineSeen> {
+        let question = Examine {
+            nonce: 103,
+            machine: true,
+            place: place.unwrap_or_default().to_vec(),
+            ..Examine::default()
+        };
+        let answer = match self.ask(&question, WORK_DEADLINE) {
+            Ok((answer, _)) => answer,
+            Err(why) => {
+                let message = format!("{} cannot be looked at: {why}", self.whose);
+                findings.note("machine there", message, None);
+                return None;
+            }
+        };
+        if let Some(machine) = &answer.machine {
+            processor(self.whose, machine, settings, findings);
+        }
+        if let (Some(place), Some(storage)) = (place, &answer.storage) {
+            let place = String::from_utf8_lossy(place);
+            storage_there(self.whose, &place, storage, findings);
+        }
+        answer.machine
+    }
+}
+
+fn tell_mtu(path: &Path, findings: &mut Findings) {
+    let (there, back) = (path.mtu_bytes, path.mtu_bytes_back);
+    let known: Vec<u32> = [there, back].into_iter().filter(|mtu| *mtu > 0).collect();
+    let Some(least) = known.iter().min() else {
+        return;
+    };
+    let back = match back {
+        0 => String::new(),
+        back => format!("; {back} bytes back"),
+    };
+    let message = format!(
+        "{there} bytes there, {} of them content{back}",
+        path.segment_bytes
+    );
+    if *least < MTU_BYTES_USUAL {
+        let mend =
+            "is there a tunnel on the way? Packets this small cost both sides processor time";
+        findings.note("path MTU", message, Some(mend.to_owned()));
+    } else {
+        findings.fine("path MTU", message);
+    }
+}
+
+fn processor(whose: &str, machine: &MachineSeen, settings: &CpSettings, findings: &mut Findings) {
+    let (seals, digests) = (
+        machine.seal_bytes_per_second,
+        machine.digest_bytes_per_second,
+    );
+    let cores = u64::from(machine.cores.max(1));
+    if seals == 0 || digests == 0 {
+        return;
+    }
+    findings.fine(
+        "processor there",
+        format!(
+            "one of {cores} cores of {whose} encrypts {} with aes-256-gcm, digests {} with crc64-nvme",
+            human_rate(seals),
+            human_rate(digests)
+        ),
+    );
+    let core =
+        u128::from(seals) * u128::from(digests) / (u128::from(seals) + u128::from(digests)).max(1);
+    let used = cores.min(u64::from(settings.streams)).max(1);
+    let all = u64::try_from(core * u128::from(used)).unwrap_or(u64::MAX);
+    for way in [Way::Sending, Way::Receiving] {
+        findings.limits.push(Limit {
+            name: "processor there",
+            way,
+            what: format!("the processor of {whose} ({used} streams on {cores} cores)"),
+            bytes_per_second: all,
+            mend: "more cores there, if that is too little".to_owned(),
+        });
+    }
+}
+
+fn storage_there(whose: &str, place: &str, storage: &StorageSeen, findings: &mut Findings) {
+    if !storage.problem.is_empty() {
+        let message = format!("{place}: it was not measured: {}", storage.problem);
+        let mend = "name a place there that you may write to".to_owned();
+        findings.note("storage there", message, Some(mend));
+        return;
+    }
+    let (write, read) = (
+        storage.write_bytes_per_second,
+        storage.read_bytes_per_second,
+    );
+    findings.fine(
+        "storage there",
+        format!(
+            "{place}: {} free, writes {}, reads {}",
+            human_size(storage.free_bytes),
+            human_rate(write),
+            human_rate(read)
+        ),
+    );
+    for (way, verb, rate) in [
+        (Way::Sending, "writing to", write),
+        (Way::Receiving, "reading from", read),
+    ] {
+        findings.limits.push(Limit {
+            name: "storage there",
+            way,
+            what: format!("{verb} {place} of {whose}"),
+            bytes_per_second: rate,
+            mend: "faster storage there, if that is too little".to_owned(),
+        });
+    }
+}

@@ -1,0 +1,143 @@
+//! How far two clocks are apart, from what each showed around one exchange.
+//! Reads no clock.
+
+use std::time::Duration;
+
+use super::findings::Findings;
+
+/// From here on, times of the two machines are not to be compared.
+const NOTABLE: Duration = Duration::from_secs(1);
+
+/// One exchange: a question and its answer, with the other clock in it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Exchange {
+    /// Our clock when the question left, since 1970.
+    pub(super) sent: Duration,
+    /// From then until the answer was here.
+    pub(super) took: Duration,
+    /// The part of it that the other side took.
+    pub(super) held: Duration,
+    /// The other clock at the end of that, in nanoseconds since 1970.
+    pub(super) theirs_ns: i128,
+}
+
+/// What is known of the other clock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Difference {
+    /// Nanoseconds by which it is ahead of ours; negative where it is behind.
+    pub(super) ahead_ns: i128,
+    /// It may be so much more or less: half of the time that the exchange was on its way, for nobody knows how that was divided.
+    pub(super) uncertainty: Duration,
+}
+
+impl Difference {
+    /// From one exchange.
+    pub(super) fn of(exchange: &Exchange) -> Self {
+        let half = exchange.took.saturating_sub(exchange.held) / 2;
+        let ours = exchange.sent + exchange.held.min(exchange.took) + half;
+        Self {
+            ahead_ns: exchange.theirs_ns - nanos(ours),
+            uncertainty: half,
+        }
+    }
+
+    /// From the exchange that says most.
+    pub(super) fn best(exchanges: &[Exchange]) -> Option<Self> {
+        let all = exchanges.iter().map(Self::of);
+        all.min_by_key(|difference| difference.uncertainty)
+    }
+
+    /// In seconds.
+    pub(super) fn ahead_seconds(&self) -> f64 {
+        self.ahead_ns as f64 / 1e9
+    }
+
+    /// Whether the clocks differ by more than a second, whatever is uncertain.
+    fn is_notable(&self) -> bool {
+        self.ahead_ns.unsigned_abs() > (self.uncertainty + NOTABLE).as_nanos()
+    }
+
+    /// Says it.
+    pub(super) fn tell(&self, whose: &str, findings: &mut Findings) {
+        let (seconds, word) = match self.ahead_seconds() {
+            ahead if ahead < 0.0 => (-ahead, "behind"),
+            ahead => (ahead, "ahead of"),
+        };
+        let message = format!(
+            "that of {whose} is {seconds:.6} s {word} ours, give or take {:.6} s",
+            self.uncertainty.as_secs_f64()
+        );
+        if self.is_notable() {
+            let mend = "as root, where it is wrong: timedatectl set-ntp true (--update, --newer and --older compare times that both machines gave)";
+            findings.note("clock", message, Some(mend.to_owned()));
+        } else {
+            findings.fine("clock", message);
+        }
+    }
+}
+
+fn nanos(time: Duration) -> i128 {
+    i128::try_from(time.as_nanos()).unwrap_or(i128::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn exchange(took_ms: u64, held_ms: u64, there_ms: i128) -> Exchange {
+        Exchange {
+            sent: Duration::from_secs(1_000),
+            took: Duration::from_millis(took_ms),
+            held: Duration::from_millis(held_ms),
+            theirs_ns: 1_000_000_000_000 + there_ms * 1_000_000,
+        }
+    }
+
+    #[test]
+    fn the_difference_is_right_within_its_uncertainty_however_the_way_is_divided() {
+        // The other clock is 500 ms ahead; the question travels for `there`, the answer for `back`.
+        for (there, held, back) in [(10, 0, 10), (20, 0, 0), (0, 0, 20), (5, 30, 15), (0, 3, 0)] {
+            let shown = i128::from(there + held) + 500;
+            let found = Difference::of(&exchange(there + held + back, held, shown));
+            assert_eq!(found.uncertainty, Duration::from_millis(there + back) / 2);
+            let wrong = (found.ahead_ns - 500_000_000).unsigned_abs();
+            assert!(wrong <= found.uncertainty.as_nanos(), "{found:?}");
+        }
+    }
+
+    #[test]
+    fn the_shortest_exchange_says_most_and_a_hasty_peer_says_nothing_odd() {
+        let all = [exchange(100, 0, 90), exchange(10, 2, 6), exchange(30, 0, 0)];
+        let best = Difference::best(&all).expect("some");
+        assert_eq!(best.uncertainty, Duration::from_millis(4));
+        assert_eq!(best.ahead_ns, 0);
+        assert_eq!(Difference::best(&[]), None);
+        // It claims to have taken longer than there was time.
+        let odd = Difference::of(&exchange(10, 1_000, -3_600_000));
+        assert_eq!(odd.uncertainty, Duration::ZERO);
+        assert!(odd.is_notable() && odd.ahead_seconds() < -3_599.0);
+    }
+
+    #[test]
+    fn a_second_beyond_what_is_uncertain_is_worth_a_note() {
+        for (ahead_ms, uncertain_ms, level) in [
+            (900, 0, "fine"),
+            (1_100, 0, "note"),
+            (-1_100, 0, "note"),
+            (1_100, 200, "fine"),
+            (-5_000, 200, "note"),
+        ] {
+            let difference = Difference {
+                ahead_ns: ahead_ms * 1_000_000,
+                uncertainty: Duration::from_millis(uncertain_ms),
+            };
+            let mut findings = Findings::default();
+            difference.tell("dtn2", &mut findings);
+            assert_eq!(
+                findings.all[0].level.name(),
+                level,
+                "{ahead_ms} {uncertain_ms}"
+            );
+        }
+    }
+}

@@ -1,0 +1,82 @@
+//! What a machine is like apart from its storage: the kernel's buffers, congestion control, how fast a core works.
+//! Reads `/proc/sys` and changes nothing in it.
+
+use std::fs;
+use std::time::{Duration, Instant};
+
+use godwit_net::{Cipher, seal_rate};
+use godwit_proto::MachineSeen;
+use godwit_store::digest::{DigestKind, digest_slice};
+use godwit_store::measure::rate;
+
+/// For each measurement.
+const MEASURE_FOR: Duration = Duration::from_millis(50);
+const BLOCK_BYTES: usize = 512 << 10;
+
+/// A buffer's least, first and largest size, in bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Buffer {
+    /// Under memory pressure.
+    pub least: u64,
+    /// At first.
+    pub first: u64,
+    /// As far as the kernel lets it grow.
+    pub most: u64,
+}
+
+/// Reads `net.ipv4.tcp_wmem` or `net.ipv4.tcp_rmem`; `None` where the kernel does not say.
+pub fn buffer(name: &str) -> Option<Buffer> {
+    let text = fs::read_to_string(format!("/proc/sys/{}", name.replace('.', "/"))).ok()?;
+    let sizes: Vec<u64> = text
+        .split_whitespace()
+        .filter_map(|word| word.parse().ok())
+        .collect();
+    let [least, first, most] = sizes[..] else {
+        return None;
+    };
+    Some(Buffer { least, first, most })
+}
+
+/// The congestion control in use, and those that are loaded; `None` where the kernel does not say.
+pub fn congestion() -> Option<(String, String)> {
+    let read = |name: &str| fs::read_to_string(format!("/proc/sys/net/ipv4/{name}"));
+    let used = read("tcp_congestion_control").ok()?;
+    let available = read("tcp_available_congestion_control").unwrap_or_default();
+    Some((used.trim().to_owned(), available.trim().to_owned()))
+}
+
+/// What one core digests, in bytes a second. Takes 50 ms.
+pub fn digest_rate(kind: DigestKind) -> u64 {
+    let block = vec![3; BLOCK_BYTES];
+    let started = Instant::now();
+    let mut bytes = 0;
+    while started.elapsed() < MEASURE_FOR {
+        std::hint::black_box(digest_slice(kind, 0, BLOCK_BYTES as u64, &block));
+        bytes += BLOCK_BYTES as u64;
+    }
+    rate(bytes, started.elapsed())
+}
+
+/// What one core encrypts, in bytes a second. Takes 50 ms.
+pub fn cipher_rate(cipher: Cipher) -> Option<u64> {
+    seal_rate(cipher, MEASURE_FOR)
+}
+
+/// Cores that this process may use.
+pub fn cores() -> u32 {
+    let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    u32::try_from(cores).unwrap_or(u32::MAX)
+}
+
+/// This machine, for another one.
+pub(crate) fn machine() -> MachineSeen {
+    let most = |name| buffer(name).map_or(0, |buffer| buffer.most);
+    MachineSeen {
+        send_buffer_bytes: most("net.ipv4.tcp_wmem"),
+        receive_buffer_bytes: most("net.ipv4.tcp_rmem"),
+        congestion: congestion().map(|(used, _)| used).unwrap_or_default(),
+        cores: cores(),
+        seal_bytes_per_second: cipher_rate(Cipher::Aes256Gcm).unwrap_or(0),
+        digest_bytes_per_second: digest_rate(DigestKind::Crc64Nvme),
+    }
+}

@@ -1,0 +1,259 @@
+//! Owns the question what the other side and the way to it are like, and its answer.
+//! Measures nothing. `docs/wire.md`, "EXAMINE and EXAMINED".
+
+use prost::Message;
+
+use super::{decode, try_encode};
+use crate::bytes::cut;
+use crate::error::WireError;
+use crate::limits::{FILLER_BYTES_MAX, MESSAGE_BYTES_MAX, NANOSECONDS_PER_SECOND, PATH_BYTES_MAX};
+use crate::prelude::FrameKind;
+
+/// Most addresses that are dialled for one question.
+pub const DIALLED_MAX: usize = 32;
+
+/// Longest text of an address, and of a word about the kernel.
+const WORD_BYTES_MAX: usize = 512;
+
+/// What is the other side like? Asked in place of opening anything, any number of times.
+#[derive(Clone, PartialEq, Message)]
+pub struct Examine {
+    /// Is in the answer again.
+    #[prost(uint64, tag = "1")]
+    pub nonce: u64,
+    /// Thrown away: packets of full size, so that the way shows what it takes.
+    #[prost(bytes = "vec", tag = "2")]
+    pub filler: Vec<u8>,
+    /// So many bytes of that are wanted in the answer.
+    #[prost(uint32, tag = "3")]
+    pub filler_wanted: u32,
+    /// The machine is to be told of.
+    #[prost(bool, tag = "4")]
+    pub machine: bool,
+    /// The storage of this place is to be measured, as of a destination; empty: of none.
+    #[prost(bytes = "vec", tag = "5")]
+    pub place: Vec<u8>,
+    /// An agent is to dial its client wherever it would in a transfer. A daemon has nowhere to.
+    #[prost(bool, tag = "6")]
+    pub dial: bool,
+}
+
+/// The answer.
+#[derive(Clone, PartialEq, Message)]
+pub struct Examined {
+    /// Of the question.
+    #[prost(uint64, tag = "1")]
+    pub nonce: u64,
+    /// The clock when the answer was made: seconds since 1970-01-01 UTC.
+    #[prost(sint64, tag = "2")]
+    pub clock_seconds: i64,
+    /// And nanoseconds, below 10⁹.
+    #[prost(uint32, tag = "3")]
+    pub clock_nanoseconds: u32,
+    /// How long the answer took to be made.
+    #[prost(uint64, tag = "4")]
+    pub held_ns: u64,
+    /// As wanted.
+    #[prost(bytes = "vec", tag = "5")]
+    pub filler: Vec<u8>,
+    /// This connection as the kernel there sees it; none if it is not TCP.
+    #[prost(message, optional, tag = "6")]
+    pub way: Option<WaySeen>,
+    /// If it was asked for.
+    #[prost(message, optional, tag = "7")]
+    pub machine: Option<MachineSeen>,
+    /// If it was asked for.
+    #[prost(message, optional, tag = "8")]
+    pub storage: Option<StorageSeen>,
+    /// What became of each address that was to be dialled.
+    #[prost(message, repeated, tag = "9")]
+    pub dialled: Vec<Dialled>,
+}
+
+/// A connection as one kernel sees it.
+#[derive(Clone, Copy, PartialEq, Eq, Message)]
+pub struct WaySeen {
+    /// The shortest round trip.
+    #[prost(uint64, tag = "1")]
+    pub round_trip_ns: u64,
+    /// The largest packet that the way from there takes, as far as is known; 0 is unknown.
+    #[prost(uint32, tag = "2")]
+    pub path_mtu_bytes: u32,
+    /// Content of a packet.
+    #[prost(uint32, tag = "3")]
+    pub segment_bytes: u32,
+}
+
+/// A machine apart from its storage. Zero and empty where it cannot say.
+#[derive(Clone, PartialEq, Eq, Message)]
+pub struct MachineSeen {
+    /// Largest send buffer of a connection.
+    #[prost(uint64, tag = "1")]
+    pub send_buffer_bytes: u64,
+    /// Largest receive buffer of a connection.
+    #[prost(uint64, tag = "2")]
+    pub receive_buffer_bytes: u64,
+    /// Congestion control in use.
+    #[prost(string, tag = "3")]
+    pub congestion: String,
+    /// Cores.
+    #[prost(uint32, tag = "4")]
+    pub cores: u32,
+    /// What one of them encrypts with AES-256-GCM.
+    #[prost(uint64, tag = "5")]
+    pub seal_bytes_per_second: u64,
+    /// What one of them digests with CRC-64/NVME.
+    #[prost(uint64, tag = "6")]
+    pub digest_bytes_per_second: u64,
+}
+
+/// The storage of a place.
+#[derive(Clone, PartialEq, Eq, Message)]
+pub struct StorageSeen {
+    /// Room there.
+    #[prost(uint64, tag = "1")]
+    pub free_bytes: u64,
+    /// Written and on the disk.
+    #[prost(uint64, tag = "2")]
+    pub write_bytes_per_second: u64,
+    /// Read back.
+    #[prost(uint64, tag = "3")]
+    pub read_bytes_per_second: u64,
+    /// Not empty: why it could not be measured.
+    #[prost(string, tag = "4")]
+    pub problem: String,
+}
+
+/// What became of an address that was dialled.
+#[derive(Clone, PartialEq, Eq, Message)]
+pub struct Dialled {
+    /// The address.
+    #[prost(string, tag = "1")]
+    pub address: String,
+    /// Why it leads nowhere; empty if it leads to the client.
+    #[prost(string, tag = "2")]
+    pub problem: String,
+}
+
+impl Examine {
+    /// Appends the frame's head image to `out`.
+    ///
+    /// # Errors
+    /// A field that is not valid; `out` is then as it was.
+    pub fn encode(&self, out: &mut Vec<u8>) -> Result<(), WireError> {
+        self.validate()?;
+        try_encode(self, FrameKind::EXAMINE, out)
+    }
+
+    /// Reads a frame's head.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub fn decode(head: &[u8]) -> Result<Self, WireError> {
+        let question: Self = decode(head, "EXAMINE")?;
+        question.validate()?;
+        Ok(question)
+    }
+
+    fn validate(&self) -> Result<(), WireError> {
+        check_filler(self.filler.len())?;
+        check_filler(self.filler_wanted as usize)?;
+        if self.place.len() > PATH_BYTES_MAX {
+            return Err(WireError::too_long("place", PATH_BYTES_MAX as u64));
+        }
+        if self.place.contains(&0) {
+            return Err(WireError::invalid("place", "contains NUL"));
+        }
+        Ok(())
+    }
+}
+
+impl Examined {
+    /// Appends the frame's head image to `out`.
+    ///
+    /// # Errors
+    /// A field that is not valid; `out` is then as it was.
+    pub fn encode(&self, out: &mut Vec<u8>) -> Result<(), WireError> {
+        self.validate()?;
+        try_encode(self, FrameKind::EXAMINED, out)
+    }
+
+    /// Reads a frame's head.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub fn decode(head: &[u8]) -> Result<Self, WireError> {
+        let answer: Self = decode(head, "EXAMINED")?;
+        answer.validate()?;
+        Ok(answer)
+    }
+
+    fn validate(&self) -> Result<(), WireError> {
+        check_filler(self.filler.len())?;
+        if self.clock_nanoseconds >= NANOSECONDS_PER_SECOND {
+            return Err(WireError::invalid(
+                "clock",
+                "has a whole second or more in its nanoseconds",
+            ));
+        }
+        if let Some(machine) = &self.machine {
+            check_word(&machine.congestion)?;
+        }
+        if let Some(storage) = &self.storage {
+            check_problem(&storage.problem)?;
+        }
+        check_count(self.dialled.len())?;
+        self.dialled.iter().try_for_each(|dialled| {
+            check_word(&dialled.address)?;
+            check_problem(&dialled.problem)
+        })
+    }
+}
+
+impl StorageSeen {
+    /// It could not be measured; a reason that is too long is cut.
+    pub fn unknown(problem: &str) -> Self {
+        Self {
+            problem: cut(problem, MESSAGE_BYTES_MAX).to_owned(),
+            ..Self::default()
+        }
+    }
+}
+
+impl Dialled {
+    /// An address, and what became of it, cut if it is too long.
+    pub fn new(address: &str, problem: &str) -> Self {
+        Self {
+            address: cut(address, WORD_BYTES_MAX).to_owned(),
+            problem: cut(problem, MESSAGE_BYTES_MAX).to_owned(),
+        }
+    }
+}
+
+fn check_filler(bytes: usize) -> Result<(), WireError> {
+    if bytes > FILLER_BYTES_MAX {
+        return Err(WireError::too_long("filler", FILLER_BYTES_MAX as u64));
+    }
+    Ok(())
+}
+
+fn check_count(count: usize) -> Result<(), WireError> {
+    if count > DIALLED_MAX {
+        return Err(WireError::too_long("list of addresses", DIALLED_MAX as u64));
+    }
+    Ok(())
+}
+
+fn check_word(word: &str) -> Result<(), WireError> {
+    if word.len() > WORD_BYTES_MAX {
+        return Err(WireError::too_long("word", WORD_BYTES_MAX as u64));
+    }
+    Ok(())
+}
+
+fn check_problem(text: &str) -> Result<(), WireError> {
+    if text.len() > MESSAGE_BYTES_MAX {
+        return Err(WireError::too_long("message", MESSAGE_BYTES_MAX as u64));
+    }
+    Ok(())
+}
