@@ -143,3 +143,52 @@ fn a_peer_of_the_user_takes_part_and_what_arrives_is_compared() {
     let table = fs::read_to_string(out.join("bench.md")).expect("read the table");
     assert!(table.contains("cp -r {source} {into}/"), "{table}");
 }
+
+/// Needs root, as do the tests of the emulator of long lines.
+#[test]
+fn ends_are_namespaces_with_cables_and_nothing_of_them_is_left() {
+    let work = tempfile::tempdir().expect("make a directory");
+    let release = work.path().join("target/release");
+    fs::create_dir_all(&release).expect("make a directory");
+    symlink(env!("CARGO_BIN_EXE_xtask"), release.join("xtask")).expect("make a link");
+    let out = work.path().join("out");
+    let mut bench = Command::new(env!("CARGO_BIN_EXE_xtask"));
+    bench
+        .args([
+            "bench",
+            "quick",
+            "--no-build",
+            "--no-install",
+            "--place",
+            "namespaces",
+        ])
+        .args(["--cables", "2", "--cable-rate", "1gbit", "--mtu", "1500"])
+        .args([
+            "--scale",
+            "0.0004",
+            "--pairs",
+            "1",
+            "--only",
+            "memory-plain",
+        ])
+        .args(["--contender", "pipe"])
+        .arg("--directory")
+        .arg(work.path().join("world"))
+        .arg("--out")
+        .arg(&out)
+        .env("CARGO_TARGET_DIR", work.path().join("target"));
+    let mut bench = bench.spawn().expect("run the benchmark");
+    let ours = format!("gwb-{}-", bench.id());
+    assert!(bench.wait().expect("wait for the benchmark").success());
+    let report = fs::read_to_string(out.join("bench.md")).expect("read the table");
+    assert!(
+        report.contains("two network namespaces, 2 veth pair(s), MTU 1500, 1gbit"),
+        "{report}"
+    );
+    assert!(report.contains("| bare pipe | 1 |"), "{report}");
+    for place in ["/run/netns", "/etc/netns"] {
+        let left = fs::read_dir(place).into_iter().flatten().flatten();
+        let left = left.filter(|entry| entry.file_name().to_string_lossy().starts_with(&ours));
+        assert_eq!(left.count(), 0, "namespaces are left in {place}");
+    }
+}
