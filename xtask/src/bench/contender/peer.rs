@@ -103,6 +103,24 @@ impl Peer {
         Ok(words)
     }
 
+    /// Writes the files, does what comes before, and starts the server, at a port of its own.
+    fn begin(&self, job: &Job<'_>) -> anyhow::Result<(Words, Option<Process>)> {
+        let port = free_port()?;
+        let words = self.words(job, port)?;
+        for (name, text) in &self.definition.files {
+            fs::write(self.scratch.join(name), fill(text, &words)?)?;
+        }
+        for line in &self.definition.before {
+            let output = shell(&fill(line, &words)?)
+                .output()
+                .context("cannot run a shell")?;
+            let error = String::from_utf8_lossy(&output.stderr);
+            ensure!(output.status.success(), "{line}: {}", error.trim());
+        }
+        let server = self.start_server(&words, port)?;
+        Ok((words, server))
+    }
+
     fn start_server(&self, words: &Words, port: u16) -> anyhow::Result<Option<Process>> {
         let Some(server) = &self.definition.server else {
             return Ok(None);
@@ -140,29 +158,18 @@ impl Contender for Peer {
     }
 
     fn run(&mut self, job: &Job<'_>) -> anyhow::Result<Outcome> {
-        let port = free_port()?;
-        let words = self.words(job, port)?;
-        for (name, text) in &self.definition.files {
-            fs::write(self.scratch.join(name), fill(text, &words)?)?;
-        }
-        for line in &self.definition.before {
-            let output = shell(&fill(line, &words)?)
-                .output()
-                .context("cannot run a shell")?;
-            let error = String::from_utf8_lossy(&output.stderr);
-            ensure!(output.status.success(), "{line}: {}", error.trim());
-        }
         let mut background = Vec::new();
         if let Some(sshd) = &self.sshd {
             background.push(sshd.start(&self.place)?);
         }
+        // A port that was free when it was looked for may be taken when the server comes to it: it is given another.
+        let (words, server) = self.begin(job).or_else(|_| self.begin(job))?;
         let mut foreground = Vec::new();
         let ends = self
             .definition
             .server
             .as_ref()
             .is_some_and(|server| server.ends);
-        let server = self.start_server(&words, port)?;
         let waiting = if ends {
             &mut foreground
         } else {
@@ -174,12 +181,8 @@ impl Contender for Peer {
         let line = fill(line_for(self.definition, job.load)?, &words)?;
         let transfer = self.place.at(side, shell(&line));
         let started = Instant::now();
-        foreground.push(Process::start(
-            &self.definition.title,
-            side,
-            transfer,
-            true,
-        )?);
+        let title = &self.definition.title;
+        foreground.push(Process::start(title, side, transfer, true)?);
         outcome(job, started, foreground, background)
     }
 }
