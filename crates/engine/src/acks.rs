@@ -1,6 +1,8 @@
 //! The receiving end's outbox: acknowledgements and faults on their way back, and what must be said again when a stream dies.
 //! Sends nothing itself; streams take from it.
 
+mod ending;
+
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -8,6 +10,7 @@ use std::sync::{Arc, Mutex};
 use godwit_net::Waker;
 use godwit_proto::{AckRange, AckStatus, EntryFailed, EntryId, Fault, Record, Seq, TransferId};
 
+pub(crate) use self::ending::{Ending, Nearness};
 use crate::failed::Failed;
 use crate::seqs::SeqSet;
 use crate::{Counters, Observer, limits};
@@ -42,6 +45,7 @@ struct Inner {
     working: usize,
     /// Answers that were not ready when their manifest came, each for the stream that it came on.
     answers: Vec<(u64, Vec<u8>)>,
+    ending: Option<Ending>,
 }
 
 /// What to do with an item that arrives.
@@ -84,6 +88,7 @@ impl Acks {
     /// The item's contents were lost before they were durable: they must be sent again.
     pub fn resend(&self, seqs: &[Seq]) {
         let mut inner = crate::lock(&self.inner);
+        inner.ending = None;
         for seq in seqs {
             inner.written.remove(seq.0);
             inner.lost.insert(seq.0);
@@ -145,6 +150,7 @@ impl Acks {
 
     pub(crate) fn arrive(&self, seq: Seq) -> Arrival {
         let mut inner = crate::lock(&self.inner);
+        inner.outdate(seq);
         if inner.durable.contains(seq.0) {
             inner.push(seq, AckStatus::DURABLE);
             Arrival::Known
@@ -166,6 +172,7 @@ impl Acks {
     /// A manifest came. It needs no acknowledgement, but its number closes the gap that it would leave.
     pub(crate) fn arrive_manifest(&self, seq: Seq) -> Arrival {
         let mut inner = crate::lock(&self.inner);
+        inner.outdate(seq);
         if inner.durable.contains(seq.0) {
             return Arrival::Known;
         }
@@ -201,6 +208,7 @@ impl Acks {
     /// The item was not taken: it is to be sent again.
     pub(crate) fn rejected(&self, seq: Seq) {
         let mut inner = crate::lock(&self.inner);
+        inner.ending = None;
         inner.in_process.remove(seq.0);
         inner.dropped.remove(seq.0);
         inner.lost.insert(seq.0);
@@ -274,6 +282,8 @@ impl Acks {
     pub(crate) fn detach(&self, stream: u64) {
         let mut inner = crate::lock(&self.inner);
         inner.wakers.retain(|(id, _)| *id != stream);
+        // What it took with it is sent again, and may fail this time.
+        inner.ending = None;
         // Its manifests come again on another stream.
         inner.answers.retain(|(id, _)| *id != stream);
         inner.queue.clear();
@@ -356,7 +366,7 @@ mod tests {
         assert_eq!(acks.arrive(Seq(1)), Arrival::Known);
     }
 
-    fn acks() -> Acks {
+    pub(super) fn acks() -> Acks {
         Acks::new(TransferId([0; 16]), Arc::new(Deaf), Arc::default())
     }
 

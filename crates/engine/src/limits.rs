@@ -3,6 +3,9 @@
 
 use std::time::Duration;
 
+/// Content of blocks that travels on a connection for everything else, such as ssh, before one for blocks stands.
+pub const EARLY_BYTES: u64 = 1 << 20;
+
 /// Unit of transport unless configured otherwise: two fit into a 1 MiB second-level cache.
 pub const BLOCK_BYTES: u32 = 512 * 1024;
 

@@ -57,6 +57,23 @@ impl SeqSet {
         self.ranges.len()
     }
 
+    /// Whether every number from 1 to `last` is in this set or in `other`.
+    pub(crate) fn reaches(&self, last: u64, other: &Self) -> bool {
+        let end_of_range = |set: &Self, value: u64| {
+            let (_, end) = set.ranges.range(..=value).next_back()?;
+            (*end >= value).then_some(*end)
+        };
+        let mut reached = 0;
+        while reached < last {
+            let next = reached + 1;
+            match end_of_range(self, next).or_else(|| end_of_range(other, next)) {
+                Some(end) => reached = end,
+                None => return false,
+            }
+        }
+        true
+    }
+
     pub(crate) fn ranges(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
         self.ranges.iter().map(|(first, last)| (*first, *last))
     }
@@ -89,6 +106,11 @@ mod tests {
                 let flat: Vec<u64> = set.ranges().flat_map(|(first, last)| first..=last).collect();
                 prop_assert_eq!(&flat, &model.iter().copied().collect::<Vec<_>>());
                 let ranges: Vec<_> = set.ranges().collect();
+                for last in 0..64 {
+                    let odd = SeqSet { ranges: (1..64).step_by(2).map(|value| (value, value)).collect() };
+                    let reaches = (1..=last).all(|value| value % 2 == 1 || model.contains(&value));
+                    prop_assert_eq!(set.reaches(last, &odd), reaches);
+                }
                 prop_assert!(ranges.windows(2).all(|pair| pair[0].1 + 1 < pair[1].0), "ranges are merged");
             }
         }

@@ -3,131 +3,23 @@
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
 
-use std::sync::{Arc, Mutex};
-use std::thread::JoinHandle;
-use std::time::Duration;
+#[path = "support/hand.rs"]
+mod hand;
 
-use godwit_engine::synthetic::NullSink;
-use godwit_engine::tree::{DestinationRequest, TreeRoot, TreeSink, TreeSource, TreeWork};
-use godwit_engine::{
-    Counters, End, Live, Observer, Receiver, ReceiverConfig, Sender, SenderConfig, Sink, StreamLoss,
-};
-use godwit_net::{Connection, Stream, StreamOptions, local_pair};
+use std::sync::Arc;
+
+use godwit_engine::tree::{DestinationRequest, TreeSink};
+use godwit_engine::{Counters, End, Receiver, Sink, StreamLoss};
 use godwit_proto::*;
-use godwit_store::{FinalMeta, MemoryStorage, RelPath, Timestamp, digest};
+use godwit_store::{FinalMeta, MemoryStorage, Timestamp, digest};
 
-const TRANSFER: TransferId = TransferId([7; 16]);
-const BLOCK_BYTES: u32 = 4096;
-/// No test needs a tenth of it, on a machine with work to do besides.
-const DEADLINE: Duration = Duration::from_secs(60);
-
-#[derive(Default)]
-struct Seen(Mutex<Vec<String>>);
-
-impl Seen {
-    fn all(&self) -> Vec<String> {
-        self.0.lock().unwrap().clone()
-    }
-}
-
-impl Observer for Seen {
-    fn entry_failed(&self, path: &[u8], _fault: &Fault) {
-        let path = String::from_utf8_lossy(path).into_owned();
-        self.0.lock().unwrap().push(path);
-    }
-    fn note(&self, message: &str) {
-        self.0.lock().unwrap().push(format!("note: {message}"));
-    }
-}
-
-/// The other end of a stream, by hand.
-struct Hand(Connection);
-
-impl Hand {
-    fn say(&mut self, frame: &Frame) {
-        let mut head = Vec::new();
-        frame.encode(&mut head).unwrap();
-        self.0.send(&head, &[]).unwrap();
-    }
-
-    /// The next frame that is no status and no ping; contents of blocks are dropped.
-    fn hear(&mut self) -> Frame {
-        loop {
-            if let Some((prelude, head)) = self.0.try_recv().unwrap() {
-                self.0
-                    .recv_payload(&mut vec![0; prelude.payload_bytes as usize])
-                    .unwrap();
-                match decode(&prelude, &head).unwrap() {
-                    Frame::Status(_) | Frame::Ping(_) => {}
-                    frame => return frame,
-                }
-            } else {
-                self.0.wait(DEADLINE).unwrap();
-            }
-        }
-    }
-}
-
-fn path(name: &str) -> RelPath {
-    RelPath::parse(name.as_bytes()).unwrap()
-}
-
-fn receiver_with(
-    seen: &Arc<Seen>,
-    make: Box<godwit_engine::MakeSink<'_>>,
-    counters: &Arc<Counters>,
-) -> Arc<Receiver> {
-    let config = ReceiverConfig {
-        transfer: TRANSFER,
-        digest: DigestKind::CRC64_NVME,
-        block_bytes: BLOCK_BYTES,
-        observer: Arc::clone(seen) as Arc<dyn Observer>,
-        resources: Arc::new(|| None),
-        comparison: None,
-        itemise: false,
-    };
-    Receiver::start(
-        config,
-        make,
-        Arc::new(Live::new(0, 0, 0)),
-        Arc::clone(counters),
-    )
-    .unwrap()
-}
-
-fn null_receiver() -> Arc<Receiver> {
-    let counters = Arc::new(Counters::default());
-    let for_sink = Arc::clone(&counters);
-    let make = Box::new(move |acks| -> Arc<dyn Sink> { Arc::new(NullSink::new(acks, for_sink)) });
-    receiver_with(&Arc::default(), make, &counters)
-}
-
-fn attach(receiver: &Arc<Receiver>) -> (Hand, JoinHandle<Result<(), StreamLoss>>) {
-    let (near, mut far) = local_pair(&StreamOptions::default()).unwrap();
-    let receiver = Arc::clone(receiver);
-    let thread = std::thread::spawn(move || receiver.run_stream(&mut far));
-    (Hand(near), thread)
-}
+use hand::*;
 
 fn manifest(seq: u64, records: Vec<Record>) -> Frame {
     Frame::Manifest(Manifest {
         transfer: TRANSFER,
         seq: Seq(seq),
         records,
-    })
-}
-
-fn empty_bundle(transfer: TransferId) -> Frame {
-    Frame::Block(Block {
-        header: BlockHeader {
-            transfer,
-            seq: Seq(1),
-            kind: BlockKind::BUNDLE,
-            digest_kind: DigestKind::CRC64_NVME,
-            ..BlockHeader::default()
-        },
-        ranges: Vec::new(),
-        records: Vec::new(),
     })
 }
 
@@ -285,51 +177,6 @@ fn a_manifest_that_comes_again_counts_once_and_is_answered_as_before() {
     receiver.cancel("over");
     thread.join().unwrap().unwrap();
     receiver.join();
-}
-
-/// A sender of the files `names`, and its receiver by hand.
-fn sender_of(names: &[&str], seen: &Arc<Seen>) -> (Arc<Sender>, Hand, JoinHandle<()>) {
-    let source = MemoryStorage::new();
-    let meta = FinalMeta {
-        mode: 0o644,
-        mtime: Timestamp {
-            seconds: 5,
-            nanoseconds: 0,
-        },
-        ..FinalMeta::default()
-    };
-    for name in names {
-        source
-            .put(&path(&format!("src/{name}")), &meta, b"content")
-            .unwrap();
-    }
-    let roots = vec![TreeRoot {
-        storage: Arc::new(source),
-        start: path("src"),
-    }];
-    let config = SenderConfig {
-        transfer: TRANSFER,
-        digest: DigestKind::CRC64_NVME,
-        block_bytes: BLOCK_BYTES,
-        pool_bytes: 16 * BLOCK_BYTES as usize,
-        observer: Arc::clone(seen) as Arc<dyn Observer>,
-        resources: Arc::new(|| None),
-        root_names: vec![b"src".to_vec()],
-        comparison: None,
-        itemise: false,
-    };
-    let sender = Sender::start(
-        config,
-        Box::new(TreeWork::new(roots.clone())),
-        Arc::new(TreeSource::new(roots)),
-        Arc::new(Live::new(0, 0, 0)),
-        Arc::default(),
-    )
-    .unwrap();
-    let (near, mut far) = local_pair(&StreamOptions::default()).unwrap();
-    let sending = Arc::clone(&sender);
-    let thread = std::thread::spawn(move || drop(sending.run_stream(&mut far)));
-    (sender, Hand(near), thread)
 }
 
 fn failed(seq: u64, entry: u64, name: &str) -> Frame {

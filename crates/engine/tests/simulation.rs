@@ -3,6 +3,8 @@
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
 
+#[path = "support/flaky.rs"]
+mod flaky;
 mod support;
 
 use std::collections::HashMap;
@@ -14,85 +16,19 @@ use godwit_engine::tree::{DestinationRequest, TreeRoot, TreeSink, TreeSource, Tr
 use godwit_engine::{
     Counters, End, Live, Observer, Receiver, ReceiverConfig, Sender, SenderConfig, Sink,
 };
-use godwit_net::{
-    Connection, Stream, StreamCounters, StreamError, StreamOptions, TcpInfo, Wake, Waker,
-    local_pair,
-};
-use godwit_proto::{Comparison, DigestKind, Fault, Judge, Prelude, TransferId};
+use godwit_net::{StreamOptions, local_pair};
+use godwit_proto::{Comparison, DigestKind, Fault, Judge, TransferId};
 use godwit_store::{
     Faults, FinalMeta, HostileStorage, MemoryStorage, Operation, RelPath, Rule, Storage,
     StoreErrorKind, TempName, Timestamp, When, digest,
 };
 
+use flaky::Flaky;
 use support::Random;
 
 const BLOCK_BYTES: u32 = 4096;
 /// No seed needs a tenth of it, on a machine with work to do besides.
 const DEADLINE: Duration = Duration::from_secs(60);
-
-/// Breaks after so many calls that move data, unless the budget of breaks is used up.
-struct Flaky {
-    inner: Connection,
-    left: u64,
-    breaks: Arc<AtomicI64>,
-}
-
-impl Flaky {
-    fn step(&mut self) -> Result<(), StreamError> {
-        self.left = self.left.saturating_sub(1);
-        if self.left == 0 && self.breaks.fetch_sub(1, Ordering::SeqCst) > 0 {
-            return Err(StreamError::Closed {
-                peer: self.inner.peer(),
-            });
-        }
-        Ok(())
-    }
-}
-
-impl Stream for Flaky {
-    fn send(&mut self, head: &[u8], payload: &[u8]) -> Result<(), StreamError> {
-        self.step()?;
-        self.inner.send(head, payload)
-    }
-    fn send_all(&mut self, frames: &[u8]) -> Result<(), StreamError> {
-        self.step()?;
-        self.inner.send_all(frames)
-    }
-    fn try_recv(&mut self) -> Result<Option<(Prelude, Vec<u8>)>, StreamError> {
-        self.inner.try_recv()
-    }
-    fn recv_payload(&mut self, into: &mut [u8]) -> Result<(), StreamError> {
-        self.step()?;
-        self.inner.recv_payload(into)
-    }
-    fn wait(&mut self, timeout: Duration) -> Result<Wake, StreamError> {
-        self.inner.wait(timeout)
-    }
-    fn wait_woken(&mut self, timeout: Duration) -> Result<Wake, StreamError> {
-        self.inner.wait_woken(timeout)
-    }
-    fn waker(&self) -> Waker {
-        self.inner.waker()
-    }
-    fn peer(&self) -> String {
-        self.inner.peer()
-    }
-    fn set_plain_payload(&mut self, plain: bool) {
-        self.inner.set_plain_payload(plain);
-    }
-    fn set_stall_limit(&mut self, limit: Duration) {
-        self.inner.set_stall_limit(limit);
-    }
-    fn counters(&self) -> StreamCounters {
-        self.inner.counters()
-    }
-    fn tcp_info(&self) -> Option<TcpInfo> {
-        self.inner.tcp_info()
-    }
-    fn shutdown(&mut self) {
-        self.inner.shutdown();
-    }
-}
 
 #[derive(Default)]
 struct Seen(Mutex<Vec<String>>);
@@ -273,7 +209,9 @@ fn carry(
 ) -> End {
     let breaks = Arc::new(AtomicI64::new(breaks));
     let mut keepers = Vec::new();
-    for _ in 0..2 {
+    for index in 0..2 {
+        // Every third time one of the two carries few blocks.
+        let early = index == 0 && seed % 3 == 1;
         let mut random = Random(random.below(u64::MAX));
         let (sender, receiver, breaks) = (
             Arc::clone(sender),
@@ -284,7 +222,12 @@ fn carry(
             // A receiver that has finished is asked again by a sender that lost its last word.
             while sender.end().is_none() && matches!(receiver.end(), None | Some(End::Finished(_)))
             {
-                let (near, far) = local_pair(&StreamOptions::default()).unwrap();
+                let (mut near, mut far) = local_pair(&StreamOptions::default()).unwrap();
+                if early {
+                    let bytes = random.below(4 * u64::from(BLOCK_BYTES));
+                    near.carry_blocks_up_to(bytes);
+                    far.carry_blocks_up_to(bytes);
+                }
                 let mut flaky = |inner| Flaky {
                     inner,
                     left: 1 + random.below(40),

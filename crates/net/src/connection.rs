@@ -39,7 +39,9 @@ pub struct Connection {
     stall_limit: Duration,
     /// When a send first had to wait after the owner had ended the stream.
     ended_since: Option<Instant>,
-    carries_blocks: bool,
+    /// Content that may still go out in blocks; `None` is any amount.
+    early_bytes: Option<u64>,
+    relayed: bool,
     counters: StreamCounters,
     /// Nothing that is here already makes a frame: waiting makes sense.
     drained: bool,
@@ -84,7 +86,8 @@ impl Connection {
             waker: Waker::new()?,
             stall_limit: options.stall_limit,
             ended_since: None,
-            carries_blocks: true,
+            early_bytes: None,
+            relayed: false,
             counters: StreamCounters::default(),
             drained: false,
             closed: false,
@@ -93,9 +96,14 @@ impl Connection {
         })
     }
 
-    /// Keeps blocks off this connection; its other end must do the same.
-    pub fn carry_no_blocks(&mut self) {
-        self.carries_blocks = false;
+    /// Keeps blocks off this connection, but for as much content as the other end takes until there is a better one.
+    pub fn carry_blocks_up_to(&mut self, early_bytes: u64) {
+        self.early_bytes = Some(early_bytes);
+    }
+
+    /// The socket leads to a program that outlives this process and passes everything on.
+    pub fn set_relayed(&mut self) {
+        self.relayed = true;
     }
 
     fn payload_is_protected(&self) -> bool {
@@ -177,6 +185,9 @@ impl Stream for Connection {
         self.send_frame(head, payload)?;
         self.sending_over = false;
         self.counters.frames_out += 1;
+        if let Some(left) = &mut self.early_bytes {
+            *left = left.saturating_sub(payload.len() as u64);
+        }
         Ok(())
     }
 
@@ -315,7 +326,15 @@ impl Stream for Connection {
     }
 
     fn carries_blocks(&self) -> bool {
-        self.carries_blocks
+        self.early_bytes.is_none()
+    }
+
+    fn early_bytes_left(&self) -> u64 {
+        self.early_bytes.unwrap_or_default()
+    }
+
+    fn is_relayed(&self) -> bool {
+        self.relayed
     }
 
     fn counters(&self) -> StreamCounters {

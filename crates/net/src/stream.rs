@@ -93,6 +93,16 @@ pub trait Stream: Send {
         true
     }
 
+    /// Where it does not: content of blocks that may still be sent on it as long as no stream is there that does.
+    fn early_bytes_left(&self) -> u64 {
+        0
+    }
+
+    /// Whether what was sent reaches the peer even if this process ends at once: another program has it.
+    fn is_relayed(&self) -> bool {
+        false
+    }
+
     /// What passed so far.
     fn counters(&self) -> StreamCounters;
 

@@ -334,7 +334,7 @@ impl Connector for SshConnector {
         )
         .map_err(|error| self.own(error))?;
         if reach.is_some() {
-            stream.carry_no_blocks();
+            stream.carry_blocks_up_to(0);
         }
         let live = Live {
             process: started.process,

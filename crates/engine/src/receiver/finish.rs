@@ -10,6 +10,7 @@ use godwit_proto::{
 
 use super::Receiver;
 use super::stream::StreamState;
+use crate::acks::Nearness;
 use crate::sink::{Ending, FinishReport};
 use crate::{Action, End, Item, StreamLoss, entry, limits, lock};
 
@@ -34,6 +35,33 @@ struct Told {
 }
 
 impl Receiver {
+    /// Does without being asked what a sender that foretold the end would ask for next.
+    pub(super) fn mind_ending(
+        &self,
+        stream: &mut dyn Stream,
+        own: &mut StreamState,
+    ) -> Result<(), StreamLoss> {
+        match self.acks.nearness() {
+            Nearness::Far => Ok(()),
+            Nearness::Written => {
+                self.sink.hurry();
+                Ok(())
+            }
+            Nearness::Durable(ending) => {
+                // What became durable after the last flush must be known before the end is.
+                self.flush(stream, own)?;
+                let finish = Finish {
+                    transfer: self.config.transfer.0.to_vec(),
+                    seq: ending.last,
+                    failed: ending.entries_failed,
+                    scan_faults: ending.scan_faults,
+                    ..Finish::default()
+                };
+                self.take_finish(stream, own, &finish)
+            }
+        }
+    }
+
     pub(super) fn take_finish(
         &self,
         stream: &mut dyn Stream,

@@ -10,7 +10,7 @@ mod turns;
 mod write;
 
 use std::collections::HashMap;
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
@@ -67,6 +67,8 @@ pub struct Receiver {
     said: Mutex<Vec<Vec<u8>>>,
     peer: Mutex<Option<Snapshot>>,
     peer_max_rss: Mutex<Option<u64>>,
+    /// The sender has blocks that no stream there is may carry.
+    peer_wants_stream: AtomicBool,
     /// Content bytes of all entries, once the sender has found them all.
     announced: Mutex<Option<u64>>,
     status_due: Mutex<Instant>,
@@ -136,6 +138,7 @@ impl Receiver {
             said: Mutex::default(),
             peer: Mutex::default(),
             peer_max_rss: Mutex::default(),
+            peer_wants_stream: AtomicBool::new(false),
             announced: Mutex::default(),
             status_due: Mutex::new(Instant::now()),
             digest_failures: AtomicU64::new(0),
@@ -251,6 +254,11 @@ impl Receiver {
     /// Peak memory of the sending process, where it could attribute it to this transfer.
     pub fn peer_max_rss(&self) -> Option<u64> {
         *lock(&self.peer_max_rss)
+    }
+
+    /// Whether the sender has blocks that no stream there is may carry.
+    pub fn wants_stream(&self) -> bool {
+        self.peer_wants_stream.load(Ordering::Relaxed)
     }
 
     /// Content bytes of all entries, once the sender has found them all.

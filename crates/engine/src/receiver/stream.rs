@@ -1,6 +1,7 @@
 //! A receiver's stream: takes frames, hands blocks on, carries acknowledgements back.
 //! Does not check contents (`write`) and does not place them (the sink does).
 
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use godwit_net::{Stream, StreamError, Wake};
@@ -10,6 +11,7 @@ use godwit_proto::{
 };
 
 use super::Receiver;
+use crate::acks::Ending;
 use crate::counters::CpuMeter;
 use crate::{End, StreamLoss, entry, limits, lock};
 
@@ -115,7 +117,10 @@ impl Receiver {
             if let Some(message) = self.sink.failure() {
                 self.fail(ErrorCode::DESTINATION.0, &message);
             }
+            self.mind_ending(stream, own)?;
             match self.end() {
+                // Whoever carries it on has the last word.
+                Some(End::Finished(_)) if stream.is_relayed() => return Ok(()),
                 Some(End::Finished(_)) => {
                     let since = *ended.get_or_insert_with(Instant::now);
                     if since.elapsed() > LINGER {
@@ -202,6 +207,17 @@ impl Receiver {
             Frame::Status(status) => {
                 *lock(&self.peer) = Some(entry::snapshot_from_status(&status));
                 *lock(&self.announced) = status.scan_done.then_some(status.bytes_scanned);
+                self.peer_wants_stream
+                    .store(status.wants_stream, Ordering::Relaxed);
+                if status.last_item > 0 {
+                    *lock(&self.peer_max_rss) = status.max_rss_bytes;
+                    self.acks.foretell(Ending {
+                        last: status.last_item,
+                        entries_failed: status.entries_failed,
+                        scan_faults: status.scan_faults,
+                        hurried: false,
+                    });
+                }
                 if status.drained {
                     self.acks.ask_again();
                     self.sink.hurry();

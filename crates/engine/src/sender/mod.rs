@@ -158,7 +158,9 @@ impl Sender {
     /// # Errors
     /// What broke the stream. The transfer goes on with the others.
     pub fn run_stream(&self, stream: &mut dyn Stream) -> Result<(), StreamLoss> {
-        let id = self.lock_state().attach(stream.waker());
+        let id = self
+            .lock_state()
+            .attach(stream.waker(), stream.carries_blocks());
         self.counters.streams_attached.add(1);
         let result = match self.stream_loop(id, stream) {
             // There was no room for the last word.
@@ -181,6 +183,11 @@ impl Sender {
     /// Number of streams attached now.
     pub fn stream_count(&self) -> usize {
         self.lock_state().streams.len()
+    }
+
+    /// Whether there are blocks that no stream there is may carry.
+    pub fn wants_stream(&self) -> bool {
+        self.lock_state().wants_stream
     }
 
     /// The end, if it has come.

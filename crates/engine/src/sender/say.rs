@@ -10,15 +10,26 @@ use super::Sender;
 use crate::{End, StreamLoss, entry, limits};
 
 impl Sender {
+    /// `last_item` foretells the end.
     pub(super) fn say_status(
         &self,
         stream: &mut dyn Stream,
         drained: bool,
+        last_item: Option<u64>,
     ) -> Result<(), StreamLoss> {
         let own = self.counters.snapshot();
+        let (scan_done, wants_stream) = {
+            let state = self.lock_state();
+            (state.scan_done, state.wants_stream)
+        };
         let status = Status {
             drained,
-            scan_done: self.scan_done(),
+            last_item: last_item.unwrap_or_default(),
+            entries_failed: own.entries_failed,
+            scan_faults: own.scan_faults,
+            max_rss_bytes: last_item.and_then(|_| (self.config.resources)()),
+            wants_stream,
+            scan_done,
             entries_scanned: own.entries_scanned,
             bytes_scanned: own.bytes_scanned,
             ..entry::status_from_snapshot(&own)

@@ -2,15 +2,15 @@
 //! Reads nothing and sends nothing; every method is a step under the sender's one lock.
 
 mod desc;
-mod parking;
-
+mod early;
 mod ending;
+mod parking;
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
 use godwit_net::Waker;
-use godwit_proto::{HeldRange, Record, RecordFlags};
+use godwit_proto::{Finished, HeldRange, Record, RecordFlags};
 
 pub(crate) use self::desc::Desc;
 use super::large::{LargeFile, SliceCut};
@@ -104,8 +104,16 @@ pub(crate) struct State {
     finish_queued: bool,
     /// The receiver was told that nothing more comes before what it has is durable.
     drained_said: u64,
+    /// Number of the last item with which the end was foretold.
+    ending_said: u64,
+    /// The receiver has finished, and what it said before has not all been heard.
+    finished: Option<Finished>,
     pub(crate) end: Option<End>,
     pub(crate) streams: HashMap<u64, Waker>,
+    /// Those of them that carry no blocks, or few.
+    without_blocks: Vec<u64>,
+    /// There are blocks that no stream there is may carry.
+    pub(crate) wants_stream: bool,
     parked: Vec<u64>,
     /// Parked streams that carry no blocks.
     parked_without_blocks: Vec<u64>,
@@ -115,15 +123,21 @@ pub(crate) struct State {
 }
 
 impl State {
-    pub(crate) fn attach(&mut self, waker: Waker) -> u64 {
+    pub(crate) fn attach(&mut self, waker: Waker, carries_blocks: bool) -> u64 {
         self.next_stream += 1;
         self.streams.insert(self.next_stream, waker);
+        if carries_blocks {
+            self.wants_stream = false;
+        } else {
+            self.without_blocks.push(self.next_stream);
+        }
         self.next_stream
     }
 
     /// Puts what the stream had sent and nobody has acknowledged as written back in front.
     pub(crate) fn detach(&mut self, stream: u64) {
         self.streams.remove(&stream);
+        self.without_blocks.retain(|id| *id != stream);
         self.unpark(stream);
         let mut lost: Vec<u64> = self
             .outstanding
@@ -198,24 +212,9 @@ impl State {
             self.ready.push_back(seq)
         }
         self.wake_stream();
-        if !carries_block {
+        if !carries_block || !self.has_carrier() {
             self.wake_streams_without_blocks();
         }
-    }
-
-    /// What a stream that carries no blocks should send next.
-    pub(crate) fn next_without_blocks(&mut self, stream: u64) -> Next {
-        while let Some(at) = self.first.iter().position(|seq| {
-            self.outstanding
-                .get(seq)
-                .is_none_or(|item| matches!(item.desc, Desc::Manifest(_) | Desc::Finish))
-        }) {
-            let seq = self.first.remove(at);
-            if let Some(next) = seq.and_then(|seq| self.send_on(seq, stream)) {
-                return next;
-            }
-        }
-        Next::Nothing
     }
 
     /// The item, if it is still to be sent: it can have been acknowledged while it waited to be sent once more.
@@ -423,6 +422,8 @@ impl State {
 
     /// The receiver asks for the item again: from memory if it is still there, else read anew under the same number.
     pub(crate) fn resend(&mut self, seq: u64) {
+        // Reading it again may bring something else.
+        self.ending_said = 0;
         let Some(item) = self.outstanding.get_mut(&seq) else {
             return;
         };

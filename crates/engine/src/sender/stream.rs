@@ -1,6 +1,7 @@
 //! A sender's stream: hands items to the network, takes acknowledgements, and reads for itself when nothing is ready.
 //! Does not choose what is sent; the state does.
 
+use std::sync::MutexGuard;
 use std::time::Instant;
 
 use godwit_net::Stream;
@@ -33,10 +34,11 @@ impl Sender {
             }
             if self.status_is_due() {
                 let drained = self.lock_state().only_waits();
-                self.say_status(stream, drained)?;
+                self.say_status(stream, drained, None)?;
             }
             self.say_taken(stream)?;
-            match self.next(id, stream.carries_blocks()) {
+            let early_bytes = (!stream.carries_blocks()).then(|| stream.early_bytes_left());
+            match self.next(id, early_bytes) {
                 Step::Send {
                     seq,
                     image,
@@ -55,13 +57,14 @@ impl Sender {
                 // Taken since the look above, and before this stream could be woken for it.
                 Step::Wait(_) if self.names.get().is_some_and(|names| names.is_due()) => {}
                 Step::Wait(reason) => {
-                    let drained = {
+                    let (drained, last_item, news) = {
                         let mut state = self.lock_state();
                         self.finish_if_done(&mut state);
-                        state.is_drained()
+                        let news = early_bytes.is_some_and(|bytes| state.note_want(bytes));
+                        (state.is_drained(), state.foretold_end(), news)
                     };
-                    if drained {
-                        self.say_status(stream, true)?;
+                    if drained || last_item.is_some() || news {
+                        self.say_status(stream, drained, last_item)?;
                     }
                     meter.settle(&self.counters);
                     if heard.elapsed() > limits::SILENCE_MAX {
@@ -86,26 +89,12 @@ impl Sender {
         }
     }
 
-    fn next(&self, id: u64, carries_blocks: bool) -> Step {
+    /// `early_bytes` is for a stream that carries no blocks but so much of their content.
+    fn next(&self, id: u64, early_bytes: Option<u64>) -> Step {
         let mut state = self.lock_state();
         state.unpark(id);
-        if !carries_blocks {
-            if let Next::Send {
-                seq,
-                image,
-                content,
-                again,
-            } = state.next_without_blocks(id)
-            {
-                return Step::Send {
-                    seq,
-                    image,
-                    content,
-                    again,
-                };
-            }
-            state.park_without_blocks(id);
-            return Step::Wait(Reason::NotConcerned);
+        if let Some(early_bytes) = early_bytes {
+            return self.next_without_blocks(id, early_bytes, state);
         }
         // A thread that reads ahead does it better: the stream reads only what nobody else is there for.
         match state.next(id, false, self.config.block_bytes) {
@@ -161,6 +150,40 @@ impl Sender {
                 })
             }
         }
+    }
+
+    fn next_without_blocks(
+        &self,
+        id: u64,
+        early_bytes: u64,
+        mut state: MutexGuard<'_, State>,
+    ) -> Step {
+        if let Next::Send {
+            seq,
+            image,
+            content,
+            again,
+        } = state.next_without_blocks(id, early_bytes)
+        {
+            return Step::Send {
+                seq,
+                image,
+                content,
+                again,
+            };
+        }
+        if self.source.reads_again()
+            && let Some(block) = self.pool.try_take()
+            && let Some(piece) = state.next_early_piece(early_bytes, self.config.block_bytes)
+        {
+            drop(state);
+            let start = Instant::now();
+            self.read(piece, block);
+            self.counters.reading_ns.add_since(start);
+            return Step::Read;
+        }
+        state.park_without_blocks(id);
+        Step::Wait(Reason::NotConcerned)
     }
 
     fn send(
@@ -243,7 +266,10 @@ impl Sender {
                     *lock(&self.peer) = Some(entry::snapshot_from_status(status));
                 }
                 self.count_unnamed(finished.failed);
-                self.finish(End::Finished(finished));
+                let finished = self.lock_state().take_finished(Some(finished));
+                if let Some(finished) = finished {
+                    self.finish(End::Finished(finished));
+                }
                 Ok(())
             }
             Frame::Status(status) => {
@@ -304,10 +330,16 @@ impl Sender {
         drop(state);
         self.tell_done(&done);
         let mut state = self.lock_state();
-        self.finish_if_done(&mut state);
+        let finished = state.take_finished(None);
+        if finished.is_none() {
+            self.finish_if_done(&mut state);
+        }
         state.wake_streams();
         drop(state);
         self.notify();
+        if let Some(finished) = finished {
+            self.finish(End::Finished(finished));
+        }
     }
 
     fn take_status(&self, state: &mut State, seq: u64, status: AckStatus, done: &mut Vec<Record>) {

@@ -2,7 +2,6 @@
 //! Knows nothing of what is transferred; the caller makes the engine, and a connector the connections.
 
 use std::sync::Arc;
-use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use godwit_net::{Connection, Stream};
@@ -10,7 +9,7 @@ use godwit_proto::{ErrorCode, Frame, Open, Opened, Token, TransferId};
 
 use super::connect::{Connector, Refusal};
 use super::greet::require;
-use super::link::{BACKOFF_FIRST, BACKOFF_MAX, Link, expect_hello, keep_stream, unexpected};
+use super::link::{BACKOFF_FIRST, BACKOFF_MAX, Link, expect_hello, fail, keep_stream, unexpected};
 use super::{Engine, GreetError, our_hello, receive_frame};
 use crate::{End, limits};
 
@@ -45,6 +44,18 @@ pub struct ClientReport {
 /// again if the daemon forgets the transfer and it is opened anew. `watch` is called several times a second, with the
 /// engine where there is one, and tells whether to go on.
 pub fn run(
+    client: &Client,
+    open: &Open,
+    begin: &mut dyn FnMut(&Opened, TransferId) -> Result<Engine, Refusal>,
+    watch: &mut dyn FnMut(Option<&Engine>) -> bool,
+) -> ClientReport {
+    let report = keep_open(client, open, begin, watch);
+    let complete = matches!(report.end, Ok(End::Finished(_)));
+    client.connector.end(complete);
+    report
+}
+
+fn keep_open(
     client: &Client,
     open: &Open,
     begin: &mut dyn FnMut(&Opened, TransferId) -> Result<Engine, Refusal>,
@@ -151,11 +162,12 @@ fn run_engine(
     tokens: Vec<Token>,
     watch: &mut dyn FnMut(Option<&Engine>) -> bool,
 ) -> Option<End> {
-    let link = Arc::new(Link::new(client, transfer, open.plain_payload, tokens));
-    let mut first = Some(first);
-    let mut threads: Vec<JoinHandle<()>> = Vec::new();
+    let early = first.early_bytes_left() > 0;
     // One that carries no blocks comes on top of those that do.
-    let extra = u32::from(!first.as_ref().is_some_and(Stream::carries_blocks));
+    let extra = u32::from(!first.carries_blocks());
+    let link = Link::new(client, transfer, open.plain_payload, early, tokens);
+    let link = Arc::new(link);
+    let mut first = link.begin(first);
     for index in 0..client.streams.clamp(1, limits::STREAMS_MAX) + extra {
         let (link, engine, stream) = (Arc::clone(&link), engine.clone(), first.take());
         let body = move || keep_stream(&link, &engine, stream);
@@ -163,8 +175,9 @@ fn run_engine(
             .name(format!("gw-stream-{index}"))
             .spawn(body)
         {
-            Ok(thread) => threads.push(thread),
-            Err(error) if threads.is_empty() => {
+            // It ends with its stream, or when it has none and the transfer is over.
+            Ok(_) => {}
+            Err(error) if index == 0 => {
                 return Some(End::Failed {
                     code: ErrorCode::INTERNAL.0,
                     message: format!("no thread for a stream: {error}"),
@@ -180,10 +193,6 @@ fn run_engine(
     }
     client.connector.give_up();
     link.stop();
-    for thread in threads {
-        // A panic there has been printed; the outcome is known.
-        let _ = thread.join();
-    }
     outcome
 }
 
@@ -205,6 +214,10 @@ fn supervise(
         }
         if link.is_forgotten() {
             return None;
+        }
+        if let Some(message) = link.stuck(engine) {
+            fail(engine, &message);
+            continue;
         }
         if link.is_alive() {
             alive = Instant::now();

@@ -15,7 +15,7 @@ use super::GreetError;
 pub trait Connector: Send + Sync {
     /// The connection that opens the transfer, with `first` sent on it; may start the other end, each time anew.
     ///
-    /// A connection that does not carry blocks is used for everything else, and not replaced when it is lost.
+    /// A connection that does not carry blocks, or few, is used for everything else, and not replaced when it is lost.
     ///
     /// # Errors
     /// Why there is none.
@@ -32,6 +32,12 @@ pub trait Connector: Send + Sync {
 
     /// The end is known: a connection that is being waited for is not wanted any more, unless the transfer is opened anew.
     fn give_up(&self) {}
+
+    /// No connection is wanted any more. After a `complete` transfer the other end needs nothing from this one; else it
+    /// may have to be ended.
+    fn end(&self, complete: bool) {
+        let _ = complete;
+    }
 }
 
 /// Dials a daemon.

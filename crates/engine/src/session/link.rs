@@ -1,7 +1,7 @@
 //! Keeps the streams of a client's transfer up: a thread each, which joins again when its stream is lost.
 //! Opens no transfer, and does not know how connections are made.
 
-use std::sync::{Arc, Condvar, Mutex};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use godwit_net::{Connection, Stream};
@@ -21,6 +21,8 @@ pub(super) struct Link {
     connector: Arc<dyn Connector>,
     transfer: TransferId,
     plain_payload: bool,
+    /// The first stream carries some blocks while there is no other, and that may be all there are.
+    early: bool,
     tokens: Mutex<Vec<Token>>,
     state: Mutex<LinkState>,
     changed: Condvar,
@@ -36,17 +38,37 @@ struct LinkState {
     carriers: usize,
     /// There was one.
     carried: bool,
+    /// Streams that the engine has, of any kind.
+    running: usize,
+    /// Why none that carries blocks came about, and none will.
+    refused: Option<String>,
+}
+
+/// A stream that the engine has, or will have at once.
+pub(super) struct Running {
+    connection: Connection,
+    // After the connection: whoever waits for this finds it closed.
+    link: Arc<Link>,
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        lock(&self.link.state).running -= 1;
+        self.link.changed.notify_all();
+    }
 }
 
 /// Body of a thread that keeps one stream up until the transfer ends.
-pub(super) fn keep_stream(link: &Link, engine: &Engine, mut stream: Option<Connection>) {
+pub(super) fn keep_stream(link: &Arc<Link>, engine: &Engine, mut stream: Option<Running>) {
     let mut backoff = BACKOFF_FIRST;
     loop {
-        if let Some(mut connection) = stream.take() {
+        if let Some(mut running) = stream.take() {
+            let connection = &mut running.connection;
             let carries = connection.carries_blocks();
             link.count(carries, true);
-            let result = engine.run_stream(&mut connection);
+            let result = engine.run_stream(connection);
             link.count(carries, false);
+            drop(running);
             match result {
                 Ok(()) => return,
                 Err(loss) => {
@@ -68,7 +90,10 @@ pub(super) fn keep_stream(link: &Link, engine: &Engine, mut stream: Option<Conne
         match link.join() {
             Ok(connection) => {
                 backoff = BACKOFF_FIRST;
-                stream = Some(connection);
+                let Some(running) = link.begin(connection) else {
+                    return;
+                };
+                stream = Some(running);
                 continue;
             }
             Err(Refusal::Daemon {
@@ -84,7 +109,9 @@ pub(super) fn keep_stream(link: &Link, engine: &Engine, mut stream: Option<Conne
             Err(refusal) => {
                 lock(&link.state).last_loss = Some(refusal.to_string());
                 if !refusal.is_retryable() {
-                    if link.carriers() == 0 {
+                    if link.early {
+                        link.note_refusal(&refusal);
+                    } else if link.carriers() == 0 {
                         fail(engine, &refusal.to_string());
                     }
                     return;
@@ -98,7 +125,7 @@ pub(super) fn keep_stream(link: &Link, engine: &Engine, mut stream: Option<Conne
     }
 }
 
-fn fail(engine: &Engine, message: &str) {
+pub(super) fn fail(engine: &Engine, message: &str) {
     match engine {
         Engine::Sender(sender) => sender.fail(ErrorCode::PROTOCOL.0, message),
         Engine::Receiver(receiver) => receiver.fail(ErrorCode::PROTOCOL.0, message),
@@ -110,12 +137,14 @@ impl Link {
         client: &Client,
         transfer: TransferId,
         plain_payload: bool,
+        early: bool,
         tokens: Vec<Token>,
     ) -> Self {
         Self {
             connector: Arc::clone(&client.connector),
             transfer,
             plain_payload,
+            early,
             tokens: Mutex::new(tokens),
             state: Mutex::default(),
             changed: Condvar::new(),
@@ -138,10 +167,48 @@ impl Link {
         lock(&self.state).last_loss.clone().unwrap_or_default()
     }
 
-    /// Sends the threads that keep streams up home.
+    /// Gives a stream to the engine; `None` if the transfer is over.
+    pub(super) fn begin(self: &Arc<Self>, connection: Connection) -> Option<Running> {
+        let mut state = lock(&self.state);
+        if state.stopping {
+            return None;
+        }
+        state.running += 1;
+        drop(state);
+        Some(Running {
+            connection,
+            link: Arc::clone(self),
+        })
+    }
+
+    /// Why the transfer cannot go on for want of streams, if that is so.
+    pub(super) fn stuck(&self, engine: &Engine) -> Option<String> {
+        let state = lock(&self.state);
+        if state.running > 0 && !engine.wants_stream() {
+            return None;
+        }
+        state.refused.clone()
+    }
+
+    /// Sends the threads that keep streams up home, and waits until no stream is left. Those that are only being made are
+    /// not waited for: they are dropped when they are there.
     pub(super) fn stop(&self) {
-        lock(&self.state).stopping = true;
+        let mut state = lock(&self.state);
+        state.stopping = true;
         self.changed.notify_all();
+        while state.running > 0 {
+            state = self
+                .changed
+                .wait(state)
+                .unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    fn note_refusal(&self, refusal: &Refusal) {
+        let mut state = lock(&self.state);
+        if state.carriers == 0 {
+            state.refused = Some(refusal.to_string());
+        }
     }
 
     fn carriers(&self) -> usize {
@@ -154,6 +221,7 @@ impl Link {
             state.carried = true;
             if comes {
                 state.carriers += 1;
+                state.refused = None;
             } else {
                 state.carriers -= 1;
             }

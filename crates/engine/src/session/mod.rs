@@ -77,6 +77,14 @@ impl Engine {
         }
     }
 
+    /// Whether blocks wait, at either end, for a stream that may carry them.
+    pub fn wants_stream(&self) -> bool {
+        match self {
+            Self::Sender(sender) => sender.wants_stream(),
+            Self::Receiver(receiver) => receiver.wants_stream(),
+        }
+    }
+
     /// Streams attached now.
     pub fn stream_count(&self) -> usize {
         match self {

@@ -60,6 +60,16 @@ pub fn run_verification(
     open: &Open,
     expectations: &mut dyn Expectations,
 ) -> Result<VerifyEnd, Refusal> {
+    let end = verify(client, open, expectations);
+    client.connector.end(matches!(end, Ok(VerifyEnd::Finished)));
+    end
+}
+
+fn verify(
+    client: &Client,
+    open: &Open,
+    expectations: &mut dyn Expectations,
+) -> Result<VerifyEnd, Refusal> {
     let extra = open
         .verification
         .as_ref()

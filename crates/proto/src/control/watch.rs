@@ -104,6 +104,19 @@ pub struct Status {
     /// Entries whose access lists.
     #[prost(uint64, tag = "38")]
     pub acls_lost: u64,
+    /// From the sender: all that is left has been sent, and this is the number of the last item; once all up to it are
+    /// durable, and none of them had to be asked for again, the receiver may finish unasked. 0 says nothing.
+    #[prost(uint64, tag = "39")]
+    pub last_item: u64,
+    /// From the sender, with `last_item`: as in a [`Finish`].
+    #[prost(uint64, tag = "40")]
+    pub entries_failed: u64,
+    /// From the sender, with `last_item`: as in a [`Finish`].
+    #[prost(uint64, tag = "41")]
+    pub scan_faults: u64,
+    /// From the sender: there are blocks that no stream there is may carry.
+    #[prost(bool, tag = "42")]
+    pub wants_stream: bool,
 }
 
 /// The sender has nothing left: every item before this one is durable or has failed.

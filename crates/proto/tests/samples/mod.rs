@@ -399,6 +399,16 @@ fn watch() -> Vec<(&'static str, Frame)> {
             }),
         ),
         (
+            "status_ending",
+            Frame::Status(Status {
+                last_item: 300,
+                entries_failed: 1,
+                scan_faults: 2,
+                wants_stream: true,
+                ..Status::default()
+            }),
+        ),
+        (
             "selection_part",
             Frame::NameList(NameList {
                 transfer: transfer(),

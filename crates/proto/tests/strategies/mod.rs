@@ -308,8 +308,8 @@ pub(crate) fn items() -> impl Strategy<Value = Frame> {
 
 pub(crate) fn watch() -> impl Strategy<Value = Frame> {
     let status = || {
-        any::<([u64; 28], [bool; 2], Option<u64>)>().prop_map(
-            |(n, [drained, scan_done], max_rss_bytes)| Status {
+        any::<([u64; 31], [bool; 3], Option<u64>)>().prop_map(
+            |(n, [drained, scan_done, wants_stream], max_rss_bytes)| Status {
                 bytes_read: n[0],
                 bytes_received: n[1],
                 bytes_written: n[2],
@@ -341,6 +341,10 @@ pub(crate) fn watch() -> impl Strategy<Value = Frame> {
                 xattrs_lost: n[25],
                 privileged_xattrs_lost: n[26],
                 acls_lost: n[27],
+                last_item: n[28],
+                entries_failed: n[29],
+                scan_faults: n[30],
+                wants_stream,
             },
         )
     };

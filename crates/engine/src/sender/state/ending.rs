@@ -1,23 +1,16 @@
 //! Whether anything is left to do.
 //! Does not end anything.
 
-use super::State;
+use godwit_proto::Finished;
+
+use super::{Desc, State};
 
 impl State {
     /// True once, when nothing is left but to say so.
     pub(crate) fn should_finish(&mut self) -> bool {
         // The thread that took the last cut does not come back for a file without any.
         self.active.retain(|file| !file.is_spent());
-        let idle = self.scan_done
-            && self.unanswered == 0
-            && self.reading == 0
-            && self.outstanding.is_empty()
-            && self.again.is_empty()
-            && self.notices.is_empty()
-            && self.to_digest.is_empty()
-            && self.small.is_empty()
-            && self.large.is_empty()
-            && self.active.is_empty();
+        let idle = self.is_all_taken() && self.outstanding.is_empty();
         idle && self.end.is_none() && !std::mem::replace(&mut self.finish_queued, idle)
     }
 
@@ -29,16 +22,45 @@ impl State {
 
     /// Everything is written, and only durability is waited for.
     pub(crate) fn only_waits(&self) -> bool {
-        self.scan_done
-            && self.unanswered == 0
-            && self.reading == 0
-            && self.unwritten == 0
+        self.is_all_taken() && self.unwritten == 0 && !self.outstanding.is_empty()
+    }
+
+    /// The number of the last item, once for each: everything is sent, and unless something is lost nothing follows.
+    pub(crate) fn foretold_end(&mut self) -> Option<u64> {
+        self.active.retain(|file| !file.is_spent());
+        let all_sent = self.is_all_taken()
+            && self.first.is_empty()
+            && self.ready.is_empty()
             && !self.outstanding.is_empty()
-            && self.again.is_empty()
+            && !self.finish_queued;
+        (all_sent && std::mem::replace(&mut self.ending_said, self.next_seq) != self.next_seq)
+            .then_some(self.next_seq)
+    }
+
+    /// The receiver has finished. Gives its word back once everything is known to be durable: it may have come before
+    /// what was said on other streams.
+    pub(crate) fn take_finished(&mut self, finished: Option<Finished>) -> Option<Finished> {
+        self.finished = finished.or_else(|| self.finished.take());
+        let all = |desc: &Desc| matches!(desc, Desc::Finish);
+        if self.outstanding.values().all(|item| all(&item.desc)) {
+            self.finished.take()
+        } else {
+            None
+        }
+    }
+
+    /// Something is left to be read.
+    pub(super) fn has_work(&self) -> bool {
+        !(self.again.is_empty()
             && self.notices.is_empty()
             && self.to_digest.is_empty()
             && self.small.is_empty()
             && self.large.is_empty()
-            && self.active.is_empty()
+            && self.active.is_empty())
+    }
+
+    /// All is found, answered and read.
+    fn is_all_taken(&self) -> bool {
+        self.scan_done && self.unanswered == 0 && self.reading == 0 && !self.has_work()
     }
 }

@@ -1,0 +1,197 @@
+//! Ends that come before they are asked for, and blocks on streams that carry few: whole engines, the other end by hand.
+//! Honest ends over bad streams and storage are in `simulation`.
+
+#![expect(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
+
+#[path = "support/hand.rs"]
+mod hand;
+
+use std::sync::Arc;
+
+use godwit_engine::End;
+use godwit_proto::*;
+
+use hand::*;
+
+fn foretell(last_item: u64) -> Frame {
+    Frame::Status(Status {
+        last_item,
+        ..Status::default()
+    })
+}
+
+fn ack(seq: u64, status: AckStatus) -> Frame {
+    Frame::Ack(Ack {
+        transfer: TRANSFER,
+        items: vec![AckRange {
+            first: Seq(seq),
+            last: Seq(seq),
+            status,
+        }],
+    })
+}
+
+fn finished(seq: u64) -> Frame {
+    Frame::Finished(Finished {
+        transfer: TRANSFER.0.to_vec(),
+        seq,
+        ..Finished::default()
+    })
+}
+
+/// Has the files of the next manifest sent.
+fn want_all(hand: &mut Hand) {
+    let Frame::Manifest(manifest) = hand.hear() else {
+        panic!("no manifest");
+    };
+    let verdict = |record: &Record| match record.kind {
+        EntryKind::FILE => Verdict::Send,
+        _ => Verdict::Done,
+    };
+    hand.say(&Frame::Answer(Answer {
+        transfer: TRANSFER,
+        seq: manifest.seq,
+        verdicts: manifest.records.iter().map(verdict).collect(),
+    }));
+}
+
+/// The next status of which `of` says something; everything else but blocks is passed over.
+fn status<T>(hand: &mut Hand, of: impl Fn(&Status) -> Option<T>) -> T {
+    loop {
+        match hand.hear_all() {
+            Frame::Status(status) => {
+                if let Some(found) = of(&status) {
+                    return found;
+                }
+            }
+            Frame::Block(_) => panic!("a block too many"),
+            _ => {}
+        }
+    }
+}
+
+fn foretold(status: &Status) -> Option<u64> {
+    (status.last_item > 0).then_some(status.last_item)
+}
+
+fn block(hand: &mut Hand) -> u64 {
+    match hand.hear() {
+        Frame::Block(block) => block.header.seq.0,
+        other => panic!("{other:?}"),
+    }
+}
+
+/// Everything that was said before has been taken.
+fn settle(hand: &mut Hand) {
+    hand.say(&Frame::Ping(Ping { nonce: 9 }));
+    while !matches!(hand.hear(), Frame::Pong(Pong { nonce: 9 })) {}
+}
+
+#[test]
+fn a_receiver_finishes_unasked_when_the_end_was_foretold() {
+    let receiver = null_receiver();
+    let (mut hand, thread) = attach(&receiver);
+    hand.say(&foretell(1));
+    settle(&mut hand);
+    assert!(receiver.end().is_none(), "the item has not come");
+    hand.say(&empty_bundle(TRANSFER));
+    loop {
+        match hand.hear() {
+            Frame::Ack(_) => {}
+            Frame::Finished(finished) => break assert_eq!(finished.seq, 1),
+            other => panic!("{other:?}"),
+        }
+    }
+    // One that was not heard is asked again.
+    hand.say(&Frame::Finish(Finish {
+        transfer: TRANSFER.0.to_vec(),
+        seq: 2,
+        ..Finish::default()
+    }));
+    assert!(matches!(hand.hear(), Frame::Finished(_)));
+    drop(hand);
+    thread.join().unwrap().unwrap();
+    receiver.join();
+}
+
+#[test]
+fn a_receiver_waits_to_be_asked_when_more_came_than_was_foretold() {
+    let receiver = null_receiver();
+    let (mut hand, thread) = attach(&receiver);
+    hand.say(&Frame::Manifest(Manifest {
+        transfer: TRANSFER,
+        seq: Seq(2),
+        records: Vec::new(),
+    }));
+    hand.say(&foretell(2));
+    hand.say(&Frame::Manifest(Manifest {
+        transfer: TRANSFER,
+        seq: Seq(3),
+        records: Vec::new(),
+    }));
+    hand.say(&empty_bundle(TRANSFER));
+    settle(&mut hand);
+    settle(&mut hand);
+    assert!(receiver.end().is_none());
+    drop(hand);
+    assert!(thread.join().unwrap().is_err());
+    receiver.cancel("over");
+    receiver.join();
+}
+
+#[test]
+fn a_sender_foretells_the_end_again_after_something_was_lost() {
+    let (sender, mut hand, thread) = sender_of(&["x"], &Arc::default());
+    want_all(&mut hand);
+    let seq = block(&mut hand);
+    assert_eq!(status(&mut hand, foretold), seq);
+    hand.say(&ack(seq, AckStatus::RESEND));
+    assert_eq!(block(&mut hand), seq);
+    assert_eq!(status(&mut hand, foretold), seq);
+    hand.say(&ack(seq, AckStatus::DURABLE));
+    hand.say(&finished(seq));
+    assert!(matches!(sender.wait(DEADLINE), Some(End::Finished(_))));
+    sender.join();
+    thread.join().unwrap();
+}
+
+#[test]
+fn a_finish_that_overtakes_what_was_durable_before_it_waits_for_that() {
+    let seen = Arc::new(Seen::default());
+    let (sender, mut hand, thread) = sender_of(&["x"], &seen);
+    want_all(&mut hand);
+    let seq = block(&mut hand);
+    hand.say(&finished(seq));
+    settle(&mut hand);
+    assert!(
+        sender.end().is_none(),
+        "the block is not known to be durable"
+    );
+    hand.say(&ack(seq, AckStatus::DURABLE));
+    assert!(matches!(sender.wait(DEADLINE), Some(End::Finished(_))));
+    assert_eq!(sender.counters().files_done.get(), 1);
+    assert!(seen.all().is_empty(), "{:?}", seen.all());
+    sender.join();
+    thread.join().unwrap();
+}
+
+#[test]
+fn a_stream_for_few_blocks_carries_no_more_and_says_that_another_is_wanted() {
+    // Each too large for a bundle.
+    let content = vec![7; BLOCK_BYTES as usize];
+    let sender = idle_sender(&[("a", &content), ("b", &content)], &Arc::default());
+    let most = u64::from(BLOCK_BYTES) * 2 - 1;
+    let (mut few, first) = attach_to(&sender, Some(most));
+    want_all(&mut few);
+    block(&mut few);
+    status(&mut few, |status| status.wants_stream.then_some(()));
+    assert!(sender.wants_stream());
+    let (mut any, second) = attach_to(&sender, None);
+    let seq = block(&mut any);
+    assert!(!sender.wants_stream());
+    assert_eq!(status(&mut any, foretold), seq);
+    sender.cancel("over");
+    sender.join();
+    first.join().unwrap();
+    second.join().unwrap();
+}

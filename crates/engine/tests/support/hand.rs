@@ -1,0 +1,189 @@
+//! Either end of a transfer with the other one by hand, frame by frame.
+//! Knows no rules: a hand may say anything.
+
+use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use godwit_engine::synthetic::NullSink;
+use godwit_engine::tree::{TreeRoot, TreeSource, TreeWork};
+use godwit_engine::{
+    Counters, Live, Observer, Receiver, ReceiverConfig, Sender, SenderConfig, Sink, StreamLoss,
+};
+use godwit_net::{Connection, Stream as _, StreamOptions, local_pair};
+use godwit_proto::*;
+use godwit_store::{FinalMeta, MemoryStorage, RelPath, Timestamp};
+
+pub(crate) const TRANSFER: TransferId = TransferId([7; 16]);
+pub(crate) const BLOCK_BYTES: u32 = 4096;
+/// No test needs a tenth of it, on a machine with work to do besides.
+pub(crate) const DEADLINE: Duration = Duration::from_secs(60);
+
+#[derive(Default)]
+pub(crate) struct Seen(Mutex<Vec<String>>);
+
+impl Seen {
+    pub(crate) fn all(&self) -> Vec<String> {
+        self.0.lock().unwrap().clone()
+    }
+}
+
+impl Observer for Seen {
+    fn entry_failed(&self, path: &[u8], _fault: &Fault) {
+        let path = String::from_utf8_lossy(path).into_owned();
+        self.0.lock().unwrap().push(path);
+    }
+    fn note(&self, message: &str) {
+        self.0.lock().unwrap().push(format!("note: {message}"));
+    }
+}
+
+/// The other end of a stream, by hand.
+pub(crate) struct Hand(pub(crate) Connection);
+
+impl Hand {
+    pub(crate) fn say(&mut self, frame: &Frame) {
+        let mut head = Vec::new();
+        frame.encode(&mut head).unwrap();
+        self.0.send(&head, &[]).unwrap();
+    }
+
+    /// The next frame that is no status and no ping; contents of blocks are dropped.
+    pub(crate) fn hear(&mut self) -> Frame {
+        loop {
+            match self.hear_all() {
+                Frame::Status(_) | Frame::Ping(_) => {}
+                frame => return frame,
+            }
+        }
+    }
+
+    /// The next frame.
+    pub(crate) fn hear_all(&mut self) -> Frame {
+        loop {
+            if let Some((prelude, head)) = self.0.try_recv().unwrap() {
+                self.0
+                    .recv_payload(&mut vec![0; prelude.payload_bytes as usize])
+                    .unwrap();
+                return decode(&prelude, &head).unwrap();
+            } else {
+                self.0.wait(DEADLINE).unwrap();
+            }
+        }
+    }
+}
+
+pub(crate) fn path(name: &str) -> RelPath {
+    RelPath::parse(name.as_bytes()).unwrap()
+}
+
+pub(crate) fn receiver_with(
+    seen: &Arc<Seen>,
+    make: Box<godwit_engine::MakeSink<'_>>,
+    counters: &Arc<Counters>,
+) -> Arc<Receiver> {
+    let config = ReceiverConfig {
+        transfer: TRANSFER,
+        digest: DigestKind::CRC64_NVME,
+        block_bytes: BLOCK_BYTES,
+        observer: Arc::clone(seen) as Arc<dyn Observer>,
+        resources: Arc::new(|| None),
+        comparison: None,
+        itemise: false,
+    };
+    Receiver::start(
+        config,
+        make,
+        Arc::new(Live::new(0, 0, 0)),
+        Arc::clone(counters),
+    )
+    .unwrap()
+}
+
+pub(crate) fn null_receiver() -> Arc<Receiver> {
+    let counters = Arc::new(Counters::default());
+    let for_sink = Arc::clone(&counters);
+    let make = Box::new(move |acks| -> Arc<dyn Sink> { Arc::new(NullSink::new(acks, for_sink)) });
+    receiver_with(&Arc::default(), make, &counters)
+}
+
+pub(crate) fn attach(receiver: &Arc<Receiver>) -> (Hand, JoinHandle<Result<(), StreamLoss>>) {
+    let (near, mut far) = local_pair(&StreamOptions::default()).unwrap();
+    let receiver = Arc::clone(receiver);
+    let thread = std::thread::spawn(move || receiver.run_stream(&mut far));
+    (Hand(near), thread)
+}
+
+pub(crate) fn empty_bundle(transfer: TransferId) -> Frame {
+    Frame::Block(Block {
+        header: BlockHeader {
+            transfer,
+            seq: Seq(1),
+            kind: BlockKind::BUNDLE,
+            digest_kind: DigestKind::CRC64_NVME,
+            ..BlockHeader::default()
+        },
+        ranges: Vec::new(),
+        records: Vec::new(),
+    })
+}
+
+/// A sender of the files `names`, and its receiver by hand.
+pub(crate) fn sender_of(names: &[&str], seen: &Arc<Seen>) -> (Arc<Sender>, Hand, JoinHandle<()>) {
+    let files: Vec<(&str, &[u8])> = names.iter().map(|name| (*name, &b"content"[..])).collect();
+    let sender = idle_sender(&files, seen);
+    let (hand, thread) = attach_to(&sender, None);
+    (sender, hand, thread)
+}
+
+/// Another stream, which may carry so much content in blocks.
+pub(crate) fn attach_to(sender: &Arc<Sender>, early_bytes: Option<u64>) -> (Hand, JoinHandle<()>) {
+    let (near, mut far) = local_pair(&StreamOptions::default()).unwrap();
+    if let Some(bytes) = early_bytes {
+        far.carry_blocks_up_to(bytes);
+    }
+    let sending = Arc::clone(sender);
+    let thread = std::thread::spawn(move || drop(sending.run_stream(&mut far)));
+    (Hand(near), thread)
+}
+
+/// A sender of these files, without any stream.
+pub(crate) fn idle_sender(files: &[(&str, &[u8])], seen: &Arc<Seen>) -> Arc<Sender> {
+    let source = MemoryStorage::new();
+    let meta = FinalMeta {
+        mode: 0o644,
+        mtime: Timestamp {
+            seconds: 5,
+            nanoseconds: 0,
+        },
+        ..FinalMeta::default()
+    };
+    for (name, content) in files {
+        source
+            .put(&path(&format!("src/{name}")), &meta, content)
+            .unwrap();
+    }
+    let roots = vec![TreeRoot {
+        storage: Arc::new(source),
+        start: path("src"),
+    }];
+    let config = SenderConfig {
+        transfer: TRANSFER,
+        digest: DigestKind::CRC64_NVME,
+        block_bytes: BLOCK_BYTES,
+        pool_bytes: 16 * BLOCK_BYTES as usize,
+        observer: Arc::clone(seen) as Arc<dyn Observer>,
+        resources: Arc::new(|| None),
+        root_names: vec![b"src".to_vec()],
+        comparison: None,
+        itemise: false,
+    };
+    Sender::start(
+        config,
+        Box::new(TreeWork::new(roots.clone())),
+        Arc::new(TreeSource::new(roots)),
+        Arc::new(Live::new(0, 0, 0)),
+        Arc::default(),
+    )
+    .unwrap()
+}
