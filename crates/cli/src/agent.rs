@@ -16,6 +16,7 @@ use std::time::Duration;
 
 use clap::ArgMatches;
 use godwit_api::settings::{ConfigFile, Scope, ServeSettings, Typed, resolve};
+use godwit_engine::limits;
 use godwit_net::{Cipher, Identity, IdentityId, ServerTls, StreamOptions, bind_data_port, piped};
 use godwit_node::{Agent, AgentConfig};
 use godwit_proto::agent::{
@@ -46,12 +47,15 @@ pub(crate) fn run(matches: &ArgMatches) -> Result<ExitCode, Failure> {
     }
     let prepared = hear(&mut input).and_then(|start| match check(&start)?.errand {
         true => errand::prepare(&start).map(Prepared::Errand),
-        false => prepare(&start).map(Prepared::Agent),
+        false => {
+            let early_bytes = (!start.via_ssh).then_some(start.early_bytes);
+            prepare(&start).map(|(agent, started)| Prepared::Agent(agent, started, early_bytes))
+        }
     });
     match prepared {
-        Ok(Prepared::Agent((agent, started))) => {
+        Ok(Prepared::Agent(agent, started, early_bytes)) => {
             say(&mut output, &started)?;
-            serve(agent, input, output)
+            serve(agent, early_bytes, input, output)
         }
         Ok(Prepared::Errand(prepared)) => {
             say(&mut output, &prepared.started)?;
@@ -67,7 +71,8 @@ pub(crate) fn run(matches: &ArgMatches) -> Result<ExitCode, Failure> {
 
 /// What this program is for its caller.
 enum Prepared {
-    Agent((Agent, Started)),
+    /// With how much content the client takes through ssh while there is no other way; `None` is all.
+    Agent(Agent, Started, Option<u64>),
     Errand(errand::Prepared),
 }
 
@@ -132,6 +137,7 @@ fn started(identity: &Identity, port: u16) -> Started {
         port: port.into(),
         problem: String::new(),
         capabilities: capability::ALL,
+        early_bytes: limits::EARLY_BYTES,
     }
 }
 
@@ -154,13 +160,21 @@ fn listen(start: &Start) -> Result<(TcpListener, u16), Failure> {
 }
 
 /// Carries the first stream, and stays until the transfer is over.
-fn serve(agent: Agent, input: File, output: File) -> Result<ExitCode, Failure> {
+fn serve(
+    agent: Agent,
+    early_bytes: Option<u64>,
+    input: File,
+    output: File,
+) -> Result<ExitCode, Failure> {
     let (near, far) = UnixStream::pair().map_err(Failure::failed)?;
     let closing = near.try_clone().map_err(Failure::failed)?;
     let is_out = pipe::join(input, output, far).map_err(Failure::failed)?;
     let last = near.try_clone().map_err(Failure::failed)?;
     let peer = ssh_connection().map_or_else(|| "ssh".to_owned(), |(client, _)| client.to_string());
-    let stream = piped(near, &peer, &StreamOptions::default()).map_err(Failure::failed)?;
+    let mut stream = piped(near, &peer, &StreamOptions::default()).map_err(Failure::failed)?;
+    if let Some(bytes) = early_bytes {
+        stream.carry_blocks_up_to(bytes.min(limits::EARLY_BYTES));
+    }
     let agent = Arc::new(agent);
     let watched = Arc::clone(&agent);
     std::thread::Builder::new()

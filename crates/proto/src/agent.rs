@@ -76,6 +76,9 @@ pub struct Start {
     /// The port of the first of `addresses`, to be tried with the address that ssh came from; 0 is none.
     #[prost(uint32, tag = "12")]
     pub port: u32,
+    /// Content of blocks that the client takes through ssh before a connection beside it stands, in bytes.
+    #[prost(uint64, tag = "13")]
+    pub early_bytes: u64,
 }
 
 /// What the agent answers.
@@ -105,6 +108,9 @@ pub struct Started {
     /// See [`capability`].
     #[prost(uint64, tag = "8")]
     pub capabilities: u64,
+    /// Content of blocks that the agent takes through ssh before a connection beside it stands, in bytes.
+    #[prost(uint64, tag = "9")]
+    pub early_bytes: u64,
 }
 
 /// A message of this exchange.

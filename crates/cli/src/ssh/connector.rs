@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use godwit_api::login::Login;
 use godwit_api::settings::CpSettings;
+use godwit_engine::limits;
 use godwit_engine::session::{Connector, Refusal};
 use godwit_net::{
     Carrier, ClientTls, Connection, DialOptions, Expect, IdentityId, Look, PeerAddress, Reach,
@@ -84,6 +85,8 @@ pub(crate) struct Started {
     pub(crate) capabilities: u64,
     /// What else came before its answer.
     pub(crate) noise: Vec<u8>,
+    /// Content of blocks that it takes through ssh while there is no other way.
+    pub(crate) early_bytes: u64,
 }
 
 /// Starts an agent; `first` is sent to it behind the order.
@@ -107,6 +110,7 @@ pub(crate) fn start(options: &SshOptions, order: &Order, first: &[u8]) -> Result
         via_ssh: options.via_ssh,
         retry_for_ms: u64::try_from(options.retry_for.as_millis()).unwrap_or(u64::MAX),
         errand: order.client.is_none(),
+        early_bytes: limits::EARLY_BYTES,
     };
     let own = |what: String| Refusal::Own(format!("{login}: {what}"));
     let mut words = order.to_bytes().map_err(|error| own(error.to_string()))?;
@@ -149,6 +153,7 @@ pub(crate) fn start(options: &SshOptions, order: &Order, first: &[u8]) -> Result
         port,
         capabilities: answer.capabilities,
         noise,
+        early_bytes: answer.early_bytes,
     })
 }
 
@@ -181,6 +186,8 @@ pub(crate) struct SshConnector {
     client: IdentityId,
     tls: ClientTls,
     agent: Mutex<Option<Arc<Live>>>,
+    /// No connection is wanted any more.
+    over: AtomicBool,
 }
 
 /// An agent that runs, as far as is known.
@@ -208,6 +215,7 @@ impl SshConnector {
             client,
             tls,
             agent: Mutex::default(),
+            over: AtomicBool::new(false),
         }
     }
 
@@ -269,7 +277,8 @@ impl SshConnector {
 
     fn reach(&self, live: &Live, reach: &Reach) -> Result<Connection, Refusal> {
         let look = || {
-            if self.options.interrupted.load(Ordering::Relaxed) {
+            let over = self.over.load(Ordering::Relaxed);
+            if over || self.options.interrupted.load(Ordering::Relaxed) {
                 Look::Stop
             } else if live.process.ended().is_some() {
                 // What ssh started may be gone with it: whoever does not answer now will not come either.
@@ -297,7 +306,9 @@ impl SshConnector {
 impl Connector for SshConnector {
     fn open(&self, first: &[u8]) -> Result<Connection, Refusal> {
         // What is left of the last agent goes before the next one comes.
-        drop(locked(&self.agent).take());
+        if let Some(last) = locked(&self.agent).take() {
+            last.end();
+        }
         let listener = if self.options.via_ssh {
             None
         } else {
@@ -333,8 +344,9 @@ impl Connector for SshConnector {
             &self.stream_options(),
         )
         .map_err(|error| self.own(error))?;
+        stream.set_relayed();
         if reach.is_some() {
-            stream.carry_blocks_up_to(0);
+            stream.carry_blocks_up_to(started.early_bytes.min(limits::EARLY_BYTES));
         }
         let live = Live {
             process: started.process,
@@ -359,6 +371,32 @@ impl Connector for SshConnector {
 
     fn peer(&self) -> String {
         self.options.login.to_string()
+    }
+
+    fn end(&self, complete: bool) {
+        self.over.store(true, Ordering::Relaxed);
+        let Some(live) = locked(&self.agent).take() else {
+            return;
+        };
+        // Threads that were making a connection may hold it a little longer.
+        if complete {
+            live.leave();
+        } else {
+            live.end();
+        }
+    }
+}
+
+impl Live {
+    /// All has been said, and the agent ends by itself: how long ssh takes to tell is of no interest.
+    fn leave(&self) {
+        self.process.leave();
+        locked(&self.relays).iter().for_each(SshProcess::leave);
+    }
+
+    fn end(&self) {
+        self.process.end();
+        locked(&self.relays).iter().for_each(SshProcess::end);
     }
 }
 

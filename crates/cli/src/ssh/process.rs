@@ -1,11 +1,13 @@
 //! One running ssh: its input and output as a socket, its complaints, its end.
 //! Does not know what goes through it.
 
+use std::collections::HashSet;
 use std::ffi::OsString;
 use std::io::{self, Read as _};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -22,12 +24,13 @@ const END_PATIENCE: Duration = Duration::from_secs(1);
 /// A signal that a terminal sends to all that run in it must not end ssh before this program has said goodbye through it.
 const WRAPPER: &str = "trap '' INT HUP QUIT; exec \"$@\"";
 
-/// A running ssh. Dropping it ends it.
+/// A running ssh. Dropping it ends it, unless it was left.
 pub(crate) struct SshProcess {
     child: Mutex<Child>,
     pid: Pid,
     complaint: Arc<Mutex<Vec<u8>>>,
     reader: Mutex<Option<JoinHandle<()>>>,
+    left: AtomicBool,
 }
 
 impl SshProcess {
@@ -65,6 +68,7 @@ impl SshProcess {
             pid,
             complaint,
             reader: Mutex::new(Some(reader)),
+            left: AtomicBool::new(false),
         };
         Ok((process, near))
     }
@@ -120,8 +124,25 @@ impl SshProcess {
         self.signal(Signal::TERM);
     }
 
+    /// Lets it end by itself, when it will. It loses nothing that it was given.
+    pub(crate) fn leave(&self) {
+        self.left.store(true, Ordering::Relaxed);
+    }
+
+    /// Waits for its end for a moment, and then makes it end: it has nothing left to do. If others use its connection it goes on
+    /// for them.
+    pub(crate) fn end(&self) {
+        for signal in [Signal::TERM, Signal::KILL] {
+            if self.wait(END_PATIENCE).is_some() || serves_others(self.pid) {
+                return;
+            }
+            self.signal(signal);
+        }
+        let _ = self.wait(END_PATIENCE);
+    }
+
     fn signal(&self, signal: Signal) {
-        if self.ended().is_none() {
+        if self.ended().is_none() && !serves_others(self.pid) {
             // It may end at this moment; until it is waited for, the id is its own.
             let _ = kill_process(self.pid, signal);
         }
@@ -130,15 +151,36 @@ impl SshProcess {
 
 impl Drop for SshProcess {
     fn drop(&mut self) {
-        for signal in [Signal::TERM, Signal::KILL] {
-            if self.wait(END_PATIENCE).is_some() {
-                return;
-            }
-            self.signal(signal);
+        if !self.left.load(Ordering::Relaxed) {
+            self.end();
         }
-        let _ = self.wait(END_PATIENCE);
     }
 }
+
+/// Whether it listens on a socket of this machine, as an ssh does through whose connection others go (`ControlMaster`).
+/// Where that cannot be seen it does not.
+fn serves_others(process: Pid) -> bool {
+    let of = |name: &str| format!("/proc/{}/{name}", process.as_raw_nonzero());
+    let Ok(table) = std::fs::read_to_string(of("net/unix")) else {
+        return false;
+    };
+    // Number, references, protocol, flags, type, state, inode, and a path if it has a name.
+    let listening: HashSet<String> = table
+        .lines()
+        .map(|line| line.split_whitespace().collect::<Vec<_>>())
+        .filter(|fields| fields.get(3) == Some(&LISTENING))
+        .filter_map(|fields| fields.get(6).map(|inode| format!("socket:[{inode}]")))
+        .collect();
+    std::fs::read_dir(of("fd"))
+        .into_iter()
+        .flatten()
+        .flatten()
+        .filter_map(|file| std::fs::read_link(file.path()).ok())
+        .any(|target| target.to_str().is_some_and(|name| listening.contains(name)))
+}
+
+/// What the kernel shows for a socket that connections are taken from.
+const LISTENING: &str = "00010000";
 
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)

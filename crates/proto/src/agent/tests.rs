@@ -39,12 +39,13 @@ fn the_start_has_the_bytes_of_the_document() {
         port_first: 7,
         port_last: 9,
         via_ssh: true,
+        early_bytes: 5,
         ..Start::default()
     };
     let expected = [
         &b"\x00\xffgodwit agent\r\n"[..],
-        b"\x0d\x00\x00\x00",
-        b"\x08\x01\x10\x02\x1a\x01g\x30\x07\x38\x09\x48\x01",
+        b"\x0f\x00\x00\x00",
+        b"\x08\x01\x10\x02\x1a\x01g\x30\x07\x38\x09\x48\x01\x68\x05",
     ]
     .concat();
     assert_eq!(message.to_bytes(), Ok(expected));

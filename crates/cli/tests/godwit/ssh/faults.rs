@@ -2,6 +2,8 @@
 //! Sets up no network.
 
 use std::fs;
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::process::{Command, Stdio};
 
 use rustix::process::{Pid, Signal, kill_process};
 
@@ -102,4 +104,44 @@ fn the_next_run_takes_over_from_an_agent_whose_client_was_killed() {
     let resumed = far.cp(&["--block-size", "64KiB", "file", "far:"]);
     resumed.complete().says("\"resumed\":true");
     arrived(&far, &content);
+}
+
+#[test]
+fn an_ssh_that_others_use_outlives_the_transfer_that_started_it() {
+    for interrupt in [false, true] {
+        let far = Far::new();
+        let shared = format!(
+            " ControlMaster auto\n ControlPath {}\n",
+            far.path("master").display()
+        );
+        let config = fs::read_to_string(far.path("etc/ssh_config")).expect("ours");
+        fs::write(far.path("etc/ssh_config"), config + &shared).expect("ours");
+        let (mut process, content) = under_way(&far, &[]);
+        let mut other = Command::new("ssh")
+            .arg("-F")
+            .arg(far.path("etc/ssh_config"))
+            .args(["-T", "far", "echo it runs; cat"])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("ssh runs");
+        let mut lines = BufReader::new(other.stdout.take().expect("piped")).lines();
+        let mut next = || lines.next().expect("a line").expect("text");
+        assert_eq!(next(), "it runs");
+        if interrupt {
+            process.signal(Signal::INT);
+            process.wait().expect(5, "interrupted");
+        } else {
+            process.wait().complete();
+            assert!(fs::read(far.home().join("file")).expect("there") == content);
+        }
+        let mut input = other.stdin.take().expect("piped");
+        input.write_all(b"and goes on\n").expect("taken");
+        assert_eq!(next(), "and goes on");
+        drop(input);
+        assert!(other.wait().expect("ours").success());
+        let left = || far.processes("ssh -F").is_empty().then_some(());
+        assert!(wait_until(left).is_some(), "an ssh is left");
+        nobody_is_left(&far);
+    }
 }

@@ -1,12 +1,16 @@
 //! Owns the tests of what firewalls do to data connections beside ssh.
 //! Emulates the firewall by rules of routing: connections to the data ports leave one namespace or the other, or none.
 
+use std::path::{Path, PathBuf};
 use std::process::Command;
+
+use godwit_proto::agent::MessageReader;
+use godwit_proto::{Frame, PRELUDE_BYTES, Prelude, decode};
 
 use super::super::judge::assert_identical as same;
 use super::super::netns::{LEFT, Netns, RIGHT, WanLink, WanOptions, with_network};
-use super::super::process::{Outcome, Process};
-use super::far::{Far, Where};
+use super::super::process::{Outcome, Process, wait_until};
+use super::far::{Far, Where, random};
 
 pub(super) const PORTS: &str = "50000-50020";
 
@@ -101,16 +105,102 @@ fn where_nothing_but_ssh_is_open_it_says_so_and_goes_through_ssh_when_told() {
                 .says("from there (nothing came)")
                 .says("--via-ssh");
             let left = || pair.far.processes("agent --").is_empty().then_some(());
-            assert!(
-                super::super::process::wait_until(left).is_some(),
-                "an agent is left"
-            );
+            assert!(wait_until(left).is_some(), "an agent is left");
             pair.cp(&["--via-ssh", "tree", "far:"]).complete();
             same(&pair.far.path("tree"), &pair.far.home().join("tree"));
+            pair.cp(&["far:tree", "back"])
+                .expect(1, "failed")
+                .says("no connection for data to far");
             // What is there already needs no connection for data.
             pair.cp(&["tree", "far:"]).complete();
         },
     );
+}
+
+#[test]
+fn a_small_file_needs_no_connection_beside_ssh_and_no_word_after_its_block() {
+    with_network(
+        "godwit::ssh::network::a_small_file_needs_no_connection_beside_ssh_and_no_word_after_its_block",
+        || {
+            let pair = Pair::new();
+            Pair::block(&pair.near);
+            Pair::block(&pair.other);
+            let far = &pair.far;
+            far.script(
+                "heard",
+                &format!(
+                    "cd '{}'; tee up | {} \"$@\" | tee down",
+                    far.path("").display(),
+                    far.rsh()
+                ),
+            );
+            let heard = |line: &[&str]| {
+                let mut all = vec!["--data-ports", PORTS];
+                all.extend(line);
+                let mut command = far.command(Some(&pair.near), &all);
+                command.env("GODWIT_RSH", far.path("bin/heard"));
+                Process::start(&mut command).wait().complete();
+            };
+            far.write("file", random(300_000, 1));
+            heard(&["file", "far:copy"]);
+            assert_eq!(read(far.path("file")), read(far.home().join("copy")));
+            in_one_go(&far.path("up"), &far.path("down"));
+            heard(&["far:copy", "back"]);
+            assert_eq!(read(far.path("file")), read(far.path("back")));
+            in_one_go(&far.path("down"), &far.path("up"));
+        },
+    );
+}
+
+/// The sender said nothing after its block but that it was the last one, and the receiver finished on that word.
+fn in_one_go(sender: &Path, receiver: &Path) {
+    let foretold = |frame: &Frame| match frame {
+        Frame::Status(status) if status.last_item > 0 => Some(status.last_item),
+        _ => None,
+    };
+    let sent = frames(&read(sender.to_owned()));
+    let last_item = sent.iter().find_map(foretold).expect("the end is foretold");
+    let said: Vec<&str> = sent
+        .iter()
+        .take_while(|frame| foretold(frame).is_none())
+        .map(Frame::name)
+        .filter(|name| !["STATUS", "PING", "PONG"].contains(name))
+        .collect();
+    assert!(
+        said.ends_with(&["MANIFEST", "BLOCK"]) && said.len() == 4,
+        "{said:?}"
+    );
+    // The one who writes it down may be a moment behind.
+    let finished = wait_until(|| {
+        let heard = frames(&read(receiver.to_owned()));
+        heard.iter().find_map(|frame| match frame {
+            Frame::Finished(finished) => Some(finished.seq),
+            _ => None,
+        })
+    });
+    assert_eq!(finished, Some(last_item), "it was asked first");
+}
+
+fn read(path: PathBuf) -> Vec<u8> {
+    std::fs::read(path).expect("there")
+}
+
+/// What follows the first message, payloads left out.
+fn frames(bytes: &[u8]) -> Vec<Frame> {
+    let mut reader = MessageReader::default();
+    let mut at = reader.take(bytes).expect("a message");
+    let mut frames = Vec::new();
+    while let Some(prelude) = bytes[at..].first_chunk::<PRELUDE_BYTES>() {
+        let prelude = Prelude::decode(prelude).expect("a frame");
+        let head = at + PRELUDE_BYTES;
+        let payload = head + prelude.head_bytes as usize;
+        let Some(head) = bytes.get(head..payload) else {
+            break;
+        };
+        frames.push(decode(&prelude, head).expect("a frame"));
+        at = bytes.len().min(payload + prelude.payload_bytes as usize);
+    }
+    frames
 }
 
 #[test]
