@@ -1,7 +1,7 @@
 //! Owns another machine for tests: an sshd with its own keys, configuration and address, and a home that it leads to.
 //! Does not know what is tested. Everything goes away when dropped, processes by their id.
 
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::fmt::Write as _;
 use std::fs;
 use std::io::{BufRead as _, BufReader};
@@ -24,9 +24,17 @@ const SSHD: &str = "/usr/sbin/sshd";
 /// Runs sshd where it finds the directory and the accounts that it wants, without a trace outside.
 const WRAPPER: &str = "mount -t tmpfs tmpfs /run && mkdir -m 755 /run/sshd && mount --bind \"$0\" /etc/passwd && exec \"$@\"";
 
+/// Every system has it, and unlike nobody it is an account like others to an sshd that may not look at passwords.
+pub(crate) const DAEMON: u32 = 1;
+
+/// Runs the rest of the line as that user.
+const AS_DAEMON: [&str; 5] = ["setpriv", "--reuid=1", "--regid=1", "--clear-groups", "--"];
+
 /// A machine that ssh reaches as `far`, and where that finds things.
 pub(crate) struct Far {
     directory: TempDir,
+    /// Who runs the client.
+    without_root: bool,
     sshd: Vec<Sshd>,
 }
 
@@ -43,6 +51,8 @@ pub(crate) struct Where<'a> {
     pub(crate) inside: Option<(&'a Netns, &'a str)>,
     /// As the user nobody; for root only.
     pub(crate) nobody: bool,
+    /// As the user daemon, and the sshd itself and the client, too, with all that they have; likewise.
+    pub(crate) without_root: bool,
     /// On the IPv6 address of loopback.
     pub(crate) v6: bool,
 }
@@ -56,12 +66,13 @@ impl Far {
         let directory = tempfile::tempdir().expect("a temporary directory");
         let mut far = Self {
             directory,
+            without_root: place.without_root,
             sshd: Vec::new(),
         };
         for name in ["home", "bin", "etc"] {
             fs::create_dir(far.path(name)).expect("made");
         }
-        far.put_binary(place.nobody);
+        far.put_binary(place.nobody || place.without_root);
         for key in ["host", "user"] {
             let made = Command::new("ssh-keygen")
                 .args(["-q", "-t", "ed25519", "-N", "", "-f"])
@@ -74,18 +85,26 @@ impl Far {
         fs::write(far.path("etc/ssh_config"), "").expect("written");
         fs::write(far.path("etc/known"), "").expect("written");
         fs::write(far.path("etc/banner"), "Unauthorized use is forbidden.\n").expect("written");
+        if place.without_root {
+            far.hand_over("", DAEMON);
+        }
         far.add("far", place, "");
         if place.nobody {
-            let owner = format!("{NOBODY}:{NOBODY}");
-            let changed = Command::new("chown")
-                .args(["-R", &owner])
-                .arg(far.path("home"))
-                .status();
-            assert!(changed.expect("chown runs").success(), "we are root");
+            far.hand_over("home", NOBODY);
             fs::set_permissions(far.directory.path(), fs::Permissions::from_mode(0o755))
                 .expect("ours");
         }
         far
+    }
+
+    /// Gives what is there, and what is in it, to this user.
+    pub(crate) fn hand_over(&self, name: &str, user: u32) {
+        let owner = format!("{user}:{user}");
+        let changed = Command::new("chown")
+            .args(["-R", &owner])
+            .arg(self.path(name))
+            .status();
+        assert!(changed.expect("chown runs").success(), "we are root");
     }
 
     /// Another sshd with a name for ssh; `more` are lines of that name's section.
@@ -131,10 +150,12 @@ impl Far {
         let mut known = fs::read_to_string(etc.join("known")).expect("made before");
         writeln!(known, "[{address}]:{port} {}", host.trim()).expect("memory");
         fs::write(etc.join("known"), known).expect("written");
-        let user = if place.nobody {
-            "nobody".to_owned()
-        } else {
-            user_name()
+        let user = match place {
+            Where { nobody: true, .. } => "nobody".to_owned(),
+            Where {
+                without_root: true, ..
+            } => "daemon".to_owned(),
+            _ => user_name(),
         };
         let mut section = fs::read_to_string(etc.join("ssh_config")).expect("made before");
         write!(
@@ -202,10 +223,21 @@ impl Far {
 
     /// A run of any command of ours from the directory of this world.
     pub(crate) fn client<S: AsRef<OsStr>>(&self, inside: Option<&Netns>, line: &[S]) -> Command {
-        let binary = env!("CARGO_BIN_EXE_godwit");
-        let mut command =
-            inside.map_or_else(|| Command::new(binary), |inside| inside.command(binary));
+        let binary = PathBuf::from(env!("CARGO_BIN_EXE_godwit"));
+        let mut words: Vec<OsString> = Vec::new();
+        if self.without_root {
+            words.extend(AS_DAEMON.map(Into::into));
+            // The way to the original may be closed to others.
+            words.push(self.path("bin/godwit").into());
+        } else {
+            words.push(binary.into());
+        }
+        let mut command = inside.map_or_else(
+            || Command::new(&words[0]),
+            |inside| inside.command(&words[0]),
+        );
         command
+            .args(&words[1..])
             .args(line)
             .current_dir(self.directory.path())
             .env("GODWIT_HOME", self.path("client"))
@@ -303,7 +335,7 @@ impl Far {
             let mut fields: Vec<&str> = line.split(':').collect();
             let home = self.home();
             if let [name, .., at, shell] = fields.as_mut_slice()
-                && ["root", "nobody"].contains(name)
+                && ["root", "nobody", "daemon"].contains(name)
             {
                 *at = home.to_str().expect("text");
                 *shell = "/bin/bash";
@@ -323,10 +355,13 @@ impl Drop for Sshd {
 }
 
 fn start(place: Where<'_>, etc: &Path, config: &Path) -> Sshd {
-    let mut line: Vec<std::ffi::OsString> = Vec::new();
+    let mut line: Vec<OsString> = Vec::new();
     if is_root() {
         line.extend(["unshare", "-m", "--", "sh", "-c", WRAPPER].map(Into::into));
         line.push(etc.join("passwd").into());
+    }
+    if place.without_root {
+        line.extend(AS_DAEMON.map(Into::into));
     }
     line.extend([SSHD, "-D", "-e", "-f"].map(Into::into));
     line.push(config.into());

@@ -7,7 +7,7 @@ use std::process::Command;
 use super::super::judge::assert_identical as same;
 use super::super::process::{Process, wait_until};
 use super::super::rig::is_root;
-use super::far::{Far, Where, random};
+use super::far::{DAEMON, Far, Where, random};
 
 fn fill(far: &Far, name: &str) {
     let random = random(3_000_000, 7);
@@ -78,6 +78,28 @@ fn a_user_without_rights_is_served_with_that_users_rights() {
     ]);
     assert_eq!(refused.code, Some(3), "{}", refused.said());
     refused.says("denied");
+}
+
+#[test]
+fn an_sshd_and_a_client_without_rights_are_enough() {
+    if !is_root() {
+        // Then every test here is of that kind.
+        return there_and_back(&Far::new(), "far");
+    }
+    let far = Far::at(Where {
+        without_root: true,
+        ..Where::default()
+    });
+    fill(&far, "tree");
+    far.hand_over("tree", DAEMON);
+    far.cp(&["-a", "tree", "far:"]).complete();
+    same(&far.path("tree"), &far.home().join("tree"));
+    let again = far.cp(&["tree", "far:"]);
+    assert_eq!(again.complete().number("bytes"), 0, "{}", again.said());
+    far.cp(&["far:tree/", "back"]).complete();
+    same(&far.path("tree"), &far.path("back"));
+    far.cp(&["--via-ssh", "far:tree/", "again"]).complete();
+    same(&far.path("tree"), &far.path("again"));
 }
 
 #[test]
