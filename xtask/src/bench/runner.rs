@@ -210,7 +210,7 @@ struct Patience {
 
 impl Patience {
     fn note(&mut self, case: &Case, track: &Track) {
-        if track.contender == case.subject() {
+        if track.contender == case.subject {
             let last = track.samples.last().map(|sample| sample.outcome.seconds);
             self.subject_seconds = last.or(self.subject_seconds);
         }

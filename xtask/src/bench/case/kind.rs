@@ -15,6 +15,11 @@ pub(crate) enum Kind {
     GodwitNear,
     /// Godwit checking files by a manifest, which moves nothing.
     GodwitVerify,
+    /// Godwit by ssh, to the far end and from it.
+    GodwitToSsh,
+    GodwitFromSsh,
+    /// An ssh that runs `true` at the far end.
+    SshTrue,
     Pipe,
     /// The bare pipe with the calls that keep times and give names last.
     Loop,
@@ -34,6 +39,9 @@ impl Kind {
             Self::GodwitBeside => "godwit-beside",
             Self::GodwitNear => "godwit-near",
             Self::GodwitVerify => "godwit-verify",
+            Self::GodwitToSsh => "godwit-to-ssh",
+            Self::GodwitFromSsh => "godwit-from-ssh",
+            Self::SshTrue => "ssh-true",
             Self::Pipe => "pipe",
             Self::Loop => "loop",
             Self::Scan => "scan",
@@ -48,6 +56,9 @@ impl Kind {
             Self::Godwit | Self::GodwitBeside => "godwit",
             Self::GodwitNear => "godwit, no delay",
             Self::GodwitVerify => "godwit verify",
+            Self::GodwitToSsh => "godwit to ssh",
+            Self::GodwitFromSsh => "godwit from ssh",
+            Self::SshTrue => "ssh true",
             Self::Pipe => "bare pipe",
             Self::Loop => "bare file loop",
             Self::Scan => "two bare scans",

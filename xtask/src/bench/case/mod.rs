@@ -84,6 +84,8 @@ pub(crate) enum Storage {
 pub(crate) struct Case {
     pub(crate) name: &'static str,
     pub(crate) title: String,
+    /// Who is judged.
+    pub(crate) subject: Kind,
     pub(crate) class: Class,
     pub(crate) load: Load,
     /// What is moved by contenders that move something else ([`Kind::moves_beside`]).
@@ -106,6 +108,7 @@ impl Case {
         Self {
             name,
             title: title::title(load, class),
+            subject: Kind::Godwit,
             class,
             load,
             beside: None,
@@ -120,18 +123,9 @@ impl Case {
 
     /// Everybody who takes part, Godwit first.
     pub(crate) fn contenders(&self) -> Vec<Kind> {
-        std::iter::once(self.subject())
+        std::iter::once(self.subject)
             .chain(self.bars.iter().map(|bar| bar.reference))
             .collect()
-    }
-
-    /// Who is judged.
-    pub(crate) fn subject(&self) -> Kind {
-        if self.bars.iter().any(|bar| bar.reference == Kind::B3sum) {
-            Kind::GodwitVerify
-        } else {
-            Kind::Godwit
-        }
     }
 
     /// Its name in tables.
@@ -144,7 +138,7 @@ impl Case {
 
     /// Whether a copy is made, or files are only read.
     pub(crate) fn moves(&self) -> bool {
-        self.subject() == Kind::Godwit
+        self.subject != Kind::GodwitVerify
     }
 
     /// Memory that the case takes at its peak: the data sets and a copy.

@@ -45,6 +45,14 @@ const FAR: LineSpec = LineSpec {
     rate: Some("1Gbit"),
     loss: None,
 };
+/// The line of the cases of one small file by ssh, and what that may cost beside `ssh HOST true`.
+const SSH: LineSpec = LineSpec {
+    rtt_ms: 200,
+    rate: None,
+    loss: None,
+};
+const SSH_ROUND_TRIPS_MAX: u32 = 3;
+const SSH_EXTRA_MS_MAX: u32 = 150;
 /// Resident memory of each side, whatever the data set.
 const RSS_MAX: u64 = 256 << 20;
 /// Peers that stand for the others where there is no time for all: the fastest with small files, by class.
@@ -87,6 +95,7 @@ pub(crate) fn cases(
             cases.extend(table.verify());
             cases.push(table.delay());
             cases.extend(table.second_runs());
+            cases.extend(table.by_ssh());
             cases.extend(table.rss());
             cases
         }
@@ -252,6 +261,7 @@ impl Table<'_> {
             };
             let mut case = Case::new(name, Class::Plain, load);
             case.title = format!("{files} × {}, verified", size(bytes));
+            case.subject = Kind::GodwitVerify;
             case.bars = vec![Bar::ratio(Kind::B3sum, Some(VERIFY_RATIO_MIN))];
             case
         });
@@ -286,6 +296,32 @@ impl Table<'_> {
             ..case.clone()
         };
         [case, far]
+    }
+
+    /// What one small file costs by ssh beside an ssh that does nothing: to the far end, and from it.
+    fn by_ssh(&self) -> [Case; 2] {
+        let load = Load::Files {
+            files: 1,
+            bytes: self.scaled(16 << 10),
+            directories: 0,
+        };
+        let rtt_ms = SSH.rtt_ms;
+        let seconds_max = f64::from(rtt_ms * SSH_ROUND_TRIPS_MAX + SSH_EXTRA_MS_MAX) / 1000.0;
+        let each = [
+            ("ssh-small", "to ssh", Kind::GodwitToSsh),
+            ("ssh-small-back", "from ssh", Kind::GodwitFromSsh),
+        ];
+        each.map(|(name, way, subject)| {
+            let mut case = Case::new(name, Class::Encrypted, load);
+            case.title = format!("{} {way}, {rtt_ms} ms", super::title::what(load));
+            case.subject = subject;
+            case.line = Some(SSH);
+            case.bars = vec![Bar {
+                reference: Kind::SshTrue,
+                expect: Expect::Extra { seconds_max },
+            }];
+            case
+        })
     }
 
     /// Memory: Godwit alone, encrypted, once.

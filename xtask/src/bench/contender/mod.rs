@@ -6,6 +6,7 @@ mod godwit;
 mod peer;
 mod pipe;
 mod scan;
+mod ssh;
 mod sshd;
 mod verify;
 
@@ -114,6 +115,9 @@ pub(crate) fn prepare(
         Kind::Pipe => Box::new(pipe::Pipe::prepare(programs, place, &scratch()?, false)),
         Kind::Loop => Box::new(pipe::Pipe::prepare(programs, place, &scratch()?, true)),
         Kind::GodwitVerify => Box::new(verify::GodwitVerify::prepare(programs, &scratch()?)),
+        Kind::GodwitToSsh | Kind::GodwitFromSsh | Kind::SshTrue => {
+            Box::new(ssh::BySsh::prepare(kind, programs, place, &scratch()?)?)
+        }
         Kind::B3sum => Box::new(verify::B3sum::prepare()?),
         Kind::Scan => Box::new(scan::Scan::prepare(programs)),
         Kind::Peer(definition) => {

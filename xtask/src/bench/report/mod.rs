@@ -71,7 +71,7 @@ impl CaseReport {
     /// Draws the conclusions of a case from its runs.
     pub(crate) fn new(case: &Case, rounds: u32, tracks: Vec<Track>) -> Self {
         let of = |kind: Kind| tracks.iter().find(|track| track.contender == kind);
-        let subject = of(case.subject());
+        let subject = of(case.subject);
         let compare = |&bar: &Bar| {
             let title = case.title_of(bar.reference);
             Comparison::new(bar, title, rounds, subject, of(bar.reference))
