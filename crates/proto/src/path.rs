@@ -16,7 +16,18 @@ pub fn validate(path: &[u8]) -> Result<(), WireError> {
     if path.len() > PATH_BYTES_MAX {
         return Err(WireError::too_long("path", PATH_BYTES_MAX as u64));
     }
-    path.split(|byte| *byte == b'/').try_for_each(validate_name)
+    let mut name_from = 0;
+    for (at, byte) in path.iter().enumerate() {
+        match byte {
+            b'/' => {
+                validate_name(&path[name_from..at])?;
+                name_from = at + 1;
+            }
+            0 => return Err(WireError::invalid("path", "contains NUL")),
+            _ => {}
+        }
+    }
+    validate_name(&path[name_from..])
 }
 
 fn validate_name(name: &[u8]) -> Result<(), WireError> {
@@ -29,7 +40,6 @@ fn validate_name(name: &[u8]) -> Result<(), WireError> {
         _ if name.len() > NAME_BYTES_MAX => {
             Err(WireError::too_long("path component", NAME_BYTES_MAX as u64))
         }
-        _ if name.contains(&0) => Err(WireError::invalid("path", "contains NUL")),
         _ => Ok(()),
     }
 }

@@ -43,24 +43,18 @@ impl RelPath {
 
     /// Checks `bytes` and makes them a path. Nothing is normalised: what is not valid is an error.
     pub fn parse(bytes: &[u8]) -> Result<Self, PathError> {
-        if bytes.is_empty() {
-            return Ok(Self::root());
-        }
-        if bytes.len() > PATH_BYTES_MAX {
-            return Err(PathError::TooLong);
-        }
-        if bytes[0] == b'/' {
-            return Err(PathError::Absolute);
-        }
-        for component in bytes.split(|byte| *byte == b'/') {
-            check_name(component)?;
-        }
+        check(bytes)?;
         Ok(Self(bytes.into()))
     }
 
     /// The bytes, `/` between components.
     pub fn as_bytes(&self) -> &[u8] {
         &self.0
+    }
+
+    /// The bytes, without a copy.
+    pub fn into_bytes(self) -> Vec<u8> {
+        self.0.into_vec()
     }
 
     /// Whether this is the root itself.
@@ -91,20 +85,21 @@ impl RelPath {
 
     /// This path followed by `below`, which may have several components (or none).
     pub fn join(&self, below: &[u8]) -> Result<Self, PathError> {
-        let below = Self::parse(below)?;
+        check(below)?;
         if self.is_root() {
-            return Ok(below);
+            return Ok(Self(below.into()));
         }
-        if below.is_root() {
+        if below.is_empty() {
             return Ok(self.clone());
         }
-        let mut bytes = Vec::with_capacity(self.0.len() + 1 + below.0.len());
-        bytes.extend_from_slice(&self.0);
-        bytes.push(b'/');
-        bytes.extend_from_slice(&below.0);
-        if bytes.len() > PATH_BYTES_MAX {
+        let length = self.0.len() + 1 + below.len();
+        if length > PATH_BYTES_MAX {
             return Err(PathError::TooLong);
         }
+        let mut bytes = Vec::with_capacity(length);
+        bytes.extend_from_slice(&self.0);
+        bytes.push(b'/');
+        bytes.extend_from_slice(below);
         Ok(Self(bytes.into()))
     }
 
@@ -121,6 +116,16 @@ impl RelPath {
             || (self.0.starts_with(&other.0)
                 && matches!(self.0.get(other.0.len()), None | Some(b'/')))
     }
+}
+
+fn check(bytes: &[u8]) -> Result<(), PathError> {
+    match bytes.first() {
+        None => return Ok(()),
+        Some(b'/') => return Err(PathError::Absolute),
+        Some(_) if bytes.len() > PATH_BYTES_MAX => return Err(PathError::TooLong),
+        Some(_) => {}
+    }
+    bytes.split(|byte| *byte == b'/').try_for_each(check_name)
 }
 
 fn check_name(component: &[u8]) -> Result<(), PathError> {

@@ -43,14 +43,14 @@ impl Offering {
                 let target = place.below(&first).to_vec();
                 let mut record = entry::record(root, &found.meta, target);
                 record.kind = EntryKind::HARD_LINK;
-                record.path = place.below(&found.path).to_vec();
+                record.path = place.owned_below(found.path);
                 record.bytes = 0;
                 Some(Offer::Entry(record))
             }
             ScanItem::Fault(error) => Some(Offer::Fault {
                 root,
-                path: place.below(&error.path).to_vec(),
                 fault: entry::fault(EntryId(0), Side::SOURCE, &error),
+                path: place.owned_below(error.path),
             }),
         }
     }
@@ -69,7 +69,7 @@ impl Offering {
     }
 
     fn offer_entry(&self, place: &TreeRoot, root: u16, found: ScanEntry) -> Offer {
-        let path = place.below(&found.path).to_vec();
+        let path = place.owned_below(found.path);
         let mut record = entry::record(root, &found.meta, found.target);
         if record.kind.is_special() && !self.keeper.preserve().specials {
             return unsendable(root, path, &found.meta);
@@ -93,7 +93,7 @@ impl Offering {
     fn passed_over(&self, place: &TreeRoot, root: u16, found: ScanEntry) -> Option<Offer> {
         self.selecting.announces_passed.then(|| {
             let mut record = entry::record(root, &found.meta, found.target);
-            record.path = place.below(&found.path).to_vec();
+            record.path = place.owned_below(found.path);
             record.flags |= RecordFlags::PASSED_OVER;
             Offer::Entry(record)
         })

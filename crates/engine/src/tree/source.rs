@@ -42,6 +42,14 @@ impl TreeRoot {
             .unwrap_or_else(|| path.as_bytes());
         rest.strip_prefix(b"/").unwrap_or(rest)
     }
+
+    /// The same, in the memory of `path`.
+    pub(crate) fn owned_below(&self, path: RelPath) -> Vec<u8> {
+        let above = path.as_bytes().len() - self.below(&path).len();
+        let mut bytes = path.into_bytes();
+        bytes.drain(..above);
+        bytes
+    }
 }
 
 /// Reads the files of some roots.

@@ -53,8 +53,9 @@ impl FsScan {
     ) -> Result<Self, StoreError> {
         let mut reader = (!wanted.is_nothing()).then(|| Reader::new(wanted));
         let entry = directories.within("scan", start, |directory, name| {
-            look(directory, name, start, reader.as_mut(), true)
+            look(directory, name, reader.as_mut(), true)
         })?;
+        let entry = entry.at(start.clone());
         let mut walk = Walk::new(directories, spill, spill_bytes);
         if entry.meta.kind == Kind::Directory {
             walk.enter(start)?;
@@ -215,32 +216,33 @@ fn look_chosen(
 ) -> Result<Option<(ScanEntry, Pick)>, StoreError> {
     let path = found.path()?;
     let look = || {
-        look(found.directory, found.name, &path, reader, false)
+        look(found.directory, found.name, reader, false)
             .map_err(|trouble| trouble.at("look at", &path))
     };
     let Some(choice) = choice else {
-        return Ok(Some((look()?, Pick::Take)));
+        let looked = look()?;
+        return Ok(Some((looked.at(path), Pick::Take)));
     };
-    let (entry, pick) = if found.kind == FileType::Unknown {
-        let entry = look()?;
-        let pick = choice.pick(&path, entry.meta.kind == Kind::Directory);
-        (entry, pick)
+    let (looked, pick) = if found.kind == FileType::Unknown {
+        let looked = look()?;
+        let pick = choice.pick(&path, looked.meta.kind == Kind::Directory);
+        (looked, pick)
     } else {
         let is_directory = found.kind == FileType::Directory;
         let pick = choice.pick(&path, is_directory);
         if pick == Pick::Leave {
             return Ok(None);
         }
-        let entry = look()?;
+        let looked = look()?;
         // Replaced by another kind since it was listed: another rule may hold for it.
-        if (entry.meta.kind == Kind::Directory) == is_directory {
-            (entry, pick)
+        if (looked.meta.kind == Kind::Directory) == is_directory {
+            (looked, pick)
         } else {
             let pick = choice.pick(&path, !is_directory);
-            (entry, pick)
+            (looked, pick)
         }
     };
-    Ok((pick != Pick::Leave).then_some((entry, pick)))
+    Ok((pick != Pick::Leave).then(|| (looked.at(path), pick)))
 }
 
 /// What goes with a name alone.
@@ -254,13 +256,32 @@ pub(super) fn look_beside(
     Ok(reader.read(directory, name, meta_of(&stat).kind)?)
 }
 
+/// All of an entry but its path.
+struct Looked {
+    meta: Meta,
+    target: Vec<u8>,
+    extended: Extended,
+    lost: Lost,
+}
+
+impl Looked {
+    fn at(self, path: RelPath) -> ScanEntry {
+        ScanEntry {
+            path,
+            meta: self.meta,
+            target: self.target,
+            extended: self.extended,
+            lost: self.lost,
+        }
+    }
+}
+
 fn look(
     directory: impl AsFd,
     name: &[u8],
-    path: &RelPath,
     reader: Option<&mut Reader>,
     is_start: bool,
-) -> Result<ScanEntry, Trouble> {
+) -> Result<Looked, Trouble> {
     let directory = directory.as_fd();
     let meta = meta_of(&rustix::fs::statat(
         directory,
@@ -277,8 +298,7 @@ fn look(
         }
         _ => Default::default(),
     };
-    Ok(ScanEntry {
-        path: path.clone(),
+    Ok(Looked {
         meta,
         target,
         extended,
