@@ -13,7 +13,7 @@ mod scan;
 mod state;
 mod stream;
 
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -70,6 +70,8 @@ pub struct Sender {
     peer: Mutex<Option<Snapshot>>,
     status_due: Mutex<Instant>,
     threads: Mutex<Vec<JoinHandle<()>>>,
+    /// The number that was given to an entry last.
+    last_entry: AtomicU64,
     /// The end has come, for those who must not wait for the state's lock.
     over: AtomicBool,
 }
@@ -104,6 +106,7 @@ impl Sender {
             peer: Mutex::default(),
             status_due: Mutex::new(Instant::now() + limits::STATUS_EVERY),
             threads: Mutex::default(),
+            last_entry: AtomicU64::new(0),
             over: AtomicBool::new(false),
             config,
         });

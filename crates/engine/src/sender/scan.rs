@@ -2,6 +2,7 @@
 //! Does not decide what is sent; the receiver's answers do.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use godwit_proto::{
     EntryId, EntryKind, ErrorCode, Fault, FaultCode, Manifest, Record, RecordFlags, Seq, Side,
@@ -106,9 +107,7 @@ impl Sender {
     }
 
     fn number(&self) -> u64 {
-        let mut state = self.lock_state();
-        state.next_entry += 1;
-        state.next_entry
+        self.last_entry.fetch_add(1, Ordering::Relaxed) + 1
     }
 
     pub(super) fn send_manifest(&self, records: Vec<Record>) {

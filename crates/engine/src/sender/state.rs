@@ -75,7 +75,6 @@ pub(crate) enum Next {
 #[derive(Default)]
 pub(crate) struct State {
     next_seq: u64,
-    pub(crate) next_entry: u64,
     next_stream: u64,
     /// Manifests, and whatever must go out again, before new blocks.
     first: VecDeque<u64>,
