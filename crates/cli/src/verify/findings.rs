@@ -75,7 +75,7 @@ impl Findings {
     pub(super) fn checked(&self, record: &Record, fault: Option<&Fault>) {
         let mut totals = super::super::reports::locked(&self.totals);
         totals.entries += 1;
-        if record.kind == EntryKind::FILE {
+        if record.kind == EntryKind::FILE && fault.is_none_or(|fault| was_read(fault.code)) {
             totals.bytes = totals.bytes.saturating_add(record.bytes);
         }
         let Some(fault) = fault else { return };
@@ -166,6 +166,11 @@ fn shown(path: &[u8]) -> Vec<u8> {
 fn named(name: &[u8]) -> (Option<&str>, Option<String>) {
     let text = std::str::from_utf8(name).ok();
     (text, text.is_none().then(|| BASE64.encode(name)))
+}
+
+/// Whether contents had to be read to find it: what was not read must not pass for speed.
+fn was_read(fault: FaultCode) -> bool {
+    matches!(fault, FaultCode::DIGEST | FaultCode::METADATA)
 }
 
 /// The word for a difference.

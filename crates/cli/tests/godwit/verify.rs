@@ -96,6 +96,7 @@ fn an_equal_copy_is_the_same_here_and_there() {
 fn each_difference_is_named_here_and_there() {
     let world = world("blake3");
     for (path, copy) in copies(&world) {
+        let whole = verify(&world, &[], &copy).number("bytes");
         let bytes = fs::metadata(path.join("large-1")).expect("there").len();
         flip(&path.join("large-1"), bytes - 1);
         flip(&path.join("medium-0"), 0);
@@ -127,6 +128,16 @@ fn each_difference_is_named_here_and_there() {
         expected.sort();
         assert_eq!(all, expected, "{copy}");
         outcome.says("its contents differ");
+        // Those of another size, of another kind and without a file are not read, and do not count as read.
+        let unread: u64 = ["d2/e2/small-2", "d3/e3/small-3", "new\nline"]
+            .map(|name| {
+                fs::metadata(world.path("tree").join(name))
+                    .expect("there")
+                    .len()
+            })
+            .iter()
+            .sum();
+        assert_eq!(outcome.number("bytes"), whole - unread, "{copy}");
         let with_metadata = found(&verify(&world, &[], &copy));
         assert!(
             with_metadata.contains(&pair("metadata", "large-2")),
