@@ -63,6 +63,19 @@ fn afresh(_rig: &Rig, ends: &Ends, outcome: &Outcome) {
     assert_tidy(&ends.destination, &ends.receiver_home);
 }
 
+/// A look may fall between the size and the time that a truncation sets, one after the other: then the contents are the new
+/// ones and the time is the old one, which the next run sets right.
+#[track_caller]
+fn afresh_but_for_its_time(rig: &Rig, ends: &Ends, outcome: &Outcome) {
+    outcome.complete();
+    let [source, arrived] = [&ends.source, &ends.destination]
+        .map(|root| fs::read(root.join("changing")).expect("there"));
+    assert!(source == arrived, "it is not what it became");
+    rig.cp(&ends.line(&[])).complete();
+    assert_identical(&ends.source, &ends.destination);
+    assert_tidy(&ends.destination, &ends.receiver_home);
+}
+
 /// What is no longer a file is named and is not at the destination.
 #[track_caller]
 fn named(_rig: &Rig, ends: &Ends, outcome: &Outcome) {
@@ -103,7 +116,7 @@ fn a_file_that_grew_arrives_as_it_became() {
 #[test]
 fn a_file_that_shrank_arrives_as_it_became() {
     for bytes in [BYTES / 2, 1_000, 0] {
-        changed_once(|path| cut_off(path, bytes), afresh);
+        changed_once(|path| cut_off(path, bytes), afresh_but_for_its_time);
     }
 }
 
