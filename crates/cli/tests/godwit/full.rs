@@ -18,9 +18,15 @@ const MIB: u64 = 1 << 20;
 /// The start of a command that runs a script where mounts can be made; None where they cannot.
 pub(crate) fn unshare() -> Option<Vec<&'static str>> {
     let line: Vec<&str> = if rustix::process::geteuid().is_root() {
-        vec!["unshare", "--mount"]
+        vec!["unshare", "--mount", "--propagation=slave"]
     } else {
-        vec!["unshare", "--user", "--map-root-user", "--mount"]
+        vec![
+            "unshare",
+            "--user",
+            "--map-root-user",
+            "--mount",
+            "--propagation=slave",
+        ]
     };
     let probe = Command::new(line[0])
         .args(&line[1..])

@@ -247,7 +247,15 @@ fn users_are_who_they_are_called() {
         rig.path("passwd").display(),
         rig.path("group").display()
     );
-    rig.wrap_daemon(["unshare", "--mount", "sh", "-c", &script, "sh"]);
+    rig.wrap_daemon([
+        "unshare",
+        "--mount",
+        "--propagation=slave",
+        "sh",
+        "-c",
+        &script,
+        "sh",
+    ]);
     let export = format!("all={},{GRANTS}", rig.path("all").display());
     rig.start(&["--export", &export]);
     rig.write("run/file", "x");

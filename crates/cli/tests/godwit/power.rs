@@ -52,7 +52,8 @@ impl Disk {
             &["-t", "ext4", "-o", "loop"],
             &[&self.image, &self.at],
         );
-        self.mounted
+        // So that `umount` reaches the copies in namespaces that other tests make meanwhile.
+        self.mounted && tool("mount", &["--make-shared"], &[&self.at])
     }
 
     fn cut_power(&self, how: Shutdown) {
@@ -64,11 +65,20 @@ impl Disk {
     fn come_back(&mut self) {
         let gone = wait_until(|| tool("umount", &[], &[&self.at]).then_some(()));
         assert!(gone.is_some(), "{} stays mounted", self.at.display());
+        // As long as anybody holds the file system that was shut down, mounting the image would give that one again.
+        let released = wait_until(|| self.is_released().then_some(()));
+        assert!(released.is_some(), "{} stays in use", self.image.display());
         assert!(
             self.mount(),
             "{} cannot be mounted again",
             self.image.display()
         );
+    }
+
+    /// Whether no loop device has the image any more.
+    fn is_released(&self) -> bool {
+        let output = Command::new("losetup").arg("-j").arg(&self.image).output();
+        output.is_ok_and(|output| output.status.success() && output.stdout.is_empty())
     }
 }
 

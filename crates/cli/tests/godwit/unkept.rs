@@ -54,7 +54,15 @@ fn without_attributes(rig: &mut Rig) {
         "mount -t ramfs -o mode=777 ramfs '{0}' && chmod 777 '{0}' && exec \"$@\"",
         bare.display()
     );
-    rig.wrap_client(["unshare", "--mount", "sh", "-c", &script, "sh"]);
+    rig.wrap_client([
+        "unshare",
+        "--mount",
+        "--propagation=slave",
+        "sh",
+        "-c",
+        &script,
+        "sh",
+    ]);
 }
 
 #[test]

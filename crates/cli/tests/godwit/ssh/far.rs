@@ -357,7 +357,18 @@ impl Drop for Sshd {
 fn start(place: Where<'_>, etc: &Path, config: &Path) -> Sshd {
     let mut line: Vec<OsString> = Vec::new();
     if is_root() {
-        line.extend(["unshare", "-m", "--", "sh", "-c", WRAPPER].map(Into::into));
+        line.extend(
+            [
+                "unshare",
+                "-m",
+                "--propagation=slave",
+                "--",
+                "sh",
+                "-c",
+                WRAPPER,
+            ]
+            .map(Into::into),
+        );
         line.push(etc.join("passwd").into());
     }
     if place.without_root {
