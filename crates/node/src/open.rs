@@ -161,6 +161,7 @@ fn run(
         lost_bytes: session.lost_bytes,
         destination: session.mapped.clone(),
         block_bytes,
+        addresses: Vec::new(),
         streams_max: limits::STREAMS_MAX,
     };
     let mut head = Vec::new();

@@ -70,6 +70,7 @@ fn run(
         transfer: id.to_vec(),
         destination: source.to_vec(),
         block_bytes: limits::BLOCK_BYTES,
+        addresses: Vec::new(),
         streams_max: 1,
         ..Opened::default()
     };

@@ -1,6 +1,7 @@
 //! Owns the messages that set a transfer up, end it and watch it; they evolve, so they are protobuf.
 //! Makes no decision about any. `docs/wire.md`, "Control messages".
 
+mod announced;
 mod codes;
 mod comparison;
 mod examination;
@@ -10,6 +11,7 @@ mod setup;
 mod verification;
 mod watch;
 
+pub use announced::Announced;
 pub use codes::{Direction, ErrorCode};
 pub use comparison::{Comparison, Judge};
 pub use examination::{DIALLED_MAX, Dialled, Examine, Examined, MachineSeen, StorageSeen, WaySeen};

@@ -31,9 +31,9 @@ pub use ack::{Ack, AckRange, AckStatus};
 pub use answer::{Answer, HeldRange, Verdict};
 pub use block::{BlockHeader, BlockKind, Range};
 pub use control::{
-    Cancel, Comparison, DIALLED_MAX, Dialled, Direction, Error, ErrorCode, Examine, Examined,
-    Finish, Finished, Join, Joined, Judge, MachineSeen, Moment, Open, Opened, Ping, Pong, Preserve,
-    Rule, Selection, Status, StorageSeen, Verification, WaySeen,
+    Announced, Cancel, Comparison, DIALLED_MAX, Dialled, Direction, Error, ErrorCode, Examine,
+    Examined, Finish, Finished, Join, Joined, Judge, MachineSeen, Moment, Open, Opened, Ping, Pong,
+    Preserve, Rule, Selection, Status, StorageSeen, Verification, WaySeen,
 };
 pub use error::WireError;
 pub use fault::{EntryFailed, Fault, FaultCode, Side};
@@ -41,8 +41,8 @@ pub use frame::{Block, Frame, decode};
 pub use hello::{Agreed, Hello, VersionMismatch, negotiate};
 pub use ids::{Digest, DigestKind, EntryId, Generation, Seq, Token, TransferId};
 pub use limits::{
-    BLOCK_HEADER_BYTES, HEAD_BYTES_MAX, NAME_BYTES_MAX, PATH_BYTES_MAX, PAYLOAD_BYTES_MAX,
-    PRELUDE_BYTES, RECORD_BYTES, RECORDS_MAX, UNKNOWN_BYTES,
+    ANNOUNCED_MAX, BLOCK_HEADER_BYTES, CHANNELS_MAX, HEAD_BYTES_MAX, NAME_BYTES_MAX,
+    PATH_BYTES_MAX, PAYLOAD_BYTES_MAX, PRELUDE_BYTES, RECORD_BYTES, RECORDS_MAX, UNKNOWN_BYTES,
 };
 pub use manifest::Manifest;
 pub use metadata::{AclEntry, AclTag, Metadata};

@@ -88,6 +88,12 @@ pub const SOURCES_MAX: usize = 65_535;
 /// Most tokens in one frame; each admits one stream.
 pub const TOKENS_MAX: usize = 128;
 
+/// Channels of one transfer, numbered from 0.
+pub const CHANNELS_MAX: u32 = 64;
+
+/// Most addresses that one side announces.
+pub const ANNOUNCED_MAX: usize = 64;
+
 /// Longest filler of one question what the other side is like, and of its answer.
 pub const FILLER_BYTES_MAX: usize = 256 * 1024;
 

@@ -5,12 +5,15 @@ use std::fmt;
 
 use prost::Message;
 
-use super::{Comparison, Preserve, Selection, Verification, decode, encode, try_encode};
+use super::announced::check_announced;
+use super::{Announced, Comparison, Preserve, Selection, Verification, decode, encode, try_encode};
 use crate::control::Direction;
 use crate::error::WireError;
 use crate::hello::capability;
 use crate::ids::{DigestKind, Token, TransferId};
-use crate::limits::{BLOCK_BYTES_MIN, PATH_BYTES_MAX, PAYLOAD_BYTES_MAX, SOURCES_MAX, TOKENS_MAX};
+use crate::limits::{
+    BLOCK_BYTES_MIN, CHANNELS_MAX, PATH_BYTES_MAX, PAYLOAD_BYTES_MAX, SOURCES_MAX, TOKENS_MAX,
+};
 use crate::path;
 use crate::prelude::FrameKind;
 
@@ -212,6 +215,9 @@ pub struct Opened {
     /// Most streams that the daemon lets in.
     #[prost(uint32, tag = "7")]
     pub streams_max: u32,
+    /// Where else streams may come to, if the client has ways there; the daemon's interfaces in their order.
+    #[prost(message, repeated, tag = "8")]
+    pub addresses: Vec<Announced>,
 }
 
 impl Opened {
@@ -254,6 +260,7 @@ impl Opened {
         self.transfer_id()?;
         self.tokens()?;
         check_name(&self.destination)?;
+        check_announced(&self.addresses)?;
         check_block_bytes(self.block_bytes)
     }
 }
@@ -268,6 +275,7 @@ impl fmt::Debug for Opened {
             .field("destination", &self.destination)
             .field("block_bytes", &self.block_bytes)
             .field("streams_max", &self.streams_max)
+            .field("addresses", &self.addresses)
             .finish()
     }
 }
@@ -282,14 +290,18 @@ pub struct Join {
     /// A [`Token`], used up by this.
     #[prost(bytes = "vec", tag = "2")]
     pub token: Vec<u8>,
+    /// Number of the channel that the stream runs over, below [`CHANNELS_MAX`]; that of the first stream is 0.
+    #[prost(uint32, tag = "3")]
+    pub channel: u32,
 }
 
 impl Join {
-    /// Asks to join `transfer` with `token`.
-    pub fn new(transfer: TransferId, token: Token) -> Self {
+    /// Asks to join `transfer` with `token`, over the channel of this number.
+    pub fn new(transfer: TransferId, token: Token, channel: u32) -> Self {
         Self {
             transfer: transfer.0.to_vec(),
             token: token.0.to_vec(),
+            channel,
         }
     }
 
@@ -306,6 +318,9 @@ impl Join {
         let join: Self = decode(head, "JOIN")?;
         join.transfer_id()?;
         join.token()?;
+        if join.channel >= CHANNELS_MAX {
+            return Err(WireError::invalid("channel", "is above 63"));
+        }
         Ok(join)
     }
 
@@ -330,6 +345,7 @@ impl fmt::Debug for Join {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Join")
             .field("transfer", &self.transfer)
+            .field("channel", &self.channel)
             .finish_non_exhaustive()
     }
 }

@@ -294,7 +294,7 @@ fn the_name_of_a_failed_entry_keeps_the_rules_of_paths() {
 
 #[test]
 fn tokens_are_not_printed() {
-    let join = format!("{:?}", Join::new(TransferId([1; 16]), Token([0xab; 16])));
+    let join = format!("{:?}", Join::new(TransferId([1; 16]), Token([0xab; 16]), 0));
     let joined = format!(
         "{:?}",
         Joined {

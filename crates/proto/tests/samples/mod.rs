@@ -56,6 +56,19 @@ fn setup() -> Vec<(&'static str, Frame)> {
         destination: b"/srv/data/run42".to_vec(),
         block_bytes: 524_288,
         streams_max: 64,
+        addresses: Vec::new(),
+    };
+    let announcing = Opened {
+        addresses: vec![
+            Announced::new([192, 0, 2, 7].into(), 24, 7272, 2),
+            Announced::new(
+                [0xfd, 0, 0, 9, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2].into(),
+                64,
+                7272,
+                3,
+            ),
+        ],
+        ..opened.clone()
     };
     vec![
         ("hello", Frame::Hello(Hello::ours("godwit 0.1.0", 3))),
@@ -65,9 +78,14 @@ fn setup() -> Vec<(&'static str, Frame)> {
         ("open_verification", Frame::Open(verifying())),
         ("open_in_order", Frame::Open(in_order())),
         ("opened", Frame::Opened(opened)),
+        ("opened_announcing", Frame::Opened(announcing)),
         (
             "join",
-            Frame::Join(Join::new(transfer(), Token([0x22; 16]))),
+            Frame::Join(Join::new(transfer(), Token([0x22; 16]), 0)),
+        ),
+        (
+            "join_channel",
+            Frame::Join(Join::new(transfer(), Token([0x22; 16]), 3)),
         ),
         (
             "joined",

@@ -183,9 +183,18 @@ pub(crate) fn setup() -> impl Strategy<Value = Frame> {
         name(),
         12..=22_u32,
         any::<u32>(),
+        vec(announced(), 0..4),
     )
         .prop_map(
-            |(transfer, tokens, (resumed, lost_bytes), destination, log, streams_max)| {
+            |(
+                transfer,
+                tokens,
+                (resumed, lost_bytes),
+                destination,
+                log,
+                streams_max,
+                addresses,
+            )| {
                 let block_bytes = 1 << log;
                 Frame::Opened(Opened {
                     transfer,
@@ -195,11 +204,26 @@ pub(crate) fn setup() -> impl Strategy<Value = Frame> {
                     destination,
                     block_bytes,
                     streams_max,
+                    addresses,
                 })
             },
         );
-    let join = (transfer(), transfer())
-        .prop_map(|(transfer, token)| Frame::Join(Join { transfer, token }));
+    let join = (transfer(), transfer(), 0..64_u32).prop_map(|(transfer, token, channel)| {
+        Frame::Join(Join {
+            transfer,
+            token,
+            channel,
+        })
+    });
     let joined = tokens().prop_map(|tokens| Frame::Joined(Joined { tokens }));
     prop_oneof![hello, open, verifying, opened, join, joined]
+}
+
+fn announced() -> impl Strategy<Value = Announced> {
+    let address = prop_oneof![
+        (any::<[u8; 4]>(), 0..=32_u8).prop_map(|(ip, bits)| (ip.into(), bits)),
+        (any::<[u8; 16]>(), 0..=128_u8).prop_map(|(ip, bits)| (ip.into(), bits)),
+    ];
+    (address, 1..=u16::MAX, any::<u32>())
+        .prop_map(|((ip, bits), port, interface)| Announced::new(ip, bits, port, interface))
 }
