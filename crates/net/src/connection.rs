@@ -42,6 +42,7 @@ pub struct Connection {
     /// Content that may still go out in blocks; `None` is any amount.
     early_bytes: Option<u64>,
     relayed: bool,
+    channel: u32,
     counters: StreamCounters,
     /// Nothing that is here already makes a frame: waiting makes sense.
     drained: bool,
@@ -88,6 +89,7 @@ impl Connection {
             ended_since: None,
             early_bytes: None,
             relayed: false,
+            channel: 0,
             counters: StreamCounters::default(),
             drained: false,
             closed: false,
@@ -104,6 +106,11 @@ impl Connection {
     /// The socket leads to a program that outlives this process and passes everything on.
     pub fn set_relayed(&mut self) {
         self.relayed = true;
+    }
+
+    /// It runs over the channel of this number, as the client counts them.
+    pub fn set_channel(&mut self, channel: u32) {
+        self.channel = channel;
     }
 
     fn payload_is_protected(&self) -> bool {
@@ -335,6 +342,10 @@ impl Stream for Connection {
 
     fn is_relayed(&self) -> bool {
         self.relayed
+    }
+
+    fn channel(&self) -> u32 {
+        self.channel
     }
 
     fn counters(&self) -> StreamCounters {

@@ -109,6 +109,11 @@ pub trait Stream: Send {
     /// The kernel's view of the connection; `None` where it is not TCP.
     fn tcp_info(&self) -> Option<TcpInfo>;
 
+    /// Number of the channel that the stream runs over, as the client counts them from 0.
+    fn channel(&self) -> u32 {
+        0
+    }
+
     /// Closes in order: tells the peer that nothing follows, then shuts down the sending direction. Best effort,
     /// never blocks.
     fn shutdown(&mut self);

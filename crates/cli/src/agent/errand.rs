@@ -140,12 +140,12 @@ struct ErrandConnector {
 impl Connector for ErrandConnector {
     fn open(&self, first: &[u8]) -> Result<Connection, Refusal> {
         self.over.store(false, Ordering::Relaxed);
-        let mut stream = self.join()?;
+        let mut stream = self.join(0)?;
         stream.send_all(first).map_err(GreetError::from)?;
         Ok(stream)
     }
 
-    fn join(&self) -> Result<Connection, Refusal> {
+    fn join(&self, _channel: u32) -> Result<Connection, Refusal> {
         let look = || {
             let no = [&*self.interrupted, &self.over];
             if no.into_iter().any(|no| no.load(Ordering::Relaxed)) {

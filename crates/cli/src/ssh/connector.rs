@@ -359,7 +359,7 @@ impl Connector for SshConnector {
         Ok(stream)
     }
 
-    fn join(&self) -> Result<Connection, Refusal> {
+    fn join(&self, _channel: u32) -> Result<Connection, Refusal> {
         let Some(live) = locked(&self.agent).clone() else {
             return Err(Refusal::Gone("no agent runs".to_owned()));
         };

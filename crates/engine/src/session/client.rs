@@ -9,7 +9,7 @@ use godwit_proto::{ErrorCode, Frame, Open, Opened, Token, TransferId};
 
 use super::connect::{Connector, Refusal};
 use super::greet::require;
-use super::link::{BACKOFF_FIRST, BACKOFF_MAX, Link, expect_hello, fail, keep_stream, unexpected};
+use super::link::{BACKOFF_FIRST, BACKOFF_MAX, Link, expect_hello, fail, unexpected};
 use super::{Engine, GreetError, our_hello, receive_frame};
 use crate::{End, limits};
 
@@ -72,6 +72,10 @@ fn keep_open(
         match open_transfer(client, open) {
             Ok((stream, opened, transfer)) => {
                 backoff = BACKOFF_FIRST;
+                if let Err(refusal) = client.connector.opened(&opened) {
+                    report.end = Err(refusal);
+                    return report;
+                }
                 let engine = match begin(&opened, transfer) {
                     Ok(engine) => engine,
                     Err(refusal) => {
@@ -163,29 +167,16 @@ fn run_engine(
     watch: &mut dyn FnMut(Option<&Engine>) -> bool,
 ) -> Option<End> {
     let early = first.early_bytes_left() > 0;
-    // One that carries no blocks comes on top of those that do.
-    let extra = u32::from(!first.carries_blocks());
     let link = Link::new(client, transfer, open.plain_payload, early, tokens);
     let link = Arc::new(link);
-    let mut first = link.begin(first);
-    for index in 0..client.streams.clamp(1, limits::STREAMS_MAX) + extra {
-        let (link, engine, stream) = (Arc::clone(&link), engine.clone(), first.take());
-        let body = move || keep_stream(&link, &engine, stream);
-        match std::thread::Builder::new()
-            .name(format!("gw-stream-{index}"))
-            .spawn(body)
-        {
-            // It ends with its stream, or when it has none and the transfer is over.
-            Ok(_) => {}
-            Err(error) if index == 0 => {
-                return Some(End::Failed {
-                    code: ErrorCode::INTERNAL.0,
-                    message: format!("no thread for a stream: {error}"),
-                    retryable: false,
-                });
-            }
-            Err(_) => break,
-        }
+    let first = link.begin(first);
+    let streams = client.streams.clamp(1, limits::STREAMS_MAX);
+    if let Err(error) = link.spread(engine, streams, first) {
+        return Some(End::Failed {
+            code: ErrorCode::INTERNAL.0,
+            message: format!("no thread for a stream: {error}"),
+            retryable: false,
+        });
     }
     let outcome = supervise(client, engine, &link, watch);
     if outcome.is_none() {
@@ -199,7 +190,7 @@ fn run_engine(
 fn supervise(
     client: &Client,
     engine: &Engine,
-    link: &Link,
+    link: &Arc<Link>,
     watch: &mut dyn FnMut(Option<&Engine>) -> bool,
 ) -> Option<End> {
     let mut alive = Instant::now();
@@ -215,6 +206,8 @@ fn supervise(
         if link.is_forgotten() {
             return None;
         }
+        // Whoever has no thread for one more goes on with those that there are.
+        let _ = link.spread(engine, client.streams, None);
         if let Some(message) = link.stuck(engine) {
             fail(engine, &message);
             continue;

@@ -7,7 +7,7 @@ use godwit_net::{
     ClientTls, Connection, DialError, DialOptions, Expect, IdentityId, PeerAddress, Stream,
     StreamOptions, dial,
 };
-use godwit_proto::ErrorCode;
+use godwit_proto::{ErrorCode, Opened};
 
 use super::GreetError;
 
@@ -21,11 +21,27 @@ pub trait Connector: Send + Sync {
     /// Why there is none.
     fn open(&self, first: &[u8]) -> Result<Connection, Refusal>;
 
-    /// One more connection to the end that was opened last.
+    /// The other end has answered to what was opened last: its word on where else it may be reached. Further channels are
+    /// looked for beside the transfer, from now on.
+    ///
+    /// # Errors
+    /// A channel that the user asked for cannot be had.
+    fn opened(&self, opened: &Opened) -> Result<(), Refusal> {
+        let _ = opened;
+        Ok(())
+    }
+
+    /// How many channels there are; their numbers begin with 0, that of the connection that opened. Grows only, and from
+    /// nothing anew with each [`Self::open`]. Below [`CHANNELS_MAX`](godwit_proto::CHANNELS_MAX).
+    fn channels(&self) -> u32 {
+        1
+    }
+
+    /// One more connection to the end that was opened last, over the channel of this number.
     ///
     /// # Errors
     /// Why there is none. [`Refusal::Gone`] has the transfer opened anew once no stream is left.
-    fn join(&self) -> Result<Connection, Refusal>;
+    fn join(&self, channel: u32) -> Result<Connection, Refusal>;
 
     /// The other end, for messages.
     fn peer(&self) -> String;
@@ -56,12 +72,12 @@ pub struct DaemonConnector {
 
 impl Connector for DaemonConnector {
     fn open(&self, first: &[u8]) -> Result<Connection, Refusal> {
-        let mut stream = self.join()?;
+        let mut stream = self.join(0)?;
         stream.send_all(first).map_err(GreetError::from)?;
         Ok(stream)
     }
 
-    fn join(&self) -> Result<Connection, Refusal> {
+    fn join(&self, _channel: u32) -> Result<Connection, Refusal> {
         let mut options = DialOptions::new(Expect::Identity(self.identity));
         options.deadline = self.handshake_deadline;
         options.stream = StreamOptions {

@@ -5,12 +5,14 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use godwit_net::{Connection, Stream};
-use godwit_proto::{ErrorCode, Frame, Hello, Join, Token, TransferId, VersionMismatch, negotiate};
+use godwit_proto::{
+    CHANNELS_MAX, ErrorCode, Frame, Hello, Join, Token, TransferId, VersionMismatch, negotiate,
+};
 
 use super::client::Client;
 use super::connect::{Connector, Refusal};
 use super::{Engine, GreetError, HELLO_DEADLINE, our_hello, receive_frame};
-use crate::lock;
+use crate::{limits, lock};
 
 /// Waiting time before the first new attempt; doubles up to [`BACKOFF_MAX`].
 pub(super) const BACKOFF_FIRST: Duration = Duration::from_millis(100);
@@ -42,6 +44,9 @@ struct LinkState {
     running: usize,
     /// Why none that carries blocks came about, and none will.
     refused: Option<String>,
+    /// Channels that have threads, and threads that were started.
+    channels: u32,
+    threads: u32,
 }
 
 /// A stream that the engine has, or will have at once.
@@ -58,8 +63,8 @@ impl Drop for Running {
     }
 }
 
-/// Body of a thread that keeps one stream up until the transfer ends.
-pub(super) fn keep_stream(link: &Arc<Link>, engine: &Engine, mut stream: Option<Running>) {
+/// Body of a thread that keeps one stream up, over one channel, until the transfer ends.
+fn keep_stream(link: &Arc<Link>, engine: &Engine, channel: u32, mut stream: Option<Running>) {
     let mut backoff = BACKOFF_FIRST;
     loop {
         if let Some(mut running) = stream.take() {
@@ -87,7 +92,7 @@ pub(super) fn keep_stream(link: &Arc<Link>, engine: &Engine, mut stream: Option<
                 return;
             }
         }
-        match link.join() {
+        match link.join(channel) {
             Ok(connection) => {
                 backoff = BACKOFF_FIRST;
                 let Some(running) = link.begin(connection) else {
@@ -181,6 +186,59 @@ impl Link {
         })
     }
 
+    /// Has streams kept up over every channel that there is by now: `streams` of them over the first, which has `first`
+    /// already, and together about as many over the others, at least one over each.
+    ///
+    /// # Errors
+    /// Not even one thread can be started.
+    pub(super) fn spread(
+        self: &Arc<Self>,
+        engine: &Engine,
+        streams: u32,
+        mut first: Option<Running>,
+    ) -> std::io::Result<()> {
+        let known = lock(&self.state).channels;
+        let channels = self.connector.channels().min(CHANNELS_MAX);
+        for channel in known..channels {
+            let mut wanted = streams;
+            if channel > 0 {
+                wanted = streams.div_ceil(channels);
+            }
+            // One that carries no blocks comes on top of those that do.
+            let extra = first
+                .as_ref()
+                .is_some_and(|first| !first.connection.carries_blocks());
+            for _ in 0..wanted + u32::from(extra) {
+                self.keep(engine, channel, first.take())?;
+            }
+            lock(&self.state).channels = channel + 1;
+        }
+        Ok(())
+    }
+
+    /// Starts a thread that keeps one stream up; it ends with its stream, or when it has none and the transfer is over.
+    fn keep(
+        self: &Arc<Self>,
+        engine: &Engine,
+        channel: u32,
+        stream: Option<Running>,
+    ) -> std::io::Result<()> {
+        let (link, own) = (Arc::clone(self), engine.clone());
+        let body = move || keep_stream(&link, &own, channel, stream);
+        let mut state = lock(&self.state);
+        if state.threads >= limits::STREAMS_MAX {
+            return Ok(());
+        }
+        let name = format!("gw-stream-{}", state.threads);
+        match std::thread::Builder::new().name(name).spawn(body) {
+            Ok(_) => state.threads += 1,
+            Err(error) if state.threads == 0 => return Err(error),
+            // Those that there are do.
+            Err(_) => {}
+        }
+        Ok(())
+    }
+
     /// Why the transfer cannot go on for want of streams, if that is so.
     pub(super) fn stuck(&self, engine: &Engine) -> Option<String> {
         let state = lock(&self.state);
@@ -247,7 +305,7 @@ impl Link {
         }
     }
 
-    fn join(&self) -> Result<Connection, Refusal> {
+    fn join(&self, channel: u32) -> Result<Connection, Refusal> {
         let Some(token) = lock(&self.tokens).pop() else {
             // Lost with streams that broke while they were joining.
             return Err(Refusal::Daemon {
@@ -259,11 +317,11 @@ impl Link {
         };
         let mut stream = self
             .connector
-            .join()
+            .join(channel)
             .inspect_err(|_| lock(&self.tokens).push(token))?;
         let mut head = Vec::new();
         our_hello().encode(&mut head);
-        Join::new(self.transfer, token).encode(&mut head);
+        Join::new(self.transfer, token, channel).encode(&mut head);
         stream.send_all(&head).map_err(GreetError::from)?;
         expect_hello(&mut stream)?;
         match receive_frame(&mut stream, HELLO_DEADLINE)? {
@@ -275,6 +333,7 @@ impl Link {
                         .filter_map(|token| Token::try_from(token.as_slice()).ok()),
                 );
                 stream.set_plain_payload(self.plain_payload);
+                stream.set_channel(channel);
                 Ok(stream)
             }
             other => Err(unexpected(&stream, other)),
