@@ -6,27 +6,48 @@ use std::time::{Duration, Instant};
 
 use godwit_store::Lost;
 
+use crate::streams::{StreamFigures, StreamTable};
+
 macro_rules! counters {
-    ($($(#[$doc:meta])* $name:ident),* $(,)?) => {
-        /// The counters; each grows only.
+    (
+        $($(#[$doc:meta])* $name:ident),* $(,)?;
+        $($(#[$gauge_doc:meta])* $gauge:ident),* $(,)?
+    ) => {
+        /// The counters; each grows only, but for the gauges, from `streams` on, which are values of the moment.
         #[derive(Debug, Default)]
-        pub struct Counters { $($(#[$doc])* pub $name: Counter),* }
+        pub struct Counters {
+            $($(#[$doc])* pub $name: Counter,)*
+            $($(#[$gauge_doc])* pub $gauge: Counter,)*
+            pub(crate) table: StreamTable,
+        }
         /// A copy of all counters at one moment.
         #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
-        pub struct Snapshot { $($(#[$doc])* pub $name: u64),* }
+        pub struct Snapshot {
+            $($(#[$doc])* pub $name: u64,)*
+            $($(#[$gauge_doc])* pub $gauge: u64,)*
+        }
         impl Counters {
             /// All counters as they stand; each is exact, the set is not one instant.
-            pub fn snapshot(&self) -> Snapshot { Snapshot { $($name: self.$name.get()),* } }
+            pub fn snapshot(&self) -> Snapshot {
+                self.table.settle(self);
+                Snapshot { $($name: self.$name.get(),)* $($gauge: self.$gauge.get(),)* }
+            }
         }
         impl Snapshot {
             /// Each counter with its name, in their order.
             pub fn fields(&self) -> impl Iterator<Item = (&'static str, u64)> {
-                [$((stringify!($name), self.$name)),*].into_iter()
+                [$((stringify!($name), self.$name),)* $((stringify!($gauge), self.$gauge),)*].into_iter()
             }
 
             /// The counters that `find` knows by their names.
             pub fn of_fields(find: impl Fn(&str) -> u64) -> Self {
-                Self { $($name: find(stringify!($name))),* }
+                Self { $($name: find(stringify!($name)),)* $($gauge: find(stringify!($gauge)),)* }
+            }
+
+            /// What was counted since `earlier`; gauges stay as they are.
+            #[must_use]
+            pub const fn since(&self, earlier: &Self) -> Self {
+                Self { $($name: self.$name.saturating_sub(earlier.$name),)* $($gauge: self.$gauge,)* }
             }
         }
     };
@@ -105,9 +126,68 @@ counters! {
     streams_attached,
     /// Streams that ended before the transfer did.
     streams_lost,
+    /// Nanoseconds that threads of any kind spent in calls of the source's storage.
+    storage_reading_ns,
+    /// Nanoseconds that threads of any kind spent in calls of the destination's storage, planning included and syncing not.
+    storage_writing_ns,
+    /// Nanoseconds spent in taking or checking digests.
+    digesting_ns,
+    /// Nanoseconds that threads of this transfer were ready to run and had no processor.
+    cpu_waiting_ns,
+    /// Nanoseconds that streams which carry contents were attached, summed over them.
+    streams_ns,
+    /// Nanoseconds of `sending_ns` and the like: no room in the socket.
+    blocked_sending_ns,
+    /// Nanoseconds of `receiving_ns`: the rest of a payload had not come.
+    blocked_receiving_ns,
+    /// Nanoseconds of work of the threads that read or write for streams.
+    helping_ns,
+    /// Of the sockets that carry contents, from the kernel, summed over them: nanoseconds with something to send.
+    tcp_busy_ns,
+    /// Nanoseconds of that limited by the receiver's window.
+    tcp_window_limited_ns,
+    /// Nanoseconds of that limited by the send buffer.
+    tcp_buffer_limited_ns,
+    /// Segments with data, those sent again included.
+    tcp_segments_sent,
+    /// Segments sent again.
+    tcp_segments_resent,
+    /// Bytes of segments, those sent again included.
+    tcp_bytes_sent,
+    /// Bytes sent again by the kernel.
+    tcp_bytes_resent,
+    /// Bytes that the other end's kernel acknowledged.
+    tcp_bytes_acknowledged,
+    /// Nanoseconds since this end began.
+    elapsed_ns;
+    /// Streams attached now that carry contents.
+    streams,
+    /// Nanoseconds of a round trip, smoothed, the mean over streams; 0 if none is TCP.
+    round_trip_ns,
+    /// Nanoseconds of the least round trip of late; 0 if none is TCP.
+    round_trip_min_ns,
+    /// Latest delivery rates of all streams together.
+    delivery_bytes_per_second,
+    /// Streams whose delivery rate was measured while there was not enough to send.
+    streams_app_limited,
+    /// Bytes that the congestion control lets fly, of all streams together.
+    tcp_window_bytes,
+    /// Bytes that fly.
+    tcp_unacknowledged_bytes,
+    /// Bytes that wait in sockets.
+    tcp_unsent_bytes,
+    /// Processors that this process may use.
+    cores,
+    /// The rate limit that the sending end obeys, 0 for none.
+    limit_bytes_per_second,
 }
 
 impl Counters {
+    /// The streams attached now, one by one.
+    pub fn streams(&self) -> Vec<StreamFigures> {
+        self.table.figures()
+    }
+
     /// Counts an entry of which these kinds of metadata were left out.
     pub fn count_lost(&self, lost: Lost) {
         for (kind, counter) in [
@@ -136,6 +216,19 @@ impl Counter {
     /// Adds the nanoseconds since `start`.
     pub fn add_since(&self, start: Instant) {
         self.add_time(start.elapsed());
+    }
+
+    /// Does `work` and adds the nanoseconds that it took.
+    pub fn time<T>(&self, work: impl FnOnce() -> T) -> T {
+        let start = Instant::now();
+        let result = work();
+        self.add_since(start);
+        result
+    }
+
+    /// Sets a gauge.
+    pub(crate) fn set(&self, value: u64) {
+        self.0.store(value, Ordering::Relaxed);
     }
 
     /// Adds a duration in nanoseconds.
@@ -212,18 +305,63 @@ impl Shares {
     }
 }
 
-/// Adds the calling thread's CPU time to a counter, as often as it is asked to.
+/// Adds the calling thread's CPU time, and its time without a processor, to counters, as often as it is asked to.
 #[derive(Debug, Default)]
 pub(crate) struct CpuMeter {
     counted: Duration,
+    waited: Duration,
+    settled: Option<Instant>,
 }
+
+/// How often a thread that never rests says how much processor time it has used.
+const SETTLE_EVERY: Duration = Duration::from_millis(200);
 
 impl CpuMeter {
     pub(crate) fn settle(&mut self, counters: &Counters) {
         let now = thread_cpu_time();
         counters.cpu_ns.add_time(now.saturating_sub(self.counted));
         self.counted = now;
+        // Costs a microsecond or two: not each time.
+        if self.is_due(Instant::now())
+            && let Some(waited) = thread_cpu_waiting()
+        {
+            let more = waited.saturating_sub(self.waited);
+            counters.cpu_waiting_ns.add_time(more);
+            self.waited = waited;
+        }
     }
+
+    /// For a thread that may not rest for long.
+    pub(crate) fn settle_if_due(&mut self, now: Instant, counters: &Counters) {
+        if self
+            .settled
+            .is_none_or(|then| now.saturating_duration_since(then) >= SETTLE_EVERY)
+        {
+            self.settle(counters);
+        }
+    }
+
+    fn is_due(&mut self, now: Instant) -> bool {
+        let due = self
+            .settled
+            .is_none_or(|then| now.saturating_duration_since(then) >= SETTLE_EVERY);
+        if due {
+            self.settled = Some(now);
+        }
+        due
+    }
+}
+
+/// How long the calling thread was ready to run without a processor; `None` where the kernel does not tell.
+fn thread_cpu_waiting() -> Option<Duration> {
+    let told = std::fs::read_to_string("/proc/thread-self/schedstat").ok()?;
+    let waited = told.split_whitespace().nth(1)?.parse().ok()?;
+    Some(Duration::from_nanos(waited))
+}
+
+/// Processors that this process may use.
+pub(crate) fn cores() -> u64 {
+    std::thread::available_parallelism().map_or(1, |cores| cores.get() as u64)
 }
 
 fn thread_cpu_time() -> Duration {

@@ -166,66 +166,70 @@ pub(crate) fn fault(entry: EntryId, side: Side, error: &StoreError) -> Fault {
     }
 }
 
-pub(crate) fn status_from_snapshot(own: &Snapshot) -> Status {
-    Status {
-        entries_excluded: own.entries_excluded,
-        bytes_read: own.bytes_read,
-        bytes_received: own.bytes_received,
-        bytes_written: own.bytes_written,
-        bytes_durable: own.bytes_durable,
-        files_done: own.files_done,
-        files_skipped: own.files_skipped,
-        bytes_skipped: own.bytes_skipped,
-        bytes_resent: own.bytes_resent,
-        reading_ns: own.reading_ns,
-        sending_ns: own.sending_ns,
-        starved_ns: own.starved_ns,
-        unacknowledged_ns: own.unacknowledged_ns,
-        limited_ns: own.limited_ns,
-        waiting_ns: own.waiting_ns,
-        receiving_ns: own.receiving_ns,
-        writing_ns: own.writing_ns,
-        undurable_ns: own.undurable_ns,
-        syncing_ns: own.syncing_ns,
-        cpu_ns: own.cpu_ns,
-        owners_lost: own.owners_lost,
-        groups_lost: own.groups_lost,
-        set_ids_lost: own.set_ids_lost,
-        xattrs_lost: own.xattrs_lost,
-        privileged_xattrs_lost: own.privileged_xattrs_lost,
-        acls_lost: own.acls_lost,
-        ..Status::default()
-    }
+macro_rules! counters_on_the_wire {
+    ($($name:ident),* $(,)?) => {
+        pub(crate) fn status_from_snapshot(own: &Snapshot) -> Status {
+            Status { $($name: own.$name,)* ..Status::default() }
+        }
+
+        pub(crate) fn snapshot_from_status(status: &Status) -> Snapshot {
+            Snapshot { $($name: status.$name,)* ..Snapshot::default() }
+        }
+    };
 }
 
-pub(crate) fn snapshot_from_status(status: &Status) -> Snapshot {
-    Snapshot {
-        entries_excluded: status.entries_excluded,
-        bytes_read: status.bytes_read,
-        bytes_received: status.bytes_received,
-        bytes_written: status.bytes_written,
-        bytes_durable: status.bytes_durable,
-        files_done: status.files_done,
-        files_skipped: status.files_skipped,
-        bytes_skipped: status.bytes_skipped,
-        bytes_resent: status.bytes_resent,
-        reading_ns: status.reading_ns,
-        sending_ns: status.sending_ns,
-        starved_ns: status.starved_ns,
-        unacknowledged_ns: status.unacknowledged_ns,
-        limited_ns: status.limited_ns,
-        waiting_ns: status.waiting_ns,
-        receiving_ns: status.receiving_ns,
-        writing_ns: status.writing_ns,
-        undurable_ns: status.undurable_ns,
-        syncing_ns: status.syncing_ns,
-        cpu_ns: status.cpu_ns,
-        owners_lost: status.owners_lost,
-        groups_lost: status.groups_lost,
-        set_ids_lost: status.set_ids_lost,
-        xattrs_lost: status.xattrs_lost,
-        privileged_xattrs_lost: status.privileged_xattrs_lost,
-        acls_lost: status.acls_lost,
-        ..Snapshot::default()
-    }
+counters_on_the_wire! {
+    entries_excluded,
+    bytes_read,
+    bytes_received,
+    bytes_written,
+    bytes_durable,
+    files_done,
+    files_skipped,
+    bytes_skipped,
+    bytes_resent,
+    reading_ns,
+    sending_ns,
+    starved_ns,
+    unacknowledged_ns,
+    limited_ns,
+    waiting_ns,
+    receiving_ns,
+    writing_ns,
+    undurable_ns,
+    syncing_ns,
+    cpu_ns,
+    owners_lost,
+    groups_lost,
+    set_ids_lost,
+    xattrs_lost,
+    privileged_xattrs_lost,
+    acls_lost,
+    storage_reading_ns,
+    storage_writing_ns,
+    digesting_ns,
+    cpu_waiting_ns,
+    streams_ns,
+    blocked_sending_ns,
+    blocked_receiving_ns,
+    helping_ns,
+    tcp_busy_ns,
+    tcp_window_limited_ns,
+    tcp_buffer_limited_ns,
+    tcp_segments_sent,
+    tcp_segments_resent,
+    tcp_bytes_sent,
+    tcp_bytes_resent,
+    tcp_bytes_acknowledged,
+    streams,
+    round_trip_ns,
+    round_trip_min_ns,
+    delivery_bytes_per_second,
+    streams_app_limited,
+    tcp_window_bytes,
+    tcp_unacknowledged_bytes,
+    tcp_unsent_bytes,
+    cores,
+    limit_bytes_per_second,
+    elapsed_ns,
 }

@@ -32,6 +32,7 @@ mod seqs;
 pub mod session;
 mod sink;
 mod source;
+mod streams;
 pub mod synthetic;
 pub mod tree;
 pub mod usage;
@@ -50,6 +51,7 @@ pub use receiver::{Receiver, ReceiverConfig};
 pub use sender::{Sender, SenderConfig};
 pub use sink::{Ending, FinishReport, MakeSink, Sink, Slice};
 pub use source::{ReadError, Source, SourceFile};
+pub use streams::StreamFigures;
 pub use work::{Offer, Work};
 
 use godwit_net::Waker;

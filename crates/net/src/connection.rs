@@ -7,6 +7,7 @@ mod send;
 use std::collections::VecDeque;
 use std::io;
 use std::os::fd::AsFd;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use godwit_proto::{PRELUDE_BYTES, Prelude};
@@ -14,6 +15,8 @@ use godwit_sys::tcp_info::TcpInfo;
 use rustix::event::PollFlags;
 
 use crate::buffer::{InBuffer, OutBuffer};
+use crate::limits::METER_EVERY;
+use crate::meter::{StreamMeasure, StreamMeter};
 use crate::session::Session;
 use crate::socket::Socket;
 use crate::stream::{Stream, StreamCounters, StreamError, StreamOptions, Wake};
@@ -44,6 +47,9 @@ pub struct Connection {
     relayed: bool,
     channel: u32,
     counters: StreamCounters,
+    meter: Arc<StreamMeter>,
+    /// When it is to be measured next.
+    measure_due: Instant,
     /// Nothing that is here already makes a frame: waiting makes sense.
     drained: bool,
     /// The peer said that nothing follows.
@@ -91,6 +97,8 @@ impl Connection {
             relayed: false,
             channel: 0,
             counters: StreamCounters::default(),
+            meter: Arc::default(),
+            measure_due: Instant::now(),
             drained: false,
             closed: false,
             ended: false,
@@ -111,6 +119,14 @@ impl Connection {
     /// It runs over the channel of this number, as the client counts them.
     pub fn set_channel(&mut self, channel: u32) {
         self.channel = channel;
+    }
+
+    /// Measures if it is time to.
+    fn measure_if_due(&mut self, now: Instant) {
+        if now >= self.measure_due {
+            self.measure_due = now + METER_EVERY;
+            self.measure();
+        }
     }
 
     fn payload_is_protected(&self) -> bool {
@@ -195,6 +211,7 @@ impl Stream for Connection {
         if let Some(left) = &mut self.early_bytes {
             *left = left.saturating_sub(payload.len() as u64);
         }
+        self.measure_if_due(Instant::now());
         Ok(())
     }
 
@@ -276,6 +293,7 @@ impl Stream for Connection {
                 self.await_payload(*since.get_or_insert_with(Instant::now))?;
             }
         }
+        self.measure_if_due(Instant::now());
         Ok(())
     }
 
@@ -358,6 +376,20 @@ impl Stream for Connection {
 
     fn tcp_info(&self) -> Option<TcpInfo> {
         self.socket.tcp_info()
+    }
+
+    fn meter(&self) -> Arc<StreamMeter> {
+        Arc::clone(&self.meter)
+    }
+
+    fn measure(&mut self) {
+        self.meter.store(StreamMeasure {
+            bytes_in: self.socket.bytes_in,
+            bytes_out: self.socket.bytes_out,
+            blocked_sending: self.counters.blocked_sending,
+            blocked_receiving: self.counters.blocked_receiving,
+            tcp: self.socket.tcp_info(),
+        });
     }
 
     fn shutdown(&mut self) {

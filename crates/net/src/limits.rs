@@ -20,6 +20,9 @@ pub const STALL_LIMIT: Duration = Duration::from_secs(60);
 /// How long a blocked send may still take once the stream's owner has ended it: a few round trips of a bad path.
 pub const END_GRACE: Duration = Duration::from_secs(1);
 
+/// How often a stream that is at work measures itself.
+pub const METER_EVERY: Duration = Duration::from_millis(200);
+
 /// Silence before the kernel asks whether the peer is still there, and between its further questions.
 pub const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(15);
 

@@ -2,6 +2,7 @@
 //! Knows nothing of what the frames mean, and nothing of how a connection is made.
 
 use std::io;
+use std::sync::Arc;
 use std::time::Duration;
 
 use godwit_proto::Prelude;
@@ -9,6 +10,7 @@ use godwit_sys::tcp_info::TcpInfo;
 use thiserror::Error;
 
 use crate::limits::{REKEY_RECORDS, STALL_LIMIT};
+use crate::meter::StreamMeter;
 use crate::waker::Waker;
 
 /// One connection that carries whole frames in both directions, driven by one thread.
@@ -108,6 +110,13 @@ pub trait Stream: Send {
 
     /// The kernel's view of the connection; `None` where it is not TCP.
     fn tcp_info(&self) -> Option<TcpInfo>;
+
+    /// What the stream measures of itself, for any thread to read at any time; at most
+    /// [`limits::METER_EVERY`](crate::limits::METER_EVERY) old while the stream sends, receives or waits often enough.
+    fn meter(&self) -> Arc<StreamMeter>;
+
+    /// Measures now: before the stream is waited on for long, and before it is given up.
+    fn measure(&mut self);
 
     /// Number of the channel that the stream runs over, as the client counts them from 0.
     fn channel(&self) -> u32 {

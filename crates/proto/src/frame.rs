@@ -6,7 +6,7 @@ use crate::answer::Answer;
 use crate::block::{self, BlockHeader, Range};
 use crate::control::{
     Cancel, Error, Examine, Examined, Finish, Finished, Join, Joined, Open, Opened, Ping, Pong,
-    Status,
+    Sending, Status,
 };
 use crate::error::WireError;
 use crate::fault::EntryFailed;
@@ -92,6 +92,7 @@ frames! {
     NOTICE => Notices,
     EXAMINE => Examine,
     EXAMINED => Examined,
+    SENDING => Sending,
 }
 
 impl Frame {
@@ -126,6 +127,7 @@ impl Frame {
             Self::Finish(frame) => frame.encode(out),
             Self::Finished(frame) => frame.encode(out),
             Self::Status(frame) => frame.encode(out),
+            Self::Sending(frame) => frame.encode(out),
             Self::Notices(frame) => return frame.encode(out),
             Self::Examine(frame) => return frame.encode(out),
             Self::Examined(frame) => return frame.encode(out),

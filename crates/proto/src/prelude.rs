@@ -70,6 +70,8 @@ kinds! {
     EXAMINE = 20;
     /// What it is like.
     EXAMINED = 21;
+    /// The sender tells what its kernel knows of the stream that this comes on.
+    SENDING = 26;
 }
 
 impl FrameKind {
@@ -82,6 +84,7 @@ impl FrameKind {
             | Self::FINISH
             | Self::FINISHED
             | Self::STATUS
+            | Self::SENDING
             | Self::ERROR
             | Self::PING
             | Self::PONG

@@ -37,7 +37,63 @@ pub struct TcpInfo {
     pub window_limited: Duration,
     /// The part of `busy` limited by our send buffer.
     pub buffer_limited: Duration,
+    /// `delivery_bytes_per_second` was measured while there was not enough to send.
+    pub delivery_app_limited: bool,
+    /// Segments with data sent since the connection began, retransmitted ones included.
+    pub data_segments: u32,
+    /// Bytes sent since the connection began, retransmitted ones included.
+    pub sent_bytes: u64,
+    /// Bytes retransmitted since the connection began.
+    pub retransmitted_bytes: u64,
 }
+
+/// `struct tcp_info` of linux/tcp.h up to `tcpi_bytes_retrans`: the C libraries know less of it.
+#[repr(C)]
+struct Raw {
+    // State, phase, retransmits, probes, backoff, options, window scales.
+    bytes: [u8; 7],
+    /// The lowest bit: the delivery rate was limited by the application.
+    flags: u8,
+    // rto, ato.
+    timeouts: [u32; 2],
+    snd_mss: u32,
+    rcv_mss: u32,
+    unacked: u32,
+    // sacked, lost, retrans, fackets, and four times of last events.
+    now: [u32; 8],
+    pmtu: u32,
+    rcv_ssthresh: u32,
+    rtt: u32,
+    rttvar: u32,
+    snd_ssthresh: u32,
+    snd_cwnd: u32,
+    // advmss, reordering, rcv_rtt, rcv_space.
+    receiving: [u32; 4],
+    total_retrans: u32,
+    // pacing_rate, max_pacing_rate.
+    pacing: [u64; 2],
+    bytes_acked: u64,
+    bytes_received: u64,
+    segs_out: u32,
+    segs_in: u32,
+    notsent_bytes: u32,
+    min_rtt: u32,
+    data_segs_in: u32,
+    data_segs_out: u32,
+    delivery_rate: u64,
+    busy_time: u64,
+    rwnd_limited: u64,
+    sndbuf_limited: u64,
+    delivered: u32,
+    delivered_ce: u32,
+    bytes_sent: u64,
+    bytes_retrans: u64,
+}
+
+// The offsets of the kernel's structure.
+const _: () = assert!(std::mem::offset_of!(Raw, total_retrans) == 100);
+const _: () = assert!(std::mem::offset_of!(Raw, delivery_rate) == 160);
+const _: () = assert!(size_of::<Raw>() == 216);
 
 /// Reads the statistics of `socket`.
 ///
@@ -48,9 +104,8 @@ pub struct TcpInfo {
     reason = "getsockopt with a structure rustix has no form for"
 )]
 pub fn tcp_info(socket: impl AsFd) -> io::Result<TcpInfo> {
-    let mut raw = MaybeUninit::<libc::tcp_info>::zeroed();
-    let mut length =
-        libc::socklen_t::try_from(size_of::<libc::tcp_info>()).map_err(io::Error::other)?;
+    let mut raw = MaybeUninit::<Raw>::zeroed();
+    let mut length = libc::socklen_t::try_from(size_of::<Raw>()).map_err(io::Error::other)?;
     // SAFETY: `raw` is writable for `length` bytes, and both outlive the call.
     let answer = unsafe {
         libc::getsockopt(
@@ -67,20 +122,24 @@ pub fn tcp_info(socket: impl AsFd) -> io::Result<TcpInfo> {
     // SAFETY: plain integers, zeroed before: every bit pattern is a value, however much the kernel wrote.
     let raw = unsafe { raw.assume_init() };
     Ok(TcpInfo {
-        round_trip: Duration::from_micros(raw.tcpi_rtt.into()),
-        round_trip_min: Duration::from_micros(raw.tcpi_min_rtt.into()),
-        congestion_window_segments: raw.tcpi_snd_cwnd,
-        segment_bytes: raw.tcpi_snd_mss,
-        path_mtu_bytes: raw.tcpi_pmtu,
-        unacknowledged_segments: raw.tcpi_unacked,
-        retransmitted_segments: raw.tcpi_total_retrans,
-        acknowledged_bytes: raw.tcpi_bytes_acked,
-        received_bytes: raw.tcpi_bytes_received,
-        unsent_bytes: raw.tcpi_notsent_bytes,
-        delivery_bytes_per_second: raw.tcpi_delivery_rate,
-        busy: Duration::from_micros(raw.tcpi_busy_time),
-        window_limited: Duration::from_micros(raw.tcpi_rwnd_limited),
-        buffer_limited: Duration::from_micros(raw.tcpi_sndbuf_limited),
+        round_trip: Duration::from_micros(raw.rtt.into()),
+        round_trip_min: Duration::from_micros(raw.min_rtt.into()),
+        congestion_window_segments: raw.snd_cwnd,
+        segment_bytes: raw.snd_mss,
+        path_mtu_bytes: raw.pmtu,
+        unacknowledged_segments: raw.unacked,
+        retransmitted_segments: raw.total_retrans,
+        acknowledged_bytes: raw.bytes_acked,
+        received_bytes: raw.bytes_received,
+        unsent_bytes: raw.notsent_bytes,
+        delivery_bytes_per_second: raw.delivery_rate,
+        busy: Duration::from_micros(raw.busy_time),
+        window_limited: Duration::from_micros(raw.rwnd_limited),
+        buffer_limited: Duration::from_micros(raw.sndbuf_limited),
+        delivery_app_limited: raw.flags & 1 != 0,
+        data_segments: raw.data_segs_out,
+        sent_bytes: raw.bytes_sent,
+        retransmitted_bytes: raw.bytes_retrans,
     })
 }
 
@@ -103,6 +162,15 @@ mod tests {
         assert_eq!(info.received_bytes, 1000);
         assert!(info.segment_bytes > 0);
         assert!(info.path_mtu_bytes > info.segment_bytes);
+        let info = tcp_info(&client).unwrap();
+        assert_eq!(
+            (
+                info.sent_bytes - info.retransmitted_bytes,
+                info.acknowledged_bytes.min(1000)
+            ),
+            (1000, 1000)
+        );
+        assert!((1..10).contains(&info.data_segments));
     }
 
     #[test]

@@ -83,7 +83,10 @@ impl Receiver {
             return Answered::Over;
         };
         let start = Instant::now();
-        let verdicts = self.sink.plan(&manifest.records);
+        let verdicts = self
+            .counters
+            .storage_writing_ns
+            .time(|| self.sink.plan(&manifest.records));
         if first {
             for (record, verdict) in manifest.records.iter().zip(&verdicts) {
                 self.count(record, verdict);

@@ -23,10 +23,12 @@ use self::answer::CheckQueue;
 use self::answers::Answers;
 use self::turns::Turns;
 use self::write::{Job, WriteQueue};
-use crate::counters::Snapshot;
+use crate::counters::{self, Snapshot};
 use crate::names::NameFeed;
 use crate::sink::MakeSink;
-use crate::{Acks, Counters, End, Live, Observer, Resources, Sink, StreamLoss, limits, lock};
+use crate::{
+    Acks, Counters, End, Live, Observer, Resources, Sink, StreamFigures, StreamLoss, limits, lock,
+};
 
 /// What a receiver is told at its beginning.
 pub struct ReceiverConfig {
@@ -114,6 +116,7 @@ impl Receiver {
         let digest = crate::digest_kind(config.digest).ok_or_else(|| {
             std::io::Error::new(std::io::ErrorKind::Unsupported, "unknown digest")
         })?;
+        counters.cores.set(counters::cores());
         let acks = Arc::new(Acks::new(
             config.transfer,
             Arc::clone(&config.observer),
@@ -165,7 +168,9 @@ impl Receiver {
         };
         self.acks.attach(id, stream.waker());
         self.counters.streams_attached.add(1);
+        self.counters.table.attach(id, stream);
         let result = self.stream_loop(id, stream);
+        self.counters.table.detach(id, stream, &self.counters);
         self.acks.detach(id);
         self.detach_parts(id);
         lock(&self.state).streams.remove(&id);
@@ -174,6 +179,11 @@ impl Receiver {
             self.counters.streams_lost.add(1);
         }
         result
+    }
+
+    /// The streams attached now, one by one.
+    pub fn streams(&self) -> Vec<StreamFigures> {
+        self.counters.streams()
     }
 
     /// Number of streams attached now.

@@ -107,11 +107,13 @@ impl Receiver {
                     self.flush(stream, own)?;
                 }
             }
-            if own.unflushed > 0
-                && self.sink.has_room()
-                && stream.wait(limits::ACK_DELAY)? == Wake::Readable
-            {
-                continue;
+            if own.unflushed > 0 && self.sink.has_room() {
+                let start = Instant::now();
+                let wake = stream.wait(limits::ACK_DELAY)?;
+                self.counters.waiting_ns.add_since(start);
+                if wake == Wake::Readable {
+                    continue;
+                }
             }
             self.flush(stream, own)?;
             if let Some(message) = self.sink.failure() {
@@ -239,6 +241,10 @@ impl Receiver {
             Frame::Pong(pong) => {
                 let mut state = lock(&self.state);
                 state.answered = state.answered.max(pong.nonce.min(state.asked));
+                Ok(())
+            }
+            Frame::Sending(sending) => {
+                self.counters.table.tell(own.id, sending);
                 Ok(())
             }
             Frame::NameList(list) => self.take_word_of_parts(&list, stream),

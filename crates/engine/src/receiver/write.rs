@@ -102,7 +102,11 @@ impl Receiver {
 
     /// Whether the digests of a block are right; if not, it is asked for again.
     fn accept(&self, wire: &WireBlock, payload: &[u8], contents: &[&[u8]]) -> bool {
-        if !self.digests_match(wire, payload, contents) {
+        let matched = self
+            .counters
+            .digesting_ns
+            .time(|| self.digests_match(wire, payload, contents));
+        if !matched {
             self.counters.digest_failures.add(1);
             if self.digest_failures.fetch_add(1, Ordering::Relaxed) >= limits::DIGEST_FAILURES_MAX {
                 self.finish(End::Failed {
@@ -127,7 +131,11 @@ impl Receiver {
                 ranges: &wire.ranges,
                 payload,
             };
-            if let Err(fault) = self.sink.write_slice(&slice) {
+            let written = self
+                .counters
+                .storage_writing_ns
+                .time(|| self.sink.write_slice(&slice));
+            if let Err(fault) = written {
                 self.report(seq, fault, record);
             }
         }
@@ -151,7 +159,11 @@ impl Receiver {
                 &entry::fault_of(record),
             );
         }
-        for fault in self.sink.write_bundle(seq, &wire.records, contents) {
+        let faults = self
+            .counters
+            .storage_writing_ns
+            .time(|| self.sink.write_bundle(seq, &wire.records, contents));
+        for fault in faults {
             if let Some(record) = wire.records.iter().find(|record| record.id == fault.entry) {
                 self.report(seq, fault, record);
             }
@@ -262,7 +274,9 @@ impl Receiver {
             queue.idle -= 1;
             drop(queue);
             let Some((wire, block)) = job else { return };
-            self.check_and_write(wire, block);
+            self.counters
+                .helping_ns
+                .time(|| self.check_and_write(wire, block));
             meter.settle(&self.counters);
         }
     }

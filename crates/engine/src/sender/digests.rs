@@ -2,7 +2,6 @@
 //! Does not compare: the receiver does, with its own files.
 
 use godwit_proto::{Digest, Record, RecordFlags};
-use godwit_store::digest;
 use godwit_store::pool::Block;
 
 use super::Sender;
@@ -47,14 +46,16 @@ impl Sender {
         for record in records {
             let bytes = usize::try_from(record.bytes).unwrap_or(usize::MAX);
             let read = match block.get_mut(..bytes) {
-                Some(buffer) => self.source.read_whole(&record, buffer),
+                Some(buffer) => self
+                    .counters
+                    .storage_reading_ns
+                    .time(|| self.source.read_whole(&record, buffer)),
                 None => Err(ReadError::Changed),
             };
             match read {
                 Ok(length) if length == bytes => {
                     self.counters.bytes_read.add(record.bytes);
-                    let digest =
-                        digest::digest_slice(self.digest, 0, record.bytes, &block[..bytes]);
+                    let digest = self.digest_slice(0, record.bytes, &block[..bytes]);
                     announced.push(with_digest(record, entry::digest_to_wire(&digest)));
                 }
                 Ok(_) | Err(ReadError::Changed) => self.announce_again(&record),

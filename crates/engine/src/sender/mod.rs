@@ -24,9 +24,11 @@ use godwit_store::digest;
 use godwit_store::pool::Pool;
 
 use self::state::State;
-use crate::counters::Snapshot;
+use crate::counters::{self, Snapshot};
 use crate::names::NameQueue;
-use crate::{Counters, End, Live, Observer, Resources, Source, StreamLoss, Work, limits, lock};
+use crate::{
+    Counters, End, Live, Observer, Resources, Source, StreamFigures, StreamLoss, Work, limits, lock,
+};
 
 /// What a sender is told at its beginning.
 pub struct SenderConfig {
@@ -91,6 +93,7 @@ impl Sender {
         let digest = crate::digest_kind(config.digest).ok_or_else(|| {
             std::io::Error::new(std::io::ErrorKind::Unsupported, "unknown digest")
         })?;
+        counters.cores.set(counters::cores());
         let blocks = (config.pool_bytes / config.block_bytes as usize).max(4);
         let sender = Arc::new(Self {
             digest,
@@ -165,6 +168,7 @@ impl Sender {
             .lock_state()
             .attach(stream.waker(), stream.carries_blocks());
         self.counters.streams_attached.add(1);
+        self.counters.table.attach(id, stream);
         let result = match self.stream_loop(id, stream) {
             // There was no room for the last word.
             Err(StreamLoss::Stream(StreamError::Ended { .. })) => {
@@ -176,11 +180,17 @@ impl Sender {
         if let Some(names) = self.names.get() {
             names.say_again();
         }
+        self.counters.table.detach(id, stream, &self.counters);
         self.lock_state().detach(id);
         if result.is_err() {
             self.counters.streams_lost.add(1);
         }
         result
+    }
+
+    /// The streams attached now, one by one.
+    pub fn streams(&self) -> Vec<StreamFigures> {
+        self.counters.streams()
     }
 
     /// Number of streams attached now.

@@ -23,7 +23,7 @@ impl Sender {
         let mut meter = CpuMeter::default();
         while let Some(piece) = self.wait_for_piece(index) {
             let Some(block) = self.pool.take() else { break };
-            self.read(piece, block);
+            self.counters.helping_ns.time(|| self.read(piece, block));
             meter.settle(&self.counters);
         }
     }
@@ -62,8 +62,9 @@ impl Sender {
 
     fn open_large(&self, record: Record, held: &[godwit_proto::HeldRange], digest_only: bool) {
         let opened = self
-            .source
-            .open(&record)
+            .counters
+            .storage_reading_ns
+            .time(|| self.source.open(&record))
             .map_err(ReadError::Failed)
             .and_then(|file| {
                 if file.generation()? != record.generation.0 {
@@ -187,7 +188,10 @@ impl Sender {
         if seq.is_some() {
             return Err(ReadError::Failed(crate::pipe::only_once()));
         }
-        let (length, is_last) = file.file.read_next(&mut block[..cut.length as usize])?;
+        let (length, is_last) = self
+            .counters
+            .storage_reading_ns
+            .time(|| file.file.read_next(&mut block[..cut.length as usize]))?;
         let mut entry_bytes = file.record.bytes;
         if is_last {
             entry_bytes = cut.offset + length as u64;
@@ -197,7 +201,7 @@ impl Sender {
         if length == 0 {
             return Ok(None);
         }
-        let digest = digest::digest_slice(self.digest, cut.offset, entry_bytes, &block[..length]);
+        let digest = self.digest_slice(cut.offset, entry_bytes, &block[..length]);
         Ok(Some((digest, u32::try_from(length).unwrap_or(u32::MAX))))
     }
 
@@ -212,21 +216,24 @@ impl Sender {
             let length = cut.length as usize;
             if let Some(bytes) = file.file.lend(cut.offset, length) {
                 return Ok((
-                    digest::digest_slice(self.digest, cut.offset, file_bytes, bytes),
+                    self.digest_slice(cut.offset, file_bytes, bytes),
                     Some(bytes),
                 ));
             }
-            file.file.read_at(cut.offset, &mut block[..length])?;
-            let digest =
-                digest::digest_slice(self.digest, cut.offset, file_bytes, &block[..length]);
+            self.counters
+                .storage_reading_ns
+                .time(|| file.file.read_at(cut.offset, &mut block[..length]))?;
+            let digest = self.digest_slice(cut.offset, file_bytes, &block[..length]);
             self.check_generation(file)?;
             return Ok((digest, None));
         }
         let mut filled = 0;
         for range in &cut.ranges {
             let bytes = usize::try_from(range.bytes).unwrap_or(usize::MAX);
-            file.file
-                .read_at(range.offset, &mut block[filled..filled + bytes])?;
+            let into = &mut block[filled..filled + bytes];
+            self.counters
+                .storage_reading_ns
+                .time(|| file.file.read_at(range.offset, into))?;
             filled += bytes;
         }
         let mut pieces = Vec::with_capacity(cut.ranges.len());
@@ -236,15 +243,28 @@ impl Sender {
             pieces.push((range.offset, piece));
             rest = tail;
         }
-        let digest = digest::digest_sparse_slice(
-            self.digest,
-            cut.offset,
-            u64::from(cut.length),
-            file_bytes,
-            &pieces,
-        );
+        let digest = self.counters.digesting_ns.time(|| {
+            digest::digest_sparse_slice(
+                self.digest,
+                cut.offset,
+                u64::from(cut.length),
+                file_bytes,
+                &pieces,
+            )
+        });
         self.check_generation(file)?;
         Ok((digest, None))
+    }
+
+    pub(super) fn digest_slice(
+        &self,
+        offset: u64,
+        entry_bytes: u64,
+        bytes: &[u8],
+    ) -> digest::Digest {
+        self.counters
+            .digesting_ns
+            .time(|| digest::digest_slice(self.digest, offset, entry_bytes, bytes))
     }
 
     fn check_generation(&self, file: &LargeFile) -> Result<(), ReadError> {
@@ -322,18 +342,16 @@ impl Sender {
             }
             let bytes = usize::try_from(record.bytes).unwrap_or(usize::MAX);
             let read = match block.get_mut(filled..filled.saturating_add(bytes)) {
-                Some(buffer) => self.source.read_whole(&record, buffer),
+                Some(buffer) => self
+                    .counters
+                    .storage_reading_ns
+                    .time(|| self.source.read_whole(&record, buffer)),
                 None => Err(ReadError::Changed),
             };
             match read {
                 Ok(length) if length == bytes => {
                     let mut whole = record.clone();
-                    let digest = digest::digest_slice(
-                        self.digest,
-                        0,
-                        record.bytes,
-                        &block[filled..filled + bytes],
-                    );
+                    let digest = self.digest_slice(0, record.bytes, &block[filled..filled + bytes]);
                     whole.digest = Some(entry::digest_to_wire(&digest));
                     whole.flags |= RecordFlags::HAS_DIGEST;
                     filled += bytes;

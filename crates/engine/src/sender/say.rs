@@ -7,7 +7,7 @@ use godwit_net::Stream;
 use godwit_proto::{Cancel, Ping, Status};
 
 use super::Sender;
-use crate::{End, StreamLoss, entry, limits};
+use crate::{End, StreamLoss, entry, limits, streams};
 
 impl Sender {
     /// `last_item` foretells the end.
@@ -17,6 +17,9 @@ impl Sender {
         drained: bool,
         last_item: Option<u64>,
     ) -> Result<(), StreamLoss> {
+        self.counters
+            .limit_bytes_per_second
+            .set(self.live.rate().get());
         let own = self.counters.snapshot();
         let (scan_done, wants_stream) = {
             let state = self.lock_state();
@@ -39,8 +42,19 @@ impl Sender {
         Ok(stream.send(&head, &[])?)
     }
 
-    pub(super) fn status_is_due(&self) -> bool {
-        let now = Instant::now();
+    /// What the kernel knows of this stream, for the other end to choose its streams by.
+    pub(super) fn say_sending(&self, stream: &mut dyn Stream) -> Result<(), StreamLoss> {
+        if let Some(sending) = streams::sending(&stream.meter().read())
+            && stream.carries_blocks()
+        {
+            let mut head = Vec::new();
+            sending.encode(&mut head);
+            stream.send(&head, &[])?;
+        }
+        Ok(())
+    }
+
+    pub(super) fn status_is_due(&self, now: Instant) -> bool {
         let Ok(mut due) = self.status_due.try_lock() else {
             return false;
         };

@@ -19,6 +19,7 @@ impl Sender {
         let mut heard = Instant::now();
         let mut spoke = Instant::now();
         let mut unlistened = 0;
+        let mut tell_due = Instant::now() + limits::STATUS_EVERY;
         loop {
             // Each look costs a system call, and while there is something to send nothing depends on it.
             if unlistened == 0 {
@@ -32,7 +33,13 @@ impl Sender {
                 meter.settle(&self.counters);
                 return Ok(());
             }
-            if self.status_is_due() {
+            let now = Instant::now();
+            meter.settle_if_due(now, &self.counters);
+            if now >= tell_due {
+                tell_due = now + limits::STATUS_EVERY;
+                self.say_sending(stream)?;
+            }
+            if self.status_is_due(now) {
                 let drained = self.lock_state().only_waits();
                 self.say_status(stream, drained, None)?;
             }

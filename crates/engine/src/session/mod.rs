@@ -22,7 +22,7 @@ pub use local::run_local;
 pub use verify::{Expectations, VerifyEnd, run_verification};
 
 use crate::counters::Snapshot;
-use crate::{Counters, End, Receiver, Sender, StreamLoss};
+use crate::{Counters, End, Receiver, Sender, StreamFigures, StreamLoss};
 
 /// The end of a transfer that is on this side.
 #[derive(Clone)]
@@ -83,6 +83,11 @@ impl Engine {
             Self::Sender(sender) => sender.wants_stream(),
             Self::Receiver(receiver) => receiver.wants_stream(),
         }
+    }
+
+    /// The streams attached now, one by one, with what the kernel of the sending end knows of each.
+    pub fn streams(&self) -> Vec<StreamFigures> {
+        self.counters().streams()
     }
 
     /// Streams attached now.

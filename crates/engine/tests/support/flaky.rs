@@ -70,6 +70,14 @@ impl Stream for Flaky {
     fn counters(&self) -> StreamCounters {
         self.inner.counters()
     }
+    fn meter(&self) -> Arc<godwit_net::StreamMeter> {
+        self.inner.meter()
+    }
+
+    fn measure(&mut self) {
+        self.inner.measure();
+    }
+
     fn tcp_info(&self) -> Option<TcpInfo> {
         self.inner.tcp_info()
     }

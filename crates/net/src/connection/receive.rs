@@ -9,7 +9,7 @@ use rustix::event::PollFlags;
 
 use super::{Connection, Layer};
 use crate::buffer::Record;
-use crate::limits::{HEAD_AHEAD_BYTES, RECORD_BYTES_MAX};
+use crate::limits::{HEAD_AHEAD_BYTES, METER_EVERY, RECORD_BYTES_MAX};
 use crate::stream::StreamError;
 
 impl Connection {
@@ -192,8 +192,12 @@ impl Connection {
         let began = Instant::now();
         let left = self.time_left("receiving", began.duration_since(since))?;
         let end = self.waker.end_fd();
-        let ready = self.socket.poll(PollFlags::IN, Some(end), left);
-        self.counters.blocked_receiving += began.elapsed();
+        let ready = self
+            .socket
+            .poll(PollFlags::IN, Some(end), left.min(METER_EVERY));
+        let passed = began.elapsed();
+        self.counters.blocked_receiving += passed;
+        self.measure_if_due(began + passed);
         match ready {
             Ok(ready) if ready.woken => Err(self.error_ended()),
             Ok(_) => Ok(()),

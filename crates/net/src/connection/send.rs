@@ -9,7 +9,7 @@ use rustix::event::PollFlags;
 
 use super::{Connection, Layer};
 use crate::buffer::OutBuffer;
-use crate::limits::{END_GRACE, INBOX_BYTES_MAX, INBOX_FRAMES_MAX, SEAL_BYTES};
+use crate::limits::{END_GRACE, INBOX_BYTES_MAX, INBOX_FRAMES_MAX, METER_EVERY, SEAL_BYTES};
 use crate::stream::StreamError;
 
 impl Connection {
@@ -107,8 +107,10 @@ impl Connection {
                 self.time_left("sending", began.duration_since(since))?
             };
             let end = (!ended).then(|| self.waker.end_fd());
-            let ready = self.socket.poll(want, end, left);
-            self.counters.blocked_sending += began.elapsed();
+            let ready = self.socket.poll(want, end, left.min(METER_EVERY));
+            let passed = began.elapsed();
+            self.counters.blocked_sending += passed;
+            self.measure_if_due(began + passed);
             let ready = ready.map_err(|error| self.error_network("poll", error))?;
             if ready.input && want.contains(PollFlags::IN) {
                 self.take_in()?;

@@ -117,6 +117,87 @@ pub struct Status {
     /// From the sender: there are blocks that no stream there is may carry.
     #[prost(bool, tag = "42")]
     pub wants_stream: bool,
+    /// Reading from storage, by all threads; `reading_ns` has digests in it and is that of streams.
+    #[prost(uint64, tag = "43")]
+    pub storage_reading_ns: u64,
+    /// Writing to storage, by all threads; `writing_ns` has checking in it.
+    #[prost(uint64, tag = "44")]
+    pub storage_writing_ns: u64,
+    /// Taking and checking digests.
+    #[prost(uint64, tag = "45")]
+    pub digesting_ns: u64,
+    /// Time that threads wanted a processor and had none.
+    #[prost(uint64, tag = "46")]
+    pub cpu_waiting_ns: u64,
+    /// Time that streams were attached, summed over them.
+    #[prost(uint64, tag = "47")]
+    pub streams_ns: u64,
+    /// Of `sending_ns`: no room in the socket.
+    #[prost(uint64, tag = "48")]
+    pub blocked_sending_ns: u64,
+    /// Of `receiving_ns`: the rest of a payload had not come.
+    #[prost(uint64, tag = "49")]
+    pub blocked_receiving_ns: u64,
+    /// Work of threads that read or write for streams.
+    #[prost(uint64, tag = "50")]
+    pub helping_ns: u64,
+    /// From the kernel, of the sockets that send contents, summed over them as all that follows: there was something to send.
+    #[prost(uint64, tag = "51")]
+    pub tcp_busy_ns: u64,
+    /// Of `tcp_busy_ns`: limited by the window of the receiver.
+    #[prost(uint64, tag = "52")]
+    pub tcp_window_limited_ns: u64,
+    /// Of `tcp_busy_ns`: limited by the send buffer.
+    #[prost(uint64, tag = "53")]
+    pub tcp_buffer_limited_ns: u64,
+    /// Segments with data, those sent again included.
+    #[prost(uint64, tag = "54")]
+    pub tcp_segments_sent: u64,
+    /// Segments sent again.
+    #[prost(uint64, tag = "55")]
+    pub tcp_segments_resent: u64,
+    /// Their bytes, those sent again included.
+    #[prost(uint64, tag = "56")]
+    pub tcp_bytes_sent: u64,
+    /// Bytes sent again.
+    #[prost(uint64, tag = "57")]
+    pub tcp_bytes_resent: u64,
+    /// Bytes that the kernel of the other end has acknowledged.
+    #[prost(uint64, tag = "58")]
+    pub tcp_bytes_acknowledged: u64,
+    /// Streams attached now that carry contents. This and all that follows are values of the moment, not sums since the beginning.
+    #[prost(uint64, tag = "59")]
+    pub streams: u64,
+    /// Round trip time, the mean over streams; from the kernel, as the next six.
+    #[prost(uint64, tag = "60")]
+    pub round_trip_ns: u64,
+    /// The least round trip time of late.
+    #[prost(uint64, tag = "61")]
+    pub round_trip_min_ns: u64,
+    /// Delivery rates of all streams together.
+    #[prost(uint64, tag = "62")]
+    pub delivery_bytes_per_second: u64,
+    /// Streams whose delivery rate was measured while there was not enough to send.
+    #[prost(uint64, tag = "63")]
+    pub streams_app_limited: u64,
+    /// What the congestion control lets fly, of all streams together.
+    #[prost(uint64, tag = "64")]
+    pub tcp_window_bytes: u64,
+    /// What flies.
+    #[prost(uint64, tag = "65")]
+    pub tcp_unacknowledged_bytes: u64,
+    /// What waits in sockets.
+    #[prost(uint64, tag = "66")]
+    pub tcp_unsent_bytes: u64,
+    /// Processors that the process may use.
+    #[prost(uint64, tag = "67")]
+    pub cores: u64,
+    /// The rate limit that is obeyed; 0 is none.
+    #[prost(uint64, tag = "68")]
+    pub limit_bytes_per_second: u64,
+    /// Time since this end began; a sum again.
+    #[prost(uint64, tag = "69")]
+    pub elapsed_ns: u64,
 }
 
 /// The sender has nothing left: every item before this one is durable or has failed.

@@ -1,6 +1,7 @@
 //! Owns one or more typical frames of each kind, for the tests and the seeds of the fuzzer.
 //! Checks nothing.
 
+mod measured;
 mod metadata;
 
 use godwit_proto::*;
@@ -12,6 +13,7 @@ pub(crate) fn all() -> Vec<(&'static str, Frame)> {
     all.extend(blocks());
     all.extend(watch());
     all.extend(metadata::all());
+    all.extend(measured::all());
     all
 }
 

@@ -1,6 +1,7 @@
 //! Owns the generators of arbitrary valid frames for the property tests.
 //! Checks nothing.
 
+mod measured;
 mod metadata;
 mod setup;
 
@@ -307,67 +308,31 @@ pub(crate) fn items() -> impl Strategy<Value = Frame> {
 }
 
 pub(crate) fn watch() -> impl Strategy<Value = Frame> {
-    let status = || {
-        any::<([u64; 31], [bool; 3], Option<u64>)>().prop_map(
-            |(n, [drained, scan_done, wants_stream], max_rss_bytes)| Status {
-                bytes_read: n[0],
-                bytes_received: n[1],
-                bytes_written: n[2],
-                bytes_durable: n[3],
-                files_done: n[4],
-                files_skipped: n[5],
-                bytes_skipped: n[6],
-                bytes_resent: n[7],
-                reading_ns: n[8],
-                sending_ns: n[9],
-                starved_ns: n[10],
-                unacknowledged_ns: n[11],
-                limited_ns: n[12],
-                waiting_ns: n[13],
-                receiving_ns: n[14],
-                writing_ns: n[15],
-                undurable_ns: n[16],
-                syncing_ns: n[17],
-                cpu_ns: n[18],
-                max_rss_bytes,
-                drained,
-                scan_done,
-                entries_scanned: n[19],
-                bytes_scanned: n[20],
-                entries_excluded: n[21],
-                owners_lost: n[22],
-                groups_lost: n[23],
-                set_ids_lost: n[24],
-                xattrs_lost: n[25],
-                privileged_xattrs_lost: n[26],
-                acls_lost: n[27],
-                last_item: n[28],
-                entries_failed: n[29],
-                scan_faults: n[30],
-                wants_stream,
+    let finish = (
+        transfer(),
+        any::<[u64; 5]>(),
+        option::of(measured::status()),
+    )
+        .prop_map(
+            |(transfer, [seq, entries, bytes, failed, scan_faults], counters)| {
+                Frame::Finish(Finish {
+                    transfer,
+                    seq,
+                    entries,
+                    bytes,
+                    failed,
+                    counters,
+                    scan_faults,
+                })
             },
-        )
-    };
-    let finish = (transfer(), any::<[u64; 5]>(), option::of(status())).prop_map(
-        |(transfer, [seq, entries, bytes, failed, scan_faults], counters)| {
-            Frame::Finish(Finish {
-                transfer,
-                seq,
-                entries,
-                bytes,
-                failed,
-                counters,
-                scan_faults,
-            })
-        },
-    );
+        );
     let numbers = (
         any::<[u64; 7]>(),
         option::of(0.0..1e9),
         any::<Option<u64>>(),
         any::<bool>(),
     );
-    let finished = (transfer(), numbers, option::of(status())).prop_map(
+    let finished = (transfer(), numbers, option::of(measured::status())).prop_map(
         |(
             transfer,
             (
@@ -470,7 +435,8 @@ pub(crate) fn watch() -> impl Strategy<Value = Frame> {
     prop_oneof![
         examine,
         examined,
-        status().prop_map(Frame::Status),
+        measured::status().prop_map(Frame::Status),
+        measured::sending().prop_map(Frame::Sending),
         finish,
         finished,
         error,

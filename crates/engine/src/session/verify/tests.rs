@@ -51,6 +51,14 @@ impl Stream for Dying {
     fn counters(&self) -> StreamCounters {
         self.inner.counters()
     }
+    fn meter(&self) -> std::sync::Arc<godwit_net::StreamMeter> {
+        self.inner.meter()
+    }
+
+    fn measure(&mut self) {
+        self.inner.measure();
+    }
+
     fn tcp_info(&self) -> Option<TcpInfo> {
         self.inner.tcp_info()
     }

@@ -1,0 +1,277 @@
+//! The streams of one end of a transfer as they measure themselves, one by one and summed into the counters.
+//! Measures nothing itself and decides nothing.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use godwit_net::{Stream, StreamMeasure, StreamMeter, TcpInfo};
+use godwit_proto::Sending;
+
+use crate::Counters;
+use crate::lock;
+
+/// One stream of a transfer, as this end sees it.
+#[derive(Debug, Clone)]
+pub struct StreamFigures {
+    /// Number of the stream, which its end of the transfer gave it.
+    pub id: u64,
+    /// Number of the channel that it runs over, as the client counts them.
+    pub channel: u32,
+    /// Whether it carries contents.
+    pub carries_blocks: bool,
+    /// How long it has been attached.
+    pub age: Duration,
+    /// What the stream measured here.
+    pub measure: StreamMeasure,
+    /// The connection as the kernel of the **sending** end sees it: from here if this end sends, else as the sender last
+    /// told. `None` where it is not TCP, or nothing was told yet.
+    pub sending: Option<Sending>,
+}
+
+impl StreamFigures {
+    /// Bytes that passed in the direction of the contents, with all overhead.
+    pub fn bytes(&self) -> u64 {
+        self.measure.bytes_in.max(self.measure.bytes_out)
+    }
+}
+
+/// The streams attached, and what of their measurements the counters have already.
+#[derive(Debug)]
+pub(crate) struct StreamTable {
+    rows: Mutex<BTreeMap<u64, Row>>,
+    began: Instant,
+}
+
+impl Default for StreamTable {
+    fn default() -> Self {
+        Self {
+            rows: Mutex::default(),
+            began: Instant::now(),
+        }
+    }
+}
+
+#[derive(Debug)]
+struct Row {
+    channel: u32,
+    carries_blocks: bool,
+    attached: Instant,
+    meter: Arc<StreamMeter>,
+    told: Option<Sending>,
+    counted_time: Duration,
+    counted: StreamMeasure,
+}
+
+impl StreamTable {
+    pub(crate) fn attach(&self, id: u64, stream: &mut dyn Stream) {
+        stream.measure();
+        let meter = stream.meter();
+        // What passed before is none of this transfer's, or hardly anything.
+        let counted = meter.read();
+        let row = Row {
+            channel: stream.channel(),
+            carries_blocks: stream.carries_blocks(),
+            attached: Instant::now(),
+            meter,
+            told: None,
+            counted_time: Duration::ZERO,
+            counted,
+        };
+        lock(&self.rows).insert(id, row);
+    }
+
+    /// The stream is given up.
+    pub(crate) fn detach(&self, id: u64, stream: &mut dyn Stream, counters: &Counters) {
+        stream.measure();
+        let mut rows = lock(&self.rows);
+        if let Some(mut row) = rows.remove(&id) {
+            row.settle(Instant::now(), counters);
+        }
+    }
+
+    /// The sender has told of a stream.
+    pub(crate) fn tell(&self, id: u64, sending: Sending) {
+        if let Some(row) = lock(&self.rows).get_mut(&id) {
+            row.told = Some(sending);
+        }
+    }
+
+    /// Adds what was measured since the last time to the counters, and sets those that are values of the moment.
+    pub(crate) fn settle(&self, counters: &Counters) {
+        let mut rows = lock(&self.rows);
+        let now = Instant::now();
+        let mut gauges = Gauges::default();
+        for row in rows.values_mut() {
+            row.settle(now, counters);
+            if row.carries_blocks {
+                gauges.add(&row.counted);
+            }
+        }
+        gauges.set(counters);
+        counters
+            .elapsed_ns
+            .set(nanoseconds(now.duration_since(self.began)));
+    }
+
+    pub(crate) fn figures(&self) -> Vec<StreamFigures> {
+        let now = Instant::now();
+        lock(&self.rows)
+            .iter()
+            .map(|(id, row)| {
+                let measure = row.meter.read();
+                StreamFigures {
+                    id: *id,
+                    channel: row.channel,
+                    carries_blocks: row.carries_blocks,
+                    age: now.duration_since(row.attached),
+                    measure,
+                    sending: row.told.or_else(|| sending(&measure)),
+                }
+            })
+            .collect()
+    }
+}
+
+impl Row {
+    fn settle(&mut self, now: Instant, counters: &Counters) {
+        if !self.carries_blocks {
+            return;
+        }
+        let time = now.duration_since(self.attached);
+        counters
+            .streams_ns
+            .add_time(time.saturating_sub(self.counted_time));
+        self.counted_time = time;
+        let (then, now) = (self.counted, self.meter.read());
+        self.counted = now;
+        counters
+            .blocked_sending_ns
+            .add_time(now.blocked_sending.saturating_sub(then.blocked_sending));
+        let receiving = now.blocked_receiving.saturating_sub(then.blocked_receiving);
+        counters.blocked_receiving_ns.add_time(receiving);
+        let Some(tcp) = now.tcp else { return };
+        let before = then.tcp.unwrap_or_default();
+        for (counter, now, then) in [
+            (&counters.tcp_busy_ns, tcp.busy, before.busy),
+            (
+                &counters.tcp_window_limited_ns,
+                tcp.window_limited,
+                before.window_limited,
+            ),
+            (
+                &counters.tcp_buffer_limited_ns,
+                tcp.buffer_limited,
+                before.buffer_limited,
+            ),
+        ] {
+            counter.add_time(now.saturating_sub(then));
+        }
+        for (counter, now, then) in [
+            (&counters.tcp_bytes_sent, tcp.sent_bytes, before.sent_bytes),
+            (
+                &counters.tcp_bytes_resent,
+                tcp.retransmitted_bytes,
+                before.retransmitted_bytes,
+            ),
+            (
+                &counters.tcp_bytes_acknowledged,
+                tcp.acknowledged_bytes,
+                before.acknowledged_bytes,
+            ),
+        ] {
+            counter.add(now.saturating_sub(then));
+        }
+        // The kernel counts segments in 32 bits.
+        for (counter, now, then) in [
+            (
+                &counters.tcp_segments_sent,
+                tcp.data_segments,
+                before.data_segments,
+            ),
+            (
+                &counters.tcp_segments_resent,
+                tcp.retransmitted_segments,
+                before.retransmitted_segments,
+            ),
+        ] {
+            counter.add(now.wrapping_sub(then).into());
+        }
+    }
+}
+
+/// What the streams together are at this moment.
+#[derive(Default)]
+struct Gauges {
+    streams: u64,
+    tcp_streams: u32,
+    round_trips: Duration,
+    round_trip_min: Option<Duration>,
+    delivery: u64,
+    app_limited: u64,
+    window: u64,
+    unacknowledged: u64,
+    unsent: u64,
+}
+
+impl Gauges {
+    fn add(&mut self, measure: &StreamMeasure) {
+        self.streams += 1;
+        let Some(tcp) = measure.tcp else { return };
+        self.tcp_streams += 1;
+        self.round_trips += tcp.round_trip;
+        let least = tcp.round_trip_min;
+        if !least.is_zero() {
+            self.round_trip_min = Some(self.round_trip_min.map_or(least, |min| min.min(least)));
+        }
+        self.delivery += tcp.delivery_bytes_per_second;
+        self.app_limited += u64::from(tcp.delivery_app_limited);
+        self.window += segments(&tcp, tcp.congestion_window_segments);
+        self.unacknowledged += segments(&tcp, tcp.unacknowledged_segments);
+        self.unsent += u64::from(tcp.unsent_bytes);
+    }
+
+    fn set(&self, counters: &Counters) {
+        counters.streams.set(self.streams);
+        let round_trip = self.round_trips / self.tcp_streams.max(1);
+        counters.round_trip_ns.set(nanoseconds(round_trip));
+        let least = self.round_trip_min.unwrap_or_default();
+        counters.round_trip_min_ns.set(nanoseconds(least));
+        counters.delivery_bytes_per_second.set(self.delivery);
+        counters.streams_app_limited.set(self.app_limited);
+        counters.tcp_window_bytes.set(self.window);
+        counters.tcp_unacknowledged_bytes.set(self.unacknowledged);
+        counters.tcp_unsent_bytes.set(self.unsent);
+    }
+}
+
+/// What a stream that sends tells the other end of itself; `None` where it is not TCP.
+pub(crate) fn sending(measure: &StreamMeasure) -> Option<Sending> {
+    let tcp = measure.tcp?;
+    Some(Sending {
+        round_trip_ns: nanoseconds(tcp.round_trip),
+        round_trip_min_ns: nanoseconds(tcp.round_trip_min),
+        delivery_bytes_per_second: tcp.delivery_bytes_per_second,
+        delivery_app_limited: tcp.delivery_app_limited,
+        window_bytes: segments(&tcp, tcp.congestion_window_segments),
+        unacknowledged_bytes: segments(&tcp, tcp.unacknowledged_segments),
+        unsent_bytes: tcp.unsent_bytes.into(),
+        busy_ns: nanoseconds(tcp.busy),
+        window_limited_ns: nanoseconds(tcp.window_limited),
+        buffer_limited_ns: nanoseconds(tcp.buffer_limited),
+        segments_sent: tcp.data_segments.into(),
+        segments_resent: tcp.retransmitted_segments.into(),
+        bytes_sent: tcp.sent_bytes,
+        bytes_resent: tcp.retransmitted_bytes,
+        bytes_acknowledged: tcp.acknowledged_bytes,
+        blocked_ns: nanoseconds(measure.blocked_sending),
+    })
+}
+
+fn segments(tcp: &TcpInfo, count: u32) -> u64 {
+    u64::from(tcp.segment_bytes) * u64::from(count)
+}
+
+fn nanoseconds(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
+}

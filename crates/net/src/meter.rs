@@ -1,0 +1,38 @@
+//! Owns what a stream measures of itself, for other threads to read while its own is busy or blocked.
+//! Draws no conclusions.
+
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use crate::TcpInfo;
+
+/// The latest measurement of a stream. Its thread renews it several times a second, in the middle of a blocked send or
+/// receive too.
+#[derive(Debug, Default)]
+pub struct StreamMeter(Mutex<StreamMeasure>);
+
+/// What a stream measured of itself since it was opened.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct StreamMeasure {
+    /// Bytes taken from the socket, with all overhead of framing and TLS.
+    pub bytes_in: u64,
+    /// Bytes given to the socket, with all overhead of framing and TLS.
+    pub bytes_out: u64,
+    /// Time spent in sends waiting for room in the socket.
+    pub blocked_sending: Duration,
+    /// Time spent inside of payloads waiting for bytes.
+    pub blocked_receiving: Duration,
+    /// The kernel's view; `None` where the connection is not TCP.
+    pub tcp: Option<TcpInfo>,
+}
+
+impl StreamMeter {
+    /// The latest measurement.
+    pub fn read(&self) -> StreamMeasure {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn store(&self, measure: StreamMeasure) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = measure;
+    }
+}
