@@ -1,5 +1,5 @@
 //! Per-stage counters of one end of a transfer: plain atomics that any thread may read at any time.
-//! Draws no conclusions except the one on which stage the time went (`Shares::bottleneck`).
+//! Draws no conclusions; `bottleneck` does.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -239,69 +239,6 @@ impl Counter {
     /// The value now.
     pub fn get(&self) -> u64 {
         self.0.load(Ordering::Relaxed)
-    }
-}
-
-/// The stages of which one limits a transfer.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Bottleneck {
-    /// Reading, or scanning, at the source.
-    SourceStorage,
-    /// Between the two ends.
-    Network,
-    /// Writing or syncing at the destination.
-    DestinationStorage,
-    /// The limit that the user set.
-    Limit,
-}
-
-impl Bottleneck {
-    /// The words for people, events and documents.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::SourceStorage => "source storage",
-            Self::Network => "network",
-            Self::DestinationStorage => "destination storage",
-            Self::Limit => "limit",
-        }
-    }
-}
-
-/// Where the time of both ends' threads went, in nanoseconds; either end may be unknown.
-#[derive(Debug, Default, Clone, Copy)]
-pub struct Shares {
-    /// The sending end's counters.
-    pub source: Option<Snapshot>,
-    /// The receiving end's counters.
-    pub destination: Option<Snapshot>,
-}
-
-impl Shares {
-    /// Names the stage that the other stages waited for, from the shares of time; `None` before anything was measured.
-    pub fn bottleneck(&self) -> Option<Bottleneck> {
-        let source = self.source.unwrap_or_default();
-        let destination = self.destination.unwrap_or_default();
-        let stages = [
-            (Bottleneck::Limit, source.limited_ns),
-            (
-                Bottleneck::SourceStorage,
-                source.reading_ns + source.starved_ns,
-            ),
-            (
-                Bottleneck::DestinationStorage,
-                destination.writing_ns + destination.undurable_ns,
-            ),
-            (
-                Bottleneck::Network,
-                (source.sending_ns + source.unacknowledged_ns)
-                    .saturating_sub(destination.writing_ns + destination.undurable_ns),
-            ),
-        ];
-        stages
-            .into_iter()
-            .max_by_key(|(_, time)| *time)
-            .filter(|(_, time)| *time > 0)
-            .map(|(stage, _)| stage)
     }
 }
 

@@ -16,6 +16,7 @@
 //! (dialling, opening, joining and retrying for a client). `examples/buffers.rs` moves buffers without any files.
 
 pub mod acks;
+mod bottleneck;
 pub mod counters;
 mod entry;
 mod failed;
@@ -43,7 +44,8 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 pub use acks::Acks;
-pub use counters::{Bottleneck, Counters, Shares, Snapshot};
+pub use bottleneck::{Bottleneck, Finding, Shares};
+pub use counters::{Counters, Snapshot};
 pub use item::{Action, Item};
 pub use live::{Live, RateLimit};
 pub use loss::StreamLoss;

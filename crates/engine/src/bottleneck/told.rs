@@ -1,0 +1,229 @@
+//! The words of a finding: figures of the stage that limits, and what its user could do.
+//! Chooses no stage.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use super::{Bottleneck, Finding, Shares, per_second, positive};
+use crate::{Snapshot, StreamFigures};
+
+pub(super) fn finding(stage: Bottleneck, shares: &Shares, streams: &[StreamFigures]) -> Finding {
+    let source = shares.source.unwrap_or_default();
+    let destination = shares.destination.unwrap_or_default();
+    let (figure, advice) = match stage {
+        Bottleneck::Limit => (
+            format!(
+                "{} of {} allowed",
+                sent(&source),
+                bytes(source.limit_bytes_per_second as f64)
+            ),
+            Some("`godwit limit` changes it while the transfer runs".to_owned()),
+        ),
+        Bottleneck::SourceStorage => source_storage(&source),
+        Bottleneck::SourceCpu => (
+            format!("{}, {}", sent(&source), processors(&source)),
+            Some(processor_advice(&source, "source")),
+        ),
+        Bottleneck::Network => network(&source, &destination, streams),
+        Bottleneck::DestinationCpu => (
+            format!("{}, {}", written(&destination), processors(&destination)),
+            Some(processor_advice(&destination, "destination")),
+        ),
+        Bottleneck::DestinationStorage => destination_storage(&destination),
+    };
+    Finding {
+        stage,
+        figure,
+        advice,
+    }
+}
+
+fn source_storage(source: &Snapshot) -> (String, Option<String>) {
+    if source.bytes_read == 0 {
+        let entries = per_second(source.entries_scanned, source.elapsed_ns);
+        return (
+            format!("looking at {entries:.0} entries/s, nothing to send meanwhile"),
+            Some("fewer and larger files are found faster".to_owned()),
+        );
+    }
+    let figure = format!(
+        "{} read, readers busy {} of the time",
+        bytes(per_second(source.bytes_read, source.elapsed_ns)),
+        percent(busy(source, source.storage_reading_ns))
+    );
+    (
+        figure,
+        Some(
+            "more `--readers` help storage with latency; `godwit doctor` measures what it can do"
+                .to_owned(),
+        ),
+    )
+}
+
+fn destination_storage(destination: &Snapshot) -> (String, Option<String>) {
+    let syncing = share(destination.syncing_ns, destination.elapsed_ns);
+    let undurable = share(destination.undurable_ns, destination.streams_ns);
+    if undurable > 0.3 || destination.bytes_written == 0 {
+        let figure = format!(
+            "{}, syncing {} of the time",
+            written(destination),
+            percent(syncing)
+        );
+        let advice = "`godwit doctor` measures what it can do; `--no-sync` does not wait for it, at the risk of a power cut";
+        return (figure, Some(advice.to_owned()));
+    }
+    let writing = destination.storage_writing_ns + destination.undurable_ns;
+    let figure = format!(
+        "{}, writers busy {} of the time",
+        written(destination),
+        percent(busy(destination, writing))
+    );
+    (
+        figure,
+        Some(
+            "more `--writers` help storage with latency; `godwit doctor` measures what it can do"
+                .to_owned(),
+        ),
+    )
+}
+
+fn network(
+    source: &Snapshot,
+    destination: &Snapshot,
+    streams: &[StreamFigures],
+) -> (String, Option<String>) {
+    let received = per_second(destination.bytes_received, destination.elapsed_ns);
+    let rate = if received > 0.0 {
+        received
+    } else {
+        per_second(source.bytes_sent, source.elapsed_ns)
+    };
+    let count = source.streams.max(destination.streams);
+    let mut figure = bits(rate);
+    if count > 0 {
+        let plural = if count == 1 { "" } else { "s" };
+        figure += &format!(" on {count} stream{plural}");
+    }
+    if source.round_trip_ns > 0 {
+        figure += &format!(
+            ", round trip {} (least {})",
+            milliseconds(source.round_trip_ns),
+            milliseconds(source.round_trip_min_ns)
+        );
+    }
+    let resent = share(source.tcp_bytes_resent, source.tcp_bytes_sent);
+    if resent > 0.0 {
+        figure += &format!(", {:.2} % sent again", resent * 100.0);
+    }
+    if let Some((channel, share)) = slowest_channel(streams) {
+        figure += &format!(", channel {channel} carries {}", percent(share));
+    }
+    let window = share(source.tcp_window_limited_ns, source.tcp_busy_ns);
+    let buffer = share(source.tcp_buffer_limited_ns, source.tcp_busy_ns);
+    let advice = if window > 0.3 {
+        "the windows of the destination are small for this path: more streams, or a larger net.ipv4.tcp_rmem there; see `godwit doctor`"
+    } else if buffer > 0.3 {
+        "the send buffers are small for this path: more streams, or a larger net.ipv4.tcp_wmem at the source; see `godwit doctor`"
+    } else if resent > 0.001 {
+        "packets are lost on the way: more streams, or `--congestion bbr`, may carry more"
+    } else {
+        "`godwit doctor` tells what the path can carry"
+    };
+    (figure, Some(advice.to_owned()))
+}
+
+/// Of several channels the one whose streams send least, and its share of all bytes; what was sent since they began.
+fn slowest_channel(streams: &[StreamFigures]) -> Option<(u32, f64)> {
+    let mut channels: BTreeMap<u32, u64> = BTreeMap::new();
+    for stream in streams.iter().filter(|stream| stream.carries_blocks) {
+        *channels.entry(stream.channel).or_default() += stream.bytes();
+    }
+    if channels.len() < 2 {
+        return None;
+    }
+    let all = positive(channels.values().sum())?;
+    let (channel, bytes) = channels.into_iter().min_by_key(|(_, bytes)| *bytes)?;
+    Some((channel, bytes as f64 / all))
+}
+
+fn processors(side: &Snapshot) -> String {
+    let used = share(side.cpu_ns, side.elapsed_ns);
+    let waited = share(side.cpu_waiting_ns, side.cpu_ns + side.cpu_waiting_ns);
+    let mut figure = match side.cores {
+        0 => format!("{used:.1} processors busy"),
+        1 => format!("{used:.1} of 1 processor busy"),
+        cores => format!("{used:.1} of {cores} processors busy"),
+    };
+    if waited > 0.1 {
+        figure += &format!(", threads waiting for one {} of the time", percent(waited));
+    }
+    figure
+}
+
+fn processor_advice(side: &Snapshot, name: &str) -> String {
+    let used = share(side.cpu_ns + side.cpu_waiting_ns, side.elapsed_ns);
+    if side.cores > 0 && used < 0.7 * side.cores as f64 {
+        "its threads are busy and processors are idle: more `--streams` use them".to_owned()
+    } else {
+        format!(
+            "`--digest crc64-nvme` and, where the network is trusted, `--encryption none` cost the least; or fewer other programs at the {name}"
+        )
+    }
+}
+
+/// The share of the time of its busy threads that a side spent in its storage.
+fn busy(side: &Snapshot, storage: u64) -> f64 {
+    share(
+        storage,
+        side.streams_ns.saturating_sub(side.starved_ns) + side.helping_ns,
+    )
+}
+
+fn share(part: u64, whole: u64) -> f64 {
+    positive(whole).map_or(0.0, |whole| part as f64 / whole)
+}
+
+fn sent(side: &Snapshot) -> String {
+    format!(
+        "{} sent",
+        bytes(per_second(side.bytes_sent, side.elapsed_ns))
+    )
+}
+
+fn written(side: &Snapshot) -> String {
+    let rate = per_second(side.bytes_written, side.elapsed_ns);
+    format!("{} written", bytes(rate))
+}
+
+fn percent(share: f64) -> String {
+    format!("{:.0} %", share.min(1.0) * 100.0)
+}
+
+fn milliseconds(nanoseconds: u64) -> String {
+    let time = Duration::from_nanos(nanoseconds).as_secs_f64() * 1e3;
+    if time < 10.0 {
+        format!("{time:.1} ms")
+    } else {
+        format!("{time:.0} ms")
+    }
+}
+
+fn bytes(per_second: f64) -> String {
+    scaled(per_second, "B/s")
+}
+
+fn bits(bytes_per_second: f64) -> String {
+    scaled(bytes_per_second * 8.0, "bit/s")
+}
+
+fn scaled(mut value: f64, unit: &str) -> String {
+    let mut prefixes = ["", "k", "M", "G"].iter().peekable();
+    while let Some(prefix) = prefixes.next() {
+        if value < 999.5 || prefixes.peek().is_none() {
+            let digits = usize::from(value < 9.95 && !prefix.is_empty());
+            return format!("{value:.digits$} {prefix}{unit}");
+        }
+        value /= 1000.0;
+    }
+    String::new()
+}
