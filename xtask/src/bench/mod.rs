@@ -11,6 +11,7 @@ mod place;
 mod process;
 mod report;
 mod runner;
+mod spent;
 mod stats;
 mod world;
 
@@ -18,6 +19,7 @@ use std::fs;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::Command as Program;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, bail, ensure};
 use clap::ArgMatches;
@@ -29,6 +31,7 @@ use options::Options;
 use peers::Definition;
 use report::{CaseReport, Report};
 use runner::Sets;
+use spent::{Spent, timed};
 use world::World;
 
 pub(crate) use options::command;
@@ -38,6 +41,7 @@ pub(crate) use options::command;
 /// # Errors
 /// When it cannot be carried out, was interrupted, or a bar was missed.
 pub(crate) fn run(matches: &ArgMatches) -> anyhow::Result<()> {
+    let started = Instant::now();
     let options = Options::parse(matches)?;
     let mut say = |line: &str| {
         // A benchmark goes on when nobody listens.
@@ -87,13 +91,20 @@ pub(crate) fn run(matches: &ArgMatches) -> anyhow::Result<()> {
     let mut cache = Cache::default();
     for case in &chosen {
         say(&format!("{}: {}", case.name, case.title));
-        let sets = cache.sets(case, &stage.programs, &world)?;
+        let mut making = Duration::ZERO;
+        let sets = timed(&mut making, || cache.sets(case, &stage.programs, &world))?;
         let wanted = |kind| options.wants_contender(kind);
         let rounds = case.rounds_max.unwrap_or(u32::MAX).min(options.pairs);
-        let tracks = runner::run(case, rounds, &wanted, sets, &stage, &mut world, &mut say)?;
-        report.cases.push(CaseReport::new(case, rounds, tracks));
+        let (tracks, spent) =
+            runner::run(case, rounds, &wanted, sets, &stage, &mut world, &mut say)?;
+        let spent = Spent { making, ..spent };
+        say(&format!("  {}", spent.describe()));
+        let finished = CaseReport::new(case, rounds, tracks, spent);
+        report.cases.push(finished);
     }
     drop(world);
+    let all = started.elapsed().as_secs_f64();
+    say(&format!("all of it took {all:.0} s"));
     let table = report.save(&options.out.unwrap_or_else(|| target.join("bench")))?;
     // The table is also in the file.
     let _ = writeln!(std::io::stdout(), "{}", report.markdown());

@@ -1,8 +1,7 @@
 //! Owns the order of runs: contenders take turns, disturbed runs are repeated, destinations are removed.
 //! Judges nothing.
 
-use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::rc::Rc;
 use std::time::Duration;
@@ -12,9 +11,10 @@ use serde::Serialize;
 
 use super::case::{Case, Kind, Storage};
 use super::contender::{Contender, Job, Outcome, RUN_LIMIT, Stage, prepare};
-use super::data::{Arrival, Set};
+use super::data::{Arrival, Set, remove};
 use super::machine::Ticks;
 use super::place::Place;
+use super::spent::{Spent, timed};
 use super::world::World;
 
 /// A run during which the host took more of the processors than this is discarded.
@@ -122,7 +122,7 @@ pub(crate) fn run(
     stage: &Stage,
     world: &mut World,
     say: &mut dyn FnMut(&str),
-) -> anyhow::Result<Vec<Track>> {
+) -> anyhow::Result<(Vec<Track>, Spent)> {
     let place = Place::make(&stage.place, case.line.as_ref(), &stage.programs);
     let place = Rc::new(place.context("cannot make the place of the case")?);
     let mut tracks = Vec::new();
@@ -154,6 +154,8 @@ pub(crate) fn run(
         0..=rounds
     };
     let mut patience = Patience::default();
+    let mut copy = None;
+    let mut spent = Spent::default();
     for round in rounds {
         for (track, slot) in tracks.iter_mut().zip(&mut contenders) {
             world.check()?;
@@ -167,10 +169,13 @@ pub(crate) fn run(
                 set: sets.of(track.contender),
                 limit: patience.limit(),
             };
-            let result = turn.take(&mut **contender, track, world);
+            let result = turn.take(&mut **contender, track, &mut copy, world, &mut spent);
             patience.note(case, track);
             if let Err(error) = result {
                 world.check()?;
+                // Who knows what it has done to it.
+                let left: Option<PathBuf> = copy.take();
+                left.as_deref().map_or(Ok(()), remove)?;
                 track.failure = Some(format!("{error:#}"));
                 *slot = None;
             }
@@ -187,7 +192,9 @@ pub(crate) fn run(
             }
         }
     }
-    Ok(tracks)
+    let left = copy.as_deref();
+    timed(&mut spent.removing, || left.map_or(Ok(()), remove))?;
+    Ok((tracks, spent))
 }
 
 /// Copies the source, as a first run would.
@@ -243,12 +250,15 @@ struct Turn<'a> {
 }
 
 impl Turn<'_> {
-    /// Runs until one was not disturbed, or the attempts are used up.
+    /// Runs until one was not disturbed, or the attempts are used up. What a second run finds is there already is made
+    /// once for a case, in `copy`: nobody changes it.
     fn take(
         &self,
         contender: &mut dyn Contender,
         track: &mut Track,
+        copy: &mut Option<PathBuf>,
         world: &mut World,
+        spent: &mut Spent,
     ) -> anyhow::Result<()> {
         let &Self {
             case,
@@ -257,15 +267,21 @@ impl Turn<'_> {
             limit,
         } = self;
         for _ in 0..ATTEMPTS_MAX {
-            let into = world.destination(case.storage == Storage::DiskWrite)?;
-            if case.again {
-                fill(&into, set.path.as_deref())?;
-            }
-            if case.storage == Storage::DiskRead {
-                set.cool()?;
-            }
+            let into = match copy {
+                Some(copy) => copy.clone(),
+                None => world.destination(case.storage == Storage::DiskWrite)?,
+            };
+            timed(&mut spent.preparing, || {
+                if case.again && copy.is_none() {
+                    fill(copy.insert(into.clone()), set.path.as_deref())?;
+                }
+                if case.storage == Storage::DiskRead {
+                    set.cool()?;
+                }
+                anyhow::Ok(())
+            })?;
             let before = Ticks::now()?;
-            let outcome = contender.run(&Job {
+            let job = Job {
                 case,
                 load: set.load,
                 set,
@@ -273,16 +289,20 @@ impl Turn<'_> {
                 into: &into,
                 limit,
                 world,
-            });
+            };
+            let outcome = timed(&mut spent.running, || contender.run(&job));
             let steal = Ticks::now()?.stolen_since(before);
             let first = track.samples.is_empty();
             let arrived = outcome.and_then(|outcome| {
                 if case.moves() {
-                    check(set, &into, contender.arrival(), first)?;
+                    let arrival = contender.arrival();
+                    timed(&mut spent.checking, || check(set, &into, arrival, first))?;
                 }
                 Ok(outcome)
             });
-            fs::remove_dir_all(&into)?;
+            if copy.is_none() {
+                timed(&mut spent.removing, || remove(&into))?;
+            }
             let quiet = steal <= STEAL_MAX;
             let counts = quiet && round > 0;
             track.samples.push(Sample {

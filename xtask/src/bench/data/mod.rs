@@ -3,8 +3,10 @@
 
 mod make;
 mod set;
+mod walk;
 
 pub(crate) use set::{Arrival, Set};
+pub(crate) use walk::remove;
 
 /// What is transferred.
 #[derive(Debug, Clone, Copy, PartialEq)]

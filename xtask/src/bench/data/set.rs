@@ -9,6 +9,7 @@ use anyhow::{Context as _, ensure};
 use rustix::fs::{Advice, fadvise, fsync};
 
 use super::Load;
+use super::walk::{each_directory, remove};
 use crate::bench::contender::Programs;
 use crate::bench::world::World;
 
@@ -55,10 +56,10 @@ impl Set {
         world: &World,
     ) -> anyhow::Result<Self> {
         let path = load.make(parent, programs, world)?;
-        let (mut names, mut sizes) = (0, 0);
-        if path.is_some() {
-            count(parent, &mut names, &mut sizes)?;
-        }
+        let (names, sizes) = match path {
+            Some(_) => count(parent)?,
+            None => (0, 0),
+        };
         let bytes = match load {
             Load::Spec { .. } => sizes,
             _ => load.bytes(),
@@ -75,8 +76,7 @@ impl Set {
 
     /// Removes it, and the directory that it was made in.
     pub(crate) fn remove(&self) -> anyhow::Result<()> {
-        let parent = &self.parent;
-        fs::remove_dir_all(parent).with_context(|| format!("cannot remove {parent:?}"))
+        remove(&self.parent)
     }
 
     /// Checks that as many names and bytes arrived below `into` as were sent.
@@ -84,8 +84,7 @@ impl Set {
     /// # Errors
     /// When they differ, or cannot be counted.
     pub(crate) fn check(&self, into: &Path) -> anyhow::Result<()> {
-        let (mut names, mut sizes) = (0, 0);
-        count(into, &mut names, &mut sizes)?;
+        let (names, sizes) = count(into)?;
         ensure!(
             (names, sizes) == (self.names, self.sizes),
             "{names} files of {sizes} bytes arrived instead of {} of {}",
@@ -120,37 +119,66 @@ impl Set {
     }
 }
 
-fn count(directory: &Path, names: &mut u64, sizes: &mut u64) -> anyhow::Result<()> {
-    for entry in fs::read_dir(directory).with_context(|| format!("cannot list {directory:?}"))? {
-        let entry = entry?;
-        let meta = entry.metadata()?;
-        if meta.is_dir() {
-            count(&entry.path(), names, sizes)?;
-        } else {
+/// Names of files, and the sum of their sizes, below `root`.
+fn count(root: &Path) -> anyhow::Result<(u64, u64)> {
+    let counted = each_directory(root, |directory, (names, sizes): &mut (u64, u64)| {
+        for file in files(directory)? {
             *names += 1;
-            *sizes += meta.len();
+            *sizes += file?.metadata()?.len();
         }
-    }
-    Ok(())
+        Ok(())
+    })?;
+    let add = |one: (u64, u64), other: (u64, u64)| (one.0 + other.0, one.1 + other.1);
+    Ok(counted.into_iter().fold((0, 0), add))
+}
+
+/// What is in a directory and is none.
+fn files(
+    directory: &Path,
+) -> anyhow::Result<impl Iterator<Item = std::io::Result<fs::DirEntry>> + use<>> {
+    let entries = fs::read_dir(directory).with_context(|| format!("cannot list {directory:?}"))?;
+    let is_file = |entry: &std::io::Result<fs::DirEntry>| match entry {
+        Ok(entry) => !entry.file_type().is_ok_and(|kind| kind.is_dir()),
+        Err(_) => true,
+    };
+    Ok(entries.filter(is_file))
+}
+
+/// What a thread compares with.
+#[derive(Default)]
+struct Buffers {
+    one: Vec<u8>,
+    other: Vec<u8>,
 }
 
 fn compare(source: &Path, copy: &Path) -> anyhow::Result<()> {
-    if source.is_dir() {
-        for entry in fs::read_dir(source).with_context(|| format!("cannot list {source:?}"))? {
-            let entry = entry?;
-            compare(&entry.path(), &copy.join(entry.file_name()))?;
+    each_directory(source, |place, buffers: &mut Buffers| {
+        if !place.is_dir() {
+            return compare_file(place, copy, buffers);
         }
-        return Ok(());
-    }
+        let below = place.strip_prefix(source)?;
+        for file in files(place)? {
+            let file = file?;
+            let copy = copy.join(below).join(file.file_name());
+            compare_file(&file.path(), &copy, buffers)?;
+        }
+        Ok(())
+    })?;
+    Ok(())
+}
+
+fn compare_file(source: &Path, copy: &Path, buffers: &mut Buffers) -> anyhow::Result<()> {
     let open = |path: &Path| File::open(path).with_context(|| format!("cannot open {path:?}"));
     let (mut source, mut arrived) = (open(source)?, open(copy)?);
-    let (mut one, mut other) = (vec![0; COMPARE_BYTES], vec![0; COMPARE_BYTES]);
+    let Buffers { one, other } = buffers;
+    one.resize(COMPARE_BYTES, 0);
+    other.resize(COMPARE_BYTES, 0);
     loop {
-        let read = source.read(&mut one)?;
+        let read = source.read(one)?;
         let same = arrived.read_exact(&mut other[..read]).is_ok() && one[..read] == other[..read];
         ensure!(same, "{copy:?} has other contents than its source");
         if read == 0 {
-            ensure!(arrived.read(&mut other)? == 0, "{copy:?} is too long");
+            ensure!(arrived.read(other)? == 0, "{copy:?} is too long");
             return Ok(());
         }
     }

@@ -14,6 +14,7 @@ use super::case::{Bar, Case, Expect, Kind};
 use super::machine::Fact;
 use super::process::Usage;
 use super::runner::{Sample, Track};
+use super::spent::Spent;
 use super::stats::{Spread, paired_difference, paired_ratio};
 
 /// A whole benchmark.
@@ -36,6 +37,8 @@ pub(crate) struct CaseReport {
     #[serde(skip_serializing_if = "Option::is_none")]
     memory: Option<Memory>,
     tracks: Vec<Track>,
+    /// Where the time of the case went.
+    spent: Spent,
 }
 
 /// Godwit against one other.
@@ -69,7 +72,7 @@ struct Memory {
 
 impl CaseReport {
     /// Draws the conclusions of a case from its runs.
-    pub(crate) fn new(case: &Case, rounds: u32, tracks: Vec<Track>) -> Self {
+    pub(crate) fn new(case: &Case, rounds: u32, tracks: Vec<Track>, spent: Spent) -> Self {
         let of = |kind: Kind| tracks.iter().find(|track| track.contender == kind);
         let subject = of(case.subject);
         let compare = |&bar: &Bar| {
@@ -102,6 +105,7 @@ impl CaseReport {
             comparisons,
             memory,
             tracks,
+            spent,
         }
     }
 }
