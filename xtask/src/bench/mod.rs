@@ -13,6 +13,7 @@ mod report;
 mod runner;
 mod spent;
 mod stats;
+mod wan;
 mod world;
 
 use std::fs;
@@ -76,7 +77,9 @@ pub(crate) fn run(matches: &ArgMatches) -> anyhow::Result<()> {
         .unwrap_or_else(|| target.join(format!("bench-disk-{}", std::process::id())));
     let on_disk = chosen.iter().any(|case| case.storage != Storage::Memory);
     let mut world = World::make(&options.directory, on_disk.then_some(&*disk))?;
-    let peak = chosen.iter().map(Case::peak_bytes).max().unwrap_or(0);
+    let of_rows = options.rows()?.iter().map(wan::Row::peak_bytes).max();
+    let peak = chosen.iter().map(Case::peak_bytes).max();
+    let peak = peak.max(of_rows).unwrap_or(0);
     say(&format!("touching {} of memory twice", case::size(peak)));
     world.touch(peak)?;
     let mut report = Report {
@@ -87,6 +90,7 @@ pub(crate) fn run(matches: &ArgMatches) -> anyhow::Result<()> {
             .map(|peer| (&*peer.title, &*peer.note))
             .collect(),
         cases: Vec::new(),
+        rows: Vec::new(),
     };
     let mut cache = Cache::default();
     for case in &chosen {
@@ -102,6 +106,13 @@ pub(crate) fn run(matches: &ArgMatches) -> anyhow::Result<()> {
         let finished = CaseReport::new(case, rounds, tracks, spent);
         report.cases.push(finished);
     }
+    for row in &options.rows()? {
+        say(&format!("{}: {}", row.name, row.title));
+        let wanted = |title: &str| options.wants_turn(title);
+        let rounds = options.pairs.min(ROUNDS_OF_ROWS_MAX);
+        let finished = wan::run(row, rounds, &wanted, &stage, &world, &mut say)?;
+        report.rows.push(finished);
+    }
     drop(world);
     let all = started.elapsed().as_secs_f64();
     say(&format!("all of it took {all:.0} s"));
@@ -115,6 +126,9 @@ pub(crate) fn run(matches: &ArgMatches) -> anyhow::Result<()> {
     );
     Ok(())
 }
+
+/// Rounds of rows over long lines, each of which takes minutes.
+const ROUNDS_OF_ROWS_MAX: u32 = 3;
 
 /// The peers and limits that take part.
 fn needed(cases: &[Case], options: &Options) -> Vec<&'static Definition> {

@@ -9,6 +9,7 @@ use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 use super::case::{Case, Kind, Suite, cases};
 use super::peers::Definition;
 use super::place::{CABLES_MAX, CableSpec, PlaceSpec};
+use super::wan::{Row, SECONDS_DEFAULT, rows};
 
 /// Pairs per case; fewer prove nothing.
 const PAIRS_DEFAULT: u32 = 5;
@@ -27,7 +28,8 @@ pub(crate) fn command() -> Command {
             Arg::new("suite")
                 .value_parser(suites)
                 .help("quick: a quarter of the data, the best peers; full: as the bars are defined; \
-                       peers: a quarter, all peers; wan: long lines [default: quick]"),
+                       peers: a quarter, all peers; wan: long lines and channels over time, beside iperf3; \
+                       wan-peers: files over long lines, all peers [default: quick]"),
         )
         .arg(
             text("suite-option")
@@ -59,6 +61,11 @@ pub(crate) fn command() -> Command {
                 .value_parser(value_parser!(f64))
                 .default_value("1")
                 .help("Multiplies counts and sizes, to try the kit or to fit a small machine"),
+        )
+        .arg(
+            text("seconds")
+                .value_parser(value_parser!(f64))
+                .help("How long each run of the suite wan takes at full rate [default: 34.4]"),
         )
         .arg(
             text("place")
@@ -102,6 +109,7 @@ pub(super) struct Options {
     pub(super) peers: Vec<PathBuf>,
     pub(super) pairs: u32,
     scale: f64,
+    seconds: f64,
     pub(super) place: PlaceSpec,
     pub(super) directory: PathBuf,
     pub(super) disk: Option<PathBuf>,
@@ -122,6 +130,12 @@ impl Options {
         ensure!(
             scale > 0.0 && scale <= 100.0,
             "--scale is a positive number, at most 100"
+        );
+        let seconds = matches.get_one::<f64>("seconds").copied();
+        let seconds = seconds.unwrap_or(SECONDS_DEFAULT);
+        ensure!(
+            (4.0..=36.0).contains(&seconds),
+            "--seconds is from 4, for there is nothing to see before, to 36, for the files must fit into memory twice"
         );
         let suite = text("suite")
             .or_else(|| text("suite-option"))
@@ -149,6 +163,7 @@ impl Options {
                 .collect(),
             pairs: matches.get_one("pairs").copied().unwrap_or(PAIRS_DEFAULT),
             scale,
+            seconds,
             place,
             directory: path("directory").unwrap_or_else(default),
             disk: path("disk"),
@@ -183,8 +198,17 @@ impl Options {
             let full = cases(Suite::Full, self.scale, peers, &added);
             chosen.extend(full.into_iter().filter(only_full));
         }
-        chosen.retain(|case| self.wants_case(case));
-        ensure!(!chosen.is_empty(), "no case has such a name");
+        chosen.retain(|case| self.wants_name(case.name));
+        if self.suite == Suite::Quick && self.only.is_empty() {
+            chosen.retain(Case::is_quick);
+        }
+        ensure!(
+            !chosen.is_empty() || self.suite == Suite::Wan,
+            "no case has such a name"
+        );
+        if chosen.is_empty() {
+            return Ok(chosen);
+        }
         for name in &self.contenders {
             let takes_part = |case: &Case| {
                 let all = case.contenders();
@@ -199,8 +223,28 @@ impl Options {
         Ok(chosen)
     }
 
-    fn wants_case(&self, case: &Case) -> bool {
-        self.only.is_empty() || self.only.iter().any(|prefix| case.name.starts_with(prefix))
+    /// The rows that are asked for; only the suite of long lines has some.
+    ///
+    /// # Errors
+    /// When there are none there.
+    pub(super) fn rows(&self) -> anyhow::Result<Vec<Row>> {
+        if self.suite != Suite::Wan {
+            return Ok(Vec::new());
+        }
+        let mut chosen = rows(self.seconds);
+        chosen.retain(|row| self.wants_name(&row.name));
+        ensure!(!chosen.is_empty(), "no row has such a name");
+        Ok(chosen)
+    }
+
+    fn wants_name(&self, name: &str) -> bool {
+        self.only.is_empty() || self.only.iter().any(|prefix| name.starts_with(prefix))
+    }
+
+    /// Whether a turn takes part that is called so.
+    pub(super) fn wants_turn(&self, title: &str) -> bool {
+        let named = |name: &String| title.replace(' ', "-").starts_with(name.as_str());
+        self.contenders.is_empty() || self.contenders.iter().any(named)
     }
 
     pub(super) fn wants_contender(&self, kind: Kind) -> bool {

@@ -1,6 +1,7 @@
 //! Owns what a case is: what is moved, by whom, and what is expected of it.
 //! Runs nothing; which cases there are is in `table`.
 
+mod far;
 mod kind;
 mod table;
 mod title;
@@ -66,6 +67,21 @@ pub(crate) struct LineSpec {
     pub(crate) rate: Option<&'static str>,
     /// Share of packets lost, as `wanlink` takes it.
     pub(crate) loss: Option<&'static str>,
+    /// Whether segments cross together, which costs the emulator far less, but loses them together too.
+    pub(crate) offload: bool,
+    /// Where the sequence of losses starts.
+    pub(crate) seed: u64,
+}
+
+impl LineSpec {
+    /// No delay, no loss, as fast as the emulator is.
+    pub(crate) const DIRECT: Self = Self {
+        rtt_ms: 0,
+        rate: None,
+        loss: None,
+        offload: true,
+        seed: 1,
+    };
 }
 
 /// Where source and destination are.
@@ -161,16 +177,19 @@ pub(crate) enum Suite {
     Full,
     /// The cases of files at a quarter of the data, with all peers.
     Peers,
-    /// Over long lines, with all peers.
+    /// Over long lines and several channels, over time, beside iperf3.
     Wan,
+    /// Files over long lines, with all peers.
+    WanPeers,
 }
 
 impl Suite {
     /// On the command line, in this order.
-    pub(crate) const NAMES: [(&'static str, Self); 4] = [
+    pub(crate) const NAMES: [(&'static str, Self); 5] = [
         ("quick", Self::Quick),
         ("full", Self::Full),
         ("peers", Self::Peers),
         ("wan", Self::Wan),
+        ("wan-peers", Self::WanPeers),
     ];
 }

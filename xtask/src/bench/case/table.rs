@@ -3,7 +3,8 @@
 
 use super::super::data::Load;
 use super::super::peers::{Definition, Role};
-use super::title::{size, title};
+use super::far::far_title;
+use super::title::size;
 use super::{Bar, Case, Class, Expect, Kind, LineSpec, Storage, Suite};
 
 /// Godwit's speed over the bare pipe's, by class: memory, and files of any size that is not small.
@@ -36,20 +37,18 @@ const AGAIN_ROUND_TRIPS_MAX: u32 = 20;
 /// The line of the delay cases.
 const DELAY: LineSpec = LineSpec {
     rtt_ms: DELAY_MS,
-    rate: None,
-    loss: None,
+    ..LineSpec::DIRECT
 };
 /// The line of the memory cases that are far apart.
 const FAR: LineSpec = LineSpec {
     rtt_ms: 100,
     rate: Some("1Gbit"),
-    loss: None,
+    ..LineSpec::DIRECT
 };
 /// The line of the cases of one small file by ssh, and what that may cost beside `ssh HOST true`.
 const SSH: LineSpec = LineSpec {
     rtt_ms: 200,
-    rate: None,
-    loss: None,
+    ..LineSpec::DIRECT
 };
 const SSH_ROUND_TRIPS_MAX: u32 = 3;
 const SSH_EXTRA_MS_MAX: u32 = 150;
@@ -57,7 +56,9 @@ const SSH_EXTRA_MS_MAX: u32 = 150;
 const RSS_MAX: u64 = 256 << 20;
 /// Peers that stand for the others where there is no time for all: the fastest with small files, by class.
 const BEST: [&str; 2] = ["tar-socat", "tar-ssh"];
-const CLASSES: [Class; 2] = [Class::Plain, Class::Encrypted];
+/// Cases that the quick suite has only when they are named: others are nearly the same.
+const NOT_QUICK: [&str; 3] = ["forty-plain", "middle-tls", "tree-plain"];
+pub(super) const CLASSES: [Class; 2] = [Class::Plain, Class::Encrypted];
 
 /// The cases of `suite`; counts and sizes are multiplied by `scale` (at least one file, one byte). `peers` are all
 /// that there are; those in `added` take part wherever they can.
@@ -70,15 +71,17 @@ pub(crate) fn cases(
     let table = Table {
         suite,
         scale: match suite {
-            Suite::Quick | Suite::Peers | Suite::Wan => scale / 4.0,
-            Suite::Full => scale,
+            Suite::Quick | Suite::Peers | Suite::WanPeers => scale / 4.0,
+            Suite::Full | Suite::Wan => scale,
         },
         peers,
         added,
     };
     match suite {
         Suite::Peers => table.files(),
-        Suite::Wan => table.far(),
+        Suite::WanPeers => table.far(),
+        // Its rows are no pairs of runs: they are in `bench::wan`.
+        Suite::Wan => Vec::new(),
         Suite::Quick => {
             let mut cases = table.memory();
             cases.extend(table.files());
@@ -102,7 +105,14 @@ pub(crate) fn cases(
     }
 }
 
-struct Table<'a> {
+impl Case {
+    /// Whether the quick suite has it although nobody named it.
+    pub(crate) fn is_quick(&self) -> bool {
+        !NOT_QUICK.contains(&self.name)
+    }
+}
+
+pub(super) struct Table<'a> {
     suite: Suite,
     scale: f64,
     peers: &'a [&'static Definition],
@@ -126,7 +136,7 @@ impl Table<'_> {
         each.collect()
     }
 
-    /// All sizes of files, in both classes.
+    /// All sizes of files, in both classes: those of one data set beside each other, so that it is made once.
     fn files(&self) -> Vec<Case> {
         let some = |files, bytes, directories| Load::Files {
             files,
@@ -134,56 +144,64 @@ impl Table<'_> {
             directories,
         };
         let large = some(40, self.scaled(100 << 20), 0);
+        let tree = Load::Spec {
+            spec: "source:200000",
+            scale: self.scale,
+            files: self.scaled(200_000),
+            bytes: self.scaled(2_200_000_000),
+        };
         let mut cases = Vec::new();
-        for (index, class) in CLASSES.into_iter().enumerate() {
-            let name = |names: [&'static str; 2]| names[index];
-            for (name, load) in [
-                (
-                    name(["one-plain", "one-tls"]),
-                    some(1, self.scaled(4 << 30), 0),
-                ),
-                (name(["forty-plain", "forty-tls"]), large),
-            ] {
-                let mut case = Case::new(name, class, load);
+        for (names, load) in [
+            (["one-plain", "one-tls"], some(1, self.scaled(4 << 30), 0)),
+            (["forty-plain", "forty-tls"], large),
+        ] {
+            cases.extend(self.both(names, load, |index, case| {
                 case.bars = vec![Bar::ratio(Kind::Pipe, Some(FILES_RATIO_MIN))];
-                self.limit("cp", &mut case);
-                self.peers(&mut case, Some(LARGE_PEER_RATIO_MIN[index]), Some(1.0));
-                cases.push(case);
-            }
-            let middle = some(self.scaled(4000), 1 << 20, self.scaled(4));
-            let mut case = Case::new(name(["middle-plain", "middle-tls"]), class, middle);
-            case.beside = Some(some(40, self.scaled(100 << 20), 0));
-            case.bars = vec![
-                Bar::ratio(Kind::GodwitBeside, Some(MIDDLE_RATIO_MIN)),
-                Bar::ratio(Kind::Pipe, None),
-            ];
-            self.limit("cp", &mut case);
-            self.peers(&mut case, None, None);
-            cases.push(case);
-            let tree = Load::Spec {
-                spec: "source:200000",
-                scale: self.scale,
-                files: self.scaled(200_000),
-                bytes: self.scaled(2_200_000_000),
-            };
-            for (name, load) in [
-                (
-                    name(["small-plain", "small-tls"]),
-                    some(self.scaled(100_000), 8192, self.scaled(1000)),
-                ),
-                (name(["tree-plain", "tree-tls"]), tree),
-            ] {
-                let mut case = Case::new(name, class, load);
+                self.limit("cp", case);
+                self.peers(case, Some(LARGE_PEER_RATIO_MIN[index]), Some(1.0));
+            }));
+        }
+        let middle = some(self.scaled(4000), 1 << 20, self.scaled(4));
+        cases.extend(
+            self.both(["middle-plain", "middle-tls"], middle, |_, case| {
+                case.beside = Some(large);
+                case.bars = vec![
+                    Bar::ratio(Kind::GodwitBeside, Some(MIDDLE_RATIO_MIN)),
+                    Bar::ratio(Kind::Pipe, None),
+                ];
+                self.limit("cp", case);
+                self.peers(case, None, None);
+            }),
+        );
+        let small = some(self.scaled(100_000), 8192, self.scaled(1000));
+        for (names, load) in [
+            (["small-plain", "small-tls"], small),
+            (["tree-plain", "tree-tls"], tree),
+        ] {
+            cases.extend(self.both(names, load, |index, case| {
                 case.bars = vec![
                     Bar::ratio(Kind::Loop, Some(LOOP_RATIO_MIN)),
                     Bar::ratio(Kind::Pipe, None),
                 ];
-                self.limit("cp", &mut case);
-                self.peers(&mut case, Some(SMALL_PEER_RATIO_MIN[index]), None);
-                cases.push(case);
-            }
+                self.limit("cp", case);
+                self.peers(case, Some(SMALL_PEER_RATIO_MIN[index]), None);
+            }));
         }
         cases
+    }
+
+    /// A case in each class; `complete` is told which of the two it is.
+    fn both(
+        &self,
+        names: [&'static str; 2],
+        load: Load,
+        complete: impl Fn(usize, &mut Case),
+    ) -> [Case; 2] {
+        std::array::from_fn(|index| {
+            let mut case = Case::new(names[index], CLASSES[index], load);
+            complete(index, &mut case);
+            case
+        })
     }
 
     /// To the machine's disk, and from it.
@@ -353,46 +371,6 @@ impl Table<'_> {
         cases
     }
 
-    /// Over long lines: one large file, and small ones, without loss and with it.
-    fn far(&self) -> Vec<Case> {
-        let line = |rtt_ms, loss| LineSpec {
-            rtt_ms,
-            rate: Some("1Gbit"),
-            loss,
-        };
-        let one = Load::Files {
-            files: 1,
-            bytes: self.scaled(2 << 30),
-            directories: 0,
-        };
-        let small = Load::Files {
-            files: self.scaled(80_000),
-            bytes: 8192,
-            directories: self.scaled(80),
-        };
-        let mut cases = Vec::new();
-        for (names, load, line) in [
-            (["wan-one-plain", "wan-one-tls"], one, line(50, None)),
-            (
-                ["wan-lossy-plain", "wan-lossy-tls"],
-                one,
-                line(50, Some("0.01%")),
-            ),
-            (["wan-small-plain", "wan-small-tls"], small, line(50, None)),
-        ] {
-            for (name, class) in names.into_iter().zip(CLASSES) {
-                let mut case = Case::new(name, class, load);
-                case.title = far_title(load, class, line);
-                case.line = Some(line);
-                case.rounds_max = Some(3);
-                case.bars = vec![Bar::ratio(Kind::Pipe, None)];
-                self.peers(&mut case, None, None);
-                cases.push(case);
-            }
-        }
-        cases
-    }
-
     /// A million empty files.
     fn empty(&self) -> Load {
         Load::Files {
@@ -410,7 +388,12 @@ impl Table<'_> {
     }
 
     /// Adds the peers of the case's class that the suite asks for and that move its load.
-    fn peers(&self, case: &mut Case, ratio_min: Option<f64>, cpu_ratio_max: Option<f64>) {
+    pub(super) fn peers(
+        &self,
+        case: &mut Case,
+        ratio_min: Option<f64>,
+        cpu_ratio_max: Option<f64>,
+    ) {
         let all = self.suite != Suite::Quick;
         for peer in self.peers.iter().filter(|peer| peer.role == Role::Peer) {
             let asked = all || BEST.contains(&&*peer.name) || self.added.contains(&peer.name);
@@ -432,7 +415,7 @@ impl Table<'_> {
         clippy::cast_precision_loss,
         reason = "sizes are far below 2^52, and the scale is positive"
     )]
-    fn scaled(&self, figure: u64) -> u64 {
+    pub(super) fn scaled(&self, figure: u64) -> u64 {
         ((figure as f64 * self.scale) as u64).max(1)
     }
 }
@@ -444,14 +427,6 @@ fn beside_near(round_trips: u32) -> Bar {
             seconds_max: f64::from(DELAY_MS * round_trips) / 1000.0,
         },
     }
-}
-
-fn far_title(load: Load, class: Class, line: LineSpec) -> String {
-    let rate = line.rate.unwrap_or("no limit");
-    let loss = line
-        .loss
-        .map_or_else(String::new, |loss| format!(", {loss} lost"));
-    format!("{}, {} ms, {rate}{loss}", title(load, class), line.rtt_ms)
 }
 
 #[cfg(test)]

@@ -17,7 +17,7 @@ use super::super::process::{Process, Side, conduct};
 use super::{Contender, Job, Outcome, Programs, command};
 
 /// The real binary, with its default settings.
-pub(super) struct Godwit {
+pub(crate) struct Godwit {
     program: PathBuf,
     client_home: PathBuf,
     daemon_home: PathBuf,
@@ -26,7 +26,11 @@ pub(super) struct Godwit {
 }
 
 impl Godwit {
-    pub(super) fn prepare(
+    /// Makes two homes in `scratch` that know each other.
+    ///
+    /// # Errors
+    /// When the program is missing or refuses.
+    pub(crate) fn prepare(
         programs: &Programs,
         place: &Rc<Place>,
         scratch: &Path,
@@ -54,7 +58,8 @@ impl Godwit {
         Ok(godwit)
     }
 
-    fn client(&self) -> Command {
+    /// The program with the client's home.
+    pub(crate) fn client(&self) -> Command {
         let mut command = command(&self.program);
         command.env("GODWIT_HOME", &self.client_home);
         command
@@ -64,6 +69,44 @@ impl Godwit {
         let mut command = command(&self.program);
         command.env("GODWIT_HOME", &self.daemon_home);
         command
+    }
+
+    /// Starts the daemon at the far end, with an export of `into`, and returns the address and port that it listens at.
+    ///
+    /// # Errors
+    /// When it does not listen.
+    pub(crate) fn serve(
+        &self,
+        host: &str,
+        into: &Path,
+        any: bool,
+    ) -> anyhow::Result<(Process, String)> {
+        let mut export = OsString::from("data=");
+        export.push(into);
+        let mut serve = self.daemon();
+        serve
+            .args(["serve", "--listen", &format!("{host}:0"), "--export"])
+            .arg(export);
+        if any {
+            serve.args(["--encryption", "any"]);
+        }
+        let serve = self.place.at(Side::Destination, serve);
+        let daemon = Process::start("godwit serve", Side::Destination, serve, true)?;
+        let said = daemon.line_after("listening on ")?;
+        let address = said.split_whitespace().next().context("no address")?;
+        Ok((daemon, address.to_owned()))
+    }
+
+    /// Has the client know the daemon at that address.
+    ///
+    /// # Errors
+    /// When it refuses.
+    pub(crate) fn trust(&self, address: &str) -> anyhow::Result<()> {
+        self.say(
+            self.client()
+                .args(["trust", address, &self.daemon_identity]),
+        )?;
+        Ok(())
     }
 
     /// Runs a short command and returns what it says.
@@ -97,28 +140,14 @@ impl Contender for Godwit {
     }
 
     fn run(&mut self, job: &Job<'_>) -> anyhow::Result<Outcome> {
-        let mut export = OsString::from("data=");
-        export.push(job.into);
-        let mut serve = self.daemon();
         let host = self.place.address(Side::Destination);
-        serve
-            .args(["serve", "--listen", &format!("{host}:0"), "--export"])
-            .arg(export);
-        if job.case.class == Class::Plain {
-            serve.args(["--encryption", "any"]);
-        }
-        let serve = self.place.at(Side::Destination, serve);
-        let daemon = Process::start("godwit serve", Side::Destination, serve, true)?;
-        let said = daemon.line_after("listening on ")?;
-        let address = said.split_whitespace().next().context("no address")?;
-        self.say(
-            self.client()
-                .args(["trust", address, &self.daemon_identity]),
-        )?;
+        let is_plain = job.case.class == Class::Plain;
+        let (daemon, address) = self.serve(host, job.into, is_plain)?;
+        self.trust(&address)?;
 
         let mut copy = self.client();
         copy.args([if job.case.again { "sync" } else { "cp" }, "--json"]);
-        if job.case.class == Class::Plain {
+        if is_plain {
             copy.args(["--encryption", "none"]);
         }
         match (job.load, job.source) {

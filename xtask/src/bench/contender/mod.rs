@@ -25,6 +25,8 @@ use super::place::{Place, PlaceSpec};
 use super::process::{Process, Usage, conduct};
 use super::world::World;
 
+pub(crate) use godwit::Godwit;
+
 /// No single run may take longer.
 pub(crate) const RUN_LIMIT: Duration = Duration::from_secs(20 * 60);
 
@@ -105,12 +107,12 @@ pub(crate) fn prepare(
     let scratch = || world.scratch(&format!("{}-{}", kind.name(), case.name));
     Ok(match kind {
         Kind::Godwit | Kind::GodwitBeside => {
-            Box::new(godwit::Godwit::prepare(programs, place, &scratch()?)?)
+            Box::new(Godwit::prepare(programs, place, &scratch()?)?)
         }
         Kind::GodwitNear => {
             let line = case.line.map(|line| LineSpec { rtt_ms: 0, ..line });
             let near = Rc::new(Place::make(&stage.place, line.as_ref(), programs)?);
-            Box::new(godwit::Godwit::prepare(programs, &near, &scratch()?)?)
+            Box::new(Godwit::prepare(programs, &near, &scratch()?)?)
         }
         Kind::Pipe => Box::new(pipe::Pipe::prepare(programs, place, &scratch()?, false)),
         Kind::Loop => Box::new(pipe::Pipe::prepare(programs, place, &scratch()?, true)),
@@ -195,7 +197,7 @@ pub(crate) fn shell(line: &str) -> Command {
 const SYSTEM_PATHS: [&str; 3] = ["/usr/local/sbin", "/usr/sbin", "/sbin"];
 
 /// A port that was free a moment ago, for what cannot choose one itself.
-fn free_port() -> anyhow::Result<u16> {
+pub(crate) fn free_port() -> anyhow::Result<u16> {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).context("no free port")?;
     Ok(listener.local_addr()?.port())
 }

@@ -15,7 +15,7 @@ pub(super) const FAR: &str = "10.77.0.2";
 /// A line that is up as long as this lives.
 pub(crate) struct Line {
     ends: Ends,
-    _wanlink: Process,
+    wanlink: Process,
 }
 
 impl Line {
@@ -26,7 +26,9 @@ impl Line {
     pub(super) fn start(programs: &Programs, spec: &LineSpec) -> anyhow::Result<Self> {
         let ends = Ends::name()?;
         let mut wanlink = command(&programs.wanlink);
-        wanlink.args(["--make", "--ignore-stdin", "--offload", "on"]);
+        let offload = if spec.offload { "on" } else { "off" };
+        wanlink.args(["--make", "--ignore-stdin", "--offload", offload]);
+        wanlink.args(["--seed", &spec.seed.to_string()]);
         wanlink
             .arg("--left")
             .arg(format!("{}:{NEAR}/30", ends.near));
@@ -44,10 +46,12 @@ impl Line {
             .line_after("ready")
             .context("a line needs root and /dev/net/tun")?;
         ends.tell([NEAR].into_iter(), [FAR].into_iter())?;
-        Ok(Self {
-            ends,
-            _wanlink: wanlink,
-        })
+        Ok(Self { ends, wanlink })
+    }
+
+    /// Processor time of the emulator so far.
+    pub(super) fn cpu_seconds(&self) -> f64 {
+        self.wanlink.usage().cpu_seconds
     }
 
     pub(super) fn ends(&self) -> &Ends {

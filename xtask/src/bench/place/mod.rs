@@ -92,6 +92,25 @@ impl Place {
         }
     }
 
+    /// Processor time that the emulator of a long line has taken so far; `None` where there is none.
+    pub(crate) fn line_cpu_seconds(&self) -> Option<f64> {
+        match self {
+            Self::Line(line) => Some(line.cpu_seconds()),
+            Self::Loopback | Self::Cables(_) => None,
+        }
+    }
+
+    /// Takes the carrier from a cable, or gives it back, at the far end.
+    ///
+    /// # Errors
+    /// When there is no such cable.
+    pub(crate) fn set_carrier(&self, cable: u8, is_up: bool) -> anyhow::Result<()> {
+        match self {
+            Self::Cables(cables) => cables.set_carrier(cable, is_up),
+            Self::Loopback | Self::Line(_) => anyhow::bail!("there are no cables"),
+        }
+    }
+
     /// The same command at that end.
     pub(crate) fn at(&self, side: Side, inner: Command) -> Command {
         let ends = match self {

@@ -20,13 +20,20 @@ const QUEUE_LATENCY: &str = "10ms";
 pub(crate) struct CableSpec {
     /// How many, 1 to [`CABLES_MAX`].
     pub(crate) count: u8,
-    /// Rate of each as `tc` takes it; `None` is as fast as the machine.
+    /// Rate of each as `tc` takes it, or of one after the other with commas, the last for all that follow; `None` is as fast
+    /// as the machine.
     pub(crate) rate: Option<String>,
     /// Largest packet in bytes.
     pub(crate) mtu: u16,
 }
 
 impl CableSpec {
+    fn rate_of(&self, number: u8) -> Option<&str> {
+        let rates = self.rate.as_deref()?;
+        let of_it = rates.split(',').nth(usize::from(number));
+        of_it.or_else(|| rates.rsplit(',').next())
+    }
+
     pub(super) fn describe(&self) -> String {
         let rate = self.rate.as_deref().unwrap_or("no limit");
         format!(
@@ -82,7 +89,7 @@ impl Cables {
             let with_mask = format!("{address}/24");
             run(command("ip").args(["-n", end, "address", "add", &with_mask, "dev", &device]))?;
             run(command("ip").args(["-n", end, "link", "set", &device, "mtu", &mtu, "up"]))?;
-            if let Some(rate) = &spec.rate {
+            if let Some(rate) = spec.rate_of(number) {
                 // A burst of a millisecond at 8 Gbit/s: less throttles below the rate, more is no rate any more.
                 run(command("tc").args([
                     "-n",
@@ -104,6 +111,12 @@ impl Cables {
             known.push(address);
         }
         Ok(())
+    }
+
+    pub(super) fn set_carrier(&self, number: u8, is_up: bool) -> anyhow::Result<()> {
+        let state = if is_up { "up" } else { "down" };
+        let device = format!("cable{number}");
+        run(command("ip").args(["-n", &self.ends.far, "link", "set", &device, state]))
     }
 
     pub(super) fn ends(&self) -> &Ends {

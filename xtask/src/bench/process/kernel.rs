@@ -40,10 +40,17 @@ pub(super) fn family(pid: u32) -> Vec<u32> {
 }
 
 pub(super) fn peak_rss(pid: u32) -> Option<u64> {
+    memory(pid, "VmHWM:")
+}
+
+/// Resident memory of a process, in bytes.
+pub(crate) fn rss(pid: u32) -> Option<u64> {
+    memory(pid, "VmRSS:")
+}
+
+fn memory(pid: u32, what: &str) -> Option<u64> {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
-    let line = status
-        .lines()
-        .find_map(|line| line.strip_prefix("VmHWM:"))?;
+    let line = status.lines().find_map(|line| line.strip_prefix(what))?;
     let kib: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
     Some(kib * 1024)
 }

@@ -1,7 +1,7 @@
 //! Owns one process under measurement: its start, its output, its processor time and peak memory, its end.
 //! Knows nothing of what the process is for.
 
-mod kernel;
+pub(crate) mod kernel;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::io::{BufRead as _, BufReader, PipeReader};
@@ -170,14 +170,28 @@ impl Process {
     }
 
     /// After the end of a process that leaves no descendants: its last lines are all there.
-    fn settle(&mut self) {
+    pub(crate) fn settle(&mut self) {
         if let Some(reader) = self.reader.take() {
             // A reader cannot fail; should it have panicked, some lines are missing in a message.
             let _ = reader.join();
         }
     }
 
-    fn sample(&mut self) {
+    /// Its number, which is that of the program even where it was started in another namespace.
+    pub(crate) fn id(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Whether it has ended.
+    ///
+    /// # Errors
+    /// When the kernel does not tell.
+    pub(crate) fn has_ended(&self) -> anyhow::Result<bool> {
+        self.wait(Duration::ZERO)
+    }
+
+    /// Looks at the memory of it and its descendants.
+    pub(crate) fn sample(&mut self) {
         for pid in family(self.child.id()) {
             if let Some(bytes) = peak_rss(pid) {
                 let peak = self.peaks.entry(pid).or_default();
@@ -186,7 +200,8 @@ impl Process {
         }
     }
 
-    fn usage(&self) -> Usage {
+    /// What it has taken so far.
+    pub(crate) fn usage(&self) -> Usage {
         let ticks: u64 = family(self.child.id())
             .into_iter()
             .filter_map(cpu_ticks)
@@ -204,7 +219,7 @@ impl Process {
     }
 
     /// Waits until it has ended, without collecting it; `false` when `limit` was over first.
-    fn wait(&self, limit: Duration) -> anyhow::Result<bool> {
+    pub(crate) fn wait(&self, limit: Duration) -> anyhow::Result<bool> {
         let mut watched = [PollFd::new(&self.pidfd, PollFlags::IN)];
         let limit = Timespec::try_from(limit).context("a time too long to wait")?;
         Ok(poll(&mut watched, Some(&limit)).context("cannot wait for a process")? > 0)
@@ -212,7 +227,7 @@ impl Process {
 
     /// Collects a process that has ended; a process that must be stopped first is asked, then killed, and so is
     /// whatever it has started.
-    fn collect(&mut self) -> anyhow::Result<ExitStatus> {
+    pub(crate) fn collect(&mut self) -> anyhow::Result<ExitStatus> {
         if let Some(status) = self.ended {
             return Ok(status);
         }

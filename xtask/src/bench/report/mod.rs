@@ -10,12 +10,15 @@ use std::path::{Path, PathBuf};
 use anyhow::Context as _;
 use serde::Serialize;
 
+pub(crate) use plot::escaped;
+
 use super::case::{Bar, Case, Expect, Kind};
 use super::machine::Fact;
 use super::process::Usage;
 use super::runner::{Sample, Track};
 use super::spent::Spent;
 use super::stats::{Spread, paired_difference, paired_ratio};
+use super::wan::RowReport;
 
 /// A whole benchmark.
 #[derive(Debug, Serialize)]
@@ -25,6 +28,9 @@ pub(crate) struct Report {
     /// What each peer keeps, and how it was set.
     pub(crate) notes: Vec<(&'static str, &'static str)>,
     pub(crate) cases: Vec<CaseReport>,
+    /// Long lines and channels.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) rows: Vec<RowReport>,
 }
 
 /// A case with all runs of all contenders.
@@ -190,16 +196,18 @@ fn both(one: Option<bool>, other: Option<bool>) -> Option<bool> {
 impl Report {
     /// Whether a bar was missed, or a contender failed.
     pub(crate) fn has_failed(&self) -> bool {
-        self.cases.iter().any(|case| {
-            case.comparisons
-                .iter()
-                .any(|comparison| comparison.pass == Some(false))
-                || case
-                    .memory
-                    .as_ref()
-                    .is_some_and(|memory| memory.pass == Some(false))
-                || case.tracks.iter().any(|track| track.failure.is_some())
-        })
+        let missed = self.rows.iter().any(RowReport::has_failed);
+        missed
+            || self.cases.iter().any(|case| {
+                case.comparisons
+                    .iter()
+                    .any(|comparison| comparison.pass == Some(false))
+                    || case
+                        .memory
+                        .as_ref()
+                        .is_some_and(|memory| memory.pass == Some(false))
+                    || case.tracks.iter().any(|track| track.failure.is_some())
+            })
     }
 
     /// Writes `bench.json`, `bench.md` and `bench.svg` into `directory`; returns the path of the second.
@@ -211,6 +219,10 @@ impl Report {
         let json = serde_json::to_vec_pretty(self)?;
         fs::write(directory.join("bench.json"), json).context("cannot write the report")?;
         fs::write(directory.join("bench.svg"), self.plot()).context("cannot write the plot")?;
+        for row in &self.rows {
+            let picture = directory.join(row.picture_name());
+            fs::write(picture, row.picture()).context("cannot write the plot")?;
+        }
         let table = directory.join("bench.md");
         fs::write(&table, self.markdown()).context("cannot write the report")?;
         Ok(table)

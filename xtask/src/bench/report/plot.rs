@@ -129,7 +129,8 @@ impl Drawn<'_> {
     }
 }
 
-fn escaped(text: &str) -> String {
+/// `text` as XML has it.
+pub(crate) fn escaped(text: &str) -> String {
     text.replace('&', "&amp;")
         .replace('<', "&lt;")
         .replace('>', "&gt;")

@@ -7,6 +7,7 @@ use super::super::case::{Expect, size};
 use super::super::process::Usage;
 use super::super::runner::{Sample, Track};
 use super::super::stats::Spread;
+use super::super::wan::RowReport;
 use super::{CaseReport, Comparison, Memory, Report};
 
 impl Report {
@@ -21,6 +22,10 @@ impl Report {
             text.push('\n');
             text.push_str(&case.markdown());
         }
+        for row in &self.rows {
+            text.push('\n');
+            text.push_str(&row.markdown());
+        }
         text.push_str("\n### Commands\n\n");
         let mut seen = Vec::new();
         for track in self.cases.iter().flat_map(|case| &case.tracks) {
@@ -28,6 +33,13 @@ impl Report {
                 seen.push(&track.commands);
                 let line = track.commands.replace('\n', " ; ");
                 let _ = writeln!(text, "- {}: `{line}`", track.contender.title());
+            }
+        }
+        let mut seen = Vec::new();
+        for (title, command) in self.rows.iter().flat_map(RowReport::commands) {
+            if !seen.contains(&command) {
+                seen.push(command);
+                let _ = writeln!(text, "- {title}: `{command}`");
             }
         }
         if !self.notes.is_empty() {

@@ -1,0 +1,123 @@
+//! Owns what a row of the long lines and channels is: the network, who sends over it when, and how it is judged.
+//! Runs nothing; which rows there are is in `table`.
+
+use super::super::case::LineSpec;
+use super::super::data::Load;
+
+/// One row.
+#[derive(Debug, Clone)]
+pub(crate) struct Row {
+    pub(crate) name: String,
+    pub(crate) title: String,
+    pub(super) net: Net,
+    /// One after the other, each with a network of its own, the one that is judged last.
+    pub(super) turns: Vec<Turn>,
+    pub(super) judge: Judge,
+}
+
+impl Row {
+    /// Memory that its files take, at the source and at the destination.
+    pub(crate) fn peak_bytes(&self) -> u64 {
+        let flows = self.turns.iter().flat_map(|turn| &turn.flows);
+        let loads = flows.filter_map(super::flow::load);
+        2 * loads.map(Load::footprint).max().unwrap_or(0)
+    }
+}
+
+/// What is between the two ends.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Net {
+    Line(LineSpec),
+    /// So many cables of these rates, as `tc` takes them, the last for all that follow.
+    Cables(u8, &'static str),
+}
+
+/// Flows that share the network for a while.
+#[derive(Debug, Clone)]
+pub(super) struct Turn {
+    pub(super) title: String,
+    pub(super) flows: Vec<Flow>,
+    /// Largest send and receive buffer of both ends in bytes; `None` leaves what the kernel has.
+    pub(super) buffer_bytes_max: Option<[u64; 2]>,
+    /// A cable that is pulled and put back, at these moments.
+    pub(super) cut: Option<Cut>,
+}
+
+/// A cable without a carrier between two moments, in seconds.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Cut {
+    pub(super) cable: u8,
+    pub(super) from: f64,
+    pub(super) until: f64,
+}
+
+/// One program and its counterpart.
+#[derive(Debug, Clone)]
+pub(super) struct Flow {
+    pub(super) title: String,
+    pub(super) who: Who,
+    /// When it begins, and when it is stopped if it has not ended; seconds.
+    pub(super) from: f64,
+    pub(super) until: f64,
+}
+
+/// Who sends.
+#[derive(Debug, Clone)]
+pub(super) enum Who {
+    /// From memory to memory, with so many connections over that cable.
+    Iperf {
+        streams: u32,
+        cable: u8,
+        congestion: Option<&'static str>,
+    },
+    /// `godwit cp` with its defaults and these options.
+    Godwit {
+        what: What,
+        options: Vec<&'static str>,
+    },
+}
+
+/// What Godwit moves.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum What {
+    /// Memory, until it is stopped.
+    Endless,
+    /// So much memory.
+    Memory { bytes: u64 },
+    /// Files from memory to memory.
+    Files { files: u64, bytes: u64 },
+    /// A file to a disk that takes so many bytes a second.
+    SlowDisk { bytes: u64, rate: u64 },
+}
+
+/// What is asked of a row.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Judge {
+    /// The last turn's rate over its last half, and from `after` seconds on, beside the best of the others over theirs.
+    Beside {
+        half_min: f64,
+        after: f64,
+        after_min: Option<f64>,
+    },
+    /// All flows of a turn together over the last half, the last turn's beside the first's. The shares of the cables at most so
+    /// far from even.
+    Together {
+        sum_min: f64,
+        uneven_max: Option<f64>,
+    },
+    /// A cable is away for a while: what the others carry, beside their part of the first turn's sum.
+    Cut { kept_min: f64 },
+    /// A disk is what limits.
+    Disk {
+        streams_max: f64,
+        memory_mib_max: f64,
+    },
+    /// A second flow joins, at this second: what each has, beside half, and both together beside the first turn.
+    Joins {
+        at: f64,
+        uneven_max: f64,
+        sum_min: f64,
+    },
+    /// The last flow of the last turn beside that of the first turn, which has the network for itself; from this second on.
+    Foreground { from: f64, kept_min: f64 },
+}

@@ -1,0 +1,115 @@
+//! Owns what is seen of a running turn from outside: connections and their round trips as the sender's kernel tells them, bytes
+//! of each device, memory of processes. Works the same for every program.
+//! Starts nothing but `ss`.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::process::Command;
+
+use super::super::process::{Process, kernel};
+use super::series::Series;
+
+/// What was seen of one program, over time.
+#[derive(Debug, Clone, Default, serde::Serialize)]
+pub(super) struct Seen {
+    /// Connections.
+    pub(super) streams: Vec<(f64, f64)>,
+    /// The mean of their smoothed round trips, in milliseconds.
+    pub(super) rtt_ms: Vec<(f64, f64)>,
+    /// Resident memory of the larger end, in MiB.
+    pub(super) memory_mib: Vec<(f64, f64)>,
+}
+
+/// Connections of one look, by the port of the server: their round trips in milliseconds.
+pub(super) type Connections = BTreeMap<u16, Vec<f64>>;
+
+/// Looks at the connections that `ss`, prepared to run at the sending end, tells of.
+pub(super) fn connections(mut ss: Command) -> Connections {
+    ss.args(["-tinHO", "state", "established"]);
+    // What cannot be seen is missing in a picture, and no more.
+    let output = ss.output().map(|output| output.stdout).unwrap_or_default();
+    parse(&String::from_utf8_lossy(&output))
+}
+
+fn parse(text: &str) -> Connections {
+    let mut connections = Connections::new();
+    for line in text.lines() {
+        let peer = line.split_whitespace().nth(3);
+        let port = peer.and_then(|peer| peer.rsplit_once(':')?.1.parse().ok());
+        let rtt = line
+            .split_whitespace()
+            .find_map(|word| word.strip_prefix("rtt:")?.split('/').next()?.parse().ok());
+        if let (Some(port), Some(rtt)) = (port, rtt) {
+            connections.entry(port).or_default().push(rtt);
+        }
+    }
+    connections
+}
+
+impl Seen {
+    /// Adds one look.
+    #[expect(clippy::cast_precision_loss, reason = "figures for a picture")]
+    pub(super) fn add(&mut self, seconds: f64, rtts: &[f64], ends: &[&Process]) {
+        let count = rtts.len() as f64;
+        self.streams.push((seconds, count));
+        if count > 0.0 {
+            self.rtt_ms
+                .push((seconds, rtts.iter().sum::<f64>() / count));
+        }
+        let memory = ends.iter().filter_map(|end| kernel::rss(end.id())).max();
+        self.memory_mib
+            .extend(memory.map(|bytes| (seconds, bytes as f64 / f64::from(1 << 20))));
+    }
+}
+
+/// Adds what each device whose name begins with `prefix` has sent, in the namespace of process `pid`.
+pub(super) fn devices(pid: u32, prefix: &str, seconds: f64, sent: &mut BTreeMap<String, Series>) {
+    let table = fs::read_to_string(format!("/proc/{pid}/net/dev")).unwrap_or_default();
+    for (name, bytes) in parse_devices(&table) {
+        if name.starts_with(prefix) {
+            sent.entry(name.to_owned()).or_default().add(seconds, bytes);
+        }
+    }
+}
+
+fn parse_devices(table: &str) -> impl Iterator<Item = (&str, f64)> {
+    table.lines().filter_map(|line| {
+        let (name, counters) = line.split_once(':')?;
+        // Eight counters of what came stand before what was sent.
+        let sent = counters.split_whitespace().nth(8)?.parse().ok()?;
+        Some((name.trim(), sent))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn connections_are_told_apart_by_the_port_of_the_server() {
+        let text = "0 0 10.77.0.1:41000 10.77.0.2:5201 bbr wscale:9,9 rto:300 rtt:50.1/0.2 mss:1448\n\
+                    0 9 10.77.0.1:41002 10.77.0.2:5201 bbr rtt:60.1/0.2 x\n\
+                    0 0 [fd00::1]:3 [fd00::2]:7 cubic rtt:1/0.5\nnonsense\n";
+        let connections = parse(text);
+        assert_eq!(connections.get(&5201), Some(&vec![50.1, 60.1]));
+        assert_eq!(connections.get(&7), Some(&vec![1.0]));
+        assert_eq!(connections.len(), 2);
+    }
+
+    #[test]
+    fn devices_tell_what_they_sent() {
+        let table = "Inter-|   Receive |  Transmit\n face |bytes packets|bytes\n    \
+                     lo: 1 2 3 4 5 6 7 8 9 10\ncable0: 11 2 3 4 5 6 7 8 77 10 11\n";
+        let devices: Vec<_> = parse_devices(table).collect();
+        assert_eq!(devices, [("lo", 9.0), ("cable0", 77.0)]);
+    }
+
+    #[test]
+    fn the_real_ss_is_understood() {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("listen");
+        let address = listener.local_addr().expect("its address");
+        let _connection = std::net::TcpStream::connect(address).expect("dial");
+        let seen = connections(Command::new("ss"));
+        assert_eq!(seen.get(&address.port()).map(Vec::len), Some(1));
+    }
+}
