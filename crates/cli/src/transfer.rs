@@ -11,6 +11,7 @@ mod retell;
 mod selection;
 mod third;
 mod told;
+mod window;
 
 use std::process::ExitCode;
 use std::sync::Arc;

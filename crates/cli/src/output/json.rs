@@ -1,7 +1,10 @@
 //! Events as JSON, one object a line.
 //! The names of fields are a contract: `docs/manual.md` lists them.
 
-use super::{Itemised, ManifestDone, NotKept, Progress, Sides, Started, Stats, Summary, ToldFault};
+use super::{
+    Itemised, LimitedTold, ManifestDone, NotKept, Progress, Sides, Started, Stats, Summary,
+    ToldFault,
+};
 use data_encoding::BASE64;
 use godwit_engine::Snapshot;
 use serde::Serialize;
@@ -104,6 +107,8 @@ enum Event<'a> {
         files: u64,
         streams: u32,
         bottleneck: Option<&'a str>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        bottleneck_told: Option<&'a LimitedTold>,
         seconds: f64,
     },
     Failed {
@@ -161,6 +166,8 @@ enum Event<'a> {
         cpu_seconds: Sides<f64>,
         max_rss_bytes: Sides<u64>,
         bottleneck: Option<&'a str>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        bottleneck_told: Option<&'a LimitedTold>,
         #[serde(skip_serializing_if = "is_false")]
         dry_run: bool,
         #[serde(skip_serializing_if = "Option::is_none")]
@@ -193,7 +200,8 @@ fn progress_event<'a>(progress: &Progress<'a>, elapsed: Duration, rate: Option<f
         bytes_per_second: rate.map(f64::round),
         files: progress.files,
         streams: progress.streams,
-        bottleneck: progress.bottleneck,
+        bottleneck: progress.bottleneck.map(|limited| limited.stage.as_str()),
+        bottleneck_told: progress.bottleneck.map(|limited| &limited.told),
         seconds: seconds(elapsed),
     }
 }
@@ -237,7 +245,11 @@ fn summary_event(summary: &Summary, elapsed: Duration) -> Event<'_> {
         seconds: seconds(elapsed),
         cpu_seconds: summary.cpu_seconds,
         max_rss_bytes: summary.max_rss_bytes,
-        bottleneck: summary.bottleneck.as_deref(),
+        bottleneck: summary
+            .bottleneck
+            .as_ref()
+            .map(|limited| limited.stage.as_str()),
+        bottleneck_told: summary.bottleneck.as_ref().map(|limited| &limited.told),
         dry_run: summary.dry_run,
         manifest: summary.manifest.as_ref(),
         not_kept: summary.not_kept,
@@ -325,16 +337,23 @@ mod tests {
 
     #[test]
     fn progress_without_a_total_says_null() {
+        let network = super::super::Limited {
+            stage: "network".to_owned(),
+            told: LimitedTold {
+                figure: "1 Mbit/s".to_owned(),
+                advice: None,
+            },
+        };
         let progress = Progress {
             bytes: 1,
             bytes_total: None,
             files: 0,
             streams: 2,
-            bottleneck: Some("network"),
+            bottleneck: Some(&network),
         };
         check(
             &progress_event(&progress, Duration::from_secs(1), None),
-            r#"{"event":"progress","bytes":1,"bytes_total":null,"bytes_per_second":null,"files":0,"streams":2,"bottleneck":"network","seconds":1.0}"#,
+            r#"{"event":"progress","bytes":1,"bytes_total":null,"bytes_per_second":null,"files":0,"streams":2,"bottleneck":"network","bottleneck_told":{"figure":"1 Mbit/s","advice":null},"seconds":1.0}"#,
         );
     }
 }

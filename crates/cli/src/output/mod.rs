@@ -7,6 +7,7 @@
 mod bar;
 mod json;
 mod kept;
+mod limited;
 mod log;
 mod plain;
 mod rate;
@@ -16,6 +17,7 @@ use bar::Bar;
 use godwit_engine::Shares;
 use json::JsonLines;
 pub(crate) use kept::NotKept;
+pub(crate) use limited::{Limited, LimitedTold};
 pub(crate) use log::Log;
 use plain::PlainLines;
 pub(crate) use plain::printable;
@@ -49,8 +51,8 @@ pub(crate) struct Progress<'a> {
     pub(crate) files: u64,
     /// Streams alive.
     pub(crate) streams: u32,
-    /// The limiting stage, as in `destination storage`.
-    pub(crate) bottleneck: Option<&'a str>,
+    /// What limits it now.
+    pub(crate) bottleneck: Option<&'a Limited>,
 }
 
 /// How a transfer ended.
@@ -141,8 +143,8 @@ pub(crate) struct Summary {
     pub(crate) cpu_seconds: Sides<f64>,
     /// Peak resident memory.
     pub(crate) max_rss_bytes: Sides<u64>,
-    /// The stage that limited it most.
-    pub(crate) bottleneck: Option<String>,
+    /// What limited it most.
+    pub(crate) bottleneck: Option<Limited>,
     /// What was written down of it.
     pub(crate) manifest: Option<ManifestDone>,
     /// Entries that arrived without some of their metadata.

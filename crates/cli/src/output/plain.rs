@@ -51,7 +51,7 @@ impl PlainLines {
             count(progress.streams.into(), "stream")
         );
         if let Some(bottleneck) = progress.bottleneck {
-            let _ = write!(line, ", limited by {}", limiter(bottleneck));
+            let _ = write!(line, ", limited by {}", bottleneck.line());
         }
         line
     }
@@ -126,7 +126,10 @@ impl PlainLines {
         if let Some(bottleneck) = &summary.bottleneck
             && elapsed >= Duration::from_secs(1)
         {
-            let _ = write!(text, "\nlimited by  {}", limiter(bottleneck));
+            let _ = write!(text, "\nlimited by  {}", bottleneck.line());
+            if let Some(advice) = &bottleneck.told.advice {
+                let _ = write!(text, "\n            {}", printable(advice));
+            }
         }
         if let Some(manifest) = &summary.manifest {
             let _ = write!(
@@ -138,14 +141,6 @@ impl PlainLines {
             );
         }
         text
-    }
-}
-
-/// A bottleneck for people: the limit is the user's own.
-fn limiter(bottleneck: &str) -> &str {
-    match bottleneck {
-        "limit" => "--limit",
-        other => other,
     }
 }
 
@@ -205,20 +200,28 @@ fn whole(rate: f64) -> u64 {
 mod tests {
     use super::super::ManifestDone;
     use super::super::NotKept;
+    use super::super::{Limited, LimitedTold};
     use super::*;
 
     #[test]
     fn progress_in_one_line() {
+        let network = Limited {
+            stage: "network".to_owned(),
+            told: LimitedTold {
+                figure: "20 Mbit/s on 2 streams".to_owned(),
+                advice: None,
+            },
+        };
         let mut progress = Progress {
             bytes: 1_500_000,
             bytes_total: Some(301_500_000),
             files: 1,
             streams: 2,
-            bottleneck: Some("network"),
+            bottleneck: Some(&network),
         };
         assert_eq!(
             PlainLines.progress(&progress, Some(2_500_000.0)),
-            "1.50 MB of 301 MB, 2.50 MB/s, 2:00 left, 1 file, 2 streams, limited by network"
+            "1.50 MB of 301 MB, 2.50 MB/s, 2:00 left, 1 file, 2 streams, limited by network: 20 Mbit/s on 2 streams"
         );
         progress.bytes_total = None;
         progress.bottleneck = None;
@@ -249,7 +252,13 @@ mod tests {
                 source: Some(64_000_000),
                 destination: None,
             },
-            bottleneck: Some("source storage".to_owned()),
+            bottleneck: Some(Limited {
+                stage: "source storage".to_owned(),
+                told: LimitedTold {
+                    figure: "2 MB/s read".to_owned(),
+                    advice: Some("do something".to_owned()),
+                },
+            }),
             manifest: Some(ManifestDone {
                 path: "m".to_owned(),
                 entries: 1,
@@ -268,7 +277,8 @@ mod tests {
                 "time        1.50 s, 2.00 MB/s",
                 "processor   1.25 s at the source, unknown at the destination",
                 "memory      64.0 MB at the source, unknown at the destination",
-                "limited by  source storage",
+                "limited by  source storage: 2 MB/s read",
+                "            do something",
                 "manifest    m, 1 entry, blake3:00",
             ]
         );

@@ -2,14 +2,16 @@
 //! Measures nothing itself.
 
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
 
 use godwit_engine::session::{ClientReport, Engine};
 use godwit_engine::{Counters, End, Shares, Snapshot, usage};
 use godwit_proto::ErrorCode;
 
 use super::Job;
+use super::window::Window;
 use crate::exit::Exit;
-use crate::output::{NotKept, Progress, Sides, Status, Summary};
+use crate::output::{Limited, NotKept, Progress, Sides, Status, Summary};
 
 /// How a transfer ended.
 pub(super) struct Report {
@@ -61,17 +63,22 @@ impl Totals {
 pub(super) struct Progressing<'a> {
     job: &'a Job<'a>,
     totals: Totals,
+    window: Window,
 }
 
 impl<'a> Progressing<'a> {
     pub(super) fn new(job: &'a Job<'a>, counters: Arc<Counters>) -> Self {
         let totals = Totals::default();
         totals.add(&counters, 0);
-        Self { job, totals }
+        Self::with(job, totals)
     }
 
     pub(super) fn with(job: &'a Job<'a>, totals: Totals) -> Self {
-        Self { job, totals }
+        Self {
+            job,
+            totals,
+            window: Window::default(),
+        }
     }
 
     pub(super) fn show(&mut self, engine: Option<&Engine>) {
@@ -84,7 +91,8 @@ impl<'a> Progressing<'a> {
             Engine::Sender(sender) => sender.scan_done().then_some(own.bytes_scanned),
             Engine::Receiver(receiver) => receiver.bytes_announced(),
         };
-        let bottleneck = shares(engine).bottleneck().map(|stage| stage.as_str());
+        let window = self.window.add(Instant::now(), shares(engine));
+        let limited = window.finding(&engine.streams()).map(Limited::of);
         self.job.output.progress(&Progress {
             bytes: self
                 .totals
@@ -94,7 +102,7 @@ impl<'a> Progressing<'a> {
             bytes_total,
             files: last.files_done,
             streams: u32::try_from(engine.stream_count()).unwrap_or(u32::MAX),
-            bottleneck,
+            bottleneck: limited.as_ref(),
         });
     }
 }
@@ -208,7 +216,7 @@ impl Report {
                 source: rss,
                 destination: rss,
             },
-            bottleneck: shares.bottleneck().map(|stage| stage.as_str().to_owned()),
+            bottleneck: shares.finding(&[]).map(Limited::of),
             manifest: None,
             not_kept,
         };
@@ -249,6 +257,11 @@ impl Report {
         };
         let peer = report.engine.as_ref().and_then(Engine::peer_counters);
         let shares = report.engine.as_ref().map(shares).unwrap_or_default();
+        let streams = report
+            .engine
+            .as_ref()
+            .map(Engine::streams)
+            .unwrap_or_default();
         let resent = if sending {
             totals.sum(|counters| counters.bytes_resent)
         } else {
@@ -291,7 +304,7 @@ impl Report {
             resent_bytes: resent + totals.lost_bytes(),
             cpu_seconds: sides(sending, own_cpu, peer_cpu),
             max_rss_bytes: sides(sending, own_rss, peer_rss),
-            bottleneck: shares.bottleneck().map(|stage| stage.as_str().to_owned()),
+            bottleneck: shares.finding(&streams).map(Limited::of),
             manifest: None,
             not_kept,
         };

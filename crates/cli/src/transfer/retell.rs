@@ -10,7 +10,8 @@ use serde_json::Value;
 
 use crate::exit::Failure;
 use crate::output::{
-    Itemised, NotKept, Output, Progress, Sides, Started, Status, Summary, ToldFault,
+    Itemised, Limited, LimitedTold, NotKept, Output, Progress, Sides, Started, Status, Summary,
+    ToldFault,
 };
 use crate::reports::{ReportRoots, Reports};
 use crate::ssh::UNREACHABLE;
@@ -137,12 +138,13 @@ impl<'a> Retold<'a> {
         if streams > 0 {
             self.joined = Some(Instant::now());
         }
+        let limited = limited(event);
         self.output.progress(&Progress {
             bytes,
             bytes_total: event["bytes_total"].as_u64(),
             files: number(&event["files"]),
             streams,
-            bottleneck: event["bottleneck"].as_str(),
+            bottleneck: limited.as_ref(),
         });
     }
 
@@ -221,10 +223,21 @@ fn summary(event: &Value) -> Summary {
             source: rss_source.as_u64(),
             destination: rss_destination.as_u64(),
         },
-        bottleneck: event["bottleneck"].as_str().map(str::to_owned),
+        bottleneck: limited(event),
         manifest: None,
         not_kept: not_kept(&event["not_kept"]),
     }
+}
+
+fn limited(event: &Value) -> Option<Limited> {
+    let told = &event["bottleneck_told"];
+    event["bottleneck"].as_str().map(|stage| Limited {
+        stage: stage.to_owned(),
+        told: LimitedTold {
+            figure: text(&told["figure"]).to_owned(),
+            advice: told["advice"].as_str().map(str::to_owned),
+        },
+    })
 }
 
 fn not_kept(counts: &Value) -> NotKept {

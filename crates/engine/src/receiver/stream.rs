@@ -102,6 +102,8 @@ impl Receiver {
                     break;
                 };
                 own.heard = Instant::now();
+                // Where there is always more there is no rest.
+                own.meter.settle_if_due(own.heard, &self.counters);
                 self.handle(stream, own, &prelude, &head)?;
                 if own.unflushed >= limits::ACK_EVERY_BLOCKS {
                     self.flush(stream, own)?;

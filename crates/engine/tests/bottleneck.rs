@@ -1,0 +1,215 @@
+//! What is slow is named: real engines over TLS and TCP, with one stage after the other made the slowest.
+//! The judgement itself, from given counters, is tested beside it.
+#![expect(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
+
+#[path = "support/mod.rs"]
+mod support;
+#[path = "support/throttle.rs"]
+mod throttle;
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use godwit_engine::synthetic::NullSink;
+use godwit_engine::{
+    Bottleneck, Counters, Finding, Live, Observer, Receiver, ReceiverConfig, Sender, SenderConfig,
+    Shares,
+};
+use godwit_proto::{DigestKind, Fault, TransferId};
+
+use support::Random;
+use throttle::{Files, Mix, Pace, SlowSink, SlowSource, line};
+
+const CASES: usize = 100;
+const RIGHT_MIN: usize = 95;
+
+const BLOCK_BYTES: u32 = 64 << 10;
+
+/// Time for buffers to fill, and time that is judged.
+const SETTLE: Duration = Duration::from_millis(300);
+const JUDGED: Duration = Duration::from_millis(500);
+
+/// What the slowest stage lets through, in bytes a second, if its processor is its own.
+const SLOWEST: u32 = 12_000_000;
+
+/// So many cases at the same time, of which only so many use processors.
+const AT_ONCE: usize = 6;
+
+struct Silent;
+
+impl Observer for Silent {
+    fn entry_failed(&self, _path: &[u8], _fault: &Fault) {}
+}
+
+#[derive(Clone, Debug)]
+struct Case {
+    slow: Bottleneck,
+    /// How much faster the other stages are.
+    factor: f64,
+    mix: Mix,
+    digest: DigestKind,
+    plain: bool,
+    streams: usize,
+    readers: usize,
+    writers: usize,
+    seed: u64,
+}
+
+impl Case {
+    fn new(number: usize) -> Self {
+        let stages = [
+            Bottleneck::SourceStorage,
+            Bottleneck::SourceCpu,
+            Bottleneck::Network,
+            Bottleneck::DestinationCpu,
+            Bottleneck::DestinationStorage,
+            Bottleneck::Limit,
+        ];
+        let seed = number as u64 + 1;
+        let mut random = Random(seed);
+        let mut pick = |count: u64| usize::try_from(random.below(count)).unwrap();
+        Self {
+            slow: stages[number % stages.len()],
+            factor: 1.5 + pick(70) as f64 / 20.0,
+            mix: [Mix::Large, Mix::Small, Mix::Both][pick(3)],
+            digest: [DigestKind::CRC64_NVME, DigestKind::BLAKE3][pick(2)],
+            plain: pick(2) == 0,
+            streams: 1 + pick(4),
+            readers: pick(3),
+            writers: pick(3),
+            seed,
+        }
+    }
+
+    fn burns(&self) -> bool {
+        matches!(
+            self.slow,
+            Bottleneck::SourceCpu | Bottleneck::DestinationCpu
+        )
+    }
+
+    /// The pace of `stage`.
+    fn pace(&self, stage: Bottleneck) -> Arc<Pace> {
+        let rate = if stage == self.slow {
+            f64::from(SLOWEST)
+        } else {
+            // Threads that burn may have two processors.
+            f64::from(SLOWEST) * self.factor * if self.burns() { 2.0 } else { 1.0 }
+        };
+        Arc::new(Pace::rate(rate))
+    }
+
+    fn storage(&self, storage: Bottleneck, cpu: Bottleneck) -> Arc<Pace> {
+        if self.slow == cpu {
+            Arc::new(Pace::Burn(1e9 / f64::from(SLOWEST)))
+        } else {
+            self.pace(storage)
+        }
+    }
+
+    fn run(&self) -> Option<Finding> {
+        let source = self.storage(Bottleneck::SourceStorage, Bottleneck::SourceCpu);
+        let sink = self.storage(Bottleneck::DestinationStorage, Bottleneck::DestinationCpu);
+        let network = self.pace(Bottleneck::Network);
+        let limit = if self.slow == Bottleneck::Limit {
+            SLOWEST.into()
+        } else {
+            0
+        };
+        let transfer = TransferId([1; 16]);
+        let sender = Sender::start(
+            SenderConfig {
+                transfer,
+                digest: self.digest,
+                block_bytes: BLOCK_BYTES,
+                pool_bytes: 8 << 20,
+                observer: Arc::new(Silent),
+                resources: Arc::new(|| None),
+                root_names: vec![Vec::new()],
+                comparison: None,
+                itemise: false,
+            },
+            Box::new(Files::new(self.mix, self.seed)),
+            Arc::new(SlowSource(source)),
+            Arc::new(Live::new(limit, self.readers, 0)),
+            Arc::default(),
+        )
+        .unwrap();
+        let counters = Arc::new(Counters::default());
+        let counted = Arc::clone(&counters);
+        let receiver = Receiver::start(
+            ReceiverConfig {
+                transfer,
+                digest: self.digest,
+                block_bytes: BLOCK_BYTES,
+                observer: Arc::new(Silent),
+                resources: Arc::new(|| None),
+                comparison: None,
+                itemise: false,
+            },
+            Box::new(|acks| Arc::new(SlowSink(NullSink::new(acks, counted), sink))),
+            Arc::new(Live::new(0, 0, self.writers)),
+            counters,
+        )
+        .unwrap();
+        let lines: Vec<_> = (0..self.streams)
+            .map(|_| line(&network, self.plain))
+            .collect();
+        thread::scope(|scope| {
+            for (mut ours, mut theirs) in lines {
+                let (sender, receiver) = (&sender, &receiver);
+                // They end when the transfer is given up.
+                scope.spawn(move || drop(sender.run_stream(&mut ours)));
+                scope.spawn(move || drop(receiver.run_stream(&mut theirs)));
+            }
+            let shares = || Shares {
+                source: Some(sender.counters().snapshot()),
+                destination: Some(receiver.counters().snapshot()),
+            };
+            thread::sleep(SETTLE);
+            let before = shares();
+            thread::sleep(JUDGED);
+            let finding = shares().since(&before).finding(&receiver.streams());
+            assert!(sender.end().is_none(), "{self:?}: {:?}", sender.end());
+            sender.cancel("judged");
+            receiver.cancel("judged");
+            sender.join();
+            receiver.join();
+            finding
+        })
+    }
+}
+
+#[test]
+fn the_slowest_stage_is_named() {
+    let (burning, sleeping): (Vec<_>, Vec<_>) = (0..CASES).map(Case::new).partition(Case::burns);
+    let wrong = Mutex::new(Vec::new());
+    let judge = |case: &Case| {
+        let finding = case.run();
+        if finding.as_ref().map(|finding| finding.stage) != Some(case.slow) {
+            wrong.lock().unwrap().push(format!("{case:?}: {finding:?}"));
+        }
+    };
+    let next = AtomicUsize::new(0);
+    thread::scope(|scope| {
+        for _ in 0..AT_ONCE {
+            scope.spawn(|| {
+                while let Some(case) = sleeping.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    judge(case);
+                }
+            });
+        }
+    });
+    let began = Instant::now();
+    burning.iter().for_each(judge);
+    let wrong = wrong.into_inner().unwrap();
+    assert!(
+        wrong.len() <= CASES - RIGHT_MIN,
+        "{} of {CASES} misnamed ({:?} for those that burn):\n{}",
+        wrong.len(),
+        began.elapsed(),
+        wrong.join("\n")
+    );
+}
