@@ -72,42 +72,56 @@ impl FsScan {
         })
     }
 
-    /// The next item of the tree; `None` if only the put aside is left.
-    fn next_found(&mut self) -> Option<ScanItem> {
+    /// Appends the next item of the tree; `false` if only the put aside is left.
+    fn push_found(&mut self, out: &mut Vec<ScanItem>) -> bool {
         loop {
-            let entry = match self.walk.next() {
-                Step::End => return None,
-                Step::Fault(error) => return Some(ScanItem::Fault(error)),
+            let chosen = match self.walk.next() {
+                Step::End => return false,
+                Step::Fault(error) => Err(error),
                 Step::Name(found) if TempName::is_temp(found.name) => continue,
                 Step::Name(found) => {
-                    look_chosen(found, self.choice.as_deref(), self.reader.as_mut())
+                    look_chosen(found, self.choice.as_deref(), self.reader.as_mut(), out)
                 }
             };
-            let (entry, pick) = match entry {
-                Ok(Some(chosen)) => chosen,
+            let noted = match chosen {
                 Ok(None) => continue,
-                Err(error) => return Some(ScanItem::Fault(error)),
+                Ok(Some(pick)) => self.note_last(pick, out),
+                Err(error) => Err(error),
             };
-            if entry.meta.kind == Kind::Directory
-                && pick == Pick::Take
-                && let Err(error) = self.walk.enter(&entry.path)
-            {
-                return Some(ScanItem::Fault(error));
-            }
-            match &mut self.links {
-                Links::Collecting(sorter) if is_put_aside(&entry.meta) => {
-                    if let Err(error) = sorter.push(&encode(&entry)) {
-                        let errno = errno_of(&error);
-                        return Some(ScanItem::Fault(StoreError::from_errno(
-                            "remember the names of",
-                            &entry.path,
-                            errno,
-                        )));
-                    }
+            match noted {
+                Ok(true) => return true,
+                Ok(false) => {}
+                Err(error) => {
+                    out.push(ScanItem::Fault(error));
+                    return true;
                 }
-                _ => return Some(ScanItem::Entry(entry)),
             }
         }
+    }
+
+    /// Sees to it that the last item of `out`, an entry, is gone into later, or put aside; `false` if it is no item now.
+    fn note_last(&mut self, pick: Pick, out: &mut Vec<ScanItem>) -> Result<bool, StoreError> {
+        let Some(ScanItem::Entry(entry)) = out.last() else {
+            return Ok(true);
+        };
+        let noted = if entry.meta.kind == Kind::Directory && pick == Pick::Take {
+            self.walk.enter(&entry.path)
+        } else if let Links::Collecting(sorter) = &mut self.links
+            && is_put_aside(&entry.meta)
+        {
+            let noted = sorter.push(&encode(entry)).map_err(|error| {
+                let operation = "remember the names of";
+                StoreError::from_errno(operation, &entry.path, errno_of(&error))
+            });
+            out.pop();
+            return noted.map(|()| false);
+        } else {
+            return Ok(true);
+        };
+        if noted.is_err() {
+            out.pop();
+        }
+        noted.map(|()| true)
     }
 
     /// The next of the files with several names.
@@ -181,14 +195,14 @@ impl Scan for FsScan {
         out.extend(self.first.take());
         let mut weight = 0;
         for _ in 1..SCAN_BATCH_ITEMS {
-            match self.next_found().or_else(|| self.next_link()) {
-                Some(item) => {
-                    if let ScanItem::Entry(entry) = &item {
-                        weight += entry.extended.weight();
-                    }
-                    out.push(item);
+            if !self.push_found(out) {
+                match self.next_link() {
+                    Some(item) => out.push(item),
+                    None => return false,
                 }
-                None => return false,
+            }
+            if let Some(ScanItem::Entry(entry)) = out.last() {
+                weight += entry.extended.weight();
             }
             if weight >= SCAN_BATCH_EXTENDED_BYTES {
                 break;
@@ -208,41 +222,37 @@ fn same_file(a: &Meta, b: &Meta) -> bool {
     (a.device, a.inode, a.bytes, a.mtime) == (b.device, b.inode, b.bytes, b.mtime)
 }
 
-/// Looks at what is chosen; `None` if it is not.
+/// Looks at what is chosen and appends it to `out`; `None` if it is not.
 fn look_chosen(
     found: Found<'_>,
     choice: Option<&dyn Choice>,
     reader: Option<&mut Reader>,
-) -> Result<Option<(ScanEntry, Pick)>, StoreError> {
+    out: &mut Vec<ScanItem>,
+) -> Result<Option<Pick>, StoreError> {
     let path = found.path()?;
-    let look = || {
-        look(found.directory, found.name, reader, false)
-            .map_err(|trouble| trouble.at("look at", &path))
+    let expected = found.kind == FileType::Directory;
+    let known = found.kind != FileType::Unknown;
+    let mut pick = match choice {
+        Some(choice) if known => choice.pick(&path, expected),
+        _ => Pick::Take,
     };
-    let Some(choice) = choice else {
-        let looked = look()?;
-        return Ok(Some((looked.at(path), Pick::Take)));
-    };
-    let (looked, pick) = if found.kind == FileType::Unknown {
-        let looked = look()?;
-        let pick = choice.pick(&path, looked.meta.kind == Kind::Directory);
-        (looked, pick)
-    } else {
-        let is_directory = found.kind == FileType::Directory;
-        let pick = choice.pick(&path, is_directory);
-        if pick == Pick::Leave {
-            return Ok(None);
-        }
-        let looked = look()?;
-        // Replaced by another kind since it was listed: another rule may hold for it.
-        if (looked.meta.kind == Kind::Directory) == is_directory {
-            (looked, pick)
-        } else {
-            let pick = choice.pick(&path, !is_directory);
-            (looked, pick)
-        }
-    };
-    Ok((pick != Pick::Leave).then(|| (looked.at(path), pick)))
+    if pick == Pick::Leave {
+        return Ok(None);
+    }
+    let looked = look(found.directory, found.name, reader, false)
+        .map_err(|trouble| trouble.at("look at", &path))?;
+    let is_directory = looked.meta.kind == Kind::Directory;
+    if let Some(choice) = choice
+        && (!known || is_directory != expected)
+    {
+        // Told only now, or replaced by another kind since it was listed: another rule may hold for it.
+        pick = choice.pick(&path, is_directory);
+    }
+    if pick == Pick::Leave {
+        return Ok(None);
+    }
+    out.push(ScanItem::Entry(looked.at(path)));
+    Ok(Some(pick))
 }
 
 /// What goes with a name alone.
