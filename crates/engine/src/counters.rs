@@ -190,6 +190,9 @@ impl Counters {
 
     /// Counts an entry of which these kinds of metadata were left out.
     pub fn count_lost(&self, lost: Lost) {
+        if lost.is_nothing() {
+            return;
+        }
         for (kind, counter) in [
             (Lost::OWNER, &self.owners_lost),
             (Lost::GROUP, &self.groups_lost),

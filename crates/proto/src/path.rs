@@ -16,18 +16,20 @@ pub fn validate(path: &[u8]) -> Result<(), WireError> {
     if path.len() > PATH_BYTES_MAX {
         return Err(WireError::too_long("path", PATH_BYTES_MAX as u64));
     }
-    let mut name_from = 0;
-    for (at, byte) in path.iter().enumerate() {
-        match byte {
-            b'/' => {
-                validate_name(&path[name_from..at])?;
-                name_from = at + 1;
-            }
-            0 => return Err(WireError::invalid("path", "contains NUL")),
-            _ => {}
+    let mut rest = path;
+    loop {
+        // One look at each byte for both: every record passes here, at both ends.
+        let end = rest.iter().position(|byte| matches!(byte, b'/' | 0));
+        let (name, after) = rest.split_at(end.unwrap_or(rest.len()));
+        if after.first() == Some(&0) {
+            return Err(WireError::invalid("path", "contains NUL"));
+        }
+        validate_name(name)?;
+        match after.split_first() {
+            Some((_, below)) => rest = below,
+            None => return Ok(()),
         }
     }
-    validate_name(&path[name_from..])
 }
 
 fn validate_name(name: &[u8]) -> Result<(), WireError> {

@@ -125,14 +125,26 @@ fn check(bytes: &[u8]) -> Result<(), PathError> {
         Some(_) if bytes.len() > PATH_BYTES_MAX => return Err(PathError::TooLong),
         Some(_) => {}
     }
-    bytes.split(|byte| *byte == b'/').try_for_each(check_name)
+    let mut rest = bytes;
+    loop {
+        // One look at each byte for both: every entry passes here.
+        let end = rest.iter().position(|byte| matches!(byte, b'/' | 0));
+        let (name, after) = rest.split_at(end.unwrap_or(rest.len()));
+        if after.first() == Some(&0) {
+            return Err(PathError::Nul);
+        }
+        check_name(name)?;
+        match after.split_first() {
+            Some((_, below)) => rest = below,
+            None => return Ok(()),
+        }
+    }
 }
 
 fn check_name(component: &[u8]) -> Result<(), PathError> {
     match component {
         b"" => Err(PathError::EmptyComponent),
         b"." | b".." => Err(PathError::Dots),
-        name if name.contains(&0) => Err(PathError::Nul),
         name if name.len() > NAME_BYTES_MAX => Err(PathError::NameTooLong),
         _ => Ok(()),
     }

@@ -48,6 +48,11 @@ impl Keeper {
 
     /// The extensions of an entry's record, and what of it does not fit there.
     pub(crate) fn extensions(&self, meta: &Meta, extended: &Extended) -> (Vec<u8>, Lost) {
+        let device = matches!(meta.kind, Kind::CharDevice | Kind::BlockDevice);
+        let named = (self.preserve.owner || self.preserve.group) && !self.preserve.numeric_ids;
+        if !device && !named && *extended == Extended::default() {
+            return (Vec::new(), Lost::NOTHING);
+        }
         let name = |asked: bool, kind, id| {
             (asked && !self.preserve.numeric_ids)
                 .then(|| self.accounts.name(kind, id))
@@ -58,7 +63,6 @@ impl Keeper {
             let entries = entries.into_iter().flatten();
             entries.map(|entry| self.entry_to_wire(entry)).collect()
         };
-        let device = matches!(meta.kind, Kind::CharDevice | Kind::BlockDevice);
         let mut metadata = Metadata {
             xattrs: Vec::new(),
             access: list(acls.map(|acls| &acls.access)),

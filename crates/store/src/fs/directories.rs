@@ -124,6 +124,8 @@ pub(super) struct Directories {
 #[derive(Debug)]
 struct Cache {
     directories: HashMap<Box<[u8]>, Slot>,
+    /// The one asked for last, and its path: most often the next one too.
+    last: Option<(Box<[u8]>, Arc<Directory>)>,
     capacity: usize,
     clock: u64,
 }
@@ -150,6 +152,7 @@ impl Directories {
         let openat2 = openat2 && kernel_has_openat2(&root);
         let cache = Cache {
             directories: HashMap::new(),
+            last: None,
             capacity,
             clock: 0,
         };
@@ -199,7 +202,7 @@ impl Directories {
         let directory = match self.open_directory(path) {
             Err(Errno::MFILE | Errno::NFILE) => {
                 // Our own handles may be what exhausts the limit.
-                lock(&self.cache).directories.clear();
+                lock(&self.cache).clear();
                 self.open_directory(path)?
             }
             result => result?,
@@ -212,14 +215,14 @@ impl Directories {
 
     /// Drops the kept handle of `path`, if any.
     pub(super) fn forget(&self, path: &[u8]) {
-        lock(&self.cache).directories.remove(path);
+        lock(&self.cache).forget(path);
     }
 
     /// A new handle for listing the directory at `path`.
     pub(super) fn open_listing(&self, path: &[u8]) -> Result<OwnedFd, Errno> {
         match self.resolve(path, OFlags::RDONLY) {
             Err(Errno::MFILE | Errno::NFILE) => {
-                lock(&self.cache).directories.clear();
+                lock(&self.cache).clear();
                 self.resolve(path, OFlags::RDONLY)
             }
             result => result,
@@ -298,10 +301,27 @@ impl Directories {
 
 impl Cache {
     fn find(&mut self, path: &[u8]) -> Option<Arc<Directory>> {
+        if let Some((last, directory)) = &self.last
+            && **last == *path
+        {
+            return Some(Arc::clone(directory));
+        }
         self.clock += 1;
         let slot = self.directories.get_mut(path)?;
         slot.used = self.clock;
-        Some(Arc::clone(&slot.directory))
+        let directory = Arc::clone(&slot.directory);
+        self.last = Some((path.into(), Arc::clone(&directory)));
+        Some(directory)
+    }
+
+    fn forget(&mut self, path: &[u8]) {
+        self.last = None;
+        self.directories.remove(path);
+    }
+
+    fn clear(&mut self) {
+        self.last = None;
+        self.directories.clear();
     }
 
     fn keep(&mut self, path: &[u8], directory: &Arc<Directory>) {
