@@ -7,6 +7,7 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 use crate::bytes::{encode_frame, take};
 use crate::error::WireError;
 use crate::ids::{Seq, TransferId};
+use crate::limits::RECORD_BYTES;
 use crate::prelude::FrameKind;
 use crate::record::{Record, RecordReader, RecordWriter};
 
@@ -32,27 +33,45 @@ struct Wire {
 
 const _: () = assert!(size_of::<Wire>() == 32);
 
+/// What a name takes in most data sets beyond what it shares with the one before; only saves growing step by step.
+const NAME_BYTES_USUAL: usize = 16;
+
 impl Manifest {
     /// Appends the frame's head image to `out`.
     ///
     /// # Errors
     /// A record that is not valid, or too many of them; `out` is then as it was.
     pub fn encode(&self, out: &mut Vec<u8>) -> Result<(), WireError> {
+        self.records.iter().try_for_each(Record::validate)?;
+        Self::encode_records(self.transfer, self.seq, &self.records, out)
+    }
+
+    /// As [`Manifest::encode`], of records that belong to somebody else, each of whom [`Record::validate`] has passed.
+    ///
+    /// # Errors
+    /// Too many of them; `out` is then as it was.
+    pub fn encode_records(
+        transfer: TransferId,
+        seq: Seq,
+        records: &[Record],
+        out: &mut Vec<u8>,
+    ) -> Result<(), WireError> {
         encode_frame(out, FrameKind::MANIFEST, 0, |out| {
-            let Ok(records) = u32::try_from(self.records.len()) else {
+            let Ok(count) = u32::try_from(records.len()) else {
                 return Err(WireError::too_long("record section", u64::from(u32::MAX)));
             };
             let wire = Wire {
-                transfer: self.transfer.0,
-                seq: self.seq.0.into(),
-                records: records.into(),
+                transfer: transfer.0,
+                seq: seq.0.into(),
+                records: count.into(),
                 reserved: 0.into(),
             };
+            out.reserve(records.len() * (RECORD_BYTES + NAME_BYTES_USUAL));
             out.extend_from_slice(wire.as_bytes());
             let mut writer = RecordWriter::new(out);
-            self.records
+            records
                 .iter()
-                .try_for_each(|record| writer.push(record))
+                .try_for_each(|record| writer.push_valid(record))
         })
     }
 

@@ -196,6 +196,15 @@ impl<'a> RecordWriter<'a> {
     /// The record is not valid, or there are too many; nothing was appended then.
     pub fn push(&mut self, record: &Record) -> Result<(), WireError> {
         record.validate()?;
+        self.push_valid(record)
+    }
+
+    /// As [`RecordWriter::push`], of a record that was validated before.
+    ///
+    /// # Errors
+    /// There are too many.
+    pub(crate) fn push_valid(&mut self, record: &Record) -> Result<(), WireError> {
+        debug_assert!(record.validate().is_ok(), "whoever announces it looked");
         if self.count == RECORDS_MAX {
             return Err(WireError::too_long(
                 "record section",

@@ -12,7 +12,7 @@ use godwit_store::pool::Block;
 
 use super::Sender;
 use super::large::{LargeFile, SliceCut};
-use super::state::{Desc, Image, Piece};
+use super::state::{Desc, Head, Image, Piece};
 use crate::counters::CpuMeter;
 use crate::source::{Payload, ReadError};
 use crate::{entry, limits};
@@ -325,7 +325,16 @@ impl Sender {
             file: Arc::clone(file),
             cut: cut.clone(),
         };
-        self.file(seq, desc, cut.content(), Image { head, payload }, again);
+        self.file(
+            seq,
+            desc,
+            cut.content(),
+            Image {
+                head: Head::Image(head),
+                payload,
+            },
+            again,
+        );
     }
 
     fn read_bundle(&self, records: Vec<Record>, seq: Option<u64>, mut block: Block) {
@@ -404,7 +413,16 @@ impl Sender {
             return;
         }
         let desc = Desc::Bundle(Arc::new(if kept.is_empty() { sent } else { kept }));
-        self.file(seq, desc, content, Image { head, payload }, again);
+        self.file(
+            seq,
+            desc,
+            content,
+            Image {
+                head: Head::Image(head),
+                payload,
+            },
+            again,
+        );
     }
 
     fn file(&self, seq: u64, desc: Desc, content: u64, image: Image, again: bool) {

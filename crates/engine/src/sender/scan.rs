@@ -4,12 +4,10 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use godwit_proto::{
-    EntryId, EntryKind, ErrorCode, Fault, FaultCode, Manifest, Record, RecordFlags, Seq, Side,
-};
+use godwit_proto::{EntryId, EntryKind, Fault, FaultCode, Record, RecordFlags, Side};
 
 use super::Sender;
-use super::state::{Desc, Image};
+use super::state::{Desc, Head, Image};
 use crate::counters::CpuMeter;
 use crate::source::Payload;
 use crate::work::{Offer, Work};
@@ -54,11 +52,12 @@ impl Sender {
     fn announce(&self, offers: &mut Vec<Offer>) {
         let mut records: Vec<Record> = Vec::with_capacity(offers.len());
         let mut section = 0;
+        let (mut entries, mut content_bytes) = (0, 0);
         for offer in offers.drain(..) {
             match offer {
                 Offer::Entry(mut record) => {
                     record.id = EntryId(self.number());
-                    self.counters.entries_scanned.add(1);
+                    entries += 1;
                     if let Err(error) = record.validate() {
                         let name = String::from_utf8_lossy(&record.path);
                         let message =
@@ -76,7 +75,7 @@ impl Sender {
                     }
                     let passed = record.flags & RecordFlags::PASSED_OVER != 0;
                     if record.kind == EntryKind::FILE && !passed {
-                        self.counters.bytes_scanned.add(entry::known_bytes(&record));
+                        content_bytes += entry::known_bytes(&record);
                     }
                     let bytes =
                         128 + record.path.len() + record.target.len() + record.extensions.len();
@@ -101,6 +100,8 @@ impl Sender {
                 }
             }
         }
+        self.counters.entries_scanned.add(entries);
+        self.counters.bytes_scanned.add(content_bytes);
         if !records.is_empty() {
             self.send_manifest(records);
         }
@@ -118,31 +119,13 @@ impl Sender {
         state.unanswered += records.len();
         let seq = state.reserve_seq();
         drop(state);
-        let manifest = Manifest {
-            transfer: self.config.transfer,
-            seq: Seq(seq),
-            records,
-        };
-        let mut head = Vec::new();
-        if let Err(error) = manifest.encode(&mut head) {
-            self.fail(
-                ErrorCode::INTERNAL.0,
-                &format!("a manifest cannot be encoded: {error}"),
-            );
-            return;
-        }
+        let records = Arc::new(records);
         let image = Arc::new(Image {
-            head,
+            head: Head::Manifest(Arc::clone(&records)),
             payload: Payload::Empty,
         });
         let mut state = self.lock_state();
-        state.insert(
-            seq,
-            Desc::Manifest(Arc::new(manifest.records)),
-            0,
-            image,
-            false,
-        );
+        state.insert(seq, Desc::Manifest(records), 0, image, false);
         drop(state);
         self.notify();
     }

@@ -20,8 +20,17 @@ use crate::{End, limits};
 
 /// The bytes of an item, kept until it is written.
 pub(crate) struct Image {
-    pub(crate) head: Vec<u8>,
+    pub(crate) head: Head,
     pub(crate) payload: Payload,
+}
+
+/// A frame's head.
+pub(crate) enum Head {
+    /// As it is sent.
+    Image(Vec<u8>),
+    /// That of a manifest of these records. The stream that sends it writes it: the scan is the longer side where little
+    /// has to be sent, and records take less memory without their image.
+    Manifest(Arc<Vec<Record>>),
 }
 
 pub(crate) struct Outstanding {

@@ -5,10 +5,13 @@ use std::sync::MutexGuard;
 use std::time::Instant;
 
 use godwit_net::Stream;
-use godwit_proto::{Ack, AckStatus, Finish, Frame, Pong, Prelude, Record, Status, WireError};
+use godwit_proto::{
+    Ack, AckStatus, ErrorCode, Finish, Frame, Manifest, Pong, Prelude, Record, Seq, Status,
+    WireError,
+};
 
 use super::Sender;
-use super::state::{Desc, Image, Next, State};
+use super::state::{Desc, Head, Image, Next, State};
 use crate::counters::{CpuMeter, Snapshot};
 use crate::source::Payload;
 use crate::{End, StreamLoss, entry, limits, lock};
@@ -52,7 +55,7 @@ impl Sender {
                     content,
                     again,
                 } => {
-                    self.send(stream, &image, content, again)?;
+                    self.send(stream, seq, &image, content, again)?;
                     if self.source.reads_again() {
                         self.lock_state().sent(seq);
                     }
@@ -196,14 +199,30 @@ impl Sender {
     fn send(
         &self,
         stream: &mut dyn Stream,
+        seq: u64,
         image: &Image,
         content: u64,
         again: bool,
     ) -> Result<(), StreamLoss> {
         let payload = image.payload.as_slice();
         self.obey_limit(stream, payload.len() as u64)?;
+        let mut written = Vec::new();
+        let head = match &image.head {
+            Head::Image(head) => head,
+            Head::Manifest(records) => {
+                let transfer = self.config.transfer;
+                if let Err(error) =
+                    Manifest::encode_records(transfer, Seq(seq), records, &mut written)
+                {
+                    let message = format!("a manifest cannot be encoded: {error}");
+                    self.fail(ErrorCode::INTERNAL.0, &message);
+                    return Ok(());
+                }
+                &written
+            }
+        };
         let start = Instant::now();
-        stream.send(&image.head, payload)?;
+        stream.send(head, payload)?;
         self.counters.sending_ns.add_since(start);
         self.counters.bytes_sent.add(content);
         if again {
@@ -403,7 +422,7 @@ impl Sender {
             };
             finish.encode(&mut head);
             Image {
-                head,
+                head: Head::Image(head),
                 payload: Payload::Empty,
             }
         });
