@@ -16,6 +16,7 @@ mod godwit {
     pub(crate) mod entries;
     pub(crate) mod filters;
     pub(crate) mod full;
+    pub(crate) mod generate;
     pub(crate) mod judge;
     pub(crate) mod kill;
     pub(crate) mod lists;

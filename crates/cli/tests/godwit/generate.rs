@@ -1,0 +1,129 @@
+//! Owns the tests of `godwit gen`: what the manual says of seeds, `--scale` and `--compressible`.
+//! The specifications themselves are tested with the generator, in the store.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::Path;
+use std::process::Command;
+
+use super::rig::Rig;
+
+/// Everything that a data set is: type, mode, modification time and contents of each name, the root's included.
+type Known = BTreeMap<String, (u32, i64, i64, Vec<u8>)>;
+
+/// Makes a data set and returns what it says and what it made.
+fn generate(rig: &Rig, name: &str, line: &[&str]) -> (String, Known) {
+    let outcome = rig.client(&[&["gen"], line, &[name]].concat());
+    assert_eq!(outcome.code, Some(0), "{line:?}: {}", outcome.said());
+    let mut known = Known::new();
+    look(&rig.path(name), "", &mut known);
+    (outcome.out.trim().to_owned(), known)
+}
+
+fn look(root: &Path, below: &str, known: &mut Known) {
+    let path = root.join(below.trim_start_matches('/'));
+    let meta = fs::symlink_metadata(&path).expect("it is there");
+    let content = if meta.is_dir() {
+        for entry in fs::read_dir(&path).expect("listed") {
+            let name = entry.expect("listed").file_name();
+            look(root, &format!("{below}/{}", name.to_string_lossy()), known);
+        }
+        Vec::new()
+    } else {
+        fs::read(&path).expect("read")
+    };
+    let facts = (meta.mode(), meta.mtime(), meta.mtime_nsec(), content);
+    known.insert(below.to_owned(), facts);
+}
+
+fn files(known: &Known) -> Vec<&Vec<u8>> {
+    let files = known
+        .values()
+        .filter(|(mode, ..)| mode & 0o17_0000 == 0o10_0000);
+    files.map(|(.., content)| content).collect()
+}
+
+fn bytes(known: &Known) -> usize {
+    files(known).iter().map(|content| content.len()).sum()
+}
+
+/// The size of the file as another program compresses it.
+fn compressed(path: &Path) -> usize {
+    let output = Command::new("gzip").arg("-c").arg(path).output();
+    output.expect("gzip runs").stdout.len()
+}
+
+#[test]
+fn the_same_seed_makes_the_same_bytes() {
+    let rig = Rig::new();
+    let spec = "tree:150x100..9kB,2x300KiB,compressible:1x200KiB";
+    let line = |seed| [spec, "--seed", seed, "--scale", "0.5"];
+    let (said, first) = generate(&rig, "first", &line("7"));
+    let (_, again) = generate(&rig, "again", &line("7"));
+    assert!(first == again, "the same seed makes something else");
+    let (_, other) = generate(&rig, "other", &line("8"));
+    assert!(first != other, "another seed makes the same");
+    assert_eq!(files(&first).len(), files(&other).len());
+    // What it says is what there is, below the directory that was named.
+    let count = files(&first).len();
+    let directories = first.len() - count - 1;
+    let bytes = bytes(&first);
+    let there = format!("{count} files in {directories} directories, {bytes} bytes");
+    assert_eq!(said, there);
+}
+
+#[test]
+fn scale_makes_fewer_files_and_below_forty_smaller_ones() {
+    let rig = Rig::new();
+    let of = |name: &str, scale: &str| generate(&rig, name, &["2000x1KiB", "--scale", scale]).1;
+    let sizes = |known: &Known| -> (usize, usize) { (files(known).len(), bytes(known)) };
+    assert_eq!(sizes(&of("tenth", "0.1")), (200, 200 << 10));
+    assert_eq!(sizes(&of("twice", "2")), (4000, 4000 << 10));
+    let (count, all) = sizes(&of("tiny", "0.01"));
+    // A hundredth of the bytes, in no fewer than forty files.
+    assert_eq!(count, 40);
+    assert!(all.abs_diff(20 << 10) <= 40, "{all} bytes");
+    for bad in ["0", "-1", "nan", "1e99"] {
+        let scale = format!("--scale={bad}");
+        let outcome = rig.client(&["gen", "2x1KiB", "bad", &scale]);
+        assert_eq!(outcome.code, Some(2), "{bad}: {}", outcome.said());
+        assert!(!rig.path("bad").exists(), "{bad} made something");
+    }
+}
+
+#[test]
+fn compressible_is_the_part_that_a_compressor_saves() {
+    let rig = Rig::new();
+    let size = 1 << 20;
+    for (fraction, name) in [
+        ("0", "none"),
+        ("0.5", "half"),
+        ("0.9", "most"),
+        ("1", "all"),
+    ] {
+        let line = ["1x1MiB", "--compressible", fraction];
+        let (_, known) = generate(&rig, name, &line);
+        assert_eq!(bytes(&known), size);
+        let (path, _) = known
+            .iter()
+            .find(|(_, facts)| facts.3.len() == size)
+            .expect("a file");
+        let is = compressed(&rig.path(name).join(path.trim_start_matches('/')));
+        let fraction: f64 = fraction.parse().expect("a number");
+        #[expect(clippy::cast_precision_loss, reason = "a size of a small file")]
+        let saved = 1.0 - is as f64 / size as f64;
+        assert!((saved - fraction).abs() < 0.03, "{fraction}: {saved} saved");
+    }
+    for bad in ["1.5", "-0.1", "nan"] {
+        let fraction = format!("--compressible={bad}");
+        let outcome = rig.client(&["gen", "1x1KiB", "bad", &fraction]);
+        assert_eq!(outcome.code, Some(2), "{bad}: {}", outcome.said());
+    }
+    // An item that says how compressible it is stays so.
+    let [plain, asked] = [&[][..], &["--compressible", "0.9"]].map(|more| {
+        let name = format!("own{}", more.len());
+        generate(&rig, &name, &[&["compressible:1x100KiB"], more].concat()).1
+    });
+    assert!(plain == asked, "--compressible changed what says so itself");
+}
