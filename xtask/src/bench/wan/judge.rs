@@ -8,11 +8,13 @@ use super::row::{Cut, Judge, Row};
 use super::series::mean;
 use super::turn::Course;
 
-/// How long a dead channel may go unnoticed, in seconds; and a returned one, until it is as it was.
+/// How long a dead channel may go unnoticed, in seconds; and a returned one, until it is as it was, or this part of what is left.
 const NOTICED_SECONDS: f64 = 2.0;
 const BACK_SECONDS: f64 = 5.0;
-/// How long two flows may take to share.
+const BACK_PART: f64 = 0.5;
+/// How long two flows may take to share, or this part of the time that both are there if that is less.
 const SHARED_SECONDS: f64 = 5.0;
+const SHARED_PART: f64 = 1.0 / 3.0;
 
 /// A figure of one round, and its bar.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -211,6 +213,8 @@ fn kept(cut: Cut, kept_min: f64, others: &[Course], last: &Course) -> Vec<Figure
     let cables = last.cables.len().max(1) as f64;
     let left = all * (cables - 1.0) / cables;
     let rate = |from: f64, to: f64| flow.arrived.gbits(from, to.min(until(flow)));
+    let end = until(flow);
+    let back = cut.until + BACK_SECONDS.min((end - cut.until).max(0.0) * BACK_PART);
     let done = f64::from(u8::from(flow.complete));
     vec![
         Figure::at_least(
@@ -220,7 +224,7 @@ fn kept(cut: Cut, kept_min: f64, others: &[Course], last: &Course) -> Vec<Figure
         ),
         Figure::at_least(
             "rate after its return, beside what all carry for iperf3",
-            ratio(rate(cut.until + BACK_SECONDS, f64::MAX), Some(all)),
+            ratio(rate(back, end), Some(all)),
             kept_min,
         ),
         Figure::at_least("complete, nothing lost", Some(done), 1.0),
@@ -252,10 +256,11 @@ fn disk(last: &Course, streams_max: f64, memory_mib_max: f64) -> Vec<Figure> {
 
 fn joins(at: f64, uneven_max: f64, sum_min: f64, others: &[Course], last: &Course) -> Vec<Figure> {
     let to = last.flows.iter().map(until).fold(f64::MAX, f64::min);
+    let from = at + SHARED_SECONDS.min((to - at) * SHARED_PART);
     let rates: Option<Vec<f64>> = last
         .flows
         .iter()
-        .map(|flow| flow.arrived.gbits(at + SHARED_SECONDS, to))
+        .map(|flow| flow.arrived.gbits(from, to))
         .collect();
     let sum = rates.as_ref().map(|rates| rates.iter().sum());
     let alone = best(others.iter().flat_map(|course| &course.flows), &half);
