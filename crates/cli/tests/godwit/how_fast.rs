@@ -1,0 +1,171 @@
+//! Owns the test of docs/how-fast.md: each of its commands is run, in order, at smaller sizes, against a real node.
+//! Judges no speed.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use super::rig::Rig;
+
+/// What stands in the page, and what it is here.
+const SMALLER: [(&str, &str); 3] = [
+    ("10GiB", "3MiB"),
+    ("-t 20", "-t 1"),
+    ("1000000x8KiB", "4000x100"),
+];
+
+struct Page {
+    text: String,
+    commands: Vec<String>,
+}
+
+impl Page {
+    fn read() -> Self {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/how-fast.md");
+        let text = fs::read_to_string(path).expect("the page");
+        let lines = text.lines().filter_map(|line| line.strip_prefix("    "));
+        let commands = lines.map(str::to_owned).collect();
+        Self { text, commands }
+    }
+}
+
+/// A server of iperf3 for one test of it; ends with that, or when dropped.
+struct Iperf(Child);
+
+impl Iperf {
+    fn serve(host: &str) -> Self {
+        let mut command = Command::new("iperf3");
+        command.args(["-s", "-1", "-B", host]).stdout(Stdio::null());
+        let server = command.spawn();
+        let server = Self(server.expect("run it; scripts/setup.sh installs iperf3"));
+        // It says nothing when it is ready, and takes whoever comes for its client.
+        let table = || fs::read_to_string("/proc/net/tcp").expect("the kernel tells");
+        let [a, b, c, d] = host
+            .parse::<std::net::Ipv4Addr>()
+            .expect("an address")
+            .octets();
+        let listens = format!("{d:02X}{c:02X}{b:02X}{a:02X}:1451 00000000:0000 0A");
+        let deadline = Instant::now() + Duration::from_secs(60);
+        while !table().contains(&listens) {
+            assert!(Instant::now() < deadline, "iperf3 does not listen");
+            std::thread::yield_now();
+        }
+        server
+    }
+}
+
+impl Drop for Iperf {
+    fn drop(&mut self) {
+        // It may have ended with its test.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+#[test]
+fn every_command_of_the_page_does_what_it_says() {
+    let page = Page::read();
+    assert!(page.commands.len() >= 18, "{:?}", page.commands);
+    let mut rig = Rig::new();
+    rig.start(&["--encryption", "any"]);
+    for number in 0..20 {
+        rig.write(&format!("run42/raw/{number}.h5"), vec![number; 70_000]);
+    }
+    let (host, _) = rig.address().split_once(':').expect("host and port");
+    for command in &page.commands {
+        run(&rig, host, command);
+    }
+    let arrived = |name: &str| fs::read(rig.export.join(name)).expect("it arrived").len();
+    assert_eq!(arrived("probe"), 3 << 20);
+    assert_eq!(arrived("run42/raw/7.h5"), 70_000);
+    assert_eq!(arrived("again/run42/raw/7.h5"), 70_000);
+    assert_eq!(rig.read("probe").len(), 3 << 20);
+    let small = fs::read_dir(rig.export.join("small")).expect("it arrived");
+    assert!(small.count() > 0);
+}
+
+fn run(rig: &Rig, host: &str, command: &str) {
+    let mut line = command.replace("godwit://dtn2/", &format!("godwit://{}/", rig.address()));
+    line = line.replace("dtn2", host);
+    for (there, here) in SMALLER {
+        line = line.replace(there, here);
+    }
+    let words: Vec<&str> = line.split_whitespace().collect();
+    match words[..] {
+        ["godwit", ref words @ ..] => {
+            let outcome = rig.client(words);
+            assert_eq!(outcome.code, Some(0), "{command}: {}", outcome.said());
+        }
+        ["iperf3", ref words @ ..] => {
+            let _server = Iperf::serve(host);
+            let output = Command::new("iperf3").args(words).output();
+            let output = output.expect("it runs");
+            let said = String::from_utf8_lossy(&output.stderr);
+            assert!(output.status.success(), "{command}: {said}");
+        }
+        _ => panic!("{command}: whose is it?"),
+    }
+}
+
+#[test]
+fn the_fields_of_the_page_are_there() {
+    let page = Page::read();
+    let mut rig = Rig::new();
+    rig.start(&[]);
+    let outcome = rig.client(&[
+        "cp",
+        "--json",
+        "mem:600MiB",
+        &format!("godwit://{}/null:", rig.address()),
+    ]);
+    assert_eq!(outcome.code, Some(0), "{}", outcome.said());
+    let events: Vec<Value> = outcome
+        .out
+        .lines()
+        .map(|line| serde_json::from_str(line).expect("JSON"))
+        .collect();
+    let of = |kind: &str| events.iter().rfind(|event| event["event"] == kind);
+    let watch = page
+        .text
+        .split("\n## ")
+        .find(|part| part.starts_with("Watch"))
+        .expect("a part about it");
+    let (_, rest) = watch.split_once("`progress`").expect("progress first");
+    let (progress, summary) = rest.split_once("`summary`").expect("then the summary");
+    let check = |event: &Value, text: &str| {
+        let names = text.split('`').skip(1).step_by(2);
+        let mut count = 0;
+        for name in names {
+            assert!(event.get(name).is_some(), "no field {name} in {event}");
+            count += 1;
+        }
+        assert!(count >= 5, "{text}");
+    };
+    check(of("summary").expect("a summary"), summary);
+    // A fast machine may be done before the first of these.
+    if let Some(event) = of("progress") {
+        check(event, progress);
+    }
+}
+
+#[test]
+fn the_pictures_of_the_page_are_there_and_of_any_colour_scheme() {
+    let page = Page::read();
+    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs");
+    let pictures: Vec<&str> = page
+        .text
+        .split("](")
+        .skip(1)
+        .filter_map(|rest| rest.split(')').next())
+        .filter(|name| name.ends_with(".svg"))
+        .collect();
+    assert_eq!(pictures.len(), 4);
+    for name in pictures {
+        let picture = fs::read_to_string(directory.join(name)).expect("a picture");
+        assert!(picture.contains("prefers-color-scheme:dark"), "{name}");
+        assert!(picture.len() < 20_000, "{name} is large");
+    }
+}
