@@ -54,7 +54,10 @@ impl PeerAddress {
     /// All addresses of the host, in the system's order of preference.
     ///
     /// The system's resolver knows no deadline: past ours its thread is left behind, to end by itself.
-    pub(crate) fn resolve(&self, deadline: Duration) -> io::Result<Vec<SocketAddr>> {
+    ///
+    /// # Errors
+    /// What the resolver says, or that it said nothing in time.
+    pub fn resolve(&self, deadline: Duration) -> io::Result<Vec<SocketAddr>> {
         if let Ok(ip) = self.host.parse::<IpAddr>() {
             return Ok(vec![SocketAddr::new(ip, self.port)]);
         }

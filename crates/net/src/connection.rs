@@ -17,6 +17,7 @@ use rustix::event::PollFlags;
 use crate::buffer::{InBuffer, OutBuffer};
 use crate::limits::METER_EVERY;
 use crate::meter::{StreamMeasure, StreamMeter};
+use crate::pulse::Pulse;
 use crate::session::Session;
 use crate::socket::Socket;
 use crate::stream::{Stream, StreamCounters, StreamError, StreamOptions, Wake};
@@ -114,11 +115,6 @@ impl Connection {
     /// The socket leads to a program that outlives this process and passes everything on.
     pub fn set_relayed(&mut self) {
         self.relayed = true;
-    }
-
-    /// It runs over the channel of this number, as the client counts them.
-    pub fn set_channel(&mut self, channel: u32) {
-        self.channel = channel;
     }
 
     /// Measures if it is time to.
@@ -364,6 +360,14 @@ impl Stream for Connection {
 
     fn channel(&self) -> u32 {
         self.channel
+    }
+
+    fn set_channel(&mut self, channel: u32) {
+        self.channel = channel;
+    }
+
+    fn pulse(&self) -> Option<Pulse> {
+        self.socket.pulse()
     }
 
     fn counters(&self) -> StreamCounters {

@@ -4,6 +4,8 @@
 mod accept;
 mod address;
 mod buffer;
+mod channel;
+mod channels;
 mod connection;
 mod dial;
 mod grants;
@@ -15,6 +17,8 @@ pub mod limits;
 mod linefile;
 mod local;
 mod meter;
+mod pairing;
+mod pulse;
 mod reach;
 mod session;
 mod signature;
@@ -26,9 +30,13 @@ mod waker;
 
 pub use accept::{AcceptError, AcceptOptions, Accepted, accept};
 pub use address::{DEFAULT_PORT, PeerAddress, PeerAddressError};
+pub use channel::{Channel, LeavesBy, LocalEnd};
+pub use channels::{ChannelWish, ChannelWishError, Channels, channel_of};
 pub use connection::Connection;
 pub use dial::{Carrier, DialError, DialOptions, dial, dial_over};
-pub use godwit_sys::interfaces::addresses as own_addresses;
+pub use godwit_sys::interfaces::{
+    InterfaceAddress, addresses as own_addresses, interfaces as own_interfaces,
+};
 pub use godwit_sys::tcp_info::TcpInfo;
 pub use grants::{Access, Grant, Grants};
 pub use handshake::LooksLike;
@@ -38,6 +46,8 @@ pub use known_peers::{KnownPeers, Trusted};
 pub use linefile::LineFileError;
 pub use local::{local_pair, piped};
 pub use meter::{StreamMeasure, StreamMeter};
+pub use pairing::TheirAddress;
+pub use pulse::{Pulse, Vital};
 pub use reach::{Look, Reach, ReachError, ReachOptions, bind_data_port};
 pub use signature::{SignatureError, verify_signature};
 pub use speed::seal_rate;

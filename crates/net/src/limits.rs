@@ -14,6 +14,21 @@ pub const HELLO_DEADLINE: Duration = Duration::from_secs(10);
 /// One attempt to connect to all addresses of a host.
 pub const DIAL_DEADLINE: Duration = Duration::from_secs(20);
 
+/// One attempt to find out whether a channel leads anywhere, and to prove who is there: three round trips of a bad path.
+pub const CHANNEL_DEADLINE: Duration = Duration::from_secs(4);
+
+/// Channels of one transfer that are found: one for each interface of a large machine.
+pub const CHANNELS_FOUND_MAX: usize = 16;
+
+/// How often distant interfaces are paired anew; beyond that nothing is tried.
+pub const CHANNEL_ROUNDS_MAX: usize = 4;
+
+/// Bytes that wait in a socket without having been sent, where others may send them: two blocks.
+pub const UNSENT_BYTES_MAX: i32 = 1 << 20;
+
+/// Silence before the kernel asks whether the peer is still there, where other channels can take over.
+pub const KEEPALIVE_INTERVAL_CHANNEL: Duration = Duration::from_secs(1);
+
 /// No byte moved for this long: the stream is dead. Longer than a slow disk's worst sync.
 pub const STALL_LIMIT: Duration = Duration::from_secs(60);
 

@@ -14,7 +14,9 @@ use rustix::net::{
     RecvAncillaryBuffer, RecvFlags, SendAncillaryBuffer, SendFlags, Shutdown, sockopt,
 };
 
+use crate::channels::canonical;
 use crate::limits::KEEPALIVE_INTERVAL;
+use crate::pulse::Pulse;
 
 /// A connected stream socket.
 pub(crate) struct Socket {
@@ -81,6 +83,19 @@ impl Socket {
         } else {
             None
         }
+    }
+
+    pub(crate) fn pulse(&self) -> Option<Pulse> {
+        if !self.is_tcp {
+            return None;
+        }
+        let local = rustix::net::getsockname(&self.fd).ok()?;
+        let remote = rustix::net::getpeername(&self.fd).ok()?;
+        Some(Pulse::new(
+            self.fd.try_clone().ok()?,
+            canonical(local.try_into().ok()?),
+            canonical(remote?.try_into().ok()?),
+        ))
     }
 
     /// Receives into `first`, and what is more into `second`, in one call. `None`: nothing is here; `Some(0)`: end.

@@ -11,6 +11,7 @@ use thiserror::Error;
 
 use crate::limits::{REKEY_RECORDS, STALL_LIMIT};
 use crate::meter::StreamMeter;
+use crate::pulse::Pulse;
 use crate::waker::Waker;
 
 /// One connection that carries whole frames in both directions, driven by one thread.
@@ -121,6 +122,16 @@ pub trait Stream: Send {
     /// Number of the channel that the stream runs over, as the client counts them from 0.
     fn channel(&self) -> u32 {
         0
+    }
+
+    /// It runs over the channel of this number.
+    fn set_channel(&mut self, channel: u32) {
+        let _ = channel;
+    }
+
+    /// A handle on its connection for other threads; `None` where it is not TCP, or the process is out of descriptors.
+    fn pulse(&self) -> Option<Pulse> {
+        None
     }
 
     /// Closes in order: tells the peer that nothing follows, then shuts down the sending direction. Best effort,

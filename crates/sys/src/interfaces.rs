@@ -1,39 +1,176 @@
-//! Owns the reading of this machine's IP addresses.
+//! Owns what the kernel is asked about this machine's interfaces and addresses, and the binding of a socket to one.
 //! Does not know which of them others can reach.
 
+use std::ffi::CStr;
 use std::io;
+use std::mem::size_of;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::os::fd::{AsFd, AsRawFd};
 use std::ptr::NonNull;
+
+/// An address of an interface.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct InterfaceAddress {
+    /// The interface's name; bytes that are no text are replaced.
+    pub interface: String,
+    /// The interface's number, the same for all its addresses.
+    pub index: u32,
+    /// The address.
+    pub address: IpAddr,
+    /// Bits that all addresses of its network have in common.
+    pub prefix_bits: u8,
+}
 
 /// The addresses of all interfaces that are up, without those of loopback and without link-local ones of IPv6.
 ///
 /// # Errors
 /// What the kernel says.
-#[expect(unsafe_code, reason = "getifaddrs, for which rustix has no form")]
 pub fn addresses() -> io::Result<Vec<IpAddr>> {
+    let mut found = Vec::new();
+    each(|entry, address| {
+        let up = entry.ifa_flags & UP != 0 && entry.ifa_flags & LOOPBACK == 0;
+        if up && !matches!(address, IpAddr::V6(address) if address.is_unicast_link_local()) {
+            found.push(address);
+        }
+    })?;
+    Ok(found)
+}
+
+/// The addresses of all interfaces that are up and have a carrier, with their interfaces in the order of their numbers; without
+/// loopback and without link-local addresses.
+///
+/// # Errors
+/// What the kernel says.
+pub fn interfaces() -> io::Result<Vec<InterfaceAddress>> {
+    let mut found: Vec<InterfaceAddress> = Vec::new();
+    each(|entry, address| {
+        let wanted = entry.ifa_flags & (UP | RUNNING | LOOPBACK) == UP | RUNNING;
+        let link_local = match address {
+            IpAddr::V4(address) => address.is_link_local(),
+            IpAddr::V6(address) => address.is_unicast_link_local(),
+        };
+        if !wanted || link_local || address.is_loopback() {
+            return;
+        }
+        let (Some((interface, index)), Some(prefix_bits)) = (name(entry), prefix(entry)) else {
+            return;
+        };
+        found.push(InterfaceAddress {
+            interface,
+            index,
+            address,
+            prefix_bits,
+        });
+    })?;
+    found.sort_by_key(|address| address.index);
+    Ok(found)
+}
+
+/// Lets `socket` send and receive by this interface alone. Without rights Linux allows it from 5.7 on, and only where the socket is
+/// not bound yet.
+///
+/// # Errors
+/// `PermissionDenied` where it is not allowed, `NotFound` or the like for an interface that there is not.
+#[expect(unsafe_code, reason = "setsockopt, for which rustix has no form")]
+pub fn bind_to_interface(socket: impl AsFd, interface: &str) -> io::Result<()> {
+    let length = libc::socklen_t::try_from(interface.len()).map_err(io::Error::other)?;
+    // SAFETY: the kernel reads `length` bytes of the name, which lives until the call is over.
+    let answer = unsafe {
+        libc::setsockopt(
+            socket.as_fd().as_raw_fd(),
+            libc::SOL_SOCKET,
+            libc::SO_BINDTODEVICE,
+            interface.as_ptr().cast(),
+            length,
+        )
+    };
+    check(answer)
+}
+
+/// Lets a socket be bound to an address without taking a port yet: the port is chosen with the peer known.
+///
+/// # Errors
+/// What the kernel says.
+pub fn bind_without_port(socket: impl AsFd) -> io::Result<()> {
+    set(socket, libc::IPPROTO_IP, libc::IP_BIND_ADDRESS_NO_PORT, 1)
+}
+
+/// The most bytes that wait in a TCP socket without having been sent; a blocked sender is told late rather than early.
+///
+/// # Errors
+/// What the kernel says.
+pub fn set_unsent_max(socket: impl AsFd, bytes: i32) -> io::Result<()> {
+    set(socket, libc::IPPROTO_TCP, libc::TCP_NOTSENT_LOWAT, bytes)
+}
+
+#[expect(unsafe_code, reason = "setsockopt, for which rustix has no form")]
+fn set(socket: impl AsFd, level: i32, name: i32, value: i32) -> io::Result<()> {
+    let length = libc::socklen_t::try_from(size_of::<i32>()).map_err(io::Error::other)?;
+    // SAFETY: the kernel reads one integer, which lives until the call is over.
+    let answer = unsafe {
+        libc::setsockopt(
+            socket.as_fd().as_raw_fd(),
+            level,
+            name,
+            (&raw const value).cast(),
+            length,
+        )
+    };
+    check(answer)
+}
+
+fn check(answer: i32) -> io::Result<()> {
+    if answer == 0 {
+        Ok(())
+    } else {
+        Err(io::Error::last_os_error())
+    }
+}
+
+/// Calls `tell` for every address that there is.
+#[expect(unsafe_code, reason = "getifaddrs, for which rustix has no form")]
+fn each(mut tell: impl FnMut(&libc::ifaddrs, IpAddr)) -> io::Result<()> {
     let mut first: *mut libc::ifaddrs = std::ptr::null_mut();
     // SAFETY: it writes one pointer, to where it is told.
     if unsafe { libc::getifaddrs(&raw mut first) } != 0 {
         return Err(io::Error::last_os_error());
     }
     let list = List(first);
-    let mut found = Vec::new();
     let mut next = NonNull::new(list.0);
     while let Some(entry) = next {
         // SAFETY: an entry of the list, which lives until it is dropped, and which nobody changes.
         let entry = unsafe { entry.as_ref() };
         next = NonNull::new(entry.ifa_next);
-        let up = entry.ifa_flags & UP != 0 && entry.ifa_flags & LOOPBACK == 0;
-        if let Some(address) = NonNull::new(entry.ifa_addr).filter(|_| up) {
+        let address = NonNull::new(entry.ifa_addr)
             // SAFETY: the address of an entry of the list, which is as long as its family says.
-            found.extend(unsafe { read(address) });
+            .and_then(|address| unsafe { read(address) });
+        if let Some(address) = address {
+            tell(entry, address);
         }
     }
-    found.retain(|address| match address {
-        IpAddr::V4(_) => true,
-        IpAddr::V6(address) => !address.is_unicast_link_local(),
-    });
-    Ok(found)
+    Ok(())
+}
+
+/// The interface's name and number.
+#[expect(unsafe_code, reason = "a name that the C library gave")]
+fn name(entry: &libc::ifaddrs) -> Option<(String, u32)> {
+    let name = NonNull::new(entry.ifa_name)?;
+    // SAFETY: every entry of the list has a name that ends with a zero byte, and lives as long as the entry.
+    let name = unsafe { CStr::from_ptr(name.as_ptr()) };
+    // SAFETY: it reads the name.
+    let index = unsafe { libc::if_nametoindex(name.as_ptr()) };
+    (index > 0).then(|| (name.to_string_lossy().into_owned(), index))
+}
+
+#[expect(unsafe_code, reason = "an address is read by its family")]
+fn prefix(entry: &libc::ifaddrs) -> Option<u8> {
+    let mask = NonNull::new(entry.ifa_netmask)?;
+    // SAFETY: the mask of an entry of the list is an address, as long as its family says.
+    let ones = match unsafe { read(mask) }? {
+        IpAddr::V4(mask) => u32::from(mask).leading_ones(),
+        IpAddr::V6(mask) => u128::from(mask).leading_ones(),
+    };
+    u8::try_from(ones).ok()
 }
 
 /// # Safety
@@ -68,6 +205,7 @@ impl Drop for List {
 }
 
 const UP: u32 = libc::IFF_UP as u32;
+const RUNNING: u32 = libc::IFF_RUNNING as u32;
 const LOOPBACK: u32 = libc::IFF_LOOPBACK as u32;
 
 #[cfg(test)]
@@ -80,5 +218,23 @@ mod tests {
             assert!(!address.is_loopback(), "{address}");
             std::net::UdpSocket::bind((address, 0)).expect("it is ours");
         }
+    }
+
+    #[test]
+    fn each_interface_has_a_name_that_a_socket_can_be_bound_to_and_a_network_of_its_own_size() {
+        let all = addresses().expect("known");
+        for found in interfaces().expect("known") {
+            assert!(all.contains(&found.address), "{found:?}");
+            let bits = if found.address.is_ipv4() { 32 } else { 128 };
+            assert!((1..=bits).contains(&found.prefix_bits), "{found:?}");
+            let socket = std::net::UdpSocket::bind((found.address, 0)).expect("it is ours");
+            bind_to_interface(&socket, &found.interface).expect("it is there");
+        }
+    }
+
+    #[test]
+    fn an_interface_that_is_not_there_is_refused() {
+        let socket = std::net::UdpSocket::bind("127.0.0.1:0").expect("there is loopback");
+        assert!(bind_to_interface(&socket, "none-such").is_err());
     }
 }

@@ -21,6 +21,10 @@ pub struct TcpInfo {
     pub path_mtu_bytes: u32,
     /// Segments sent and not acknowledged.
     pub unacknowledged_segments: u32,
+    /// Since the last acknowledgement came.
+    pub since_acknowledgement: Duration,
+    /// Since the last data came.
+    pub since_data: Duration,
     /// Segments retransmitted since the connection began.
     pub retransmitted_segments: u32,
     /// Bytes the peer's kernel acknowledged.
@@ -59,8 +63,10 @@ struct Raw {
     snd_mss: u32,
     rcv_mss: u32,
     unacked: u32,
-    // sacked, lost, retrans, fackets, and four times of last events.
-    now: [u32; 8],
+    // sacked, lost, retrans, fackets, and the times of what was last sent.
+    now: [u32; 6],
+    since_last_data: u32,
+    since_last_ack: u32,
     pmtu: u32,
     rcv_ssthresh: u32,
     rtt: u32,
@@ -128,6 +134,8 @@ pub fn tcp_info(socket: impl AsFd) -> io::Result<TcpInfo> {
         segment_bytes: raw.snd_mss,
         path_mtu_bytes: raw.pmtu,
         unacknowledged_segments: raw.unacked,
+        since_acknowledgement: Duration::from_millis(raw.since_last_ack.into()),
+        since_data: Duration::from_millis(raw.since_last_data.into()),
         retransmitted_segments: raw.total_retrans,
         acknowledged_bytes: raw.bytes_acked,
         received_bytes: raw.bytes_received,

@@ -1,0 +1,190 @@
+//! Owns a channel: one network path between two machines, and the making of connections over it.
+//! Finds none (`pairing`, `channels`).
+
+use std::fmt;
+use std::io;
+use std::net::{IpAddr, SocketAddr, TcpStream};
+use std::os::fd::OwnedFd;
+use std::time::{Duration, Instant};
+
+use godwit_sys::interfaces::{InterfaceAddress, bind_to_interface, bind_without_port};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+use rustix::net::{AddressFamily, SocketFlags, SocketType, sockopt};
+
+use crate::pairing::shares_prefix;
+
+/// One network path: a local address, and the remote one that is reached from it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Channel {
+    /// The local end; `None` leaves it to the kernel.
+    pub local: Option<LocalEnd>,
+    /// Where it leads.
+    pub remote: SocketAddr,
+}
+
+/// The local end of a channel.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LocalEnd {
+    /// The address that packets leave with.
+    pub address: IpAddr,
+    /// The interface that they leave by; `None` leaves it to the routing.
+    pub interface: Option<String>,
+}
+
+impl From<&InterfaceAddress> for LocalEnd {
+    fn from(own: &InterfaceAddress) -> Self {
+        Self {
+            address: own.address,
+            interface: Some(own.interface.clone()),
+        }
+    }
+}
+
+impl fmt::Display for LocalEnd {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.interface {
+            Some(interface) => write!(f, "{interface} ({})", self.address),
+            None => self.address.fmt(f),
+        }
+    }
+}
+
+impl fmt::Display for Channel {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.local {
+            Some(local) => write!(f, "{local} to {}", self.remote.ip()),
+            None => write!(f, "to {}", self.remote.ip()),
+        }
+    }
+}
+
+/// Whose word decides by which interface packets leave.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LeavesBy {
+    /// Ours: the socket is bound to the interface.
+    Interface,
+    /// The routing's, by the addresses: the kernel does not let this user bind to an interface.
+    Routing,
+}
+
+impl Channel {
+    /// Whether the routing takes the channel's interface without being told: it is the only one in the other end's network.
+    pub fn is_routed(&self, own: &[InterfaceAddress]) -> bool {
+        let interface = self
+            .local
+            .as_ref()
+            .and_then(|local| local.interface.as_ref());
+        let Some(interface) = interface else {
+            return true;
+        };
+        let mut in_network = own
+            .iter()
+            .filter(|own| shares_prefix(own.address, self.remote.ip(), own.prefix_bits))
+            .map(|own| &own.interface)
+            .peekable();
+        in_network.peek().is_some() && in_network.all(|other| other == interface)
+    }
+
+    /// Connects over it, and says whether the interface is sure.
+    ///
+    /// # Errors
+    /// What the kernel says: the address or interface is not there, nothing answers.
+    pub fn connect(&self, deadline: Duration) -> io::Result<(TcpStream, LeavesBy)> {
+        let until = Instant::now() + deadline;
+        let Some(local) = &self.local else {
+            let connected = TcpStream::connect_timeout(&self.remote, deadline)?;
+            return Ok((connected, LeavesBy::Routing));
+        };
+        let family = match self.remote {
+            SocketAddr::V4(_) => AddressFamily::INET,
+            SocketAddr::V6(_) => AddressFamily::INET6,
+        };
+        let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+        let socket: OwnedFd = rustix::net::socket_with(family, SocketType::STREAM, flags, None)?;
+        let leaves_by = match &local.interface {
+            Some(interface) => match bind_to_interface(&socket, interface) {
+                Ok(()) => LeavesBy::Interface,
+                // Before Linux 5.7 only the administrator might.
+                Err(error) if error.kind() == io::ErrorKind::PermissionDenied => LeavesBy::Routing,
+                Err(error) => return Err(error),
+            },
+            None => LeavesBy::Routing,
+        };
+        // Spares ports; without it all works as well.
+        let _ = bind_without_port(&socket);
+        rustix::net::bind(&socket, &SocketAddr::new(local.address, 0))?;
+        match rustix::net::connect(&socket, &self.remote) {
+            Ok(()) => {}
+            Err(Errno::INPROGRESS) => await_connection(&socket, until)?,
+            Err(errno) => return Err(errno.into()),
+        }
+        let stream = TcpStream::from(socket);
+        stream.set_nonblocking(false)?;
+        Ok((stream, leaves_by))
+    }
+}
+
+fn await_connection(socket: &OwnedFd, until: Instant) -> io::Result<()> {
+    loop {
+        let left = until.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return Err(io::ErrorKind::TimedOut.into());
+        }
+        let timeout = Timespec::try_from(left).map_err(io::Error::other)?;
+        match poll(&mut [PollFd::new(socket, PollFlags::OUT)], Some(&timeout)) {
+            Ok(0) | Err(Errno::INTR) => {}
+            Ok(_) => {
+                sockopt::socket_error(socket)??;
+                return Ok(());
+            }
+            Err(errno) => return Err(errno.into()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::TcpListener;
+
+    fn from(address: &str, interface: Option<&str>, remote: SocketAddr) -> Channel {
+        Channel {
+            local: Some(LocalEnd {
+                address: address.parse().unwrap(),
+                interface: interface.map(str::to_owned),
+            }),
+            remote,
+        }
+    }
+
+    #[test]
+    fn a_connection_leaves_with_the_address_and_by_the_interface_of_its_channel() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let remote = listener.local_addr().unwrap();
+        for interface in [None, Some("lo")] {
+            let channel = from("127.0.0.3", interface, remote);
+            let (near, leaves_by) = channel.connect(Duration::from_secs(10)).unwrap();
+            assert_eq!(leaves_by == LeavesBy::Interface, interface.is_some());
+            let (_, seen) = listener.accept().unwrap();
+            assert_eq!(seen, near.local_addr().unwrap());
+            assert_eq!(seen.ip(), "127.0.0.3".parse::<IpAddr>().unwrap());
+        }
+    }
+
+    #[test]
+    fn what_is_not_there_is_an_error_at_once() {
+        let remote = "127.0.0.1:1".parse().unwrap();
+        let refused = |channel: Channel| channel.connect(Duration::from_secs(60)).unwrap_err();
+        refused(from("127.0.0.1", Some("none-such"), remote));
+        refused(from("192.0.2.1", None, remote));
+        let nobody = refused(from("127.0.0.1", None, remote));
+        assert_eq!(nobody.kind(), io::ErrorKind::ConnectionRefused);
+    }
+
+    #[test]
+    fn channels_have_names_for_people() {
+        let channel = from("192.0.2.1", Some("eth1"), "192.0.2.2:7272".parse().unwrap());
+        assert_eq!(channel.to_string(), "eth1 (192.0.2.1) to 192.0.2.2");
+    }
+}

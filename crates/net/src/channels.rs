@@ -1,0 +1,264 @@
+//! Owns the channels of one transfer on the side that dials: finds them beside it, proves each, makes connections over them.
+//! Pairs nothing itself (`pairing`), and does not decide how many connections there are.
+
+mod wish;
+
+use std::net::{IpAddr, SocketAddr};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use godwit_sys::interfaces::{InterfaceAddress, interfaces};
+
+use crate::address::PeerAddress;
+use crate::channel::{Channel, LeavesBy, LocalEnd};
+use crate::connection::Connection;
+use crate::dial::{Carrier, DialError, DialOptions, dial_over};
+use crate::limits::{CHANNEL_DEADLINE, CHANNEL_ROUNDS_MAX, CHANNELS_FOUND_MAX};
+use crate::pairing::{Pair, Pairing, TheirAddress};
+use crate::tls::ClientTls;
+
+pub use wish::{ChannelWish, ChannelWishError};
+
+/// The channels of one transfer, numbered from 0 in the order in which they were found. Cheap to clone.
+#[derive(Clone)]
+pub struct Channels {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    tls: ClientTls,
+    options: DialOptions,
+    inner: Mutex<Inner>,
+}
+
+#[derive(Default)]
+struct Inner {
+    /// Counts what was begun: whoever looked for another transfer's channels adds none.
+    generation: u64,
+    list: Vec<Slot>,
+}
+
+struct Slot {
+    channel: Channel,
+    /// The connection that proved it, until it is used.
+    spare: Option<Connection>,
+}
+
+impl Channels {
+    /// None yet. `options` say who must answer, and how streams behave.
+    pub fn new(tls: ClientTls, options: DialOptions) -> Self {
+        Self {
+            shared: Arc::new(Shared {
+                tls,
+                options,
+                inner: Mutex::default(),
+            }),
+        }
+    }
+
+    /// Forgets all, and has these, the first of which is number 0; connections that prove some of them may come along.
+    pub fn begin(&self, channels: Vec<(Channel, Option<Connection>)>) {
+        let mut inner = locked(&self.shared.inner);
+        inner.generation += 1;
+        inner.list = channels
+            .into_iter()
+            .map(|(channel, spare)| Slot { channel, spare })
+            .collect();
+    }
+
+    /// One more; gives its number.
+    pub fn add(&self, channel: Channel, spare: Option<Connection>) {
+        let mut inner = locked(&self.shared.inner);
+        inner.list.push(Slot { channel, spare });
+    }
+
+    /// Whether there is any.
+    pub fn is_empty(&self) -> bool {
+        locked(&self.shared.inner).list.is_empty()
+    }
+
+    /// How many there are.
+    pub fn count(&self) -> u32 {
+        u32::try_from(locked(&self.shared.inner).list.len()).unwrap_or(u32::MAX)
+    }
+
+    /// The channel of this number.
+    pub fn get(&self, number: u32) -> Option<Channel> {
+        let inner = locked(&self.shared.inner);
+        let slot = inner.list.get(number as usize)?;
+        Some(slot.channel.clone())
+    }
+
+    /// A new connection over the channel of this number; `None` if there is none of this number.
+    ///
+    /// # Errors
+    /// The channel is dead, or something else answers.
+    pub fn connect(&self, number: u32) -> Option<Result<Connection, DialError>> {
+        let channel = {
+            let mut inner = locked(&self.shared.inner);
+            let slot = inner.list.get_mut(number as usize)?;
+            if let Some(spare) = slot.spare.take() {
+                return Some(Ok(spare));
+            }
+            slot.channel.clone()
+        };
+        Some(self.dial(&channel).map(|(connection, _)| connection))
+    }
+
+    /// Connects over a channel and proves who is there.
+    ///
+    /// # Errors
+    /// Nothing answers, or something else.
+    pub fn dial(&self, channel: &Channel) -> Result<(Connection, LeavesBy), DialError> {
+        let address = PeerAddress::new(&channel.remote.ip().to_string(), channel.remote.port());
+        let deadline = CHANNEL_DEADLINE.min(self.shared.options.deadline);
+        let (tcp, leaves_by) = channel
+            .connect(deadline)
+            .map_err(|source| DialError::Connect {
+                address: address.clone(),
+                source,
+            })?;
+        let (connection, _) = dial_over(
+            Carrier::Tcp(tcp),
+            &address,
+            &self.shared.tls,
+            &self.shared.options,
+        )?;
+        Ok((connection, leaves_by))
+    }
+
+    /// Looks for further channels to these addresses beside everything else, on threads that end by themselves; costs nothing
+    /// where one side has one interface. Each attempt is short, and none is repeated.
+    pub fn find(&self, their: &[TheirAddress]) {
+        let own = interfaces().unwrap_or_default();
+        let mut pairing = Pairing::new(&own, their);
+        let generation = {
+            let inner = locked(&self.shared.inner);
+            for slot in &inner.list {
+                if let Some(local) = &slot.channel.local {
+                    pairing.take_addresses(local.address, slot.channel.remote.ip());
+                }
+            }
+            inner.generation
+        };
+        if pairing.room() == 0 {
+            return;
+        }
+        let finder = Finder {
+            channels: self.clone(),
+            own,
+            generation,
+        };
+        // Whoever has no thread for it has one channel.
+        let _ = std::thread::Builder::new()
+            .name("gw-find".to_owned())
+            .spawn(move || finder.run(pairing));
+    }
+
+    /// Those who look for channels find no more.
+    pub fn stop(&self) {
+        let mut inner = locked(&self.shared.inner);
+        inner.generation += 1;
+        for slot in &mut inner.list {
+            slot.spare = None;
+        }
+    }
+}
+
+/// Looks for channels of one opening of the transfer.
+struct Finder {
+    channels: Channels,
+    own: Vec<InterfaceAddress>,
+    generation: u64,
+}
+
+impl Finder {
+    fn run(&self, mut pairing: Pairing) {
+        let near = pairing.near();
+        self.try_all(near, &mut pairing);
+        for round in 0..pairing.rounds().min(CHANNEL_ROUNDS_MAX) {
+            if pairing.room() == 0 || !self.is_wanted() {
+                return;
+            }
+            let far = pairing.far(round);
+            self.try_all(far, &mut pairing);
+        }
+    }
+
+    fn is_wanted(&self) -> bool {
+        let inner = locked(&self.channels.shared.inner);
+        inner.generation == self.generation && inner.list.len() < CHANNELS_FOUND_MAX
+    }
+
+    /// Tries all of them at once; what works becomes a channel, and its interfaces are no longer to be paired.
+    fn try_all(&self, pairs: Vec<Pair>, pairing: &mut Pairing) {
+        let proven: Vec<Pair> = std::thread::scope(|scope| {
+            let attempts: Vec<_> = pairs
+                .into_iter()
+                .take(CHANNELS_FOUND_MAX)
+                .filter_map(|pair| {
+                    let body = move || self.prove(&pair).then_some(pair);
+                    std::thread::Builder::new()
+                        .name("gw-find".to_owned())
+                        .spawn_scoped(scope, body)
+                        .ok()
+                })
+                .collect();
+            attempts
+                .into_iter()
+                .filter_map(|attempt| attempt.join().ok().flatten())
+                .collect()
+        });
+        for pair in &proven {
+            pairing.take(pair);
+        }
+    }
+
+    fn prove(&self, pair: &Pair) -> bool {
+        for way in &pair.ways {
+            if let Ok((connection, leaves_by)) = self.channels.dial(way)
+                && (leaves_by == LeavesBy::Interface || way.is_routed(&self.own))
+            {
+                return self.add(way.clone(), connection);
+            }
+        }
+        false
+    }
+
+    fn add(&self, channel: Channel, connection: Connection) -> bool {
+        let mut inner = locked(&self.channels.shared.inner);
+        let wanted = inner.generation == self.generation && inner.list.len() < CHANNELS_FOUND_MAX;
+        if wanted {
+            inner.list.push(Slot {
+                channel,
+                spare: Some(connection),
+            });
+        }
+        wanted
+    }
+}
+
+/// The channel that a connection between these addresses runs over.
+pub fn channel_of(local: SocketAddr, remote: SocketAddr) -> Channel {
+    let address = canonical(local).ip();
+    let interface = interfaces()
+        .unwrap_or_default()
+        .into_iter()
+        .find(|own| own.address == address)
+        .map(|own| own.interface);
+    Channel {
+        local: Some(LocalEnd { address, interface }),
+        remote: canonical(remote),
+    }
+}
+
+/// An IPv4 address as such, not as one of IPv6.
+pub(crate) fn canonical(address: SocketAddr) -> SocketAddr {
+    match address.ip().to_canonical() {
+        IpAddr::V4(ip) => SocketAddr::new(ip.into(), address.port()),
+        IpAddr::V6(_) => address,
+    }
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,82 @@
+//! Owns a handle by which another thread sees whether a connection lives, and cuts it off.
+//! Judges nothing.
+
+use std::io;
+use std::net::SocketAddr;
+use std::os::fd::OwnedFd;
+use std::time::Duration;
+
+use godwit_sys::interfaces::set_unsent_max;
+use godwit_sys::tcp_info::tcp_info;
+use rustix::net::{Shutdown, sockopt};
+
+use crate::limits::{KEEPALIVE_INTERVAL_CHANNEL, UNSENT_BYTES_MAX};
+
+/// Sees a TCP connection from outside the thread that owns its stream. As long as one is held the connection stays open.
+#[derive(Debug)]
+pub struct Pulse {
+    fd: OwnedFd,
+    local: SocketAddr,
+    remote: SocketAddr,
+}
+
+/// Signs of life of a connection.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Vital {
+    /// Since anything last came from the peer's kernel, be it an acknowledgement.
+    pub quiet: Duration,
+    /// Something was sent that is not acknowledged.
+    pub in_flight: bool,
+    /// Smoothed round trip.
+    pub round_trip: Duration,
+    /// Bytes that the peer's kernel acknowledged.
+    pub acknowledged_bytes: u64,
+    /// Bytes that arrived.
+    pub received_bytes: u64,
+}
+
+impl Pulse {
+    pub(crate) fn new(fd: OwnedFd, local: SocketAddr, remote: SocketAddr) -> Self {
+        Self { fd, local, remote }
+    }
+
+    /// This end's address.
+    pub fn local(&self) -> SocketAddr {
+        self.local
+    }
+
+    /// The other end's.
+    pub fn remote(&self) -> SocketAddr {
+        self.remote
+    }
+
+    /// Looks at it.
+    ///
+    /// # Errors
+    /// What the kernel says.
+    pub fn vital(&self) -> io::Result<Vital> {
+        let info = tcp_info(&self.fd)?;
+        Ok(Vital {
+            quiet: info.since_acknowledgement.min(info.since_data),
+            in_flight: info.unacknowledged_segments > 0,
+            round_trip: info.round_trip,
+            acknowledged_bytes: info.acknowledged_bytes,
+            received_bytes: info.received_bytes,
+        })
+    }
+
+    /// Others can take over from it: it asks early whether the peer is there, and holds little that was not sent.
+    pub fn share(&self) {
+        // Where the kernel refuses, the end of it is noticed later.
+        let _ = sockopt::set_tcp_keepidle(&self.fd, KEEPALIVE_INTERVAL_CHANNEL);
+        let _ = sockopt::set_tcp_keepintvl(&self.fd, KEEPALIVE_INTERVAL_CHANNEL);
+        let _ = set_unsent_max(&self.fd, UNSENT_BYTES_MAX);
+    }
+
+    /// Ends the connection now, whatever its thread waits for, and forgets what was not acknowledged.
+    pub fn cut(&self) {
+        // So that nothing of it arrives when the path is back: all of it goes elsewhere.
+        let _ = sockopt::set_socket_linger(&self.fd, Some(Duration::ZERO));
+        let _ = rustix::net::shutdown(&self.fd, Shutdown::Both);
+    }
+}
