@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use godwit_store::Lost;
 
+use crate::channels::{ChannelFigures, ChannelTable};
 use crate::streams::{StreamFigures, StreamTable};
 
 macro_rules! counters {
@@ -19,6 +20,7 @@ macro_rules! counters {
             $($(#[$doc])* pub $name: Counter,)*
             $($(#[$gauge_doc])* pub $gauge: Counter,)*
             pub(crate) table: StreamTable,
+            pub(crate) channels: ChannelTable,
         }
         /// A copy of all counters at one moment.
         #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
@@ -186,6 +188,16 @@ impl Counters {
     /// The streams attached now, one by one.
     pub fn streams(&self) -> Vec<StreamFigures> {
         self.table.figures()
+    }
+
+    /// The channels that have had streams, in the order of their numbers.
+    pub fn channels(&self) -> Vec<ChannelFigures> {
+        self.channels.figures()
+    }
+
+    /// Since the first stream was attached.
+    pub fn age(&self) -> Duration {
+        self.channels.age()
     }
 
     /// Counts an entry of which these kinds of metadata were left out.

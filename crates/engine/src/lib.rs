@@ -17,6 +17,7 @@
 
 pub mod acks;
 mod bottleneck;
+mod channels;
 pub mod counters;
 mod entry;
 mod failed;
@@ -45,6 +46,7 @@ use std::time::Duration;
 
 pub use acks::Acks;
 pub use bottleneck::{Bottleneck, Finding, Shares};
+pub use channels::ChannelFigures;
 pub use counters::{Counters, Snapshot};
 pub use item::{Action, Item};
 pub use live::{Live, RateLimit};

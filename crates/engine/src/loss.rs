@@ -1,6 +1,8 @@
 //! Why a stream no longer serves a transfer.
 //! Says nothing about the transfer itself, which goes on with other streams.
 
+use std::time::Duration;
+
 use godwit_net::StreamError;
 use godwit_proto::WireError;
 
@@ -26,6 +28,14 @@ pub enum StreamLoss {
         /// What it did.
         what: String,
     },
+    /// Its channel is dead, and others are not.
+    #[error("{channel}: no sign of life for {:.1} s; its blocks go over other channels", quiet.as_secs_f64())]
+    Cut {
+        /// The channel.
+        channel: String,
+        /// For how long.
+        quiet: Duration,
+    },
     /// Not even a ping.
     #[error("{peer}: nothing heard for {seconds} s")]
     Silent {
@@ -41,7 +51,7 @@ impl StreamLoss {
     pub fn is_retryable(&self) -> bool {
         match self {
             Self::Stream(error) => error.is_retryable(),
-            Self::Silent { .. } => true,
+            Self::Silent { .. } | Self::Cut { .. } => true,
             Self::Wire { .. } | Self::Peer { .. } => false,
         }
     }

@@ -169,12 +169,14 @@ impl Receiver {
         self.acks.attach(id, stream.waker());
         self.counters.streams_attached.add(1);
         self.counters.table.attach(id, stream);
+        let member = self.counters.channels.attach(stream);
         let result = self.stream_loop(id, stream);
         self.counters.table.detach(id, stream, &self.counters);
         self.acks.detach(id);
         self.detach_parts(id);
         lock(&self.state).streams.remove(&id);
         self.changed.notify_all();
+        let result = self.counters.channels.detach(member, result);
         if result.is_err() {
             self.counters.streams_lost.add(1);
         }

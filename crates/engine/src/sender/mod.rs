@@ -169,6 +169,7 @@ impl Sender {
             .attach(stream.waker(), stream.carries_blocks());
         self.counters.streams_attached.add(1);
         self.counters.table.attach(id, stream);
+        let member = self.counters.channels.attach(stream);
         let result = match self.stream_loop(id, stream) {
             // There was no room for the last word.
             Err(StreamLoss::Stream(StreamError::Ended { .. })) => {
@@ -182,6 +183,7 @@ impl Sender {
         }
         self.counters.table.detach(id, stream, &self.counters);
         self.lock_state().detach(id);
+        let result = self.counters.channels.detach(member, result);
         if result.is_err() {
             self.counters.streams_lost.add(1);
         }

@@ -1,0 +1,259 @@
+//! Owns what one end of a transfer knows of its channels: figures of each, and a watch that cuts off what is dead.
+//! Makes no connections; a stream that was cut off is replaced by whoever keeps streams up.
+
+mod verdict;
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use godwit_net::{Pulse, Stream, Vital, channel_of};
+
+use self::verdict::{Sign, dead};
+use crate::{StreamLoss, lock};
+
+/// How often the watch looks: a dead channel is noticed this much later at most.
+const LOOK_EVERY: Duration = Duration::from_millis(200);
+
+/// One channel of a transfer, as this end sees it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ChannelFigures {
+    /// Its number, as the client counts them from 0.
+    pub number: u32,
+    /// For people: the interface and addresses.
+    pub name: String,
+    /// Streams attached now.
+    pub streams: u32,
+    /// Bytes that passed over it in the direction in which more did, with all overhead.
+    pub bytes: u64,
+    /// Smoothed round trip of the stream looked at last; zero if there was none.
+    pub round_trip: Duration,
+    /// How often streams of it were cut off because it was dead.
+    pub cuts: u64,
+}
+
+/// The channels of one end of a transfer. Cheap to clone.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct ChannelTable {
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug, Default)]
+struct Shared {
+    inner: Mutex<Inner>,
+    changed: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct Inner {
+    next: u64,
+    members: BTreeMap<u64, Member>,
+    channels: BTreeMap<u32, Totals>,
+    /// When the first stream was attached.
+    began: Option<Instant>,
+    /// A thread looks after them.
+    watched: bool,
+}
+
+#[derive(Debug)]
+struct Member {
+    channel: u32,
+    pulse: Pulse,
+    counted_bytes: u64,
+    /// Since when something has been on its way at every look.
+    in_flight_since: Option<Instant>,
+    /// It was cut off after so long a silence.
+    cut: Option<Duration>,
+}
+
+#[derive(Debug, Default)]
+struct Totals {
+    name: String,
+    bytes: u64,
+    round_trip: Duration,
+    cuts: u64,
+}
+
+impl ChannelTable {
+    /// A stream was attached; gives its number here, if it runs over a channel at all.
+    pub(crate) fn attach(&self, stream: &dyn Stream) -> Option<u64> {
+        let pulse = stream.pulse()?;
+        let channel = stream.channel();
+        let mut inner = lock(&self.shared.inner);
+        inner.began.get_or_insert_with(Instant::now);
+        inner.channels.entry(channel).or_insert_with(|| Totals {
+            name: channel_of(pulse.local(), pulse.remote()).to_string(),
+            ..Totals::default()
+        });
+        inner.next += 1;
+        let id = inner.next;
+        inner.members.insert(
+            id,
+            Member {
+                channel,
+                pulse,
+                counted_bytes: 0,
+                in_flight_since: None,
+                cut: None,
+            },
+        );
+        if inner.watched {
+            inner.members[&id].pulse.share();
+        } else if inner.are_several() {
+            self.watch(&mut inner);
+        }
+        Some(id)
+    }
+
+    /// The stream ended like this; if it was cut off because its channel is dead, the loss says so.
+    pub(crate) fn detach(
+        &self,
+        id: Option<u64>,
+        result: Result<(), StreamLoss>,
+    ) -> Result<(), StreamLoss> {
+        let Some(id) = id else { return result };
+        let mut inner = lock(&self.shared.inner);
+        inner.look(Instant::now());
+        let member = inner.members.remove(&id);
+        self.shared.changed.notify_all();
+        match (result, member) {
+            (
+                Err(_),
+                Some(Member {
+                    channel,
+                    cut: Some(quiet),
+                    ..
+                }),
+            ) => Err(StreamLoss::Cut {
+                channel: inner.name(channel),
+                quiet,
+            }),
+            (result, _) => result,
+        }
+    }
+
+    /// All channels that ever had a stream.
+    pub(crate) fn figures(&self) -> Vec<ChannelFigures> {
+        let mut inner = lock(&self.shared.inner);
+        inner.look(Instant::now());
+        let Inner {
+            members, channels, ..
+        } = &*inner;
+        channels
+            .iter()
+            .map(|(number, totals)| {
+                let of_it = |member: &&Member| member.channel == *number && member.cut.is_none();
+                ChannelFigures {
+                    number: *number,
+                    name: totals.name.clone(),
+                    streams: u32::try_from(members.values().filter(of_it).count())
+                        .unwrap_or(u32::MAX),
+                    bytes: totals.bytes,
+                    round_trip: totals.round_trip,
+                    cuts: totals.cuts,
+                }
+            })
+            .collect()
+    }
+
+    /// Since the first stream was attached.
+    pub(crate) fn age(&self) -> Duration {
+        let began = lock(&self.shared.inner).began;
+        began.map_or(Duration::ZERO, |began| began.elapsed())
+    }
+
+    /// Looks after the streams from now on, until there is none: with one channel nobody needs to.
+    fn watch(&self, inner: &mut Inner) {
+        let shared = Arc::clone(&self.shared);
+        inner.watched = std::thread::Builder::new()
+            .name("gw-channels".to_owned())
+            .spawn(move || shared.run())
+            .is_ok();
+        for member in inner.members.values() {
+            member.pulse.share();
+        }
+    }
+}
+
+impl Shared {
+    fn run(&self) {
+        let mut inner = lock(&self.inner);
+        while !inner.members.is_empty() {
+            let now = Instant::now();
+            let signs = inner.look(now);
+            let verdict: Vec<Sign> = signs.iter().map(|(_, sign)| *sign).collect();
+            for at in dead(&verdict) {
+                let (id, sign) = signs[at];
+                inner.cut(id, sign.quiet);
+            }
+            inner = self
+                .changed
+                .wait_timeout(inner, LOOK_EVERY)
+                .unwrap_or_else(PoisonError::into_inner)
+                .0;
+        }
+        inner.watched = false;
+    }
+}
+
+impl Inner {
+    fn are_several(&self) -> bool {
+        let mut channels = self.members.values().map(|member| member.channel);
+        let first = channels.next();
+        channels.any(|channel| Some(channel) != first)
+    }
+
+    fn name(&self, channel: u32) -> String {
+        let totals = self.channels.get(&channel);
+        totals.map_or_else(String::new, |totals| totals.name.clone())
+    }
+
+    /// Looks at all streams: adds to the figures, and gives the signs of life of those that are not cut off.
+    fn look(&mut self, now: Instant) -> Vec<(u64, Sign)> {
+        let Self {
+            members, channels, ..
+        } = self;
+        let mut signs = Vec::with_capacity(members.len());
+        for (id, member) in members {
+            let Ok(vital) = member.pulse.vital() else {
+                continue;
+            };
+            let totals = channels.entry(member.channel).or_default();
+            let bytes = vital.acknowledged_bytes.max(vital.received_bytes);
+            totals.bytes += bytes.saturating_sub(member.counted_bytes);
+            totals.round_trip = vital.round_trip;
+            member.counted_bytes = bytes.max(member.counted_bytes);
+            if member.cut.is_none() {
+                signs.push((*id, member.sign(&vital, now)));
+            }
+        }
+        signs
+    }
+
+    fn cut(&mut self, id: u64, quiet: Duration) {
+        let Some(member) = self.members.get_mut(&id) else {
+            return;
+        };
+        let totals = self.channels.entry(member.channel).or_default();
+        totals.cuts += 1;
+        member.cut = Some(quiet);
+        member.pulse.cut();
+    }
+}
+
+impl Member {
+    fn sign(&mut self, vital: &Vital, now: Instant) -> Sign {
+        let in_flight = if vital.in_flight {
+            Some(now.duration_since(*self.in_flight_since.get_or_insert(now)))
+        } else {
+            self.in_flight_since = None;
+            None
+        };
+        Sign {
+            channel: self.channel,
+            quiet: vital.quiet,
+            in_flight,
+            round_trip: vital.round_trip,
+        }
+    }
+}
