@@ -15,7 +15,7 @@ use godwit_net::{Connection, IdentityId, ServerTls, Waker};
 
 use crate::gate::Gate;
 use crate::table::Table;
-use crate::{DaemonConfig, Shared, accept};
+use crate::{Announce, DaemonConfig, Shared, accept};
 use own::OwnFiles;
 
 /// The client of a transfer says what it wants at once; one that waits for another's transfer never does.
@@ -33,6 +33,8 @@ pub struct AgentConfig {
     pub base: PathBuf,
     /// Our key and ciphers.
     pub tls: ServerTls,
+    /// Which of its addresses it tells the peer of.
+    pub announce: Announce,
     /// Where the peer listens, to be dialled if it does not come.
     pub dial: Vec<SocketAddr>,
     /// How long the peer may take until it has said what it wants.
@@ -76,10 +78,12 @@ impl Agent {
             places: Box::new(places),
             only: Some(config.client),
             dial: config.dial.clone(),
+            listening: vec![listener.local_addr()?],
             measuring: AtomicBool::new(false),
             carriers: AtomicUsize::new(0),
             config: DaemonConfig {
                 listen: Vec::new(),
+                announce: config.announce,
                 exports: Vec::new(),
                 home: config.home,
                 tls: config.tls,

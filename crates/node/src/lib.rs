@@ -5,6 +5,7 @@
 mod accept;
 mod agent;
 mod allow;
+mod announce;
 mod begin;
 mod examine;
 mod export;
@@ -26,6 +27,7 @@ use std::time::Duration;
 use godwit_net::{Identity, IdentityId, ServerTls, Waker};
 
 pub use agent::{Agent, AgentConfig};
+pub use announce::Announce;
 pub use export::{Export, ExportError};
 
 use gate::Gate;
@@ -36,6 +38,8 @@ use table::Table;
 pub struct DaemonConfig {
     /// Addresses to listen on; port 0 takes any free one.
     pub listen: Vec<SocketAddr>,
+    /// Which of its addresses it tells clients of.
+    pub announce: Announce,
     /// What it lets others see.
     pub exports: Vec<Export>,
     /// Keys, grants and journals.
@@ -81,6 +85,8 @@ struct Shared {
     only: Option<IdentityId>,
     /// Where that peer listens; of a daemon, nowhere.
     dial: Vec<SocketAddr>,
+    /// Where it listens, with the ports that were chosen.
+    listening: Vec<SocketAddr>,
     /// A storage is being measured for somebody.
     measuring: AtomicBool,
     /// Connections beside ssh that are being served.
@@ -148,6 +154,7 @@ impl Daemon {
             }),
             only: None,
             dial: Vec::new(),
+            listening: addresses.clone(),
             measuring: AtomicBool::new(false),
             carriers: AtomicUsize::new(0),
             config,

@@ -11,6 +11,7 @@ use godwit_net::{IdentityId, Stream};
 use godwit_proto::{Direction, ErrorCode, Join, Joined, Open, Opened, TransferId};
 
 use crate::Shared;
+use crate::announce::announced;
 use crate::begin::{Begun, begin, wanted_file};
 use crate::table::{Session, TOKENS};
 
@@ -86,6 +87,7 @@ pub(crate) fn join(
     }
     if stream.send(&head, &[]).is_ok() {
         stream.set_plain_payload(session.plain_payload);
+        stream.set_channel(request.channel);
         serve(shared, &session, stream);
     }
 }
@@ -161,7 +163,7 @@ fn run(
         lost_bytes: session.lost_bytes,
         destination: session.mapped.clone(),
         block_bytes,
-        addresses: Vec::new(),
+        addresses: announced(&shared.config.announce, &shared.listening, stream),
         streams_max: limits::STREAMS_MAX,
     };
     let mut head = Vec::new();

@@ -70,7 +70,6 @@ fn run(
         transfer: id.to_vec(),
         destination: source.to_vec(),
         block_bytes: limits::BLOCK_BYTES,
-        addresses: Vec::new(),
         streams_max: 1,
         ..Opened::default()
     };

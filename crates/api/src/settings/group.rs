@@ -77,6 +77,8 @@ const GROUPS: &[Group] = &[
             "retry-for",
             "handshake-deadline",
             "stall-deadline",
+            "channel",
+            "announce",
             "listen",
             "connections-per-peer",
             "connections-max",

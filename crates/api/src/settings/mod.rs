@@ -4,6 +4,7 @@
 //! A value comes from the first of: flag, environment variable, `config.toml`, default. It is parsed once,
 //! here, into [`CpSettings`], [`ServeSettings`] or [`GenSettings`].
 
+mod channels;
 mod choices;
 mod comparing;
 pub mod file;

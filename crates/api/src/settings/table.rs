@@ -160,8 +160,9 @@ pub const THREADS_MAX: u64 = 1024;
 pub const SETTINGS: &[Setting] = &joined(GROUPS);
 
 /// Its parts, in the manual's order.
-const GROUPS: [&[Setting]; 5] = [
+const GROUPS: [&[Setting]; 6] = [
     GENERAL,
+    super::channels::CHANNELS,
     super::choices::CHOICES,
     super::comparing::COMPARING,
     super::preserve::PRESERVE,

@@ -57,6 +57,8 @@ pub enum Digest {
 pub struct CpSettings {
     /// None is no limit.
     pub limit_bytes_per_second: Option<NonZeroU64>,
+    /// The only network paths to use, as typed; empty uses what is found.
+    pub channels: Vec<String>,
     /// From 1 to 64.
     pub streams: u32,
     /// 0 uses all cores.
@@ -147,6 +149,8 @@ pub struct VerifySettings {
     pub content_only: bool,
     /// Name what is not in the manifest.
     pub extra: bool,
+    /// The only network paths to use, as typed.
+    pub channels: Vec<String>,
     /// Who must have signed, as typed.
     pub signed_by: Option<OsString>,
     /// What reaches other machines, with its options, as typed.
@@ -188,6 +192,8 @@ pub struct Export {
 /// Settings of `godwit serve`; each field is the setting of its name.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct ServeSettings {
+    /// `all`, `none`, or addresses and interfaces.
+    pub announce: Vec<String>,
     /// At least one; port 0 is any free one.
     pub listen: Vec<HostPort>,
     /// No name twice.
@@ -247,6 +253,7 @@ impl CpSettings {
     pub fn from_values(values: &Values) -> Result<Self, SettingError> {
         Ok(Self {
             limit_bytes_per_second: NonZeroU64::new(values.bytes("limit")),
+            channels: values.list("channel", text)?,
             streams: values.count_u32("streams"),
             threads: values.count_u32("threads"),
             readers: values.count_u32("readers"),
@@ -297,11 +304,13 @@ impl ReportSettings {
 impl VerifySettings {
     /// Takes the values of [`Scope::Verify`](crate::settings::Scope::Verify).
     ///
+    /// # Errors
+    /// Names the setting at fault.
+    ///
     /// # Panics
     /// If the values are another command's.
-    #[must_use]
-    pub fn from_values(values: &Values) -> Self {
-        Self {
+    pub fn from_values(values: &Values) -> Result<Self, SettingError> {
+        Ok(Self {
             threads: values.count_u32("threads"),
             cipher: cipher(values),
             retry_for: values.duration("retry-for"),
@@ -310,10 +319,11 @@ impl VerifySettings {
             stall_deadline: values.duration("stall-deadline"),
             content_only: values.flag("content-only"),
             extra: values.flag("extra"),
+            channels: values.list("channel", text)?,
             signed_by: Some(values.text("signed-by")).filter(|text| !text.is_empty()),
             rsh: values.text("rsh"),
             remote_command: values.text("remote-command"),
-        }
+        })
     }
 }
 
@@ -358,6 +368,7 @@ impl ServeSettings {
             return Err(element_error(origin, "", "name an address to listen on"));
         }
         Ok(Self {
+            announce: values.list("announce", text)?,
             listen,
             exports,
             encryption: match values.choice("encryption") {
@@ -454,6 +465,11 @@ fn path(values: &Values, name: &str) -> Option<PathBuf> {
     Some(values.text(name))
         .filter(|text| !text.is_empty())
         .map(PathBuf::from)
+}
+
+fn text(text: &OsString) -> Result<String, String> {
+    let text = text.to_str().ok_or("it is not UTF-8")?;
+    Ok(text.to_owned())
 }
 
 fn parse_listen(text: &OsString) -> Result<HostPort, String> {

@@ -23,6 +23,9 @@ pub struct Announced {
     /// The same number for all addresses of one interface, and for no other.
     #[prost(uint32, tag = "4")]
     pub interface: u32,
+    /// The connection that this is said on came to this interface.
+    #[prost(bool, tag = "5")]
+    pub dialled: bool,
 }
 
 impl Announced {
@@ -37,6 +40,7 @@ impl Announced {
             prefix_bits: prefix_bits.into(),
             port: port.into(),
             interface,
+            dialled: false,
         }
     }
 

@@ -1,6 +1,7 @@
 //! Owns one or more typical frames of each kind, for the tests and the seeds of the fuzzer.
 //! Checks nothing.
 
+mod channels;
 mod measured;
 mod metadata;
 
@@ -12,6 +13,7 @@ pub(crate) fn all() -> Vec<(&'static str, Frame)> {
     all.extend(items());
     all.extend(blocks());
     all.extend(watch());
+    all.extend(channels::all());
     all.extend(metadata::all());
     all.extend(measured::all());
     all
@@ -60,18 +62,6 @@ fn setup() -> Vec<(&'static str, Frame)> {
         streams_max: 64,
         addresses: Vec::new(),
     };
-    let announcing = Opened {
-        addresses: vec![
-            Announced::new([192, 0, 2, 7].into(), 24, 7272, 2),
-            Announced::new(
-                [0xfd, 0, 0, 9, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2].into(),
-                64,
-                7272,
-                3,
-            ),
-        ],
-        ..opened.clone()
-    };
     vec![
         ("hello", Frame::Hello(Hello::ours("godwit 0.1.0", 3))),
         ("open", Frame::Open(open)),
@@ -80,14 +70,9 @@ fn setup() -> Vec<(&'static str, Frame)> {
         ("open_verification", Frame::Open(verifying())),
         ("open_in_order", Frame::Open(in_order())),
         ("opened", Frame::Opened(opened)),
-        ("opened_announcing", Frame::Opened(announcing)),
         (
             "join",
             Frame::Join(Join::new(transfer(), Token([0x22; 16]), 0)),
-        ),
-        (
-            "join_channel",
-            Frame::Join(Join::new(transfer(), Token([0x22; 16]), 3)),
         ),
         (
             "joined",

@@ -224,6 +224,10 @@ fn announced() -> impl Strategy<Value = Announced> {
         (any::<[u8; 4]>(), 0..=32_u8).prop_map(|(ip, bits)| (ip.into(), bits)),
         (any::<[u8; 16]>(), 0..=128_u8).prop_map(|(ip, bits)| (ip.into(), bits)),
     ];
-    (address, 1..=u16::MAX, any::<u32>())
-        .prop_map(|((ip, bits), port, interface)| Announced::new(ip, bits, port, interface))
+    (address, 1..=u16::MAX, any::<u32>(), any::<bool>()).prop_map(
+        |((ip, bits), port, interface, dialled)| Announced {
+            dialled,
+            ..Announced::new(ip, bits, port, interface)
+        },
+    )
 }

@@ -74,6 +74,7 @@ fn the_defaults_of_cp() {
         cp,
         CpSettings {
             limit_bytes_per_second: None,
+            channels: Vec::new(),
             streams: 2,
             threads: 0,
             readers: 0,

@@ -1,0 +1,149 @@
+//! Owns what a daemon or agent says of its own addresses, so that a client finds further channels to it.
+//! Tells nobody itself (`open`), and nothing to those who may not open a transfer.
+
+use std::net::{IpAddr, SocketAddr};
+
+use godwit_net::{InterfaceAddress, Stream, own_interfaces};
+use godwit_proto::{ANNOUNCED_MAX, Announced};
+
+/// Which of its addresses a daemon announces.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Announce {
+    /// Those that it listens on, on all interfaces.
+    #[default]
+    All,
+    /// None: then nobody finds another channel than the one that was dialled.
+    None,
+    /// Of those that it listens on, the ones with these addresses or of these interfaces.
+    Only(Vec<String>),
+}
+
+/// What is announced on a connection; nothing if there is one interface, for then there is one way.
+pub(crate) fn announced(
+    announce: &Announce,
+    listening: &[SocketAddr],
+    stream: &dyn Stream,
+) -> Vec<Announced> {
+    if *announce == Announce::None {
+        return Vec::new();
+    }
+    let own = own_interfaces().unwrap_or_default();
+    // Through ssh it came by no interface that would say anything.
+    let came_to = stream.pulse().map(|pulse| pulse.local().ip());
+    choose(announce, listening, &own, came_to)
+}
+
+fn choose(
+    announce: &Announce,
+    listening: &[SocketAddr],
+    own: &[InterfaceAddress],
+    came_to: Option<IpAddr>,
+) -> Vec<Announced> {
+    let came_by = own.iter().find(|own| Some(own.address) == came_to);
+    // Who came by loopback is on this machine, and needs no network.
+    if came_to.is_some_and(|came_to| came_to.is_loopback()) {
+        return Vec::new();
+    }
+    let chosen: Vec<Announced> = own
+        .iter()
+        .filter(|own| match announce {
+            Announce::All => true,
+            Announce::None => false,
+            Announce::Only(wanted) => wanted
+                .iter()
+                .any(|wanted| *wanted == own.interface || wanted.parse() == Ok(own.address)),
+        })
+        .filter_map(|own| {
+            let port = listening
+                .iter()
+                .find(|listening| takes(listening.ip(), own.address))?
+                .port();
+            Some(Announced {
+                dialled: came_by.is_some_and(|came_by| came_by.index == own.index),
+                ..Announced::new(own.address, own.prefix_bits, port, own.index)
+            })
+        })
+        .take(ANNOUNCED_MAX)
+        .collect();
+    if chosen.iter().all(|chosen| chosen.dialled) {
+        return Vec::new();
+    }
+    chosen
+}
+
+/// Whether who listens on one address takes connections to the other.
+fn takes(listening: IpAddr, address: IpAddr) -> bool {
+    match listening {
+        // Of both families, unless the system was told otherwise; then the client's attempt fails, and that is all.
+        IpAddr::V6(any) if any.is_unspecified() => true,
+        IpAddr::V4(any) if any.is_unspecified() => address.is_ipv4(),
+        one => one == address,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn own() -> Vec<InterfaceAddress> {
+        [
+            ("eth0", 2, "10.0.0.2"),
+            ("eth1", 3, "10.0.1.2"),
+            ("eth1", 3, "fd00:1::2"),
+        ]
+        .into_iter()
+        .map(|(interface, index, address)| InterfaceAddress {
+            interface: interface.to_owned(),
+            index,
+            address: address.parse().unwrap(),
+            prefix_bits: 24,
+        })
+        .collect()
+    }
+
+    fn chosen(announce: &Announce, listening: &str, came_to: &str) -> Vec<String> {
+        let listening = [listening.parse().unwrap()];
+        choose(announce, &listening, &own(), came_to.parse().ok())
+            .iter()
+            .filter(|announced| !announced.dialled)
+            .map(|announced| announced.parts().unwrap().0.to_string())
+            .collect()
+    }
+
+    #[test]
+    fn what_is_listened_on_is_announced_but_for_the_interface_that_was_dialled() {
+        let all = Announce::All;
+        assert_eq!(
+            chosen(&all, "[::]:7272", "10.0.0.2"),
+            ["10.0.1.2", "fd00:1::2"]
+        );
+        assert_eq!(chosen(&all, "[::]:7272", "fd00:1::2"), ["10.0.0.2"]);
+        assert_eq!(chosen(&all, "0.0.0.0:7272", "10.0.0.2"), ["10.0.1.2"]);
+        assert_eq!(chosen(&all, "10.0.0.2:7272", "10.0.0.2"), [""; 0]);
+        assert_eq!(chosen(&all, "0.0.0.0:7272", "127.0.0.1"), [""; 0]);
+        // By ssh.
+        assert_eq!(chosen(&all, "0.0.0.0:7272", ""), ["10.0.0.2", "10.0.1.2"]);
+        // Behind a translator of addresses any of them may be another way.
+        assert_eq!(
+            chosen(&all, "0.0.0.0:7272", "192.0.2.1"),
+            ["10.0.0.2", "10.0.1.2"]
+        );
+    }
+
+    #[test]
+    fn the_operator_chooses_what_is_announced() {
+        let only =
+            |words: &[&str]| Announce::Only(words.iter().map(|word| (*word).to_owned()).collect());
+        let listening = "[::]:7272";
+        assert_eq!(chosen(&Announce::None, listening, "10.0.0.2"), [""; 0]);
+        assert_eq!(
+            chosen(&only(&["fd00:1::2"]), listening, "10.0.0.2"),
+            ["fd00:1::2"]
+        );
+        assert_eq!(
+            chosen(&only(&["eth1"]), listening, "10.0.0.2"),
+            ["10.0.1.2", "fd00:1::2"]
+        );
+        assert_eq!(chosen(&only(&["eth0"]), listening, "10.0.0.2"), [""; 0]);
+    }
+}
