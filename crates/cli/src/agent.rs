@@ -18,7 +18,7 @@ use clap::ArgMatches;
 use godwit_api::settings::{ConfigFile, Scope, ServeSettings, Typed, resolve};
 use godwit_engine::limits;
 use godwit_net::{Cipher, Identity, IdentityId, ServerTls, StreamOptions, bind_data_port, piped};
-use godwit_node::{Agent, AgentConfig};
+use godwit_node::{Agent, AgentConfig, Announce};
 use godwit_proto::agent::{
     AGENT_VERSION, AgentMessage, MessageReader, Start, Started, capability, versions_meet,
 };
@@ -105,6 +105,7 @@ fn prepare(start: &Start) -> Result<(Agent, Started), Failure> {
         home: home.path().to_owned(),
         base,
         tls: ServerTls::new(&identity, &Cipher::ALL).map_err(Failure::failed)?,
+        announce: Announce::All,
         dial: dial_targets(start, from_ssh),
         handshake_deadline: settings.handshake_deadline,
         stall_limit: settings.stall_deadline,

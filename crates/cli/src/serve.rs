@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use godwit_api::settings::{ServeEncryption, ServeSettings};
 use godwit_net::{Cipher, Identity, ServerTls};
-use godwit_node::{Daemon, DaemonConfig, Export};
+use godwit_node::{Announce, Daemon, DaemonConfig, Export};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
@@ -78,6 +78,7 @@ fn serve(settings: &ServeSettings, home: &Home) -> Result<(), Failure> {
     home.spill()?;
     let config = DaemonConfig {
         listen,
+        announce: announce(&settings.announce)?,
         exports,
         home: home.path().to_owned(),
         tls,
@@ -100,4 +101,17 @@ fn serve(settings: &ServeSettings, home: &Home) -> Result<(), Failure> {
     let _ = signals.forever().next();
     daemon.stop();
     Ok(())
+}
+
+/// What is announced; its words are the table's.
+fn announce(words: &[String]) -> Result<Announce, Failure> {
+    match words {
+        [all] if all == "all" => Ok(Announce::All),
+        [] => Ok(Announce::None),
+        [none] if none == "none" => Ok(Announce::None),
+        words if words.iter().any(|word| word == "all" || word == "none") => {
+            Err(Failure::usage("--announce: `all` and `none` stand alone"))
+        }
+        words => Ok(Announce::Only(words.to_vec())),
+    }
 }

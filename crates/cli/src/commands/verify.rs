@@ -13,7 +13,7 @@ use std::time::Instant;
 
 /// Checks a copy by a manifest.
 pub(super) fn run(matches: &ArgMatches, home: &Home, started: Instant) -> Result<Exit, Failure> {
-    let settings = VerifySettings::from_values(&settings(Scope::Verify, matches, home)?);
+    let settings = VerifySettings::from_values(&settings(Scope::Verify, matches, home)?)?;
     let manifest = not_a_stream(Path::new(required(matches, "manifest-file")?))?;
     let endpoint = Endpoint::parse(required(matches, "copy")?).map_err(Failure::usage)?;
     verify::run(&settings, manifest, &endpoint, home, started)

@@ -5,6 +5,7 @@
 //! (`| head`) is no reason to stop a transfer: what can no longer be said is dropped.
 
 mod bar;
+mod channels;
 mod json;
 mod kept;
 mod limited;
@@ -14,6 +15,8 @@ mod rate;
 mod stats;
 
 use bar::Bar;
+pub(crate) use channels::ChannelShown;
+use channels::ChannelsTold;
 use godwit_engine::Shares;
 use json::JsonLines;
 pub(crate) use kept::NotKept;
@@ -186,6 +189,7 @@ struct State {
     what: Option<String>,
     rate: RecentRate,
     progress_told: Option<Instant>,
+    channels: ChannelsTold,
 }
 
 enum Form {
@@ -212,6 +216,7 @@ impl Output {
                 what: None,
                 rate: RecentRate::new(),
                 progress_told: None,
+                channels: ChannelsTold::default(),
             }),
         }
     }

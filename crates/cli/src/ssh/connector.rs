@@ -1,28 +1,27 @@
-//! Starts agents through ssh, and makes the connections of a transfer with one.
-//! Does not explain what ssh says (`greeting`).
+//! Makes the connections of a transfer with an agent.
+//! Does not start it (`start`), and does not explain what ssh says (`greeting`).
 
-use std::net::{IpAddr, SocketAddr, ToSocketAddrs as _};
-use std::os::unix::net::UnixStream;
+use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{Receiver, sync_channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use godwit_api::login::Login;
 use godwit_api::settings::CpSettings;
 use godwit_engine::limits;
-use godwit_engine::session::{Connector, Refusal};
+use godwit_engine::session::{Connector, Refusal, Wishing, their_addresses};
 use godwit_net::{
-    Carrier, ClientTls, Connection, DialOptions, Expect, IdentityId, Look, PeerAddress, Reach,
-    ReachError, ReachOptions, StreamOptions, bind_data_port, dial_over, piped,
+    Carrier, ChannelWish, Channels, ClientTls, Connection, DialError, DialOptions, Expect,
+    IdentityId, Look, PeerAddress, Reach, ReachError, ReachOptions, Stream, StreamOptions,
+    TheirAddress, bind_data_port, channel_of, dial_over, piped,
 };
-use godwit_proto::ErrorCode;
-use godwit_proto::agent::{AGENT_VERSION, AgentMessage as _, Start, Started as Answer};
+use godwit_proto::{ErrorCode, Opened};
 
 use super::command::Rsh;
 use super::greeting::Peer;
+use super::own_targets;
 use super::process::SshProcess;
-use super::{SOFTWARE, own_targets};
+use super::start::{Order, start};
 
 /// For finding a way to the data port, in all ways together.
 const REACH_DEADLINE: Duration = Duration::from_secs(6);
@@ -33,6 +32,8 @@ pub(crate) struct SshOptions {
     pub(crate) rsh: Rsh,
     pub(crate) login: Login,
     pub(crate) data_ports: Option<(u16, u16)>,
+    /// The only network paths for data; none: whatever is found.
+    pub(crate) channels: Vec<ChannelWish>,
     pub(crate) via_ssh: bool,
     pub(crate) retry_for: Duration,
     pub(crate) handshake_deadline: Duration,
@@ -51,6 +52,7 @@ impl SshOptions {
             rsh,
             login: login.clone(),
             data_ports: settings.data_ports,
+            channels: Vec::new(),
             via_ssh: settings.via_ssh,
             retry_for: settings.retry_for,
             handshake_deadline: settings.handshake_deadline,
@@ -58,125 +60,6 @@ impl SshOptions {
             interrupted: Arc::clone(interrupted),
         }
     }
-}
-
-/// What an agent is started for.
-pub(crate) struct Order {
-    /// Who will connect; `None` for an errand.
-    pub(crate) client: Option<IdentityId>,
-    /// Who sends, in the key of the journal.
-    pub(crate) sender: String,
-    /// Where who will connect listens.
-    pub(crate) targets: Vec<SocketAddr>,
-    /// That is this process, so that it may be seen at other addresses than those it knows of.
-    pub(crate) from_here: bool,
-}
-
-/// An agent that answered.
-pub(crate) struct Started {
-    pub(crate) process: Arc<SshProcess>,
-    /// What ssh carries from now on.
-    pub(crate) socket: UnixStream,
-    pub(crate) identity: IdentityId,
-    /// Where it may be reached, the likeliest first.
-    pub(crate) targets: Vec<SocketAddr>,
-    pub(crate) port: u16,
-    /// Of the exchange with agents, what it can do.
-    pub(crate) capabilities: u64,
-    /// What else came before its answer.
-    pub(crate) noise: Vec<u8>,
-    /// Content of blocks that it takes through ssh while there is no other way.
-    pub(crate) early_bytes: u64,
-}
-
-/// Starts an agent; `first` is sent to it behind the order.
-pub(crate) fn start(options: &SshOptions, order: &Order, first: &[u8]) -> Result<Started, Refusal> {
-    let login = &options.login;
-    let (port_first, port_last) = options.data_ports.unwrap_or((0, 0));
-    let order = Start {
-        version_min: AGENT_VERSION,
-        version_max: AGENT_VERSION,
-        software: SOFTWARE.to_owned(),
-        identity: order.client.map(|id| id.to_string()).unwrap_or_default(),
-        sender: order.sender.clone(),
-        port_first: port_first.into(),
-        port_last: port_last.into(),
-        addresses: order.targets.iter().map(SocketAddr::to_string).collect(),
-        port: order
-            .targets
-            .first()
-            .filter(|_| order.from_here)
-            .map_or(0, |first| first.port().into()),
-        via_ssh: options.via_ssh,
-        retry_for_ms: u64::try_from(options.retry_for.as_millis()).unwrap_or(u64::MAX),
-        errand: order.client.is_none(),
-        early_bytes: limits::EARLY_BYTES,
-    };
-    let own = |what: String| Refusal::Own(format!("{login}: {what}"));
-    let mut words = order.to_bytes().map_err(|error| own(error.to_string()))?;
-    words.extend_from_slice(first);
-    let named = resolve(&login.host);
-    let (process, mut socket) = SshProcess::start(&options.rsh.line(login, "agent --stdio"))
-        .map_err(|error| own(format!("ssh cannot be started: {error}")))?;
-    let (answer, noise): (Answer, Vec<u8>) = Peer {
-        login,
-        remote_command: &options.rsh.remote_command(),
-        process: &process,
-        interrupted: &options.interrupted,
-    }
-    .greet(&mut socket, &words)?;
-    let identity = answer
-        .identity
-        .parse()
-        .map_err(|error| own(format!("its agent broke the protocol: {error}")))?;
-    let port = u16::try_from(answer.port).unwrap_or_default();
-    let said = answer.addresses.iter().filter_map(|text| text.parse().ok());
-    // A machine behind a translator of addresses does not know by which name it is reached; whoever dials does.
-    let mut targets: Vec<SocketAddr> = Vec::new();
-    for address in said.take(1).chain(named.try_iter().flatten()).chain(
-        answer
-            .addresses
-            .iter()
-            .skip(1)
-            .filter_map(|text| text.parse().ok()),
-    ) {
-        let target = SocketAddr::new(address, port);
-        if !targets.contains(&target) {
-            targets.push(target);
-        }
-    }
-    Ok(Started {
-        process: Arc::new(process),
-        socket,
-        identity,
-        targets,
-        port,
-        capabilities: answer.capabilities,
-        noise,
-        early_bytes: answer.early_bytes,
-    })
-}
-
-/// The addresses of a host, as far as this machine knows it: it may be an alias of ssh's, or known at a jump host only.
-fn resolve(host: &str) -> Receiver<Vec<IpAddr>> {
-    let (answer, answers) = sync_channel(1);
-    let host = host.to_owned();
-    let body = move || {
-        let found = (host.as_str(), 0).to_socket_addrs();
-        // Nobody may be waiting any more.
-        let _ = answer.send(
-            found
-                .into_iter()
-                .flatten()
-                .map(|found| found.ip())
-                .collect(),
-        );
-    };
-    // Without it, the addresses that the other side says have to do.
-    let _ = std::thread::Builder::new()
-        .name("resolve".to_owned())
-        .spawn(body);
-    answers
 }
 
 /// Makes the connections of one transfer with an agent, which it starts anew when the transfer has to be opened anew.
@@ -188,6 +71,8 @@ pub(crate) struct SshConnector {
     agent: Mutex<Option<Arc<Live>>>,
     /// No connection is wanted any more.
     over: AtomicBool,
+    /// All channels that were wished for could be had once.
+    fulfilled: AtomicBool,
 }
 
 /// An agent that runs, as far as is known.
@@ -197,6 +82,11 @@ struct Live {
     port: u16,
     /// `None` where all goes through ssh.
     reach: Option<Reach>,
+    channels: Channels,
+    /// Where else it may be reached, by its own word.
+    their: Mutex<Vec<TheirAddress>>,
+    /// Where it was thought to be reached first.
+    named: Option<SocketAddr>,
     /// Those that carry streams.
     relays: Mutex<Vec<SshProcess>>,
 }
@@ -216,6 +106,7 @@ impl SshConnector {
             tls,
             agent: Mutex::default(),
             over: AtomicBool::new(false),
+            fulfilled: AtomicBool::new(false),
         }
     }
 
@@ -326,6 +217,10 @@ impl Connector for SshConnector {
             from_here: true,
         };
         let started = start(&self.options, &order, first)?;
+        let mut dialling = DialOptions::new(Expect::Identity(started.identity));
+        dialling.deadline = self.options.handshake_deadline;
+        dialling.stream = self.stream_options();
+        let named = started.targets.first().copied();
         let reach = if self.options.via_ssh {
             None
         } else {
@@ -354,19 +249,60 @@ impl Connector for SshConnector {
             port: started.port,
             reach,
             relays: Mutex::default(),
+            channels: Channels::new(self.tls.clone(), dialling),
+            their: Mutex::default(),
+            named,
         };
         *locked(&self.agent) = Some(Arc::new(live));
         Ok(stream)
     }
 
-    fn join(&self, _channel: u32) -> Result<Connection, Refusal> {
+    fn opened(&self, opened: &Opened) -> Result<(), Refusal> {
+        let Some(live) = locked(&self.agent).clone() else {
+            return Ok(());
+        };
+        let their = their_addresses(opened);
+        let wishes = self.options.channels.clone();
+        if wishes.is_empty() || live.reach.is_none() {
+            *locked(&live.their) = their;
+            return Ok(());
+        }
+        let wishing = Wishing {
+            channels: &live.channels,
+            peer: self.peer(),
+            again: self.fulfilled.load(Ordering::Relaxed),
+        };
+        let proven = wishing.fulfil(wishes, &their, live.named)?;
+        let spare = |(channel, connection)| (channel, Some(connection));
+        live.channels.begin(proven.into_iter().map(spare).collect());
+        self.fulfilled.store(true, Ordering::Relaxed);
+        Ok(())
+    }
+
+    fn channels(&self) -> u32 {
+        let live = locked(&self.agent).clone();
+        live.map_or(1, |live| live.channels.count().max(1))
+    }
+
+    fn join(&self, channel: u32) -> Result<Connection, Refusal> {
         let Some(live) = locked(&self.agent).clone() else {
             return Err(Refusal::Gone("no agent runs".to_owned()));
         };
-        match &live.reach {
-            Some(reach) => self.reach(&live, reach),
-            None => self.relay(&live),
+        let Some(reach) = &live.reach else {
+            return self.relay(&live);
+        };
+        if (channel > 0 || live.channels.count() > 1 || !self.options.channels.is_empty())
+            && let Some(connected) = live.channels.connect(channel)
+        {
+            let gone = live.process.ended().is_some();
+            return connected.map_err(|error| match error {
+                DialError::Connect { .. } if gone => Refusal::Gone(error.to_string()),
+                error => Refusal::Dial(error),
+            });
         }
+        let connection = self.reach(&live, reach)?;
+        live.note_way(&connection);
+        Ok(connection)
     }
 
     fn peer(&self) -> String {
@@ -388,13 +324,28 @@ impl Connector for SshConnector {
 }
 
 impl Live {
+    /// The first way that was found is a channel; others are looked for beside it. Where the other side had to dial there is
+    /// one channel.
+    fn note_way(&self, connection: &Connection) {
+        if let Some(way) = connection.pulse()
+            && self.channels.is_empty()
+            && way.remote().port() == self.port
+        {
+            let first = channel_of(way.local(), way.remote());
+            self.channels.begin(vec![(first, None)]);
+            self.channels.find(&locked(&self.their));
+        }
+    }
+
     /// All has been said, and the agent ends by itself: how long ssh takes to tell is of no interest.
     fn leave(&self) {
+        self.channels.stop();
         self.process.leave();
         locked(&self.relays).iter().for_each(SshProcess::leave);
     }
 
     fn end(&self) {
+        self.channels.stop();
         self.process.end();
         locked(&self.relays).iter().for_each(SshProcess::end);
     }

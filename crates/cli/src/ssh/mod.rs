@@ -5,13 +5,13 @@ mod command;
 mod connector;
 mod greeting;
 mod process;
+mod start;
 
 use std::net::{IpAddr, SocketAddr};
 
 pub(crate) use command::Rsh;
-pub(crate) use connector::{
-    Order, SshConnector, SshOptions, Started, UNREACHABLE, start, unreachable,
-};
+pub(crate) use connector::{SshConnector, SshOptions, UNREACHABLE, unreachable};
+pub(crate) use start::{Order, Started, start};
 
 /// Name and version of this program, for messages.
 pub(crate) const SOFTWARE: &str = concat!("godwit ", env!("CARGO_PKG_VERSION"));

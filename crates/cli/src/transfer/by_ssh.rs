@@ -74,7 +74,8 @@ impl Job<'_> {
 
     fn far_by_ssh(&self, login: &Login) -> Result<Far, Failure> {
         let rsh = Rsh::new(&self.settings.rsh, &self.settings.remote_command)?;
-        let options = SshOptions::new(self.settings, login, &self.interrupted, rsh);
+        let mut options = SshOptions::new(self.settings, login, &self.interrupted, rsh);
+        options.channels = super::remote::wishes(&self.settings.channels)?;
         // Who we are for good names the transfer; who we are on the network is new each time.
         let known = Identity::load_or_create(self.home.path()).map_err(Failure::failed)?;
         let once = Identity::ephemeral().map_err(Failure::failed)?;

@@ -7,11 +7,14 @@ use std::time::Duration;
 
 use godwit_api::endpoint::{Endpoint, Place, Remote};
 use godwit_api::settings::{Cipher as CipherSetting, Encryption};
-use godwit_engine::session::{Client, Connector, DaemonConnector, Engine, Refusal, run};
+use godwit_engine::session::{
+    Client, Connector, DaemonConnector, DaemonOptions, Engine, Refusal, run,
+};
 use godwit_engine::tree::PreparedDestination;
 use godwit_engine::{Counters, limits};
 use godwit_net::{
-    Cipher, ClientTls, DialOptions, Expect, Identity, IdentityId, KnownPeers, PeerAddress, dial,
+    ChannelWish, ChannelWishError, Cipher, ClientTls, DialOptions, Expect, Identity, IdentityId,
+    KnownPeers, PeerAddress, dial,
 };
 use godwit_proto::{Direction, Open, Opened, Preserve, TransferId};
 
@@ -286,6 +289,7 @@ impl Job<'_> {
         reach(
             &Reach {
                 home: self.home,
+                channels: &self.settings.channels,
                 cipher: self.settings.cipher,
                 streams: self.settings.streams,
                 retry_for: self.settings.retry_for,
@@ -301,6 +305,8 @@ impl Job<'_> {
 /// How a daemon is spoken with.
 pub(crate) struct Reach<'a> {
     pub(crate) home: &'a Home,
+    /// As typed.
+    pub(crate) channels: &'a [String],
     pub(crate) cipher: CipherSetting,
     pub(crate) streams: u32,
     pub(crate) retry_for: Duration,
@@ -312,17 +318,19 @@ pub(crate) struct Reach<'a> {
 
 /// Finds out who the daemon is, and how to speak with it.
 pub(crate) fn reach(how: &Reach<'_>, remote: &Remote) -> Result<Far, Failure> {
+    let wishes = wishes(how.channels)?;
     let identity = Identity::load_or_create(how.home.path()).map_err(Failure::failed)?;
     let tls = client_tls(how.cipher, &identity)?;
     let address = PeerAddress::new(&remote.node.host, remote.node.port);
     let identity = trusted(how, &address, &tls)?;
-    let connector = DaemonConnector {
+    let connector = DaemonConnector::new(DaemonOptions {
         address,
         tls,
         identity,
         handshake_deadline: how.handshake_deadline,
         stall_limit: how.stall_deadline,
-    };
+        wishes,
+    });
     Ok(Far {
         client: Client {
             connector: Arc::new(connector),
@@ -332,6 +340,17 @@ pub(crate) fn reach(how: &Reach<'_>, remote: &Remote) -> Result<Far, Failure> {
         name: identity.to_string().into_bytes(),
         prefix: format!("godwit://{}/", remote.node),
     })
+}
+
+/// What the user says of channels.
+pub(crate) fn wishes(texts: &[String]) -> Result<Vec<ChannelWish>, Failure> {
+    texts
+        .iter()
+        .map(|text| {
+            text.parse()
+                .map_err(|error: ChannelWishError| Failure::usage(error.to_string()))
+        })
+        .collect()
 }
 
 /// Who the daemon must be: known, or asked for once on a terminal.

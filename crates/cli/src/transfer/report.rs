@@ -11,7 +11,7 @@ use godwit_proto::ErrorCode;
 use super::Job;
 use super::window::Window;
 use crate::exit::Exit;
-use crate::output::{Limited, NotKept, Progress, Sides, Status, Summary};
+use crate::output::{ChannelShown, Limited, NotKept, Progress, Sides, Status, Summary};
 
 /// How a transfer ended.
 pub(super) struct Report {
@@ -104,7 +104,26 @@ impl<'a> Progressing<'a> {
             streams: u32::try_from(engine.stream_count()).unwrap_or(u32::MAX),
             bottleneck: limited.as_ref(),
         });
+        self.job.output.channels(channels(engine));
     }
+}
+
+/// The channels as they are told.
+fn channels(engine: &Engine) -> Vec<ChannelShown> {
+    engine
+        .counters()
+        .channels()
+        .into_iter()
+        .map(|channel| ChannelShown {
+            number: channel.number,
+            name: channel.name,
+            streams: channel.streams,
+            bytes: channel.bytes,
+            bytes_per_second: None,
+            round_trip_seconds: channel.round_trip.as_secs_f64(),
+            cuts: channel.cuts,
+        })
+        .collect()
 }
 
 fn shares(engine: &Engine) -> Shares {
@@ -255,6 +274,10 @@ impl Report {
             End::Finished(finished) => Some(finished),
             _ => None,
         };
+        if let Some(engine) = &report.engine {
+            let took = engine.counters().age();
+            job.output.channels_at_end(channels(engine), took);
+        }
         let peer = report.engine.as_ref().and_then(Engine::peer_counters);
         let shares = report.engine.as_ref().map(shares).unwrap_or_default();
         let streams = report

@@ -5,13 +5,14 @@ use std::time::{Duration, Instant};
 
 use data_encoding::BASE64;
 use godwit_engine::{Shares, Snapshot};
+use godwit_proto::CHANNELS_MAX;
 use godwit_store::digest::DigestKind;
 use serde_json::Value;
 
 use crate::exit::Failure;
 use crate::output::{
-    Itemised, Limited, LimitedTold, NotKept, Output, Progress, Sides, Started, Status, Summary,
-    ToldFault,
+    ChannelShown, Itemised, Limited, LimitedTold, NotKept, Output, Progress, Sides, Started,
+    Status, Summary, ToldFault,
 };
 use crate::reports::{ReportRoots, Reports};
 use crate::ssh::UNREACHABLE;
@@ -120,6 +121,7 @@ impl<'a> Retold<'a> {
                     destination: side(&event["destination"]),
                 };
             }
+            Some("channels") => self.channels(&event),
             Some("note") => self.output.note(text(&event["message"])),
             Some("error") => {
                 let message = text(&event["message"]);
@@ -146,6 +148,18 @@ impl<'a> Retold<'a> {
             streams,
             bottleneck: limited.as_ref(),
         });
+    }
+
+    /// The shares of channels between the two; the rates are theirs, or else made anew here.
+    fn channels(&self, event: &Value) {
+        let channels: Vec<ChannelShown> = event["channels"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .take(CHANNELS_MAX as usize)
+            .filter_map(|channel| serde_json::from_value(channel.clone()).ok())
+            .collect();
+        self.output.channels(channels);
     }
 
     fn item(&self, event: &Value) {

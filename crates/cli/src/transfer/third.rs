@@ -134,6 +134,12 @@ impl Job<'_> {
         asked: &Errand,
     ) -> Result<Ended, Refusal> {
         let own = |error: String| Refusal::Own(error);
+        if !self.settings.channels.is_empty() {
+            return Err(own(format!(
+                "--channel names paths of the machine that it is given on; to choose those between {} and {}, run godwit on one of them",
+                places[0].login, destination.login
+            )));
+        }
         let rsh = Rsh::new(&self.settings.rsh, &self.settings.remote_command)
             .map_err(|failure| own(failure.message))?;
         let known = Identity::load_or_create(self.home.path()).map_err(|e| own(e.to_string()))?;

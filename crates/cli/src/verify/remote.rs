@@ -33,6 +33,7 @@ pub(super) fn check_by_ssh(
         rsh: Rsh::new(&settings.rsh, &settings.remote_command)?,
         login: place.login.clone(),
         data_ports: None,
+        channels: Vec::new(),
         // All of it is names and findings, which go through ssh in any case.
         via_ssh: true,
         retry_for: settings.retry_for,
@@ -79,6 +80,7 @@ pub(super) fn check(
     let far = reach(
         &Reach {
             home,
+            channels: &settings.channels,
             cipher: settings.cipher,
             streams: 1,
             retry_for: settings.retry_for,

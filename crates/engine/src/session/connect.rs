@@ -1,12 +1,7 @@
-//! How a client's connections are made: the trait, and its implementation for a daemon that is dialled.
-//! Opens no transfer and keeps no stream up (`client`, `link`).
+//! How a client's connections are made: the trait, and why there may be none.
+//! Makes none (`daemon`), opens no transfer and keeps no stream up (`client`, `link`).
 
-use std::time::Duration;
-
-use godwit_net::{
-    ClientTls, Connection, DialError, DialOptions, Expect, IdentityId, PeerAddress, Stream,
-    StreamOptions, dial,
-};
+use godwit_net::{Connection, DialError};
 use godwit_proto::{ErrorCode, Opened};
 
 use super::GreetError;
@@ -53,42 +48,6 @@ pub trait Connector: Send + Sync {
     /// may have to be ended.
     fn end(&self, complete: bool) {
         let _ = complete;
-    }
-}
-
-/// Dials a daemon.
-pub struct DaemonConnector {
-    /// Its address.
-    pub address: PeerAddress,
-    /// Our key, our ciphers.
-    pub tls: ClientTls,
-    /// Who it must be.
-    pub identity: IdentityId,
-    /// How long the daemon may take until a connection is ready for use.
-    pub handshake_deadline: Duration,
-    /// A stream may be held up this long by the other end's storage before it is given up.
-    pub stall_limit: Duration,
-}
-
-impl Connector for DaemonConnector {
-    fn open(&self, first: &[u8]) -> Result<Connection, Refusal> {
-        let mut stream = self.join(0)?;
-        stream.send_all(first).map_err(GreetError::from)?;
-        Ok(stream)
-    }
-
-    fn join(&self, _channel: u32) -> Result<Connection, Refusal> {
-        let mut options = DialOptions::new(Expect::Identity(self.identity));
-        options.deadline = self.handshake_deadline;
-        options.stream = StreamOptions {
-            stall_limit: self.stall_limit,
-            ..StreamOptions::default()
-        };
-        Ok(dial(&self.address, &self.tls, &options)?.0)
-    }
-
-    fn peer(&self) -> String {
-        self.address.to_string()
     }
 }
 

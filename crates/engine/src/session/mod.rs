@@ -3,11 +3,13 @@
 
 mod client;
 mod connect;
+mod daemon;
 mod examine;
 mod greet;
 mod link;
 mod local;
 mod verify;
+mod wishing;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,11 +17,13 @@ use std::time::Duration;
 use godwit_net::Stream;
 
 pub use client::{Client, ClientReport, run};
-pub use connect::{Connector, DaemonConnector, Refusal};
+pub use connect::{Connector, Refusal};
+pub use daemon::{DaemonConnector, DaemonOptions, their_addresses};
 pub use examine::{Examination, Findings, serve_verification};
 pub use greet::{GreetError, HELLO_DEADLINE, greet_client, our_hello, receive_frame, send_error};
 pub use local::run_local;
 pub use verify::{Expectations, VerifyEnd, run_verification};
+pub use wishing::Wishing;
 
 use crate::counters::Snapshot;
 use crate::{Counters, End, Receiver, Sender, StreamFigures, StreamLoss};

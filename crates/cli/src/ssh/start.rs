@@ -1,0 +1,136 @@
+//! Starts an agent through ssh: what it is told, and what it answers.
+//! Makes no other connection with it (`connector`).
+
+use std::net::{IpAddr, SocketAddr, ToSocketAddrs as _};
+use std::os::unix::net::UnixStream;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, sync_channel};
+
+use godwit_engine::limits;
+use godwit_engine::session::Refusal;
+use godwit_net::IdentityId;
+use godwit_proto::agent::{AGENT_VERSION, AgentMessage as _, Start, Started as Answer};
+
+use super::SOFTWARE;
+use super::connector::SshOptions;
+use super::greeting::Peer;
+use super::process::SshProcess;
+
+/// What an agent is started for.
+pub(crate) struct Order {
+    /// Who will connect; `None` for an errand.
+    pub(crate) client: Option<IdentityId>,
+    /// Who sends, in the key of the journal.
+    pub(crate) sender: String,
+    /// Where who will connect listens.
+    pub(crate) targets: Vec<SocketAddr>,
+    /// That is this process, so that it may be seen at other addresses than those it knows of.
+    pub(crate) from_here: bool,
+}
+
+/// An agent that answered.
+pub(crate) struct Started {
+    pub(crate) process: Arc<SshProcess>,
+    /// What ssh carries from now on.
+    pub(crate) socket: UnixStream,
+    pub(crate) identity: IdentityId,
+    /// Where it may be reached, the likeliest first.
+    pub(crate) targets: Vec<SocketAddr>,
+    pub(crate) port: u16,
+    /// Of the exchange with agents, what it can do.
+    pub(crate) capabilities: u64,
+    /// What else came before its answer.
+    pub(crate) noise: Vec<u8>,
+    /// Content of blocks that it takes through ssh while there is no other way.
+    pub(crate) early_bytes: u64,
+}
+
+/// Starts an agent; `first` is sent to it behind the order.
+pub(crate) fn start(options: &SshOptions, order: &Order, first: &[u8]) -> Result<Started, Refusal> {
+    let login = &options.login;
+    let (port_first, port_last) = options.data_ports.unwrap_or((0, 0));
+    let order = Start {
+        version_min: AGENT_VERSION,
+        version_max: AGENT_VERSION,
+        software: SOFTWARE.to_owned(),
+        identity: order.client.map(|id| id.to_string()).unwrap_or_default(),
+        sender: order.sender.clone(),
+        port_first: port_first.into(),
+        port_last: port_last.into(),
+        addresses: order.targets.iter().map(SocketAddr::to_string).collect(),
+        port: order
+            .targets
+            .first()
+            .filter(|_| order.from_here)
+            .map_or(0, |first| first.port().into()),
+        via_ssh: options.via_ssh,
+        retry_for_ms: u64::try_from(options.retry_for.as_millis()).unwrap_or(u64::MAX),
+        errand: order.client.is_none(),
+        early_bytes: limits::EARLY_BYTES,
+    };
+    let own = |what: String| Refusal::Own(format!("{login}: {what}"));
+    let mut words = order.to_bytes().map_err(|error| own(error.to_string()))?;
+    words.extend_from_slice(first);
+    let named = resolve(&login.host);
+    let (process, mut socket) = SshProcess::start(&options.rsh.line(login, "agent --stdio"))
+        .map_err(|error| own(format!("ssh cannot be started: {error}")))?;
+    let (answer, noise): (Answer, Vec<u8>) = Peer {
+        login,
+        remote_command: &options.rsh.remote_command(),
+        process: &process,
+        interrupted: &options.interrupted,
+    }
+    .greet(&mut socket, &words)?;
+    let identity = answer
+        .identity
+        .parse()
+        .map_err(|error| own(format!("its agent broke the protocol: {error}")))?;
+    let port = u16::try_from(answer.port).unwrap_or_default();
+    let said = answer.addresses.iter().filter_map(|text| text.parse().ok());
+    // A machine behind a translator of addresses does not know by which name it is reached; whoever dials does.
+    let mut targets: Vec<SocketAddr> = Vec::new();
+    for address in said.take(1).chain(named.try_iter().flatten()).chain(
+        answer
+            .addresses
+            .iter()
+            .skip(1)
+            .filter_map(|text| text.parse().ok()),
+    ) {
+        let target = SocketAddr::new(address, port);
+        if !targets.contains(&target) {
+            targets.push(target);
+        }
+    }
+    Ok(Started {
+        process: Arc::new(process),
+        socket,
+        identity,
+        targets,
+        port,
+        capabilities: answer.capabilities,
+        noise,
+        early_bytes: answer.early_bytes,
+    })
+}
+
+/// The addresses of a host, as far as this machine knows it: it may be an alias of ssh's, or known at a jump host only.
+fn resolve(host: &str) -> Receiver<Vec<IpAddr>> {
+    let (answer, answers) = sync_channel(1);
+    let host = host.to_owned();
+    let body = move || {
+        let found = (host.as_str(), 0).to_socket_addrs();
+        // Nobody may be waiting any more.
+        let _ = answer.send(
+            found
+                .into_iter()
+                .flatten()
+                .map(|found| found.ip())
+                .collect(),
+        );
+    };
+    // Without it, the addresses that the other side says have to do.
+    let _ = std::thread::Builder::new()
+        .name("resolve".to_owned())
+        .spawn(body);
+    answers
+}

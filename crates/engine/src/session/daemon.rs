@@ -1,0 +1,223 @@
+//! Makes the connections of a transfer with a daemon that is dialled, over one channel or several.
+//! Opens no transfer and keeps no stream up (`client`, `link`).
+
+use std::net::SocketAddr;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use godwit_net::{
+    Channel, ChannelWish, Channels, ClientTls, Connection, DialError, DialOptions, Expect,
+    IdentityId, InterfaceAddress, PeerAddress, Stream, StreamOptions, TheirAddress, channel_of,
+    dial, own_interfaces,
+};
+use godwit_proto::Opened;
+
+use super::wishing::Wishing;
+use super::{Connector, GreetError, Refusal};
+use crate::lock;
+
+/// What a daemon is dialled with.
+pub struct DaemonOptions {
+    /// Its address.
+    pub address: PeerAddress,
+    /// Our key, our ciphers.
+    pub tls: ClientTls,
+    /// Who it must be.
+    pub identity: IdentityId,
+    /// How long the daemon may take until a connection is ready for use.
+    pub handshake_deadline: Duration,
+    /// A stream may be held up this long by the other end's storage before it is given up.
+    pub stall_limit: Duration,
+    /// The only channels to use; none: whatever is found.
+    pub wishes: Vec<ChannelWish>,
+}
+
+/// Dials a daemon.
+pub struct DaemonConnector {
+    options: DaemonOptions,
+    channels: Channels,
+    /// Wishes that do not say where they lead, and are not fulfilled yet.
+    unfulfilled: Mutex<Vec<ChannelWish>>,
+    /// All wishes were fulfilled once: what fails now may work later.
+    fulfilled: AtomicBool,
+}
+
+impl DaemonConnector {
+    /// Dials nobody yet.
+    pub fn new(options: DaemonOptions) -> Self {
+        let channels = Channels::new(options.tls.clone(), options.dialling());
+        Self {
+            options,
+            channels,
+            unfulfilled: Mutex::default(),
+            fulfilled: AtomicBool::new(false),
+        }
+    }
+
+    /// The connection that opens, where the user has no wishes: to wherever the name leads, by whatever way.
+    fn dial_by_name(&self) -> Result<Connection, DialError> {
+        let options = self.options.dialling();
+        Ok(dial(&self.options.address, &self.options.tls, &options)?.0)
+    }
+
+    /// The connection that opens, over one of the channels that the user wishes. All that say where they lead are proven.
+    fn dial_as_wished(&self) -> Result<Connection, Refusal> {
+        let own = own_interfaces().unwrap_or_default();
+        let (named, mut open): (Vec<ChannelWish>, Vec<ChannelWish>) = self
+            .options
+            .wishes
+            .iter()
+            .cloned()
+            .partition(|wish| wish.remote().is_some());
+        let port = self.options.address.port();
+        let mut wanted = Vec::new();
+        for wish in named {
+            if let Some(remote) = wish.remote() {
+                let channel = wish
+                    .to(&own, SocketAddr::new(remote, port))
+                    .map_err(|error| self.wishing().refusal(error))?;
+                wanted.push((wish, channel));
+            }
+        }
+        let mut proven = self.wishing().prove_all(wanted, &own)?;
+        if proven.is_empty() {
+            let found = self.found()?;
+            let near =
+                |wish: &ChannelWish| found.iter().any(|named| wish.is_near(&own, named.ip()));
+            let opening = open.remove(open.iter().position(near).unwrap_or(0));
+            proven.push(self.prove_by_name(&opening, &found, &own)?);
+        }
+        let (first, connection) = proven.remove(0);
+        let mut channels = vec![(first, None)];
+        channels.extend(
+            proven
+                .into_iter()
+                .map(|(channel, connection)| (channel, Some(connection))),
+        );
+        self.channels.begin(channels);
+        *lock(&self.unfulfilled) = open;
+        Ok(connection)
+    }
+
+    /// The addresses that the daemon's name stands for.
+    fn found(&self) -> Result<Vec<SocketAddr>, DialError> {
+        let address = &self.options.address;
+        let found = address.resolve(self.options.handshake_deadline);
+        found.map_err(|source| DialError::Resolve {
+            address: address.clone(),
+            source,
+        })
+    }
+
+    /// To the first of the daemon's addresses that is reached from the wished end.
+    fn prove_by_name(
+        &self,
+        wish: &ChannelWish,
+        found: &[SocketAddr],
+        own: &[InterfaceAddress],
+    ) -> Result<(Channel, Connection), Refusal> {
+        let mut refusal = None;
+        for remote in found.iter().copied() {
+            let proven = wish
+                .to(own, remote)
+                .map_err(|error| self.wishing().refusal(error))
+                .and_then(|channel| self.wishing().prove(wish, channel, own));
+            match proven {
+                Ok(proven) => return Ok(proven),
+                Err(error) => refusal = Some(error),
+            }
+        }
+        Err(refusal.unwrap_or_else(|| {
+            self.wishing()
+                .refusal(wish.error("the name has no address"))
+        }))
+    }
+
+    fn wishing(&self) -> Wishing<'_> {
+        Wishing {
+            channels: &self.channels,
+            peer: self.options.address.to_string(),
+            again: self.fulfilled.load(Ordering::Relaxed),
+        }
+    }
+}
+
+impl Connector for DaemonConnector {
+    fn open(&self, first: &[u8]) -> Result<Connection, Refusal> {
+        let mut stream = if self.options.wishes.is_empty() {
+            let stream = self.dial_by_name()?;
+            let way = stream.pulse();
+            let channel = way.map(|way| (channel_of(way.local(), way.remote()), None));
+            self.channels.begin(channel.into_iter().collect());
+            stream
+        } else {
+            self.dial_as_wished()?
+        };
+        stream.send_all(first).map_err(GreetError::from)?;
+        Ok(stream)
+    }
+
+    fn opened(&self, opened: &Opened) -> Result<(), Refusal> {
+        let their = their_addresses(opened);
+        if self.options.wishes.is_empty() {
+            self.channels.find(&their);
+            return Ok(());
+        }
+        let wishes = std::mem::take(&mut *lock(&self.unfulfilled));
+        let named = self.channels.get(0).map(|first| first.remote);
+        for (channel, connection) in self.wishing().fulfil(wishes, &their, named)? {
+            self.channels.add(channel, Some(connection));
+        }
+        self.fulfilled.store(true, Ordering::Relaxed);
+        Ok(())
+    }
+
+    fn channels(&self) -> u32 {
+        self.channels.count().max(1)
+    }
+
+    fn join(&self, channel: u32) -> Result<Connection, Refusal> {
+        // With one channel the name and the routing decide, each time anew.
+        if (self.channels.count() > 1 || !self.options.wishes.is_empty())
+            && let Some(connected) = self.channels.connect(channel)
+        {
+            return Ok(connected?);
+        }
+        Ok(self.dial_by_name()?)
+    }
+
+    fn peer(&self) -> String {
+        self.options.address.to_string()
+    }
+
+    fn give_up(&self) {
+        self.channels.stop();
+    }
+}
+
+impl DaemonOptions {
+    fn dialling(&self) -> DialOptions {
+        let mut options = DialOptions::new(Expect::Identity(self.identity));
+        options.deadline = self.handshake_deadline;
+        options.stream = StreamOptions {
+            stall_limit: self.stall_limit,
+            ..StreamOptions::default()
+        };
+        options
+    }
+}
+
+/// What the other end announces, as the search for channels takes it.
+pub fn their_addresses(opened: &Opened) -> Vec<TheirAddress> {
+    let read = |announced: &godwit_proto::Announced| {
+        let (ip, prefix_bits, port) = announced.parts().ok()?;
+        Some(TheirAddress {
+            address: SocketAddr::new(ip, port),
+            prefix_bits,
+            interface: announced.interface,
+            dialled: announced.dialled,
+        })
+    };
+    opened.addresses.iter().filter_map(read).collect()
+}

@@ -1,0 +1,130 @@
+//! Fulfils what the user says of channels: each wish is proven, or an error that names it.
+//! Knows neither daemons nor agents.
+
+use std::net::SocketAddr;
+
+use godwit_net::{
+    Channel, ChannelWish, Channels, Connection, DialError, InterfaceAddress, LeavesBy,
+    TheirAddress, own_interfaces,
+};
+use godwit_proto::ErrorCode;
+
+use super::Refusal;
+
+/// What wishes are fulfilled with.
+pub struct Wishing<'a> {
+    /// Makes the connections.
+    pub channels: &'a Channels,
+    /// The other end, for messages.
+    pub peer: String,
+    /// All of them were fulfilled once: what fails now may work later.
+    pub again: bool,
+}
+
+impl Wishing<'_> {
+    /// Finds out where each of the wishes leads, by what the other side announces, and proves it. One that leads nowhere else
+    /// leads to `named`.
+    ///
+    /// # Errors
+    /// Names the wish that cannot be fulfilled.
+    pub fn fulfil(
+        &self,
+        wishes: Vec<ChannelWish>,
+        their: &[TheirAddress],
+        named: Option<SocketAddr>,
+    ) -> Result<Vec<(Channel, Connection)>, Refusal> {
+        let own = own_interfaces().unwrap_or_default();
+        let mut left: Vec<&TheirAddress> = their.iter().filter(|their| !their.dialled).collect();
+        let mut wanted = Vec::new();
+        for wish in wishes {
+            let port = named.or_else(|| their.first().map(|their| their.address));
+            let said = wish.remote().zip(port);
+            let said = said.map(|(remote, port)| SocketAddr::new(remote, port.port()));
+            let near = said.or_else(|| wish.neighbour(&own, their));
+            let far = || left.first().map(|their| their.address);
+            let Some(remote) = near.or_else(far).or(named) else {
+                return Err(self.refusal(wish.error(
+                    "the other side says nothing of its addresses; name one: LOCAL=REMOTE",
+                )));
+            };
+            let interface = left
+                .iter()
+                .find(|their| their.address == remote)
+                .map(|their| their.interface);
+            left.retain(|their| Some(their.interface) != interface);
+            let channel = wish.to(&own, remote).map_err(|error| self.refusal(error))?;
+            wanted.push((wish, channel));
+        }
+        self.prove_all(wanted, &own)
+    }
+
+    /// Proves all at once.
+    ///
+    /// # Errors
+    /// Names the first wish that cannot be fulfilled.
+    pub fn prove_all(
+        &self,
+        wanted: Vec<(ChannelWish, Channel)>,
+        own: &[InterfaceAddress],
+    ) -> Result<Vec<(Channel, Connection)>, Refusal> {
+        std::thread::scope(|scope| {
+            let attempts: Vec<_> = wanted
+                .into_iter()
+                .map(|(wish, channel)| scope.spawn(move || self.prove(&wish, channel, own)))
+                .collect();
+            let failed = || Refusal::Own("a thread failed".to_owned());
+            attempts
+                .into_iter()
+                .map(|attempt| attempt.join().unwrap_or_else(|_| Err(failed())))
+                .collect()
+        })
+    }
+
+    /// Proves one.
+    ///
+    /// # Errors
+    /// Names the wish.
+    pub fn prove(
+        &self,
+        wish: &ChannelWish,
+        mut channel: Channel,
+        own: &[InterfaceAddress],
+    ) -> Result<(Channel, Connection), Refusal> {
+        let mut dialled = self.channels.dial(&channel);
+        // With an address the user may mean what the routing makes of it.
+        if wish.is_address()
+            && matches!(dialled, Err(DialError::Connect { .. }))
+            && let Some(local) = &mut channel.local
+            && local.interface.take().is_some()
+        {
+            dialled = self.channels.dial(&channel);
+        }
+        match dialled {
+            Ok((_, LeavesBy::Routing)) if !channel.is_routed(own) => {
+                Err(self.refusal(wish.error(UNBOUND)))
+            }
+            Ok((connection, _)) => Ok((channel, connection)),
+            Err(error) if error.is_authentication() => Err(error.into()),
+            Err(error) => {
+                Err(self.refusal(wish.error(format!("{error} (dialled from {channel})"))))
+            }
+        }
+    }
+
+    /// A wish is an order: what cannot be had ends the transfer, unless it could be had before.
+    pub fn refusal(&self, error: impl std::fmt::Display) -> Refusal {
+        if self.again {
+            return Refusal::Daemon {
+                peer: self.peer.clone(),
+                code: ErrorCode::INTERNAL,
+                message: error.to_string(),
+                retryable: true,
+            };
+        }
+        Refusal::Own(error.to_string())
+    }
+}
+
+/// Why an interface that was named is not sure to be used.
+const UNBOUND: &str = "this kernel lets only the administrator bind a connection to an interface (Linux 5.7 lets everybody), and the \
+                       routing would take another one; set up source routing (ip rule add from ADDRESS table N), and name the address";
