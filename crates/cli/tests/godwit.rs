@@ -5,6 +5,7 @@ mod godwit {
     pub(crate) mod bits;
     pub(crate) mod case;
     pub(crate) mod changes;
+    pub(crate) mod channels;
     pub(crate) mod choices;
     pub(crate) mod coming_from;
     pub(crate) mod contract;

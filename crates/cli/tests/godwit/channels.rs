@@ -1,0 +1,178 @@
+//! Owns the tests of transfers over several network paths: found, chosen, cut, and back again.
+//! Paths are pairs of virtual interfaces between two namespaces (`paths`).
+
+mod choice;
+mod cut;
+mod paths;
+
+use serde_json::Value;
+
+use super::judge::assert_identical;
+use super::netns::with_network;
+use super::process::Outcome;
+use paths::{Paths, World};
+
+/// The channels as the transfer told of them last.
+fn channels(outcome: &Outcome) -> Vec<Value> {
+    let last = outcome
+        .events()
+        .into_iter()
+        .rfind(|event| event["event"] == "channels");
+    last.map_or_else(Vec::new, |event| {
+        event["channels"].as_array().expect("an array").clone()
+    })
+}
+
+/// Each of these words is in the name of one channel that carried something worth it, and there are no others.
+#[track_caller]
+fn expect_channels(outcome: &Outcome, words: &[&str]) {
+    let found = channels(outcome);
+    assert_eq!(found.len(), words.len(), "{}", outcome.said());
+    for word in words {
+        let channel = found
+            .iter()
+            .find(|channel| channel["name"].as_str().expect("text").contains(word));
+        let channel = channel.unwrap_or_else(|| panic!("no {word}: {}", outcome.said()));
+        let bytes = channel["bytes"].as_u64().expect("a number");
+        assert!(bytes > 1_000_000, "{}", outcome.said());
+    }
+}
+
+#[test]
+fn four_paths_are_found_and_all_carry_a_push_and_a_pull() {
+    with_network(
+        "godwit::channels::four_paths_are_found_and_all_carry_a_push_and_a_pull",
+        || {
+            let paths = Paths::new(4);
+            let world = World::new(&paths, "0.0.0.0:0", &[]);
+            let rig = &world.rig;
+            rig.write("tree/file", paths::content(48_000_000));
+            let push = rig.cp(&["--limit", "40MB", "tree", &world.url("10.11.0.2", "to")]);
+            push.complete();
+            assert_identical(&rig.path("tree"), &rig.export.join("to"));
+            let words = [
+                "to 10.11.0.2",
+                "to 10.11.1.2",
+                "to 10.11.2.2",
+                "to 10.11.3.2",
+            ];
+            expect_channels(&push, &words);
+            // From whichever path it is dialled.
+            let pull = rig.cp(&["--limit", "40MB", &world.url("10.11.2.2", "to"), "back"]);
+            pull.complete();
+            assert_identical(&rig.path("tree"), &rig.path("back"));
+            expect_channels(&pull, &words);
+        },
+    );
+}
+
+#[test]
+fn a_user_without_rights_has_as_many_paths() {
+    with_network(
+        "godwit::channels::a_user_without_rights_has_as_many_paths",
+        || {
+            let paths = Paths::new(2);
+            let world = World::of(
+                super::rig::Rig::for_user(super::rig::is_root()),
+                &paths,
+                "0.0.0.0:0",
+                &[],
+            );
+            let rig = &world.rig;
+            rig.write("tree/file", paths::content(32_000_000));
+            let push = rig.cp(&["--limit", "20MB", "tree", &world.url("10.11.0.2", "to")]);
+            push.complete();
+            assert_identical(&rig.path("tree"), &rig.export.join("to"));
+            expect_channels(&push, &["c0 (10.11.0.1)", "c1 (10.11.1.1)"]);
+        },
+    );
+}
+
+#[test]
+fn both_kinds_of_addresses_make_one_channel_and_either_kind_alone_does() {
+    with_network(
+        "godwit::channels::both_kinds_of_addresses_make_one_channel_and_either_kind_alone_does",
+        || {
+            let paths = Paths::new(3);
+            // One has both kinds, one has IPv4 alone, one IPv6 alone.
+            paths.drop_v6(1);
+            paths.drop_v4(2);
+            let world = World::new(&paths, "[::]:0", &[]);
+            let rig = &world.rig;
+            rig.write("tree/file", paths::content(48_000_000));
+            let push = rig.cp(&[
+                "--limit",
+                "30MB",
+                "tree",
+                &world.url("[fd00:11:0::2]", "to"),
+            ]);
+            push.complete();
+            assert_identical(&rig.path("tree"), &rig.export.join("to"));
+            expect_channels(&push, &["to fd00:11::2", "to 10.11.1.2", "to fd00:11:2::2"]);
+        },
+    );
+}
+
+#[test]
+fn one_path_is_one_channel_and_nobody_is_told_of_it() {
+    with_network(
+        "godwit::channels::one_path_is_one_channel_and_nobody_is_told_of_it",
+        || {
+            let paths = Paths::new(2);
+            let world = World::new(&paths, "0.0.0.0:0", &["--announce", "none"]);
+            let rig = &world.rig;
+            rig.write("tree/file", paths::content(8_000_000));
+            let push = rig.cp(&["--limit", "8MB", "tree", &world.url("10.11.0.2", "to")]);
+            push.complete();
+            assert!(channels(&push).is_empty(), "{}", push.said());
+            assert_identical(&rig.path("tree"), &rig.export.join("to"));
+        },
+    );
+}
+
+#[test]
+fn interfaces_that_lead_nowhere_delay_nothing() {
+    with_network(
+        "godwit::channels::interfaces_that_lead_nowhere_delay_nothing",
+        || {
+            let paths = Paths::new(1);
+            // As docker makes them: the same at both sides, and one more with nobody behind it.
+            for (namespace, second) in [(&paths.near, "10.77.0.1/24"), (&paths.far, "10.78.0.1/24")]
+            {
+                for (name, address) in [("docker0", "172.17.0.1/16"), ("other0", second)] {
+                    paths.ip(namespace, &["link", "add", name, "type", "bridge"]);
+                    paths.ip(
+                        namespace,
+                        &[
+                            "link", "add", "end0", "type", "veth", "peer", "name", "end1",
+                        ],
+                    );
+                    paths.ip(
+                        namespace,
+                        &["link", "set", "end0", "name", &format!("v{name}")],
+                    );
+                    paths.ip(
+                        namespace,
+                        &["link", "set", "end1", "name", &format!("w{name}")],
+                    );
+                    for end in ["v", "w"] {
+                        paths.ip(
+                            namespace,
+                            &["link", "set", &format!("{end}{name}"), "master", name, "up"],
+                        );
+                    }
+                    paths.ip(namespace, &["addr", "add", address, "dev", name]);
+                    paths.ip(namespace, &["link", "set", name, "up"]);
+                }
+            }
+            let world = World::new(&paths, "0.0.0.0:0", &[]);
+            let rig = &world.rig;
+            rig.write("tree/file", paths::content(16_000_000));
+            let push = rig.cp(&["--limit", "8MB", "tree", &world.url("10.11.0.2", "to")]);
+            push.complete();
+            assert!(channels(&push).is_empty(), "{}", push.said());
+            assert!(!push.said().contains("note"), "{}", push.said());
+            assert_identical(&rig.path("tree"), &rig.export.join("to"));
+        },
+    );
+}

@@ -1,0 +1,102 @@
+//! Owns the tests of a path that dies in the middle of a transfer and comes back.
+//! Makes no paths; `paths` does.
+
+use rustix::process::Signal;
+use serde_json::Value;
+
+use super::super::judge::assert_identical;
+use super::super::netns::with_network;
+use super::super::process::{Process, wait_until};
+use super::paths::{Paths, World, content};
+
+/// What came over the channel, by the last word of it.
+fn carried(process: &Process, number: u64) -> Option<u64> {
+    let said = process.said();
+    let told = |line: &&str| line.starts_with("{\"event\":\"channels\"");
+    let event: Value = serde_json::from_str(said.lines().rfind(told)?).expect("JSON");
+    let channels = event["channels"].as_array().expect("an array");
+    let channel = channels
+        .iter()
+        .find(|channel| channel["number"] == number)?;
+    channel["bytes"].as_u64()
+}
+
+fn wait_for_more(process: &Process, number: u64, than: u64) -> u64 {
+    let more = wait_until(|| carried(process, number).filter(|bytes| *bytes > than));
+    more.unwrap_or_else(|| panic!("nothing more on {number}: {}", process.said()))
+}
+
+/// A push and a pull over two paths, of which `cut` makes the second one die, and `mend` brings it back.
+fn dies_and_comes_back(cut: impl Fn(&Paths), mend: impl Fn(&Paths)) {
+    let paths = Paths::new(2);
+    let world = World::new(&paths, "0.0.0.0:0", &[]);
+    let rig = &world.rig;
+    rig.write("tree/file", content(240_000_000));
+    let there = world.url("10.11.0.2", "to");
+    for (from, to, copy) in [
+        ("tree", there.as_str(), rig.export.join("to")),
+        (there.as_str(), "back", rig.path("back")),
+    ] {
+        let line = ["--limit", "8MB", from, to];
+        let mut process = rig.begin_cp(&rig.path(""), &line);
+        wait_for_more(&process, 1, 2_000_000);
+        cut(&paths);
+        process.wait_for("gives no sign of life");
+        let other = carried(&process, 0).expect("it is told");
+        wait_for_more(&process, 0, other + 4_000_000);
+        let before = carried(&process, 1).expect("it is told");
+        mend(&paths);
+        process.wait_for("is back");
+        wait_for_more(&process, 1, before + 1_000_000);
+        process.signal(Signal::INT);
+        process.wait();
+        // The rest without a limit, so that nobody waits for it.
+        rig.cp(&[from, to]).complete();
+        assert_identical(&rig.path("tree"), &copy);
+    }
+}
+
+#[test]
+fn a_path_that_is_silently_cut_is_replaced_and_taken_back() {
+    with_network(
+        "godwit::channels::cut::a_path_that_is_silently_cut_is_replaced_and_taken_back",
+        || dies_and_comes_back(|paths| paths.cut(1), |paths| paths.mend(1)),
+    );
+}
+
+#[test]
+fn an_interface_that_goes_down_is_replaced_and_taken_back() {
+    with_network(
+        "godwit::channels::cut::an_interface_that_goes_down_is_replaced_and_taken_back",
+        || {
+            let set = |paths: &Paths, to: &str| paths.ip(&paths.near, &["link", "set", "c1", to]);
+            dies_and_comes_back(|paths| set(paths, "down"), |paths| set(paths, "up"));
+        },
+    );
+}
+
+#[test]
+fn the_path_that_was_dialled_may_die_as_well_and_nothing_is_lost() {
+    with_network(
+        "godwit::channels::cut::the_path_that_was_dialled_may_die_as_well_and_nothing_is_lost",
+        || {
+            let paths = Paths::new(3);
+            let world = World::new(&paths, "0.0.0.0:0", &[]);
+            let rig = &world.rig;
+            rig.write("tree/file", content(48_000_000));
+            let there = world.url("10.11.0.2", "to");
+            for (from, to, copy) in [
+                ("tree", there.as_str(), rig.export.join("to")),
+                (there.as_str(), "back", rig.path("back")),
+            ] {
+                let mut process = rig.begin_cp(&rig.path(""), &["--limit", "12MB", from, to]);
+                wait_for_more(&process, 2, 1_000_000);
+                paths.cut(0);
+                process.wait_for("gives no sign of life");
+                process.wait().complete();
+                assert_identical(&rig.path("tree"), &copy);
+                paths.mend(0);
+            }
+        },
+    );
+}

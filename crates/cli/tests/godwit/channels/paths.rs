@@ -1,0 +1,130 @@
+//! Owns two namespaces with several separate paths between them, and a daemon and its client in them.
+//! Does not know what is tested.
+
+use std::process::Command;
+
+use super::super::data::Seeded;
+use super::super::netns::Netns;
+use super::super::rig::Rig;
+
+/// Two machines; path N joins `cN` of both: 10.11.N.1 and fd00:11:N::1 with 10.11.N.2 and fd00:11:N::2. Between each two there is
+/// a bridge of a third one.
+pub(crate) struct Paths {
+    pub(crate) near: Netns,
+    pub(crate) far: Netns,
+    middle: Netns,
+}
+
+impl Paths {
+    pub(crate) fn new(count: u32) -> Self {
+        let paths = Self {
+            near: Netns::new(),
+            far: Netns::new(),
+            middle: Netns::new(),
+        };
+        for number in 0..count {
+            paths.add(number);
+        }
+        paths
+    }
+
+    fn add(&self, number: u32) {
+        let (end, bridge) = (format!("c{number}"), format!("b{number}"));
+        self.ip(&self.middle, &["link", "add", &bridge, "type", "bridge"]);
+        self.ip(&self.middle, &["link", "set", &bridge, "up"]);
+        for (namespace, side, host) in [(&self.near, "n", 1), (&self.far, "f", 2)] {
+            let port = format!("{side}{number}");
+            let words = ["link", "add", &port, "type", "veth", "peer", "name", &end];
+            self.ip(
+                &self.middle,
+                &[&words[..], &["netns", namespace.name()]].concat(),
+            );
+            self.ip(
+                &self.middle,
+                &["link", "set", &port, "master", &bridge, "up"],
+            );
+            let v4 = format!("10.11.{number}.{host}/24");
+            let v6 = format!("fd00:11:{number}::{host}/64");
+            self.ip(namespace, &["addr", "add", &v4, "dev", &end]);
+            self.ip(namespace, &["addr", "add", &v6, "dev", &end, "nodad"]);
+            self.ip(namespace, &["link", "set", &end, "up"]);
+        }
+    }
+
+    /// Nothing gets through any more, and neither end is told.
+    pub(crate) fn cut(&self, number: u32) {
+        self.ip(
+            &self.middle,
+            &["link", "set", &format!("b{number}"), "down"],
+        );
+    }
+
+    /// Undoes [`Self::cut`].
+    pub(crate) fn mend(&self, number: u32) {
+        self.ip(&self.middle, &["link", "set", &format!("b{number}"), "up"]);
+    }
+
+    pub(crate) fn drop_v4(&self, number: u32) {
+        self.drop_addresses(number, "-4");
+    }
+
+    pub(crate) fn drop_v6(&self, number: u32) {
+        self.drop_addresses(number, "-6");
+    }
+
+    fn drop_addresses(&self, number: u32, family: &str) {
+        for namespace in [&self.near, &self.far] {
+            let end = format!("c{number}");
+            self.ip(namespace, &[family, "addr", "flush", "dev", &end]);
+        }
+    }
+
+    /// Runs `ip` in a namespace.
+    #[track_caller]
+    pub(crate) fn ip(&self, namespace: &Netns, words: &[&str]) {
+        let output = Command::new("ip")
+            .args(["-n", namespace.name()])
+            .args(words)
+            .output()
+            .expect("ip runs");
+        assert!(output.status.success(), "{words:?}: {output:?}");
+    }
+}
+
+/// A daemon at the far end, a client at the near one.
+pub(crate) struct World {
+    pub(crate) rig: Rig,
+    port: String,
+}
+
+impl World {
+    pub(crate) fn new(paths: &Paths, listen: &str, serve: &[&str]) -> Self {
+        Self::of(Rig::new(), paths, listen, serve)
+    }
+
+    pub(crate) fn of(mut rig: Rig, paths: &Paths, listen: &str, serve: &[&str]) -> Self {
+        rig.wrap_client(paths.near.wrapper());
+        rig.wrap_daemon(paths.far.wrapper());
+        rig.listen(listen);
+        rig.start(serve);
+        let (_, port) = rig.address().rsplit_once(':').expect("a port");
+        Self {
+            port: port.to_owned(),
+            rig,
+        }
+    }
+
+    /// The export in a URL, by way of this address of the daemon's, which the client trusts from now on.
+    pub(crate) fn url(&self, address: &str, path: &str) -> String {
+        let address = format!("{address}:{}", self.port);
+        self.rig.trust(&address, &self.rig.identity);
+        Rig::url_by(&address, path)
+    }
+}
+
+/// So many bytes of no pattern.
+pub(crate) fn content(bytes: usize) -> Vec<u8> {
+    let mut seeded = Seeded(7);
+    let words = std::iter::repeat_with(|| seeded.next().to_le_bytes());
+    words.take(bytes / 8).flatten().collect()
+}
