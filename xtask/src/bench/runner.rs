@@ -14,6 +14,7 @@ use super::contender::{Contender, Job, Outcome, RUN_LIMIT, Stage, prepare};
 use super::data::{Arrival, Set, remove};
 use super::machine::Ticks;
 use super::place::Place;
+use super::process::TooLong;
 use super::spent::{Spent, timed};
 use super::world::World;
 
@@ -176,7 +177,7 @@ pub(crate) fn run(
                 // Who knows what it has done to it.
                 let left: Option<PathBuf> = copy.take();
                 left.as_deref().map_or(Ok(()), remove)?;
-                track.failure = Some(format!("{error:#}"));
+                track.failure = Some(why(&error, track.contender));
                 *slot = None;
             }
             let name = &track.title;
@@ -195,6 +196,17 @@ pub(crate) fn run(
     let left = copy.as_deref();
     timed(&mut spent.removing, || left.map_or(Ok(()), remove))?;
     Ok((tracks, spent))
+}
+
+/// What becomes of the row of one who failed: why, and where nobody waited any longer, the cause if it is known.
+fn why(error: &anyhow::Error, contender: Kind) -> String {
+    let mut why = format!("{error:#}");
+    if let Kind::Peer(peer) = contender
+        && let Some(slow) = peer.slow.as_ref().filter(|_| error.is::<TooLong>())
+    {
+        why += &format!(": {slow}");
+    }
+    why
 }
 
 /// Copies the source, as a first run would.

@@ -46,6 +46,8 @@ pub(crate) struct Definition {
     pub(crate) version: String,
     /// What arrives beside names and contents, and what else a reader should know.
     pub(crate) note: String,
+    /// Why it may take so long that nobody waits for it, if that is known.
+    pub(crate) slow: Option<String>,
     /// Whether it needs an sshd at the destination.
     #[serde(default)]
     pub(crate) ssh: bool,
@@ -111,7 +113,7 @@ fn destination() -> Side {
 }
 
 /// The definitions that the kit brings.
-const BUILT_IN: [&str; 22] = [
+const BUILT_IN: [&str; 23] = [
     include_str!("rsync-daemon.toml"),
     include_str!("rsync-ssh.toml"),
     include_str!("rclone-sftp.toml"),
@@ -120,6 +122,7 @@ const BUILT_IN: [&str; 22] = [
     include_str!("rclone-http.toml"),
     include_str!("rclone-https.toml"),
     include_str!("gridftp.toml"),
+    include_str!("gridftp-private.toml"),
     include_str!("xrdcp.toml"),
     include_str!("xrdcp-tls.toml"),
     include_str!("tar-socat.toml"),

@@ -37,6 +37,18 @@ pub(crate) struct Usage {
     pub(crate) peak_rss_bytes: u64,
 }
 
+/// Nobody waits for it any longer.
+#[derive(Debug)]
+pub(crate) struct TooLong(Duration);
+
+impl std::error::Error for TooLong {}
+
+impl std::fmt::Display for TooLong {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "not done after {} s", self.0.as_secs())
+    }
+}
+
 /// Between two looks at the memory of the processes.
 const SAMPLE_EVERY: Duration = Duration::from_millis(10);
 /// How long a service may take to end after it was asked to.
@@ -313,7 +325,7 @@ pub(crate) fn conduct(
             bail!("interrupted");
         }
         if started.elapsed() > limit {
-            bail!("not done after {} s", limit.as_secs());
+            return Err(TooLong(limit).into());
         }
         if running > 0 {
             foreground
@@ -427,6 +439,14 @@ mod tests {
             .expect_err("a failure")
             .to_string();
         assert_eq!(failure, "sh ended with exit code 3: what was wrong");
+    }
+
+    #[test]
+    fn who_takes_too_long_is_told_from_who_fails() {
+        let mut foreground = [shell("exec sleep 600")];
+        let limit = Duration::from_millis(1);
+        let failure = conduct(Instant::now(), &mut foreground, &mut [], limit, &|| false);
+        assert!(failure.expect_err("too long").is::<TooLong>());
     }
 
     #[test]
