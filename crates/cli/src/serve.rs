@@ -32,7 +32,7 @@ pub(crate) fn run(settings: &ServeSettings, home: &Home) -> ExitCode {
 }
 
 fn serve(settings: &ServeSettings, home: &Home) -> Result<(), Failure> {
-    crate::cores::cap(settings.threads)?;
+    crate::cores::restrict(settings.threads, &settings.pin)?;
     let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP]).map_err(Failure::failed)?;
     let identity = Identity::load_or_create(home.path()).map_err(Failure::failed)?;
     let tls = ServerTls::new(&identity, &Cipher::ALL).map_err(Failure::failed)?;

@@ -166,7 +166,7 @@ impl Job<'_> {
             .map_err(failed)?;
             signal_hook::flag::register(signal, Arc::clone(&self.interrupted)).map_err(failed)?;
         }
-        crate::cores::cap(self.settings.threads)
+        crate::cores::restrict(self.settings.threads, &self.settings.pin)
     }
 
     fn transfer(&self, sources: &[Endpoint], destination: &Endpoint) -> Result<Report, Failure> {

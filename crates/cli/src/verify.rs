@@ -140,7 +140,7 @@ pub(crate) fn run(
         .and_then(|_| signal_hook::flag::register(signal, Arc::clone(&interrupted)))
         .map_err(|error| Failure::failed(format!("signals cannot be handled: {error}")))?;
     }
-    crate::cores::cap(settings.threads)?;
+    crate::cores::restrict(settings.threads, &settings.pin)?;
     let checklist = Checklist::open(manifest, signed_by.as_ref())?;
     let Trailer {
         entries: expected,

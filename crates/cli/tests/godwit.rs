@@ -22,6 +22,7 @@ mod godwit {
     pub(crate) mod judge;
     pub(crate) mod kill;
     pub(crate) mod lists;
+    pub(crate) mod machine;
     pub(crate) mod manifest;
     pub(crate) mod metadata;
     #[path = "../support/netns.rs"]

@@ -25,6 +25,7 @@ use godwit_store::Kind;
 
 use crate::Shared;
 use crate::allow::No;
+use crate::local::Access;
 use crate::places::{SourcePlace, Target};
 
 /// How long a transfer whose client seems to have gone may still hold its destination.
@@ -88,7 +89,7 @@ fn begin_push(
         peer,
         &request.destination,
         request.destination_is_directory,
-        request.preserve.unwrap_or_default(),
+        Access::asked(request),
     )?;
     let config = ReceiverConfig {
         transfer,
@@ -292,10 +293,9 @@ fn begin_pull(
     let names = Arc::new(NameQueue::default());
     let mut roots = Vec::with_capacity(request.sources.len());
     let mut memory = None;
-    for source in
-        shared
-            .places
-            .sources(peer, &request.sources, request.preserve.unwrap_or_default())?
+    for source in shared
+        .places
+        .sources(peer, &request.sources, Access::asked(request))?
     {
         match source {
             SourcePlace::Memory(bytes) => memory = Some(MemorySource::new(bytes)),

@@ -10,11 +10,12 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use godwit_engine::session::{greet_client, receive_frame, send_error};
 use godwit_net::{AcceptOptions, Connection, IdentityId, Stream, StreamError, accept};
 use godwit_proto::{
-    DIALLED_MAX, Dialled, ErrorCode, Examine, Examined, Frame, Preserve, StorageSeen, WaySeen,
+    DIALLED_MAX, Dialled, ErrorCode, Examine, Examined, Frame, StorageSeen, WaySeen,
 };
 use godwit_store::Kind;
 use godwit_store::measure::{MeasureLimits, measure};
 
+use crate::local::Access;
 use crate::places::Target;
 use crate::{Shared, probe};
 
@@ -120,7 +121,7 @@ fn answer(
 fn storage(shared: &Shared, peer: IdentityId, place: &[u8]) -> StorageSeen {
     let target = shared
         .places
-        .target(peer, place, false, Preserve::default())
+        .target(peer, place, false, Access::default())
         .map_err(|no| no.message);
     // One at a time: measurements beside each other would measure each other, and cost others more.
     if shared.measuring.swap(true, Ordering::SeqCst) {

@@ -5,8 +5,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use godwit_api::endpoint::Place as Named;
-use godwit_proto::Preserve;
 use godwit_store::{Confine, FsOptions, FsStorage, RelPath, Storage};
+
+use crate::local::Access;
 
 /// A directory that peers may be granted access to.
 #[derive(Clone, Debug)]
@@ -78,13 +79,15 @@ pub(crate) fn locate<'a>(exports: &'a [Export], path: &[u8]) -> Result<Place<'a>
 }
 
 impl Export {
-    /// Opens it for a transfer that keeps this much of metadata.
+    /// Opens it for a transfer that wants this of it.
     pub(crate) fn open(
         &self,
         spill: &Path,
-        preserve: Preserve,
+        access: Access,
     ) -> Result<Arc<dyn Storage>, ExportError> {
+        let preserve = access.preserve;
         let options = FsOptions {
+            direct: access.direct,
             allow_set_id: self.set_id,
             allow_owner: self.owner,
             allow_privileged_xattrs: self.security_xattrs,

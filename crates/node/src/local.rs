@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use godwit_engine::tree::TreeRoot;
-use godwit_proto::Preserve;
+use godwit_proto::{Open, Preserve};
 use godwit_store::{Confine, FsOptions, FsStorage, RelPath, Storage, StoreErrorKind};
 
 /// Why a path is of no use: whole sentences, with the path in them.
@@ -41,11 +41,30 @@ pub struct LocalDestination {
     pub display: Vec<u8>,
 }
 
+/// What a transfer wants of the storage at a place.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Access {
+    /// How much of metadata is told.
+    pub preserve: Preserve,
+    /// Contents of large files go past the page cache.
+    pub direct: bool,
+}
+
+impl Access {
+    /// What a client asks for.
+    pub fn asked(request: &Open) -> Self {
+        Self {
+            preserve: request.preserve.unwrap_or_default(),
+            direct: request.direct,
+        }
+    }
+}
+
 /// Finds a source. A trailing slash follows a link to a directory.
 ///
 /// # Errors
 /// It does not exist, cannot be opened, or has no name.
-pub fn source(path: &Path, spill: &Path, preserve: Preserve) -> Result<LocalSource, LocalError> {
+pub fn source(path: &Path, spill: &Path, access: Access) -> Result<LocalSource, LocalError> {
     let bytes = path.as_os_str().as_bytes();
     let follow = bytes.ends_with(b"/");
     let missing = |error: std::io::Error| {
@@ -71,7 +90,7 @@ pub fn source(path: &Path, spill: &Path, preserve: Preserve) -> Result<LocalSour
             _ => canonical(path)?.into_os_string().into_vec(),
         };
         let root = TreeRoot {
-            storage: open(path, spill, preserve)?,
+            storage: open(path, spill, access)?,
             start: RelPath::root(),
         };
         return Ok(LocalSource {
@@ -92,7 +111,7 @@ pub fn source(path: &Path, spill: &Path, preserve: Preserve) -> Result<LocalSour
     let absolute = join(&canonical(&parent)?, &name);
     Ok(LocalSource {
         root: TreeRoot {
-            storage: open(&parent, spill, preserve)?,
+            storage: open(&parent, spill, access)?,
             start,
         },
         name,
@@ -109,7 +128,7 @@ pub fn source(path: &Path, spill: &Path, preserve: Preserve) -> Result<LocalSour
 pub fn destination(
     path: &Path,
     spill: &Path,
-    preserve: Preserve,
+    access: Access,
 ) -> Result<LocalDestination, LocalError> {
     let bytes = path.as_os_str().as_bytes();
     let is_directory = bytes.ends_with(b"/") || last_name(path).is_none();
@@ -135,7 +154,7 @@ pub fn destination(
         shown.into_os_string().into_vec()
     };
     Ok(LocalDestination {
-        storage: open(&parent, spill, preserve)?,
+        storage: open(&parent, spill, access)?,
         storage_path: storage_path.into_os_string().into_vec(),
         base,
         is_directory,
@@ -154,9 +173,11 @@ pub(crate) fn hint(path: &[u8]) -> &'static str {
     }
 }
 
-fn open(root: &Path, spill: &Path, preserve: Preserve) -> Result<Arc<dyn Storage>, LocalError> {
+fn open(root: &Path, spill: &Path, access: Access) -> Result<Arc<dyn Storage>, LocalError> {
+    let preserve = access.preserve;
     let options = FsOptions {
         umask_cleared: true,
+        direct: access.direct,
         // They let a file run as its owner: as whom, only a copy that keeps owners knows.
         allow_set_id: preserve.owner && preserve.group,
         read_xattrs: preserve.xattrs,

@@ -9,23 +9,22 @@ use std::sync::Arc;
 
 use godwit_engine::tree::TreeRoot;
 use godwit_net::IdentityId;
-use godwit_proto::{ErrorCode, Preserve};
+use godwit_proto::ErrorCode;
 use godwit_store::{RelPath, Storage};
 
 use crate::allow::{Grantor, No, find, refuse_export};
 use crate::export::{Export, Place};
-use crate::local::hint;
+use crate::local::{Access, hint};
 
 /// Finds what peers name, and says no where they may not.
 pub(crate) trait Places: Send + Sync {
     /// Where a push goes; `is_directory` as the client saw its argument.
-    /// The storage tells as much of entries as is to be kept.
     fn target(
         &self,
         peer: IdentityId,
         path: &[u8],
         is_directory: bool,
-        preserve: Preserve,
+        access: Access,
     ) -> Result<Target, No>;
 
     /// What a pull reads, in the order of the paths.
@@ -33,7 +32,7 @@ pub(crate) trait Places: Send + Sync {
         &self,
         peer: IdentityId,
         paths: &[Vec<u8>],
-        preserve: Preserve,
+        access: Access,
     ) -> Result<Vec<SourcePlace>, No>;
 
     /// The name of a sender in the journal's key: the same in every run of the same command.
@@ -80,9 +79,9 @@ pub(crate) struct Exports {
 }
 
 impl Exports {
-    fn open(&self, export: &Export, preserve: Preserve) -> Result<Arc<dyn Storage>, No> {
+    fn open(&self, export: &Export, access: Access) -> Result<Arc<dyn Storage>, No> {
         export
-            .open(&self.home.join("journals"), preserve)
+            .open(&self.home.join("journals"), access)
             .map_err(|error| refuse_export(&error))
     }
 
@@ -97,7 +96,7 @@ impl Places for Exports {
         peer: IdentityId,
         path: &[u8],
         is_directory: bool,
-        preserve: Preserve,
+        access: Access,
     ) -> Result<Target, No> {
         let grantor = self.grantor();
         grantor.known(peer)?;
@@ -115,7 +114,7 @@ impl Places for Exports {
                 let path =
                     std::fs::canonicalize(&export.path).unwrap_or_else(|_| export.path.clone());
                 Ok(Target::Tree(TreeTarget {
-                    storage: self.open(export, preserve)?,
+                    storage: self.open(export, access)?,
                     storage_path: path.into_os_string().into_vec(),
                     base,
                     is_directory,
@@ -130,7 +129,7 @@ impl Places for Exports {
         &self,
         peer: IdentityId,
         paths: &[Vec<u8>],
-        preserve: Preserve,
+        access: Access,
     ) -> Result<Vec<SourcePlace>, No> {
         let grantor = self.grantor();
         grantor.known(peer)?;
@@ -154,7 +153,7 @@ impl Places for Exports {
                         Entry::Occupied(open) => Arc::clone(open.get()),
                         Entry::Vacant(place) => {
                             grantor.allowed(peer, Some(&export.name), false)?;
-                            Arc::clone(place.insert(self.open(export, preserve)?))
+                            Arc::clone(place.insert(self.open(export, access)?))
                         }
                     };
                     let there = storage

@@ -8,11 +8,12 @@ use godwit_engine::tree::TreeRoot;
 use godwit_engine::verification::{Expected, Verifier, VerifierConfig};
 use godwit_engine::{Counters, limits};
 use godwit_net::{IdentityId, Stream};
-use godwit_proto::{ErrorCode, Open, Opened, Preserve, Record, TransferId};
+use godwit_proto::{ErrorCode, Open, Opened, Record, TransferId};
 
 use crate::Shared;
 use crate::allow::No;
 use crate::begin::journals;
+use crate::local::Access;
 use crate::places::SourcePlace;
 
 /// Serves the connection to its end.
@@ -91,7 +92,7 @@ fn run(
 fn root(shared: &Shared, peer: IdentityId, source: &[u8]) -> Result<TreeRoot, No> {
     let found = shared
         .places
-        .sources(peer, &[source.to_vec()], Preserve::default())?;
+        .sources(peer, &[source.to_vec()], Access::default())?;
     match found.into_iter().next() {
         Some(SourcePlace::Tree(root)) => Ok(root),
         _ => Err(No::new(

@@ -90,7 +90,15 @@ const GROUPS: &[Group] = &[
     },
     Group {
         heading: "Use of this machine",
-        names: &["threads", "readers", "writers", "block-size", "memory"],
+        names: &[
+            "threads",
+            "pin",
+            "readers",
+            "writers",
+            "direct",
+            "block-size",
+            "memory",
+        ],
     },
 ];
 

@@ -9,6 +9,7 @@ mod choices;
 mod comparing;
 pub mod file;
 pub mod group;
+mod machine;
 pub mod manual;
 mod preserve;
 mod reports;

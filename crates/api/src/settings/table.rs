@@ -160,9 +160,10 @@ pub const THREADS_MAX: u64 = 1024;
 pub const SETTINGS: &[Setting] = &joined(GROUPS);
 
 /// Its parts, in the manual's order.
-const GROUPS: [&[Setting]; 6] = [
+const GROUPS: [&[Setting]; 7] = [
     GENERAL,
     super::channels::CHANNELS,
+    super::machine::MACHINE,
     super::choices::CHOICES,
     super::comparing::COMPARING,
     super::preserve::PRESERVE,

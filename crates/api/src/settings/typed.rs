@@ -63,6 +63,8 @@ pub struct CpSettings {
     pub streams: u32,
     /// 0 uses all cores.
     pub threads: u32,
+    /// CPUs to run on, or the network interface next to which; empty for all.
+    pub pin: OsString,
     /// 0 chooses.
     pub readers: u32,
     /// 0 chooses.
@@ -77,6 +79,8 @@ pub struct CpSettings {
     pub retry_for: Duration,
     /// Do not wait for durability.
     pub no_sync: bool,
+    /// Contents of large files go past the page cache.
+    pub direct: bool,
     /// Re-read at the destination.
     pub verify: bool,
     /// Send what matches, too.
@@ -135,6 +139,8 @@ pub struct ReportSettings {
 pub struct VerifySettings {
     /// 0 uses all cores.
     pub threads: u32,
+    /// CPUs to run on, or the network interface next to which; empty for all.
+    pub pin: OsString,
     /// The only one that is offered.
     pub cipher: Cipher,
     /// From the loss of the connection.
@@ -164,6 +170,8 @@ pub struct VerifySettings {
 pub struct ManifestSettings {
     /// 0 uses all cores.
     pub threads: u32,
+    /// CPUs to run on, or the network interface next to which; empty for all.
+    pub pin: OsString,
     /// Of files.
     pub digest: Digest,
     /// By name, not in the order of completion.
@@ -202,6 +210,8 @@ pub struct ServeSettings {
     pub encryption: ServeEncryption,
     /// 0 uses all cores.
     pub threads: u32,
+    /// CPUs to run on, or the network interface next to which; empty for all.
+    pub pin: OsString,
     /// 0 chooses.
     pub readers: u32,
     /// 0 chooses.
@@ -256,6 +266,7 @@ impl CpSettings {
             channels: values.list("channel", text)?,
             streams: values.count_u32("streams"),
             threads: values.count_u32("threads"),
+            pin: values.text("pin"),
             readers: values.count_u32("readers"),
             writers: values.count_u32("writers"),
             encryption: match values.choice("encryption") {
@@ -266,6 +277,7 @@ impl CpSettings {
             digest: digest(values),
             retry_for: values.duration("retry-for"),
             no_sync: values.flag("no-sync"),
+            direct: values.flag("direct"),
             verify: values.flag("verify"),
             force: values.flag("force"),
             preserve: Preserve::from_values(values),
@@ -312,6 +324,7 @@ impl VerifySettings {
     pub fn from_values(values: &Values) -> Result<Self, SettingError> {
         Ok(Self {
             threads: values.count_u32("threads"),
+            pin: values.text("pin"),
             cipher: cipher(values),
             retry_for: values.duration("retry-for"),
             json: values.flag("json"),
@@ -336,6 +349,7 @@ impl ManifestSettings {
     pub fn from_values(values: &Values) -> Self {
         Self {
             threads: values.count_u32("threads"),
+            pin: values.text("pin"),
             digest: digest(values),
             manifest_sorted: values.flag("manifest-sorted"),
             sign: values.flag("sign"),
@@ -376,6 +390,7 @@ impl ServeSettings {
                 _ => ServeEncryption::Tls,
             },
             threads: values.count_u32("threads"),
+            pin: values.text("pin"),
             readers: values.count_u32("readers"),
             writers: values.count_u32("writers"),
             memory_bytes: values.bytes("memory"),

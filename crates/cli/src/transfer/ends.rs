@@ -18,7 +18,7 @@ use godwit_engine::{
     Acks, Counters, Live, Observer, Receiver, ReceiverConfig, Resources, Sender, SenderConfig,
     Sink, Source, Work,
 };
-use godwit_node::local::LocalSource;
+use godwit_node::local::{Access, LocalSource};
 use godwit_proto::{DigestKind, Fault, Preserve, TransferId};
 use godwit_store::digest;
 use godwit_store::journal::Journal;
@@ -477,6 +477,14 @@ pub(super) fn wire_preserve_of(settings: &CpSettings) -> Preserve {
         specials: asked.specials,
         numeric_ids: asked.numeric_ids,
         strict: asked.strict,
+    }
+}
+
+/// What the storage of this side is asked for.
+pub(super) fn access_of(settings: &CpSettings) -> Access {
+    Access {
+        preserve: wire_preserve_of(settings),
+        direct: settings.direct,
     }
 }
 

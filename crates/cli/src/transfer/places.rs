@@ -9,7 +9,7 @@ use godwit_node::local::{self, LocalDestination, LocalSource};
 use godwit_proto::{Fault, FaultCode, Side};
 
 use super::Job;
-use super::ends::wire_preserve_of;
+use super::ends::access_of;
 use crate::exit::Failure;
 
 impl Job<'_> {
@@ -25,7 +25,7 @@ impl Job<'_> {
             let Endpoint::Local(path) = source else {
                 continue;
             };
-            match local::source(path, &spill, wire_preserve_of(self.settings)) {
+            match local::source(path, &spill, access_of(self.settings)) {
                 Ok(source) => found.push(source),
                 Err(error) => failures.push((path, Failure::failed(error))),
             }
@@ -57,7 +57,7 @@ impl Job<'_> {
 
     /// A local destination.
     pub(super) fn local_destination(&self, path: &Path) -> Result<LocalDestination, Failure> {
-        local::destination(path, &self.home.spill()?, wire_preserve_of(self.settings))
+        local::destination(path, &self.home.spill()?, access_of(self.settings))
             .map_err(Failure::failed)
     }
 }

@@ -244,6 +244,7 @@ impl Job<'_> {
             force: self.settings.force,
             verify: self.settings.verify,
             no_sync: self.settings.no_sync,
+            direct: self.settings.direct,
             // Not asking for anything asks nothing of a daemon that does not know of it.
             preserve: Some(wire_preserve_of(self.settings))
                 .filter(|preserve| *preserve != Preserve::default()),

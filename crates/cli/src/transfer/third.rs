@@ -299,7 +299,7 @@ fn ended(carrier: &Started, retold: Retold<'_>, peer: &Login) -> Ended {
 }
 
 /// Settings that concern this machine only.
-const OURS: [&str; 13] = [
+const OURS: [&str; 14] = [
     "log-file",
     "manifest",
     "manifest-sorted",
@@ -312,6 +312,7 @@ const OURS: [&str; 13] = [
     "via-ssh",
     "data-ports",
     "threads",
+    "pin",
     "handshake-deadline",
 ];
 
@@ -331,7 +332,7 @@ const OF_THE_SELECTION: [&str; 11] = [
 ];
 
 /// Settings that the sending agent obeys as this machine would.
-const THEIRS: [&str; 31] = [
+const THEIRS: [&str; 32] = [
     "checksum",
     "size-only",
     "update",
@@ -350,6 +351,7 @@ const THEIRS: [&str; 31] = [
     "digest",
     "retry-for",
     "no-sync",
+    "direct",
     "verify",
     "owner",
     "group",

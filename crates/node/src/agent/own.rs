@@ -6,10 +6,10 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
 use godwit_net::IdentityId;
-use godwit_proto::{ErrorCode, Preserve};
+use godwit_proto::ErrorCode;
 
 use crate::allow::No;
-use crate::local;
+use crate::local::{self, Access};
 use crate::places::{Places, SourcePlace, Target, TreeTarget};
 
 pub(super) struct OwnFiles {
@@ -44,9 +44,9 @@ impl Places for OwnFiles {
         _peer: IdentityId,
         path: &[u8],
         is_directory: bool,
-        preserve: Preserve,
+        access: Access,
     ) -> Result<Target, No> {
-        let found = local::destination(&self.resolve(path), &self.spill, preserve)
+        let found = local::destination(&self.resolve(path), &self.spill, access)
             .map_err(|error| No::new(ErrorCode::DESTINATION, error.to_string()))?;
         Ok(Target::Tree(TreeTarget {
             storage: found.storage,
@@ -62,10 +62,10 @@ impl Places for OwnFiles {
         &self,
         _peer: IdentityId,
         paths: &[Vec<u8>],
-        preserve: Preserve,
+        access: Access,
     ) -> Result<Vec<SourcePlace>, No> {
         let find = |path: &Vec<u8>| {
-            local::source(&self.resolve(path), &self.spill, preserve)
+            local::source(&self.resolve(path), &self.spill, access)
                 .map(|found| SourcePlace::Tree(found.root))
                 .map_err(|error| No::new(ErrorCode::SOURCE, error.to_string()))
         };

@@ -80,6 +80,9 @@ pub struct Open {
     /// In a pull: the client writes in order, so holes are sent as zeros.
     #[prost(bool, tag = "21")]
     pub in_order: bool,
+    /// Contents of large files go past the page cache of the accepting end, too. Needs [`capability::DIRECT`].
+    #[prost(bool, tag = "30")]
+    pub direct: bool,
 }
 
 impl Open {
@@ -122,6 +125,7 @@ impl Open {
                 self.verification.is_some() || self.in_order,
                 capability::MANIFEST,
             )
+            | need(self.direct, capability::DIRECT)
     }
 
     fn validate(&self) -> Result<(), WireError> {

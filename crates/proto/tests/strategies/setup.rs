@@ -158,6 +158,7 @@ pub(crate) fn setup() -> impl Strategy<Value = Frame> {
                     }),
                     verification: None,
                     in_order: flags[4] && direction == Direction::PULL.0,
+                    direct: flags[1] != flags[4],
                 })
             },
         );

@@ -4,6 +4,7 @@
 mod acl;
 mod apply;
 mod attributes;
+mod direct;
 mod directories;
 mod names;
 mod present;
@@ -65,6 +66,9 @@ pub struct FsOptions {
     pub directories_max: usize,
     /// About how many bytes a scan remembers in memory before it uses the spill directory, for each of two purposes.
     pub spill_bytes: usize,
+    /// Read and write large files past the page cache, but for what does not begin or end with a page. A file system that cannot
+    /// makes that an error.
+    pub direct: bool,
     /// Use `openat2` where the kernel has it.
     pub openat2: bool,
     /// Use `RENAME_NOREPLACE` where the file system has it.
@@ -84,6 +88,7 @@ impl FsOptions {
             umask_cleared: false,
             directories_max: DIRECTORIES_MAX,
             spill_bytes: SPILL_BYTES,
+            direct: false,
             openat2: true,
             rename_noreplace: true,
         }
@@ -202,7 +207,8 @@ impl Storage for FsStorage {
 
     fn open(&self, path: &RelPath) -> Result<Box<dyn ReadFile>, StoreError> {
         let (fd, _) = self.directories.within("open", path, read::open_regular)?;
-        Ok(Box::new(FsReadFile::new(fd, path)))
+        let file = FsReadFile::new(fd, path, self.options.direct)?;
+        Ok(Box::new(file))
     }
 
     fn read_whole(&self, path: &RelPath, buffer: &mut [u8]) -> Result<(Meta, usize), StoreError> {
@@ -288,8 +294,10 @@ impl Storage for FsStorage {
         let fd = self.directories.within("create", path, |directory, _| {
             write::create(directory, temp, keep)
         });
-        let fd = fd.inspect_err(|_| self.sync.end(temp))?;
-        Ok(Box::new(FsWriteFile::new(fd, path, self.allowed())))
+        let file = fd
+            .and_then(|fd| FsWriteFile::new(fd, path, self.allowed(), self.options.direct))
+            .inspect_err(|_| self.sync.end(temp))?;
+        Ok(Box::new(file))
     }
 
     fn write_whole(
@@ -329,7 +337,8 @@ impl Storage for FsStorage {
             write::open_temp(directory, temp, OFlags::RDONLY)
         };
         let fd = self.directories.within("open", path, open)?;
-        Ok(Box::new(FsReadFile::new(fd, path)))
+        let file = FsReadFile::new(fd, path, self.options.direct)?;
+        Ok(Box::new(file))
     }
 
     fn discard(&self, path: &RelPath, temp: &TempName) -> Result<(), StoreError> {

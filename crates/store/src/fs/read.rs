@@ -2,6 +2,7 @@
 //! Does not decide what is read or when.
 
 use super::attributes::meta_of;
+use super::direct::Direct;
 use super::directories::{Directory, Trouble};
 use crate::error::{StoreError, StoreErrorKind};
 use crate::meta::{Kind, Meta};
@@ -21,15 +22,20 @@ pub(super) const ENTRY: OFlags = OFlags::NOFOLLOW
 #[derive(Debug)]
 pub(super) struct FsReadFile {
     fd: OwnedFd,
+    direct: Option<Direct>,
     path: RelPath,
 }
 
 impl FsReadFile {
-    pub(super) fn new(fd: OwnedFd, path: &RelPath) -> Self {
-        Self {
+    /// `direct` reads past the page cache.
+    pub(super) fn new(fd: OwnedFd, path: &RelPath, direct: bool) -> Result<Self, StoreError> {
+        let open = || Direct::open(&fd, OFlags::RDONLY);
+        let direct = direct.then(open).transpose();
+        Ok(Self {
+            direct: direct.map_err(|error| no_direct(path, error))?,
             fd,
             path: path.clone(),
-        }
+        })
     }
 
     fn failed(&self, operation: &'static str, errno: Errno) -> StoreError {
@@ -45,7 +51,12 @@ impl ReadFile for FsReadFile {
     }
 
     fn read_at(&self, offset: u64, buffer: &mut [u8]) -> Result<usize, StoreError> {
-        let mut filled = 0;
+        let mut filled = match &self.direct {
+            Some(direct) => direct
+                .read_at(offset, buffer)
+                .map_err(|error| self.failed("read past the page cache (--direct)", error))?,
+            None => 0,
+        };
         while filled < buffer.len() {
             match rustix::io::pread(&self.fd, &mut buffer[filled..], offset + filled as u64) {
                 Ok(0) => break,
@@ -79,6 +90,15 @@ impl ReadFile for FsReadFile {
     fn drop_cache(&self) {
         // Advice only: where it is not taken, reads come from the cache.
         let _ = rustix::fs::fadvise(&self.fd, 0, None, Advice::DontNeed);
+    }
+}
+
+/// No handle past the page cache: said, and not done another way.
+pub(super) fn no_direct(path: &RelPath, errno: Errno) -> StoreError {
+    const OPERATION: &str = "open past the page cache (--direct)";
+    match errno {
+        Errno::INVAL => StoreError::new(OPERATION, path, StoreErrorKind::Unsupported),
+        other => StoreError::from_errno(OPERATION, path, other),
     }
 }
 

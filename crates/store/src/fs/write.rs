@@ -3,8 +3,9 @@
 
 use super::apply::{Birth, Target, apply};
 use super::attributes::{Allowed, meta_of, mode_of};
+use super::direct::Direct;
 use super::directories::{Directories, Directory, Trouble};
-use super::read::ENTRY;
+use super::read::{ENTRY, no_direct};
 use crate::error::{StoreError, StoreErrorKind};
 use crate::extended::Lost;
 use crate::meta::{FinalMeta, Kind};
@@ -26,17 +27,27 @@ const ATTEMPTS_MAX: u32 = 8;
 #[derive(Debug)]
 pub(super) struct FsWriteFile {
     fd: OwnedFd,
+    direct: Option<Direct>,
     path: RelPath,
     allowed: Allowed,
 }
 
 impl FsWriteFile {
-    pub(super) fn new(fd: OwnedFd, path: &RelPath, allowed: Allowed) -> Self {
-        Self {
+    /// `direct` writes past the page cache.
+    pub(super) fn new(
+        fd: OwnedFd,
+        path: &RelPath,
+        allowed: Allowed,
+        direct: bool,
+    ) -> Result<Self, StoreError> {
+        let open = || Direct::open(&fd, OFlags::RDWR);
+        let direct = direct.then(open).transpose();
+        Ok(Self {
+            direct: direct.map_err(|error| no_direct(path, error))?,
             fd,
             path: path.clone(),
             allowed,
-        }
+        })
     }
 
     fn failed(&self, operation: &'static str, errno: Errno) -> StoreError {
@@ -72,7 +83,12 @@ impl WriteFile for FsWriteFile {
     }
 
     fn write_at(&self, offset: u64, data: &[u8]) -> Result<(), StoreError> {
-        let mut written = 0;
+        let mut written = match &self.direct {
+            Some(direct) => direct
+                .write_at(offset, data)
+                .map_err(|error| self.failed("write past the page cache (--direct)", error))?,
+            None => 0,
+        };
         while written < data.len() {
             match rustix::io::pwrite(&self.fd, &data[written..], offset + written as u64) {
                 Ok(0) => return Err(self.failed("write", Errno::IO)),

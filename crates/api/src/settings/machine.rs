@@ -1,0 +1,36 @@
+//! The rows of the settings that say how the hardware is used: where it runs, and which way to storage.
+//! Part of the one table.
+
+use crate::settings::table::{Kind, Scope, Setting};
+
+/// Those rows.
+pub(super) const MACHINE: &[Setting] = &[
+    Setting {
+        name: "pin",
+        scopes: &[
+            Scope::Cp,
+            Scope::Sync,
+            Scope::Verify,
+            Scope::Manifest,
+            Scope::Serve,
+        ],
+        kind: Kind::Text {
+            form: "CPUS|INTERFACE",
+        },
+        default: "",
+        variable: "GODWIT_PIN",
+        help: "Run on these CPUs only, or on those next to this network interface",
+        detail: "As in `0-7,16`, or `ens1f0`: on a machine with several sockets, what runs away from the card that it uses pays for the \
+                 way across with every byte. `--threads` then takes the first of these.",
+    },
+    Setting {
+        name: "direct",
+        scopes: &[Scope::Cp, Scope::Sync],
+        kind: Kind::Flag,
+        default: "false",
+        variable: "GODWIT_DIRECT",
+        help: "Read and write large files past the page cache (O_DIRECT), at both ends",
+        detail: "For fast storage, and where other programs need the cache. Parts that do not begin and end with a page, and files small \
+                 enough to be bundled, still go through it. A file system that cannot do it makes those files fail.",
+    },
+];
