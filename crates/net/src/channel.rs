@@ -4,7 +4,7 @@
 use std::fmt;
 use std::io;
 use std::net::{IpAddr, SocketAddr, TcpStream};
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::time::{Duration, Instant};
 
 use godwit_sys::interfaces::{InterfaceAddress, bind_to_interface, bind_without_port};
@@ -123,6 +123,11 @@ impl Channel {
         stream.set_nonblocking(false)?;
         Ok((stream, leaves_by))
     }
+}
+
+/// Whether the kernel lets this user bind a connection to an interface.
+pub fn may_bind_to_interface(socket: impl AsFd, interface: &str) -> bool {
+    bind_to_interface(socket, interface).is_ok()
 }
 
 fn await_connection(socket: &OwnedFd, until: Instant) -> io::Result<()> {

@@ -30,7 +30,7 @@ mod waker;
 
 pub use accept::{AcceptError, AcceptOptions, Accepted, accept};
 pub use address::{DEFAULT_PORT, PeerAddress, PeerAddressError};
-pub use channel::{Channel, LeavesBy, LocalEnd};
+pub use channel::{Channel, LeavesBy, LocalEnd, may_bind_to_interface};
 pub use channels::{ChannelWish, ChannelWishError, Channels, channel_of};
 pub use connection::Connection;
 pub use dial::{Carrier, DialError, DialOptions, dial, dial_over};

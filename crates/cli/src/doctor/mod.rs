@@ -4,6 +4,7 @@
 mod ask;
 mod clock;
 mod findings;
+mod interfaces;
 mod kernel;
 mod machine;
 mod node;
@@ -80,6 +81,7 @@ pub(crate) fn run(subject: &Subject, json: bool) -> Exit {
     };
     machine::look(&subject.settings, &mut findings);
     storage::look(&subject.directory, &mut findings);
+    interfaces::look(&mut findings);
     kernel::look(path.as_ref(), &subject.settings, &mut findings);
     if json {
         told::json(&findings, path.as_ref());
