@@ -76,6 +76,11 @@ impl Job<'_> {
         let rsh = Rsh::new(&self.settings.rsh, &self.settings.remote_command)?;
         let mut options = SshOptions::new(self.settings, login, &self.interrupted, rsh);
         options.channels = super::remote::wishes(&self.settings.channels)?;
+        if options.via_ssh && !options.channels.is_empty() {
+            return Err(Failure::usage(
+                "--channel: with --via-ssh all data goes through ssh, which chooses its own path; leave one of them out",
+            ));
+        }
         // Who we are for good names the transfer; who we are on the network is new each time.
         let known = Identity::load_or_create(self.home.path()).map_err(Failure::failed)?;
         let once = Identity::ephemeral().map_err(Failure::failed)?;

@@ -51,6 +51,11 @@ impl Job<'_> {
                 "--via-ssh: data between two other machines goes straight between them; {by_way}"
             )));
         }
+        if !self.settings.channels.is_empty() {
+            return Err(Failure::usage(format!(
+                "--channel names paths of this machine, and data between two other machines does not touch it; run godwit on one of them, or {by_way}"
+            )));
+        }
         let settings = self.settings_for_others()?;
         let asked = self.asked(&places, destination, settings);
         let mut began = false;
@@ -134,12 +139,6 @@ impl Job<'_> {
         asked: &Errand,
     ) -> Result<Ended, Refusal> {
         let own = |error: String| Refusal::Own(error);
-        if !self.settings.channels.is_empty() {
-            return Err(own(format!(
-                "--channel names paths of the machine that it is given on; to choose those between {} and {}, run godwit on one of them",
-                places[0].login, destination.login
-            )));
-        }
         let rsh = Rsh::new(&self.settings.rsh, &self.settings.remote_command)
             .map_err(|failure| own(failure.message))?;
         let known = Identity::load_or_create(self.home.path()).map_err(|e| own(e.to_string()))?;
@@ -299,7 +298,8 @@ fn ended(carrier: &Started, retold: Retold<'_>, peer: &Login) -> Ended {
 }
 
 /// Settings that concern this machine only.
-const OURS: [&str; 14] = [
+const OURS: [&str; 15] = [
+    "channel",
     "log-file",
     "manifest",
     "manifest-sorted",

@@ -27,6 +27,11 @@ pub(super) fn check_by_ssh(
     findings: &Findings,
     interrupted: &Arc<AtomicBool>,
 ) -> Result<bool, Failure> {
+    if !settings.channels.is_empty() {
+        return Err(Failure::usage(
+            "--channel: a check by ssh goes through ssh itself, which chooses its own path",
+        ));
+    }
     let known = Identity::load_or_create(home.path()).map_err(Failure::failed)?;
     let once = Identity::ephemeral().map_err(Failure::failed)?;
     let options = SshOptions {

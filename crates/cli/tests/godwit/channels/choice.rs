@@ -143,6 +143,13 @@ fn beside_ssh_all_paths_are_used_or_those_that_are_named() {
             let line = ["--json", "--channel", "c9", "tree", "far:no"];
             let refused = Process::start(&mut far.command(Some(&paths.near), &line)).wait();
             refused.expect(1, "failed").says("--channel c9: ");
+            // Where no data takes a path of its own, none can be chosen.
+            for line in [&["--via-ssh", "tree", "far:no"][..], &["far:to", "far:no"]] {
+                let line = [&["--channel", "c1"], line].concat();
+                let refused = Process::start(&mut far.command(Some(&paths.near), &line)).wait();
+                assert_eq!(refused.code, Some(2), "{}", refused.said());
+                refused.says("--channel");
+            }
         },
     );
 }
