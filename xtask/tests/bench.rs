@@ -192,3 +192,34 @@ fn ends_are_namespaces_with_cables_and_nothing_of_them_is_left() {
         assert_eq!(left.count(), 0, "namespaces are left in {place}");
     }
 }
+
+#[test]
+fn a_row_whose_network_cannot_be_made_is_told_and_leaves_nothing() {
+    let work = tempfile::tempdir().expect("make a directory");
+    let out = work.path().join("out");
+    let world = work.path().join("world");
+    // There is no emulator of long lines where it is looked for.
+    let status = Command::new(env!("CARGO_BIN_EXE_xtask"))
+        .args(["bench", "wan", "--no-build", "--no-install"])
+        .args(["--only", "fast", "--seconds", "4", "--pairs", "2"])
+        .arg("--directory")
+        .arg(&world)
+        .arg("--out")
+        .arg(&out)
+        .env("CARGO_TARGET_DIR", work.path().join("target"))
+        .status()
+        .expect("run the benchmark");
+    assert_eq!(status.code(), Some(1), "nothing was measured");
+    assert!(!world.exists(), "the world is still there");
+    let report = fs::read(out.join("bench.json")).expect("read the report");
+    let report: serde_json::Value = serde_json::from_slice(&report).expect("parse the report");
+    let failures = report["rows"][0]["failures"].as_array().expect("failures");
+    // Three of iperf3 and one of Godwit, twice.
+    assert_eq!(failures.len(), 8, "{failures:?}");
+    let said = failures[0].as_str().expect("text");
+    assert!(said.contains("cannot make the network"), "{said}");
+    let table = fs::read_to_string(out.join("bench.md")).expect("read the table");
+    assert!(table.contains("**failed**: iperf3 -P 1"), "{table}");
+    let picture = fs::read_to_string(out.join("wan-fast.svg")).expect("a picture");
+    assert!(picture.starts_with("<svg"), "{picture}");
+}
