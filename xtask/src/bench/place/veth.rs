@@ -2,6 +2,7 @@
 //! Delays nothing: that is what lines are for.
 
 use std::process::Command;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, ensure};
 use serde::Serialize;
@@ -12,6 +13,9 @@ use super::Ends;
 
 /// Cables at most: the third number of their addresses.
 pub(crate) const CABLES_MAX: u8 = 16;
+/// How long new devices may take until their addresses may be used, and between two looks.
+const SETTLE_LIMIT: Duration = Duration::from_secs(5);
+const SETTLE_LOOK_EVERY: Duration = Duration::from_millis(50);
 /// What a queue behind a rate holds beyond its burst: one device's worth.
 const QUEUE_LATENCY: &str = "10ms";
 
@@ -67,6 +71,9 @@ impl Cables {
         }
         for number in 0..spec.count {
             cables.lay(number, spec)?;
+        }
+        for end in [&cables.ends.near, &cables.ends.far] {
+            settle(end)?;
         }
         let [near, far] = [&cables.near, &cables.far];
         cables.ends.tell(
@@ -137,6 +144,21 @@ impl Drop for Cables {
             // One that was not made cannot be removed.
             let _ = command("ip").args(["netns", "del", end]).output();
         }
+    }
+}
+
+/// Waits until all addresses of a namespace may be used: those of IPv6 are tried out first, for a second or two after a
+/// device has come up.
+fn settle(namespace: &str) -> anyhow::Result<()> {
+    let deadline = Instant::now() + SETTLE_LIMIT;
+    loop {
+        let mut tentative = command("ip");
+        tentative.args(["-n", namespace, "-6", "address", "show", "tentative"]);
+        let output = tentative.output().context("cannot run ip")?;
+        if output.stdout.is_empty() || Instant::now() > deadline {
+            return Ok(());
+        }
+        std::thread::sleep(SETTLE_LOOK_EVERY);
     }
 }
 
