@@ -62,6 +62,8 @@ struct Member {
     counted_bytes: u64,
     /// Since when something has been on its way at every look.
     in_flight_since: Option<Instant>,
+    /// What was acknowledged when it was last looked at by the watch.
+    watched: Option<(Instant, u64)>,
     /// It was cut off after so long a silence.
     cut: Option<Duration>,
 }
@@ -94,6 +96,7 @@ impl ChannelTable {
                 pulse,
                 counted_bytes: 0,
                 in_flight_since: None,
+                watched: None,
                 cut: None,
             },
         );
@@ -181,6 +184,7 @@ impl Shared {
         while !inner.members.is_empty() {
             let now = Instant::now();
             let signs = inner.look(now);
+            inner.hold(now);
             let verdict: Vec<Sign> = signs.iter().map(|(_, sign)| *sign).collect();
             for at in dead(&verdict) {
                 let (id, sign) = signs[at];
@@ -228,6 +232,18 @@ impl Inner {
             }
         }
         signs
+    }
+
+    /// Has each socket hold what its channel carries in a moment.
+    fn hold(&mut self, now: Instant) {
+        for member in self.members.values_mut() {
+            let bytes = member.counted_bytes;
+            if let Some((then, before)) = member.watched.replace((now, bytes)) {
+                let milliseconds = now.duration_since(then).as_millis().max(1);
+                let passed = u128::from(bytes - before) * 1_000 / milliseconds;
+                member.pulse.hold(u64::try_from(passed).unwrap_or(u64::MAX));
+            }
+        }
     }
 
     fn cut(&mut self, id: u64, quiet: Duration) {

@@ -10,7 +10,7 @@ use godwit_sys::interfaces::set_unsent_max;
 use godwit_sys::tcp_info::tcp_info;
 use rustix::net::{Shutdown, sockopt};
 
-use crate::limits::{KEEPALIVE_INTERVAL_CHANNEL, UNSENT_BYTES_MAX};
+use crate::limits::{KEEPALIVE_INTERVAL_CHANNEL, UNSENT_BYTES_MAX, UNSENT_BYTES_MIN};
 
 /// Sees a TCP connection from outside the thread that owns its stream. As long as one is held the connection stays open.
 #[derive(Debug)]
@@ -71,6 +71,13 @@ impl Pulse {
         let _ = sockopt::set_tcp_keepidle(&self.fd, KEEPALIVE_INTERVAL_CHANNEL);
         let _ = sockopt::set_tcp_keepintvl(&self.fd, KEEPALIVE_INTERVAL_CHANNEL);
         let _ = set_unsent_max(&self.fd, UNSENT_BYTES_MAX);
+    }
+
+    /// Holds no more that was not sent than goes out in a moment at this rate: what waits in the socket of a slow channel at the end
+    /// of a transfer, the others wait for.
+    pub fn hold(&self, bytes_per_second: u64) {
+        let moment = i32::try_from(bytes_per_second / 20).unwrap_or(i32::MAX);
+        let _ = set_unsent_max(&self.fd, moment.clamp(UNSENT_BYTES_MIN, UNSENT_BYTES_MAX));
     }
 
     /// Ends the connection now, whatever its thread waits for, and forgets what was not acknowledged.
