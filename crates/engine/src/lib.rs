@@ -37,6 +37,7 @@ mod source;
 mod streams;
 pub mod synthetic;
 pub mod tree;
+pub mod tuner;
 pub mod usage;
 pub mod verification;
 mod work;

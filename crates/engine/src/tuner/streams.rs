@@ -1,0 +1,499 @@
+//! The number of streams of one channel: tries more where there is room, fewer where they are for nothing, and keeps what wins.
+//! Does not find out what holds a stream up (`path`), and starts or ends no stream.
+//!
+//! Gradual adaptation after Balman and Kosar: raise the number, compare the total, keep it only if it wins. Two things are
+//! added. A raise is tried where the kernels' figures say that there is room, so it may be large, and none is tried where a queue
+//! stands. And it must win at least half of what it would win on an empty link: streams added to a full one take from others,
+//! and by that measure they win less than half as soon as ours have half of it. So two copies meet in the middle.
+
+use std::time::Duration;
+
+use super::path::{Losses, Reading, Room};
+use super::{Bounds, ChannelSample, Decision, Holdup, Knob, shown_rate, whole};
+
+/// Chooses the number of streams of one channel.
+#[derive(Debug)]
+pub struct StreamTuner {
+    bounds: Bounds,
+    /// Fewer than this are not tried.
+    floor: u32,
+    target: u32,
+    /// When the target was changed last.
+    changed: Duration,
+    /// From when on what is measured is that of the target; none while streams come or go.
+    settled: Option<Duration>,
+    /// The beginning of the window being measured.
+    window: Option<Window>,
+    losses: Losses,
+    /// The window before, with the same number.
+    last: Option<Reading>,
+    /// Windows since the number was settled.
+    windows: u32,
+    trial: Option<Trial>,
+    /// When more may be tried on evidence, when without any, and when fewer.
+    up: Hold,
+    explore: Hold,
+    down: Hold,
+    /// The rate that fewer must keep, over a series of steps down, so that small losses do not add up.
+    kept: Option<f64>,
+    /// Windows in a row in which something else held the transfer up.
+    elsewhere: u32,
+    /// The most that was moved in a window since the way was last found to be narrower.
+    peak: f64,
+    /// The rate in steady state, and since when it has been far from that.
+    usual: Option<f64>,
+    unusual: Option<Duration>,
+}
+
+/// A time over which is measured.
+#[derive(Debug, Clone, Copy)]
+struct Window {
+    since: Duration,
+    begin: ChannelSample,
+    /// Sum of the round trips of its samples, and their number.
+    round_trips: Duration,
+    samples: u32,
+}
+
+impl Window {
+    const fn new(now: Duration, sample: &ChannelSample) -> Self {
+        Self {
+            since: now,
+            begin: *sample,
+            round_trips: Duration::ZERO,
+            samples: 0,
+        }
+    }
+}
+
+/// A change that is being tried.
+#[derive(Debug, Clone, Copy)]
+struct Trial {
+    from: u32,
+    /// The total before it.
+    before: f64,
+    /// What a trial of more has moved, where this is the part of it that should be enough.
+    more_moved: Option<f64>,
+    /// What was known of losses: those that the trial itself made are forgotten with it.
+    losses: Losses,
+}
+
+/// A time before which something is not tried, longer after each time that it was for nothing.
+#[derive(Debug, Clone, Copy)]
+struct Hold {
+    until: Duration,
+    wait: Duration,
+    shortest: Duration,
+}
+
+impl Hold {
+    const fn new(shortest: Duration, until: Duration) -> Self {
+        Self {
+            until,
+            wait: shortest,
+            shortest,
+        }
+    }
+
+    fn is_over(&self, now: Duration) -> bool {
+        now >= self.until
+    }
+
+    fn failed(&mut self, now: Duration) {
+        self.until = now + self.wait;
+        self.wait = (self.wait * 2).min(WAIT_MAX);
+    }
+
+    fn won(&mut self) {
+        self.wait = (self.wait / 2).max(self.shortest);
+    }
+
+    /// What was found out before is no longer true.
+    fn forget(&mut self) {
+        self.wait = self.shortest;
+    }
+}
+
+/// A window is at least this long, and at least four round trips: less is noise.
+const WINDOW_MIN: Duration = Duration::from_millis(300);
+const WINDOW_ROUND_TRIPS: f64 = 4.0;
+
+/// Round trips that the first streams have to start, when nothing is known yet.
+const START_ROUND_TRIPS: f64 = 8.0;
+
+/// While the total still rises by more than this from window to window, a trial is looked on at …
+const RISING: f64 = 1.1;
+/// … for so many windows at most.
+const TRIAL_WINDOWS_MAX: u32 = 4;
+
+/// Fewer streams must keep this share of the total.
+const KEPT: f64 = 0.95;
+
+/// A part of the streams of a trial must move this share of what they all did. By streams that take from others it would be less
+/// as long as those have half.
+const PART: f64 = 0.93;
+
+/// If so many times as much went through before, the streams have been held down since.
+const FALLEN: f64 = 1.2;
+
+/// What a trial of more must win at least for its streams to be kept in part.
+const WORTH: f64 = 1.1;
+
+/// First waiting times after a trial for nothing; each doubles up to [`WAIT_MAX`].
+const UP_WAIT: Duration = Duration::from_secs(2);
+const EXPLORE_WAIT: Duration = Duration::from_secs(20);
+const DOWN_WAIT: Duration = Duration::from_secs(20);
+const WAIT_MAX: Duration = Duration::from_secs(320);
+
+/// No stream is tried on no evidence before this time …
+const EXPLORE_FIRST: Duration = Duration::from_secs(3);
+/// … and none for windows or losses on a way shorter than this: there the processors limit, and where they are all busy more
+/// streams are slower (docs/performance.md).
+const SHORT: Duration = Duration::from_millis(2);
+
+/// Without a queue to be seen, fewer are tried only after so long without any change.
+const FEWER_AFTER: Duration = Duration::from_secs(30);
+
+/// When the rate has been another for so long, the way is another.
+const UNUSUAL_FOR: Duration = Duration::from_secs(5);
+
+/// Nor are more than this: who shares a way that is full wins by streams, and that is no reason to have them.
+const EXPLORE_MOST: u32 = 8;
+
+/// Streams that are to come or go have this long, and some round trips more.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+impl StreamTuner {
+    /// Begins with `streams`.
+    pub fn new(bounds: Bounds, streams: u32) -> Self {
+        let target = bounds.hold(streams);
+        Self {
+            bounds,
+            floor: bounds.hold(target.min(2)),
+            target,
+            changed: Duration::ZERO,
+            settled: None,
+            window: None,
+            losses: Losses::default(),
+            last: None,
+            windows: 0,
+            trial: None,
+            up: Hold::new(UP_WAIT, Duration::ZERO),
+            explore: Hold::new(EXPLORE_WAIT, EXPLORE_FIRST),
+            down: Hold::new(DOWN_WAIT, Duration::ZERO),
+            kept: None,
+            elsewhere: 0,
+            peak: 0.0,
+            usual: None,
+            unusual: None,
+        }
+    }
+
+    /// How many streams there should be now.
+    pub const fn target(&self) -> u32 {
+        self.target
+    }
+
+    /// Takes a sample; to be called some times a second, with `now` since the transfer began. What it decides is the
+    /// [`target`](Self::target) from then on.
+    pub fn step(
+        &mut self,
+        now: Duration,
+        sample: &ChannelSample,
+        holdup: Holdup,
+    ) -> Option<Decision> {
+        if self.bounds.is_fixed() {
+            return None;
+        }
+        if sample.streams != self.target {
+            return self.wait_for_streams(now, sample);
+        }
+        let round_trip = sample.round_trip.as_secs_f64();
+        let Some(settled) = self.settled else {
+            let round_trips = self
+                .last
+                .map_or(START_ROUND_TRIPS, |last| last.round_trips_to_start());
+            self.settled = Some(now + Duration::from_secs_f64(round_trips * round_trip));
+            return None;
+        };
+        if now < settled {
+            return None;
+        }
+        let Some(window) = &mut self.window else {
+            self.window = Some(Window::new(now, sample));
+            return None;
+        };
+        window.round_trips += sample.round_trip;
+        window.samples += 1;
+        let least = WINDOW_MIN.max(Duration::from_secs_f64(WINDOW_ROUND_TRIPS * round_trip));
+        let passed = now.saturating_sub(window.since);
+        if passed < least {
+            return None;
+        }
+        // Those of streams that only start are of their own making, and not counted.
+        self.losses.add(&window.begin, sample, passed.as_secs_f64());
+        let reading = Reading::between(
+            &window.begin,
+            sample,
+            passed.as_secs_f64(),
+            &self.losses,
+            window.round_trips / window.samples,
+        );
+        self.window = Some(Window::new(now, sample));
+        self.windows += 1;
+        self.peak = self.peak.max(reading.rate);
+        let decision = self.judge(now, &reading, holdup);
+        if decision.is_none() {
+            self.last = Some(reading);
+        }
+        decision
+    }
+
+    /// Streams come, go, or were lost.
+    fn wait_for_streams(&mut self, now: Duration, sample: &ChannelSample) -> Option<Decision> {
+        self.settled = None;
+        self.window = None;
+        let patience = PATIENCE + sample.round_trip * 10;
+        let trial = self.trial?;
+        if now.saturating_sub(self.changed) < patience || sample.streams > self.target {
+            return None;
+        }
+        // The other end takes no more, or the network does not let them through.
+        self.bounds.most = self.bounds.hold(sample.streams.max(trial.from));
+        self.floor = self.floor.min(self.bounds.most);
+        let to = self.bounds.most;
+        self.trial = None;
+        (to != self.target).then(|| self.change(now, to, "no more come about".to_owned()))
+    }
+
+    fn judge(&mut self, now: Duration, reading: &Reading, holdup: Holdup) -> Option<Decision> {
+        match self.trial {
+            Some(trial) if trial.from < self.target => self.judge_more(now, reading, trial, holdup),
+            Some(trial) => self.judge_fewer(now, reading, trial, holdup),
+            None => {
+                self.notice_change(now, reading);
+                self.consider(now, reading, holdup)
+            }
+        }
+    }
+
+    fn is_rising(&self, reading: &Reading) -> bool {
+        self.last
+            .is_none_or(|last| reading.rate > RISING * last.rate)
+    }
+
+    fn judge_more(
+        &mut self,
+        now: Duration,
+        reading: &Reading,
+        trial: Trial,
+        holdup: Holdup,
+    ) -> Option<Decision> {
+        let (from, to) = (f64::from(trial.from), f64::from(self.target));
+        let won = reading.rate / trial.before.max(1.0);
+        let is_enough = trial
+            .more_moved
+            .is_some_and(|more| reading.rate >= PART * more);
+        if is_enough || won >= 1.0 + (to / from - 1.0) / 2.0 {
+            self.trial = None;
+            self.up.won();
+            self.down.until = now + self.down.wait;
+            self.kept = None;
+            self.usual = None;
+            return self.consider(now, reading, holdup);
+        }
+        if self.windows < TRIAL_WINDOWS_MAX && (self.windows == 1 || self.is_rising(reading)) {
+            return None;
+        }
+        let words = format!(
+            "{} moved {} where {} had moved {}",
+            self.target,
+            shown_rate(reading.rate),
+            trial.from,
+            shown_rate(trial.before)
+        );
+        // A part of them may be worth it: as many as the old rate of each makes the new total.
+        let enough = whole(from * won * 1.05);
+        if trial.more_moved.is_none() && won > WORTH && enough > trial.from && enough < self.target
+        {
+            self.trial = Some(Trial {
+                more_moved: Some(reading.rate),
+                ..trial
+            });
+            return Some(self.change(now, enough, format!("{words}; so many should do")));
+        }
+        self.trial = None;
+        self.losses = trial.losses;
+        self.peak = reading.rate.max(trial.before);
+        self.up.failed(now);
+        self.explore.failed(now);
+        Some(self.change(now, trial.from, format!("{words}: not worth it")))
+    }
+
+    fn judge_fewer(
+        &mut self,
+        now: Duration,
+        reading: &Reading,
+        trial: Trial,
+        holdup: Holdup,
+    ) -> Option<Decision> {
+        let before = self.kept.unwrap_or(trial.before);
+        // Where the queue still stands, what was given up went to others: it is theirs as long as it is more than a share.
+        let (from, to) = (f64::from(trial.from), f64::from(self.target));
+        let share = trial.before * (1.0 - (1.0 - to / from) / 2.0);
+        let given = reading.room() == Room::None && reading.rate >= share;
+        if reading.rate >= KEPT * before || given {
+            self.kept = (!given).then_some(before);
+            self.trial = None;
+            self.usual = None;
+            self.explore.until = self.explore.until.max(now + self.explore.wait);
+            return self.consider(now, reading, holdup);
+        }
+        if self.windows < TRIAL_WINDOWS_MAX && (self.windows == 1 || self.is_rising(reading)) {
+            return None;
+        }
+        self.trial = None;
+        self.kept = None;
+        self.down.failed(now);
+        let words = format!(
+            "{} moved {} where {} had moved {}: back",
+            self.target,
+            shown_rate(reading.rate),
+            trial.from,
+            shown_rate(trial.before)
+        );
+        Some(self.change(now, trial.from, words))
+    }
+
+    /// Nothing is being tried: should something be?
+    fn consider(&mut self, now: Duration, reading: &Reading, holdup: Holdup) -> Option<Decision> {
+        if let Holdup::Elsewhere(what) = holdup {
+            self.elsewhere += 1;
+            if self.elsewhere >= 2 {
+                return self.try_fewer(now, reading, &format!("{what} holds the transfer up"));
+            }
+            return None;
+        }
+        self.elsewhere = 0;
+        // While streams start the figures are of that.
+        let moving = self.last.is_none_or(|last| {
+            reading.rate > RISING * last.rate || reading.rate < last.rate / RISING / RISING
+        });
+        if moving && self.windows < TRIAL_WINDOWS_MAX {
+            return None;
+        }
+        if holdup == Holdup::Threads {
+            if !self.up.is_over(now) {
+                return None;
+            }
+            let words = "each keeps a processor busy, and there are idle ones".to_owned();
+            return self.try_more(now, reading, self.target * 2, words);
+        }
+        let room = reading.room();
+        let factor: f64 = match room {
+            Room::None => return self.try_fewer(now, reading, &reading.words()),
+            Room::Windows if self.target <= 2 => 4.0,
+            Room::Losses if self.target <= 8 => 4.0,
+            Room::Windows | Room::Losses => 2.0,
+            Room::Unknown => 1.0,
+        };
+        if reading.round_trip_min() < SHORT {
+            return None;
+        }
+        if self.up.is_over(now) {
+            // More went through before, and no queue says that it would not now.
+            let fallen = self.peak / reading.rate.max(1.0);
+            let (factor, words) = if fallen > FALLEN {
+                let before = shown_rate(self.peak);
+                let words = format!("{}, and {before} went through before", reading.words());
+                (factor.max((1.05 * fallen).min(4.0)), words)
+            } else {
+                (factor, reading.words())
+            };
+            if factor > 1.0 {
+                let to = whole(f64::from(self.target) * factor);
+                return self.try_more(now, reading, to, words);
+            }
+        }
+        if room != Room::Unknown {
+            return None;
+        }
+        if self.explore.is_over(now) && self.target * 2 <= EXPLORE_MOST {
+            return self.try_more(now, reading, self.target * 2, reading.words());
+        }
+        if now.saturating_sub(self.changed) >= FEWER_AFTER {
+            return self.try_fewer(now, reading, &reading.words());
+        }
+        None
+    }
+
+    fn try_more(
+        &mut self,
+        now: Duration,
+        reading: &Reading,
+        to: u32,
+        words: String,
+    ) -> Option<Decision> {
+        let to = self.bounds.hold(to);
+        if to <= self.target {
+            return None;
+        }
+        self.begin_trial(reading);
+        Some(self.change(now, to, words))
+    }
+
+    fn try_fewer(&mut self, now: Duration, reading: &Reading, why: &str) -> Option<Decision> {
+        if !self.down.is_over(now) || self.target <= self.floor {
+            return None;
+        }
+        let to = (self.target - (self.target / 4).max(1)).max(self.floor);
+        self.begin_trial(reading);
+        Some(self.change(now, to, format!("{why}; fewer may do")))
+    }
+
+    fn begin_trial(&mut self, reading: &Reading) {
+        self.trial = Some(Trial {
+            from: self.target,
+            before: reading.rate,
+            more_moved: None,
+            losses: self.losses,
+        });
+        // It tells how long new streams take to start.
+        self.last = Some(*reading);
+    }
+
+    fn change(&mut self, now: Duration, to: u32, reason: String) -> Decision {
+        let decision = Decision {
+            knob: Knob::Streams,
+            from: self.target,
+            to,
+            reason,
+        };
+        self.target = to;
+        self.changed = now;
+        self.settled = None;
+        self.window = None;
+        self.windows = 0;
+        decision
+    }
+
+    /// What was for nothing before may not be after the way has changed.
+    fn notice_change(&mut self, now: Duration, reading: &Reading) {
+        let Some(usual) = self.usual else {
+            self.usual = Some(reading.rate);
+            return;
+        };
+        let far = reading.rate < 0.6 * usual || reading.rate > 1.6 * usual;
+        if !far {
+            self.unusual = None;
+            self.usual = Some(0.9 * usual + 0.1 * reading.rate);
+        } else if now.saturating_sub(*self.unusual.get_or_insert(now)) >= UNUSUAL_FOR {
+            self.usual = None;
+            self.unusual = None;
+            self.kept = None;
+            for hold in [&mut self.up, &mut self.explore, &mut self.down] {
+                hold.forget();
+            }
+        }
+    }
+}
