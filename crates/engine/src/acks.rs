@@ -278,6 +278,13 @@ impl Acks {
         crate::lock(&self.inner).wakers.push((stream, waker));
     }
 
+    /// A stream is about to leave in order: what was given to it to say arrives.
+    pub(crate) fn leave(&self, stream: u64) {
+        let mut inner = crate::lock(&self.inner);
+        inner.wakers.retain(|(id, _)| *id != stream);
+        inner.wake_one();
+    }
+
     /// A stream is gone, and with it perhaps what it had been told to say: all of that is said again.
     pub(crate) fn detach(&self, stream: u64) {
         let mut inner = crate::lock(&self.inner);

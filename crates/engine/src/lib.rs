@@ -142,6 +142,11 @@ pub trait Observer: Send + Sync {
         let _ = message;
     }
 
+    /// The tuner has changed a number: of streams, of readers, of writers.
+    fn tuned(&self, decision: &tuner::Decision) {
+        let _ = decision;
+    }
+
     /// What was decided about an entry. Called for every one where the end was told to itemise, for deleted ones always.
     fn item(&self, item: &Item<'_>) {
         let _ = item;

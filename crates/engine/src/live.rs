@@ -1,9 +1,11 @@
 //! What may be changed while a transfer runs: the rate limit and the parallelism of each stage.
-//! Does not decide the values; a user, and later a tuner, does.
+//! Does not decide the values; a user does, or the tuner.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
+
+use crate::tuner::{Bounds, Decision, Knob, StageSample, ThreadTuner};
 
 /// Live settings of one transfer, shared by all its threads.
 #[derive(Debug)]
@@ -11,16 +13,44 @@ pub struct Live {
     rate: RateLimit,
     readers: AtomicUsize,
     writers: AtomicUsize,
+    reader_tuner: Mutex<ThreadTuner>,
+    writer_tuner: Mutex<ThreadTuner>,
 }
 
+/// The most threads of a kind that the tuner tries by itself.
+pub(crate) const THREADS_TUNED_MAX: u32 = 16;
+
 impl Live {
-    /// `rate`: content bytes a second, 0 for no limit. `readers`, `writers`: threads beside the streams' own.
+    /// `rate`: content bytes a second, 0 for no limit. `readers`, `writers`: threads beside the streams' own; 0 begins with
+    /// none and leaves the number to the tuner.
     pub fn new(rate: u64, readers: usize, writers: usize) -> Self {
+        let tuner = |knob, count: usize| {
+            let bounds = match u32::try_from(count).unwrap_or(u32::MAX) {
+                0 => Bounds {
+                    least: 0,
+                    most: THREADS_TUNED_MAX,
+                },
+                count => Bounds::fixed(count),
+            };
+            Mutex::new(ThreadTuner::new(knob, bounds))
+        };
         Self {
             rate: RateLimit::new(rate),
             readers: AtomicUsize::new(readers),
             writers: AtomicUsize::new(writers),
+            reader_tuner: tuner(Knob::Readers, readers),
+            writer_tuner: tuner(Knob::Writers, writers),
         }
+    }
+
+    /// What the tuner makes of the readers; `now` since the transfer began.
+    pub(crate) fn tune_readers(&self, now: Duration, sample: &StageSample) -> Option<Decision> {
+        crate::lock(&self.reader_tuner).step(now, sample)
+    }
+
+    /// Likewise of the writers.
+    pub(crate) fn tune_writers(&self, now: Duration, sample: &StageSample) -> Option<Decision> {
+        crate::lock(&self.writer_tuner).step(now, sample)
     }
 
     /// The rate limit.

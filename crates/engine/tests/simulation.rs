@@ -244,8 +244,23 @@ fn carry(
     }
     let start = std::time::Instant::now();
     let end = loop {
-        if let Some(end) = sender.wait(Duration::from_millis(20)) {
+        // In every fourth run streams leave all the time, asked to by either end.
+        let restless = seed % 4 == 3;
+        let pause = if restless { 1 } else { 20 };
+        if let Some(end) = sender.wait(Duration::from_millis(pause)) {
             break end;
+        }
+        if restless {
+            for stream in sender.streams() {
+                if random.below(3) == 0 {
+                    sender.retire(stream.id);
+                }
+            }
+            for stream in receiver.streams() {
+                if random.below(3) == 0 {
+                    receiver.retire(stream.id);
+                }
+            }
         }
         if let Some(end @ End::Failed { .. }) = receiver.end() {
             break end;

@@ -6,7 +6,7 @@ use crate::answer::Answer;
 use crate::block::{self, BlockHeader, Range};
 use crate::control::{
     Cancel, Error, Examine, Examined, Finish, Finished, Join, Joined, Open, Opened, Ping, Pong,
-    Sending, Status,
+    Retire, Retired, Sending, Status,
 };
 use crate::error::WireError;
 use crate::fault::EntryFailed;
@@ -92,6 +92,8 @@ frames! {
     NOTICE => Notices,
     EXAMINE => Examine,
     EXAMINED => Examined,
+    RETIRE => Retire,
+    RETIRED => Retired,
     SENDING => Sending,
 }
 
@@ -127,6 +129,8 @@ impl Frame {
             Self::Finish(frame) => frame.encode(out),
             Self::Finished(frame) => frame.encode(out),
             Self::Status(frame) => frame.encode(out),
+            Self::Retire(frame) => frame.encode(out),
+            Self::Retired(frame) => frame.encode(out),
             Self::Sending(frame) => frame.encode(out),
             Self::Notices(frame) => return frame.encode(out),
             Self::Examine(frame) => return frame.encode(out),

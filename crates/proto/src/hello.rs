@@ -35,11 +35,20 @@ pub mod capability {
     pub const MANIFEST: u64 = 32;
     /// Questions what it is like: EXAMINE and EXAMINED.
     pub const EXAMINE: u64 = 64;
+    /// Streams that leave a transfer that goes on: RETIRE and RETIRED.
+    pub const RETIRE: u64 = 128;
     /// Contents of large files that go past the page cache of the accepting end.
     pub const DIRECT: u64 = 512;
     /// All that this program knows.
-    pub const ALL: u64 =
-        PLAIN_PAYLOAD | BLAKE3 | COMPARISON | PRESERVE | SELECTION | MANIFEST | EXAMINE | DIRECT;
+    pub const ALL: u64 = PLAIN_PAYLOAD
+        | BLAKE3
+        | COMPARISON
+        | PRESERVE
+        | SELECTION
+        | MANIFEST
+        | EXAMINE
+        | RETIRE
+        | DIRECT;
 
     /// What people call the lowest of these capabilities; empty if there is none that is known here.
     pub const fn name(bits: u64) -> &'static str {
@@ -53,6 +62,7 @@ pub mod capability {
             COMPARISON => "comparing as asked for (sync, --dry-run, --checksum and the like)",
             MANIFEST => "checking a copy by a manifest (verify), or writing to standard output",
             EXAMINE => "being looked at (doctor)",
+            RETIRE => "streams that leave a transfer",
             DIRECT => "reading and writing past the page cache (--direct)",
             _ => "",
         }

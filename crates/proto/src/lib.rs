@@ -33,7 +33,8 @@ pub use block::{BlockHeader, BlockKind, Range};
 pub use control::{
     Announced, Cancel, Comparison, DIALLED_MAX, Dialled, Direction, Error, ErrorCode, Examine,
     Examined, Finish, Finished, Join, Joined, Judge, MachineSeen, Moment, Open, Opened, Ping, Pong,
-    Preserve, Rule, Selection, Sending, Status, StorageSeen, Verification, WaySeen,
+    Preserve, Retire, Retired, Rule, Selection, Sending, Status, StorageSeen, Verification,
+    WaySeen,
 };
 pub use error::WireError;
 pub use fault::{EntryFailed, Fault, FaultCode, Side};

@@ -70,6 +70,10 @@ kinds! {
     EXAMINE = 20;
     /// What it is like.
     EXAMINED = 21;
+    /// The receiver asks for a stream to be taken out of the transfer.
+    RETIRE = 24;
+    /// Nothing that matters follows on this stream.
+    RETIRED = 25;
     /// The sender tells what its kernel knows of the stream that this comes on.
     SENDING = 26;
 }
@@ -84,6 +88,8 @@ impl FrameKind {
             | Self::FINISH
             | Self::FINISHED
             | Self::STATUS
+            | Self::RETIRE
+            | Self::RETIRED
             | Self::SENDING
             | Self::ERROR
             | Self::PING

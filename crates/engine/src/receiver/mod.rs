@@ -4,6 +4,7 @@
 mod answer;
 mod answers;
 mod finish;
+mod leave;
 mod parts;
 mod stream;
 mod turns;
@@ -24,6 +25,7 @@ use self::answers::Answers;
 use self::turns::Turns;
 use self::write::{Job, WriteQueue};
 use crate::counters::{self, Snapshot};
+use crate::live::THREADS_TUNED_MAX;
 use crate::names::NameFeed;
 use crate::sink::MakeSink;
 use crate::{
@@ -81,6 +83,8 @@ pub struct Receiver {
 struct State {
     next_stream: u64,
     streams: HashMap<u64, Waker>,
+    /// Streams that the sender is to be asked to end.
+    retiring: Vec<u64>,
     /// Threads that are in the sink.
     writing: usize,
     /// How often the sender was asked whether it is there, and to which of those it has answered.
@@ -124,7 +128,8 @@ impl Receiver {
         ));
         let sink = make_sink(Arc::clone(&acks));
         // One block for each stream and each writer.
-        let blocks = limits::STREAMS_MAX as usize + live.writers().max(1);
+        let writers = live.writers().max(THREADS_TUNED_MAX as usize);
+        let blocks = limits::STREAMS_MAX as usize + writers;
         let receiver = Arc::new(Self {
             digest,
             sink,
@@ -170,11 +175,18 @@ impl Receiver {
         self.counters.streams_attached.add(1);
         self.counters.table.attach(id, stream);
         let member = self.counters.channels.attach(stream);
-        let result = self.stream_loop(id, stream);
+        let (result, left) = self.stream_loop(id, stream);
         self.counters.table.detach(id, stream, &self.counters);
-        self.acks.detach(id);
+        // One that has left in order has said all, and been heard.
+        if !left {
+            self.acks.detach(id);
+        }
         self.detach_parts(id);
-        lock(&self.state).streams.remove(&id);
+        {
+            let mut state = lock(&self.state);
+            state.streams.remove(&id);
+            state.retiring.retain(|other| *other != id);
+        }
         self.changed.notify_all();
         let result = self.counters.channels.detach(member, result);
         if result.is_err() {
@@ -251,6 +263,10 @@ impl Receiver {
         if lock(&self.finishing).is_none() {
             self.sink.suspend();
         }
+    }
+
+    pub(crate) fn observer(&self) -> &Arc<dyn Observer> {
+        &self.config.observer
     }
 
     /// This end's counters.

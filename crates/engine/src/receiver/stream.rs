@@ -31,10 +31,19 @@ pub(super) struct StreamState {
     ack: Ack,
     faults: Vec<EntryFailed>,
     pub(super) meter: CpuMeter,
+    /// The sender was asked to end this stream; it has no more for it; both have said so.
+    pub(super) asked_to_leave: bool,
+    leaves: bool,
+    pub(super) left: bool,
 }
 
 impl Receiver {
-    pub(super) fn stream_loop(&self, id: u64, stream: &mut dyn Stream) -> Result<(), StreamLoss> {
+    /// Returns also whether the stream has left a transfer that goes on.
+    pub(super) fn stream_loop(
+        &self,
+        id: u64,
+        stream: &mut dyn Stream,
+    ) -> (Result<(), StreamLoss>, bool) {
         let mut own = StreamState {
             id,
             heard: Instant::now(),
@@ -48,10 +57,13 @@ impl Receiver {
             },
             faults: Vec::new(),
             meter: CpuMeter::default(),
+            asked_to_leave: false,
+            leaves: false,
+            left: false,
         };
         let result = self.serve(id, stream, &mut own);
         own.meter.settle(&self.counters);
-        match (result, self.end()) {
+        let result = match (result, self.end()) {
             // After the last word the sender hangs up; how it does so is of no interest.
             (Err(_), Some(End::Finished(_))) => Ok(()),
             (Err(loss), Some(end)) => {
@@ -62,7 +74,8 @@ impl Receiver {
                 }
             }
             (other, _) => other,
-        }
+        };
+        (result, own.left)
     }
 
     /// The sender broke the rules: the transfer ends, and this stream says why.
@@ -105,6 +118,9 @@ impl Receiver {
                 // Where there is always more there is no rest.
                 own.meter.settle_if_due(own.heard, &self.counters);
                 self.handle(stream, own, &prelude, &head)?;
+                if own.leaves {
+                    return self.leave(stream, own);
+                }
                 if own.unflushed >= limits::ACK_EVERY_BLOCKS {
                     self.flush(stream, own)?;
                 }
@@ -118,6 +134,7 @@ impl Receiver {
                 }
             }
             self.flush(stream, own)?;
+            self.ask_to_leave(stream, own)?;
             if let Some(message) = self.sink.failure() {
                 self.fail(ErrorCode::DESTINATION.0, &message);
             }
@@ -250,6 +267,10 @@ impl Receiver {
                 Ok(())
             }
             Frame::NameList(list) => self.take_word_of_parts(&list, stream),
+            Frame::Retired(_) => {
+                own.leaves = true;
+                Ok(())
+            }
             Frame::Unknown { .. } => Ok(()),
             other => Err(StreamLoss::Peer {
                 peer: stream.peer(),

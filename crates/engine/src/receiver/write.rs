@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Condvar, Mutex};
 use std::thread::JoinHandle;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use godwit_net::Stream;
 use godwit_proto::{
@@ -18,6 +18,7 @@ use super::Receiver;
 use crate::acks::Arrival;
 use crate::counters::CpuMeter;
 use crate::sink::Slice;
+use crate::tuner::StageSample;
 use crate::{End, StreamLoss, entry, limits, lock};
 
 /// A block that arrived: its head and its contents.
@@ -223,6 +224,29 @@ impl Receiver {
                     )) == expected
                 })
         })
+    }
+
+    /// Has the tuner look at the number of threads that write; to be called some times a second. It changes nothing if the
+    /// number was given.
+    pub fn tune(self: &Arc<Self>) {
+        if self.end().is_some() {
+            return;
+        }
+        let own = self.counters.snapshot();
+        let sample = StageSample {
+            streams: u32::try_from(own.streams).unwrap_or(u32::MAX),
+            bytes: own.bytes_received,
+            storage: Duration::from_nanos(own.writing_ns),
+            processor: Duration::from_nanos(own.cpu_ns + own.cpu_waiting_ns),
+        };
+        let decided = self
+            .live
+            .tune_writers(Duration::from_nanos(own.elapsed_ns), &sample);
+        if let Some(decision) = decided
+            && self.set_writers(decision.to as usize).is_ok()
+        {
+            self.config.observer.tuned(&decision);
+        }
     }
 
     /// Changes the number of threads that write for the streams; a stream whose writers are all busy writes for itself.

@@ -6,6 +6,7 @@ mod digests;
 mod done;
 mod failures;
 mod large;
+mod leave;
 mod parts;
 mod read;
 mod say;
@@ -26,6 +27,7 @@ use godwit_store::pool::Pool;
 use self::state::State;
 use crate::counters::{self, Snapshot};
 use crate::names::NameQueue;
+use crate::tuner::StageSample;
 use crate::{
     Counters, End, Live, Observer, Resources, Source, StreamFigures, StreamLoss, Work, limits, lock,
 };
@@ -152,6 +154,35 @@ impl Sender {
         Ok(())
     }
 
+    /// Has the tuner look at the number of threads that read ahead; to be called some times a second. It changes nothing if
+    /// the number was given, and has nobody read ahead of bytes that come once.
+    pub fn tune(self: &Arc<Self>) {
+        if !self.source.reads_again() || self.is_over() {
+            return;
+        }
+        let own = self.counters.snapshot();
+        // With readers, a stream without anything to send waits for them.
+        let starved = if self.live.readers() > 0 {
+            own.starved_ns
+        } else {
+            0
+        };
+        let sample = StageSample {
+            streams: u32::try_from(own.streams).unwrap_or(u32::MAX),
+            bytes: own.bytes_read,
+            storage: Duration::from_nanos(own.reading_ns + starved),
+            processor: Duration::from_nanos(own.cpu_ns + own.cpu_waiting_ns),
+        };
+        let decided = self
+            .live
+            .tune_readers(Duration::from_nanos(own.elapsed_ns), &sample);
+        if let Some(decision) = decided
+            && self.set_readers(decision.to as usize).is_ok()
+        {
+            self.config.observer.tuned(&decision);
+        }
+    }
+
     /// Puts the parts of a list that the other end streams into `queue`. To be called once, before any stream is attached; without
     /// it such parts break the rules.
     pub fn take_names(&self, queue: Arc<NameQueue>) {
@@ -241,6 +272,10 @@ impl Sender {
             // A panic of one of them has been printed; the transfer's end does not depend on it.
             let _ = thread.join();
         }
+    }
+
+    pub(crate) fn observer(&self) -> &Arc<dyn Observer> {
+        &self.config.observer
     }
 
     /// This end's counters.

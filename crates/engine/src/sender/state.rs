@@ -5,6 +5,7 @@ mod desc;
 mod early;
 mod ending;
 mod parking;
+mod retiring;
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -123,6 +124,8 @@ pub(crate) struct State {
     /// There are blocks that no stream there is may carry.
     pub(crate) wants_stream: bool,
     parked: Vec<u64>,
+    /// Streams that are to leave: they get no more items.
+    retiring: Vec<u64>,
     /// Parked streams that carry no blocks.
     parked_without_blocks: Vec<u64>,
     pub(crate) failed: Failed,
@@ -146,6 +149,7 @@ impl State {
     pub(crate) fn detach(&mut self, stream: u64) {
         self.streams.remove(&stream);
         self.without_blocks.retain(|id| *id != stream);
+        self.retiring.retain(|id| *id != stream);
         self.unpark(stream);
         let mut lost: Vec<u64> = self
             .outstanding

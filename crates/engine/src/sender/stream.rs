@@ -28,7 +28,7 @@ impl Sender {
             if unlistened == 0 {
                 while let Some((prelude, head)) = stream.try_recv()? {
                     heard = Instant::now();
-                    self.handle(stream, &prelude, &head)?;
+                    self.handle(id, stream, &prelude, &head)?;
                 }
             }
             if let Some(end) = self.end() {
@@ -55,7 +55,7 @@ impl Sender {
                     content,
                     again,
                 } => {
-                    self.send(stream, seq, &image, content, again)?;
+                    self.send(id, stream, seq, &image, content, again)?;
                     if self.source.reads_again() {
                         self.lock_state().sent(seq);
                     }
@@ -63,6 +63,10 @@ impl Sender {
                     unlistened = (unlistened + 1) % LISTEN_EVERY_BLOCKS;
                 }
                 Step::Read => {}
+                Step::Leave => {
+                    meter.settle(&self.counters);
+                    return self.leave(id, stream);
+                }
                 Step::Wait(_) if unlistened > 0 => unlistened = 0,
                 // Taken since the look above, and before this stream could be woken for it.
                 Step::Wait(_) if self.names.get().is_some_and(|names| names.is_due()) => {}
@@ -103,6 +107,13 @@ impl Sender {
     fn next(&self, id: u64, early_bytes: Option<u64>) -> Step {
         let mut state = self.lock_state();
         state.unpark(id);
+        if state.is_retiring(id) {
+            return if state.may_leave(id) {
+                Step::Leave
+            } else {
+                Step::Wait(Reason::NotConcerned)
+            };
+        }
         if let Some(early_bytes) = early_bytes {
             return self.next_without_blocks(id, early_bytes, state);
         }
@@ -198,6 +209,7 @@ impl Sender {
 
     fn send(
         &self,
+        id: u64,
         stream: &mut dyn Stream,
         seq: u64,
         image: &Image,
@@ -205,7 +217,7 @@ impl Sender {
         again: bool,
     ) -> Result<(), StreamLoss> {
         let payload = image.payload.as_slice();
-        self.obey_limit(stream, payload.len() as u64)?;
+        self.obey_limit(id, stream, payload.len() as u64)?;
         let mut written = Vec::new();
         let head = match &image.head {
             Head::Image(head) => head,
@@ -232,7 +244,7 @@ impl Sender {
     }
 
     /// Waits until the rate limit lets `bytes` go; acknowledgements are still taken meanwhile.
-    fn obey_limit(&self, stream: &mut dyn Stream, bytes: u64) -> Result<(), StreamLoss> {
+    fn obey_limit(&self, id: u64, stream: &mut dyn Stream, bytes: u64) -> Result<(), StreamLoss> {
         let start = Instant::now();
         let until = start + self.live.rate().reserve(bytes, start);
         loop {
@@ -242,7 +254,7 @@ impl Sender {
             }
             stream.wait(left)?;
             while let Some((prelude, head)) = stream.try_recv()? {
-                self.handle(stream, &prelude, &head)?;
+                self.handle(id, stream, &prelude, &head)?;
             }
         }
         if until > start {
@@ -251,8 +263,9 @@ impl Sender {
         Ok(())
     }
 
-    fn handle(
+    pub(super) fn handle(
         &self,
+        id: u64,
         stream: &mut dyn Stream,
         prelude: &Prelude,
         head: &[u8],
@@ -318,6 +331,10 @@ impl Sender {
             Frame::NameList(list) => self.take_part(list, &stream.peer()),
             Frame::Notices(notices) => {
                 self.take_notices(&notices);
+                Ok(())
+            }
+            Frame::Retire(_) => {
+                self.lock_state().retire(id);
                 Ok(())
             }
             Frame::Pong(_) | Frame::Unknown { .. } => Ok(()),
@@ -441,6 +458,8 @@ enum Step {
     },
     Read,
     Wait(Reason),
+    /// Nothing that was sent on it is unsettled, and nothing more shall be.
+    Leave,
 }
 
 enum Reason {

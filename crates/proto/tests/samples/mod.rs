@@ -433,6 +433,8 @@ fn watch() -> Vec<(&'static str, Frame)> {
         ),
         ("ping", Frame::Ping(Ping { nonce: 300 })),
         ("pong", Frame::Pong(Pong { nonce: 300 })),
+        ("retire", Frame::Retire(Retire {})),
+        ("retired", Frame::Retired(Retired {})),
         (
             "cancel",
             Frame::Cancel(Cancel {

@@ -437,6 +437,8 @@ pub(crate) fn watch() -> impl Strategy<Value = Frame> {
         examined,
         measured::status().prop_map(Frame::Status),
         measured::sending().prop_map(Frame::Sending),
+        Just(Frame::Retire(Retire {})),
+        Just(Frame::Retired(Retired {})),
         finish,
         finished,
         error,

@@ -42,5 +42,6 @@ impl State {
             }
         }
         self.wake_streams_without_blocks();
+        self.wake_retiring();
     }
 }

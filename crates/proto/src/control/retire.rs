@@ -1,0 +1,40 @@
+//! Owns the messages with which a stream is taken out of a transfer that goes on.
+//! Knows nothing of why. `docs/wire.md`, "RETIRE and RETIRED".
+
+use prost::Message;
+
+use super::{decode, encode};
+use crate::error::WireError;
+use crate::prelude::FrameKind;
+
+/// From the receiver, which is the client: no more items on this stream, and RETIRED when all on it are settled.
+#[derive(Clone, Copy, PartialEq, Eq, Message)]
+pub struct Retire {}
+
+/// Nothing that matters follows from this end on this stream.
+#[derive(Clone, Copy, PartialEq, Eq, Message)]
+pub struct Retired {}
+
+macro_rules! empty {
+    ($($name:ident = $kind:ident;)*) => {
+        $(impl $name {
+            /// Appends the frame's head image to `out`.
+            pub fn encode(&self, out: &mut Vec<u8>) {
+                encode(self, FrameKind::$kind, out);
+            }
+
+            /// Reads a frame's head.
+            ///
+            /// # Errors
+            /// What is wrong with it.
+            pub fn decode(head: &[u8]) -> Result<Self, WireError> {
+                decode(head, stringify!($kind))
+            }
+        })*
+    };
+}
+
+empty! {
+    Retire = RETIRE;
+    Retired = RETIRED;
+}
