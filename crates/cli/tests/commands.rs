@@ -123,7 +123,7 @@ fn wrong_usage_ends_with_2_and_names_the_mistake() {
         (&["cp", "--speed", "9", "a", "b"], "--speed"),
         (
             &["cp", "--streams", "65", "a", "b"],
-            "godwit: --streams: `65` is out of range: 1 to 64",
+            "godwit: --streams: `65` is out of range: N or N..N from 1 to 64, `auto`",
         ),
         (
             &["cp", "--verify=maybe", "a", "b"],

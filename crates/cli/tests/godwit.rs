@@ -39,6 +39,7 @@ mod godwit {
     pub(crate) mod strangers;
     pub(crate) mod sync;
     pub(crate) mod trees;
+    pub(crate) mod tuning;
     pub(crate) mod unkept;
     pub(crate) mod verify;
 }

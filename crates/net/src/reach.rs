@@ -143,6 +143,13 @@ impl Reach {
         locked(&self.way).is_some()
     }
 
+    /// Whether connections are made by dialling from here, as many as are wanted; false while the way is being looked for.
+    pub fn dials(&self) -> bool {
+        self.way
+            .try_lock()
+            .is_ok_and(|way| matches!(*way, Some(Way::To(_))))
+    }
+
     fn search(&self, look: &dyn Fn() -> Look) -> Result<(Way, Connection), ReachError> {
         self.dial(&self.options.targets, look)
     }

@@ -15,6 +15,7 @@ use godwit_engine::tree::{
     DestinationError, DestinationRequest, Keeper, ListWork, PreparedDestination, Selecting,
     TreeRoot, TreeSink, TreeSource, TreeWork,
 };
+use godwit_engine::tuner::Decision;
 use godwit_engine::{
     Counters, Live, Observer, Receiver, ReceiverConfig, Resources, Sender, SenderConfig, Sink,
     Source, Work, limits,
@@ -413,5 +414,9 @@ impl Observer for Silent {
 
     fn note(&self, message: &str) {
         (self.0)(message);
+    }
+
+    fn tuned(&self, decision: &Decision) {
+        (self.0)(&decision.to_string());
     }
 }

@@ -131,6 +131,7 @@ impl Table {
                 }
                 self.wait(LOOK_EVERY);
             }
+            session.engine.tune();
             if !session.is_orphan() {
                 alive = Instant::now();
             } else if alive.elapsed() >= session.keep_for {

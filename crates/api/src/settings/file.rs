@@ -205,7 +205,7 @@ mod tests {
             ("cp = 1", "/h/config.toml: cp: no setting has this name"),
             (
                 "streams = 65",
-                "/h/config.toml: streams: `65` is out of range: 1 to 64",
+                "/h/config.toml: streams: `65` is out of range: N or N..N from 1 to 64, `auto`",
             ),
             (
                 "streams = [1, 2]",

@@ -47,7 +47,7 @@ pub fn placeholder(kind: &Kind) -> Option<String> {
         Kind::Size { .. } => Some("SIZE".to_owned()),
         Kind::Rate => Some("RATE".to_owned()),
         Kind::Duration { .. } => Some("DURATION".to_owned()),
-        Kind::Count { .. } | Kind::CountOrNone => Some("N".to_owned()),
+        Kind::Count { .. } | Kind::Bounds { .. } | Kind::CountOrNone => Some("N".to_owned()),
         Kind::Flag => None,
         Kind::Choice(choices) => Some(choices.join("|")),
         Kind::Ports => Some("PORTS".to_owned()),

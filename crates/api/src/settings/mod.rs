@@ -28,4 +28,4 @@ pub use typed::{
     Cipher, ComparisonSettings, CpSettings, Digest, Encryption, Export, GenSettings, Judge,
     ManifestSettings, ReportSettings, ServeEncryption, ServeSettings, VerifySettings,
 };
-pub use value::{Value, ValueError};
+pub use value::{Bounds, Value, ValueError};

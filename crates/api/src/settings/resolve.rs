@@ -3,7 +3,7 @@
 
 use crate::settings::file::ConfigFile;
 use crate::settings::table::{Scope, Setting};
-use crate::settings::value::{Value, ValueError, parse_value, split_variable};
+use crate::settings::value::{Bounds, Value, ValueError, parse_value, split_variable};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fmt;
@@ -180,6 +180,13 @@ impl Values {
     /// A count whose range in the table ends below 2³².
     pub(crate) fn count_u32(&self, name: &str) -> u32 {
         u32::try_from(self.count(name)).expect("the table's range fits 32 bits")
+    }
+
+    pub(crate) fn bounds(&self, name: &str) -> Bounds {
+        match self.get(name).0 {
+            Value::Bounds(bounds) => bounds,
+            ref other => panic!("{name} has no bounds: {other:?}"),
+        }
     }
 
     pub(crate) fn flag(&self, name: &str) -> bool {

@@ -73,6 +73,13 @@ pub enum Kind {
         /// The most.
         max: u64,
     },
+    /// A plain number that fixes something, two of them that bound it, or `auto`.
+    Bounds {
+        /// The least.
+        min: u32,
+        /// The most.
+        max: u32,
+    },
     /// A plain number, or `none`.
     CountOrNone,
     /// `true` or `false`; as a flag, its name alone means `true`.
@@ -152,7 +159,7 @@ const fn seconds(seconds: u64) -> Duration {
 }
 
 /// The most streams of one transfer.
-pub const STREAMS_MAX: u64 = 64;
+pub const STREAMS_MAX: u32 = 64;
 /// The most threads of one kind.
 pub const THREADS_MAX: u64 = 1024;
 
@@ -207,14 +214,15 @@ const GENERAL: &[Setting] = &[
     Setting {
         name: "streams",
         scopes: CP,
-        kind: Kind::Count {
+        kind: Kind::Bounds {
             min: 1,
             max: STREAMS_MAX,
         },
-        default: "2",
+        default: "auto",
         variable: "GODWIT_STREAMS",
         help: "TCP connections that carry the transfer",
-        detail: "More of them help over long or lossy paths; over a short one two are enough.",
+        detail: "By itself it begins with two, or with as many as a long way with small buffers needs, and finds out while it runs whether more or fewer are better. \
+                 One number fixes them; `4..16` leaves the choice between the two. What is decided is in `--log-file` and `--json`, and with `--verbose` on the screen; see docs/tuning.md.",
     },
     Setting {
         name: "threads",
@@ -235,7 +243,7 @@ const GENERAL: &[Setting] = &[
         default: "0",
         variable: "GODWIT_READERS",
         help: "Threads that read files at the source; 0 chooses",
-        detail: "",
+        detail: "They read ahead of the streams, which read for themselves as well. Where the streams' threads wait for storage, more are tried, and kept if they win a tenth.",
     },
     Setting {
         name: "writers",
@@ -244,7 +252,7 @@ const GENERAL: &[Setting] = &[
         default: "0",
         variable: "GODWIT_WRITERS",
         help: "Threads that write files at the destination; 0 chooses",
-        detail: "",
+        detail: "They write for the streams, which write for themselves as well. Where the streams' threads wait for storage, more are tried, and kept if they win a tenth.",
     },
     Setting {
         name: "encryption",

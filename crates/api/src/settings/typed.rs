@@ -7,7 +7,7 @@ use crate::host::HostPort;
 use crate::settings::preserve::Preserve;
 use crate::settings::resolve::{Origin, SettingError, SettingProblem, Values};
 use crate::settings::selection::SelectionSettings;
-use crate::settings::value::ValueError;
+use crate::settings::value::{Bounds, ValueError};
 use std::ffi::{OsStr, OsString};
 use std::num::NonZeroU64;
 use std::os::unix::ffi::OsStrExt;
@@ -59,8 +59,8 @@ pub struct CpSettings {
     pub limit_bytes_per_second: Option<NonZeroU64>,
     /// The only network paths to use, as typed; empty uses what is found.
     pub channels: Vec<String>,
-    /// From 1 to 64.
-    pub streams: u32,
+    /// From 1 to 64; chosen between them.
+    pub streams: Bounds,
     /// 0 uses all cores.
     pub threads: u32,
     /// CPUs to run on, or the network interface next to which; empty for all.
@@ -264,7 +264,7 @@ impl CpSettings {
         Ok(Self {
             limit_bytes_per_second: NonZeroU64::new(values.bytes("limit")),
             channels: values.list("channel", text)?,
-            streams: values.count_u32("streams"),
+            streams: values.bounds("streams"),
             threads: values.count_u32("threads"),
             pin: values.text("pin"),
             readers: values.count_u32("readers"),

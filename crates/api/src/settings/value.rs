@@ -19,6 +19,8 @@ pub enum Value {
     Duration(Duration),
     /// A plain number; the largest one is `none` where that is possible.
     Count(u64),
+    /// The least and the most of something.
+    Bounds(Bounds),
     /// On or off.
     Flag(bool),
     /// The word chosen.
@@ -31,6 +33,23 @@ pub enum Value {
     List(Vec<OsString>),
 }
 
+/// The least and the most of something that is chosen between them.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Bounds {
+    /// The least.
+    pub least: u32,
+    /// The most; the same if it is fixed.
+    pub most: u32,
+}
+
+impl Bounds {
+    /// The number within the bounds that is nearest to `count`.
+    #[must_use]
+    pub fn hold(self, count: u32) -> u32 {
+        count.min(self.most).max(self.least)
+    }
+}
+
 impl Value {
     /// What would be typed for it, element by element.
     pub(crate) fn texts(&self) -> Vec<OsString> {
@@ -40,6 +59,8 @@ impl Value {
             Self::Rate(bytes) => format!("{}/s", exact_size(*bytes)),
             Self::Duration(duration) => exact_duration(*duration),
             Self::Count(count) => count.to_string(),
+            Self::Bounds(Bounds { least, most }) if least == most => least.to_string(),
+            Self::Bounds(Bounds { least, most }) => format!("{least}..{most}"),
             Self::Flag(flag) => flag.to_string(),
             Self::Choice(word) => (*word).to_owned(),
             Self::Ports(None) => "any".to_owned(),
@@ -170,6 +191,9 @@ pub fn parse_value(setting: &Setting, given: &[OsString]) -> Result<Value, Value
                 Err(range_error())
             }
         }
+        Kind::Bounds { min, max } => parse_bounds(text, min, max)
+            .map(Value::Bounds)
+            .ok_or_else(range_error),
         Kind::CountOrNone if text.eq_ignore_ascii_case("none") => Ok(Value::Count(u64::MAX)),
         Kind::CountOrNone => text
             .parse()
@@ -188,6 +212,24 @@ pub fn parse_value(setting: &Setting, given: &[OsString]) -> Result<Value, Value
         Kind::Ports => parse_ports(text).map(Value::Ports).ok_or_else(range_error),
         Kind::Text { .. } | Kind::List { .. } => Ok(Value::List(given.to_vec())),
     }
+}
+
+/// `None` if it is neither a number, nor two of them in their order, nor `auto`, or not within the range.
+fn parse_bounds(text: &str, min: u32, max: u32) -> Option<Bounds> {
+    if text == "auto" {
+        return Some(Bounds {
+            least: min,
+            most: max,
+        });
+    }
+    let (least, most) = text.split_once("..").unwrap_or((text, text));
+    let number = |digits: &str| {
+        let all_digits = digits.bytes().all(|byte| byte.is_ascii_digit());
+        let number = digits.parse().ok().filter(|_| all_digits);
+        number.filter(|number| (min..=max).contains(number))
+    };
+    let (least, most) = (number(least)?, number(most)?);
+    (least <= most).then_some(Bounds { least, most })
 }
 
 /// `None` if it is neither a port, nor a range, nor `any`.
@@ -228,6 +270,7 @@ pub fn range_text(kind: &Kind) -> String {
         }
         Kind::Count { min, max: u64::MAX } => format!("{min} or more"),
         Kind::Count { min, max } => format!("{min} to {max}"),
+        Kind::Bounds { min, max } => format!("N or N..N from {min} to {max}, `auto`"),
         Kind::CountOrNone => "0 or more, `none`".to_owned(),
         Kind::Flag => "true, false".to_owned(),
         Kind::Choice(choices) => choices.join(", "),
@@ -267,11 +310,18 @@ mod tests {
         parse_value(setting, &[OsString::from(text)]).map_err(|error| error.to_string())
     }
 
+    fn bounds(least: u32, most: u32) -> Value {
+        Value::Bounds(Bounds { least, most })
+    }
+
     #[test]
     fn values_in_range() {
         let cases = [
             ("limit", "8Mbit/s", Value::Rate(1_000_000)),
-            ("streams", "64", Value::Count(64)),
+            ("streams", "64", bounds(64, 64)),
+            ("streams", "auto", bounds(1, 64)),
+            ("streams", "4..16", bounds(4, 16)),
+            ("readers", "64", Value::Count(64)),
             ("encryption", "TLS", Value::Choice("tls")),
             ("verify", "true", Value::Flag(true)),
             ("retry-for", "0", Value::Duration(Duration::ZERO)),
@@ -304,14 +354,32 @@ mod tests {
     #[test]
     fn values_out_of_range_say_what_the_range_is() {
         let cases = [
-            ("streams", "0", "`0` is out of range: 1 to 64"),
-            ("streams", "65", "`65` is out of range: 1 to 64"),
+            (
+                "streams",
+                "0",
+                "`0` is out of range: N or N..N from 1 to 64, `auto`",
+            ),
+            (
+                "streams",
+                "8..2",
+                "`8..2` is out of range: N or N..N from 1 to 64, `auto`",
+            ),
+            (
+                "streams",
+                "65",
+                "`65` is out of range: N or N..N from 1 to 64, `auto`",
+            ),
             (
                 "streams",
                 "99999999999999999999",
-                "`99999999999999999999` is out of range: 1 to 64",
+                "`99999999999999999999` is out of range: N or N..N from 1 to 64, `auto`",
             ),
-            ("streams", "two", "`two` is not a whole number"),
+            (
+                "streams",
+                "two",
+                "`two` is out of range: N or N..N from 1 to 64, `auto`",
+            ),
+            ("readers", "two", "`two` is not a whole number"),
             (
                 "block-size",
                 "65537",

@@ -168,6 +168,10 @@ impl Connector for ErrandConnector {
         })
     }
 
+    fn makes_more(&self) -> bool {
+        self.reach.dials()
+    }
+
     fn peer(&self) -> String {
         self.peer.clone()
     }

@@ -229,7 +229,7 @@ fn processor(whose: &str, machine: &MachineSeen, settings: &CpSettings, findings
     );
     let core =
         u128::from(seals) * u128::from(digests) / (u128::from(seals) + u128::from(digests)).max(1);
-    let used = cores.min(u64::from(settings.streams)).max(1);
+    let used = cores.min(u64::from(settings.streams.hold(2))).max(1);
     let all = u64::try_from(core * u128::from(used)).unwrap_or(u64::MAX);
     for way in [Way::Sending, Way::Receiving] {
         findings.limits.push(Limit {

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use godwit_api::settings::CpSettings;
 use godwit_api::units::{human_rate, human_size};
+use godwit_engine::limits::STREAMS_MAX;
 use godwit_node::probe;
 
 use super::findings::{Findings, Limit, Way};
@@ -32,7 +33,8 @@ struct Buffer {
 
 /// Looks at it. Comes last: it weighs the buffers against all other bounds.
 pub(super) fn look(path: Option<&Path>, settings: &CpSettings, findings: &mut Findings) {
-    let streams = u64::from(settings.streams.max(1));
+    // A transfer makes up for small buffers by as many streams as it may have.
+    let streams = u64::from(settings.streams.most);
     for (name, way) in [(SEND, Way::Sending), (RECEIVE, Way::Receiving)] {
         let Some(probe::Buffer { least, first, most }) = probe::buffer(name) else {
             continue;
@@ -100,11 +102,16 @@ fn weigh(buffer: &Buffer, round_trip: Duration, streams: u64, findings: &mut Fin
     let needed = scaled(wanted, micros, 1_000_000) / streams * 2;
     let needed = needed.next_power_of_two().clamp(1 << 16, BUFFER_BYTES_MAX);
     let mend = format!(
-        "{at}as root: sysctl -w {}='{} {} {}' (or more connections: --streams)",
+        "{at}as root: sysctl -w {}='{} {} {}'{}",
         buffer.name,
         buffer.least,
         buffer.first,
-        needed.max(buffer.most)
+        needed.max(buffer.most),
+        if streams < STREAMS_MAX.into() {
+            " (or more connections: --streams)"
+        } else {
+            ""
+        }
     );
     let name = match buffer.there {
         Some(_) => "buffers there",

@@ -52,7 +52,7 @@ pub(super) fn look(settings: &CpSettings, findings: &mut Findings) {
         findings.fine("processor", message);
     }
     let core = u128::from(seals) * u128::from(digests) / u128::from(seals + digests).max(1);
-    let used = cores.min(u64::from(settings.streams)).max(1);
+    let used = cores.min(u64::from(settings.streams.hold(2))).max(1);
     let all = u64::try_from(core * u128::from(used)).unwrap_or(u64::MAX);
     for way in [Way::Sending, Way::Receiving] {
         findings.limits.push(Limit {

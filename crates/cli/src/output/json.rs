@@ -3,7 +3,7 @@
 
 use super::{
     Itemised, LimitedTold, ManifestDone, NotKept, Progress, Sides, Started, Stats, Summary,
-    ToldFault,
+    ToldFault, Tuned,
 };
 use data_encoding::BASE64;
 use godwit_engine::Snapshot;
@@ -66,6 +66,16 @@ impl JsonLines {
         line(&Event::Note { message })
     }
 
+    pub(super) fn tuning(tuned: &Tuned<'_>, elapsed: Duration) -> String {
+        line(&Event::Tuning {
+            what: tuned.what,
+            from: tuned.from,
+            to: tuned.to,
+            reason: tuned.reason,
+            seconds: seconds(elapsed),
+        })
+    }
+
     pub(super) fn error(message: &str) -> String {
         line(&Event::Error { message })
     }
@@ -109,6 +119,13 @@ enum Event<'a> {
         bottleneck: Option<&'a str>,
         #[serde(skip_serializing_if = "Option::is_none")]
         bottleneck_told: Option<&'a LimitedTold>,
+        seconds: f64,
+    },
+    Tuning {
+        what: &'a str,
+        from: u32,
+        to: u32,
+        reason: &'a str,
         seconds: f64,
     },
     Failed {

@@ -58,6 +58,19 @@ pub(crate) struct Progress<'a> {
     pub(crate) bottleneck: Option<&'a Limited>,
 }
 
+/// A number that the tuner has changed.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Tuned<'a> {
+    /// Of what: streams, readers, writers.
+    pub(crate) what: &'a str,
+    /// Until now.
+    pub(crate) from: u32,
+    /// From now on.
+    pub(crate) to: u32,
+    /// Why.
+    pub(crate) reason: &'a str,
+}
+
 /// How a transfer ended.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Status {
@@ -327,6 +340,20 @@ impl Output {
                 Form::Json => state.print(&JsonLines::note(message)),
                 Form::Plain => complain(message),
                 Form::Bar(bar) => bar.line(&complaint(message)),
+            }
+        });
+    }
+
+    /// The tuner has changed a number; people are told if they want to know.
+    pub(crate) fn tuned(&self, tuned: &Tuned<'_>, verbose: bool) {
+        let elapsed = self.started.elapsed();
+        self.with(|state| {
+            state.log(|| JsonLines::tuning(tuned, elapsed));
+            match &state.form {
+                Form::Json => state.print(&JsonLines::tuning(tuned, elapsed)),
+                _ if !verbose => {}
+                Form::Plain => say(&PlainLines.tuning(tuned)),
+                Form::Bar(bar) => bar.line(&PlainLines.tuning(tuned)),
             }
         });
     }

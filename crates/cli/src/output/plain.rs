@@ -2,7 +2,7 @@
 //! Prints nothing itself.
 
 use super::rate::time_left;
-use super::{Itemised, Progress, Sides, Started, Status, Summary};
+use super::{Itemised, Progress, Sides, Started, Status, Summary, Tuned};
 use godwit_api::units::{human_rate, human_size};
 use std::fmt::Write;
 use std::time::Duration;
@@ -59,6 +59,16 @@ impl PlainLines {
     pub(super) fn failed(&self, path: &[u8], message: &str) -> String {
         let path = String::from_utf8_lossy(path);
         format!("godwit: {}: {}", printable(&path), printable(message))
+    }
+
+    pub(super) fn tuning(&self, tuned: &Tuned<'_>) -> String {
+        let Tuned {
+            what,
+            from,
+            to,
+            reason,
+        } = tuned;
+        format!("godwit: {what} {from} -> {to}: {}", printable(reason))
     }
 
     pub(super) fn item(&self, item: &Itemised<'_>) -> String {

@@ -305,6 +305,12 @@ impl Connector for SshConnector {
         Ok(connection)
     }
 
+    fn makes_more(&self) -> bool {
+        // The other end dials as many as it was told when it began; through ssh a stream more is no way more.
+        let live = locked(&self.agent).clone();
+        live.is_some_and(|live| live.reach.as_ref().is_some_and(Reach::dials))
+    }
+
     fn peer(&self) -> String {
         self.options.login.to_string()
     }

@@ -124,7 +124,7 @@ impl Job<'_> {
             destination: &mapped,
             resumed,
         });
-        let streams = self.settings.streams;
+        let streams = self.settings.streams.hold(2);
         let mut progressing = Progressing::new(self, Arc::clone(&counters));
         let end = run_local(&sender, &receiver, streams, &mut |engine| {
             progressing.show(Some(engine));

@@ -11,6 +11,7 @@ use godwit_engine::session::{
     Client, Connector, DaemonConnector, DaemonOptions, Engine, Refusal, run,
 };
 use godwit_engine::tree::PreparedDestination;
+use godwit_engine::tuner::Bounds;
 use godwit_engine::{Counters, limits};
 use godwit_net::{
     ChannelWish, ChannelWishError, Cipher, ClientTls, DialOptions, Expect, Identity, IdentityId,
@@ -250,7 +251,7 @@ impl Job<'_> {
                 .filter(|preserve| *preserve != Preserve::default()),
             plain_payload: self.settings.encryption == Encryption::None,
             retry_for_ms: u64::try_from(self.settings.retry_for.as_millis()).unwrap_or(u64::MAX),
-            streams: self.settings.streams,
+            streams: self.settings.streams.hold(2),
             block_bytes: self.settings.block_bytes,
             threads: self.settings.threads,
             selection: self.chosen.wire.clone(),
@@ -281,7 +282,7 @@ impl Job<'_> {
     pub(super) fn client_by(&self, connector: Arc<dyn Connector>) -> Client {
         Client {
             connector,
-            streams: self.settings.streams.min(limits::STREAMS_MAX),
+            streams: bounds_of(self.settings.streams),
             retry_for: self.settings.retry_for,
         }
     }
@@ -292,7 +293,7 @@ impl Job<'_> {
                 home: self.home,
                 channels: &self.settings.channels,
                 cipher: self.settings.cipher,
-                streams: self.settings.streams,
+                streams: bounds_of(self.settings.streams),
                 retry_for: self.settings.retry_for,
                 handshake_deadline: self.settings.handshake_deadline,
                 stall_deadline: self.settings.stall_deadline,
@@ -303,13 +304,21 @@ impl Job<'_> {
     }
 }
 
+/// What was set, for the tuner.
+fn bounds_of(set: godwit_api::settings::Bounds) -> Bounds {
+    Bounds {
+        least: set.least,
+        most: set.most.min(limits::STREAMS_MAX),
+    }
+}
+
 /// How a daemon is spoken with.
 pub(crate) struct Reach<'a> {
     pub(crate) home: &'a Home,
     /// As typed.
     pub(crate) channels: &'a [String],
     pub(crate) cipher: CipherSetting,
-    pub(crate) streams: u32,
+    pub(crate) streams: Bounds,
     pub(crate) retry_for: Duration,
     pub(crate) handshake_deadline: Duration,
     pub(crate) stall_deadline: Duration,
@@ -335,7 +344,7 @@ pub(crate) fn reach(how: &Reach<'_>, remote: &Remote) -> Result<Far, Failure> {
     Ok(Far {
         client: Client {
             connector: Arc::new(connector),
-            streams: how.streams.min(limits::STREAMS_MAX),
+            streams: how.streams,
             retry_for: how.retry_for,
         },
         name: identity.to_string().into_bytes(),

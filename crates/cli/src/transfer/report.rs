@@ -91,7 +91,7 @@ impl<'a> Progressing<'a> {
             Engine::Sender(sender) => sender.scan_done().then_some(own.bytes_scanned),
             Engine::Receiver(receiver) => receiver.bytes_announced(),
         };
-        let window = self.window.add(Instant::now(), shares(engine));
+        let window = self.window.add(Instant::now(), engine.shares());
         let limited = window.finding(&engine.streams()).map(Limited::of);
         self.job.output.progress(&Progress {
             bytes: self
@@ -124,20 +124,6 @@ fn channels(engine: &Engine) -> Vec<ChannelShown> {
             cuts: channel.cuts,
         })
         .collect()
-}
-
-fn shares(engine: &Engine) -> Shares {
-    let own = Some(engine.counters().snapshot());
-    match engine {
-        Engine::Sender(_) => Shares {
-            source: own,
-            destination: engine.peer_counters(),
-        },
-        Engine::Receiver(_) => Shares {
-            source: engine.peer_counters(),
-            destination: own,
-        },
-    }
 }
 
 impl Report {
@@ -279,7 +265,11 @@ impl Report {
             job.output.channels_at_end(channels(engine), took);
         }
         let peer = report.engine.as_ref().and_then(Engine::peer_counters);
-        let shares = report.engine.as_ref().map(shares).unwrap_or_default();
+        let shares = report
+            .engine
+            .as_ref()
+            .map(Engine::shares)
+            .unwrap_or_default();
         let streams = report
             .engine
             .as_ref()

@@ -12,7 +12,7 @@ use serde_json::Value;
 use crate::exit::Failure;
 use crate::output::{
     ChannelShown, Itemised, Limited, LimitedTold, NotKept, Output, Progress, Sides, Started,
-    Status, Summary, ToldFault,
+    Status, Summary, ToldFault, Tuned,
 };
 use crate::reports::{ReportRoots, Reports};
 use crate::ssh::UNREACHABLE;
@@ -123,6 +123,16 @@ impl<'a> Retold<'a> {
             }
             Some("channels") => self.channels(&event),
             Some("note") => self.output.note(text(&event["message"])),
+            Some("tuning") => {
+                let count = |value| u32::try_from(number(value)).unwrap_or(u32::MAX);
+                let tuned = Tuned {
+                    what: text(&event["what"]),
+                    from: count(&event["from"]),
+                    to: count(&event["to"]),
+                    reason: text(&event["reason"]),
+                };
+                self.output.tuned(&tuned, self.itemises);
+            }
             Some("error") => {
                 let message = text(&event["message"]);
                 self.unreachable |= message.starts_with(UNREACHABLE);

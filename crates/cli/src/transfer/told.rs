@@ -4,11 +4,12 @@
 use std::sync::Arc;
 
 use godwit_api::settings::Judge as JudgeSetting;
+use godwit_engine::tuner::Decision;
 use godwit_engine::{Action, Item, Observer};
 use godwit_proto::{Comparison, EntryKind, Fault, Judge, Record};
 
 use super::Job;
-use crate::output::{Itemised, Output};
+use crate::output::{Itemised, Output, Tuned};
 use crate::reports::Reports;
 
 /// Tells the user of entries that fail, and the reports of all.
@@ -39,6 +40,16 @@ impl Observer for Told {
 
     fn note(&self, message: &str) {
         self.output.note(message);
+    }
+
+    fn tuned(&self, decision: &Decision) {
+        let tuned = Tuned {
+            what: decision.knob.as_str(),
+            from: decision.from,
+            to: decision.to,
+            reason: &decision.reason,
+        };
+        self.output.tuned(&tuned, self.verbose);
     }
 
     fn item(&self, item: &Item<'_>) {

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use godwit_api::endpoint::{Place, Remote, SshPlace};
 use godwit_api::settings::VerifySettings;
 use godwit_engine::session::{Client, Expectations, VerifyEnd, run_verification};
+use godwit_engine::tuner::Bounds;
 use godwit_net::Identity;
 use godwit_proto::{Direction, Fault, Open, Record, Verification};
 
@@ -54,7 +55,7 @@ pub(super) fn check_by_ssh(
             *once.id(),
             tls,
         )),
-        streams: 1,
+        streams: Bounds::fixed(1),
         retry_for: settings.retry_for,
     };
     let goes_on = || !interrupted.load(Ordering::Relaxed);
@@ -87,7 +88,7 @@ pub(super) fn check(
             home,
             channels: &settings.channels,
             cipher: settings.cipher,
-            streams: 1,
+            streams: Bounds::fixed(1),
             retry_for: settings.retry_for,
             handshake_deadline: settings.handshake_deadline,
             stall_deadline: settings.stall_deadline,

@@ -5,12 +5,14 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use godwit_net::{Connection, Stream};
-use godwit_proto::{ErrorCode, Frame, Open, Opened, Token, TransferId};
+use godwit_proto::{ErrorCode, Frame, Hello, Open, Opened, Token, TransferId};
 
 use super::connect::{Connector, Refusal};
 use super::greet::require;
 use super::link::{BACKOFF_FIRST, BACKOFF_MAX, Link, expect_hello, fail, unexpected};
+use super::tuning::Tuning;
 use super::{Engine, GreetError, our_hello, receive_frame};
+use crate::tuner::Bounds;
 use crate::{End, limits};
 
 /// How often progress is shown and the user's interrupt is looked at.
@@ -19,13 +21,16 @@ const WATCH_EVERY: Duration = Duration::from_millis(200);
 /// How long a daemon may take to open: it examines its journal and the destination.
 const OPEN_DEADLINE: Duration = Duration::from_secs(60);
 
+/// Streams to begin with where the tuner chooses: it adds what a long way needs once it has seen the first.
+const STREAMS_FIRST: u32 = 2;
+
 /// How to reach the other end, and for how long.
 #[derive(Clone)]
 pub struct Client {
     /// Makes the connections.
     pub connector: Arc<dyn Connector>,
-    /// Streams to keep up that carry blocks.
-    pub streams: u32,
+    /// Streams that carry blocks: a fixed number is kept up, between bounds the tuner finds how many are good.
+    pub streams: Bounds,
     /// How long to go on without any stream.
     pub retry_for: Duration,
 }
@@ -70,7 +75,7 @@ fn keep_open(
     let mut backoff = BACKOFF_FIRST;
     loop {
         match open_transfer(client, open) {
-            Ok((stream, opened, transfer)) => {
+            Ok((stream, opened, transfer, theirs)) => {
                 backoff = BACKOFF_FIRST;
                 if let Err(refusal) = client.connector.opened(&opened) {
                     report.end = Err(refusal);
@@ -89,7 +94,13 @@ fn keep_open(
                     .filter_map(|token| Token::try_from(token.as_slice()).ok())
                     .collect();
                 report.opened = Some(opened);
-                let outcome = run_engine(client, open, &engine, stream, transfer, tokens, watch);
+                let begun = Begun {
+                    first: stream,
+                    transfer,
+                    tokens,
+                    theirs,
+                };
+                let outcome = run_engine(client, open, &engine, begun, watch);
                 engine.join();
                 let moved = engine.counters().bytes_written.get() > 0;
                 report.engine = Some(engine);
@@ -156,21 +167,37 @@ fn pause(time: Duration, watch: &mut dyn FnMut(Option<&Engine>) -> bool) -> bool
     }
 }
 
+/// What opening a transfer has brought.
+struct Begun {
+    first: Connection,
+    transfer: TransferId,
+    tokens: Vec<Token>,
+    theirs: Hello,
+}
+
 /// `None` if the transfer must be opened anew.
 fn run_engine(
     client: &Client,
     open: &Open,
     engine: &Engine,
-    first: Connection,
-    transfer: TransferId,
-    tokens: Vec<Token>,
+    begun: Begun,
     watch: &mut dyn FnMut(Option<&Engine>) -> bool,
 ) -> Option<End> {
-    let early = first.early_bytes_left() > 0;
-    let link = Link::new(client, transfer, open.plain_payload, early, tokens);
+    let early = begun.first.early_bytes_left() > 0;
+    let link = Link::new(
+        client,
+        begun.transfer,
+        open.plain_payload,
+        early,
+        begun.tokens,
+    );
+    link.note_hello(&begun.theirs);
     let link = Arc::new(link);
-    let first = link.begin(first);
-    let streams = client.streams.clamp(1, limits::STREAMS_MAX);
+    let first = link.begin(begun.first);
+    let streams = client
+        .streams
+        .hold(STREAMS_FIRST)
+        .clamp(1, limits::STREAMS_MAX);
     if let Err(error) = link.spread(engine, streams, first) {
         return Some(End::Failed {
             code: ErrorCode::INTERNAL.0,
@@ -178,7 +205,8 @@ fn run_engine(
             retryable: false,
         });
     }
-    let outcome = supervise(client, engine, &link, watch);
+    let mut tuning = Tuning::new(client.streams, open.limit_bytes_per_second);
+    let outcome = supervise(client, engine, &link, &mut tuning, watch);
     if outcome.is_none() {
         engine.cancel("the daemon was restarted");
     }
@@ -191,9 +219,12 @@ fn supervise(
     client: &Client,
     engine: &Engine,
     link: &Arc<Link>,
+    tuning: &mut Tuning,
     watch: &mut dyn FnMut(Option<&Engine>) -> bool,
 ) -> Option<End> {
     let mut alive = Instant::now();
+    // What can be computed from the first connection is not waited for.
+    tuning.look(alive, engine, link);
     loop {
         if let Some(end) = engine.wait(WATCH_EVERY) {
             return Some(end);
@@ -207,7 +238,9 @@ fn supervise(
             return None;
         }
         // Whoever has no thread for one more goes on with those that there are.
-        let _ = link.spread(engine, client.streams, None);
+        let _ = link.spread(engine, client.streams.hold(STREAMS_FIRST), None);
+        engine.tune();
+        tuning.look(Instant::now(), engine, link);
         if let Some(message) = link.stuck(engine) {
             fail(engine, &message);
             continue;
@@ -228,7 +261,7 @@ fn supervise(
 pub(super) fn open_transfer(
     client: &Client,
     open: &Open,
-) -> Result<(Connection, Opened, TransferId), Refusal> {
+) -> Result<(Connection, Opened, TransferId, Hello), Refusal> {
     let (mut head, mut request) = (Vec::new(), Vec::new());
     our_hello().encode(&mut head);
     open.encode(&mut request)
@@ -253,7 +286,7 @@ pub(super) fn open_transfer(
                 }
             })?;
             stream.set_plain_payload(open.plain_payload);
-            Ok((stream, opened, transfer))
+            Ok((stream, opened, transfer, theirs))
         }
         other => Err(unexpected(&stream, other)),
     }

@@ -38,6 +38,11 @@ pub trait Connector: Send + Sync {
     /// Why there is none. [`Refusal::Gone`] has the transfer opened anew once no stream is left.
     fn join(&self, channel: u32) -> Result<Connection, Refusal>;
 
+    /// Whether [`join`](Self::join) can make as many connections as are wanted: they are made from this end.
+    fn makes_more(&self) -> bool {
+        true
+    }
+
     /// The other end, for messages.
     fn peer(&self) -> String;
 

@@ -1,14 +1,18 @@
 //! Keeps the streams of a client's transfer up: a thread each, which joins again when its stream is lost.
 //! Opens no transfer, and does not know how connections are made.
 
+mod lanes;
+
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use godwit_net::{Connection, Stream};
+use godwit_proto::hello::capability;
 use godwit_proto::{
     CHANNELS_MAX, ErrorCode, Frame, Hello, Join, Token, TransferId, VersionMismatch, negotiate,
 };
 
+use self::lanes::{Lane, Thread};
 use super::client::Client;
 use super::connect::{Connector, Refusal};
 use super::{Engine, GreetError, HELLO_DEADLINE, our_hello, receive_frame};
@@ -44,9 +48,12 @@ struct LinkState {
     running: usize,
     /// Why none that carries blocks came about, and none will.
     refused: Option<String>,
-    /// Channels that have threads, and threads that were started.
-    channels: u32,
-    threads: u32,
+    /// The channels, by their numbers.
+    lanes: Vec<Lane>,
+    /// Threads that were ever started, for their names.
+    started: u64,
+    /// The other end lets streams leave in order.
+    retires: bool,
 }
 
 /// A stream that the engine has, or will have at once.
@@ -65,6 +72,11 @@ impl Drop for Running {
 
 /// Body of a thread that keeps one stream up, over one channel, until the transfer ends.
 fn keep_stream(link: &Arc<Link>, engine: &Engine, channel: u32, mut stream: Option<Running>) {
+    let carries = |stream: &Running| stream.connection.carries_blocks();
+    let _thread = stream
+        .as_ref()
+        .is_none_or(carries)
+        .then(|| Thread::new(link, channel));
     let mut backoff = BACKOFF_FIRST;
     loop {
         if let Some(mut running) = stream.take() {
@@ -91,6 +103,9 @@ fn keep_stream(link: &Arc<Link>, engine: &Engine, channel: u32, mut stream: Opti
             if !link.rest(backoff, engine) {
                 return;
             }
+        }
+        if link.is_surplus(channel) {
+            return;
         }
         match link.join(channel) {
             Ok(connection) => {
@@ -197,7 +212,7 @@ impl Link {
         streams: u32,
         mut first: Option<Running>,
     ) -> std::io::Result<()> {
-        let known = lock(&self.state).channels;
+        let known = self.channels();
         let channels = self.connector.channels().min(CHANNELS_MAX);
         for channel in known..channels {
             let mut wanted = streams;
@@ -208,10 +223,13 @@ impl Link {
             let extra = first
                 .as_ref()
                 .is_some_and(|first| !first.connection.carries_blocks());
+            lock(&self.state).lanes.push(Lane {
+                wanted,
+                ..Lane::default()
+            });
             for _ in 0..wanted + u32::from(extra) {
                 self.keep(engine, channel, first.take())?;
             }
-            lock(&self.state).channels = channel + 1;
         }
         Ok(())
     }
@@ -223,18 +241,33 @@ impl Link {
         channel: u32,
         stream: Option<Running>,
     ) -> std::io::Result<()> {
+        // One that carries no blocks is none of the channel's streams.
+        let counts = stream
+            .as_ref()
+            .is_none_or(|stream| stream.connection.carries_blocks());
         let (link, own) = (Arc::clone(self), engine.clone());
         let body = move || keep_stream(&link, &own, channel, stream);
         let mut state = lock(&self.state);
-        if state.threads >= limits::STREAMS_MAX {
+        let threads: u32 = state.lanes.iter().map(|lane| lane.threads).sum();
+        if threads >= limits::STREAMS_MAX {
             return Ok(());
         }
-        let name = format!("gw-stream-{}", state.threads);
+        let name = format!("gw-stream-{}", state.started);
+        // Counted before it can end.
+        if counts && let Some(lane) = state.lane(channel) {
+            lane.threads += 1;
+        }
         match std::thread::Builder::new().name(name).spawn(body) {
-            Ok(_) => state.threads += 1,
-            Err(error) if state.threads == 0 => return Err(error),
-            // Those that there are do.
-            Err(_) => {}
+            Ok(_) => state.started += 1,
+            Err(error) => {
+                if counts && let Some(lane) = state.lane(channel) {
+                    lane.threads -= 1;
+                }
+                // Those that there are do.
+                if threads == 0 {
+                    return Err(error);
+                }
+            }
         }
         Ok(())
     }
@@ -260,6 +293,11 @@ impl Link {
                 .wait(state)
                 .unwrap_or_else(PoisonError::into_inner);
         }
+    }
+
+    /// What the other end can do.
+    pub(super) fn note_hello(&self, theirs: &Hello) {
+        lock(&self.state).retires = theirs.capabilities & capability::RETIRE != 0;
     }
 
     fn note_refusal(&self, refusal: &Refusal) {
@@ -323,7 +361,7 @@ impl Link {
         our_hello().encode(&mut head);
         Join::new(self.transfer, token, channel).encode(&mut head);
         stream.send_all(&head).map_err(GreetError::from)?;
-        expect_hello(&mut stream)?;
+        self.note_hello(&expect_hello(&mut stream)?);
         match receive_frame(&mut stream, HELLO_DEADLINE)? {
             Frame::Joined(joined) => {
                 lock(&self.tokens).extend(

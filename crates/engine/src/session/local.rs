@@ -47,6 +47,8 @@ pub fn run_local(
             sender.cancel("the receiving end failed");
             break end;
         }
+        sender.tune();
+        receiver.tune();
         if !watch(&engine) {
             sender.cancel("interrupted by the user");
             receiver.cancel("interrupted by the user");

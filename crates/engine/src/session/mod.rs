@@ -8,6 +8,7 @@ mod examine;
 mod greet;
 mod link;
 mod local;
+mod tuning;
 mod verify;
 mod wishing;
 
@@ -26,7 +27,8 @@ pub use verify::{Expectations, VerifyEnd, run_verification};
 pub use wishing::Wishing;
 
 use crate::counters::Snapshot;
-use crate::{Counters, End, Receiver, Sender, StreamFigures, StreamLoss};
+use crate::tuner::Decision;
+use crate::{Counters, End, Receiver, Sender, Shares, StreamFigures, StreamLoss};
 
 /// The end of a transfer that is on this side.
 #[derive(Clone)]
@@ -78,6 +80,45 @@ impl Engine {
         match self {
             Self::Sender(sender) => sender.join(),
             Self::Receiver(receiver) => receiver.join(),
+        }
+    }
+
+    /// Lets one stream end, in order, while the transfer goes on; its number is in [`StreamFigures`].
+    pub fn retire(&self, stream: u64) {
+        match self {
+            Self::Sender(sender) => sender.retire(stream),
+            Self::Receiver(receiver) => receiver.retire(stream),
+        }
+    }
+
+    /// Has the tuner look at the threads of this end's storage; to be called some times a second.
+    pub fn tune(&self) {
+        match self {
+            Self::Sender(sender) => sender.tune(),
+            Self::Receiver(receiver) => receiver.tune(),
+        }
+    }
+
+    /// Tells the user of a decision of the tuner.
+    pub(crate) fn tuned(&self, decision: &Decision) {
+        match self {
+            Self::Sender(sender) => sender.observer().tuned(decision),
+            Self::Receiver(receiver) => receiver.observer().tuned(decision),
+        }
+    }
+
+    /// The counters of both ends, as far as they are known.
+    pub fn shares(&self) -> Shares {
+        let own = Some(self.counters().snapshot());
+        match self {
+            Self::Sender(sender) => Shares {
+                source: own,
+                destination: sender.peer_counters(),
+            },
+            Self::Receiver(receiver) => Shares {
+                source: receiver.peer_counters(),
+                destination: own,
+            },
         }
     }
 

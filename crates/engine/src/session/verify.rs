@@ -84,7 +84,7 @@ fn verify(
     let mut opened_once = false;
     loop {
         let lost = match open_transfer(client, open) {
-            Ok((mut stream, _, transfer)) => {
+            Ok((mut stream, _, transfer, _)) => {
                 opened_once = true;
                 let answered = asking.next_seq - asking.unanswered.len() as u64;
                 let stream: &mut dyn Stream = &mut stream;

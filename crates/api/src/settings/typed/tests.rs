@@ -41,12 +41,15 @@ fn flag_before_environment_before_file_before_default() {
     let streams = |typed, environment, file| {
         values(Scope::Cp, typed, environment, file)
             .and_then(|values| CpSettings::from_values(&values))
-            .map(|settings| settings.streams)
+            .map(|settings| (settings.streams.least, settings.streams.most))
     };
-    assert_eq!(streams(&[("streams", "16")], &environment, file), Ok(16));
-    assert_eq!(streams(&[], &environment, file), Ok(8));
-    assert_eq!(streams(&[], &[("GODWIT_STREAMS", "")], file), Ok(4));
-    assert_eq!(streams(&[], &[], ""), Ok(2));
+    assert_eq!(
+        streams(&[("streams", "16")], &environment, file),
+        Ok((16, 16))
+    );
+    assert_eq!(streams(&[], &environment, file), Ok((8, 8)));
+    assert_eq!(streams(&[], &[("GODWIT_STREAMS", "")], file), Ok((4, 4)));
+    assert_eq!(streams(&[], &[], ""), Ok((1, 64)));
 }
 
 #[test]
@@ -58,7 +61,7 @@ fn a_mistake_names_where_it_was_made() {
     };
     assert_eq!(
         message(&[("streams", "0")], &[]),
-        "--streams: `0` is out of range: 1 to 64"
+        "--streams: `0` is out of range: N or N..N from 1 to 64, `auto`"
     );
     assert_eq!(
         message(&[], &[("GODWIT_CIPHER", "des")]),
@@ -75,7 +78,7 @@ fn the_defaults_of_cp() {
         CpSettings {
             limit_bytes_per_second: None,
             channels: Vec::new(),
-            streams: 2,
+            streams: Bounds { least: 1, most: 64 },
             threads: 0,
             pin: OsString::new(),
             readers: 0,

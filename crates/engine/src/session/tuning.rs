@@ -1,0 +1,246 @@
+//! Feeds the tuner of each channel from what the streams measure, and has the link obey it; the client's side only.
+//! Decides nothing itself (`tuner`), and starts or ends no stream itself (`link`).
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use super::Engine;
+use super::link::Link;
+use crate::tuner::{Bounds, ChannelSample, Decision, Holdup, Knob, Path, StreamTuner, start};
+use crate::{Bottleneck, Shares, Snapshot, StreamFigures};
+
+/// Tunes the streams of one transfer.
+pub(super) struct Tuning {
+    bounds: Bounds,
+    /// Content bytes a second that the user allows; 0 for any.
+    limit: u64,
+    began: Instant,
+    lanes: Vec<Lane>,
+    /// What both ends had counted when the window began over which the bottleneck is named, and what was named last.
+    shares: Shares,
+    named: Instant,
+    holdup: Holdup,
+}
+
+/// One channel.
+struct Lane {
+    /// From when its first stream is known on.
+    tuner: Option<StreamTuner>,
+    sample: ChannelSample,
+    seen: HashMap<u64, Seen>,
+    /// The last decision.
+    decided: Option<(Duration, u32)>,
+}
+
+/// What was counted of a stream already.
+#[derive(Clone, Copy, Default)]
+struct Seen {
+    bytes: u64,
+    segments: u64,
+    retransmitted: u64,
+    busy_ns: u64,
+    window_limited_ns: u64,
+    buffer_limited_ns: u64,
+}
+
+/// The bottleneck is named anew this often: over less time it is chance.
+const NAME_EVERY: Duration = Duration::from_secs(1);
+
+/// For so long a decision is carried out again and again, in case that it met streams that were just coming or going.
+const OBEYED_FOR: Duration = Duration::from_secs(2);
+
+impl Tuning {
+    pub(super) fn new(bounds: Bounds, limit: u64) -> Self {
+        let now = Instant::now();
+        Self {
+            bounds,
+            limit,
+            began: now,
+            lanes: Vec::new(),
+            shares: Shares::default(),
+            named: now,
+            holdup: Holdup::Network,
+        }
+    }
+
+    /// Looks at how things stand, and has the link change what should be changed. To be called some times a second.
+    pub(super) fn look(&mut self, now: Instant, engine: &Engine, link: &Arc<Link>) {
+        if self.bounds.is_fixed() || !link.may_change(engine) {
+            return;
+        }
+        self.name_holdup(now, engine);
+        let streams = engine.streams();
+        let since = now.saturating_duration_since(self.began);
+        for channel in 0..link.channels() {
+            let index = channel as usize;
+            if self.lanes.len() <= index {
+                self.lanes.push(Lane::new());
+            }
+            let wanted = link.wanted(channel);
+            let decision = self.lanes[index].look(
+                since,
+                streams.iter().filter(|stream| stream.channel == channel),
+                wanted,
+                &Beginning {
+                    bounds: self.bounds,
+                    limit: self.limit,
+                    engine,
+                },
+                self.holdup,
+            );
+            let lane = &mut self.lanes[index];
+            if let Some(decision) = decision {
+                lane.decided = Some((since, decision.to));
+                engine.tuned(&decision);
+            }
+            // Streams that came or went meanwhile may have been counted wrongly.
+            if let Some((when, wanted)) = lane.decided
+                && (since.saturating_sub(when) < OBEYED_FOR || lane.sample.streams > wanted)
+            {
+                link.set_streams(engine, channel, wanted);
+            }
+        }
+    }
+
+    fn name_holdup(&mut self, now: Instant, engine: &Engine) {
+        if now.saturating_duration_since(self.named) < NAME_EVERY {
+            return;
+        }
+        self.named = now;
+        let shares = engine.shares();
+        let since = shares.since(&self.shares);
+        self.holdup = match since.bottleneck() {
+            Some(Bottleneck::Network) => Holdup::Network,
+            Some(Bottleneck::SourceCpu) if has_idle(since.source) => Holdup::Threads,
+            Some(Bottleneck::DestinationCpu) if has_idle(since.destination) => Holdup::Threads,
+            Some(Bottleneck::Limit) => Holdup::Elsewhere("the limit that was set"),
+            Some(stage) => Holdup::Elsewhere(stage.as_str()),
+            None => Holdup::Elsewhere("want of data"),
+        };
+        self.shares = shares;
+    }
+}
+
+/// Whether an end has processors that nobody uses or waits for, as far as this transfer can tell.
+fn has_idle(end: Option<Snapshot>) -> bool {
+    end.is_some_and(|end| {
+        let wanted = end.cpu_ns + end.cpu_waiting_ns;
+        let all = end.elapsed_ns.saturating_mul(end.cores);
+        all > 0 && wanted as f64 <= IDLE * all as f64
+    })
+}
+
+/// Below this share of its processors in use or wanted, an end has idle ones.
+const IDLE: f64 = 0.6;
+
+/// What a lane needs to know when its first stream is there.
+struct Beginning<'a> {
+    bounds: Bounds,
+    limit: u64,
+    engine: &'a Engine,
+}
+
+impl Lane {
+    fn new() -> Self {
+        Self {
+            tuner: None,
+            sample: ChannelSample::default(),
+            seen: HashMap::new(),
+            decided: None,
+        }
+    }
+
+    fn look<'a>(
+        &mut self,
+        now: Duration,
+        streams: impl Iterator<Item = &'a StreamFigures>,
+        wanted: u32,
+        beginning: &Beginning<'_>,
+        holdup: Holdup,
+    ) -> Option<Decision> {
+        self.count(streams, matches!(beginning.engine, Engine::Sender(_)));
+        let Some(tuner) = &mut self.tuner else {
+            if self.sample.round_trip.is_zero() {
+                return None;
+            }
+            let path = Path {
+                round_trip: self.sample.round_trip_min.min(self.sample.round_trip),
+                buffer_bytes: buffer_bytes(beginning.engine),
+                limit: beginning.limit,
+            };
+            let begin = start(&path, beginning.bounds);
+            let streams = begin.streams.max(wanted);
+            self.tuner = Some(StreamTuner::new(beginning.bounds, streams));
+            return begin
+                .reason
+                .filter(|_| streams > wanted)
+                .map(|reason| Decision {
+                    knob: Knob::Streams,
+                    from: wanted,
+                    to: streams,
+                    reason,
+                });
+        };
+        tuner.step(now, &self.sample, holdup)
+    }
+
+    /// Adds what is new of each stream.
+    fn count<'a>(&mut self, streams: impl Iterator<Item = &'a StreamFigures>, sends: bool) {
+        let sample = &mut self.sample;
+        let mut alive = HashMap::with_capacity(self.seen.len());
+        let (mut carriers, mut told) = (0, 0);
+        let (mut round_trips, mut least) = (0, u64::MAX);
+        for stream in streams.filter(|stream| stream.carries_blocks) {
+            carriers += 1;
+            let seen = self.seen.get(&stream.id).copied().unwrap_or_default();
+            let sending = stream.sending.unwrap_or_default();
+            let now = Seen {
+                bytes: match &stream.sending {
+                    Some(sending) if sends => sending.bytes_acknowledged,
+                    _ => stream.bytes(),
+                },
+                segments: sending.segments_sent,
+                retransmitted: sending.segments_resent,
+                busy_ns: sending.busy_ns,
+                window_limited_ns: sending.window_limited_ns,
+                buffer_limited_ns: sending.buffer_limited_ns,
+            };
+            let more = |now: u64, seen: u64| now.saturating_sub(seen);
+            let time = |now: u64, seen: u64| Duration::from_nanos(more(now, seen));
+            sample.bytes += more(now.bytes, seen.bytes);
+            sample.segments += more(now.segments, seen.segments);
+            sample.retransmitted += more(now.retransmitted, seen.retransmitted);
+            sample.busy += time(now.busy_ns, seen.busy_ns);
+            sample.window_limited += time(now.window_limited_ns, seen.window_limited_ns);
+            sample.buffer_limited += time(now.buffer_limited_ns, seen.buffer_limited_ns);
+            if let Some(segment) = sending.bytes_sent.checked_div(sending.segments_sent) {
+                sample.segment_bytes = u32::try_from(segment).unwrap_or(u32::MAX);
+            }
+            if sending.round_trip_ns > 0 {
+                told += 1;
+                round_trips += sending.round_trip_ns;
+                least = least.min(sending.round_trip_min_ns.max(1));
+            }
+            alive.insert(stream.id, now);
+        }
+        self.seen = alive;
+        sample.streams = carriers;
+        if let Some(mean) = round_trips.checked_div(told) {
+            sample.round_trip = Duration::from_nanos(mean);
+            sample.round_trip_min = Duration::from_nanos(least);
+        }
+    }
+}
+
+/// The most that this end's kernel buffers for one connection, in the direction that the contents take; 0 if unknown.
+fn buffer_bytes(engine: &Engine) -> u64 {
+    let name = match engine {
+        Engine::Sender(_) => "/proc/sys/net/ipv4/tcp_wmem",
+        Engine::Receiver(_) => "/proc/sys/net/ipv4/tcp_rmem",
+    };
+    std::fs::read_to_string(name)
+        .ok()
+        .and_then(|text| text.split_whitespace().nth(2)?.parse().ok())
+        .unwrap_or(0)
+}
