@@ -31,6 +31,7 @@ pub(crate) fn bare() -> Command {
         .subcommand(verify())
         .subcommand(manifest())
         .subcommand(generate())
+        .subcommand(limit())
         .subcommand(doctor())
         .subcommand(completions())
         .subcommand(man())
@@ -225,6 +226,23 @@ fn doctor() -> Command {
                 .required(false)
                 .num_args(0..=2)
                 .value_hint(ValueHint::AnyPath),
+        )
+}
+
+fn limit() -> Command {
+    Command::new("limit")
+        .about("List this user's transfers that run here, and change how fast they may send")
+        .override_usage("godwit limit [OPTIONS] [[TRANSFER] RATE]")
+        .after_help(
+            "TRANSFER is the beginning of its number, or the number of its process; it may be left out if only one runs.\n\
+             RATE is as in --limit: 300MB, 2.5Gbit/s, none. It holds at once, also where the other side sends, and until the\n\
+             transfer ends; it is told once the sending side obeys.",
+        )
+        .arg(switch("json", "Print one JSON object a transfer instead of text"))
+        .arg(
+            positional("words", "TRANSFER RATE", "Which transfer, and its new limit")
+                .required(false)
+                .num_args(0..=2),
         )
 }
 

@@ -58,6 +58,10 @@ const EXAMPLES: &[(&str, &[Example])] = &[
                 "a long line that others use, too",
             ),
             example(
+                "godwit cp --priority background run42/ godwit://dtn2.example.org/data/",
+                "only what nobody else wants of the network",
+            ),
+            example(
                 "godwit cp --verify a.h5 b.h5 godwit://dtn2.example.org/data/in/",
                 "read back what was written",
             ),
@@ -159,6 +163,17 @@ const EXAMPLES: &[(&str, &[Example])] = &[
             example(
                 "godwit gen esnet-large data --scale 0.01 --compressible 0.5",
                 "the tree that ESnet measures with, a hundredth of it, half of it zeros",
+            ),
+        ],
+    ),
+    (
+        "limit",
+        &[
+            example("godwit limit", "what runs, and how fast it may send"),
+            example("godwit limit 300MB", "the one that runs, in bytes a second"),
+            example(
+                "godwit limit 4f1c none",
+                "one of several: no limit any more",
             ),
         ],
     ),

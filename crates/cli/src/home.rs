@@ -48,6 +48,11 @@ impl Home {
         self.directory("spill")
     }
 
+    /// Where the sockets of transfers are that run.
+    pub(crate) fn running(&self) -> Result<PathBuf, Failure> {
+        self.directory("running")
+    }
+
     fn directory(&self, name: &str) -> Result<PathBuf, Failure> {
         let path = self.path.join(name);
         make(&path)?;

@@ -13,6 +13,7 @@ mod home;
 mod output;
 mod reports;
 mod rest;
+mod running;
 mod serve;
 mod ssh;
 mod transfer;

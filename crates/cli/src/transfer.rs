@@ -26,8 +26,9 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 use crate::exit::{Exit, Failure};
 use crate::home::Home;
-use crate::output::{Output, Stats, Status};
+use crate::output::{Output, Started, Stats, Status};
 use crate::reports::{Finished, Reports};
+use crate::running::Steering;
 pub(crate) use remote::client_tls;
 use report::Report;
 use selection::Chosen;
@@ -43,6 +44,7 @@ pub(crate) struct Job<'a> {
     from_input: bool,
     to_output: bool,
     output_used: AtomicBool,
+    steering: Steering,
     interrupted: Arc<AtomicBool>,
 }
 
@@ -73,6 +75,7 @@ pub(crate) fn run(
         from_input: sources.contains(&Endpoint::Stdio),
         to_output: destination == Endpoint::Stdio,
         output_used: AtomicBool::new(false),
+        steering: Steering::default(),
         interrupted: Arc::new(AtomicBool::new(false)),
     };
     let report = job
@@ -128,6 +131,7 @@ pub(crate) fn run_errand(
         from_input: false,
         to_output: false,
         output_used: AtomicBool::new(false),
+        steering: Steering::default(),
         interrupted,
     };
     let report = job.send_for(errand, connector).unwrap_or_else(|failure| {
@@ -225,6 +229,25 @@ impl Job<'_> {
             }
         }
         report
+    }
+
+    /// The transfer begins, perhaps anew: tells its user, and lets other commands find it.
+    fn say_started(&self, started: &Started<'_>) {
+        self.output.started(started);
+        let Started {
+            transfer,
+            sources,
+            destination,
+            ..
+        } = started;
+        if let Err(message) = self
+            .steering
+            .begin(self.home, transfer, sources, destination)
+        {
+            self.output.note(&format!(
+                "godwit limit will not find this transfer: {message}"
+            ));
+        }
     }
 
     /// Whether to go on.

@@ -153,7 +153,10 @@ impl Source {
             limited,
             window_limited: positive(counted.tcp_busy_ns)
                 .map_or(0.0, |busy| counted.tcp_window_limited_ns as f64 / busy),
-            rate: per_second(counted.bytes_sent, counted.elapsed_ns),
+            rate: per_second(
+                counted.bytes_sent.max(counted.bytes_read),
+                counted.elapsed_ns,
+            ),
             limit: counted.limit_bytes_per_second as f64,
             storage: (active - cpu).clamp(0.0, counted.storage_reading_ns as f64),
             cpu: cpu.min(active),

@@ -16,6 +16,7 @@
 //! (dialling, opening, joining and retrying for a client). `examples/buffers.rs` moves buffers without any files.
 
 pub mod acks;
+mod background;
 mod bottleneck;
 mod channels;
 pub mod counters;
@@ -46,11 +47,12 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 pub use acks::Acks;
+pub use background::{Background, PathSample};
 pub use bottleneck::{Bottleneck, Finding, Shares};
 pub use channels::ChannelFigures;
 pub use counters::{Counters, Snapshot};
 pub use item::{Action, Item};
-pub use live::{Live, RateLimit};
+pub use live::{Live, RateLimit, Share};
 pub use loss::StreamLoss;
 pub use receiver::{Receiver, ReceiverConfig};
 pub use sender::{Sender, SenderConfig};

@@ -15,6 +15,16 @@ pub struct Live {
     writers: AtomicUsize,
     reader_tuner: Mutex<ThreadTuner>,
     writer_tuner: Mutex<ThreadTuner>,
+    share: Share,
+}
+
+/// How a transfer behaves towards others; set at its beginning.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Share {
+    /// The congestion control of sockets that send contents, by the kernel's name; empty is the kernel's choice.
+    pub congestion: String,
+    /// It yields to all others: on the network, at processors and disks.
+    pub background: bool,
 }
 
 /// The most threads of a kind that the tuner tries by itself.
@@ -40,6 +50,7 @@ impl Live {
             writers: AtomicUsize::new(writers),
             reader_tuner: tuner(Knob::Readers, readers),
             writer_tuner: tuner(Knob::Writers, writers),
+            share: Share::default(),
         }
     }
 
@@ -51,6 +62,17 @@ impl Live {
     /// Likewise of the writers.
     pub(crate) fn tune_writers(&self, now: Duration, sample: &StageSample) -> Option<Decision> {
         crate::lock(&self.writer_tuner).step(now, sample)
+    }
+
+    /// The same, with a behaviour towards others.
+    #[must_use]
+    pub fn sharing(self, share: Share) -> Self {
+        Self { share, ..self }
+    }
+
+    /// How it behaves towards others.
+    pub const fn share(&self) -> &Share {
+        &self.share
     }
 
     /// The rate limit.

@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 use godwit_net::{Stream, StreamMeasure, StreamMeter, TcpInfo};
 use godwit_proto::Sending;
 
-use crate::Counters;
 use crate::lock;
+use crate::{Counters, PathSample};
 
 /// One stream of a transfer, as this end sees it.
 #[derive(Debug, Clone)]
@@ -112,6 +112,43 @@ impl StreamTable {
         counters
             .elapsed_ns
             .set(nanoseconds(now.duration_since(self.began)));
+    }
+
+    /// What each channel's streams did, since they began: for the pace of a transfer in the background.
+    pub(crate) fn paths(&self) -> BTreeMap<u32, PathSample> {
+        let mut paths: BTreeMap<u32, PathSample> = BTreeMap::new();
+        for row in lock(&self.rows).values().filter(|row| row.carries_blocks) {
+            let Some(tcp) = row.meter.read().tcp else {
+                continue;
+            };
+            let path = paths.entry(row.channel).or_default();
+            path.round_trip += tcp.round_trip;
+            if path.round_trip_min.is_zero() || tcp.round_trip_min < path.round_trip_min {
+                path.round_trip_min = tcp.round_trip_min;
+            }
+            path.acknowledged_bytes += tcp.acknowledged_bytes;
+            path.sent_bytes += tcp.sent_bytes;
+            path.resent_bytes += tcp.retransmitted_bytes;
+            path.segment_bytes = path.segment_bytes.max(tcp.segment_bytes.into());
+            path.streams += 1;
+        }
+        for path in paths.values_mut() {
+            path.round_trip /= path.streams.max(1);
+        }
+        paths
+    }
+
+    /// Gives the streams of a channel this pace together; 0 is no bound.
+    pub(crate) fn set_pace(&self, channel: u32, bytes_per_second: u64) {
+        let rows = lock(&self.rows);
+        let streams = || {
+            rows.values()
+                .filter(|row| row.carries_blocks && row.channel == channel)
+        };
+        let each = bytes_per_second / (streams().count().max(1) as u64);
+        for row in streams() {
+            row.meter.set_pace(each);
+        }
     }
 
     pub(crate) fn figures(&self) -> Vec<StreamFigures> {

@@ -51,6 +51,8 @@ pub struct Connection {
     meter: Arc<StreamMeter>,
     /// When it is to be measured next.
     measure_due: Instant,
+    /// The pace that the socket has.
+    pace: u64,
     /// Nothing that is here already makes a frame: waiting makes sense.
     drained: bool,
     /// The peer said that nothing follows.
@@ -100,6 +102,7 @@ impl Connection {
             counters: StreamCounters::default(),
             meter: Arc::default(),
             measure_due: Instant::now(),
+            pace: 0,
             drained: false,
             closed: false,
             ended: false,
@@ -386,7 +389,18 @@ impl Stream for Connection {
         Arc::clone(&self.meter)
     }
 
+    fn share(&mut self, congestion: &str, background: bool) -> Result<(), StreamError> {
+        self.socket
+            .share(congestion, background)
+            .map_err(|error| self.error_network("choose the congestion control", error))
+    }
+
     fn measure(&mut self) {
+        let pace = self.meter.pace();
+        if pace != self.pace {
+            self.pace = pace;
+            self.socket.set_pace(pace);
+        }
         self.meter.store(StreamMeasure {
             bytes_in: self.socket.bytes_in,
             bytes_out: self.socket.bytes_out,

@@ -6,6 +6,7 @@ mod address;
 mod buffer;
 mod channel;
 mod channels;
+mod congestion;
 mod connection;
 mod dial;
 mod grants;
@@ -32,8 +33,10 @@ pub use accept::{AcceptError, AcceptOptions, Accepted, accept};
 pub use address::{DEFAULT_PORT, PeerAddress, PeerAddressError};
 pub use channel::{Channel, LeavesBy, LocalEnd, may_bind_to_interface};
 pub use channels::{ChannelWish, ChannelWishError, Channels, channel_of};
+pub use congestion::{CongestionError, check_congestion};
 pub use connection::Connection;
 pub use dial::{Carrier, DialError, DialOptions, dial, dial_over};
+pub use godwit_sys::background::lower_thread;
 pub use godwit_sys::interfaces::{
     InterfaceAddress, addresses as own_addresses, interfaces as own_interfaces,
 };

@@ -1,6 +1,7 @@
 //! Owns what a stream measures of itself, for other threads to read while its own is busy or blocked.
 //! Draws no conclusions.
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
@@ -9,7 +10,11 @@ use crate::TcpInfo;
 /// The latest measurement of a stream. Its thread renews it several times a second, in the middle of a blocked send or
 /// receive too.
 #[derive(Debug, Default)]
-pub struct StreamMeter(Mutex<StreamMeasure>);
+pub struct StreamMeter {
+    measure: Mutex<StreamMeasure>,
+    /// 0 is none.
+    pace: AtomicU64,
+}
 
 /// What a stream measured of itself since it was opened.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -29,10 +34,19 @@ pub struct StreamMeasure {
 impl StreamMeter {
     /// The latest measurement.
     pub fn read(&self) -> StreamMeasure {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        *self.measure.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Has the stream send no more bytes a second than this from its next measurement on; 0 is no bound.
+    pub fn set_pace(&self, bytes_per_second: u64) {
+        self.pace.store(bytes_per_second, Ordering::Relaxed);
+    }
+
+    pub(crate) fn pace(&self) -> u64 {
+        self.pace.load(Ordering::Relaxed)
     }
 
     pub(crate) fn store(&self, measure: StreamMeasure) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = measure;
+        *self.measure.lock().unwrap_or_else(PoisonError::into_inner) = measure;
     }
 }

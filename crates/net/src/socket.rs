@@ -8,6 +8,7 @@ use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
 use godwit_sys::tcp_info::{TcpInfo, tcp_info};
+use godwit_sys::tcp_options::{set_max_pacing_rate, set_priority};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::net::{
@@ -75,6 +76,40 @@ impl Socket {
             sockopt::set_tcp_user_timeout(&self.fd, milliseconds)?;
         }
         Ok(())
+    }
+
+    /// The congestion control, unless its name is empty, and the marks of what yields to others.
+    pub(crate) fn share(&self, congestion: &str, background: bool) -> io::Result<()> {
+        /// The code point LE in the byte that holds it.
+        const LOWER_EFFORT: u8 = 1 << 2;
+        /// The class of the kernel's queues for what fills gaps.
+        const FILLER: u32 = 1;
+        if !self.is_tcp {
+            return Ok(());
+        }
+        if background {
+            // Marks are a courtesy: who cannot set them still yields by its rate. One of the two fits the address family.
+            let _ = sockopt::set_ip_tos(&self.fd, LOWER_EFFORT);
+            let _ = sockopt::set_ipv6_tclass(&self.fd, LOWER_EFFORT.into());
+            let _ = set_priority(&self.fd, FILLER);
+        }
+        if congestion.is_empty() {
+            return Ok(());
+        }
+        Ok(sockopt::set_tcp_congestion(&self.fd, congestion)?)
+    }
+
+    /// Bounds what the kernel sends in a second; 0 is no bound.
+    pub(crate) fn set_pace(&self, bytes_per_second: u64) {
+        if self.is_tcp {
+            let most = if bytes_per_second == 0 {
+                u64::MAX
+            } else {
+                bytes_per_second
+            };
+            // Known since Linux 3.13; the rate is checked by what it does.
+            let _ = set_max_pacing_rate(&self.fd, most);
+        }
     }
 
     pub(crate) fn tcp_info(&self) -> Option<TcpInfo> {

@@ -134,6 +134,16 @@ pub trait Stream: Send {
         None
     }
 
+    /// Chooses the congestion control by the kernel's name, unless it is empty, and whether packets are marked as those that
+    /// yield to all others (LE, RFC 8622). Without effect where the connection is not TCP.
+    ///
+    /// # Errors
+    /// The kernel does not let it have the congestion control.
+    fn share(&mut self, congestion: &str, background: bool) -> Result<(), StreamError> {
+        let _ = (congestion, background);
+        Ok(())
+    }
+
     /// Closes in order: tells the peer that nothing follows, then shuts down the sending direction. Best effort,
     /// never blocks.
     fn shutdown(&mut self);

@@ -17,10 +17,10 @@ use godwit_engine::tree::{
 };
 use godwit_engine::tuner::Decision;
 use godwit_engine::{
-    Counters, Live, Observer, Receiver, ReceiverConfig, Resources, Sender, SenderConfig, Sink,
-    Source, Work, limits,
+    Counters, Live, Observer, Receiver, ReceiverConfig, Resources, Sender, SenderConfig, Share,
+    Sink, Source, Work, limits,
 };
-use godwit_net::IdentityId;
+use godwit_net::{IdentityId, check_congestion};
 use godwit_proto::{Direction, ErrorCode, Fault, Open, Preserve, TransferId};
 use godwit_store::Kind;
 
@@ -101,7 +101,8 @@ fn begin_push(
         comparison: request.comparison,
         itemise: false,
     };
-    let live = Arc::new(Live::new(0, 0, shared.config.writers));
+    let live = Live::new(0, 0, shared.config.writers).sharing(share_of(request));
+    let live = Arc::new(live);
     let counters = Arc::new(Counters::default());
     let started = |receiver: std::io::Result<Arc<Receiver>>| {
         receiver.map_err(|error| No::new(ErrorCode::INTERNAL, error.to_string()))
@@ -351,13 +352,17 @@ fn begin_pull(
         comparison: request.comparison,
         itemise: false,
     };
-    let live = Arc::new(Live::new(
-        request.limit_bytes_per_second,
-        shared.config.readers,
-        0,
-    ));
+    let share = share_of(request);
+    if !share.congestion.is_empty() {
+        check_congestion(&share.congestion, "the machine that sends")
+            .map_err(|error| No::new(ErrorCode::SOURCE, error.to_string()))?;
+    }
+    let live = Live::new(request.limit_bytes_per_second, shared.config.readers, 0).sharing(share);
+    let live = Arc::new(live);
     let sender = Sender::start(config, work, source, live, counters)
         .map_err(|error| No::new(ErrorCode::INTERNAL, error.to_string()))?;
+    // The client has set the limit, and may change it.
+    sender.obey_limits();
     if select.is_listed() {
         sender.take_names(names);
     }
@@ -369,6 +374,15 @@ fn begin_pull(
         lost_bytes: 0,
         mapped: Vec::new(),
     })
+}
+
+/// How the transfer is to behave towards others.
+fn share_of(request: &Open) -> Share {
+    let sharing = request.sharing.clone().unwrap_or_default();
+    Share {
+        congestion: sharing.congestion,
+        background: sharing.background,
+    }
 }
 
 /// A list names what is in a directory, and in nothing else.

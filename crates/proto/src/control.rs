@@ -10,6 +10,7 @@ mod retire;
 mod selection;
 mod sending;
 mod setup;
+mod sharing;
 mod verification;
 mod watch;
 
@@ -22,6 +23,7 @@ pub use retire::{Retire, Retired};
 pub use selection::{Moment, Rule, Selection};
 pub use sending::Sending;
 pub use setup::{Join, Joined, Open, Opened};
+pub use sharing::{Limit, Sharing};
 pub use verification::Verification;
 pub use watch::{Cancel, Error, Finish, Finished, Ping, Pong, Status};
 

@@ -5,8 +5,8 @@ use crate::ack::Ack;
 use crate::answer::Answer;
 use crate::block::{self, BlockHeader, Range};
 use crate::control::{
-    Cancel, Error, Examine, Examined, Finish, Finished, Join, Joined, Open, Opened, Ping, Pong,
-    Retire, Retired, Sending, Status,
+    Cancel, Error, Examine, Examined, Finish, Finished, Join, Joined, Limit, Open, Opened, Ping,
+    Pong, Retire, Retired, Sending, Status,
 };
 use crate::error::WireError;
 use crate::fault::EntryFailed;
@@ -95,6 +95,7 @@ frames! {
     RETIRE => Retire,
     RETIRED => Retired,
     SENDING => Sending,
+    LIMIT => Limit,
 }
 
 impl Frame {
@@ -132,6 +133,7 @@ impl Frame {
             Self::Retire(frame) => frame.encode(out),
             Self::Retired(frame) => frame.encode(out),
             Self::Sending(frame) => frame.encode(out),
+            Self::Limit(frame) => frame.encode(out),
             Self::Notices(frame) => return frame.encode(out),
             Self::Examine(frame) => return frame.encode(out),
             Self::Examined(frame) => return frame.encode(out),

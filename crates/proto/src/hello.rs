@@ -37,6 +37,8 @@ pub mod capability {
     pub const EXAMINE: u64 = 64;
     /// Streams that leave a transfer that goes on: RETIRE and RETIRED.
     pub const RETIRE: u64 = 128;
+    /// The share of the network that an OPEN asks for: `sharing`.
+    pub const SHARING: u64 = 256;
     /// Contents of large files that go past the page cache of the accepting end.
     pub const DIRECT: u64 = 512;
     /// All that this program knows.
@@ -48,7 +50,8 @@ pub mod capability {
         | MANIFEST
         | EXAMINE
         | RETIRE
-        | DIRECT;
+        | DIRECT
+        | SHARING;
 
     /// What people call the lowest of these capabilities; empty if there is none that is known here.
     pub const fn name(bits: u64) -> &'static str {
@@ -64,6 +67,7 @@ pub mod capability {
             EXAMINE => "being looked at (doctor)",
             RETIRE => "streams that leave a transfer",
             DIRECT => "reading and writing past the page cache (--direct)",
+            SHARING => "--priority background and --congestion",
             _ => "",
         }
     }

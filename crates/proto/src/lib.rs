@@ -32,9 +32,9 @@ pub use answer::{Answer, HeldRange, Verdict};
 pub use block::{BlockHeader, BlockKind, Range};
 pub use control::{
     Announced, Cancel, Comparison, DIALLED_MAX, Dialled, Direction, Error, ErrorCode, Examine,
-    Examined, Finish, Finished, Join, Joined, Judge, MachineSeen, Moment, Open, Opened, Ping, Pong,
-    Preserve, Retire, Retired, Rule, Selection, Sending, Status, StorageSeen, Verification,
-    WaySeen,
+    Examined, Finish, Finished, Join, Joined, Judge, Limit, MachineSeen, Moment, Open, Opened,
+    Ping, Pong, Preserve, Retire, Retired, Rule, Selection, Sending, Sharing, Status, StorageSeen,
+    Verification, WaySeen,
 };
 pub use error::WireError;
 pub use fault::{EntryFailed, Fault, FaultCode, Side};

@@ -88,6 +88,9 @@ pub const SOURCES_MAX: usize = 65_535;
 /// Most tokens in one frame; each admits one stream.
 pub const TOKENS_MAX: usize = 128;
 
+/// Longest name of a congestion control, as in Linux.
+pub const CONGESTION_BYTES_MAX: usize = 15;
+
 /// Channels of one transfer, numbered from 0.
 pub const CHANNELS_MAX: u32 = 64;
 

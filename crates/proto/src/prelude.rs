@@ -76,6 +76,8 @@ kinds! {
     RETIRED = 25;
     /// The sender tells what its kernel knows of the stream that this comes on.
     SENDING = 26;
+    /// The receiving client has changed the limit of the transfer.
+    LIMIT = 27;
 }
 
 impl FrameKind {
@@ -91,6 +93,7 @@ impl FrameKind {
             | Self::RETIRE
             | Self::RETIRED
             | Self::SENDING
+            | Self::LIMIT
             | Self::ERROR
             | Self::PING
             | Self::PONG

@@ -2,9 +2,11 @@
 //! Decides nothing: policy belongs to the callers.
 
 pub mod accounts;
+pub mod background;
 pub mod interfaces;
 pub mod page_buffer;
 pub mod shutdown;
 pub mod tcp_info;
+pub mod tcp_options;
 pub mod tun;
 pub mod umask;

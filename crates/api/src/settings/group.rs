@@ -73,6 +73,8 @@ const GROUPS: &[Group] = &[
         heading: "Network",
         names: &[
             "limit",
+            "priority",
+            "congestion",
             "streams",
             "retry-for",
             "handshake-deadline",

@@ -15,6 +15,7 @@ mod preserve;
 mod reports;
 pub mod resolve;
 pub mod selection;
+mod sharing;
 pub mod table;
 pub mod typed;
 pub mod value;
@@ -23,9 +24,10 @@ pub use file::ConfigFile;
 pub use preserve::Preserve;
 pub use resolve::{Origin, SettingError, Typed, Values, resolve};
 pub use selection::{ListPlace, RuleSource, RuleText, SelectionSettings, When};
+pub use sharing::SharingSettings;
 pub use table::{Kind, SETTINGS, Scope, Setting};
 pub use typed::{
     Cipher, ComparisonSettings, CpSettings, Digest, Encryption, Export, GenSettings, Judge,
     ManifestSettings, ReportSettings, ServeEncryption, ServeSettings, VerifySettings,
 };
-pub use value::{Bounds, Value, ValueError};
+pub use value::{Bounds, Value, ValueError, parse_value};

@@ -167,10 +167,11 @@ pub const THREADS_MAX: u64 = 1024;
 pub const SETTINGS: &[Setting] = &joined(GROUPS);
 
 /// Its parts, in the manual's order.
-const GROUPS: [&[Setting]; 7] = [
+const GROUPS: [&[Setting]; 8] = [
     GENERAL,
     super::channels::CHANNELS,
     super::machine::MACHINE,
+    super::sharing::SHARING,
     super::choices::CHOICES,
     super::comparing::COMPARING,
     super::preserve::PRESERVE,

@@ -7,6 +7,7 @@ use crate::host::HostPort;
 use crate::settings::preserve::Preserve;
 use crate::settings::resolve::{Origin, SettingError, SettingProblem, Values};
 use crate::settings::selection::SelectionSettings;
+use crate::settings::sharing::SharingSettings;
 use crate::settings::value::{Bounds, ValueError};
 use std::ffi::{OsStr, OsString};
 use std::num::NonZeroU64;
@@ -59,6 +60,8 @@ pub struct CpSettings {
     pub limit_bytes_per_second: Option<NonZeroU64>,
     /// The only network paths to use, as typed; empty uses what is found.
     pub channels: Vec<String>,
+    /// How it behaves towards others.
+    pub sharing: SharingSettings,
     /// From 1 to 64; chosen between them.
     pub streams: Bounds,
     /// 0 uses all cores.
@@ -264,6 +267,7 @@ impl CpSettings {
         Ok(Self {
             limit_bytes_per_second: NonZeroU64::new(values.bytes("limit")),
             channels: values.list("channel", text)?,
+            sharing: SharingSettings::from_values(values),
             streams: values.bounds("streams"),
             threads: values.count_u32("threads"),
             pin: values.text("pin"),

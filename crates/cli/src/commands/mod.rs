@@ -5,6 +5,7 @@ mod copy;
 mod doctor;
 mod documents;
 mod generate;
+mod limit;
 mod peers;
 mod route;
 mod verify;
@@ -48,6 +49,7 @@ pub(crate) fn run(matches: &ArgMatches, started: Instant) -> Result<ExitCode, Fa
         "trust" => peers::trust(matches, &home).map(Exit::into),
         "verify" => verify::run(matches, &home, started).map(Exit::into),
         "manifest" => verify::manifest(matches, &home).map(Exit::into),
+        "limit" => limit::run(matches, &home).map(Exit::into),
         "gen" => generate::run(matches, &home).map(Exit::into),
         other => Err(Failure::usage(format!("{other} is not a command"))),
     }

@@ -16,7 +16,7 @@ use godwit_engine::tree::{
 };
 use godwit_engine::{
     Acks, Counters, Live, Observer, Receiver, ReceiverConfig, Resources, Sender, SenderConfig,
-    Sink, Source, Work,
+    Share, Sink, Source, Work,
 };
 use godwit_node::local::{Access, LocalSource};
 use godwit_proto::{DigestKind, Fault, Preserve, TransferId};
@@ -118,7 +118,7 @@ impl Job<'_> {
             &sending,
             told,
         )?;
-        self.output.started(&Started {
+        self.say_started(&Started {
             transfer: &transfer.to_string(),
             sources: &shown.iter().map(|name| lossy(name)).collect::<Vec<_>>(),
             destination: &mapped,
@@ -247,6 +247,14 @@ impl Job<'_> {
         Ok(prepared)
     }
 
+    fn share(&self) -> Share {
+        let sharing = &self.settings.sharing;
+        Share {
+            congestion: sharing.congestion.clone(),
+            background: sharing.background,
+        }
+    }
+
     /// What is kept of metadata, at either end.
     fn keeper(&self) -> Arc<Keeper> {
         Arc::new(Keeper::new(wire_preserve_of(self.settings)))
@@ -271,7 +279,8 @@ impl Job<'_> {
             comparison: self.comparison(),
             itemise: self.itemises(),
         };
-        let live = Arc::new(Live::new(0, 0, self.settings.writers as usize));
+        let live = Live::new(0, 0, self.settings.writers as usize).sharing(self.share());
+        let live = Arc::new(live);
         let failed = |error: std::io::Error| {
             Failure::failed(format!("the receiving end cannot start: {error}"))
         };
@@ -371,7 +380,8 @@ impl Job<'_> {
             .settings
             .limit_bytes_per_second
             .map_or(0, std::num::NonZeroU64::get);
-        let live = Arc::new(Live::new(limit, self.settings.readers as usize, 0));
+        let live = Live::new(limit, self.settings.readers as usize, 0).sharing(self.share());
+        let live = Arc::new(live);
         Sender::start(config, work, source, live, Arc::clone(counters))
             .map_err(|error| Failure::failed(format!("the sending end cannot start: {error}")))
     }

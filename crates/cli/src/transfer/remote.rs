@@ -15,9 +15,9 @@ use godwit_engine::tuner::Bounds;
 use godwit_engine::{Counters, limits};
 use godwit_net::{
     ChannelWish, ChannelWishError, Cipher, ClientTls, DialOptions, Expect, Identity, IdentityId,
-    KnownPeers, PeerAddress, dial,
+    KnownPeers, PeerAddress, check_congestion, dial,
 };
-use godwit_proto::{Direction, Open, Opened, Preserve, TransferId};
+use godwit_proto::{Direction, Open, Opened, Preserve, Sharing, TransferId};
 
 use super::Job;
 use super::ends::{lossy, wire_digest_of, wire_preserve_of};
@@ -56,6 +56,10 @@ impl Job<'_> {
         is_directory: bool,
     ) -> Result<Report, Failure> {
         let (given, missing, names, absolute, shown) = self.sources(sources)?;
+        let congestion = &self.settings.sharing.congestion;
+        if !congestion.is_empty() {
+            check_congestion(congestion, "this machine").map_err(Failure::failed)?;
+        }
         let open = Open {
             direction: Direction::PUSH.0,
             sources: absolute,
@@ -67,7 +71,7 @@ impl Job<'_> {
         let totals = Totals::default();
         let mut progressing = Progressing::with(self, totals.clone());
         let mut begin = |opened: &Opened, transfer: TransferId| {
-            self.say_started(
+            self.say_begun(
                 &shown,
                 &format!("{}{}", far.prefix, lossy(&opened.destination)),
                 opened.resumed && !self.from_input,
@@ -186,7 +190,7 @@ impl Job<'_> {
             let mapped = prepared
                 .as_ref()
                 .map_or_else(|| self.nowhere(), |prepared| lossy(&prepared.mapped));
-            self.say_started(
+            self.say_begun(
                 &shown,
                 &mapped,
                 prepared
@@ -260,18 +264,23 @@ impl Job<'_> {
                 .limit_bytes_per_second
                 .map_or(0, std::num::NonZeroU64::get),
             comparison: self.comparison(),
+            sharing: Some(Sharing {
+                congestion: self.settings.sharing.congestion.clone(),
+                background: self.settings.sharing.background,
+            })
+            .filter(|sharing| *sharing != Sharing::default()),
             ..Open::default()
         }
     }
 
-    fn say_started(
+    fn say_begun(
         &self,
         sources: &[Vec<u8>],
         destination: &str,
         resumed: bool,
         transfer: TransferId,
     ) {
-        self.output.started(&Started {
+        self.say_started(&Started {
             transfer: &transfer.to_string(),
             sources: &sources.iter().map(|name| lossy(name)).collect::<Vec<_>>(),
             destination,

@@ -93,12 +93,14 @@ impl<'a> Progressing<'a> {
         };
         let window = self.window.add(Instant::now(), engine.shares());
         let limited = window.finding(&engine.streams()).map(Limited::of);
+        let bytes = self
+            .totals
+            .sum(|counters| counters.bytes_written)
+            .max(last.bytes_durable)
+            + last.bytes_skipped;
+        self.job.steering.watch(engine, bytes);
         self.job.output.progress(&Progress {
-            bytes: self
-                .totals
-                .sum(|counters| counters.bytes_written)
-                .max(last.bytes_durable)
-                + last.bytes_skipped,
+            bytes,
             bytes_total,
             files: last.files_done,
             streams: u32::try_from(engine.stream_count()).unwrap_or(u32::MAX),

@@ -332,7 +332,7 @@ const OF_THE_SELECTION: [&str; 11] = [
 ];
 
 /// Settings that the sending agent obeys as this machine would.
-const THEIRS: [&str; 32] = [
+const THEIRS: [&str; 34] = [
     "checksum",
     "size-only",
     "update",
@@ -343,6 +343,8 @@ const THEIRS: [&str; 32] = [
     "dry-run",
     "verbose",
     "limit",
+    "priority",
+    "congestion",
     "streams",
     "readers",
     "writers",

@@ -12,11 +12,10 @@ pub(super) fn finding(stage: Bottleneck, shares: &Shares, streams: &[StreamFigur
     let destination = shares.destination.unwrap_or_default();
     let (figure, advice) = match stage {
         Bottleneck::Limit => (
-            format!(
-                "{} of {} allowed",
-                sent(&source),
-                bytes(source.limit_bytes_per_second as f64)
-            ),
+            match source.limit_bytes_per_second {
+                0 => sent(&source),
+                limit => format!("{} of {} allowed", sent(&source), bytes(limit as f64)),
+            },
             Some("`godwit limit` changes it while the transfer runs".to_owned()),
         ),
         Bottleneck::SourceStorage => source_storage(&source),
@@ -186,7 +185,10 @@ fn share(part: u64, whole: u64) -> f64 {
 fn sent(side: &Snapshot) -> String {
     format!(
         "{} sent",
-        bytes(per_second(side.bytes_sent, side.elapsed_ns))
+        bytes(per_second(
+            side.bytes_sent.max(side.bytes_read),
+            side.elapsed_ns
+        ))
     )
 }
 

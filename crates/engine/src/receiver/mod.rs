@@ -77,6 +77,14 @@ pub struct Receiver {
     announced: Mutex<Option<u64>>,
     status_due: Mutex<Instant>,
     digest_failures: AtomicU64,
+    limit: Mutex<AskedLimit>,
+}
+
+/// A limit that the sender is asked for.
+#[derive(Default)]
+struct AskedLimit {
+    wanted: Option<u64>,
+    said: Option<Instant>,
 }
 
 #[derive(Default)]
@@ -150,6 +158,7 @@ impl Receiver {
             announced: Mutex::default(),
             status_due: Mutex::new(Instant::now()),
             digest_failures: AtomicU64::new(0),
+            limit: Mutex::default(),
             config,
             live,
             counters,
@@ -164,6 +173,7 @@ impl Receiver {
     /// # Errors
     /// What broke the stream. The transfer goes on with the others.
     pub fn run_stream(&self, stream: &mut dyn Stream) -> Result<(), StreamLoss> {
+        self.begin_sharing();
         let id = {
             let mut state = lock(&self.state);
             state.next_stream += 1;
@@ -198,6 +208,29 @@ impl Receiver {
     /// The streams attached now, one by one.
     pub fn streams(&self) -> Vec<StreamFigures> {
         self.counters.streams()
+    }
+
+    /// Asks the sender, a daemon, for another limit, until it says that it obeys; 0 is none.
+    pub fn ask_limit(&self, bytes_per_second: u64) {
+        *lock(&self.limit) = AskedLimit {
+            wanted: Some(bytes_per_second),
+            said: None,
+        };
+        for waker in lock(&self.state).streams.values() {
+            waker.wake();
+        }
+    }
+
+    /// The limit that was asked for last, if one was.
+    pub fn asked_limit(&self) -> Option<u64> {
+        lock(&self.limit).wanted
+    }
+
+    /// In the background the calling thread lets others go first.
+    fn begin_sharing(&self) {
+        if self.live.share().background {
+            godwit_net::lower_thread();
+        }
     }
 
     /// Number of streams attached now.

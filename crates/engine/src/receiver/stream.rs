@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use godwit_net::{Stream, StreamError, Wake};
 use godwit_proto::{
-    Ack, Cancel, EntryFailed, Error as WireFailure, ErrorCode, Frame, Ping, Pong, Prelude,
+    Ack, Cancel, EntryFailed, Error as WireFailure, ErrorCode, Frame, Limit, Ping, Pong, Prelude,
     WireError,
 };
 
@@ -299,6 +299,9 @@ impl Receiver {
             self.encoded(ack.encode(&mut own.outgoing));
         }
         own.ack.items.clear();
+        if let Some(bytes_per_second) = self.limit_to_say() {
+            Limit { bytes_per_second }.encode(&mut own.outgoing);
+        }
         if self.status_is_due() {
             entry::status_from_snapshot(&self.counters.snapshot()).encode(&mut own.outgoing);
         }
@@ -317,6 +320,22 @@ impl Receiver {
                 &format!("a frame cannot be encoded: {error}"),
             );
         }
+    }
+
+    /// A limit that the sender is to be asked for, now or once more.
+    fn limit_to_say(&self) -> Option<u64> {
+        let mut limit = self.limit.try_lock().ok()?;
+        let wanted = limit.wanted?;
+        let obeyed = (*lock(&self.peer)).map(|peer| peer.limit_bytes_per_second);
+        let now = Instant::now();
+        let said = limit
+            .said
+            .is_some_and(|said| now.duration_since(said) < limits::STATUS_EVERY);
+        if said || (limit.said.is_some() && obeyed == Some(wanted)) {
+            return None;
+        }
+        limit.said = Some(now);
+        Some(wanted)
     }
 
     fn status_is_due(&self) -> bool {

@@ -278,6 +278,7 @@ impl Receiver {
     }
 
     fn write_jobs(&self, index: usize) {
+        self.begin_sharing();
         let mut meter = CpuMeter::default();
         loop {
             let mut queue = lock(&self.queue.inner);

@@ -7,6 +7,7 @@ mod done;
 mod failures;
 mod large;
 mod leave;
+mod pace;
 mod parts;
 mod read;
 mod say;
@@ -78,6 +79,8 @@ pub struct Sender {
     last_entry: AtomicU64,
     /// The end has come, for those who must not wait for the state's lock.
     over: AtomicBool,
+    /// The client at the other end may change the limit.
+    obeys_limits: AtomicBool,
 }
 
 impl Sender {
@@ -113,6 +116,7 @@ impl Sender {
             threads: Mutex::default(),
             last_entry: AtomicU64::new(0),
             over: AtomicBool::new(false),
+            obeys_limits: AtomicBool::new(false),
             config,
         });
         let scanner = Arc::clone(&sender);
@@ -121,6 +125,7 @@ impl Sender {
             .spawn(move || scanner.scan(work))?;
         lock(&sender.threads).push(thread);
         sender.set_readers(sender.live.readers())?;
+        sender.keep_pace()?;
         Ok(sender)
     }
 
@@ -195,6 +200,9 @@ impl Sender {
     /// # Errors
     /// What broke the stream. The transfer goes on with the others.
     pub fn run_stream(&self, stream: &mut dyn Stream) -> Result<(), StreamLoss> {
+        self.begin_sharing();
+        let share = self.live.share();
+        stream.share(&share.congestion, share.background)?;
         let id = self
             .lock_state()
             .attach(stream.waker(), stream.carries_blocks());
@@ -241,6 +249,18 @@ impl Sender {
         self.lock_state().end.clone()
     }
 
+    /// Lets the other end, which is the client, change the limit while the transfer runs. Without it nobody but this side does.
+    pub fn obey_limits(&self) {
+        self.obeys_limits.store(true, Ordering::Relaxed);
+    }
+
+    /// In the background the calling thread lets others go first.
+    fn begin_sharing(&self) {
+        if self.live.share().background {
+            godwit_net::lower_thread();
+        }
+    }
+
     /// Waits for the end, at most `timeout`.
     pub fn wait(&self, timeout: Duration) -> Option<End> {
         crate::wait_for_end(&self.state, &self.ended, timeout, |state| {
@@ -276,6 +296,11 @@ impl Sender {
 
     pub(crate) fn observer(&self) -> &Arc<dyn Observer> {
         &self.config.observer
+    }
+
+    /// What may be changed while it runs.
+    pub fn live(&self) -> &Arc<Live> {
+        &self.live
     }
 
     /// This end's counters.

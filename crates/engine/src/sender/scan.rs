@@ -15,6 +15,7 @@ use crate::{entry, limits};
 
 impl Sender {
     pub(super) fn scan(&self, mut work: Box<dyn Work>) {
+        self.begin_sharing();
         let mut meter = CpuMeter::default();
         let mut offers = Vec::with_capacity(limits::MANIFEST_RECORDS);
         loop {

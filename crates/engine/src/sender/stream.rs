@@ -2,6 +2,7 @@
 //! Does not choose what is sent; the state does.
 
 use std::sync::MutexGuard;
+use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use godwit_net::Stream;
@@ -327,6 +328,14 @@ impl Sender {
                 let mut head = Vec::new();
                 Pong { nonce: ping.nonce }.encode(&mut head);
                 Ok(stream.send(&head, &[])?)
+            }
+            Frame::Limit(limit) => {
+                if self.obeys_limits.load(Ordering::Relaxed) {
+                    self.live.rate().set(limit.bytes_per_second);
+                    let drained = self.lock_state().only_waits();
+                    self.say_status(stream, drained, None)?;
+                }
+                Ok(())
             }
             Frame::NameList(list) => self.take_part(list, &stream.peer()),
             Frame::Notices(notices) => {

@@ -135,6 +135,25 @@ impl Engine {
         self.counters().streams()
     }
 
+    /// Changes the limit of the transfer, in bytes of content a second; 0 is none. A daemon that sends is asked to, and
+    /// [`limit`](Self::limit) tells when it does.
+    pub fn set_limit(&self, bytes_per_second: u64) {
+        match self {
+            Self::Sender(sender) => sender.live().rate().set(bytes_per_second),
+            Self::Receiver(receiver) => receiver.ask_limit(bytes_per_second),
+        }
+    }
+
+    /// The limit that the sending end obeys, 0 for none; `None` while that is not known.
+    pub fn limit(&self) -> Option<u64> {
+        match self {
+            Self::Sender(sender) => Some(sender.live().rate().get()),
+            Self::Receiver(receiver) => receiver
+                .peer_counters()
+                .map(|counters| counters.limit_bytes_per_second),
+        }
+    }
+
     /// Streams attached now.
     pub fn stream_count(&self) -> usize {
         match self {

@@ -6,7 +6,9 @@ use std::fmt;
 use prost::Message;
 
 use super::announced::check_announced;
-use super::{Announced, Comparison, Preserve, Selection, Verification, decode, encode, try_encode};
+use super::{
+    Announced, Comparison, Preserve, Selection, Sharing, Verification, decode, encode, try_encode,
+};
 use crate::control::Direction;
 use crate::error::WireError;
 use crate::hello::capability;
@@ -83,6 +85,9 @@ pub struct Open {
     /// Contents of large files go past the page cache of the accepting end, too. Needs [`capability::DIRECT`].
     #[prost(bool, tag = "30")]
     pub direct: bool,
+    /// How it behaves towards other traffic. Needs [`capability::SHARING`].
+    #[prost(message, optional, tag = "22")]
+    pub sharing: Option<Sharing>,
 }
 
 impl Open {
@@ -121,6 +126,7 @@ impl Open {
         need(self.comparison.is_some(), capability::COMPARISON)
             | need(self.preserve.is_some(), capability::PRESERVE)
             | need(self.selection.is_some(), capability::SELECTION)
+            | need(self.sharing.is_some(), capability::SHARING)
             | need(
                 self.verification.is_some() || self.in_order,
                 capability::MANIFEST,
@@ -169,6 +175,9 @@ impl Open {
             if name.contains(&b'/') {
                 return Err(WireError::invalid("name of a source", "contains a slash"));
             }
+        }
+        if let Some(sharing) = &self.sharing {
+            sharing.validate()?;
         }
         if let Some(selection) = &self.selection {
             selection.validate(self.sources.len())?;

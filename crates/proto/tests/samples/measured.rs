@@ -59,5 +59,24 @@ pub(super) fn all() -> Vec<(&'static str, Frame)> {
                 blocked_ns: 16000,
             }),
         ),
+        (
+            "limit",
+            Frame::Limit(Limit {
+                bytes_per_second: 300_000_000,
+            }),
+        ),
+        (
+            "open_sharing",
+            Frame::Open(Open {
+                direction: Direction::PULL.0,
+                sources: vec![b"e/f".to_vec()],
+                digest: DigestKind::CRC64_NVME.0.into(),
+                sharing: Some(Sharing {
+                    congestion: "cubic".to_owned(),
+                    background: true,
+                }),
+                ..Open::default()
+            }),
+        ),
     ]
 }

@@ -439,6 +439,7 @@ pub(crate) fn watch() -> impl Strategy<Value = Frame> {
         measured::sending().prop_map(Frame::Sending),
         Just(Frame::Retire(Retire {})),
         Just(Frame::Retired(Retired {})),
+        any::<u64>().prop_map(|bytes_per_second| Frame::Limit(Limit { bytes_per_second })),
         finish,
         finished,
         error,

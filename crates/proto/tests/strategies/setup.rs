@@ -112,6 +112,12 @@ pub(crate) fn setup() -> impl Strategy<Value = Frame> {
             option::of(comparison()),
             option::of(preserve()),
             option::of(selection()),
+            option::of(
+                ("[a-z0-9_-]{0,15}", any::<bool>()).prop_map(|(congestion, background)| Sharing {
+                    congestion,
+                    background,
+                }),
+            ),
         ),
     )
         .prop_map(
@@ -120,7 +126,7 @@ pub(crate) fn setup() -> impl Strategy<Value = Frame> {
                 (direction, digest, streams, log, threads),
                 flags,
                 [retry, limit],
-                (comparison, preserve, selection),
+                (comparison, preserve, selection, sharing),
             )| {
                 let (sources, names): (Vec<_>, Vec<_>) = sources.into_iter().unzip();
                 let sources_len = sources.len();
@@ -159,6 +165,7 @@ pub(crate) fn setup() -> impl Strategy<Value = Frame> {
                     verification: None,
                     in_order: flags[4] && direction == Direction::PULL.0,
                     direct: flags[1] != flags[4],
+                    sharing,
                 })
             },
         );

@@ -78,6 +78,7 @@ fn the_defaults_of_cp() {
         CpSettings {
             limit_bytes_per_second: None,
             channels: Vec::new(),
+            sharing: SharingSettings::default(),
             streams: Bounds { least: 1, most: 64 },
             threads: 0,
             pin: OsString::new(),

@@ -1,0 +1,50 @@
+//! Settings of how a transfer behaves towards others: rows of the table, and what they come to.
+//! Measures nothing.
+
+use super::resolve::Values;
+use super::table::{Kind, Scope, Setting};
+
+const CP: &[Scope] = &[Scope::Cp, Scope::Sync];
+
+/// Rows of the table.
+pub(super) const SHARING: &[Setting] = &[
+    Setting {
+        name: "priority",
+        scopes: CP,
+        kind: Kind::Choice(&["normal", "background"]),
+        default: "normal",
+        variable: "GODWIT_PRIORITY",
+        help: "Whether it takes its share of the network, or what nobody else wants",
+        detail: "`background` yields to all other traffic, and to other programs at processors and disks: it goes slower as soon as packets are \
+                 delayed or lost, whatever the congestion control, and marks its packets with the code point LE. Through ssh itself \
+                 (`--via-ssh`) it yields only at processors and disks.",
+    },
+    Setting {
+        name: "congestion",
+        scopes: CP,
+        kind: Kind::Text { form: "NAME" },
+        default: "",
+        variable: "GODWIT_CONGESTION",
+        help: "The congestion control of the connections that send contents, as in bbr or cubic",
+        detail: "On the machine that sends, here or there; without it, its own default. Where its kernel does not have or allow it, nothing is sent: \
+                 the message says what net.ipv4.tcp_allowed_congestion_control lists.",
+    },
+];
+
+/// How a transfer behaves towards others.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub struct SharingSettings {
+    /// It yields to all others.
+    pub background: bool,
+    /// Name of a congestion control; empty is the kernel's choice.
+    pub congestion: String,
+}
+
+impl SharingSettings {
+    pub(super) fn from_values(values: &Values) -> Self {
+        Self {
+            background: values.choice("priority") == "background",
+            congestion: values.text("congestion").to_string_lossy().into_owned(),
+        }
+    }
+}

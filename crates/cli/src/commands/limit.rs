@@ -1,0 +1,106 @@
+//! `godwit limit`: lists the transfers of this user that run here, and changes their limits.
+//! Starts nothing; the transfers do what they are told.
+
+use clap::ArgMatches;
+use godwit_api::settings::{Scope, Setting, Value, parse_value};
+use godwit_api::units::{human_rate, human_size};
+use std::ffi::OsString;
+
+use crate::exit::{Exit, Failure};
+use crate::home::Home;
+use crate::output::{print, printable};
+use crate::running::{self, Found, Running};
+
+/// Lists, or sets.
+pub(super) fn run(matches: &ArgMatches, home: &Home) -> Result<Exit, Failure> {
+    let json = matches.get_flag("json");
+    let words: Vec<String> = matches
+        .get_many::<OsString>("words")
+        .into_iter()
+        .flatten()
+        .map(|word| word.to_string_lossy().into_owned())
+        .collect();
+    let found = running::find(home)?;
+    match words.as_slice() {
+        [] => {
+            if found.is_empty() && !json {
+                print("no transfer runs");
+            }
+            for one in &found {
+                tell(&one.running, json);
+            }
+        }
+        [rate] => {
+            let limit = parse(rate)?;
+            match found.as_slice() {
+                [] => return Err(Failure::failed("no transfer of this user runs here")),
+                [one] => set(home, one, limit, json)?,
+                _ => {
+                    return Err(Failure::usage(
+                        "several transfers run: name one, godwit limit TRANSFER RATE; godwit limit lists them",
+                    ));
+                }
+            }
+        }
+        [name, rate] => {
+            let limit = parse(rate)?;
+            set(home, pick(&found, name)?, limit, json)?;
+        }
+        _ => return Err(Failure::usage("godwit limit [TRANSFER] RATE")),
+    }
+    Ok(Exit::Complete)
+}
+
+fn parse(rate: &str) -> Result<u64, Failure> {
+    let setting = Setting::find(Scope::Cp, "limit")
+        .ok_or_else(|| Failure::usage("there is no such setting"))?;
+    match parse_value(setting, &[rate.into()]) {
+        Ok(Value::Rate(limit)) => Ok(limit),
+        Ok(_) => Err(Failure::usage(format!("{rate}: not a rate"))),
+        Err(error) => Err(Failure::usage(format!("{rate}: {error}"))),
+    }
+}
+
+/// The transfer whose number begins so, or whose process has this number.
+fn pick<'a>(found: &'a [Found], name: &str) -> Result<&'a Found, Failure> {
+    let mut fitting = found.iter().filter(|one| {
+        one.running.transfer.starts_with(name) || one.running.pid.to_string() == name
+    });
+    match (fitting.next(), fitting.next()) {
+        (Some(one), None) => Ok(one),
+        (None, _) => Err(Failure::failed(format!(
+            "{}: no transfer of this user that runs here is called so; godwit limit lists them",
+            printable(name)
+        ))),
+        (Some(_), Some(_)) => Err(Failure::usage(format!(
+            "{}: several transfers begin so; write more digits",
+            printable(name)
+        ))),
+    }
+}
+
+fn set(home: &Home, found: &Found, limit: u64, json: bool) -> Result<(), Failure> {
+    tell(&running::set_limit(home, found, limit)?, json);
+    Ok(())
+}
+
+fn tell(running: &Running, json: bool) {
+    if json {
+        // Plain fields: it always becomes JSON.
+        print(&serde_json::to_string(running).unwrap_or_default());
+        return;
+    }
+    let limit = match running.limit {
+        Some(0) => "no limit".to_owned(),
+        Some(limit) => format!("at most {}", human_rate(limit)),
+        None => "limit not known yet".to_owned(),
+    };
+    let short: String = running.transfer.chars().take(8).collect();
+    print(&format!(
+        "{short}  process {}  {limit}  {} of {} to {}",
+        running.pid,
+        human_size(running.bytes),
+        printable(&running.sources.join(", ")),
+        printable(&running.destination)
+    ));
+}

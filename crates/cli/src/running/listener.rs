@@ -1,0 +1,96 @@
+//! The socket of one transfer, for as long as it runs.
+//! Knows nothing of what is asked.
+
+use std::ffi::OsStr;
+use std::fs::File;
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use rustix::net::{Shutdown, sockopt};
+
+/// How long somebody who connects may take to ask.
+const ASK_DEADLINE: Duration = Duration::from_secs(2);
+
+/// A directory by a name that is short whatever it is called: those of sockets end at 108 bytes.
+pub(super) struct Short(File);
+
+impl Short {
+    pub(super) fn path(&self, name: &OsStr) -> PathBuf {
+        Path::new("/proc/self/fd")
+            .join(self.0.as_raw_fd().to_string())
+            .join(name)
+    }
+}
+
+pub(super) fn short(directory: &Path) -> std::io::Result<Short> {
+    File::options()
+        .read(true)
+        .custom_flags(rustix::fs::OFlags::DIRECTORY.bits().cast_signed())
+        .open(directory)
+        .map(Short)
+}
+
+/// A socket that is listened on; it goes with this.
+pub(super) struct Listener {
+    socket: UnixListener,
+    path: PathBuf,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Listener {
+    /// Listens below `directory`, and gives each connection of this user or the superuser to `answer`.
+    pub(super) fn start(
+        directory: &Path,
+        answer: impl Fn(UnixStream) + Send + 'static,
+    ) -> std::io::Result<Self> {
+        let name = std::process::id().to_string();
+        let path = directory.join(&name);
+        // What is left of an earlier process of this number.
+        let _ = std::fs::remove_file(&path);
+        let socket = UnixListener::bind(short(directory)?.path(OsStr::new(&name)))?;
+        let mut listener = Self {
+            socket,
+            path,
+            thread: None,
+        };
+        // The directory lets nobody else in either.
+        std::fs::set_permissions(&listener.path, std::fs::Permissions::from_mode(0o600))?;
+        let accepting = listener.socket.try_clone()?;
+        let thread = std::thread::Builder::new()
+            .name("gw-running".to_owned())
+            .spawn(move || {
+                while let Ok((socket, _)) = accepting.accept() {
+                    let limited = socket
+                        .set_read_timeout(Some(ASK_DEADLINE))
+                        .and_then(|()| socket.set_write_timeout(Some(ASK_DEADLINE)));
+                    if limited.is_ok() && is_ours(&socket) {
+                        answer(socket);
+                    }
+                }
+            })?;
+        listener.thread = Some(thread);
+        Ok(listener)
+    }
+}
+
+/// Whether the same user, or the superuser, has connected.
+fn is_ours(socket: &UnixStream) -> bool {
+    let ours = rustix::process::geteuid();
+    sockopt::socket_peercred(socket).is_ok_and(|peer| peer.uid == ours || peer.uid.is_root())
+}
+
+impl Drop for Listener {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(&self.path);
+        // Ends the waiting for connections.
+        let _ = rustix::net::shutdown(&self.socket, Shutdown::Read);
+        if let Some(thread) = self.thread.take() {
+            // A panic of it has been printed.
+            let _ = thread.join();
+        }
+    }
+}

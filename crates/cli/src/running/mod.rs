@@ -1,0 +1,114 @@
+//! Transfers of this user that run, for other commands to find and to steer: a private socket each, below `running` of the home.
+//! Moves no data; who may connect is decided by file permissions and the kernel's word on who calls.
+//!
+//! One line of JSON each way: a question, `{}` or `{"limit":BYTES_PER_SECOND}`, and the answer, the state of the transfer or an `error`.
+
+mod listener;
+mod state;
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use crate::exit::Failure;
+use crate::home::Home;
+pub(crate) use state::Steering;
+
+/// Longest line either way.
+const LINE_BYTES_MAX: u64 = 256 << 10;
+
+/// How long a change may take until the sending end has confirmed it.
+const CONFIRM_DEADLINE: Duration = Duration::from_secs(10);
+
+/// How long the other side of a socket may take; longer than a confirmation.
+const ANSWER_DEADLINE: Duration = Duration::from_secs(15);
+
+/// What is asked of a transfer.
+#[derive(Debug, Default, Deserialize, Serialize)]
+struct Question {
+    /// Bytes a second, 0 for none; asked for if it is there.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    limit: Option<u64>,
+}
+
+/// What a transfer says.
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
+pub(crate) struct Running {
+    /// In hexadecimal digits.
+    pub(crate) transfer: String,
+    pub(crate) pid: u32,
+    pub(crate) sources: Vec<String>,
+    pub(crate) destination: String,
+    /// What the sending end obeys, in bytes a second; 0 is none, null not known yet.
+    pub(crate) limit: Option<u64>,
+    /// Contents delivered.
+    pub(crate) bytes: u64,
+    /// What was asked for could not be done.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) error: Option<String>,
+}
+
+/// A transfer that was found.
+pub(crate) struct Found {
+    pub(crate) running: Running,
+    name: std::ffi::OsString,
+}
+
+/// All transfers that run with this home, by their beginning. What a killed process has left is taken away.
+pub(crate) fn find(home: &Home) -> Result<Vec<Found>, Failure> {
+    let directory = home.running()?;
+    let read = |error: std::io::Error| Failure::failed(format!("{}: {error}", directory.display()));
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(&directory).map_err(read)? {
+        let name = entry.map_err(read)?.file_name();
+        match ask(&directory, &name, &Question::default()) {
+            Ok(running) if !running.transfer.is_empty() => found.push(Found { running, name }),
+            Ok(_) => {}
+            Err(error) if error.kind() == std::io::ErrorKind::ConnectionRefused => {
+                // Nobody listens, and nobody else will under this name: it is that of a process.
+                let _ = std::fs::remove_file(directory.join(&name));
+            }
+            // It ended meanwhile, or is not ours to ask.
+            Err(_) => {}
+        }
+    }
+    found.sort_by(|one, other| one.running.pid.cmp(&other.running.pid));
+    Ok(found)
+}
+
+/// Sets the limit of a transfer; gives its state once the sending end obeys.
+pub(crate) fn set_limit(home: &Home, found: &Found, limit: u64) -> Result<Running, Failure> {
+    let question = Question { limit: Some(limit) };
+    let answered = ask(&home.running()?, &found.name, &question).map_err(|error| {
+        Failure::failed(format!(
+            "the transfer does not answer: {error}; it may have ended"
+        ))
+    })?;
+    match answered.error {
+        Some(error) => Err(Failure::failed(error)),
+        None => Ok(answered),
+    }
+}
+
+fn ask(directory: &Path, name: &std::ffi::OsStr, question: &Question) -> std::io::Result<Running> {
+    let mut socket = UnixStream::connect(listener::short(directory)?.path(name))?;
+    socket.set_read_timeout(Some(ANSWER_DEADLINE))?;
+    socket.set_write_timeout(Some(ANSWER_DEADLINE))?;
+    write_line(&mut socket, question)?;
+    read_line(&socket)
+}
+
+fn write_line(socket: &mut UnixStream, said: &impl Serialize) -> std::io::Result<()> {
+    let mut line = serde_json::to_vec(said)?;
+    line.push(b'\n');
+    socket.write_all(&line)
+}
+
+fn read_line<T: for<'a> Deserialize<'a>>(socket: &UnixStream) -> std::io::Result<T> {
+    let mut line = Vec::new();
+    BufReader::new(socket.take(LINE_BYTES_MAX)).read_until(b'\n', &mut line)?;
+    Ok(serde_json::from_slice(&line)?)
+}

@@ -1,0 +1,65 @@
+//! Owns whether this machine's kernel lets a congestion control be chosen.
+//! Chooses none.
+
+use std::io;
+
+use rustix::net::{AddressFamily, SocketType, socket, sockopt};
+use thiserror::Error;
+
+/// The congestion control cannot be had.
+#[derive(Debug, Error)]
+#[error(
+    "the congestion control {name} cannot be had on {machine}: {source}; what may be chosen there: {allowed} (sysctl net.ipv4.tcp_allowed_congestion_control)"
+)]
+pub struct CongestionError {
+    name: String,
+    machine: String,
+    allowed: String,
+    source: io::Error,
+}
+
+/// Whether sockets of this process may have the congestion control `name`. `machine` is what this machine is called in the message.
+///
+/// # Errors
+/// The kernel does not have it, or does not allow it; the message says which it allows.
+pub fn check_congestion(name: &str, machine: &str) -> Result<(), CongestionError> {
+    let tried = socket(AddressFamily::INET, SocketType::STREAM, None)
+        .and_then(|socket| sockopt::set_tcp_congestion(&socket, name));
+    tried.map_err(|errno| {
+        let listed = std::fs::read_to_string("/proc/sys/net/ipv4/tcp_allowed_congestion_control");
+        let allowed = listed.map_or_else(
+            |_| "unknown".to_owned(),
+            |listed| listed.split_whitespace().collect::<Vec<_>>().join(", "),
+        );
+        CongestionError {
+            name: name.to_owned(),
+            machine: machine.to_owned(),
+            allowed,
+            source: match errno {
+                // The kernel says that there is no such file, for want of a better word.
+                rustix::io::Errno::NOENT => io::Error::other("the kernel does not have it"),
+                errno => errno.into(),
+            },
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::check_congestion;
+
+    #[test]
+    fn what_the_kernel_does_not_have_is_refused_with_what_it_has() {
+        let message = check_congestion("nosuch", "dtn2").unwrap_err().to_string();
+        let listed =
+            std::fs::read_to_string("/proc/sys/net/ipv4/tcp_allowed_congestion_control").unwrap();
+        for name in listed.split_whitespace() {
+            assert!(message.contains(name), "{message}");
+            check_congestion(name, "dtn2").unwrap();
+        }
+        assert!(
+            message.contains("nosuch") && message.contains("dtn2"),
+            "{message}"
+        );
+    }
+}
