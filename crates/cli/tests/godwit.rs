@@ -34,6 +34,7 @@ mod godwit {
     pub(crate) mod reports;
     pub(crate) mod resume;
     pub(crate) mod rig;
+    pub(crate) mod sharing;
     pub(crate) mod ssh;
     pub(crate) mod stdio;
     pub(crate) mod strangers;

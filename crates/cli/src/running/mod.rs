@@ -75,7 +75,7 @@ pub(crate) fn find(home: &Home) -> Result<Vec<Found>, Failure> {
             Err(_) => {}
         }
     }
-    found.sort_by(|one, other| one.running.pid.cmp(&other.running.pid));
+    found.sort_by_key(|one| one.running.pid);
     Ok(found)
 }
 

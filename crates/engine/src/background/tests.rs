@@ -77,7 +77,14 @@ impl Link {
         let other = match kind {
             Other::Nobody => 0.0,
             Other::Loss => self.other,
-            Other::Model => self.model * if self.step % 8 == 0 { 1.25 } else { 1.0 },
+            Other::Model => {
+                self.model
+                    * if self.step.is_multiple_of(8) {
+                        1.25
+                    } else {
+                        1.0
+                    }
+            }
         };
         if self.silent {
             self.pace = 0.0;
