@@ -9,6 +9,7 @@ pub(crate) mod remote;
 mod report;
 mod retell;
 mod selection;
+mod terms;
 mod third;
 mod told;
 mod window;

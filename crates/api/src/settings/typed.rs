@@ -2,16 +2,14 @@
 //! Ranges and defaults are the table's; nothing is checked twice.
 
 use crate::PORT_DEFAULT;
-use crate::endpoint::check_export_name;
 use crate::host::HostPort;
 use crate::settings::preserve::Preserve;
 use crate::settings::resolve::{Origin, SettingError, SettingProblem, Values};
 use crate::settings::selection::SelectionSettings;
 use crate::settings::sharing::SharingSettings;
 use crate::settings::value::{Bounds, ValueError};
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsString;
 use std::num::NonZeroU64;
-use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -181,23 +179,6 @@ pub struct ManifestSettings {
     pub manifest_sorted: bool,
     /// With this user's identity.
     pub sign: bool,
-}
-
-/// A directory that a node exports.
-#[derive(Clone, Debug, Eq, PartialEq)]
-pub struct Export {
-    /// What clients call it.
-    pub name: String,
-    /// Where it is.
-    pub path: PathBuf,
-    /// Apply set-user-id and set-group-id bits.
-    pub set_id: bool,
-    /// Apply owner and group.
-    pub owner: bool,
-    /// Give and apply `security.*` and `trusted.*` attributes.
-    pub security_xattrs: bool,
-    /// Make device nodes.
-    pub devices: bool,
 }
 
 /// Settings of `godwit serve`; each field is the setting of its name.
@@ -419,52 +400,6 @@ impl GenSettings {
     }
 }
 
-impl Export {
-    /// Reads `NAME=PATH[,set-id][,owner][,security-xattrs][,devices]`.
-    ///
-    /// # Errors
-    /// Says what is wrong, without repeating the text.
-    pub fn parse(text: &OsStr) -> Result<Self, String> {
-        let bytes = text.as_bytes();
-        let equals = bytes
-            .iter()
-            .position(|byte| *byte == b'=')
-            .ok_or("write NAME=PATH")?;
-        let name = check_export_name(&bytes[..equals]).map_err(|error| error.to_string())?;
-        let mut path = &bytes[equals + 1..];
-        let (mut set_id, mut owner, mut security_xattrs, mut devices) =
-            (false, false, false, false);
-        // Only what is known is cut off: a path may hold commas.
-        loop {
-            if let Some(rest) = path.strip_suffix(b",set-id") {
-                (path, set_id) = (rest, true);
-            } else if let Some(rest) = path.strip_suffix(b",owner") {
-                (path, owner) = (rest, true);
-            } else if let Some(rest) = path.strip_suffix(b",security-xattrs") {
-                (path, security_xattrs) = (rest, true);
-            } else if let Some(rest) = path.strip_suffix(b",devices") {
-                (path, devices) = (rest, true);
-            } else {
-                break;
-            }
-        }
-        if path.is_empty() {
-            return Err("the path is missing".to_owned());
-        }
-        if path.contains(&0) {
-            return Err("a path cannot hold a NUL byte".to_owned());
-        }
-        Ok(Self {
-            name,
-            path: PathBuf::from(OsStr::from_bytes(path)),
-            set_id,
-            owner,
-            security_xattrs,
-            devices,
-        })
-    }
-}
-
 fn cipher(values: &Values) -> Cipher {
     match values.choice("cipher") {
         "aes-128-gcm" => Cipher::Aes128Gcm,
@@ -507,7 +442,9 @@ fn element_error(origin: Origin, text: &str, reason: &str) -> SettingError {
 }
 
 mod comparing;
+mod export;
 #[cfg(test)]
 mod tests;
 
 pub use comparing::{ComparisonSettings, Judge};
+pub use export::Export;

@@ -6,7 +6,6 @@ use std::sync::atomic::Ordering;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use godwit_api::endpoint::Endpoint;
-use godwit_api::settings::{CpSettings, Digest};
 use godwit_engine::pipe::{InOrder, PipeSink, PipeSource};
 use godwit_engine::session::run_local;
 use godwit_engine::synthetic::{MEMORY_NAME, MemorySource, NullSink};
@@ -15,15 +14,16 @@ use godwit_engine::tree::{
     TreeSource, TreeWork,
 };
 use godwit_engine::{
-    Acks, Counters, Live, Observer, Receiver, ReceiverConfig, Resources, Sender, SenderConfig,
-    Share, Sink, Source, Work,
+    Acks, Counters, Live, Observer, Receiver, ReceiverConfig, Sender, SenderConfig, Share, Sink,
+    Source, Work,
 };
-use godwit_node::local::{Access, LocalSource};
-use godwit_proto::{DigestKind, Fault, Preserve, TransferId};
+use godwit_node::local::LocalSource;
+use godwit_proto::{Fault, TransferId};
 use godwit_store::digest;
 use godwit_store::journal::Journal;
 
 use super::report::{Progressing, Report};
+use super::terms::{digest_of, lossy, resources, wire_preserve_of};
 use super::{Job, memory_bytes};
 use crate::exit::Failure;
 use crate::output::Started;
@@ -468,44 +468,4 @@ fn is_inside(outer: &[u8], inner: &[u8]) -> bool {
     inner
         .strip_prefix(outer)
         .is_some_and(|rest| rest.starts_with(b"/") || outer == b"/")
-}
-
-pub(super) fn digest_of(settings: &CpSettings) -> digest::DigestKind {
-    match settings.digest {
-        Digest::Crc64Nvme => digest::DigestKind::Crc64Nvme,
-        Digest::Blake3 => digest::DigestKind::Blake3,
-    }
-}
-
-pub(super) fn wire_preserve_of(settings: &CpSettings) -> Preserve {
-    let asked = settings.preserve;
-    Preserve {
-        owner: asked.owner,
-        group: asked.group,
-        xattrs: asked.xattrs,
-        acls: asked.acls,
-        specials: asked.specials,
-        numeric_ids: asked.numeric_ids,
-        strict: asked.strict,
-    }
-}
-
-/// What the storage of this side is asked for.
-pub(super) fn access_of(settings: &CpSettings) -> Access {
-    Access {
-        preserve: wire_preserve_of(settings),
-        direct: settings.direct,
-    }
-}
-
-pub(super) fn wire_digest_of(settings: &CpSettings) -> DigestKind {
-    godwit_engine::wire_digest_kind(digest_of(settings))
-}
-
-pub(super) fn resources() -> Resources {
-    Arc::new(godwit_engine::usage::peak_rss_bytes)
-}
-
-pub(super) fn lossy(bytes: &[u8]) -> String {
-    String::from_utf8_lossy(bytes).into_owned()
 }

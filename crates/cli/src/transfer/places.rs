@@ -9,7 +9,7 @@ use godwit_node::local::{self, LocalDestination, LocalSource};
 use godwit_proto::{Fault, FaultCode, Side};
 
 use super::Job;
-use super::ends::access_of;
+use super::terms::access_of;
 use crate::exit::Failure;
 
 impl Job<'_> {

@@ -20,8 +20,8 @@ use godwit_net::{
 use godwit_proto::{Direction, Open, Opened, Preserve, Sharing, TransferId};
 
 use super::Job;
-use super::ends::{lossy, wire_digest_of, wire_preserve_of};
 use super::report::{Progressing, Report, Totals};
+use super::terms::{lossy, wire_digest_of, wire_preserve_of};
 use crate::exit::{Exit, Failure};
 use crate::home::Home;
 use crate::output::Started;
@@ -79,7 +79,7 @@ impl Job<'_> {
             );
             let counters = Arc::new(Counters::default());
             totals.add(&counters, opened.lost_bytes);
-            let digest = super::ends::digest_of(self.settings);
+            let digest = super::terms::digest_of(self.settings);
             let roots = ReportRoots {
                 names: names.clone(),
                 displays: shown.clone(),
@@ -204,7 +204,7 @@ impl Job<'_> {
                 prepared.as_ref().map_or(0, PreparedDestination::lost_bytes),
             );
             let digest = prepared.as_ref().map_or_else(
-                || super::ends::digest_of(self.settings),
+                || super::terms::digest_of(self.settings),
                 |prepared| prepared.config.digest,
             );
             let copies = prepared

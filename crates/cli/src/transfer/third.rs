@@ -13,10 +13,10 @@ use godwit_proto::agent::{AgentMessage as _, Errand, ListForm};
 
 use super::Job;
 use super::by_ssh::ssh_places;
-use super::ends::digest_of;
 use super::list::ListSender;
 use super::report::Report;
 use super::retell::Retold;
+use super::terms::digest_of;
 use crate::exit::{Exit, Failure};
 use crate::ssh::{Order, Rsh, SOFTWARE, SshOptions, Started, start};
 

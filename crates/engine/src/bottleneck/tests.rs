@@ -1,3 +1,6 @@
+//! Owns the tests of how a bottleneck is told from samples.
+//! Runs no transfer.
+
 use super::*;
 
 const SECOND: u64 = 1_000_000_000;

@@ -1,0 +1,70 @@
+//! What a node exports, and how it is written: a directory, its name, and what is applied there.
+//! Looks at no file system.
+
+use crate::endpoint::check_export_name;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::PathBuf;
+
+/// A directory that a node exports.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Export {
+    /// What clients call it.
+    pub name: String,
+    /// Where it is.
+    pub path: PathBuf,
+    /// Apply set-user-id and set-group-id bits.
+    pub set_id: bool,
+    /// Apply owner and group.
+    pub owner: bool,
+    /// Give and apply `security.*` and `trusted.*` attributes.
+    pub security_xattrs: bool,
+    /// Make device nodes.
+    pub devices: bool,
+}
+
+impl Export {
+    /// Reads `NAME=PATH[,set-id][,owner][,security-xattrs][,devices]`.
+    ///
+    /// # Errors
+    /// Says what is wrong, without repeating the text.
+    pub fn parse(text: &OsStr) -> Result<Self, String> {
+        let bytes = text.as_bytes();
+        let equals = bytes
+            .iter()
+            .position(|byte| *byte == b'=')
+            .ok_or("write NAME=PATH")?;
+        let name = check_export_name(&bytes[..equals]).map_err(|error| error.to_string())?;
+        let mut path = &bytes[equals + 1..];
+        let (mut set_id, mut owner, mut security_xattrs, mut devices) =
+            (false, false, false, false);
+        // Only what is known is cut off: a path may hold commas.
+        loop {
+            if let Some(rest) = path.strip_suffix(b",set-id") {
+                (path, set_id) = (rest, true);
+            } else if let Some(rest) = path.strip_suffix(b",owner") {
+                (path, owner) = (rest, true);
+            } else if let Some(rest) = path.strip_suffix(b",security-xattrs") {
+                (path, security_xattrs) = (rest, true);
+            } else if let Some(rest) = path.strip_suffix(b",devices") {
+                (path, devices) = (rest, true);
+            } else {
+                break;
+            }
+        }
+        if path.is_empty() {
+            return Err("the path is missing".to_owned());
+        }
+        if path.contains(&0) {
+            return Err("a path cannot hold a NUL byte".to_owned());
+        }
+        Ok(Self {
+            name,
+            path: PathBuf::from(OsStr::from_bytes(path)),
+            set_id,
+            owner,
+            security_xattrs,
+            devices,
+        })
+    }
+}
