@@ -40,8 +40,8 @@ pub const NOTICES_KEPT_BYTES: usize = 16 << 20;
 /// Entries in one manifest.
 pub const MANIFEST_RECORDS: usize = 1024;
 
-/// Entries announced and not yet answered: 1.3 million a second at a round trip of 50 ms.
-pub const UNANSWERED_RECORDS_MAX: usize = 64 * 1024;
+/// Entries announced and not yet answered: 650,000 a second at a round trip of 50 ms, which is more than anything can create.
+pub const UNANSWERED_RECORDS_MAX: usize = 32 * 1024;
 
 /// Answers that the receiver keeps to give them again: one for each manifest that may be unanswered, of one entry each
 /// at worst …
@@ -58,7 +58,7 @@ pub const WANTED_RECORDS_MAX: usize = 32 * 1024;
 pub const NOTICES_MAX: usize = 16 * BUNDLE_RECORDS_MAX;
 
 /// Entries sent and not yet durable, whose records the sender keeps to be able to read them again.
-pub const UNDURABLE_RECORDS_MAX: usize = 64 * 1024;
+pub const UNDURABLE_RECORDS_MAX: usize = 32 * 1024;
 
 /// Attributes and access lists of entries that the sender holds, for each of two purposes: announced or sent, and wanted. Far
 /// above what files usually have within the windows of records; one batch of a scan and one bundle may come on top.
