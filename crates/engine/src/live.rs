@@ -104,6 +104,7 @@ impl Live {
 #[derive(Debug)]
 pub struct RateLimit {
     rate: AtomicU64,
+    changes: AtomicU64,
     /// When the bytes granted so far will have been paid for.
     paid_until: Mutex<Option<Instant>>,
 }
@@ -115,13 +116,24 @@ impl RateLimit {
     fn new(rate: u64) -> Self {
         Self {
             rate: AtomicU64::new(rate),
+            changes: AtomicU64::new(0),
             paid_until: Mutex::new(None),
         }
     }
 
-    /// Changes the limit; 0 lifts it. Holds from the next block on.
+    /// Changes the limit; 0 lifts it. What was granted under another one need not be waited for any more: whoever waits
+    /// sees by [`RateLimit::changes`] that it is to ask again.
     pub fn set(&self, bytes_per_second: u64) {
-        self.rate.store(bytes_per_second, Ordering::Relaxed);
+        let mut paid_until = crate::lock(&self.paid_until);
+        if self.rate.swap(bytes_per_second, Ordering::Relaxed) != bytes_per_second {
+            *paid_until = None;
+            self.changes.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// How often the limit was changed.
+    pub fn changes(&self) -> u64 {
+        self.changes.load(Ordering::Relaxed)
     }
 
     /// Bytes a second, 0 for none.
@@ -131,12 +143,12 @@ impl RateLimit {
 
     /// Takes leave to send `bytes` now, and tells how long to wait before doing so.
     pub fn reserve(&self, bytes: u64, now: Instant) -> Duration {
+        let mut paid_until = crate::lock(&self.paid_until);
         let rate = self.get();
         if rate == 0 || bytes == 0 {
             return Duration::ZERO;
         }
         let cost = Duration::from_secs_f64(bytes as f64 / rate as f64);
-        let mut paid_until = crate::lock(&self.paid_until);
         let earliest = now.checked_sub(BURST).unwrap_or(now);
         let start = paid_until.map_or(earliest, |paid| paid.max(earliest));
         *paid_until = Some(start + cost);
@@ -174,5 +186,20 @@ mod tests {
         limit.set(1000);
         limit.reserve(1000, now);
         assert!(limit.reserve(1, now) >= Duration::from_millis(900));
+    }
+
+    #[test]
+    fn nobody_pays_under_a_new_limit_for_what_an_old_one_asked() {
+        let limit = RateLimit::new(1);
+        let now = Instant::now();
+        limit.reserve(1_000_000, now);
+        assert!(limit.reserve(1, now) > Duration::from_secs(900_000));
+        let before = limit.changes();
+        limit.set(1_000_000_000);
+        assert_ne!(limit.changes(), before, "who waits is told");
+        assert_eq!(limit.reserve(1, now), Duration::ZERO);
+        let before = limit.changes();
+        limit.set(1_000_000_000);
+        assert_eq!(limit.changes(), before, "nothing is new");
     }
 }

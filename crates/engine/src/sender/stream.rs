@@ -56,7 +56,13 @@ impl Sender {
                     content,
                     again,
                 } => {
+                    let begun = Instant::now();
                     self.send(id, stream, seq, &image, content, again)?;
+                    if begun.elapsed() > limits::STATUS_EVERY {
+                        // What came while a limit or a full socket held it up was taken there: a peer is silent only
+                        // where this end has listened in vain.
+                        heard = Instant::now();
+                    }
                     if self.source.reads_again() {
                         self.lock_state().sent(seq);
                     }
@@ -246,14 +252,21 @@ impl Sender {
 
     /// Waits until the rate limit lets `bytes` go; acknowledgements are still taken meanwhile.
     fn obey_limit(&self, id: u64, stream: &mut dyn Stream, bytes: u64) -> Result<(), StreamLoss> {
+        let rate = self.live.rate();
         let start = Instant::now();
-        let until = start + self.live.rate().reserve(bytes, start);
+        let mut changes = rate.changes();
+        let mut until = start + rate.reserve(bytes, start);
         loop {
+            if rate.changes() != changes {
+                changes = rate.changes();
+                let now = Instant::now();
+                until = now + rate.reserve(bytes, now);
+            }
             let left = until.saturating_duration_since(Instant::now());
             if left.is_zero() || self.end().is_some() {
                 break;
             }
-            stream.wait(left)?;
+            stream.wait(left.min(limits::STATUS_EVERY))?;
             while let Some((prelude, head)) = stream.try_recv()? {
                 self.handle(id, stream, &prelude, &head)?;
             }
@@ -342,7 +355,8 @@ impl Sender {
                 self.take_notices(&notices);
                 Ok(())
             }
-            Frame::Retire(_) => {
+            // Who dialled decides how many streams there are.
+            Frame::Retire(_) if self.obeys_limits.load(Ordering::Relaxed) => {
                 self.lock_state().retire(id);
                 Ok(())
             }
