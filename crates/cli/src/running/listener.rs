@@ -4,9 +4,11 @@
 use std::ffi::OsStr;
 use std::fs::File;
 use std::os::fd::AsRawFd;
-use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt, PermissionsExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -14,6 +16,9 @@ use rustix::net::{Shutdown, sockopt};
 
 /// How long somebody who connects may take to ask.
 const ASK_DEADLINE: Duration = Duration::from_secs(2);
+
+/// When a connection could not be taken.
+const ACCEPT_AGAIN: Duration = Duration::from_millis(100);
 
 /// A directory by a name that is short whatever it is called: those of sockets end at 108 bytes.
 pub(super) struct Short(File);
@@ -34,10 +39,20 @@ pub(super) fn short(directory: &Path) -> std::io::Result<Short> {
         .map(Short)
 }
 
+/// What the names of this machine's sockets begin with. A home may be shared with other machines, and with containers, whose
+/// processes have the same numbers: a socket of theirs refuses whoever is not there, as one that a dead process left does.
+pub(super) fn here() -> String {
+    let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
+    let numbers = std::fs::metadata("/proc/self/ns/pid").map_or(0, |found| found.ino());
+    let boot: String = boot.chars().take(8).collect();
+    format!("{boot}-{numbers}-")
+}
+
 /// A socket that is listened on; it goes with this.
 pub(super) struct Listener {
     socket: UnixListener,
     path: PathBuf,
+    stopping: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
 }
 
@@ -47,7 +62,7 @@ impl Listener {
         directory: &Path,
         answer: impl Fn(UnixStream) + Send + 'static,
     ) -> std::io::Result<Self> {
-        let name = std::process::id().to_string();
+        let name = format!("{}{}", here(), std::process::id());
         let path = directory.join(&name);
         // What is left of an earlier process of this number.
         let _ = std::fs::remove_file(&path);
@@ -55,15 +70,22 @@ impl Listener {
         let mut listener = Self {
             socket,
             path,
+            stopping: Arc::default(),
             thread: None,
         };
         // The directory lets nobody else in either.
         std::fs::set_permissions(&listener.path, std::fs::Permissions::from_mode(0o600))?;
         let accepting = listener.socket.try_clone()?;
+        let stopping = Arc::clone(&listener.stopping);
         let thread = std::thread::Builder::new()
             .name("gw-running".to_owned())
             .spawn(move || {
-                while let Ok((socket, _)) = accepting.accept() {
+                while !stopping.load(Ordering::Relaxed) {
+                    let Ok((socket, _)) = accepting.accept() else {
+                        // Most likely no descriptor is free, and the transfer will give some back.
+                        std::thread::park_timeout(ACCEPT_AGAIN);
+                        continue;
+                    };
                     let limited = socket
                         .set_read_timeout(Some(ASK_DEADLINE))
                         .and_then(|()| socket.set_write_timeout(Some(ASK_DEADLINE)));
@@ -86,9 +108,11 @@ fn is_ours(socket: &UnixStream) -> bool {
 impl Drop for Listener {
     fn drop(&mut self) {
         let _ = std::fs::remove_file(&self.path);
+        self.stopping.store(true, Ordering::Relaxed);
         // Ends the waiting for connections.
         let _ = rustix::net::shutdown(&self.socket, Shutdown::Read);
         if let Some(thread) = self.thread.take() {
+            thread.thread().unpark();
             // A panic of it has been printed.
             let _ = thread.join();
         }

@@ -62,12 +62,17 @@ pub(crate) fn find(home: &Home) -> Result<Vec<Found>, Failure> {
     let directory = home.running()?;
     let read = |error: std::io::Error| Failure::failed(format!("{}: {error}", directory.display()));
     let mut found = Vec::new();
+    let here = listener::here();
     for entry in std::fs::read_dir(&directory).map_err(read)? {
         let name = entry.map_err(read)?.file_name();
+        let Some(process) = name.to_str().and_then(|name| name.strip_prefix(&here)) else {
+            continue;
+        };
+        let is_alive = Path::new("/proc").join(process).exists();
         match ask(&directory, &name, &Question::default()) {
             Ok(running) if !running.transfer.is_empty() => found.push(Found { running, name }),
             Ok(_) => {}
-            Err(error) if error.kind() == std::io::ErrorKind::ConnectionRefused => {
+            Err(error) if error.kind() == std::io::ErrorKind::ConnectionRefused && !is_alive => {
                 // Nobody listens, and nobody else will under this name: it is that of a process.
                 let _ = std::fs::remove_file(directory.join(&name));
             }

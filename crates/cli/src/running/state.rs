@@ -11,6 +11,9 @@ use super::listener::Listener;
 use super::{CONFIRM_DEADLINE, Question, Running, read_line, write_line};
 use crate::home::Home;
 
+/// Sources that are told: enough to know a transfer by, and few enough for one line.
+const SOURCES_TOLD_MAX: usize = 16;
+
 /// Makes the transfer of this process known to other commands of its user, and does what they want.
 #[derive(Default)]
 pub(crate) struct Steering {
@@ -48,7 +51,10 @@ impl Steering {
             let mut state = self.shared.lock();
             state.running.transfer = transfer.to_owned();
             state.running.pid = std::process::id();
-            state.running.sources = sources.to_vec();
+            state.running.sources = sources.iter().take(SOURCES_TOLD_MAX).cloned().collect();
+            if let Some(more) = sources.len().checked_sub(SOURCES_TOLD_MAX + 1) {
+                state.running.sources.push(format!("and {} more", more + 1));
+            }
             state.running.destination = destination.to_owned();
             state.running.limit = None;
         }
