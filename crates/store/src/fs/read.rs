@@ -29,8 +29,12 @@ pub(super) struct FsReadFile {
 impl FsReadFile {
     /// `direct` reads past the page cache.
     pub(super) fn new(fd: OwnedFd, path: &RelPath, direct: bool) -> Result<Self, StoreError> {
-        let open = || Direct::open(&fd, OFlags::RDONLY);
-        let direct = direct.then(open).transpose();
+        let open = || match Direct::open(&fd, OFlags::RDONLY) {
+            // A file of ours that its final mode does not let even us read: it was opened by other means.
+            Err(Errno::ACCESS) => Ok(None),
+            opened => opened.map(Some),
+        };
+        let direct = if direct { open() } else { Ok(None) };
         Ok(Self {
             direct: direct.map_err(|error| no_direct(path, error))?,
             fd,

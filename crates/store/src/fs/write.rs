@@ -40,7 +40,14 @@ impl FsWriteFile {
         allowed: Allowed,
         direct: bool,
     ) -> Result<Self, StoreError> {
-        let open = || Direct::open(&fd, OFlags::RDWR);
+        let open = || match Direct::open(&fd, OFlags::RDWR) {
+            // It got its final mode before it was interrupted, and gets it again when it is finished.
+            Err(Errno::ACCESS) => {
+                rustix::fs::fchmod(&fd, Mode::from_raw_mode(PRIVATE))?;
+                Direct::open(&fd, OFlags::RDWR)
+            }
+            opened => opened,
+        };
         let direct = direct.then(open).transpose();
         Ok(Self {
             direct: direct.map_err(|error| no_direct(path, error))?,
