@@ -4,6 +4,7 @@
 //! In the spirit of LEDBAT (RFC 6817): a queue that grows says that somebody else sends too, long before anything is lost. Added
 //! to TCP, whatever its congestion control: only its greatest pace is set.
 
+use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
 /// What the path did since the last sample.
@@ -30,7 +31,8 @@ pub struct PathSample {
 pub struct Background {
     /// Bytes a second.
     rate: f64,
-    least: Option<Duration>,
+    /// When each of the last minutes began, and the least round trip in it.
+    minutes: VecDeque<(Instant, Duration)>,
     last: Option<Instant>,
     /// When others were noticed last: not slowed again before what that did can be seen.
     slowed: Option<Instant>,
@@ -53,6 +55,10 @@ const QUEUE_PART: f64 = 0.04;
 /// A receiver keeps an acknowledgement back until a second segment comes, or for so long.
 const ACK_DELAY_MAX: Duration = Duration::from_millis(50);
 
+/// How long the least round trip is remembered: RFC 6817 has ten minutes.
+const MINUTES: usize = 10;
+const MINUTE: Duration = Duration::from_secs(60);
+
 /// More than this part sent again says that there is no room.
 const LOSS: f64 = 0.02;
 
@@ -63,7 +69,7 @@ impl Default for Background {
     fn default() -> Self {
         Self {
             rate: FIRST,
-            least: None,
+            minutes: VecDeque::new(),
             last: None,
             slowed: None,
             arrived: [(0.0, 0.0); ARRIVALS],
@@ -73,6 +79,22 @@ impl Default for Background {
 }
 
 impl Background {
+    /// The least round trip of the last minutes (the base delay of RFC 6817, with a minimum for each minute): a way that has
+    /// become longer for good is no queue for ever.
+    fn base(&mut self, now: Instant, seen: Duration) -> Duration {
+        match self.minutes.back_mut() {
+            Some((began, least)) if now.duration_since(*began) < MINUTE => {
+                *least = seen.min(*least)
+            }
+            _ => self.minutes.push_back((now, seen)),
+        }
+        if self.minutes.len() > MINUTES {
+            self.minutes.pop_front();
+        }
+        let least = self.minutes.iter().map(|(_, least)| *least).min();
+        least.unwrap_or(seen)
+    }
+
     /// Takes a sample, and gives the most bytes a second that the path should be sent now.
     pub fn step(&mut self, now: Instant, sample: &PathSample) -> u64 {
         let Some(last) = self.last.replace(now) else {
@@ -84,11 +106,7 @@ impl Background {
         let passed = now.duration_since(last).as_secs_f64().max(1e-3);
         self.arrived[self.steps % ARRIVALS] = (sample.acknowledged_bytes as f64, passed);
         self.steps += 1;
-        let least = match self.least {
-            Some(least) => least.min(sample.round_trip_min),
-            None => sample.round_trip_min,
-        };
-        self.least = Some(least);
+        let least = self.base(now, sample.round_trip_min);
         let queue = sample.round_trip.saturating_sub(least);
         // At a small pace it is the next segment that an acknowledgement waits for, and no queue.
         let next = (2 * sample.segment_bytes * u64::from(sample.streams)) as f64 / self.rate;

@@ -122,7 +122,8 @@ impl StreamTable {
                 continue;
             };
             let path = paths.entry(row.channel).or_default();
-            path.round_trip += tcp.round_trip;
+            // What its packets wait above the least that they ever took: streams may go different ways.
+            path.round_trip += tcp.round_trip.saturating_sub(tcp.round_trip_min);
             if path.round_trip_min.is_zero() || tcp.round_trip_min < path.round_trip_min {
                 path.round_trip_min = tcp.round_trip_min;
             }
@@ -133,7 +134,7 @@ impl StreamTable {
             path.streams += 1;
         }
         for path in paths.values_mut() {
-            path.round_trip /= path.streams.max(1);
+            path.round_trip = path.round_trip_min + path.round_trip / path.streams.max(1);
         }
         paths
     }
