@@ -77,7 +77,7 @@ fn keep_open(
         match open_transfer(client, open) {
             Ok((stream, opened, transfer, theirs)) => {
                 backoff = BACKOFF_FIRST;
-                if let Err(refusal) = client.connector.opened(&opened) {
+                if let Err(refusal) = client.connector.opened(&opened, open.plain_payload) {
                     report.end = Err(refusal);
                     return report;
                 }

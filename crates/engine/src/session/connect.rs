@@ -17,12 +17,12 @@ pub trait Connector: Send + Sync {
     fn open(&self, first: &[u8]) -> Result<Connection, Refusal>;
 
     /// The other end has answered to what was opened last: its word on where else it may be reached. Further channels are
-    /// looked for beside the transfer, from now on.
+    /// looked for beside the transfer, from now on; none where contents go `in_clear`, which was meant for the way that was named.
     ///
     /// # Errors
     /// A channel that the user asked for cannot be had.
-    fn opened(&self, opened: &Opened) -> Result<(), Refusal> {
-        let _ = opened;
+    fn opened(&self, opened: &Opened, in_clear: bool) -> Result<(), Refusal> {
+        let _ = (opened, in_clear);
         Ok(())
     }
 

@@ -158,10 +158,12 @@ impl Connector for DaemonConnector {
         Ok(stream)
     }
 
-    fn opened(&self, opened: &Opened) -> Result<(), Refusal> {
+    fn opened(&self, opened: &Opened, in_clear: bool) -> Result<(), Refusal> {
         let their = their_addresses(opened);
         if self.options.wishes.is_empty() {
-            self.channels.find(&their);
+            if !in_clear {
+                self.channels.find(&their);
+            }
             return Ok(());
         }
         let wishes = std::mem::take(&mut *lock(&self.unfulfilled));
@@ -182,7 +184,12 @@ impl Connector for DaemonConnector {
         if (self.channels.count() > 1 || !self.options.wishes.is_empty())
             && let Some(connected) = self.channels.connect(channel)
         {
-            return Ok(connected?);
+            match connected {
+                // The address that it went from may be gone, or have been no way of its own: the first channel is where the name leads.
+                Err(DialError::Connect { .. })
+                    if channel == 0 && self.options.wishes.is_empty() => {}
+                other => return Ok(other?),
+            }
         }
         Ok(self.dial_by_name()?)
     }
