@@ -146,7 +146,7 @@ impl Source {
         let away = limited + share(counted.blocked_sending_ns) + share(counted.unacknowledged_ns);
         let busy = (1.0 - away).max(0.0);
         let active = (busy - starved).max(0.0) * total + counted.helping_ns as f64;
-        let cpu = (counted.cpu_ns + counted.cpu_waiting_ns) as f64;
+        let cpu = counted.cpu_ns.saturating_add(counted.cpu_waiting_ns) as f64;
         Some(Self {
             busy,
             starved,
@@ -198,11 +198,14 @@ struct Destination {
 impl Destination {
     fn of(counted: &Snapshot) -> Option<Self> {
         let total = positive(counted.streams_ns)?;
-        let waiting = (counted.waiting_ns + counted.blocked_receiving_ns) as f64 / total;
+        let waiting = counted
+            .waiting_ns
+            .saturating_add(counted.blocked_receiving_ns) as f64
+            / total;
         let busy = (1.0 - waiting).max(0.0);
         let undurable = (counted.undurable_ns as f64 / total).min(busy);
         let active = (busy - undurable) * total + counted.helping_ns as f64;
-        let cpu = (counted.cpu_ns + counted.cpu_waiting_ns) as f64;
+        let cpu = counted.cpu_ns.saturating_add(counted.cpu_waiting_ns) as f64;
         let writing = (active - cpu).clamp(0.0, counted.storage_writing_ns as f64);
         Some(Self {
             busy,

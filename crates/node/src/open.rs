@@ -58,20 +58,21 @@ pub(crate) fn join(
         );
         return;
     };
-    if !request.token().is_ok_and(|token| session.redeem(&token)) {
-        send_error(
-            stream,
-            ErrorCode::BAD_TOKEN,
-            "the token was used before, or never issued",
-            true,
-        );
-        return;
-    }
+    // Before the token is used up: it is good for another attempt.
     if session.engine.stream_count() >= limits::STREAMS_MAX as usize {
         send_error(
             stream,
             ErrorCode::LIMIT,
             "this transfer has as many streams as it may",
+            true,
+        );
+        return;
+    }
+    if !request.token().is_ok_and(|token| session.redeem(&token)) {
+        send_error(
+            stream,
+            ErrorCode::BAD_TOKEN,
+            "the token was used before, or never issued",
             true,
         );
         return;

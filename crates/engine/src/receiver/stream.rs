@@ -123,6 +123,7 @@ impl Receiver {
                 }
                 if own.unflushed >= limits::ACK_EVERY_BLOCKS {
                     self.flush(stream, own)?;
+                    self.ask_to_leave(stream, own)?;
                 }
             }
             if own.unflushed > 0 && self.sink.has_room() {

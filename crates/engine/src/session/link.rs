@@ -128,7 +128,10 @@ fn keep_stream(link: &Arc<Link>, engine: &Engine, channel: u32, mut stream: Opti
             }
             Err(refusal) => {
                 lock(&link.state).last_loss = Some(refusal.to_string());
-                if !refusal.is_retryable() {
+                if channel > 0 {
+                    // Whoever answers there may be another one for a while; the first channel decides about the transfer.
+                    backoff = BACKOFF_MAX;
+                } else if !refusal.is_retryable() {
                     if link.early {
                         link.note_refusal(&refusal);
                     } else if link.carriers() == 0 {
@@ -257,7 +260,11 @@ impl Link {
         if counts && let Some(lane) = state.lane(channel) {
             lane.threads += 1;
         }
-        match std::thread::Builder::new().name(name).spawn(body) {
+        // Not under the lock: a thread that cannot be started drops its stream, which takes it.
+        drop(state);
+        let spawned = std::thread::Builder::new().name(name).spawn(body);
+        let mut state = lock(&self.state);
+        match spawned {
             Ok(_) => state.started += 1,
             Err(error) => {
                 if counts && let Some(lane) = state.lane(channel) {
@@ -361,7 +368,18 @@ impl Link {
         our_hello().encode(&mut head);
         Join::new(self.transfer, token, channel).encode(&mut head);
         stream.send_all(&head).map_err(GreetError::from)?;
-        self.note_hello(&expect_hello(&mut stream)?);
+        let back = |refusal: Refusal| {
+            // Refused before it was looked at: it is good for another attempt.
+            if matches!(
+                refusal,
+                Refusal::Daemon { code, .. }
+                    if code != ErrorCode::BAD_TOKEN && code != ErrorCode::UNKNOWN_TRANSFER
+            ) {
+                lock(&self.tokens).push(token);
+            }
+            refusal
+        };
+        self.note_hello(&expect_hello(&mut stream).map_err(back)?);
         match receive_frame(&mut stream, HELLO_DEADLINE)? {
             Frame::Joined(joined) => {
                 lock(&self.tokens).extend(
@@ -374,7 +392,7 @@ impl Link {
                 stream.set_channel(channel);
                 Ok(stream)
             }
-            other => Err(unexpected(&stream, other)),
+            other => Err(back(unexpected(&stream, other))),
         }
     }
 }
@@ -389,11 +407,7 @@ pub(super) fn expect_hello(stream: &mut Connection) -> Result<Hello, Refusal> {
             })?;
             Ok(theirs)
         }
-        Frame::Error(error) => Err(Refusal::Own(format!(
-            "{}: {}",
-            stream.peer(),
-            error.message
-        ))),
+        Frame::Error(error) => Err(unexpected(stream, Frame::Error(error))),
         other => Err(GreetError::Unexpected {
             peer: stream.peer(),
             what: format!("{} instead of hello", other.name()),

@@ -125,7 +125,7 @@ impl Tuning {
 /// Whether an end has processors that nobody uses or waits for, as far as this transfer can tell.
 fn has_idle(end: Option<Snapshot>) -> bool {
     end.is_some_and(|end| {
-        let wanted = end.cpu_ns + end.cpu_waiting_ns;
+        let wanted = end.cpu_ns.saturating_add(end.cpu_waiting_ns);
         let all = end.elapsed_ns.saturating_mul(end.cores);
         all > 0 && wanted as f64 <= IDLE * all as f64
     })
@@ -170,17 +170,22 @@ impl Lane {
                 limit: beginning.limit,
             };
             let begin = start(&path, beginning.bounds);
-            let streams = begin.streams.max(wanted);
-            self.tuner = Some(StreamTuner::new(beginning.bounds, streams));
-            return begin
+            let least = beginning.bounds.least;
+            let reason = begin
                 .reason
-                .filter(|_| streams > wanted)
-                .map(|reason| Decision {
-                    knob: Knob::Streams,
-                    from: wanted,
-                    to: streams,
-                    reason,
-                });
+                .or_else(|| (wanted < least).then(|| format!("at least {least} were asked for")));
+            // Without a reason a channel begins with its share of the streams.
+            let streams = match reason {
+                Some(_) => begin.streams.max(wanted),
+                None => wanted,
+            };
+            self.tuner = Some(StreamTuner::new(beginning.bounds, streams));
+            return reason.filter(|_| streams > wanted).map(|reason| Decision {
+                knob: Knob::Streams,
+                from: wanted,
+                to: streams,
+                reason,
+            });
         };
         tuner.step(now, &self.sample, holdup)
     }
@@ -190,7 +195,7 @@ impl Lane {
         let sample = &mut self.sample;
         let mut alive = HashMap::with_capacity(self.seen.len());
         let (mut carriers, mut told) = (0, 0);
-        let (mut round_trips, mut least) = (0, u64::MAX);
+        let (mut round_trips, mut least) = (0_u64, u64::MAX);
         for stream in streams.filter(|stream| stream.carries_blocks) {
             carriers += 1;
             let seen = self.seen.get(&stream.id).copied().unwrap_or_default();
@@ -208,9 +213,13 @@ impl Lane {
             };
             let more = |now: u64, seen: u64| now.saturating_sub(seen);
             let time = |now: u64, seen: u64| Duration::from_nanos(more(now, seen));
-            sample.bytes += more(now.bytes, seen.bytes);
-            sample.segments += more(now.segments, seen.segments);
-            sample.retransmitted += more(now.retransmitted, seen.retransmitted);
+            sample.bytes = sample.bytes.saturating_add(more(now.bytes, seen.bytes));
+            sample.segments = sample
+                .segments
+                .saturating_add(more(now.segments, seen.segments));
+            sample.retransmitted = sample
+                .retransmitted
+                .saturating_add(more(now.retransmitted, seen.retransmitted));
             sample.busy += time(now.busy_ns, seen.busy_ns);
             sample.window_limited += time(now.window_limited_ns, seen.window_limited_ns);
             sample.buffer_limited += time(now.buffer_limited_ns, seen.buffer_limited_ns);
@@ -219,7 +228,7 @@ impl Lane {
             }
             if sending.round_trip_ns > 0 {
                 told += 1;
-                round_trips += sending.round_trip_ns;
+                round_trips = round_trips.saturating_add(sending.round_trip_ns);
                 least = least.min(sending.round_trip_min_ns.max(1));
             }
             alive.insert(stream.id, now);

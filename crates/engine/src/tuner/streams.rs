@@ -30,6 +30,8 @@ pub struct StreamTuner {
     /// Windows since the number was settled.
     windows: u32,
     trial: Option<Trial>,
+    /// Since when there have been other numbers of streams than meant.
+    astray: Option<Duration>,
     /// When more may be tried on evidence, when without any, and when fewer.
     up: Hold,
     explore: Hold,
@@ -178,6 +180,7 @@ impl StreamTuner {
             last: None,
             windows: 0,
             trial: None,
+            astray: None,
             up: Hold::new(UP_WAIT, Duration::ZERO),
             explore: Hold::new(EXPLORE_WAIT, EXPLORE_FIRST),
             down: Hold::new(DOWN_WAIT, Duration::ZERO),
@@ -208,6 +211,7 @@ impl StreamTuner {
         if sample.streams != self.target {
             return self.wait_for_streams(now, sample);
         }
+        self.astray = None;
         let round_trip = sample.round_trip.as_secs_f64();
         let Some(settled) = self.settled else {
             let round_trips = self
@@ -254,7 +258,15 @@ impl StreamTuner {
         self.settled = None;
         self.window = None;
         let patience = PATIENCE + sample.round_trip * 10;
-        let trial = self.trial?;
+        let astray = *self.astray.get_or_insert(now);
+        let Some(trial) = self.trial else {
+            if now.saturating_sub(astray) >= patience && sample.streams > 0 {
+                // They are not replaced, or do not go: it goes on from those that there are.
+                self.target = self.bounds.hold(sample.streams);
+                self.astray = None;
+            }
+            return None;
+        };
         if now.saturating_sub(self.changed) < patience || sample.streams > self.target {
             return None;
         }
