@@ -269,7 +269,6 @@ impl Member {
             channel: self.channel,
             quiet: vital.quiet,
             in_flight,
-            unsent: vital.unsent,
             round_trip: vital.round_trip,
         }
     }

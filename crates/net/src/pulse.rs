@@ -27,8 +27,6 @@ pub struct Vital {
     pub quiet: Duration,
     /// Something was sent that is not acknowledged.
     pub in_flight: bool,
-    /// Something waits to be sent.
-    pub unsent: bool,
     /// Smoothed round trip.
     pub round_trip: Duration,
     /// Bytes that the peer's kernel acknowledged.
@@ -61,7 +59,6 @@ impl Pulse {
         Ok(Vital {
             quiet: info.since_acknowledgement.min(info.since_data),
             in_flight: info.unacknowledged_segments > 0,
-            unsent: info.unsent_bytes > 0,
             round_trip: info.round_trip,
             acknowledged_bytes: info.acknowledged_bytes,
             received_bytes: info.received_bytes,

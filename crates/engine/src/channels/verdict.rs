@@ -11,9 +11,6 @@ pub(super) struct Sign {
     pub(super) quiet: Duration,
     /// How long something has been on its way without a break.
     pub(super) in_flight: Option<Duration>,
-    /// Something waits in the socket to be sent. With nothing on its way the peer's window is closed: kernels ask about that ever
-    /// more rarely, so that silence means nothing.
-    pub(super) unsent: bool,
     pub(super) round_trip: Duration,
 }
 
@@ -49,7 +46,7 @@ pub(super) fn dead(signs: &[Sign]) -> Vec<usize> {
             }
             None => false,
         };
-        silent || (!sign.unsent && sign.quiet >= IDLE + 2 * sign.round_trip)
+        silent || sign.quiet >= IDLE + 2 * sign.round_trip
     };
     (0..signs.len())
         .filter(|at| {
@@ -74,23 +71,8 @@ mod tests {
             channel,
             quiet: ms(quiet),
             in_flight: in_flight.map(ms),
-            unsent: false,
             round_trip: ms(20),
         }
-    }
-
-    #[test]
-    fn a_receiver_that_takes_nothing_for_long_is_not_cut_off() {
-        let held_up = Sign {
-            unsent: true,
-            ..sign(1, 6_000, None)
-        };
-        assert_eq!(dead(&[sign(0, 10, None), held_up]), []);
-        let asked = Sign {
-            in_flight: Some(ms(2_000)),
-            ..held_up
-        };
-        assert_eq!(dead(&[sign(0, 10, None), asked]), [1]);
     }
 
     #[test]
@@ -138,7 +120,6 @@ mod tests {
                     channel,
                     quiet: ms(quiet),
                     in_flight: in_flight.map(ms),
-                    unsent: false,
                     round_trip: ms(round_trip),
                 })
                 .collect()
