@@ -1,6 +1,7 @@
 //! Finds how many streams a channel wants, and how many threads beside them storage wants, from what is measured while the
 //! transfer runs. Has no clock, no socket and no lock: time and samples go in, decisions with their reasons come out.
 
+mod hold;
 mod path;
 mod streams;
 mod threads;

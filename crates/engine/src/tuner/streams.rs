@@ -8,6 +8,7 @@
 
 use std::time::Duration;
 
+use super::hold::Hold;
 use super::path::{Losses, Reading, Room};
 use super::{Bounds, ChannelSample, Decision, Holdup, Knob, shown_rate, whole};
 
@@ -80,42 +81,6 @@ struct Trial {
     losses: Losses,
 }
 
-/// A time before which something is not tried, longer after each time that it was for nothing.
-#[derive(Debug, Clone, Copy)]
-struct Hold {
-    until: Duration,
-    wait: Duration,
-    shortest: Duration,
-}
-
-impl Hold {
-    const fn new(shortest: Duration, until: Duration) -> Self {
-        Self {
-            until,
-            wait: shortest,
-            shortest,
-        }
-    }
-
-    fn is_over(&self, now: Duration) -> bool {
-        now >= self.until
-    }
-
-    fn failed(&mut self, now: Duration) {
-        self.until = now + self.wait;
-        self.wait = (self.wait * 2).min(WAIT_MAX);
-    }
-
-    fn won(&mut self) {
-        self.wait = (self.wait / 2).max(self.shortest);
-    }
-
-    /// What was found out before is no longer true.
-    fn forget(&mut self) {
-        self.wait = self.shortest;
-    }
-}
-
 /// A window is at least this long, and at least four round trips: less is noise.
 const WINDOW_MIN: Duration = Duration::from_millis(300);
 const WINDOW_ROUND_TRIPS: f64 = 4.0;
@@ -141,11 +106,10 @@ const FALLEN: f64 = 1.2;
 /// What a trial of more must win at least for its streams to be kept in part.
 const WORTH: f64 = 1.1;
 
-/// First waiting times after a trial for nothing; each doubles up to [`WAIT_MAX`].
+/// First waiting times after a trial for nothing; each doubles up to [`WAIT_MAX`](super::hold::WAIT_MAX).
 const UP_WAIT: Duration = Duration::from_secs(2);
 const EXPLORE_WAIT: Duration = Duration::from_secs(20);
 const DOWN_WAIT: Duration = Duration::from_secs(20);
-const WAIT_MAX: Duration = Duration::from_secs(320);
 
 /// No stream is tried on no evidence before this time …
 const EXPLORE_FIRST: Duration = Duration::from_secs(3);

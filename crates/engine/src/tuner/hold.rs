@@ -1,0 +1,43 @@
+//! Owns the waiting time until something may be tried again: longer after each trial for nothing, shorter after one that won.
+//! Does not decide what is tried.
+
+use std::time::Duration;
+
+/// Waiting times double up to this.
+pub(super) const WAIT_MAX: Duration = Duration::from_secs(320);
+
+/// A time before which something is not tried, longer after each time that it was for nothing.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Hold {
+    pub(super) until: Duration,
+    pub(super) wait: Duration,
+    shortest: Duration,
+}
+
+impl Hold {
+    pub(super) const fn new(shortest: Duration, until: Duration) -> Self {
+        Self {
+            until,
+            wait: shortest,
+            shortest,
+        }
+    }
+
+    pub(super) fn is_over(&self, now: Duration) -> bool {
+        now >= self.until
+    }
+
+    pub(super) fn failed(&mut self, now: Duration) {
+        self.until = now + self.wait;
+        self.wait = (self.wait * 2).min(WAIT_MAX);
+    }
+
+    pub(super) fn won(&mut self) {
+        self.wait = (self.wait / 2).max(self.shortest);
+    }
+
+    /// What was found out before is no longer true.
+    pub(super) fn forget(&mut self) {
+        self.wait = self.shortest;
+    }
+}
