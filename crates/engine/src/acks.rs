@@ -222,6 +222,11 @@ impl Acks {
         crate::lock(&self.inner).say_all(|inner| &inner.lost, AckStatus::RESEND);
     }
 
+    /// What was said to have failed, on whatever stream.
+    pub(crate) fn faults_said(&self) -> Vec<EntryFailed> {
+        crate::lock(&self.inner).faults_said.clone()
+    }
+
     /// Takes what is to be said, for the calling stream to say.
     pub(crate) fn take(&self, ranges: &mut Vec<AckRange>, faults: &mut Vec<EntryFailed>) {
         let mut inner = crate::lock(&self.inner);

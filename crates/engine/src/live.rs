@@ -143,9 +143,13 @@ impl RateLimit {
 
     /// Takes leave to send `bytes` now, and tells how long to wait before doing so.
     pub fn reserve(&self, bytes: u64, now: Instant) -> Duration {
+        if self.get() == 0 || bytes == 0 {
+            return Duration::ZERO;
+        }
         let mut paid_until = crate::lock(&self.paid_until);
+        // It may have been lifted meanwhile.
         let rate = self.get();
-        if rate == 0 || bytes == 0 {
+        if rate == 0 {
             return Duration::ZERO;
         }
         let cost = Duration::from_secs_f64(bytes as f64 / rate as f64);

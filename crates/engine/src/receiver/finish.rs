@@ -132,6 +132,14 @@ impl Receiver {
         drop(finishing);
         self.flush(stream, own)?;
         own.outgoing.clear();
+        // What another stream says of failures may come after this one's last word, which ends the sender. Twice does no harm.
+        for fault in self.acks.faults_said() {
+            self.encoded(fault.encode(&mut own.outgoing));
+        }
+        if !own.outgoing.is_empty() {
+            stream.send_all(&own.outgoing)?;
+            own.outgoing.clear();
+        }
         finished.encode(&mut own.outgoing);
         // Before it is sent: the other streams may see the sender hang up at once.
         self.finish(End::Finished(finished));

@@ -56,11 +56,7 @@ impl Sender {
                     content,
                     again,
                 } => {
-                    let begun = Instant::now();
-                    self.send(id, stream, seq, &image, content, again)?;
-                    if begun.elapsed() > limits::STATUS_EVERY {
-                        // What came while a limit or a full socket held it up was taken there: a peer is silent only
-                        // where this end has listened in vain.
+                    if self.send(id, stream, seq, &image, content, again)? {
                         heard = Instant::now();
                     }
                     if self.source.reads_again() {
@@ -214,6 +210,7 @@ impl Sender {
         Step::Wait(Reason::NotConcerned)
     }
 
+    /// Tells whether anything was heard while it had to wait for the limit.
     fn send(
         &self,
         id: u64,
@@ -222,9 +219,9 @@ impl Sender {
         image: &Image,
         content: u64,
         again: bool,
-    ) -> Result<(), StreamLoss> {
+    ) -> Result<bool, StreamLoss> {
         let payload = image.payload.as_slice();
-        self.obey_limit(id, stream, payload.len() as u64)?;
+        let heard = self.obey_limit(id, stream, payload.len() as u64)?;
         let mut written = Vec::new();
         let head = match &image.head {
             Head::Image(head) => head,
@@ -235,7 +232,7 @@ impl Sender {
                 {
                     let message = format!("a manifest cannot be encoded: {error}");
                     self.fail(ErrorCode::INTERNAL.0, &message);
-                    return Ok(());
+                    return Ok(heard);
                 }
                 &written
             }
@@ -247,11 +244,13 @@ impl Sender {
         if again {
             self.counters.bytes_resent.add(content);
         }
-        Ok(())
+        Ok(heard)
     }
 
     /// Waits until the rate limit lets `bytes` go; acknowledgements are still taken meanwhile.
-    fn obey_limit(&self, id: u64, stream: &mut dyn Stream, bytes: u64) -> Result<(), StreamLoss> {
+    /// Tells whether anything was heard.
+    fn obey_limit(&self, id: u64, stream: &mut dyn Stream, bytes: u64) -> Result<bool, StreamLoss> {
+        let mut heard = false;
         let rate = self.live.rate();
         let start = Instant::now();
         let mut changes = rate.changes();
@@ -268,13 +267,14 @@ impl Sender {
             }
             stream.wait(left.min(limits::STATUS_EVERY))?;
             while let Some((prelude, head)) = stream.try_recv()? {
+                heard = true;
                 self.handle(id, stream, &prelude, &head)?;
             }
         }
         if until > start {
             self.counters.limited_ns.add_since(start);
         }
-        Ok(())
+        Ok(heard)
     }
 
     pub(super) fn handle(
