@@ -6,11 +6,13 @@ mod apply;
 mod attributes;
 mod direct;
 mod directories;
+mod look;
 mod names;
 mod present;
 mod read;
 mod scan;
 mod special;
+mod sweep;
 mod sync;
 mod walk;
 mod write;
@@ -188,7 +190,7 @@ impl Storage for FsStorage {
         let mut reader = Reader::new(self.wanted());
         self.directories
             .within("read the attributes of", path, |directory, name| {
-                scan::look_beside(&mut reader, directory, name)
+                look::look_beside(&mut reader, directory, name)
             })
     }
 
@@ -361,7 +363,7 @@ impl Storage for FsStorage {
 
     fn sweep(&self, start: &RelPath, tag: u64) -> Result<u64, StoreError> {
         let mut walk = Walk::new(&self.directories, &self.spill, self.options.spill_bytes);
-        scan::sweep(&mut walk, &self.directories, start, tag)
+        sweep::sweep(&mut walk, &self.directories, start, tag)
     }
 
     fn survey(

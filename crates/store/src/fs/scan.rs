@@ -1,11 +1,11 @@
-//! Owns the scan of a tree and the sweep of leftovers: looks at each name that a walk finds.
+//! Owns the scan of a tree: looks at each name that a walk finds, and gives the names of one file together.
 //! Does not decide what becomes of the entries.
 
-use super::attributes::meta_of;
-use super::directories::{Directories, Trouble};
-use super::walk::{Found, Step, Walk, errno_of};
+use super::directories::Directories;
+use super::look::{look, look_chosen};
+use super::walk::{Step, Walk, errno_of};
 use super::xattr::{Reader, Wanted};
-use crate::error::{StoreError, StoreErrorKind};
+use crate::error::StoreError;
 use crate::extended::{Extended, Lost};
 use crate::meta::{Kind, Meta, Timestamp};
 use crate::path::{RelPath, TempName};
@@ -13,9 +13,6 @@ use crate::spill::{SpillMerge, SpillSorter};
 use crate::storage::{
     Choice, Pick, SCAN_BATCH_EXTENDED_BYTES, SCAN_BATCH_ITEMS, Scan, ScanEntry, ScanItem,
 };
-use rustix::fd::AsFd;
-use rustix::fs::{AtFlags, FileType};
-use rustix::io::Errno;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -213,200 +210,13 @@ impl Scan for FsScan {
 }
 
 /// What has several names is given at the end, all of them together.
-fn is_put_aside(meta: &Meta) -> bool {
+pub(super) fn is_put_aside(meta: &Meta) -> bool {
     meta.kind == Kind::File && meta.links > 1
 }
 
 /// Two names of one file. A file replaced while it is scanned gives its inode number to another.
 fn same_file(a: &Meta, b: &Meta) -> bool {
     (a.device, a.inode, a.bytes, a.mtime) == (b.device, b.inode, b.bytes, b.mtime)
-}
-
-/// Looks at what is chosen and appends it to `out`; `None` if it is not.
-fn look_chosen(
-    found: Found<'_>,
-    choice: Option<&dyn Choice>,
-    reader: Option<&mut Reader>,
-    out: &mut Vec<ScanItem>,
-) -> Result<Option<Pick>, StoreError> {
-    let path = found.path()?;
-    let expected = found.kind == FileType::Directory;
-    let known = found.kind != FileType::Unknown;
-    let mut pick = match choice {
-        Some(choice) if known => choice.pick(&path, expected),
-        _ => Pick::Take,
-    };
-    if pick == Pick::Leave {
-        return Ok(None);
-    }
-    let looked = look(found.directory, found.name, reader, false)
-        .map_err(|trouble| trouble.at("look at", &path))?;
-    let is_directory = looked.meta.kind == Kind::Directory;
-    if let Some(choice) = choice
-        && (!known || is_directory != expected)
-    {
-        // Told only now, or replaced by another kind since it was listed: another rule may hold for it.
-        pick = choice.pick(&path, is_directory);
-    }
-    if pick == Pick::Leave {
-        return Ok(None);
-    }
-    out.push(ScanItem::Entry(looked.at(path)));
-    Ok(Some(pick))
-}
-
-/// What goes with a name alone.
-pub(super) fn look_beside(
-    reader: &mut Reader,
-    directory: impl AsFd,
-    name: &[u8],
-) -> Result<(Extended, Lost), Trouble> {
-    let directory = directory.as_fd();
-    let stat = rustix::fs::statat(directory, name, AtFlags::SYMLINK_NOFOLLOW)?;
-    Ok(reader.read(directory, name, meta_of(&stat).kind)?)
-}
-
-/// All of an entry but its path.
-struct Looked {
-    meta: Meta,
-    target: Vec<u8>,
-    extended: Extended,
-    lost: Lost,
-}
-
-impl Looked {
-    fn at(self, path: RelPath) -> ScanEntry {
-        ScanEntry {
-            path,
-            meta: self.meta,
-            target: self.target,
-            extended: self.extended,
-            lost: self.lost,
-        }
-    }
-}
-
-fn look(
-    directory: impl AsFd,
-    name: &[u8],
-    reader: Option<&mut Reader>,
-    is_start: bool,
-) -> Result<Looked, Trouble> {
-    let directory = directory.as_fd();
-    let meta = meta_of(&rustix::fs::statat(
-        directory,
-        name,
-        AtFlags::SYMLINK_NOFOLLOW,
-    )?);
-    let target = match meta.kind {
-        Kind::Symlink => rustix::fs::readlinkat(directory, name, Vec::new())?.into_bytes(),
-        _ => Vec::new(),
-    };
-    let (extended, lost) = match reader {
-        Some(reader) if is_start || !is_put_aside(&meta) => {
-            reader.read(directory, name, meta.kind)?
-        }
-        _ => Default::default(),
-    };
-    Ok(Looked {
-        meta,
-        target,
-        extended,
-        lost,
-    })
-}
-
-/// Removes all temporary files of `tag` at and below `start`.
-pub(super) fn sweep(
-    walk: &mut Walk,
-    directories: &Directories,
-    start: &RelPath,
-    tag: u64,
-) -> Result<u64, StoreError> {
-    let temp = TempName::new(tag, start);
-    let beside = directories.within("sweep", start, |directory, _| {
-        Ok(remove(directory, temp.as_bytes())?)
-    });
-    let mut removed = u64::from(unless_absent(beside)?.unwrap_or(false));
-    let kind = directories.within("sweep", start, |directory, name| {
-        Ok(kind_of(directory, name)?)
-    });
-    if unless_absent(kind)? == Some(FileType::Directory) {
-        walk.enter(start)?;
-    }
-    let mut failure = None;
-    loop {
-        let found = match walk.next() {
-            Step::End => break,
-            // What we may not list we did not write into.
-            Step::Fault(error)
-                if matches!(
-                    error.kind,
-                    StoreErrorKind::Permission | StoreErrorKind::NotFound
-                ) =>
-            {
-                continue;
-            }
-            Step::Fault(error) => {
-                failure.get_or_insert(error);
-                continue;
-            }
-            Step::Name(found) => found,
-        };
-        match sweep_found(found, tag) {
-            Ok(Swept::Removed) => removed += 1,
-            Ok(Swept::Below(path)) => walk.enter(&path)?,
-            Ok(Swept::Other) => {}
-            Err(error) => {
-                failure.get_or_insert(error);
-            }
-        }
-    }
-    failure.map_or(Ok(removed), Err)
-}
-
-enum Swept {
-    Removed,
-    Below(RelPath),
-    Other,
-}
-
-fn sweep_found(found: Found<'_>, tag: u64) -> Result<Swept, StoreError> {
-    let kind = match found.kind {
-        FileType::Unknown => kind_of(found.directory, found.name).unwrap_or(FileType::Unknown),
-        kind => kind,
-    };
-    if kind == FileType::Directory {
-        return found.path().map(Swept::Below);
-    }
-    if !TempName::is_ours(found.name, tag) {
-        return Ok(Swept::Other);
-    }
-    match remove(found.directory, found.name) {
-        Ok(true) => Ok(Swept::Removed),
-        Ok(false) => Ok(Swept::Other),
-        Err(errno) => Err(StoreError::from_errno("remove", &found.path()?, errno)),
-    }
-}
-
-fn remove(directory: impl AsFd, name: &[u8]) -> Result<bool, Errno> {
-    match rustix::fs::unlinkat(directory, name, AtFlags::empty()) {
-        Ok(()) => Ok(true),
-        Err(Errno::NOENT) => Ok(false),
-        Err(error) => Err(error),
-    }
-}
-
-fn kind_of(directory: impl AsFd, name: &[u8]) -> Result<FileType, Errno> {
-    let stat = rustix::fs::statat(directory, name, AtFlags::SYMLINK_NOFOLLOW)?;
-    Ok(FileType::from_raw_mode(stat.st_mode))
-}
-
-fn unless_absent<T>(result: Result<T, StoreError>) -> Result<Option<T>, StoreError> {
-    match result {
-        Err(error) if error.kind == StoreErrorKind::NotFound => Ok(None),
-        result => result.map(Some),
-    }
 }
 
 /// Sorts by file, then by path: device and inode most significant byte first, the path, a zero, then the rest.
