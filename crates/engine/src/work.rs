@@ -1,6 +1,8 @@
 //! Where a transfer's work comes from: the `Work` trait, fed by a scan here, by leases from a controller later.
 //! Does not read contents (`source`) and does not know what the destination has.
 
+use std::time::Duration;
+
 use godwit_proto::{Fault, Record};
 
 /// A piece of news about the data set.
@@ -24,4 +26,9 @@ pub trait Work: Send {
     /// Appends up to [`crate::limits::MANIFEST_RECORDS`] offers; `false` once there will never be more.
     /// May block.
     fn next_batch(&mut self, out: &mut Vec<Offer>) -> bool;
+
+    /// Processor time that threads of its own have taken so far.
+    fn helpers_cpu(&self) -> Duration {
+        Duration::ZERO
+    }
 }

@@ -90,6 +90,11 @@ impl SpillStack {
         Ok(())
     }
 
+    /// Whether there is no record.
+    pub fn is_empty(&self) -> bool {
+        self.memory.is_empty() && self.chunks.is_empty()
+    }
+
     /// Takes the record on top. After an error what was on disk is lost.
     pub fn pop(&mut self) -> io::Result<Option<Vec<u8>>> {
         if self.memory.is_empty() && !self.load()? {

@@ -8,6 +8,7 @@ use crate::path::{RelPath, TempName};
 use std::fs::File;
 use std::ops::Range;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// Most items that one call of [`Scan::next_batch`] adds.
 pub const SCAN_BATCH_ITEMS: usize = 1024;
@@ -164,6 +165,11 @@ pub trait Scan: Send {
     /// Adds up to [`SCAN_BATCH_ITEMS`] items to `out` (possibly none); `false` when the listing is complete.
     /// Further names of files come last: all names of one file one after another, the first of them as `Entry`.
     fn next_batch(&mut self, out: &mut Vec<ScanItem>) -> bool;
+
+    /// Processor time that threads of its own have taken so far.
+    fn helpers_cpu(&self) -> Duration {
+        Duration::ZERO
+    }
 }
 
 /// Chooses among the names that a scan finds. Asked once about each of them.

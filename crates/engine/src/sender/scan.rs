@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use godwit_proto::{EntryId, EntryKind, Fault, FaultCode, Record, RecordFlags, Side};
 
@@ -17,6 +18,7 @@ impl Sender {
     pub(super) fn scan(&self, mut work: Box<dyn Work>) {
         self.begin_sharing();
         let mut meter = CpuMeter::default();
+        let mut helpers_cpu = Duration::ZERO;
         let mut offers = Vec::with_capacity(limits::MANIFEST_RECORDS);
         loop {
             if !self.wait_for_scan_window() {
@@ -29,6 +31,9 @@ impl Sender {
                 self.lock_state().wake_stream();
             }
             meter.settle(&self.counters);
+            let total = work.helpers_cpu();
+            let more_cpu = total.saturating_sub(std::mem::replace(&mut helpers_cpu, total));
+            self.counters.cpu_ns.add_time(more_cpu);
             if !more {
                 break;
             }

@@ -3,6 +3,7 @@
 
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use godwit_proto::{EntryId, Fault, FaultCode, Side, names};
 use godwit_store::seen::SeenSet;
@@ -35,6 +36,8 @@ pub struct ListWork {
     done: usize,
     /// The directory whose contents are offered.
     scan: Option<Box<dyn Scan>>,
+    /// Of the scans that are over.
+    helpers_cpu: Duration,
     items: Vec<ScanItem>,
     seen: SeenSet,
     /// The directory that the last name is in, known to be offered.
@@ -71,6 +74,7 @@ impl ListWork {
             waiting: Vec::new(),
             done: 0,
             scan: None,
+            helpers_cpu: Duration::ZERO,
             items: Vec::new(),
             seen: SeenSet::new(spill),
             parent: None,
@@ -328,6 +332,8 @@ impl Work for ListWork {
         if let Some(mut scan) = self.scan.take() {
             if self.go_on_scanning(scan.as_mut(), out) {
                 self.scan = Some(scan);
+            } else {
+                self.helpers_cpu += scan.helpers_cpu();
             }
             return true;
         }
@@ -357,6 +363,11 @@ impl Work for ListWork {
         }
         self.waiting = waiting;
         true
+    }
+
+    fn helpers_cpu(&self) -> Duration {
+        let now = self.scan.as_ref().map(|scan| scan.helpers_cpu());
+        self.helpers_cpu + now.unwrap_or_default()
     }
 }
 

@@ -3,6 +3,7 @@
 
 use std::ops::Range;
 use std::sync::Arc;
+use std::time::Duration;
 
 use godwit_proto::{EntryId, Fault, FaultCode, Generation, Record, Side};
 use godwit_store::{Kind, ReadFile, RelPath, Scan, ScanItem, Storage, StoreError, StoreErrorKind};
@@ -197,6 +198,8 @@ pub struct TreeWork {
     next: usize,
     scan: Option<(u16, Box<dyn Scan>)>,
     items: Vec<ScanItem>,
+    /// Of the scans that are over.
+    helpers_cpu: Duration,
 }
 
 impl TreeWork {
@@ -213,6 +216,7 @@ impl TreeWork {
             next: 0,
             scan: None,
             items: Vec::with_capacity(limits::MANIFEST_RECORDS),
+            helpers_cpu: Duration::ZERO,
         }
     }
 
@@ -257,10 +261,15 @@ impl Work for TreeWork {
                 _ => out.extend(self.offering.offer(place, *root, item)),
             }
         }
-        if !more {
-            self.scan = None;
+        if !more && let Some((_, scan)) = self.scan.take() {
+            self.helpers_cpu += scan.helpers_cpu();
         }
         more || self.next < self.roots.len()
+    }
+
+    fn helpers_cpu(&self) -> Duration {
+        let now = self.scan.as_ref().map(|(_, scan)| scan.helpers_cpu());
+        self.helpers_cpu + now.unwrap_or_default()
     }
 }
 

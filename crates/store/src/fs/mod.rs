@@ -4,6 +4,7 @@
 mod acl;
 mod apply;
 mod attributes;
+mod crew;
 mod direct;
 mod directories;
 mod look;

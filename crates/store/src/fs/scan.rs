@@ -1,29 +1,30 @@
 //! Owns the scan of a tree: looks at each name that a walk finds, and gives the names of one file together.
 //! Does not decide what becomes of the entries.
 
+use super::crew::{Crew, Finds, Looker};
 use super::directories::Directories;
 use super::look::{look, look_chosen};
-use super::walk::{Step, Walk, errno_of};
+use super::walk::{Found, errno_of};
 use super::xattr::{Reader, Wanted};
 use crate::error::StoreError;
 use crate::extended::{Extended, Lost};
 use crate::meta::{Kind, Meta, Timestamp};
 use crate::path::{RelPath, TempName};
-use crate::spill::{SpillMerge, SpillSorter};
+use crate::spill::SpillMerge;
 use crate::storage::{
     Choice, Pick, SCAN_BATCH_EXTENDED_BYTES, SCAN_BATCH_ITEMS, Scan, ScanEntry, ScanItem,
 };
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// A scan in progress.
 pub(super) struct FsScan {
     directories: Arc<Directories>,
     start: RelPath,
-    choice: Option<Arc<dyn Choice>>,
     /// The start itself, until it is given.
     first: Option<ScanItem>,
-    walk: Walk,
+    crew: Crew<Eyes>,
     links: Links,
     /// Reads what goes with entries, where that is wanted.
     reader: Option<Reader>,
@@ -31,12 +32,53 @@ pub(super) struct FsScan {
 
 /// Files with several names, put aside until everything else was given.
 enum Links {
-    Collecting(SpillSorter),
+    Collecting,
     Giving {
-        merge: SpillMerge,
-        first: Option<ScanEntry>,
+        merge: Box<SpillMerge>,
+        first: Option<Box<ScanEntry>>,
     },
     Given,
+}
+
+/// How a scan looks at names.
+struct Eyes {
+    choice: Option<Arc<dyn Choice>>,
+    wanted: Wanted,
+}
+
+impl Looker for Eyes {
+    type Tools = Option<Reader>;
+
+    fn tools(&self) -> Self::Tools {
+        (!self.wanted.is_nothing()).then(|| Reader::new(self.wanted))
+    }
+
+    fn look(&self, found: Found<'_>, reader: &mut Self::Tools, finds: &mut Finds) {
+        if TempName::is_temp(found.name) {
+            return;
+        }
+        let choice = self.choice.as_deref();
+        match look_chosen(found, choice, reader.as_mut(), &mut finds.items) {
+            Ok(None) => {}
+            Ok(Some(pick)) => note_last(pick, finds),
+            Err(error) => finds.items.push(ScanItem::Fault(error)),
+        }
+    }
+}
+
+/// Sees to it that the last item, an entry, is gone into later, or put aside.
+fn note_last(pick: Pick, finds: &mut Finds) {
+    let Some(ScanItem::Entry(entry)) = finds.items.last() else {
+        return;
+    };
+    if entry.meta.kind == Kind::Directory && pick == Pick::Take {
+        finds.enter.push(entry.path.clone());
+    } else if is_put_aside(&entry.meta) {
+        finds.aside.push((entry.path.clone(), encode(entry)));
+        finds.items.pop();
+        return;
+    }
+    finds.weight += entry.extended.weight();
 }
 
 impl FsScan {
@@ -48,85 +90,32 @@ impl FsScan {
         spill_bytes: usize,
         wanted: Wanted,
     ) -> Result<Self, StoreError> {
-        let mut reader = (!wanted.is_nothing()).then(|| Reader::new(wanted));
+        let eyes = Eyes { choice, wanted };
+        let mut reader = eyes.tools();
         let entry = directories.within("scan", start, |directory, name| {
             look(directory, name, reader.as_mut(), true)
         })?;
         let entry = entry.at(start.clone());
-        let mut walk = Walk::new(directories, spill, spill_bytes);
+        let crew = Crew::new(directories, eyes, spill, spill_bytes);
         if entry.meta.kind == Kind::Directory {
-            walk.enter(start)?;
+            crew.enter(start)?;
         }
-        let links = Links::Collecting(SpillSorter::new(spill, spill_bytes));
         Ok(Self {
             directories: Arc::clone(directories),
             start: start.clone(),
-            choice,
             first: Some(ScanItem::Entry(entry)),
-            walk,
-            links,
+            crew,
+            links: Links::Collecting,
             reader,
         })
-    }
-
-    /// Appends the next item of the tree; `false` if only the put aside is left.
-    fn push_found(&mut self, out: &mut Vec<ScanItem>) -> bool {
-        loop {
-            let chosen = match self.walk.next() {
-                Step::End => return false,
-                Step::Fault(error) => Err(error),
-                Step::Name(found) if TempName::is_temp(found.name) => continue,
-                Step::Name(found) => {
-                    look_chosen(found, self.choice.as_deref(), self.reader.as_mut(), out)
-                }
-            };
-            let noted = match chosen {
-                Ok(None) => continue,
-                Ok(Some(pick)) => self.note_last(pick, out),
-                Err(error) => Err(error),
-            };
-            match noted {
-                Ok(true) => return true,
-                Ok(false) => {}
-                Err(error) => {
-                    out.push(ScanItem::Fault(error));
-                    return true;
-                }
-            }
-        }
-    }
-
-    /// Sees to it that the last item of `out`, an entry, is gone into later, or put aside; `false` if it is no item now.
-    fn note_last(&mut self, pick: Pick, out: &mut Vec<ScanItem>) -> Result<bool, StoreError> {
-        let Some(ScanItem::Entry(entry)) = out.last() else {
-            return Ok(true);
-        };
-        let noted = if entry.meta.kind == Kind::Directory && pick == Pick::Take {
-            self.walk.enter(&entry.path)
-        } else if let Links::Collecting(sorter) = &mut self.links
-            && is_put_aside(&entry.meta)
-        {
-            let noted = sorter.push(&encode(entry)).map_err(|error| {
-                let operation = "remember the names of";
-                StoreError::from_errno(operation, &entry.path, errno_of(&error))
-            });
-            out.pop();
-            return noted.map(|()| false);
-        } else {
-            return Ok(true);
-        };
-        if noted.is_err() {
-            out.pop();
-        }
-        noted.map(|()| true)
     }
 
     /// The next of the files with several names.
     fn next_link(&mut self) -> Option<ScanItem> {
         let links = std::mem::replace(&mut self.links, Links::Given);
         let (mut merge, mut first) = match links {
-            Links::Collecting(sorter) => match sorter.finish() {
-                Ok(merge) => (merge, None),
+            Links::Collecting => match self.crew.take_aside()?.finish() {
+                Ok(merge) => (Box::new(merge), None),
                 Err(error) => return Some(self.links_lost(&error)),
             },
             Links::Giving { merge, first } => (merge, first),
@@ -148,7 +137,7 @@ impl FsScan {
                 first: first.path.clone(),
             },
             None => {
-                first = Some(entry.clone());
+                first = Some(Box::new(entry.clone()));
                 self.complete(entry)
             }
         };
@@ -189,23 +178,27 @@ impl FsScan {
 
 impl Scan for FsScan {
     fn next_batch(&mut self, out: &mut Vec<ScanItem>) -> bool {
+        let before = out.len();
         out.extend(self.first.take());
+        if matches!(self.links, Links::Collecting) && self.crew.next_batch(out) {
+            return true;
+        }
         let mut weight = 0;
-        for _ in 1..SCAN_BATCH_ITEMS {
-            if !self.push_found(out) {
-                match self.next_link() {
-                    Some(item) => out.push(item),
-                    None => return false,
-                }
-            }
-            if let Some(ScanItem::Entry(entry)) = out.last() {
+        let end = before + SCAN_BATCH_ITEMS;
+        while out.len() < end && weight < SCAN_BATCH_EXTENDED_BYTES {
+            let Some(item) = self.next_link() else {
+                return false;
+            };
+            if let ScanItem::Entry(entry) = &item {
                 weight += entry.extended.weight();
             }
-            if weight >= SCAN_BATCH_EXTENDED_BYTES {
-                break;
-            }
+            out.push(item);
         }
         true
+    }
+
+    fn helpers_cpu(&self) -> Duration {
+        self.crew.helpers_cpu()
     }
 }
 

@@ -23,8 +23,10 @@ pub(super) struct Walk {
     /// Paths of directories found and not yet listed.
     pending: SpillStack,
     current: Option<Listing>,
-    buffer: Vec<MaybeUninit<u8>>,
+    buffer: ListingBuffer,
     names: Names,
+    /// How many of the names were handed out.
+    taken: usize,
 }
 
 /// The directory being listed.
@@ -34,12 +36,21 @@ struct Listing {
     path: RelPath,
 }
 
-/// Names that the kernel gave and that were not handed out yet.
+/// Names that the kernel gave.
 #[derive(Debug, Default)]
-struct Names {
+pub(super) struct Names {
     bytes: Vec<u8>,
     spans: Vec<(usize, usize, FileType)>,
-    taken: usize,
+}
+
+/// Where the kernel puts names.
+#[derive(Debug)]
+pub(super) struct ListingBuffer(Vec<MaybeUninit<u8>>);
+
+impl Default for ListingBuffer {
+    fn default() -> Self {
+        Self(vec![MaybeUninit::uninit(); LISTING_BYTES])
+    }
 }
 
 /// One step of a walk.
@@ -81,34 +92,33 @@ impl Walk {
             directories: Arc::clone(directories),
             pending: SpillStack::new(spill, spill_bytes),
             current: None,
-            buffer: vec![MaybeUninit::uninit(); LISTING_BYTES],
+            buffer: ListingBuffer::default(),
             names: Names::default(),
+            taken: 0,
         }
     }
 
     /// Lists this directory too, later.
     pub(super) fn enter(&mut self, path: &RelPath) -> Result<(), StoreError> {
-        self.pending
-            .push(path.as_bytes())
-            .map_err(|error| StoreError::from_errno("remember to list", path, errno_of(&error)))
+        remember(&mut self.pending, path)
     }
 
     /// The next name.
     pub(super) fn next(&mut self) -> Step<'_> {
-        while self.names.taken == self.names.spans.len() {
+        while self.taken == self.names.len() {
             match self.refill() {
                 Ok(true) => {}
                 Ok(false) => return Step::End,
                 Err(error) => return Step::Fault(error),
             }
         }
-        let (start, end, kind) = self.names.spans[self.names.taken];
-        self.names.taken += 1;
+        let (name, kind) = self.names.get(self.taken);
+        self.taken += 1;
         match &self.current {
             Some(Listing { fd, path }) => Step::Name(Found {
                 directory: fd,
                 parent: path,
-                name: &self.names.bytes[start..end],
+                name,
                 kind,
             }),
             None => Step::End,
@@ -117,17 +127,15 @@ impl Walk {
 
     /// Gets more names, or moves on to another directory; `false` if there is none.
     fn refill(&mut self) -> Result<bool, StoreError> {
-        self.names = Names {
-            bytes: clear(&mut self.names.bytes),
-            spans: clear(&mut self.names.spans),
-            taken: 0,
-        };
+        self.names.bytes.clear();
+        self.names.spans.clear();
+        self.taken = 0;
         let Some(listing) = &self.current else {
             return self.open_next();
         };
-        match self.names.fill(&listing.fd, &mut self.buffer) {
-            Ok(true) => {}
-            Ok(false) => self.current = None,
+        match self.names.fill(&listing.fd, &mut self.buffer.0) {
+            Ok(()) if self.names.len() > 0 => {}
+            Ok(()) => self.current = None,
             Err(errno) => {
                 let error = StoreError::from_errno("list", &listing.path, errno);
                 self.current = None;
@@ -138,18 +146,9 @@ impl Walk {
     }
 
     fn open_next(&mut self) -> Result<bool, StoreError> {
-        let failed = |error: &io::Error| {
-            StoreError::from_errno(
-                "remember what to list below",
-                &RelPath::root(),
-                errno_of(error),
-            )
-        };
-        let Some(path) = self.pending.pop().map_err(|error| failed(&error))? else {
+        let Some(path) = recall(&mut self.pending)? else {
             return Ok(false);
         };
-        let path = RelPath::parse(&path)
-            .map_err(|error| StoreError::from_path("list", &RelPath::root(), error))?;
         let fd = self.directories.open_listing(path.as_bytes());
         let fd = fd.map_err(|errno| StoreError::from_errno("list", &path, errno))?;
         self.current = Some(Listing { fd, path });
@@ -158,12 +157,41 @@ impl Walk {
 }
 
 impl Names {
-    /// Takes over what the kernel gives at once; `false` at the directory's end.
-    fn fill(&mut self, fd: &OwnedFd, buffer: &mut [MaybeUninit<u8>]) -> Result<bool, Errno> {
+    /// How many there are.
+    pub(super) fn len(&self) -> usize {
+        self.spans.len()
+    }
+
+    /// The name at `index`, and what the listing says it is.
+    pub(super) fn get(&self, index: usize) -> (&[u8], FileType) {
+        let (start, end, kind) = self.spans[index];
+        (&self.bytes[start..end], kind)
+    }
+
+    /// Adds names until there are `wanted`; `true` at the directory's end.
+    pub(super) fn fill_to(
+        &mut self,
+        wanted: usize,
+        fd: &OwnedFd,
+        buffer: &mut ListingBuffer,
+    ) -> Result<bool, Errno> {
+        while self.len() < wanted {
+            let before = self.len();
+            self.fill(fd, &mut buffer.0)?;
+            if self.len() == before {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// Adds what the kernel gives at once, nothing at the directory's end.
+    fn fill(&mut self, fd: &OwnedFd, buffer: &mut [MaybeUninit<u8>]) -> Result<(), Errno> {
+        let before = self.len();
         let mut entries = RawDir::new(fd, buffer);
         loop {
             let Some(entry) = entries.next() else {
-                return Ok(!self.spans.is_empty());
+                return Ok(());
             };
             let entry = match entry {
                 Err(Errno::INTR) => continue,
@@ -176,17 +204,29 @@ impl Names {
                 self.spans
                     .push((start, self.bytes.len(), entry.file_type()));
             }
-            if entries.is_buffer_empty() && !self.spans.is_empty() {
-                return Ok(true);
+            if entries.is_buffer_empty() && self.len() > before {
+                return Ok(());
             }
         }
     }
 }
 
-fn clear<T>(vector: &mut Vec<T>) -> Vec<T> {
-    let mut vector = std::mem::take(vector);
-    vector.clear();
-    vector
+/// Keeps the path of a directory that is to be listed.
+pub(super) fn remember(pending: &mut SpillStack, path: &RelPath) -> Result<(), StoreError> {
+    pending
+        .push(path.as_bytes())
+        .map_err(|error| StoreError::from_errno("remember to list", path, errno_of(&error)))
+}
+
+/// The path that was kept last.
+pub(super) fn recall(pending: &mut SpillStack) -> Result<Option<RelPath>, StoreError> {
+    let root = RelPath::root();
+    let path = pending.pop().map_err(|error| {
+        StoreError::from_errno("remember what to list below", &root, errno_of(&error))
+    })?;
+    path.map(|path| RelPath::parse(&path))
+        .transpose()
+        .map_err(|error| StoreError::from_path("list", &root, error))
 }
 
 /// The system's number behind an error of the standard library.

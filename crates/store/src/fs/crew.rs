@@ -1,0 +1,428 @@
+//! Owns the threads that look at the names of a scan.
+//! Does not know what a look is, nor what becomes of the finds.
+
+mod state;
+
+use super::directories::Directories;
+use super::walk::{Found, ListingBuffer, Names};
+use crate::error::StoreError;
+use crate::path::RelPath;
+use crate::spill::SpillSorter;
+use crate::storage::ScanItem;
+pub(super) use state::Finds;
+use state::{Listing, Opened, PORTION_NAMES, Portion, State, Task};
+use std::any::Any;
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+/// Most threads beside the asking one where looks keep the processor busy: what reads and sends has to keep up with them.
+const HELPERS_BUSY_MAX: usize = 3;
+/// Most where looks wait, for a server or a disk.
+const HELPERS_WAITING_MAX: usize = 15;
+/// A look that takes longer has waited: one that finds all it needs in memory takes a hundredth of it.
+const LOOK_WAITED: Duration = Duration::from_micros(100);
+
+/// Looks at names, in several threads at once.
+pub(super) trait Looker: Send + Sync {
+    /// What each thread has for itself.
+    type Tools;
+
+    /// Makes the tools of a thread.
+    fn tools(&self) -> Self::Tools;
+
+    /// Looks at a name and adds what it found.
+    fn look(&self, found: Found<'_>, tools: &mut Self::Tools, finds: &mut Finds);
+}
+
+/// A scan by several threads: helpers, and the one that asks for the finds, which looks at names itself while none are ready.
+/// A directory is given before what is in it.
+pub(super) struct Crew<L: Looker + 'static> {
+    shared: Arc<Shared<L>>,
+    tools: Tools<L>,
+    /// What is left of the portion that the asking thread took.
+    own: Option<Portion>,
+    asked: bool,
+}
+
+struct Tools<L: Looker> {
+    buffer: ListingBuffer,
+    own: L::Tools,
+}
+
+struct Shared<L> {
+    directories: Arc<Directories>,
+    looker: L,
+    inner: Mutex<Inner>,
+    /// There may be something to do for a helper.
+    work: Condvar,
+    /// There may be something to give, or nothing more to come.
+    found: Condvar,
+    cpu_ns: AtomicU64,
+}
+
+struct Inner {
+    state: State,
+    helpers: Vec<JoinHandle<()>>,
+    /// How many of them wait, and how many of these for room alone.
+    idle: usize,
+    held_up: usize,
+    asking_waits: bool,
+    /// Nobody asks any more.
+    stopping: bool,
+    /// A helper has panicked.
+    broken: bool,
+}
+
+impl<L: Looker> Tools<L> {
+    fn of(looker: &L) -> Self {
+        Self {
+            buffer: ListingBuffer::default(),
+            own: looker.tools(),
+        }
+    }
+}
+
+impl<L: Looker + 'static> Crew<L> {
+    /// A crew that begins nowhere: `enter` says where. What memory shall not hold goes to `spill`.
+    pub(super) fn new(
+        directories: &Arc<Directories>,
+        looker: L,
+        spill: &Path,
+        spill_bytes: usize,
+    ) -> Self {
+        let inner = Inner {
+            state: State::new(spill, spill_bytes),
+            helpers: Vec::new(),
+            idle: 0,
+            held_up: 0,
+            asking_waits: false,
+            stopping: false,
+            broken: false,
+        };
+        Self {
+            tools: Tools::of(&looker),
+            shared: Arc::new(Shared {
+                directories: Arc::clone(directories),
+                looker,
+                inner: Mutex::new(inner),
+                work: Condvar::new(),
+                found: Condvar::new(),
+                cpu_ns: AtomicU64::new(0),
+            }),
+            own: None,
+            asked: false,
+        }
+    }
+
+    /// Lists this directory too.
+    pub(super) fn enter(&self, path: &RelPath) -> Result<(), StoreError> {
+        self.shared.lock().state.enter(path)
+    }
+
+    /// The files with several names, once.
+    pub(super) fn take_aside(&self) -> Option<SpillSorter> {
+        self.shared.lock().state.aside.take()
+    }
+
+    /// Processor time that the helpers took so far.
+    pub(super) fn helpers_cpu(&self) -> Duration {
+        Duration::from_nanos(self.shared.cpu_ns.load(Ordering::Relaxed))
+    }
+
+    /// Adds a batch of finds to `out`; `false` once there are none left.
+    pub(super) fn next_batch(&mut self, out: &mut Vec<ScanItem>) -> bool {
+        // A small tree is through before a thread has started.
+        if std::mem::replace(&mut self.asked, true) {
+            Shared::grow(&self.shared, helpers_wanted());
+        }
+        let mut finds = Finds::behind(std::mem::take(out));
+        let more = loop {
+            let task = match self.own.take() {
+                Some(portion) => Task::Look(portion),
+                None => match self.next_task(&mut finds) {
+                    Asked::Task(task) => task,
+                    Asked::Enough => break true,
+                    Asked::End => break false,
+                },
+            };
+            self.perform(task, &mut finds);
+            if finds.is_full() {
+                break true;
+            }
+        };
+        *out = finds.items;
+        more
+    }
+
+    fn perform(&mut self, task: Task, finds: &mut Finds) {
+        self.own = Shared::perform(&self.shared, task, &mut self.tools, finds);
+        let mut inner = self.shared.lock();
+        inner.state.keep(finds);
+        inner.state.busy -= usize::from(self.own.is_none());
+        self.shared.wake_helpers(&inner);
+    }
+
+    fn next_task(&self, finds: &mut Finds) -> Asked {
+        let mut inner = self.shared.lock();
+        loop {
+            // First, so that nothing is taken up below a directory that was not given yet.
+            inner.state.give(finds);
+            self.shared.wake_helpers(&inner);
+            if finds.is_full() {
+                return Asked::Enough;
+            }
+            if inner.broken {
+                drop(inner);
+                self.shared.end();
+                return Asked::End;
+            }
+            match inner.state.take() {
+                Ok(Some(task)) => return Asked::Task(task),
+                Ok(None) if inner.state.busy == 0 => return Asked::End,
+                Ok(None) if finds.len() > 0 => return Asked::Enough,
+                Ok(None) => {
+                    inner.asking_waits = true;
+                    inner = wait(&self.shared.found, inner);
+                    inner.asking_waits = false;
+                }
+                Err(error) => finds.items.push(ScanItem::Fault(error)),
+            }
+        }
+    }
+}
+
+/// What there is for the thread that asks.
+enum Asked {
+    Task(Task),
+    /// Nothing for now, but finds to give.
+    Enough,
+    /// Nothing more will come.
+    End,
+}
+
+impl<L: Looker + 'static> Drop for Crew<L> {
+    fn drop(&mut self) {
+        // A panic has been printed, and this scan is not used any more.
+        let _ = self.shared.stop();
+    }
+}
+
+impl<L: Looker + 'static> Shared<L> {
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Starts helpers until there are `wanted`; where none can be started, there are fewer.
+    fn grow(shared: &Arc<Self>, wanted: usize) {
+        let mut inner = shared.lock();
+        while inner.helpers.len() < wanted && !inner.stopping {
+            let helper = Arc::clone(shared);
+            let started = std::thread::Builder::new()
+                .name(format!("gw-look-{}", inner.helpers.len()))
+                .spawn(move || Self::help(&helper));
+            let Ok(thread) = started else {
+                return;
+            };
+            inner.helpers.push(thread);
+        }
+    }
+
+    /// Ends all helpers; returns the panic of one, if there was any.
+    fn stop(&self) -> Option<Box<dyn Any + Send>> {
+        let helpers = {
+            let mut inner = self.lock();
+            inner.stopping = true;
+            std::mem::take(&mut inner.helpers)
+        };
+        self.work.notify_all();
+        helpers
+            .into_iter()
+            .fold(None, |panic, helper| helper.join().err().or(panic))
+    }
+
+    /// A scan of which a part was lost is no scan: the panic of a helper becomes one of the thread that asks.
+    fn end(&self) {
+        if let Some(panic) = self.stop() {
+            std::panic::resume_unwind(panic);
+        }
+    }
+
+    /// A helper from its beginning to its end.
+    fn help(shared: &Arc<Self>) {
+        let guard = Helping(shared);
+        let mut tools = Tools::of(&shared.looker);
+        let mut counted = Duration::ZERO;
+        let mut own = None;
+        while let Some(task) = shared.next_task(&mut own) {
+            let mut finds = Finds::default();
+            own = Self::perform(shared, task, &mut tools, &mut finds);
+            let now = cpu_time();
+            shared.count(now.saturating_sub(std::mem::replace(&mut counted, now)));
+            let mut inner = shared.lock();
+            inner.state.keep(&mut finds);
+            inner.state.add_ready(finds);
+            inner.state.busy -= usize::from(own.is_none());
+            shared.wake_helpers(&inner);
+            shared.wake_asking(&inner);
+        }
+        std::mem::forget(guard);
+    }
+
+    fn count(&self, time: Duration) {
+        let nanos = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
+        self.cpu_ns.fetch_add(nanos, Ordering::Relaxed);
+    }
+
+    /// Waits for room, and for something to do beside the rest of `own`; `None` once nobody asks any more.
+    fn next_task(&self, own: &mut Option<Portion>) -> Option<Task> {
+        let mut inner = self.lock();
+        loop {
+            if inner.stopping {
+                return None;
+            }
+            if inner.state.has_room() {
+                if let Some(portion) = own.take() {
+                    return Some(Task::Look(portion));
+                }
+                match inner.state.take() {
+                    Ok(Some(task)) => return Some(task),
+                    Ok(None) => {}
+                    Err(error) => {
+                        let mut finds = Finds::default();
+                        finds.items.push(ScanItem::Fault(error));
+                        inner.state.add_ready(finds);
+                        self.wake_asking(&inner);
+                        continue;
+                    }
+                }
+            }
+            let held_up = usize::from(own.is_some());
+            inner.idle += 1;
+            inner.held_up += held_up;
+            inner = wait(&self.work, inner);
+            inner.held_up -= held_up;
+            inner.idle -= 1;
+        }
+    }
+
+    // Waking is a call of the system whether anybody waits or not.
+    fn wake_helpers(&self, inner: &Inner) {
+        let wanted = inner.held_up > 0 || inner.state.has_work();
+        if inner.idle > 0 && wanted && inner.state.has_room() {
+            self.work.notify_all();
+        }
+    }
+
+    fn wake_asking(&self, inner: &Inner) {
+        if inner.asking_waits {
+            self.found.notify_one();
+        }
+    }
+
+    /// Carries out a task. Returns what is left of it when what goes with its finds has become too much.
+    fn perform(
+        shared: &Arc<Self>,
+        task: Task,
+        tools: &mut Tools<L>,
+        finds: &mut Finds,
+    ) -> Option<Portion> {
+        let portion = match task {
+            Task::Look(portion) => portion,
+            Task::Continue(listing) => shared.list(listing, &mut tools.buffer, finds)?,
+            Task::List(path) => match shared.directories.open_listing(path.as_bytes()) {
+                Ok(fd) => shared.list(Arc::new(Listing { fd, path }), &mut tools.buffer, finds)?,
+                Err(errno) => {
+                    let error = StoreError::from_errno("list", &path, errno);
+                    finds.items.push(ScanItem::Fault(error));
+                    return None;
+                }
+            },
+        };
+        Self::look_at(shared, portion, tools, finds)
+    }
+
+    /// Reads names of a directory, and leaves those that it does not return to others.
+    fn list(
+        &self,
+        listing: Arc<Listing>,
+        buffer: &mut ListingBuffer,
+        finds: &mut Finds,
+    ) -> Option<Portion> {
+        let mut names = Names::default();
+        let filled = names.fill_to(PORTION_NAMES, &listing.fd, buffer);
+        let ended = filled.unwrap_or_else(|errno| {
+            let error = StoreError::from_errno("list", &listing.path, errno);
+            finds.items.push(ScanItem::Fault(error));
+            true
+        });
+        let mut opened = Opened::new(listing, names, ended);
+        let portion = opened.take();
+        let mut inner = self.lock();
+        inner.state.open(opened);
+        self.wake_helpers(&inner);
+        portion
+    }
+
+    fn look_at(
+        shared: &Arc<Self>,
+        mut portion: Portion,
+        tools: &mut Tools<L>,
+        finds: &mut Finds,
+    ) -> Option<Portion> {
+        finds.items.reserve(portion.range.len());
+        let start = Instant::now();
+        let mut looks = 0;
+        while !finds.is_heavy()
+            && let Some(index) = portion.range.next()
+        {
+            let (name, kind) = portion.names.get(index);
+            let found = Found {
+                directory: &portion.listing.fd,
+                parent: &portion.listing.path,
+                name,
+                kind,
+            };
+            shared.looker.look(found, &mut tools.own, finds);
+            looks += 1;
+        }
+        if start.elapsed() > LOOK_WAITED * looks {
+            let helpers = shared.lock().helpers.len();
+            Self::grow(shared, (helpers + 1).min(HELPERS_WAITING_MAX));
+        }
+        (!portion.range.is_empty()).then_some(portion)
+    }
+}
+
+/// Tells of a helper that ends by a panic, so that nobody waits for it.
+struct Helping<'a, L>(&'a Shared<L>);
+
+impl<L> Drop for Helping<'_, L> {
+    fn drop(&mut self) {
+        let mut inner = self.0.inner.lock().unwrap_or_else(PoisonError::into_inner);
+        inner.broken = true;
+        drop(inner);
+        self.0.found.notify_all();
+    }
+}
+
+fn helpers_wanted() -> usize {
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    (cores - 1).clamp(1, HELPERS_BUSY_MAX)
+}
+
+fn wait<'a>(condition: &Condvar, guard: MutexGuard<'a, Inner>) -> MutexGuard<'a, Inner> {
+    condition
+        .wait(guard)
+        .unwrap_or_else(PoisonError::into_inner)
+}
+
+fn cpu_time() -> Duration {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+    Duration::new(
+        u64::try_from(time.tv_sec).unwrap_or(0),
+        u32::try_from(time.tv_nsec).unwrap_or(0),
+    )
+}

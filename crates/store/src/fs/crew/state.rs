@@ -1,0 +1,235 @@
+//! Owns what waits between the threads of a scan: directories to list, names to look at, finds to give.
+//! Starts no thread and looks at nothing.
+
+use crate::error::StoreError;
+use crate::fs::walk::{Names, errno_of, recall, remember};
+use crate::path::RelPath;
+use crate::spill::{SpillSorter, SpillStack};
+use crate::storage::{SCAN_BATCH_EXTENDED_BYTES, SCAN_BATCH_ITEMS, ScanItem};
+use rustix::fd::OwnedFd;
+use std::collections::VecDeque;
+use std::ops::Range;
+use std::path::Path;
+use std::sync::Arc;
+
+/// Names that a thread takes at once.
+pub(super) const PORTION_NAMES: usize = 128;
+/// Finds that may wait for whoever asked for the scan.
+const READY_ITEMS_MAX: usize = 4 * SCAN_BATCH_ITEMS;
+/// What may go with them, in bytes.
+const READY_EXTENDED_BYTES_MAX: usize = 4 * SCAN_BATCH_EXTENDED_BYTES;
+
+/// What came of looking at some names.
+#[derive(Debug, Default)]
+pub(in crate::fs) struct Finds {
+    /// What to give.
+    pub(in crate::fs) items: Vec<ScanItem>,
+    /// Of these, the directories to go into.
+    pub(in crate::fs) enter: Vec<RelPath>,
+    /// Files with several names, not among the items, each with the record to remember.
+    pub(in crate::fs) aside: Vec<(RelPath, Vec<u8>)>,
+    /// Memory for what goes with the items, in bytes.
+    pub(in crate::fs) weight: usize,
+    /// How many of the items are of an earlier batch.
+    before: usize,
+}
+
+impl Finds {
+    /// Finds to be added to `items`.
+    pub(super) fn behind(items: Vec<ScanItem>) -> Self {
+        Self {
+            before: items.len(),
+            items,
+            ..Self::default()
+        }
+    }
+
+    /// How many were found.
+    pub(super) fn len(&self) -> usize {
+        self.items.len() - self.before
+    }
+
+    /// Whether one more portion could be too much for a batch.
+    pub(super) fn is_full(&self) -> bool {
+        self.len() >= SCAN_BATCH_ITEMS - PORTION_NAMES || self.is_heavy()
+    }
+
+    /// Whether no more should be looked at before these are given.
+    pub(super) fn is_heavy(&self) -> bool {
+        self.weight >= SCAN_BATCH_EXTENDED_BYTES
+    }
+}
+
+/// What there is to do, and what was found.
+pub(super) struct State {
+    /// Paths of directories found and not yet listed.
+    pending: SpillStack,
+    /// Directories of which names are left, or may be.
+    opened: Vec<Opened>,
+    /// Files with several names, until somebody takes them.
+    pub(super) aside: Option<SpillSorter>,
+    ready: VecDeque<Finds>,
+    ready_items: usize,
+    ready_weight: usize,
+    /// Tasks that were taken and are not done: more may come of them.
+    pub(super) busy: usize,
+}
+
+/// A directory being listed.
+#[derive(Debug)]
+pub(super) struct Listing {
+    pub(super) fd: OwnedFd,
+    pub(super) path: RelPath,
+}
+
+/// Names of a directory that nobody has taken yet.
+pub(super) struct Opened {
+    listing: Arc<Listing>,
+    names: Arc<Names>,
+    taken: usize,
+    /// Whether these are its last names.
+    ended: bool,
+}
+
+/// Some names of a directory, to be looked at by one thread.
+pub(super) struct Portion {
+    pub(super) listing: Arc<Listing>,
+    pub(super) names: Arc<Names>,
+    /// Those of the names that are left.
+    pub(super) range: Range<usize>,
+}
+
+/// What a thread does next.
+pub(super) enum Task {
+    /// List this directory.
+    List(RelPath),
+    /// Go on listing.
+    Continue(Arc<Listing>),
+    /// Look at these names.
+    Look(Portion),
+}
+
+impl State {
+    /// Nothing to do yet.
+    pub(super) fn new(spill: &Path, spill_bytes: usize) -> Self {
+        Self {
+            pending: SpillStack::new(spill, spill_bytes),
+            opened: Vec::new(),
+            aside: Some(SpillSorter::new(spill, spill_bytes)),
+            ready: VecDeque::new(),
+            ready_items: 0,
+            ready_weight: 0,
+            busy: 0,
+        }
+    }
+
+    /// Lists this directory too.
+    pub(super) fn enter(&mut self, path: &RelPath) -> Result<(), StoreError> {
+        remember(&mut self.pending, path)
+    }
+
+    /// These names may be taken.
+    pub(super) fn open(&mut self, opened: Opened) {
+        if !opened.is_done() {
+            self.opened.push(opened);
+        }
+    }
+
+    /// Whether more may be found before something is given.
+    pub(super) fn has_room(&self) -> bool {
+        self.ready_items < READY_ITEMS_MAX && self.ready_weight < READY_EXTENDED_BYTES_MAX
+    }
+
+    /// Whether there is something to do.
+    pub(super) fn has_work(&self) -> bool {
+        !self.opened.is_empty() || !self.pending.is_empty()
+    }
+
+    /// Something to do: the rest of what was begun before anything new, so that few directories are open.
+    pub(super) fn take(&mut self) -> Result<Option<Task>, StoreError> {
+        let task = match self.opened.pop() {
+            None => recall(&mut self.pending)?.map(Task::List),
+            Some(mut opened) => match opened.take() {
+                None => Some(Task::Continue(opened.listing)),
+                Some(portion) => {
+                    self.open(opened);
+                    Some(Task::Look(portion))
+                }
+            },
+        };
+        self.busy += usize::from(task.is_some());
+        Ok(task)
+    }
+
+    /// Keeps the directories and the files with several names; what cannot be kept becomes a fault.
+    pub(super) fn keep(&mut self, finds: &mut Finds) {
+        for path in finds.enter.drain(..) {
+            if let Err(error) = remember(&mut self.pending, &path) {
+                finds.items.push(ScanItem::Fault(error));
+            }
+        }
+        for (path, record) in finds.aside.drain(..) {
+            let Some(aside) = &mut self.aside else {
+                continue;
+            };
+            if let Err(error) = aside.push(&record) {
+                let error =
+                    StoreError::from_errno("remember the names of", &path, errno_of(&error));
+                finds.items.push(ScanItem::Fault(error));
+            }
+        }
+    }
+
+    /// These finds may be given.
+    pub(super) fn add_ready(&mut self, mut finds: Finds) {
+        self.ready_items += finds.items.len();
+        self.ready_weight += finds.weight;
+        match self.ready.back_mut() {
+            // Of directories with few names each.
+            Some(last) if last.items.len() + finds.items.len() <= PORTION_NAMES => {
+                last.items.append(&mut finds.items);
+                last.weight += finds.weight;
+            }
+            _ => self.ready.push_back(finds),
+        }
+    }
+
+    /// Moves what is ready to `out`, as far as that has room.
+    pub(super) fn give(&mut self, out: &mut Finds) {
+        while !out.is_full()
+            && let Some(mut finds) = self.ready.pop_front()
+        {
+            self.ready_items -= finds.items.len();
+            self.ready_weight -= finds.weight;
+            out.items.append(&mut finds.items);
+            out.weight += finds.weight;
+        }
+    }
+}
+
+impl Opened {
+    /// Names that nobody has taken; `ended` if they are the last of the directory.
+    pub(super) fn new(listing: Arc<Listing>, names: Names, ended: bool) -> Self {
+        Self {
+            listing,
+            names: Arc::new(names),
+            taken: 0,
+            ended,
+        }
+    }
+
+    /// The next names; `None` if there are none here.
+    pub(super) fn take(&mut self) -> Option<Portion> {
+        let end = self.names.len().min(self.taken + PORTION_NAMES);
+        let range = std::mem::replace(&mut self.taken, end)..end;
+        (!range.is_empty()).then(|| Portion {
+            listing: Arc::clone(&self.listing),
+            names: Arc::clone(&self.names),
+            range,
+        })
+    }
+
+    fn is_done(&self) -> bool {
+        self.ended && self.taken == self.names.len()
+    }
+}
