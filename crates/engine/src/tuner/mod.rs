@@ -45,6 +45,16 @@ impl Bounds {
         self.least >= self.most
     }
 
+    /// What of these is that channel's of so many: even parts, and at least one stream.
+    pub fn part(self, channel: u32, channels: u32) -> Self {
+        let channels = channels.max(1);
+        let part = |count: u32| (count / channels + u32::from(channel < count % channels)).max(1);
+        Self {
+            least: part(self.least),
+            most: part(self.most),
+        }
+    }
+
     /// The nearest number that is allowed.
     pub fn hold(self, count: u32) -> u32 {
         count.min(self.most).max(self.least)

@@ -32,7 +32,7 @@ const USUAL: u32 = 2;
 const ASSUMED_BYTES_PER_SECOND: f64 = 125e6;
 
 /// The most streams to begin with: who needs more has that confirmed by measuring first.
-const START_MAX: u32 = 16;
+pub(super) const START_MAX: u32 = 16;
 
 /// The share of a kernel buffer that carries payload; the rest is what the kernel needs to keep it.
 const PAYLOAD_SHARE: f64 = 0.5;
@@ -63,6 +63,27 @@ pub fn start(path: &Path, bounds: Bounds) -> Start {
         )
     });
     Start { streams, reason }
+}
+
+/// A time over which is measured.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Window {
+    pub(super) since: Duration,
+    pub(super) begin: ChannelSample,
+    /// Sum of the round trips of its samples, and their number.
+    pub(super) round_trips: Duration,
+    pub(super) samples: u32,
+}
+
+impl Window {
+    pub(super) const fn new(now: Duration, sample: &ChannelSample) -> Self {
+        Self {
+            since: now,
+            begin: *sample,
+            round_trips: Duration::ZERO,
+            samples: 0,
+        }
+    }
 }
 
 /// What one measuring window says.
@@ -183,6 +204,12 @@ impl Reading {
             return Room::Losses;
         }
         Room::Unknown
+    }
+
+    /// The streams have as much on its way as their buffers hold: what they move they will not exceed, however young they are.
+    /// A receiver's window says less, for it grows behind a stream that starts.
+    pub(super) fn has_full_buffers(&self) -> bool {
+        self.buffer_share >= HELD_UP
     }
 
     /// What holds the streams up, for people.

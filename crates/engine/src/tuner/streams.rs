@@ -9,7 +9,7 @@
 use std::time::Duration;
 
 use super::hold::Hold;
-use super::path::{Losses, Reading, Room};
+use super::path::{Losses, Reading, Room, START_MAX, Window};
 use super::{Bounds, ChannelSample, Decision, Holdup, Knob, shown_rate, whole};
 
 /// Chooses the number of streams of one channel.
@@ -39,6 +39,9 @@ pub struct StreamTuner {
     down: Hold,
     /// The rate that fewer must keep, over a series of steps down, so that small losses do not add up.
     kept: Option<f64>,
+    /// No more than this come about, and until when that is taken for granted.
+    refused: Option<u32>,
+    more: Hold,
     /// Windows in a row in which something else held the transfer up.
     elsewhere: u32,
     /// The most that was moved in a window since the way was last found to be narrower.
@@ -46,27 +49,6 @@ pub struct StreamTuner {
     /// The rate in steady state, and since when it has been far from that.
     usual: Option<f64>,
     unusual: Option<Duration>,
-}
-
-/// A time over which is measured.
-#[derive(Debug, Clone, Copy)]
-struct Window {
-    since: Duration,
-    begin: ChannelSample,
-    /// Sum of the round trips of its samples, and their number.
-    round_trips: Duration,
-    samples: u32,
-}
-
-impl Window {
-    const fn new(now: Duration, sample: &ChannelSample) -> Self {
-        Self {
-            since: now,
-            begin: *sample,
-            round_trips: Duration::ZERO,
-            samples: 0,
-        }
-    }
 }
 
 /// A change that is being tried.
@@ -110,6 +92,7 @@ const WORTH: f64 = 1.1;
 const UP_WAIT: Duration = Duration::from_secs(2);
 const EXPLORE_WAIT: Duration = Duration::from_secs(20);
 const DOWN_WAIT: Duration = Duration::from_secs(20);
+const MORE_WAIT: Duration = Duration::from_secs(15);
 
 /// No stream is tried on no evidence before this time …
 const EXPLORE_FIRST: Duration = Duration::from_secs(3);
@@ -149,6 +132,8 @@ impl StreamTuner {
             explore: Hold::new(EXPLORE_WAIT, EXPLORE_FIRST),
             down: Hold::new(DOWN_WAIT, Duration::ZERO),
             kept: None,
+            refused: None,
+            more: Hold::new(MORE_WAIT, Duration::ZERO),
             elsewhere: 0,
             peak: 0.0,
             usual: None,
@@ -161,6 +146,12 @@ impl StreamTuner {
         self.target
     }
 
+    /// Other bounds from now on: channels came, and have their part.
+    pub fn set_bounds(&mut self, bounds: Bounds) {
+        self.bounds = bounds;
+        self.floor = bounds.hold(self.floor);
+    }
+
     /// Takes a sample; to be called some times a second, with `now` since the transfer began. What it decides is the
     /// [`target`](Self::target) from then on.
     pub fn step(
@@ -169,6 +160,15 @@ impl StreamTuner {
         sample: &ChannelSample,
         holdup: Holdup,
     ) -> Option<Decision> {
+        let allowed = self.bounds.hold(self.target);
+        if allowed != self.target {
+            self.trial = None;
+            return Some(self.change(
+                now,
+                allowed,
+                "the channels share what is allowed".to_owned(),
+            ));
+        }
         if self.bounds.is_fixed() {
             return None;
         }
@@ -234,10 +234,10 @@ impl StreamTuner {
         if now.saturating_sub(self.changed) < patience || sample.streams > self.target {
             return None;
         }
-        // The other end takes no more, or the network does not let them through.
-        self.bounds.most = self.bounds.hold(sample.streams.max(trial.from));
-        self.floor = self.floor.min(self.bounds.most);
-        let to = self.bounds.most;
+        // The other end takes no more, or the network does not let them through; for now, for it may have been away.
+        let to = self.bounds.hold(sample.streams.max(trial.from));
+        self.refused = Some(to);
+        self.more.failed(now);
         self.trial = None;
         (to != self.target).then(|| self.change(now, to, "no more come about".to_owned()))
     }
@@ -273,6 +273,7 @@ impl StreamTuner {
         if is_enough || won >= 1.0 + (to / from - 1.0) / 2.0 {
             self.trial = None;
             self.up.won();
+            self.more.won();
             self.down.until = now + self.down.wait;
             self.kept = None;
             self.usual = None;
@@ -355,7 +356,7 @@ impl StreamTuner {
         let moving = self.last.is_none_or(|last| {
             reading.rate > RISING * last.rate || reading.rate < last.rate / RISING / RISING
         });
-        if moving && self.windows < TRIAL_WINDOWS_MAX {
+        if moving && self.windows < TRIAL_WINDOWS_MAX && !reading.has_full_buffers() {
             return None;
         }
         if holdup == Holdup::Threads {
@@ -369,6 +370,7 @@ impl StreamTuner {
         let factor: f64 = match room {
             Room::None => return self.try_fewer(now, reading, &reading.words()),
             Room::Windows if self.target <= 2 => 4.0,
+            Room::Windows if self.target <= START_MAX => 3.0,
             Room::Losses if self.target <= 8 => 4.0,
             Room::Windows | Room::Losses => 2.0,
             Room::Unknown => 1.0,
@@ -410,7 +412,12 @@ impl StreamTuner {
         to: u32,
         words: String,
     ) -> Option<Decision> {
-        let to = self.bounds.hold(to);
+        if self.more.is_over(now) {
+            self.refused = None;
+        }
+        let to = self
+            .bounds
+            .hold(self.refused.map_or(to, |most| to.min(most)));
         if to <= self.target {
             return None;
         }
@@ -467,7 +474,12 @@ impl StreamTuner {
             self.usual = None;
             self.unusual = None;
             self.kept = None;
-            for hold in [&mut self.up, &mut self.explore, &mut self.down] {
+            for hold in [
+                &mut self.up,
+                &mut self.explore,
+                &mut self.down,
+                &mut self.more,
+            ] {
                 hold.forget();
             }
         }

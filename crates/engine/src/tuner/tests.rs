@@ -134,6 +134,61 @@ fn it_makes_up_for_small_buffers_at_once_and_says_why() {
 }
 
 #[test]
+fn a_long_fast_way_is_full_after_some_round_trips_however_small_the_buffers() {
+    let seeds = 300;
+    let (mut soon, mut far) = (0.0, 0);
+    for seed in 0..seeds {
+        let mut dice = Dice::new(seed);
+        let mut link = clean(
+            dice.over(1000.0 * MBIT, 10_000.0 * MBIT),
+            dice.between(0.1, 0.25),
+            dice.one_of(&KINDS[1..]),
+        );
+        link.buffer = dice.between(1.5e6, 4e6);
+        let possible = link.capacity.min(64.0 * link.buffer / link.round_trip);
+        let mut world = World::new(link, seed);
+        let mut own = Run::new(&mut world);
+        let mut share = |round_trips: f64| {
+            run(&mut world, &mut [&mut own], round_trips * link.round_trip);
+            let (bytes, from) = (world.bytes(own.owner), world.now);
+            run(&mut world, &mut [&mut own], from + 10.0 * link.round_trip);
+            (world.bytes(own.owner) - bytes) / (world.now - from) / possible
+        };
+        soon += share(40.0).min(1.0);
+        let late = share(70.0);
+        far += usize::from(late < 0.9);
+        assert!(late > 0.7, "seed {seed}: {late:.2} {link:?}{}", told(&own));
+    }
+    let soon = soon / seeds as f64;
+    assert!(soon > 0.9, "{soon:.2} after 40 round trips");
+    assert!(far * 100 <= seeds as usize * 2, "{far} of {seeds} far");
+}
+
+#[test]
+fn what_was_refused_during_an_outage_is_tried_again() {
+    for seed in 0..100 {
+        let mut dice = Dice::new(seed);
+        let mut link = clean(1000.0 * MBIT, dice.between(0.05, 0.2), Kind::Cubic);
+        link.buffer = 1e6;
+        let mut world = World::new(link, seed);
+        world.admitted = 2;
+        let owner = world.add_owner();
+        let mut own = Run::beginning(&mut world, owner, 2);
+        run(&mut world, &mut [&mut own], 30.0);
+        // Each attempt in vain doubles the time to the next.
+        assert!(own.decisions.len() <= 4, "seed {seed}{}", told(&own));
+        world.admitted = u32::MAX;
+        run(&mut world, &mut [&mut own], 120.0);
+        let share = rate_of(&own, 90, 119) / link.capacity;
+        assert!(
+            share > 0.9,
+            "seed {seed}: {share:.2} {link:?}{}",
+            told(&own)
+        );
+    }
+}
+
+#[test]
 fn losses_on_a_long_way_are_made_up_for_in_seconds() {
     for seed in 0..300 {
         let mut dice = Dice::new(seed);
@@ -355,4 +410,41 @@ fn idle_processors_get_streams_until_they_are_no_more() {
             "{target} where {useful} are of use"
         );
     }
+}
+
+#[test]
+fn channels_share_what_is_allowed_evenly_and_each_has_one() {
+    for (least, most) in [(64, 64), (1, 64), (5, 17), (2, 2)] {
+        let bounds = Bounds { least, most };
+        for channels in 1..=16 {
+            let parts: Vec<Bounds> = (0..channels)
+                .map(|channel| bounds.part(channel, channels))
+                .collect();
+            for (whole, count) in [
+                (most, (|part| part.most) as fn(&Bounds) -> u32),
+                (least, |part| part.least),
+            ] {
+                let counts = || parts.iter().map(count);
+                assert_eq!(counts().sum::<u32>(), whole.max(channels));
+                assert!(counts().max() <= counts().min().map(|least| least + 1));
+            }
+        }
+    }
+}
+
+#[test]
+fn who_has_more_than_its_part_gives_it_up() {
+    let mut tuner = StreamTuner::new(Bounds::STREAMS, 40);
+    let sample = ChannelSample {
+        streams: 40,
+        ..ChannelSample::default()
+    };
+    assert_eq!(tuner.step(Duration::ZERO, &sample, Holdup::Network), None);
+    tuner.set_bounds(Bounds::STREAMS.part(3, 4));
+    let decision = tuner.step(Duration::ZERO, &sample, Holdup::Network);
+    assert_eq!(
+        decision.map(|decision| (decision.from, decision.to)),
+        Some((40, 16))
+    );
+    assert_eq!(tuner.target(), 16);
 }

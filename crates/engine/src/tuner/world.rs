@@ -125,6 +125,8 @@ pub(super) struct World {
     owners: Vec<Owner>,
     pub(super) now: f64,
     queued: f64,
+    /// Streams of a transfer beyond this do not come about.
+    pub(super) admitted: u32,
 }
 
 impl World {
@@ -136,6 +138,7 @@ impl World {
             owners: Vec::new(),
             now: 0.0,
             queued: 0.0,
+            admitted: u32::MAX,
         }
     }
 
@@ -160,7 +163,7 @@ impl World {
             self.flows.remove(last.unwrap());
         }
         let kind = self.link.kind;
-        while self.count(owner) < count {
+        while self.count(owner) < count.min(self.admitted) {
             self.flows.push(Flow {
                 owner,
                 kind,
@@ -433,6 +436,9 @@ pub(super) fn run(world: &mut World, runs: &mut [&mut Run], until: f64) {
     while world.now < until {
         world.pass(world.now + 0.1);
         for run in runs.iter_mut() {
+            // Who does not get a connection tries again.
+            let wanted = world.owners[run.owner].wanted;
+            world.set_streams(run.owner, wanted);
             run.look(world);
         }
         if world.now >= second {
