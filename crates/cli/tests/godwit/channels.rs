@@ -67,6 +67,37 @@ fn four_paths_are_found_and_all_carry_a_push_and_a_pull() {
 }
 
 #[test]
+fn a_fixed_number_of_streams_leaves_some_for_every_path() {
+    with_network(
+        "godwit::channels::a_fixed_number_of_streams_leaves_some_for_every_path",
+        || {
+            let paths = Paths::new(4);
+            let world = World::new(&paths, "0.0.0.0:0", &[]);
+            let rig = &world.rig;
+            rig.write("tree/file", paths::content(96_000_000));
+            // All that there may be, and fewer than there are paths.
+            for streams in ["64", "2"] {
+                let url = world.url("10.11.0.2", streams);
+                let push = rig.cp(&["--streams", streams, "--limit", "20MB", "tree", &url]);
+                push.complete();
+                assert_identical(&rig.path("tree"), &rig.export.join(streams));
+                expect_channels(
+                    &push,
+                    &[
+                        "to 10.11.0.2",
+                        "to 10.11.1.2",
+                        "to 10.11.2.2",
+                        "to 10.11.3.2",
+                    ],
+                );
+                let summary = push.summary();
+                assert_eq!(summary["resent_bytes"], 0, "{summary}");
+            }
+        },
+    );
+}
+
+#[test]
 fn a_user_without_rights_has_as_many_paths() {
     with_network(
         "godwit::channels::a_user_without_rights_has_as_many_paths",

@@ -12,17 +12,14 @@ use super::greet::require;
 use super::link::{BACKOFF_FIRST, BACKOFF_MAX, Link, expect_hello, fail, unexpected};
 use super::tuning::Tuning;
 use super::{Engine, GreetError, our_hello, receive_frame};
+use crate::End;
 use crate::tuner::Bounds;
-use crate::{End, limits};
 
 /// How often progress is shown and the user's interrupt is looked at.
 const WATCH_EVERY: Duration = Duration::from_millis(200);
 
 /// How long a daemon may take to open: it examines its journal and the destination.
 const OPEN_DEADLINE: Duration = Duration::from_secs(60);
-
-/// Streams to begin with where the tuner chooses: it adds what a long way needs once it has seen the first.
-const STREAMS_FIRST: u32 = 2;
 
 /// How to reach the other end, and for how long.
 #[derive(Clone)]
@@ -194,11 +191,7 @@ fn run_engine(
     link.note_hello(&begun.theirs);
     let link = Arc::new(link);
     let first = link.begin(begun.first);
-    let streams = client
-        .streams
-        .hold(STREAMS_FIRST)
-        .clamp(1, limits::STREAMS_MAX);
-    if let Err(error) = link.spread(engine, streams, first) {
+    if let Err(error) = link.spread(engine, client.streams, first) {
         return Some(End::Failed {
             code: ErrorCode::INTERNAL.0,
             message: format!("no thread for a stream: {error}"),
@@ -238,7 +231,7 @@ fn supervise(
             return None;
         }
         // Whoever has no thread for one more goes on with those that there are.
-        let _ = link.spread(engine, client.streams.hold(STREAMS_FIRST), None);
+        let _ = link.spread(engine, client.streams, None);
         engine.tune();
         tuning.look(Instant::now(), engine, link);
         if let Some(message) = link.stuck(engine) {

@@ -16,11 +16,15 @@ use self::lanes::{Lane, Thread};
 use super::client::Client;
 use super::connect::{Connector, Refusal};
 use super::{Engine, GreetError, HELLO_DEADLINE, our_hello, receive_frame};
+use crate::tuner::Bounds;
 use crate::{limits, lock};
 
 /// Waiting time before the first new attempt; doubles up to [`BACKOFF_MAX`].
 pub(super) const BACKOFF_FIRST: Duration = Duration::from_millis(100);
 pub(super) const BACKOFF_MAX: Duration = Duration::from_secs(5);
+
+/// Streams of the first channel to begin with where the tuner chooses: it adds what a long way needs once it has seen them.
+const STREAMS_FIRST: u32 = 2;
 
 /// Shared by the threads that keep streams up.
 pub(super) struct Link {
@@ -73,7 +77,7 @@ impl Drop for Running {
 /// Body of a thread that keeps one stream up, over one channel, until the transfer ends.
 fn keep_stream(link: &Arc<Link>, engine: &Engine, channel: u32, mut stream: Option<Running>) {
     let carries = |stream: &Running| stream.connection.carries_blocks();
-    let _thread = stream
+    let mut thread = stream
         .as_ref()
         .is_none_or(carries)
         .then(|| Thread::new(link, channel));
@@ -104,7 +108,7 @@ fn keep_stream(link: &Arc<Link>, engine: &Engine, channel: u32, mut stream: Opti
                 return;
             }
         }
-        if link.is_surplus(channel) {
+        if thread.as_mut().is_some_and(Thread::leaves_surplus) {
             return;
         }
         match link.join(channel) {
@@ -126,6 +130,11 @@ fn keep_stream(link: &Arc<Link>, engine: &Engine, channel: u32, mut stream: Opti
                     return;
                 }
             }
+            // There is room again as soon as streams of other channels have left.
+            Err(Refusal::Daemon {
+                code: ErrorCode::LIMIT,
+                ..
+            }) if channel > 0 => {}
             Err(refusal) => {
                 lock(&link.state).last_loss = Some(refusal.to_string());
                 if channel > 0 {
@@ -204,24 +213,31 @@ impl Link {
         })
     }
 
-    /// Has streams kept up over every channel that there is by now: `streams` of them over the first, which has `first`
-    /// already, and together about as many over the others, at least one over each.
+    /// Has streams kept up over every channel that there is by now, each within its part of `bounds`; those that were there
+    /// before give up what is the part of others now. The first channel has `first` already.
     ///
     /// # Errors
     /// Not even one thread can be started.
     pub(super) fn spread(
         self: &Arc<Self>,
         engine: &Engine,
-        streams: u32,
+        bounds: Bounds,
         mut first: Option<Running>,
     ) -> std::io::Result<()> {
         let known = self.channels();
         let channels = self.connector.channels().min(CHANNELS_MAX);
-        for channel in known..channels {
-            let mut wanted = streams;
-            if channel > 0 {
-                wanted = streams.div_ceil(channels);
+        if known >= channels {
+            return Ok(());
+        }
+        for channel in 0..known {
+            let most = bounds.part(channel, channels).most;
+            if self.wanted(channel) > most && self.may_change(engine) {
+                self.set_streams(engine, channel, most);
             }
+        }
+        for channel in known..channels {
+            let usual = if channel == 0 { STREAMS_FIRST } else { 1 };
+            let wanted = bounds.part(channel, channels).hold(usual);
             // One that carries no blocks comes on top of those that do.
             let extra = first
                 .as_ref()
@@ -251,10 +267,11 @@ impl Link {
         let (link, own) = (Arc::clone(self), engine.clone());
         let body = move || keep_stream(&link, &own, channel, stream);
         let mut state = lock(&self.state);
-        let threads: u32 = state.lanes.iter().map(|lane| lane.threads).sum();
-        if threads >= limits::STREAMS_MAX {
+        let staying: u32 = state.lanes.iter().map(Lane::staying).sum();
+        if staying >= limits::STREAMS_MAX {
             return Ok(());
         }
+        let threads: u32 = state.lanes.iter().map(|lane| lane.threads).sum();
         let name = format!("gw-stream-{}", state.started);
         // Counted before it can end.
         if counts && let Some(lane) = state.lane(channel) {

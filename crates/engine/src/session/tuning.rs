@@ -66,16 +66,24 @@ impl Tuning {
 
     /// Looks at how things stand, and has the link change what should be changed. To be called some times a second.
     pub(super) fn look(&mut self, now: Instant, engine: &Engine, link: &Arc<Link>) {
-        if self.bounds.is_fixed() || !link.may_change(engine) {
+        if !link.may_change(engine) {
+            return;
+        }
+        link.settle(engine);
+        if self.bounds.is_fixed() {
             return;
         }
         self.name_holdup(now, engine);
         let streams = engine.streams();
         let since = now.saturating_duration_since(self.began);
-        for channel in 0..link.channels() {
+        let channels = link.channels();
+        let came = self.lanes.len() < channels as usize;
+        self.lanes.resize_with(channels as usize, Lane::new);
+        for channel in 0..channels {
             let index = channel as usize;
-            if self.lanes.len() <= index {
-                self.lanes.push(Lane::new());
+            let bounds = self.bounds.part(channel, channels);
+            if came && let Some(tuner) = &mut self.lanes[index].tuner {
+                tuner.set_bounds(bounds);
             }
             let wanted = link.wanted(channel);
             let decision = self.lanes[index].look(
@@ -83,7 +91,7 @@ impl Tuning {
                 streams.iter().filter(|stream| stream.channel == channel),
                 wanted,
                 &Beginning {
-                    bounds: self.bounds,
+                    bounds,
                     limit: self.limit,
                     engine,
                 },

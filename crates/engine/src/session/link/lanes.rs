@@ -20,9 +20,19 @@ pub(super) struct Lane {
 
 impl Lane {
     /// Threads but for those whose stream is about to leave.
-    fn staying(&self) -> u32 {
+    pub(super) fn staying(&self) -> u32 {
         let leaving = u32::try_from(self.leaving.len()).unwrap_or(u32::MAX);
         self.threads.saturating_sub(leaving)
+    }
+
+    /// Lets one thread go if there are more than there should be streams. It no longer counts from here on, so that of
+    /// several that ask at once only those go that are too many.
+    fn let_go(&mut self) -> bool {
+        let surplus = self.staying() > self.wanted;
+        if surplus {
+            self.threads -= 1;
+        }
+        surplus
     }
 }
 
@@ -30,6 +40,8 @@ impl Lane {
 pub(super) struct Thread {
     link: Arc<Link>,
     channel: u32,
+    /// It is one of its channel's threads.
+    counts: bool,
 }
 
 impl Thread {
@@ -37,13 +49,25 @@ impl Thread {
         Self {
             link: Arc::clone(link),
             channel,
+            counts: true,
         }
+    }
+
+    /// The channel has more threads than it should have streams, and this one, which has none, is to end.
+    pub(super) fn leaves_surplus(&mut self) -> bool {
+        let leaves = lock(&self.link.state)
+            .lane(self.channel)
+            .is_some_and(Lane::let_go);
+        self.counts &= !leaves;
+        leaves
     }
 }
 
 impl Drop for Thread {
     fn drop(&mut self) {
-        if let Some(lane) = lock(&self.link.state).lane(self.channel) {
+        if self.counts
+            && let Some(lane) = lock(&self.link.state).lane(self.channel)
+        {
             lane.threads = lane.threads.saturating_sub(1);
         }
     }
@@ -71,6 +95,28 @@ impl Link {
     /// Whether the number of streams can be changed: the other end knows how streams leave, and connections are made from here.
     pub(in crate::session) fn may_change(&self, engine: &Engine) -> bool {
         engine.end().is_none() && lock(&self.state).retires && self.connector.makes_more()
+    }
+
+    /// Has each of several channels come to its number, where streams were only coming when it was set, or found no room.
+    pub(in crate::session) fn settle(self: &Arc<Self>, engine: &Engine) {
+        let channels = self.channels();
+        if channels < 2 {
+            return;
+        }
+        let streams = engine.streams();
+        for channel in 0..channels {
+            let there = streams
+                .iter()
+                .filter(|stream| stream.channel == channel && stream.carries_blocks)
+                .count();
+            let (wanted, staying) = lock(&self.state)
+                .lane(channel)
+                .map_or((0, 0), |lane| (lane.wanted, lane.staying()));
+            // A thread of the first channel ends when it is refused for good; there is no use in another one.
+            if there > wanted as usize || (channel > 0 && staying < wanted) {
+                self.set_streams(engine, channel, wanted);
+            }
+        }
     }
 
     /// Changes how many streams the channel has, from now on: more are begun, some leave when what was sent on them is settled.
@@ -112,11 +158,23 @@ impl Link {
             }
         }
     }
+}
 
-    /// The channel has more threads than it should have streams, and the calling one has none.
-    pub(super) fn is_surplus(&self, channel: u32) -> bool {
-        lock(&self.state)
-            .lane(channel)
-            .is_some_and(|lane| lane.staying() > lane.wanted)
+#[cfg(test)]
+mod tests {
+    use super::Lane;
+
+    #[test]
+    fn only_those_that_are_too_many_go_however_many_ask_at_once() {
+        let mut lane = Lane {
+            wanted: 2,
+            threads: 6,
+            leaving: vec![7],
+        };
+        let gone = (0..6).filter(|_| lane.let_go()).count();
+        assert_eq!((gone, lane.threads), (3, 3));
+        lane.leaving.clear();
+        lane.wanted = 0;
+        assert_eq!((0..6).filter(|_| lane.let_go()).count(), 3);
     }
 }
