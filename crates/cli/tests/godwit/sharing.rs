@@ -1,7 +1,11 @@
 //! Limits of transfers that run, and congestion control: what is asked for is obeyed at the end that sends, or refused.
 //! How fast the network is, is not tested here.
 
-use super::process::Process;
+use std::fs;
+use std::process::Command;
+
+use super::netns::{Netns, RIGHT, WanLink, WanOptions, with_network};
+use super::process::{Process, wait_until};
 use super::rig::Rig;
 
 /// Both directions of a transfer that would go on for long.
@@ -73,4 +77,126 @@ fn a_congestion_control_that_cannot_be_had_is_refused() {
             "{outcome:?}"
         );
     }
+}
+
+/// Starts a transfer that would go on for long.
+fn begin(rig: &Rig, push: bool, flags: &[&str]) -> Process {
+    let mut command = rig.client_command();
+    command
+        .args(["cp", "--json"])
+        .args(flags)
+        .args(ends(rig, push));
+    Process::start(&mut command)
+}
+
+fn stop(mut transfer: Process) {
+    transfer.signal(rustix::process::Signal::INT);
+    assert_eq!(transfer.wait().code, Some(5));
+}
+
+/// Waits until the kernel says of each socket that sends contents what `is_so` asks for; there is one at least.
+#[track_caller]
+fn wait_for_senders(rig: &Rig, push: bool, is_so: impl Fn(&str) -> bool) {
+    let port = rig.address().rsplit_once(':').expect("a port").1;
+    let end = if push { "dport" } else { "sport" };
+    let look = || {
+        let output = Command::new("ss")
+            .args(["-tinHO", "--tos", "state", "established"])
+            .arg(format!("{end} = :{port}"))
+            .output()
+            .expect("ss (Debian package iproute2) runs");
+        String::from_utf8(output.stdout).expect("text")
+    };
+    let sent = |line: &&str| {
+        let word = |word: &str| word.strip_prefix("bytes_sent:")?.parse::<u64>().ok();
+        line.split_whitespace().find_map(word) > Some(1 << 20)
+    };
+    let holds = wait_until(|| {
+        let said = look();
+        let mut senders = said.lines().filter(sent).peekable();
+        (senders.peek().is_some() && senders.all(&is_so)).then_some(())
+    });
+    assert!(holds.is_some(), "{}", look());
+}
+
+#[test]
+fn the_congestion_control_that_was_asked_for_is_that_of_the_sockets_that_send() {
+    let setting = |name: &str| {
+        let path = format!("/proc/sys/net/ipv4/tcp_{name}");
+        fs::read_to_string(path).expect("Linux has it")
+    };
+    let usual = setting("congestion_control").trim().to_owned();
+    let allowed = setting("allowed_congestion_control");
+    // Reno is part of every kernel.
+    let other = allowed.split_whitespace().find(|name| *name != usual);
+    let other = other.unwrap_or("reno");
+    let mut rig = Rig::new();
+    rig.start(&[]);
+    for push in DIRECTIONS {
+        for (flags, name) in [(&["--congestion", other][..], other), (&[], &usual)] {
+            let transfer = begin(&rig, push, &[&["--limit", "40MB"], flags].concat());
+            wait_for_senders(&rig, push, |line| {
+                line.split_whitespace().any(|word| word == name)
+            });
+            stop(transfer);
+        }
+    }
+}
+
+#[test]
+fn in_the_background_sockets_that_send_have_a_greatest_pace_and_a_low_class() {
+    let mut rig = Rig::new();
+    rig.start(&[]);
+    // `ss` shows the greatest pace behind the present one, and only where there is one.
+    let paced = |line: &str| {
+        line.split_once("pacing_rate ")
+            .and_then(|(_, rest)| rest.split_whitespace().next())
+            .is_some_and(|rates| rates.contains('/'))
+    };
+    let low = |line: &str| line.contains("tos:0x4 ");
+    for push in DIRECTIONS {
+        let transfer = begin(&rig, push, &["--priority", "background"]);
+        wait_for_senders(&rig, push, |line| paced(line) && low(line));
+        stop(transfer);
+        let transfer = begin(&rig, push, &["--limit", "40MB"]);
+        wait_for_senders(&rig, push, |line| !paced(line) && !low(line));
+        stop(transfer);
+    }
+}
+
+#[test]
+fn a_limit_that_holds_a_transfer_up_is_named() {
+    let mut rig = Rig::new();
+    rig.start(&[]);
+    for push in DIRECTIONS {
+        let transfer = begin(&rig, push, &["--limit", "5MB"]);
+        transfer.wait_for("\"bottleneck\":\"limit\"");
+        stop(transfer);
+    }
+}
+
+#[test]
+fn a_slow_line_is_named_as_the_network() {
+    with_network(
+        "godwit::sharing::a_slow_line_is_named_as_the_network",
+        || {
+            let (near, far) = (Netns::new(), Netns::new());
+            let options = WanOptions {
+                rtt: "10ms",
+                rate: "20Mbit",
+                ..WanOptions::default()
+            };
+            let _link = WanLink::between(&near, &far, &options);
+            let mut rig = Rig::new();
+            rig.wrap_client(near.wrapper());
+            rig.wrap_daemon(far.wrapper());
+            rig.listen(&format!("{RIGHT}:0"));
+            rig.start(&[]);
+            for push in DIRECTIONS {
+                let transfer = begin(&rig, push, &[]);
+                transfer.wait_for("\"bottleneck\":\"network\"");
+                stop(transfer);
+            }
+        },
+    );
 }
