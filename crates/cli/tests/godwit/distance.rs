@@ -1,4 +1,4 @@
-//! Owns the test of what a long line costs many small files, sent and looked at again.
+//! Owns the tests of what a long line costs many small files, sent and looked at again, and one.
 //! Emulates no line; `wanlink` does.
 
 use serde_json::Value;
@@ -22,6 +22,47 @@ fn many_small_files_take_few_round_trips() {
             );
         },
     );
+}
+
+#[test]
+fn one_small_file_takes_five_round_trips() {
+    with_network(
+        "godwit::distance::one_small_file_takes_five_round_trips",
+        || {
+            // Long, so that what processors take counts for little beside a round trip, and below TCP's first timeout.
+            let near = one_file("1ms");
+            let far = one_file("800ms");
+            for (near, far) in near.into_iter().zip(far) {
+                // The connection, its encryption, the opening, the question for contents, and contents with the end: five.
+                let round_trips = (far - near) / 0.8;
+                assert!(round_trips < 5.9, "{near} s, and far away {far} s");
+            }
+        },
+    );
+}
+
+/// How long a push and a pull of one small file take over a line with this delay, by their own account.
+fn one_file(rtt: &str) -> [f64; 2] {
+    let (left, right) = (Netns::new(), Netns::new());
+    let options = WanOptions {
+        rtt,
+        ..WanOptions::default()
+    };
+    let _link = WanLink::between(&left, &right, &options);
+    let mut rig = Rig::new();
+    rig.wrap_client(left.wrapper());
+    rig.wrap_daemon(right.wrapper());
+    rig.listen(&format!("{RIGHT}:0"));
+    rig.write("file", [7; 3000]);
+    rig.start(&[]);
+    let url = rig.url("file");
+    let seconds = [["file", &url], [&url, "back"]].map(|line| {
+        let outcome = rig.cp(&line);
+        let summary = outcome.complete().summary();
+        summary["seconds"].as_f64().expect("a number")
+    });
+    assert_eq!(rig.read("back"), [7; 3000]);
+    seconds
 }
 
 /// How long a push takes over a line with this delay, and a second run that deletes something, by their own account.
