@@ -83,7 +83,7 @@ fn the_path_that_was_dialled_may_die_as_well_and_nothing_is_lost() {
             let paths = Paths::new(3);
             let world = World::new(&paths, "0.0.0.0:0", &[]);
             let rig = &world.rig;
-            rig.write("tree/file", content(48_000_000));
+            rig.write("tree/file", content(96_000_000));
             let there = world.url("10.11.0.2", "to");
             for (from, to, copy) in [
                 ("tree", there.as_str(), rig.export.join("to")),
