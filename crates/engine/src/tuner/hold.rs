@@ -27,8 +27,9 @@ impl Hold {
         now >= self.until
     }
 
-    pub(super) fn failed(&mut self, now: Duration) {
-        self.until = now + self.wait;
+    /// What was tried since `began` was for nothing. On a long way that took long, and cost as much.
+    pub(super) fn failed(&mut self, now: Duration, began: Duration) {
+        self.until = now + self.wait.max(now.saturating_sub(began));
         self.wait = (self.wait * 2).min(WAIT_MAX);
     }
 

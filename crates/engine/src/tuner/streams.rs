@@ -237,7 +237,7 @@ impl StreamTuner {
         // The other end takes no more, or the network does not let them through; for now, for it may have been away.
         let to = self.bounds.hold(sample.streams.max(trial.from));
         self.refused = Some(to);
-        self.more.failed(now);
+        self.more.failed(now, self.changed);
         self.trial = None;
         (to != self.target).then(|| self.change(now, to, "no more come about".to_owned()))
     }
@@ -302,8 +302,8 @@ impl StreamTuner {
         self.trial = None;
         self.losses = trial.losses;
         self.peak = reading.rate.max(trial.before);
-        self.up.failed(now);
-        self.explore.failed(now);
+        self.up.failed(now, self.changed);
+        self.explore.failed(now, self.changed);
         Some(self.change(now, trial.from, format!("{words}: not worth it")))
     }
 
@@ -331,7 +331,7 @@ impl StreamTuner {
         }
         self.trial = None;
         self.kept = None;
-        self.down.failed(now);
+        self.down.failed(now, self.changed);
         let words = format!(
             "{} moved {} where {} had moved {}: back",
             self.target,
@@ -372,7 +372,8 @@ impl StreamTuner {
             Room::Windows if self.target <= 2 => 4.0,
             Room::Windows if self.target <= START_MAX => 3.0,
             Room::Losses if self.target <= 8 => 4.0,
-            Room::Windows | Room::Losses => 2.0,
+            Room::Windows => 1.5,
+            Room::Losses => 2.0,
             Room::Unknown => 1.0,
         };
         if reading.round_trip_min() < SHORT {

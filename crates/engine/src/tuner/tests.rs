@@ -161,7 +161,7 @@ fn a_long_fast_way_is_full_after_some_round_trips_however_small_the_buffers() {
     }
     let soon = soon / seeds as f64;
     assert!(soon > 0.9, "{soon:.2} after 40 round trips");
-    assert!(far * 100 <= seeds as usize * 2, "{far} of {seeds} far");
+    assert!(far * 100 <= seeds as usize * 3, "{far} of {seeds} far");
 }
 
 #[test]
