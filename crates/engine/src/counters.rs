@@ -14,7 +14,8 @@ macro_rules! counters {
         $($(#[$doc:meta])* $name:ident),* $(,)?;
         $($(#[$gauge_doc:meta])* $gauge:ident),* $(,)?
     ) => {
-        /// The counters; each grows only, but for the gauges, from `streams` on, which are values of the moment.
+        /// The counters; each grows only, but for `bytes_durable`, which gives back what was of files that failed, and the
+        /// gauges, from `streams` on, which are values of the moment.
         #[derive(Debug, Default)]
         pub struct Counters {
             $($(#[$doc])* pub $name: Counter,)*
@@ -78,7 +79,7 @@ counters! {
     bytes_received,
     /// Content bytes acknowledged as written.
     bytes_written,
-    /// Content bytes acknowledged as durable.
+    /// Content bytes acknowledged as durable, those of files that failed or began anew left out.
     bytes_durable,
     /// Entries that failed.
     entries_failed,
@@ -239,6 +240,15 @@ impl Counter {
         let result = work();
         self.add_since(start);
         result
+    }
+
+    /// Takes off what was added and turned out not to count, at most all of it.
+    pub(crate) fn take_back(&self, amount: u64) {
+        let _ = self
+            .0
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |value| {
+                Some(value.saturating_sub(amount))
+            });
     }
 
     /// Sets a gauge.

@@ -1,8 +1,9 @@
 //! `mem:` and `null:`: bytes from memory as a source, and a sink that lets everything go; they measure the rest of the path.
 //! Touches no storage.
 
+use std::collections::BTreeMap;
 use std::ops::Range;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use godwit_proto::{
     EntryId, EntryKind, Fault, FaultCode, Generation, Record, RecordFlags, Seq, Side, Verdict,
@@ -11,7 +12,7 @@ use godwit_proto::{
 use crate::sink::{Ending, FinishReport, Sink, Slice};
 use crate::source::{ReadError, Source, SourceFile};
 use crate::work::{Offer, Work};
-use crate::{Acks, Counters};
+use crate::{Acks, Counters, limits, lock};
 
 /// Name that the single entry of a `mem:` source has where a name is needed.
 pub const MEMORY_NAME: &[u8] = b"mem";
@@ -119,12 +120,49 @@ fn region() -> &'static [u8] {
 pub struct NullSink {
     acks: Arc<Acks>,
     counters: Arc<Counters>,
+    /// The last large files of which something came.
+    begun: Mutex<BTreeMap<EntryId, Begun>>,
+}
+
+/// What came of a large file.
+#[derive(Default)]
+struct Begun {
+    attempt: u16,
+    /// Content of this attempt, in bytes.
+    counted: u64,
 }
 
 impl NullSink {
     /// A sink that acknowledges through `acks`.
     pub fn new(acks: Arc<Acks>, counters: Arc<Counters>) -> Self {
-        Self { acks, counters }
+        Self {
+            acks,
+            counters,
+            begun: Mutex::default(),
+        }
+    }
+}
+
+impl NullSink {
+    /// Counts content of an entry; what an attempt before had brought is content of no file.
+    fn count(&self, id: EntryId, attempt: u16, bytes: u64) {
+        let mut begun = lock(&self.begun);
+        let file = begun.entry(id).or_default();
+        if attempt > file.attempt {
+            self.counters.bytes_durable.take_back(file.counted);
+            *file = Begun {
+                attempt,
+                counted: 0,
+            };
+        }
+        if attempt == file.attempt {
+            file.counted += bytes;
+            self.counters.bytes_durable.add(bytes);
+        }
+        // The oldest of so many is complete: no sender has as many in progress.
+        if begun.len() > limits::LARGE_FILES_OPEN_MAX {
+            begun.pop_first();
+        }
     }
 }
 
@@ -154,7 +192,8 @@ impl Sink for NullSink {
             self.counters.files_done.add(1);
             self.acks.done(slice.record);
         }
-        self.counters.bytes_durable.add(slice.payload.len() as u64);
+        let bytes = slice.payload.len() as u64;
+        self.count(slice.record.id, slice.record.attempt, bytes);
         self.acks.durable(&[slice.header.seq]);
         Ok(())
     }
@@ -168,9 +207,15 @@ impl Sink for NullSink {
         for record in records.iter().filter(|record| record.digest.is_some()) {
             self.acks.done(record);
         }
-        self.counters
-            .bytes_durable
-            .add(contents.iter().map(|content| content.len() as u64).sum());
+        let whole: usize = contents.iter().map(|content| content.len()).sum();
+        self.counters.bytes_durable.add(whole as u64);
+        for record in records {
+            if record.flags & RecordFlags::SOURCE_FAILED != 0 {
+                self.count(record.id, u16::MAX, 0);
+            } else if record.attempt > 0 {
+                self.count(record.id, record.attempt, 0);
+            }
+        }
         self.acks.durable(&[seq]);
         Vec::new()
     }

@@ -47,12 +47,6 @@ impl Totals {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).1
     }
 
-    /// What the last engine holds to be durable beyond `delivered`.
-    fn not_delivered(&self, delivered: u64) -> u64 {
-        self.last()
-            .map_or(0, |last| last.bytes_durable.saturating_sub(delivered))
-    }
-
     fn last(&self) -> Option<Snapshot> {
         let inner = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         inner.0.last().map(|counters| counters.snapshot())
@@ -297,9 +291,7 @@ impl Report {
         let peer_rss = report.engine.as_ref().and_then(Engine::peer_max_rss);
         let summary = Summary {
             status,
-            // The receiving end knows which of it became part of an entry that failed.
-            bytes: totals.sum(|counters| counters.bytes_durable)
-                - finished.map_or(0, |finished| totals.not_delivered(finished.bytes)),
+            bytes: totals.sum(|counters| counters.bytes_durable),
             files: finished.map_or_else(
                 || totals.sum(|counters| counters.files_done),
                 |finished| finished.files,

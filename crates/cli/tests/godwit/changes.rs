@@ -59,6 +59,8 @@ fn changed_once(change: impl Fn(&Path), check: impl Fn(&Rig, &Ends, &Outcome)) {
 #[track_caller]
 fn afresh(_rig: &Rig, ends: &Ends, outcome: &Outcome) {
     outcome.complete();
+    let changed = fs::metadata(ends.source.join("changing")).expect("there");
+    assert_eq!(outcome.number("bytes"), 4 + changed.len(), "{outcome:?}");
     assert_identical(&ends.source, &ends.destination);
     assert_tidy(&ends.destination, &ends.receiver_home);
 }
@@ -81,6 +83,8 @@ fn afresh_but_for_its_time(rig: &Rig, ends: &Ends, outcome: &Outcome) {
 fn named(_rig: &Rig, ends: &Ends, outcome: &Outcome) {
     outcome.expect(3, "partial");
     assert_eq!(outcome.failed(), [ends.reported("changing")], "{outcome:?}");
+    let good = fs::metadata(ends.source.join("good")).expect("there");
+    assert_eq!(outcome.number("bytes"), good.len(), "{outcome:?}");
     fs::symlink_metadata(ends.destination.join("changing")).expect_err("left out");
 }
 

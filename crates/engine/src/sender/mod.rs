@@ -324,6 +324,11 @@ impl Sender {
 
     fn finish(&self, end: End) {
         self.source.close();
+        if let End::Finished(finished) = &end {
+            // The receiver knows which of it became part of an entry that failed.
+            let durable = &self.counters.bytes_durable;
+            durable.take_back(durable.get().saturating_sub(finished.bytes));
+        }
         self.over.store(true, Ordering::Relaxed);
         self.lock_state().finish(end);
         self.notify();

@@ -16,6 +16,7 @@ use godwit_store::digest::{self, FileDigest};
 use godwit_store::journal::{DoneRecord, Journal, JournalError, PathKey, RangeRecord};
 use godwit_store::{RelPath, Replace, Storage, StoreError, TempName};
 
+use self::batch::Range;
 use self::naming::add_ancestors;
 use super::deferred::Deferred;
 use super::sink::{OpenFile, OpenFiles, TreeSinkConfig};
@@ -89,7 +90,7 @@ pub(super) struct Place<'a>(MutexGuard<'a, State>);
 struct Batch {
     seqs: Vec<Seq>,
     small: Vec<(Seq, SmallFile)>,
-    ranges: Vec<(Arc<OpenFile>, u64, u64, digest::Digest)>,
+    ranges: Vec<Range>,
     complete: Vec<(Seq, Arc<OpenFile>)>,
     bytes: u64,
     began: Option<Instant>,
@@ -174,10 +175,13 @@ impl Committer {
         let Place(mut state) = place;
         state.batch.seqs.push(seq);
         if let Some((offset, bytes, digest)) = range {
-            state
-                .batch
-                .ranges
-                .push((Arc::clone(file), offset, bytes, digest));
+            state.batch.ranges.push(Range {
+                file: Arc::clone(file),
+                offset,
+                bytes,
+                digest,
+                content,
+            });
         }
         if complete {
             state.batch.complete.push((seq, Arc::clone(file)));
@@ -310,13 +314,14 @@ impl Committer {
         // Nothing is left of them that could be synced or vouched for.
         batch
             .ranges
-            .retain(|(file, ..)| !rejected.contains(&file.id));
+            .retain(|range| !rejected.contains(&range.file.id));
         if !self.no_sync
             && let Err(error) = self.sync(&batch)
         {
             self.lose(batch, &error);
             return false;
         }
+        self.count(&batch);
         let mut directories = HashSet::new();
         let mut done = Vec::with_capacity(batch.small.len() + batch.complete.len());
         let mut told: Vec<Record> = Vec::new();
@@ -368,7 +373,6 @@ impl Committer {
             replace.remove(&file.id);
         }
         drop(replace);
-        self.counters.bytes_durable.add(batch.bytes);
         self.counters.files_done.add(done.len() as u64);
         for record in &told {
             self.acks.done(record);
@@ -387,7 +391,7 @@ impl Committer {
         let large = batch
             .ranges
             .iter()
-            .map(|(file, ..)| file)
+            .map(|range| &range.file)
             .chain(batch.complete.iter().map(|(_, file)| file));
         for file in large {
             if seen.insert(file.id) && !self.is_stale(file) {
@@ -403,28 +407,28 @@ impl Committer {
 
     /// A file that was begun anew, or given up, while its slices waited here; its temporary name may be gone.
     fn is_stale(&self, file: &OpenFile) -> bool {
-        let progress = lock(&file.progress);
-        let whole = progress
-            .end
-            .as_ref()
-            .is_some_and(|(_, covered)| progress.written.covered() >= *covered);
-        progress.over && !whole
+        lock(&file.progress).is_stale()
     }
 
     fn record(&self, batch: &Batch, done: &[DoneRecord]) -> Result<(), JournalError> {
         let finished: HashSet<EntryId> = batch.complete.iter().map(|(_, file)| file.id).collect();
         let mut ranges = Vec::with_capacity(batch.ranges.len());
-        for (file, offset, bytes, digest) in &batch.ranges {
+        for range in &batch.ranges {
+            let file = &range.file;
             if finished.contains(&file.id) || self.is_stale(file) {
                 continue;
             }
-            lock(&file.progress).durable.add(*offset, *bytes, *digest);
+            let mut progress = lock(&file.progress);
+            progress
+                .durable
+                .add(range.offset, range.bytes, range.digest);
+            drop(progress);
             ranges.push(RangeRecord {
                 key: file.key,
                 generation: file.generation,
-                offset: *offset,
-                bytes: *bytes,
-                digest: *digest,
+                offset: range.offset,
+                bytes: range.bytes,
+                digest: range.digest,
             });
         }
         let mut journal = lock(&self.journal);
@@ -449,7 +453,7 @@ impl Committer {
             let files = batch
                 .ranges
                 .iter()
-                .map(|(file, ..)| file)
+                .map(|range| &range.file)
                 .chain(batch.complete.iter().map(|(_, file)| file));
             for file in files {
                 self.forget_undurable(file);
@@ -463,9 +467,9 @@ impl Committer {
         let mut progress = lock(&file.progress);
         let mut written: FileDigest = progress.durable.clone();
         let state = lock(&self.state);
-        for (other, offset, bytes, digest) in &state.batch.ranges {
-            if Arc::ptr_eq(other, file) {
-                written.add(*offset, *bytes, *digest);
+        for range in &state.batch.ranges {
+            if Arc::ptr_eq(&range.file, file) {
+                written.add(range.offset, range.bytes, range.digest);
             }
         }
         progress.written = written;

@@ -23,6 +23,14 @@ pub(super) struct Deferred {
     later: Mutex<Later>,
 }
 
+/// An entry that waits, but for its path.
+struct Waiting {
+    id: EntryId,
+    root: u16,
+    /// Its content that is counted as durable, in bytes.
+    counted: u64,
+}
+
 /// What comes first in an item: a file is there under its temporary name, of anything else the record follows.
 const FILE: u8 = 0;
 const RECORD: u8 = 1;
@@ -41,13 +49,21 @@ impl Deferred {
     }
 
     /// A whole file is about to get its name: `true` if it waits instead.
-    pub(super) fn take(&self, id: EntryId, root: u16, path: &RelPath) -> io::Result<bool> {
+    /// `counted` bytes of it are counted as durable.
+    pub(super) fn take(
+        &self,
+        id: EntryId,
+        root: u16,
+        path: &RelPath,
+        counted: u64,
+    ) -> io::Result<bool> {
         if !lock(&self.files).remove(&id) {
             return Ok(false);
         }
         let mut item = vec![FILE];
         item.extend(id.0.to_le_bytes());
         item.extend(root.to_le_bytes());
+        item.extend(counted.to_le_bytes());
         item.extend_from_slice(path.as_bytes());
         lock(&self.later).push(&item)?;
         Ok(true)
@@ -65,15 +81,15 @@ impl TreeSink {
     /// Gives the names that waited, now that the directories are gone, or gives up. Returns what prevents all of them.
     pub(super) fn name_deferred(&self, deletion: Deletion) -> Option<String> {
         let result = lock(&self.deferred.later).forward(|item| {
-            let Some((id, root, path, record)) = self.decode(item) else {
+            let Some((waiting, path, record)) = self.decode(item) else {
                 return;
             };
             let temp = TempName::new(self.config.tag, &path);
             let storage = &self.config.storage;
-            let fault = |error: StoreError| entry::fault(id, Side::DESTINATION, &error);
+            let fault = |error: StoreError| entry::fault(waiting.id, Side::DESTINATION, &error);
             let named = if deletion == Deletion::Refused {
                 Err(destination_fault(
-                    id,
+                    waiting.id,
                     FaultCode::TYPE_CONFLICT,
                     format!("{path}: a directory is in its place, and nothing is deleted"),
                 ))
@@ -86,7 +102,7 @@ impl TreeSink {
             };
             match named {
                 Ok(()) => self.counters.files_done.add(1),
-                Err(fault) => self.give_up_deferred(root, &path, &temp, fault),
+                Err(fault) => self.give_up_deferred(&waiting, &path, &temp, fault),
             }
         });
         result.err().map(unreadable)
@@ -100,9 +116,11 @@ impl TreeSink {
         self.config.storage.sync_directories(&[parent])
     }
 
-    fn give_up_deferred(&self, root: u16, path: &RelPath, temp: &TempName, fault: Fault) {
+    fn give_up_deferred(&self, waiting: &Waiting, path: &RelPath, temp: &TempName, fault: Fault) {
+        self.counters.bytes_durable.take_back(waiting.counted);
         // What cannot be removed now is swept by the next complete run.
         let _ = self.config.storage.discard(path, temp);
+        let root = waiting.root;
         let base = self.config.mapping.get(usize::from(root)).cloned();
         let base = base.unwrap_or_default();
         let below = below(&base, path);
@@ -110,20 +128,26 @@ impl TreeSink {
             .fault(Seq(0), fault, root, below, &self.shown(path));
     }
 
-    fn decode(&self, item: &[u8]) -> Option<(EntryId, u16, RelPath, Option<Record>)> {
+    fn decode(&self, item: &[u8]) -> Option<(Waiting, RelPath, Option<Record>)> {
         let (kind, rest) = item.split_first()?;
         if *kind == RECORD {
             let record = decode_directory(rest)?;
             let path = self.mapped(record.root, &record.path).ok()?;
-            return Some((record.id, record.root, path, Some(record)));
+            let waiting = Waiting {
+                id: record.id,
+                root: record.root,
+                counted: 0,
+            };
+            return Some((waiting, path, Some(record)));
         }
-        let (id, rest) = rest.split_first_chunk::<8>()?;
-        let (root, path) = rest.split_first_chunk::<2>()?;
-        Some((
-            EntryId(u64::from_le_bytes(*id)),
-            u16::from_le_bytes(*root),
-            RelPath::parse(path).ok()?,
-            None,
-        ))
+        let (id, rest) = rest.split_first_chunk()?;
+        let (root, rest) = rest.split_first_chunk()?;
+        let (counted, path) = rest.split_first_chunk()?;
+        let waiting = Waiting {
+            id: EntryId(u64::from_le_bytes(*id)),
+            root: u16::from_le_bytes(*root),
+            counted: u64::from_le_bytes(*counted),
+        };
+        Some((waiting, RelPath::parse(path).ok()?, None))
     }
 }

@@ -144,6 +144,8 @@ pub(super) struct Progress {
     pub(super) written: FileDigest,
     pub(super) durable: FileDigest,
     pub(super) share: RangeShare,
+    /// Content that is counted as durable, in bytes.
+    pub(super) counted: u64,
     /// Digest of the whole, and how much of the file its slices cover.
     pub(super) end: Option<(digest::Digest, u64)>,
     /// What it gets in the end; said by its last record.
@@ -152,16 +154,27 @@ pub(super) struct Progress {
 }
 
 impl Progress {
+    /// Nothing more is taken of it, and it is not whole.
+    pub(super) fn is_stale(&self) -> bool {
+        let whole = self
+            .end
+            .as_ref()
+            .is_some_and(|(_, covered)| self.written.covered() >= *covered);
+        self.over && !whole
+    }
+
     /// Nothing more is taken of the file. Unless it is whole, what is known of it goes at once: its slices may wait in a
-    /// batch for long.
-    pub(super) fn abandon(&mut self) {
+    /// batch for long. Gives the content that was counted and is not to be delivered, in bytes.
+    pub(super) fn abandon(&mut self) -> u64 {
         if !std::mem::replace(&mut self.over, true) {
             let none = FileDigest::new(self.written.kind());
             self.written = none.clone();
             self.durable = none;
             self.end = None;
             self.share.set(0);
+            return std::mem::take(&mut self.counted);
         }
+        0
     }
 }
 

@@ -47,7 +47,7 @@ impl TreeSink {
                 }
                 std::cmp::Ordering::Greater => return Ok(None),
                 std::cmp::Ordering::Less => {
-                    lock(&file.progress).abandon();
+                    self.abandon(file);
                     files.remove(&record.id);
                 }
             }
@@ -114,6 +114,7 @@ impl TreeSink {
                 written: digest.clone(),
                 durable: digest,
                 share,
+                counted: 0,
                 end: None,
                 meta: FinalMeta::default(),
                 over: false,
@@ -184,10 +185,16 @@ impl TreeSink {
         Ok(())
     }
 
+    /// What is delivered of a file that fails, or begins anew, is content of no file.
+    fn abandon(&self, file: &OpenFile) {
+        let counted = lock(&file.progress).abandon();
+        self.counters.bytes_durable.take_back(counted);
+    }
+
     pub(super) fn give_up(&self, record: &Record, keep: bool) {
         lock(&self.floors).raise(record.id, FLOOR_FAILED);
         if let Some(file) = lock(&self.files).remove(&record.id) {
-            lock(&file.progress).abandon();
+            self.abandon(&file);
         }
         lock(&self.replace).remove(&record.id);
         if keep {
@@ -248,7 +255,7 @@ impl TreeSink {
         let mut files = lock(&self.files);
         lock(&self.floors).raise(record.id, record.attempt);
         if let Some(file) = files.remove(&record.id) {
-            lock(&file.progress).abandon();
+            self.abandon(&file);
         }
     }
 

@@ -6,7 +6,7 @@ use std::collections::HashSet;
 use godwit_proto::{EntryId, FaultCode, Seq, Side};
 use godwit_store::{RelPath, Replace, TempName, digest};
 
-use super::{Committer, SmallFile};
+use super::{Batch, Committer, SmallFile};
 use crate::tree::sink::{OpenFile, destination_fault};
 use crate::{entry, lock};
 
@@ -17,6 +17,8 @@ struct Named<'a> {
     root: u16,
     path: &'a RelPath,
     temp: &'a TempName,
+    /// Content that is counted as durable, in bytes.
+    counted: u64,
 }
 
 impl SmallFile {
@@ -27,6 +29,7 @@ impl SmallFile {
             root: self.root,
             path: &self.path,
             temp: &self.temp,
+            counted: self.bytes,
         }
     }
 }
@@ -39,11 +42,27 @@ impl OpenFile {
             root: self.root,
             path: &self.path,
             temp: &self.temp,
+            counted: lock(&self.progress).counted,
         }
     }
 }
 
 impl Committer {
+    /// Counts the contents of a batch, which are durable and have no names yet. What gets none is taken back.
+    pub(super) fn count(&self, batch: &Batch) {
+        let durable = &self.counters.bytes_durable;
+        for range in &batch.ranges {
+            let mut progress = lock(&range.file.progress);
+            if !progress.is_stale() {
+                progress.counted += range.content;
+                durable.add(range.content);
+            }
+        }
+        for (_, file) in &batch.small {
+            durable.add(file.bytes);
+        }
+    }
+
     /// Checks a whole file and gives it its size, mode and times, before the sync that makes them durable. False if it
     /// has failed, or if this end is given up while a large hole is hashed: what has arrived is kept then.
     pub(super) fn finalise(&self, seq: Seq, file: &OpenFile) -> bool {
@@ -96,7 +115,10 @@ impl Committer {
     }
 
     fn commit(&self, file: &Named<'_>, replace: Replace) -> bool {
-        match self.deferred.take(file.id, file.root, file.path) {
+        match self
+            .deferred
+            .take(file.id, file.root, file.path, file.counted)
+        {
             Ok(false) => {}
             // Not done yet: should this run end before the last step, the next one sends it again.
             Ok(true) => return false,
@@ -153,6 +175,7 @@ impl Committer {
     }
 
     fn reject(&self, file: &Named<'_>, code: FaultCode, message: String) {
+        self.counters.bytes_durable.take_back(file.counted);
         // What cannot be removed now is swept by the next complete run.
         let _ = self.storage.discard(file.path, file.temp);
         self.acks.fault(
