@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 use godwit_engine::End;
 use godwit_proto::*;
+use godwit_store::{Confine, FsStorage};
 
 use hand::*;
 
@@ -194,4 +195,28 @@ fn a_stream_for_few_blocks_carries_no_more_and_says_that_another_is_wanted() {
     sender.join();
     first.join().unwrap();
     second.join().unwrap();
+}
+
+#[test]
+fn a_sender_that_hashes_a_large_hole_listens_and_gives_signs_of_life() {
+    let place = tempfile::tempdir().unwrap();
+    std::fs::create_dir(place.path().join("src")).unwrap();
+    let file = std::fs::File::create(place.path().join("src/hole")).unwrap();
+    // Minutes of hashing, which the test does not wait for.
+    file.set_len(1 << 40).unwrap();
+    let storage = FsStorage::open(place.path(), Confine::Local, place.path()).unwrap();
+    let sender = sender_from(Arc::new(storage), DigestKind::BLAKE3, &Arc::default());
+    let (mut hand, thread) = attach_to(&sender, None);
+    want_all(&mut hand);
+    settle(&mut hand);
+    loop {
+        match hand.hear_all() {
+            Frame::Ping(_) => break,
+            Frame::Block(_) => panic!("it is hashed, and no sign of life came"),
+            _ => {}
+        }
+    }
+    settle(&mut hand);
+    sender.cancel("enough");
+    thread.join().unwrap();
 }

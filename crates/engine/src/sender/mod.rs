@@ -13,6 +13,7 @@ mod read;
 mod say;
 mod scan;
 mod state;
+mod step;
 mod stream;
 
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};

@@ -24,7 +24,9 @@ impl Sender {
         let mut meter = CpuMeter::default();
         while let Some(piece) = self.wait_for_piece(index) {
             let Some(block) = self.pool.take() else { break };
-            self.counters.helping_ns.time(|| self.read(piece, block));
+            self.counters
+                .helping_ns
+                .time(|| self.read(piece, block, &|| self.is_over()));
             meter.settle(&self.counters);
         }
     }
@@ -45,14 +47,15 @@ impl Sender {
         }
     }
 
-    /// Reads a piece into `block` and files the item that becomes of it.
-    pub(super) fn read(&self, piece: Piece, block: Block) {
+    /// Reads a piece into `block` and files the item that becomes of it. Where a large hole is hashed `stop` is asked now and
+    /// then; once it says yes, nothing becomes of the piece.
+    pub(super) fn read(&self, piece: Piece, block: Block, stop: &dyn Fn() -> bool) {
         match piece {
-            Piece::Open { record, held } => self.open_large(record, &held, false),
-            Piece::Slice { file, cut, seq } => self.read_slice(&file, &cut, seq, block),
+            Piece::Open { record, held } => self.open_large(record, &held, false, stop),
+            Piece::Slice { file, cut, seq } => self.read_slice(&file, &cut, seq, block, stop),
             Piece::Bundle { records, seq } => self.read_bundle(records, seq, block),
             Piece::Digests(records) => self.read_digests(records, block),
-            Piece::OpenDigest(record) => self.open_large(record, &[], true),
+            Piece::OpenDigest(record) => self.open_large(record, &[], true, stop),
         }
         let mut state = self.lock_state();
         state.reading -= 1;
@@ -61,7 +64,13 @@ impl Sender {
         self.notify();
     }
 
-    fn open_large(&self, record: Record, held: &[godwit_proto::HeldRange], digest_only: bool) {
+    fn open_large(
+        &self,
+        record: Record,
+        held: &[godwit_proto::HeldRange],
+        digest_only: bool,
+        stop: &dyn Fn() -> bool,
+    ) {
         let opened = self
             .counters
             .storage_reading_ns
@@ -85,7 +94,7 @@ impl Sender {
             });
         match opened {
             Ok(file) => {
-                if let Some(end) = file.end_without_slices(&|| self.is_over()) {
+                if let Some(end) = file.end_without_slices(stop) {
                     if digest_only {
                         self.announce_digest(&record, end.digest);
                         return;
@@ -109,6 +118,7 @@ impl Sender {
         cut: &SliceCut,
         seq: Option<u64>,
         mut block: Block,
+        stop: &dyn Fn() -> bool,
     ) {
         if file.is_dead() {
             self.forget(seq);
@@ -122,11 +132,11 @@ impl Sender {
                         length,
                         ..cut.clone()
                     };
-                    self.take_slice(file, &cut, seq, digest, None, block);
+                    self.take_slice(file, &cut, seq, (digest, None), block, stop);
                     return;
                 }
                 Ok(None) => {
-                    if let Some(end) = file.end_empty(&|| self.is_over()) {
+                    if let Some(end) = file.end_empty(stop) {
                         self.file_bundle(vec![end], None, Vec::new(), Payload::Empty, 0);
                     }
                     return;
@@ -136,7 +146,7 @@ impl Sender {
             None => self.slice_payload(file, cut, &mut block),
         };
         match read {
-            Ok((digest, lent)) => self.take_slice(file, cut, seq, digest, lent, block),
+            Ok(read) => self.take_slice(file, cut, seq, read, block, stop),
             Err(error) => {
                 // The first thread to notice acts; the others only stop.
                 if file.kill() {
@@ -157,13 +167,13 @@ impl Sender {
         file: &Arc<LargeFile>,
         cut: &SliceCut,
         seq: Option<u64>,
-        digest: digest::Digest,
-        lent: Option<&'static [u8]>,
+        (digest, lent): (digest::Digest, Option<&'static [u8]>),
         block: Block,
+        stop: &dyn Fn() -> bool,
     ) {
         let content = cut.content();
         self.counters.bytes_read.add(content);
-        let end = file.slice_read(cut, digest, seq.is_none(), &|| self.is_over());
+        let end = file.slice_read(cut, digest, seq.is_none(), stop);
         if file.digest_only {
             if let Some(end) = end {
                 self.announce_digest(&file.record, end.digest);

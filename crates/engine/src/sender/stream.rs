@@ -1,7 +1,6 @@
 //! A sender's stream: hands items to the network, takes acknowledgements, and reads for itself when nothing is ready.
 //! Does not choose what is sent; the state does.
 
-use std::sync::MutexGuard;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
@@ -12,7 +11,8 @@ use godwit_proto::{
 };
 
 use super::Sender;
-use super::state::{Desc, Head, Image, Next, State};
+use super::state::{Desc, Head, Image, State};
+use super::step::{Reason, Step};
 use crate::counters::{CpuMeter, Snapshot};
 use crate::source::Payload;
 use crate::{End, StreamLoss, entry, limits, lock};
@@ -49,7 +49,7 @@ impl Sender {
             }
             self.say_taken(stream)?;
             let early_bytes = (!stream.carries_blocks()).then(|| stream.early_bytes_left());
-            match self.next(id, early_bytes) {
+            match self.next(id, stream, early_bytes)? {
                 Step::Send {
                     seq,
                     image,
@@ -65,7 +65,11 @@ impl Sender {
                     spoke = Instant::now();
                     unlistened = (unlistened + 1) % LISTEN_EVERY_BLOCKS;
                 }
-                Step::Read => {}
+                Step::Read(was_heard) => {
+                    if was_heard {
+                        heard = Instant::now();
+                    }
+                }
                 Step::Leave => {
                     meter.settle(&self.counters);
                     return self.leave(id, stream);
@@ -104,110 +108,6 @@ impl Sender {
                 }
             }
         }
-    }
-
-    /// `early_bytes` is for a stream that carries no blocks but so much of their content.
-    fn next(&self, id: u64, early_bytes: Option<u64>) -> Step {
-        let mut state = self.lock_state();
-        state.unpark(id);
-        if state.is_retiring(id) {
-            return if state.may_leave(id) {
-                Step::Leave
-            } else {
-                Step::Wait(Reason::NotConcerned)
-            };
-        }
-        if let Some(early_bytes) = early_bytes {
-            return self.next_without_blocks(id, early_bytes, state);
-        }
-        // A thread that reads ahead does it better: the stream reads only what nobody else is there for.
-        match state.next(id, false, self.config.block_bytes) {
-            Next::Send {
-                seq,
-                image,
-                content,
-                again,
-            } => {
-                return Step::Send {
-                    seq,
-                    image,
-                    content,
-                    again,
-                };
-            }
-            Next::Read(_) | Next::Nothing => {}
-        }
-        if !self.source.reads_again() {
-            state.park(id);
-            return Step::Wait(Reason::Starved);
-        }
-        let Some(block) = self.pool.try_take() else {
-            state.park(id);
-            return Step::Wait(Reason::Unacknowledged);
-        };
-        match state.next(id, true, self.config.block_bytes) {
-            Next::Read(piece) => {
-                drop(state);
-                let start = Instant::now();
-                self.read(piece, block);
-                self.counters.reading_ns.add_since(start);
-                Step::Read
-            }
-            Next::Send {
-                seq,
-                image,
-                content,
-                again,
-            } => Step::Send {
-                seq,
-                image,
-                content,
-                again,
-            },
-            Next::Nothing => {
-                let waits_for_acks = state.unwritten() > 0;
-                state.park(id);
-                Step::Wait(if waits_for_acks {
-                    Reason::Unacknowledged
-                } else {
-                    Reason::Starved
-                })
-            }
-        }
-    }
-
-    fn next_without_blocks(
-        &self,
-        id: u64,
-        early_bytes: u64,
-        mut state: MutexGuard<'_, State>,
-    ) -> Step {
-        if let Next::Send {
-            seq,
-            image,
-            content,
-            again,
-        } = state.next_without_blocks(id, early_bytes)
-        {
-            return Step::Send {
-                seq,
-                image,
-                content,
-                again,
-            };
-        }
-        if self.source.reads_again()
-            && let Some(block) = self.pool.try_take()
-            && let Some(piece) = state.next_early_piece(early_bytes, self.config.block_bytes)
-        {
-            drop(state);
-            let start = Instant::now();
-            self.read(piece, block);
-            self.counters.reading_ns.add_since(start);
-            return Step::Read;
-        }
-        state.park_without_blocks(id);
-        Step::Wait(Reason::NotConcerned)
     }
 
     /// Tells whether anything was heard while it had to wait for the limit.
@@ -471,23 +371,3 @@ impl Sender {
 
 /// Blocks sent between two looks for acknowledgements: as many as the receiver puts into one.
 const LISTEN_EVERY_BLOCKS: u32 = limits::ACK_EVERY_BLOCKS;
-
-enum Step {
-    Send {
-        seq: u64,
-        image: std::sync::Arc<Image>,
-        content: u64,
-        again: bool,
-    },
-    Read,
-    Wait(Reason),
-    /// Nothing that was sent on it is unsettled, and nothing more shall be.
-    Leave,
-}
-
-enum Reason {
-    Starved,
-    Unacknowledged,
-    /// It carries no blocks: that it waits limits nothing.
-    NotConcerned,
-}

@@ -12,7 +12,7 @@ use godwit_engine::{
 };
 use godwit_net::{Connection, Stream as _, StreamOptions, local_pair};
 use godwit_proto::*;
-use godwit_store::{FinalMeta, MemoryStorage, RelPath, Timestamp};
+use godwit_store::{FinalMeta, MemoryStorage, RelPath, Storage, Timestamp};
 
 pub(crate) const TRANSFER: TransferId = TransferId([7; 16]);
 pub(crate) const BLOCK_BYTES: u32 = 4096;
@@ -163,13 +163,22 @@ pub(crate) fn idle_sender(files: &[(&str, &[u8])], seen: &Arc<Seen>) -> Arc<Send
             .put(&path(&format!("src/{name}")), &meta, content)
             .unwrap();
     }
+    sender_from(Arc::new(source), DigestKind::CRC64_NVME, seen)
+}
+
+/// A sender of what is below `src` of a storage, without any stream.
+pub(crate) fn sender_from(
+    storage: Arc<dyn Storage>,
+    digest: DigestKind,
+    seen: &Arc<Seen>,
+) -> Arc<Sender> {
     let roots = vec![TreeRoot {
-        storage: Arc::new(source),
+        storage,
         start: path("src"),
     }];
     let config = SenderConfig {
         transfer: TRANSFER,
-        digest: DigestKind::CRC64_NVME,
+        digest,
         block_bytes: BLOCK_BYTES,
         pool_bytes: 16 * BLOCK_BYTES as usize,
         observer: Arc::clone(seen) as Arc<dyn Observer>,
