@@ -160,6 +160,20 @@ pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// Does something if the thread panics before this is dropped: others may wait for what it has left undone.
+pub(crate) struct IfPanicking<F: Fn()>(pub(crate) F);
+
+impl<F: Fn()> Drop for IfPanicking<F> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            (self.0)();
+        }
+    }
+}
+
+/// What is said where a thread has panicked.
+pub const PANICKED: &str = "a mistake in this program has ended one of its threads, which says above what it was; please report it. The same command goes on where this one stopped";
+
 /// Waits until `end` finds one in the state, at most `timeout`; `changed` is told of it.
 pub(crate) fn wait_for_end<S>(
     state: &Mutex<S>,

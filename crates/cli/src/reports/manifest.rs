@@ -8,9 +8,9 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
-use godwit_engine::Counters;
 use godwit_engine::tree::TreeRoot;
 use godwit_engine::verification::{Checked, Finding, Verifier, VerifierConfig};
+use godwit_engine::{Counters, PANICKED};
 use godwit_proto::{Digest as WireDigest, EntryKind, Record};
 use godwit_store::digest::DigestKind;
 use godwit_store::manifest::{
@@ -321,6 +321,10 @@ impl Keeper {
                 .changed
                 .wait_timeout(state, LOOK_EVERY)
                 .map_or_else(|poisoned| poisoned.into_inner().0, |(state, _)| state);
+            let mut verifiers = state.verifier.iter();
+            if verifiers.any(|verifier| verifier.has_failed()) {
+                state.fail(&std::io::Error::other(PANICKED));
+            }
             if !goes_on() {
                 drop(state);
                 self.discard();

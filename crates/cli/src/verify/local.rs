@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use godwit_api::settings::VerifySettings;
-use godwit_engine::Counters;
 use godwit_engine::tree::TreeRoot;
 use godwit_engine::verification::{Checked, Expected, Finding, Verifier, VerifierConfig};
+use godwit_engine::{Counters, PANICKED};
 use godwit_store::{Confine, FsOptions, FsStorage, RelPath};
 
 use super::Checklist;
@@ -86,6 +86,10 @@ pub(super) fn check(
             // The threads may wait for room to tell.
             drop(receiver);
             return Ok(false);
+        }
+        if verifier.has_failed() {
+            drop(receiver);
+            return Err(Failure::failed(PANICKED));
         }
         if !over && verifier.has_room() && under_way < CHECKED_MAX {
             match checklist.next_batch().map_err(Failure::failed)? {

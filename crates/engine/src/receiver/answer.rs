@@ -176,6 +176,7 @@ impl Receiver {
     }
 
     fn check_jobs(&self) {
+        let _panic = self.if_panicking();
         let mut meter = CpuMeter::default();
         while let Some((stream, manifest)) = self.checks.next() {
             let mut answer = Vec::new();
@@ -200,7 +201,7 @@ impl Receiver {
         };
         self.checks.changed.notify_all();
         for thread in threads {
-            // A panic of one of them has been printed; what it had not answered is asked again.
+            // A panic of one of them has been printed, and has ended the transfer.
             let _ = thread.join();
         }
     }

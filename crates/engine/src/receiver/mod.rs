@@ -16,7 +16,7 @@ use std::sync::{Arc, Condvar, Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
 use godwit_net::{Stream, Waker};
-use godwit_proto::{Comparison, DigestKind, Finished, TransferId};
+use godwit_proto::{Comparison, DigestKind, ErrorCode, Finished, TransferId};
 use godwit_store::digest;
 use godwit_store::pool::Pool;
 
@@ -29,7 +29,8 @@ use crate::live::THREADS_TUNED_MAX;
 use crate::names::NameFeed;
 use crate::sink::MakeSink;
 use crate::{
-    Acks, Counters, End, Live, Observer, Resources, Sink, StreamFigures, StreamLoss, limits, lock,
+    Acks, Counters, End, IfPanicking, Live, Observer, PANICKED, Resources, Sink, StreamFigures,
+    StreamLoss, limits, lock,
 };
 
 /// What a receiver is told at its beginning.
@@ -173,6 +174,7 @@ impl Receiver {
     /// # Errors
     /// What broke the stream. The transfer goes on with the others.
     pub fn run_stream(&self, stream: &mut dyn Stream) -> Result<(), StreamLoss> {
+        let _panic = self.if_panicking();
         self.begin_sharing();
         let id = {
             let mut state = lock(&self.state);
@@ -224,6 +226,11 @@ impl Receiver {
     /// The limit that was asked for last, if one was.
     pub fn asked_limit(&self) -> Option<u64> {
         lock(&self.limit).wanted
+    }
+
+    /// A thread of this end that panics ends the transfer: others would wait for it.
+    fn if_panicking(&self) -> IfPanicking<impl Fn() + '_> {
+        IfPanicking(|| self.fail(ErrorCode::INTERNAL.0, PANICKED))
     }
 
     /// In the background the calling thread lets others go first.

@@ -278,6 +278,7 @@ impl Receiver {
     }
 
     fn write_jobs(&self, index: usize) {
+        let _panic = self.if_panicking();
         self.begin_sharing();
         let mut meter = CpuMeter::default();
         loop {
@@ -314,7 +315,7 @@ impl Receiver {
         };
         self.queue.changed.notify_all();
         for thread in threads {
-            // A panic of one of them has been printed; what it had not acknowledged counts as not written.
+            // A panic of one of them has been printed, and has ended the transfer.
             let _ = thread.join();
         }
     }

@@ -22,7 +22,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use godwit_net::{Stream, StreamError};
-use godwit_proto::{Comparison, DigestKind, Error as WireFailure, TransferId};
+use godwit_proto::{Comparison, DigestKind, Error as WireFailure, ErrorCode, TransferId};
 use godwit_store::digest;
 use godwit_store::pool::Pool;
 
@@ -31,7 +31,8 @@ use crate::counters::{self, Snapshot};
 use crate::names::NameQueue;
 use crate::tuner::StageSample;
 use crate::{
-    Counters, End, Live, Observer, Resources, Source, StreamFigures, StreamLoss, Work, limits, lock,
+    Counters, End, IfPanicking, Live, Observer, PANICKED, Resources, Source, StreamFigures,
+    StreamLoss, Work, limits, lock,
 };
 
 /// What a sender is told at its beginning.
@@ -201,6 +202,7 @@ impl Sender {
     /// # Errors
     /// What broke the stream. The transfer goes on with the others.
     pub fn run_stream(&self, stream: &mut dyn Stream) -> Result<(), StreamLoss> {
+        let _panic = self.if_panicking();
         self.begin_sharing();
         let share = self.live.share();
         stream.share(&share.congestion, share.background)?;
@@ -317,6 +319,11 @@ impl Sender {
     /// Whether the scan is over, so that the totals scanned are final.
     pub fn scan_done(&self) -> bool {
         self.lock_state().scan_done
+    }
+
+    /// A thread of this end that panics ends the transfer: others would wait for it.
+    fn if_panicking(&self) -> IfPanicking<impl Fn() + '_> {
+        IfPanicking(|| self.fail(ErrorCode::INTERNAL.0, PANICKED))
     }
 
     fn is_over(&self) -> bool {

@@ -20,6 +20,7 @@ use crate::{entry, limits};
 impl Sender {
     /// Body of a thread that reads ahead, number `index` of those that are allowed.
     pub(super) fn read_ahead(&self, index: usize) {
+        let _panic = self.if_panicking();
         self.begin_sharing();
         let mut meter = CpuMeter::default();
         while let Some(piece) = self.wait_for_piece(index) {

@@ -16,6 +16,7 @@ use crate::{entry, limits};
 
 impl Sender {
     pub(super) fn scan(&self, mut work: Box<dyn Work>) {
+        let _panic = self.if_panicking();
         self.begin_sharing();
         let mut meter = CpuMeter::default();
         let mut helpers_cpu = Duration::ZERO;

@@ -13,7 +13,7 @@ use godwit_proto::{
 
 use super::verify::{LOOK_EVERY, Pulse, announce, broke};
 use crate::verification::{Checked, Finding, Verifier};
-use crate::{StreamLoss, limits, lock};
+use crate::{PANICKED, StreamLoss, limits, lock};
 
 /// What a daemon's side of a verification asks of its caller.
 pub trait Examination {
@@ -138,6 +138,9 @@ pub fn serve_verification(
                 error,
             })?;
             stream.send(&head, &[])?;
+        }
+        if verifier.has_failed() {
+            return refuse(stream, ErrorCode::INTERNAL, PANICKED.to_owned(), false);
         }
         if !examination.goes_on() {
             let message = "the daemon was stopped".to_owned();

@@ -21,7 +21,7 @@ use self::naming::add_ancestors;
 use super::deferred::Deferred;
 use super::sink::{OpenFile, OpenFiles, TreeSinkConfig};
 use crate::counters::CpuMeter;
-use crate::{Acks, Counters, limits, lock};
+use crate::{Acks, Counters, IfPanicking, PANICKED, limits, lock};
 
 /// A sync that fails this many times in a row ends the transfer: the storage is broken.
 const SYNC_FAILURES_MAX: u32 = 3;
@@ -243,6 +243,7 @@ impl Committer {
     }
 
     fn run(&self) {
+        let _panic = IfPanicking(|| self.fail(PANICKED.to_owned()));
         let mut meter = CpuMeter::default();
         let mut failures = 0;
         while let Some(batch) = self.next_batch() {
@@ -482,6 +483,7 @@ impl Committer {
             state.failure = Some(message);
         }
         drop(state);
+        self.changed.notify_all();
         self.acks.wake_all();
     }
 

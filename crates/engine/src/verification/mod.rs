@@ -17,7 +17,7 @@ pub use self::extra::{Expected, ExtraError};
 use self::large::Large;
 use crate::counters::CpuMeter;
 use crate::tree::TreeRoot;
-use crate::{Counters, lock};
+use crate::{Counters, IfPanicking, lock};
 
 /// Unit of reading: a power of two, so that BLAKE3's tree can be put together, and small enough for a core's own cache.
 const CHUNK_BYTES: usize = 512 << 10;
@@ -84,6 +84,7 @@ struct State {
     large: Vec<Arc<Large>>,
     in_flight: usize,
     stopping: bool,
+    failed: bool,
 }
 
 pub(super) struct Job {
@@ -192,12 +193,12 @@ impl Verifier {
 
     /// Gives up: what is not checked yet will not be. Returns at once.
     pub fn stop(&self) {
-        let mut state = lock(&self.shared.state);
-        state.stopping = true;
-        state.queue.clear();
-        drop(state);
-        self.shared.changed.notify_all();
-        self.shared.done.notify_all();
+        self.shared.stop(false);
+    }
+
+    /// Whether one of the threads has panicked. What it was at is never told, and nothing more is checked.
+    pub fn has_failed(&self) -> bool {
+        lock(&self.shared.state).failed
     }
 
     /// Content bytes of files judged so far, holes included.
@@ -210,14 +211,25 @@ impl Drop for Verifier {
     fn drop(&mut self) {
         self.stop();
         for thread in self.threads.drain(..) {
-            // A panic there has been printed, and its batch was never told as checked.
+            // A panic there has been printed, and has stopped the others.
             let _ = thread.join();
         }
     }
 }
 
 impl Shared {
+    fn stop(&self, failed: bool) {
+        let mut state = lock(&self.state);
+        state.stopping = true;
+        state.failed |= failed;
+        state.queue.clear();
+        drop(state);
+        self.changed.notify_all();
+        self.done.notify_all();
+    }
+
     fn work(&self) {
+        let _panic = IfPanicking(|| self.stop(true));
         let mut buffer = vec![0; CHUNK_BYTES];
         let mut meter = CpuMeter::default();
         while let Some(task) = self.take() {
@@ -286,5 +298,39 @@ impl Shared {
         });
         lock(&self.state).in_flight -= 1;
         self.done.notify_all();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use godwit_store::MemoryStorage;
+
+    use super::*;
+
+    #[test]
+    fn a_thread_that_panics_leaves_nobody_waiting() {
+        let root = TreeRoot {
+            storage: Arc::new(MemoryStorage::new()),
+            start: godwit_store::RelPath::default(),
+        };
+        let config = VerifierConfig {
+            roots: vec![root],
+            digest: DigestKind::Crc64Nvme,
+            contents_only: true,
+            threads: 2,
+        };
+        let told = Box::new(|checked: Checked| assert_ne!(checked.number, 1, "as a mistake might"));
+        let verifier = Verifier::start(config, Arc::default(), told).unwrap();
+        verifier.submit(0, vec![Record::default()]);
+        verifier.wait_idle();
+        assert!(!verifier.has_failed());
+        verifier.submit(1, vec![Record::default()]);
+        verifier.wait_idle();
+        assert!(verifier.has_failed());
+        // Nor does anybody who comes later wait.
+        for number in 0..=BATCHES_MAX as u64 {
+            verifier.submit(number, vec![Record::default()]);
+        }
+        verifier.wait_idle();
     }
 }
