@@ -12,6 +12,10 @@ use crate::item::{Action, Item};
 
 /// Type of the record extension that carries the fault of an entry that failed at the source.
 const EXTENSION_FAULT: u16 = 1;
+const EXTENSION_NAME: u16 = 9;
+
+/// Longest name that is told of what no path stands for.
+pub(crate) const ODD_NAME_BYTES_MAX: usize = 512;
 
 pub(crate) fn digest_to_wire(digest: &digest::Digest) -> Digest {
     Digest(digest.0)
@@ -84,6 +88,21 @@ pub(crate) fn failed_record(record: &Record, fault: &Fault) -> Record {
     failed.extensions.extend(fault.code.0.to_le_bytes());
     failed.extensions.extend(message.as_bytes());
     failed
+}
+
+/// Adds the name, as somebody has written it, of something that no path stands for.
+pub(crate) fn add_odd_name(failed: &mut Record, name: &[u8]) {
+    // It is bounded, so it fits.
+    let _ = godwit_proto::extension::push(&mut failed.extensions, EXTENSION_NAME, name);
+}
+
+/// The name that `add_odd_name` added.
+pub(crate) fn odd_name(record: &Record) -> Option<&[u8]> {
+    godwit_proto::extension::iter(&record.extensions)
+        .map_while(Result::ok)
+        .find(|(kind, name)| *kind == EXTENSION_NAME && name.len() <= ODD_NAME_BYTES_MAX)
+        .map(|(_, name)| name)
+        .filter(|_| record.path.is_empty())
 }
 
 /// The fault in a record that `failed_record` made.

@@ -14,7 +14,7 @@ pub enum Offer {
     Fault {
         /// Root that the path is relative to.
         root: u16,
-        /// Path below the root.
+        /// Path below the root; or what somebody has written and is no path, as it was written.
         path: Vec<u8>,
         /// What is wrong.
         fault: Fault,

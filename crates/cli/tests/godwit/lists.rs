@@ -130,9 +130,19 @@ fn what_a_list_must_not_name_is_refused_by_name() {
         rig.start(&[]);
         for way in WAYS {
             let (from, to, at) = way.ends(rig, &format!("to-{way:?}"));
-            let outcome = rig.cp(&["--files-from=list", &from, &to]);
+            let outcome = rig.cp(&["--files-from=list", "--failed=failed", &from, &to]);
             outcome.expect(3, "partial");
             assert_eq!(outcome.number("failed"), names.len() as u64, "{outcome:?}");
+            let mut failed: Vec<String> = rig
+                .read("failed")
+                .split(|byte| *byte == 0)
+                .map(|name| String::from_utf8_lossy(name).into_owned())
+                .filter(|name| !name.is_empty())
+                .collect();
+            let mut written = names.map(|name| name.trim_end_matches('/').to_owned());
+            failed.sort_unstable();
+            written.sort_unstable();
+            assert_eq!(failed, written, "{way:?}");
             for name in names {
                 outcome.says(&name[..name.len().min(200)]);
             }

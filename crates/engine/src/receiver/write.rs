@@ -155,10 +155,16 @@ impl Receiver {
             if !self.acks.count_failure(record.id) {
                 continue;
             }
-            self.config.observer.entry_failed(
-                &self.sink.display_path(record.root, &record.path),
-                &entry::fault_of(record),
-            );
+            let mut shown = self.sink.display_path(record.root, &record.path);
+            if let Some(name) = entry::odd_name(record) {
+                if !shown.is_empty() && !shown.ends_with(b"/") {
+                    shown.push(b'/');
+                }
+                shown.extend_from_slice(name);
+            }
+            self.config
+                .observer
+                .entry_failed(&shown, &entry::fault_of(record));
         }
         let faults = self
             .counters

@@ -11,12 +11,35 @@ impl Sender {
     /// An entry failed at this end: the user is told, and so is the receiver, which may hold a part of it.
     pub(super) fn fail_entry(&self, record: &Record, fault: Fault) {
         self.report(record.root, &record.path, &fault);
-        let notice = entry::failed_record(record, &fault);
+        self.say_failed(entry::failed_record(record, &fault));
+    }
+
+    fn say_failed(&self, notice: Record) {
         let mut state = self.lock_state();
         state.notices.push(notice);
         state.wake_stream();
         drop(state);
         self.notify();
+    }
+
+    /// Something was not even an entry: `path` may be what somebody has written.
+    pub(super) fn fail_named(&self, root: u16, path: Vec<u8>, fault: Fault) {
+        if godwit_proto::path::validate(&path).is_ok() {
+            let record = entry::unknown_record(fault.entry, root, path);
+            return self.fail_entry(&record, fault);
+        }
+        // The message has the beginning of longer ones.
+        let name = match path.len() {
+            ..=entry::ODD_NAME_BYTES_MAX => &path[..],
+            _ => &[],
+        };
+        self.report(root, name, &fault);
+        let nameless = entry::unknown_record(fault.entry, root, Vec::new());
+        let mut notice = entry::failed_record(&nameless, &fault);
+        if !name.is_empty() {
+            entry::add_odd_name(&mut notice, name);
+        }
+        self.say_failed(notice);
     }
 
     /// An entry failed at the receiving end.

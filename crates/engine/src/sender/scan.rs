@@ -102,8 +102,7 @@ impl Sender {
                 } => {
                     self.counters.scan_faults.add(1);
                     fault.entry = EntryId(self.number());
-                    let record = entry::unknown_record(fault.entry, root, path);
-                    self.fail_entry(&record, fault);
+                    self.fail_named(root, path, fault);
                 }
             }
         }

@@ -394,7 +394,7 @@ fn clean(name: &[u8]) -> Result<Wanted, &'static str> {
         })
 }
 
-/// A name that no path stands for is told in the message.
+/// A name that no path stands for.
 fn refused(name: &[u8], why: &str) -> Offer {
     let shown = &name[..name.len().min(SHOWN_BYTES_MAX)];
     let more = if shown.len() < name.len() { "…" } else { "" };
@@ -404,7 +404,7 @@ fn refused(name: &[u8], why: &str) -> Offer {
     );
     Offer::Fault {
         root: 0,
-        path: Vec::new(),
+        path: name.to_vec(),
         fault: source_fault(EntryId(0), FaultCode::NAME, message),
     }
 }
