@@ -17,6 +17,9 @@ use rustix::net::{Shutdown, sockopt};
 /// How long somebody who connects may take to ask.
 const ASK_DEADLINE: Duration = Duration::from_secs(2);
 
+/// Questions that are answered at one time; no user has as many.
+const ANSWERING_MAX: usize = 16;
+
 /// When a connection could not be taken.
 const ACCEPT_AGAIN: Duration = Duration::from_millis(100);
 
@@ -57,10 +60,11 @@ pub(super) struct Listener {
 }
 
 impl Listener {
-    /// Listens below `directory`, and gives each connection of this user or the superuser to `answer`.
+    /// Listens below `directory`, and gives each connection of this user or the superuser to `answer`, several at once: one
+    /// that waits keeps nobody else waiting.
     pub(super) fn start(
         directory: &Path,
-        answer: impl Fn(UnixStream) + Send + 'static,
+        answer: impl Fn(UnixStream) + Send + Sync + 'static,
     ) -> std::io::Result<Self> {
         let name = format!("{}{}", here(), std::process::id());
         let path = directory.join(&name);
@@ -75,11 +79,13 @@ impl Listener {
         };
         // The directory lets nobody else in either.
         std::fs::set_permissions(&listener.path, std::fs::Permissions::from_mode(0o600))?;
+        let answer = Arc::new(answer);
         let accepting = listener.socket.try_clone()?;
         let stopping = Arc::clone(&listener.stopping);
         let thread = std::thread::Builder::new()
             .name("gw-running".to_owned())
             .spawn(move || {
+                let mut answering: Vec<JoinHandle<()>> = Vec::new();
                 while !stopping.load(Ordering::Relaxed) {
                     let Ok((socket, _)) = accepting.accept() else {
                         // Most likely no descriptor is free, and the transfer will give some back.
@@ -89,9 +95,23 @@ impl Listener {
                     let limited = socket
                         .set_read_timeout(Some(ASK_DEADLINE))
                         .and_then(|()| socket.set_write_timeout(Some(ASK_DEADLINE)));
-                    if limited.is_ok() && is_ours(&socket) {
-                        answer(socket);
+                    if limited.is_err() || !is_ours(&socket) {
+                        continue;
                     }
+                    answering.retain(|thread| !thread.is_finished());
+                    if answering.len() >= ANSWERING_MAX {
+                        // Hangs up: whoever asks is told that nobody answers.
+                        continue;
+                    }
+                    let answer = Arc::clone(&answer);
+                    let thread = std::thread::Builder::new()
+                        .name("gw-answer".to_owned())
+                        .spawn(move || answer(socket));
+                    answering.extend(thread);
+                }
+                for thread in answering {
+                    // A panic of it has been printed.
+                    let _ = thread.join();
                 }
             })?;
         listener.thread = Some(thread);

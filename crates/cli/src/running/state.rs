@@ -114,6 +114,8 @@ impl Shared {
         state.wanted = Some(limit);
         // What was known is of before.
         state.running.limit = None;
+        // Who waits for another one waits in vain.
+        self.changed.notify_all();
         while state.running.limit != Some(limit) {
             let left = until.saturating_duration_since(Instant::now());
             let error = if state.over {

@@ -61,6 +61,36 @@ fn a_limit_changes_while_the_transfer_runs() {
 }
 
 #[test]
+fn of_two_who_set_a_limit_at_once_the_second_is_obeyed_and_both_are_answered() {
+    let mut rig = Rig::new();
+    rig.start(&[]);
+    let mut command = rig.client_command();
+    command
+        .args(["cp", "--json", "--limit", "1MB"])
+        .args(ends(&rig, false));
+    let mut transfer = Process::start(&mut command);
+    transfer.wait_for_bytes(1);
+    // The sending end cannot confirm anything.
+    rig.daemon().signal(rustix::process::Signal::STOP);
+    let limit = |rate: &str| Process::start(rig.client_command().args(["limit", rate]));
+    let mut first = limit("200MB");
+    let known = |bytes: &str| {
+        wait_until(|| said(&rig, &["--json"]).1.contains(bytes).then_some(()));
+    };
+    known("\"limit\":null");
+    let mut second = limit("300MB");
+    let first = first.wait();
+    assert_eq!(first.code, Some(1), "{first:?}");
+    assert!(first.complaint.contains("another limit"), "{first:?}");
+    rig.daemon().signal(rustix::process::Signal::CONT);
+    let second = second.wait();
+    assert_eq!(second.code, Some(0), "{second:?}");
+    assert!(second.out.contains("at most 300 MB/s"), "{second:?}");
+    transfer.signal(rustix::process::Signal::INT);
+    assert_eq!(transfer.wait().code, Some(5));
+}
+
+#[test]
 fn a_congestion_control_that_cannot_be_had_is_refused() {
     let mut rig = Rig::new();
     rig.start(&[]);
