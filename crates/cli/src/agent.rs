@@ -17,7 +17,9 @@ use std::time::Duration;
 use clap::ArgMatches;
 use godwit_api::settings::{ConfigFile, Scope, ServeSettings, Typed, resolve};
 use godwit_engine::limits;
-use godwit_net::{Cipher, Identity, IdentityId, ServerTls, StreamOptions, bind_data_port, piped};
+use godwit_net::{
+    Cipher, Identity, IdentityId, ServerTls, StreamOptions, bind_data_port, is_of_a_machine, piped,
+};
 use godwit_node::{Agent, AgentConfig, Announce};
 use godwit_proto::agent::{
     AGENT_VERSION, AgentMessage, MessageReader, Start, Started, capability, versions_meet,
@@ -233,7 +235,11 @@ fn relay(port: u16, input: File, mut output: File) -> Result<ExitCode, Failure> 
 fn dial_targets(start: &Start, from_ssh: Option<IpAddr>) -> Vec<SocketAddr> {
     let port = u16::try_from(start.port).unwrap_or_default();
     let mut targets: Vec<SocketAddr> = Vec::new();
-    let said = start.addresses.iter().filter_map(|text| text.parse().ok());
+    let said = start
+        .addresses
+        .iter()
+        .filter_map(|text| text.parse().ok())
+        .filter(|target: &SocketAddr| is_of_a_machine(target.ip()));
     let seen = from_ssh
         .filter(|_| port > 0)
         .map(|address| SocketAddr::new(address, port));

@@ -145,6 +145,15 @@ impl FromStr for PeerAddress {
     }
 }
 
+/// Whether an address that a peer says of itself can be that of a machine: not the unspecified one, by which the kernel would
+/// reach this machine, and none of many machines.
+pub fn is_of_a_machine(ip: IpAddr) -> bool {
+    match ip.to_canonical() {
+        IpAddr::V4(ip) => !(ip.is_unspecified() || ip.is_multicast() || ip.is_broadcast()),
+        IpAddr::V6(ip) => !(ip.is_unspecified() || ip.is_multicast()),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -193,6 +202,30 @@ mod tests {
             if let Ok(address) = text.parse::<PeerAddress>() {
                 prop_assert_eq!(address.to_string().parse(), Ok(address));
             }
+        }
+    }
+
+    #[test]
+    fn addresses_of_no_machine_and_of_many_are_told_apart() {
+        let is = |text: &str| is_of_a_machine(text.parse().unwrap());
+        for text in [
+            "192.0.2.1",
+            "127.0.0.1",
+            "fe80::1",
+            "::1",
+            "::ffff:192.0.2.1",
+        ] {
+            assert!(is(text), "{text}");
+        }
+        for text in [
+            "0.0.0.0",
+            "::",
+            "::ffff:0.0.0.0",
+            "224.0.0.1",
+            "255.255.255.255",
+            "ff02::1",
+        ] {
+            assert!(!is(text), "{text}");
         }
     }
 }

@@ -30,7 +30,7 @@ mod tls;
 mod waker;
 
 pub use accept::{AcceptError, AcceptOptions, Accepted, accept};
-pub use address::{DEFAULT_PORT, PeerAddress, PeerAddressError};
+pub use address::{DEFAULT_PORT, PeerAddress, PeerAddressError, is_of_a_machine};
 pub use channel::{Channel, LeavesBy, LocalEnd, may_bind_to_interface};
 pub use channels::{ChannelWish, ChannelWishError, Channels, channel_of};
 pub use congestion::{CongestionError, check_congestion};

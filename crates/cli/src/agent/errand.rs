@@ -12,7 +12,9 @@ use std::time::{Duration, Instant};
 use godwit_api::settings::{ConfigFile, CpSettings, Scope, Setting, Typed, resolve};
 use godwit_engine::names::ListBytes;
 use godwit_engine::session::{Connector, GreetError, Refusal};
-use godwit_net::{Connection, Identity, Look, Reach, ReachOptions, Stream as _, StreamOptions};
+use godwit_net::{
+    Connection, Identity, Look, Reach, ReachOptions, Stream as _, StreamOptions, is_of_a_machine,
+};
 use godwit_proto::ErrorCode;
 use godwit_proto::agent::{Errand, ListForm, Start, Started};
 
@@ -81,6 +83,7 @@ pub(super) fn run(prepared: Prepared, mut input: File) -> Result<ExitCode, Failu
         .addresses
         .iter()
         .filter_map(|text| text.parse().ok())
+        .filter(|target: &SocketAddr| is_of_a_machine(target.ip()))
         .collect();
     let options = ReachOptions {
         targets,

@@ -8,7 +8,7 @@ use std::sync::mpsc::{Receiver, sync_channel};
 
 use godwit_engine::limits;
 use godwit_engine::session::Refusal;
-use godwit_net::IdentityId;
+use godwit_net::{IdentityId, is_of_a_machine};
 use godwit_proto::agent::{AGENT_VERSION, AgentMessage as _, Start, Started as Answer};
 
 use super::SOFTWARE;
@@ -86,21 +86,8 @@ pub(crate) fn start(options: &SshOptions, order: &Order, first: &[u8]) -> Result
         .parse()
         .map_err(|error| own(format!("its agent broke the protocol: {error}")))?;
     let port = u16::try_from(answer.port).unwrap_or_default();
-    let said = answer.addresses.iter().filter_map(|text| text.parse().ok());
-    // A machine behind a translator of addresses does not know by which name it is reached; whoever dials does.
-    let mut targets: Vec<SocketAddr> = Vec::new();
-    for address in said.take(1).chain(named.try_iter().flatten()).chain(
-        answer
-            .addresses
-            .iter()
-            .skip(1)
-            .filter_map(|text| text.parse().ok()),
-    ) {
-        let target = SocketAddr::new(address, port);
-        if !targets.contains(&target) {
-            targets.push(target);
-        }
-    }
+    let named: Vec<IpAddr> = named.try_iter().flatten().collect();
+    let targets = targets(&answer.addresses, &named, port);
     Ok(Started {
         process: Arc::new(process),
         socket,
@@ -111,6 +98,24 @@ pub(crate) fn start(options: &SshOptions, order: &Order, first: &[u8]) -> Result
         noise,
         early_bytes: answer.early_bytes,
     })
+}
+
+/// What may be dialled. A machine behind a translator of addresses does not know by which name it is reached; whoever dials
+/// does.
+fn targets(said: &[String], named: &[IpAddr], port: u16) -> Vec<SocketAddr> {
+    let mut said = said
+        .iter()
+        .filter_map(|text| text.parse().ok())
+        .filter(|address| is_of_a_machine(*address));
+    let mut targets: Vec<SocketAddr> = Vec::new();
+    let first = said.next();
+    for address in first.into_iter().chain(named.iter().copied()).chain(said) {
+        let target = SocketAddr::new(address, port);
+        if !targets.contains(&target) {
+            targets.push(target);
+        }
+    }
+    targets
 }
 
 /// The addresses of a host, as far as this machine knows it: it may be an alias of ssh's, or known at a jump host only.
@@ -133,4 +138,20 @@ fn resolve(host: &str) -> Receiver<Vec<IpAddr>> {
         .name("resolve".to_owned())
         .spawn(body);
     answers
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_no_address_of_a_machine_is_not_dialled() {
+        let said = ["0.0.0.0", "192.0.2.1", "::", "224.0.0.1", "192.0.2.2"].map(str::to_owned);
+        let named = ["192.0.2.9".parse().unwrap()];
+        let found: Vec<String> = targets(&said, &named, 7)
+            .iter()
+            .map(SocketAddr::to_string)
+            .collect();
+        assert_eq!(found, ["192.0.2.1:7", "192.0.2.9:7", "192.0.2.2:7"]);
+    }
 }

@@ -9,7 +9,7 @@ use std::time::Duration;
 use godwit_net::{
     Channel, ChannelWish, Channels, ClientTls, Connection, DialError, DialOptions, Expect,
     IdentityId, InterfaceAddress, PeerAddress, Stream, StreamOptions, TheirAddress, channel_of,
-    dial, own_interfaces,
+    dial, is_of_a_machine, own_interfaces,
 };
 use godwit_proto::Opened;
 
@@ -215,11 +215,11 @@ impl DaemonOptions {
     }
 }
 
-/// What the other end announces, as the search for channels takes it.
+/// What the other end announces, as the search for channels takes it: without what is no machine's address.
 pub fn their_addresses(opened: &Opened) -> Vec<TheirAddress> {
     let read = |announced: &godwit_proto::Announced| {
         let (ip, prefix_bits, port) = announced.parts().ok()?;
-        Some(TheirAddress {
+        is_of_a_machine(ip).then_some(TheirAddress {
             address: SocketAddr::new(ip, port),
             prefix_bits,
             interface: announced.interface,
@@ -227,4 +227,24 @@ pub fn their_addresses(opened: &Opened) -> Vec<TheirAddress> {
         })
     };
     opened.addresses.iter().filter_map(read).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_of_no_machine_are_not_tried() {
+        let said = ["0.0.0.0", "::", "192.0.2.1", "224.0.0.1", "ff02::1"];
+        let announced = |ip: &&str| godwit_proto::Announced::new(ip.parse().unwrap(), 24, 7272, 1);
+        let opened = Opened {
+            addresses: said.iter().map(announced).collect(),
+            ..Opened::default()
+        };
+        let their: Vec<String> = their_addresses(&opened)
+            .iter()
+            .map(|their| their.address.to_string())
+            .collect();
+        assert_eq!(their, ["192.0.2.1:7272"]);
+    }
 }
