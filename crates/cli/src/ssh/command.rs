@@ -63,6 +63,11 @@ impl Rsh {
         line
     }
 
+    /// Whether nobody is there to answer a question of ssh.
+    pub(crate) fn is_unattended(&self) -> bool {
+        self.unattended
+    }
+
     /// How this program is called there.
     pub(crate) fn remote_command(&self) -> String {
         self.remote_command.to_string_lossy().into_owned()

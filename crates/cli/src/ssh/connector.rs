@@ -18,7 +18,7 @@ use godwit_net::{
 use godwit_proto::{ErrorCode, Opened};
 
 use super::command::Rsh;
-use super::greeting::Peer;
+use super::greeting::{AnswerLimit, Peer};
 use super::own_targets;
 use super::process::SshProcess;
 use super::start::{Order, start};
@@ -58,6 +58,15 @@ impl SshOptions {
             handshake_deadline: settings.handshake_deadline,
             stall_limit: settings.stall_deadline,
             interrupted: Arc::clone(interrupted),
+        }
+    }
+
+    /// How long ssh may take to bring an answer, once nobody is asked anything: as long as connections are tried for, and not
+    /// less than one may take.
+    pub(super) fn answer_limit(&self) -> AnswerLimit {
+        AnswerLimit {
+            unattended: self.rsh.is_unattended(),
+            patience: self.retry_for.max(self.handshake_deadline),
         }
     }
 }
@@ -135,6 +144,7 @@ impl SshConnector {
             remote_command: &self.options.rsh.remote_command(),
             process: &process,
             interrupted: &self.options.interrupted,
+            limit: self.options.answer_limit(),
         }
         .greet(&mut socket, &[]);
         let gone = |message: String| {

@@ -5,7 +5,7 @@ use std::io::{Read as _, Write as _};
 use std::os::unix::net::UnixStream;
 use std::process::ExitStatus;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use godwit_api::login::Login;
 use godwit_engine::session::Refusal;
@@ -31,6 +31,24 @@ pub(super) struct Peer<'a> {
     pub(super) remote_command: &'a str,
     pub(super) process: &'a SshProcess,
     pub(super) interrupted: &'a AtomicBool,
+    pub(super) limit: AnswerLimit,
+}
+
+/// How long an answer may take. A person who types a password, or looks at the key of a host, is not hurried: where there is
+/// one, time counts from the first byte from the other side, for then ssh has nothing left to ask.
+#[derive(Clone, Copy)]
+pub(super) struct AnswerLimit {
+    /// Nobody is there to answer a question.
+    pub(super) unattended: bool,
+    pub(super) patience: Duration,
+}
+
+impl AnswerLimit {
+    /// Whether it is over at `now`; `heard` is when the first byte came.
+    fn is_over(&self, begun: Instant, heard: Option<Instant>, now: Instant) -> bool {
+        let since = heard.or_else(|| self.unattended.then_some(begun));
+        since.is_some_and(|since| now.saturating_duration_since(since) >= self.patience)
+    }
 }
 
 impl Peer<'_> {
@@ -45,10 +63,15 @@ impl Peer<'_> {
         let mut unsent = words;
         let mut reader = MessageReader::default();
         let mut buffer = [0; 4096];
+        let begun = Instant::now();
+        let mut heard = None;
         while reader.body().is_none() {
             if self.interrupted.load(Ordering::Relaxed) {
                 self.process.terminate();
                 return Err(Refusal::Own("interrupted by the user".to_owned()));
+            }
+            if self.limit.is_over(begun, heard, Instant::now()) {
+                return Err(self.too_late(heard.is_some(), reader.noise()));
             }
             let mut want = PollFlags::IN;
             want.set(PollFlags::OUT, !unsent.is_empty());
@@ -73,6 +96,7 @@ impl Peer<'_> {
             match socket.read(&mut buffer[..room]) {
                 Ok(0) => return Err(self.explain(reader.noise())),
                 Ok(bytes) => {
+                    heard = heard.or_else(|| Some(Instant::now()));
                     if let Err(error) = reader.take(&buffer[..bytes]) {
                         return Err(self.no_answer(&error, reader.noise()));
                     }
@@ -130,6 +154,31 @@ impl Peer<'_> {
         Refusal::Start {
             message: format!("{}: {what}{}", self.login, shown(noise)),
             retryable: false,
+            authentication: false,
+        }
+    }
+
+    /// ssh runs, and nothing comes.
+    fn too_late(&self, heard: bool, noise: &[u8]) -> Refusal {
+        let complaint = self.process.complaint();
+        self.process.terminate();
+        let what = match heard {
+            true => "no agent answers behind what is printed there",
+            false => "ssh brings no answer",
+        };
+        let said = match complaint.as_str() {
+            "" => String::new(),
+            said => format!(" (it says: {said})"),
+        };
+        Refusal::Start {
+            message: format!(
+                "{}: {what}, for {} s{said}: ssh hangs, or the machine or the shell there does; try `ssh {} true`. --retry-for says how long to wait{}",
+                self.login,
+                self.limit.patience.as_secs(),
+                self.login.host,
+                shown(noise)
+            ),
+            retryable: true,
             authentication: false,
         }
     }
@@ -209,4 +258,28 @@ fn is_later(error: &std::io::Error) -> bool {
         error.kind(),
         std::io::ErrorKind::WouldBlock | std::io::ErrorKind::Interrupted
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nobody_who_may_be_typing_is_hurried() {
+        let begun = Instant::now();
+        let after = |seconds| begun + Duration::from_secs(seconds);
+        let limit = |unattended| AnswerLimit {
+            unattended,
+            patience: Duration::from_secs(300),
+        };
+        assert!(!limit(true).is_over(begun, None, after(299)));
+        assert!(limit(true).is_over(begun, None, after(300)));
+        assert!(!limit(false).is_over(begun, None, after(86_400)));
+        // The way in took its time, and the shell there has begun to speak.
+        for unattended in [false, true] {
+            let heard = Some(after(200));
+            assert!(!limit(unattended).is_over(begun, heard, after(499)));
+            assert!(limit(unattended).is_over(begun, heard, after(500)));
+        }
+    }
 }

@@ -79,6 +79,7 @@ pub(crate) fn start(options: &SshOptions, order: &Order, first: &[u8]) -> Result
         remote_command: &options.rsh.remote_command(),
         process: &process,
         interrupted: &options.interrupted,
+        limit: options.answer_limit(),
     }
     .greet(&mut socket, &words)?;
     let identity = answer

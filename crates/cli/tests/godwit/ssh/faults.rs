@@ -106,6 +106,49 @@ fn the_next_run_takes_over_from_an_agent_whose_client_was_killed() {
     arrived(&far, &content);
 }
 
+/// An ssh that hangs: before anything came, and behind the noise of a shell.
+const HANGING: [(&str, &str); 2] = [
+    ("exec sleep 1000", "ssh brings no answer"),
+    ("echo Welcome; exec sleep 1000", "no agent answers"),
+];
+
+#[test]
+fn an_ssh_that_hangs_is_given_up() {
+    let far = Far::new();
+    far.write("file", "content");
+    for (script, what) in HANGING {
+        far.script("hanging", script);
+        let rsh = far.path("bin/hanging").display().to_string();
+        let limits = ["--retry-for", "0s", "--handshake-deadline", "1s"];
+        let mut line = vec!["--rsh", &rsh, "file", "far:"];
+        line.extend(limits);
+        // Without a terminal, whoever runs the tests.
+        let mut command = far.command(None, &line);
+        let mut detached = Command::new("setsid");
+        detached.arg(command.get_program()).args(command.get_args());
+        for (name, value) in command.get_envs() {
+            match value {
+                Some(value) => detached.env(name, value),
+                None => detached.env_remove(name),
+            };
+        }
+        detached.env_remove("SSH_ASKPASS");
+        if let Some(directory) = command.get_current_dir() {
+            detached.current_dir(directory);
+        }
+        let outcome = Process::start(&mut detached).wait();
+        outcome.expect(1, "failed").says(what).says("far: ");
+        // And nobody waits for it who has had enough.
+        let mut process = Process::start(command.args(["--retry-for", "1h"]));
+        let started = || far.processes("sleep 1000").first().copied();
+        let hanging = wait_until(started).expect("it runs");
+        kill(&[hanging], Signal::STOP);
+        process.signal(Signal::INT);
+        process.wait().expect(5, "interrupted");
+        assert!(far.processes("sleep 1000").is_empty());
+    }
+}
+
 #[test]
 fn an_ssh_that_others_use_outlives_the_transfer_that_started_it() {
     for interrupt in [false, true] {
