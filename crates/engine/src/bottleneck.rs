@@ -1,9 +1,12 @@
 //! Names what limits a transfer, from what both ends counted over some time, with the figure and what could be done.
 //! Measures nothing, keeps nothing: the same counters give the same answer.
 
+mod paths;
 mod told;
 
-use crate::{Snapshot, StreamFigures};
+use crate::Snapshot;
+
+pub use self::paths::ChannelRate;
 
 /// What limits a transfer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -65,6 +68,9 @@ const LIMITED: f64 = 0.05;
 /// A rate of this part of the limit is held to be at it.
 const AT_LIMIT: f64 = 0.85;
 
+/// Time that nobody counted as a wait is not yet work: storage and processors must show for this part of it.
+const SHOWN: f64 = 0.5;
+
 impl Shares {
     /// What was counted since `earlier`.
     #[must_use]
@@ -78,9 +84,10 @@ impl Shares {
         }
     }
 
-    /// Names what limits; `None` before anything was measured, and where nothing limits: the source has nothing to give.
+    /// Names what limits; `None` before anything was measured, where nothing that was shows it, and where nothing limits: the
+    /// source has nothing to give.
     pub fn bottleneck(&self) -> Option<Bottleneck> {
-        let source = self.source.as_ref().and_then(Source::of);
+        let source = self.source();
         let destination = self.destination.as_ref().and_then(Destination::of);
         if source.as_ref().is_some_and(Source::is_limited) {
             return Some(Bottleneck::Limit);
@@ -89,22 +96,23 @@ impl Shares {
             (None, None) => None,
             (Some(source), None) if source.busy >= BUSY => source.stage(),
             (Some(_), None) => Some(Bottleneck::Network),
-            (None, Some(destination)) if destination.busy >= BUSY => Some(destination.stage()),
+            (None, Some(destination)) if destination.busy >= BUSY => destination.stage(),
             (None, Some(_)) => None,
             (Some(source), Some(destination)) => {
                 // The kernel says that the window of the receiver is full: it takes too slowly.
                 let window_full = source.window_limited > 0.5 && destination.busy > 0.5;
                 let busy = destination.busy >= BUSY || (window_full && source.busy < BUSY);
-                if busy && destination.busy >= source.busy.min(0.97) {
-                    Some(destination.stage())
+                let there = destination.stage().filter(|_| busy);
+                if there.is_some() && destination.busy >= source.busy.min(0.97) {
+                    there
                 } else if source.busy >= BUSY {
                     // Everything is sent, or all that may be: what is missing is that it becomes durable.
                     if source.starved > 0.5 && destination.syncing > 0.5 {
                         return Some(Bottleneck::DestinationStorage);
                     }
-                    source.stage()
+                    source.stage().or(there)
                 } else if busy {
-                    Some(destination.stage())
+                    there
                 } else {
                     Some(Bottleneck::Network)
                 }
@@ -112,10 +120,29 @@ impl Shares {
         }
     }
 
-    /// What limits, in figures and words. `streams` are those of this moment, where they are known: they tell channels apart.
-    pub fn finding(&self, streams: &[StreamFigures]) -> Option<Finding> {
+    /// Whether the sending streams had hardly anything to send.
+    pub(crate) fn wants_data(&self) -> bool {
+        self.source().is_some_and(|source| source.is_starved())
+    }
+
+    fn source(&self) -> Option<Source> {
+        Source::of(self.source.as_ref()?, self.sent_per_second())
+    }
+
+    /// Content bytes a second that left the source. A peer does not tell what it has sent; what it has read may still wait.
+    fn sent_per_second(&self) -> f64 {
+        let rate = |side: &Option<Snapshot>, bytes: fn(&Snapshot) -> u64| {
+            side.as_ref()
+                .map_or(0.0, |side| per_second(bytes(side), side.elapsed_ns))
+        };
+        let sent = rate(&self.source, |side| side.bytes_sent);
+        sent.max(rate(&self.destination, |side| side.bytes_received))
+    }
+
+    /// What limits, in figures and words. `channels` tell which of them is slow, as far as they are known.
+    pub fn finding(&self, channels: &[ChannelRate]) -> Option<Finding> {
         self.bottleneck()
-            .map(|stage| told::finding(stage, self, streams))
+            .map(|stage| told::finding(stage, self, channels))
     }
 }
 
@@ -133,12 +160,14 @@ struct Source {
     /// Thread-seconds in storage without a processor in use, and those with one in use or wanted.
     storage: f64,
     cpu: f64,
+    /// They cover enough of the time to be named.
+    shows: bool,
     /// The scan was still at it, or files were being read.
     reads: bool,
 }
 
 impl Source {
-    fn of(counted: &Snapshot) -> Option<Self> {
+    fn of(counted: &Snapshot, rate: f64) -> Option<Self> {
         let total = positive(counted.streams_ns)?;
         let share = |time: u64| (time as f64 / total).min(1.0);
         let limited = share(counted.limited_ns);
@@ -147,37 +176,44 @@ impl Source {
         let busy = (1.0 - away).max(0.0);
         let active = (busy - starved).max(0.0) * total + counted.helping_ns as f64;
         let cpu = counted.cpu_ns.saturating_add(counted.cpu_waiting_ns) as f64;
+        let cpu = cpu.min(active);
+        let storage = (active - cpu).clamp(0.0, counted.storage_reading_ns as f64);
         Some(Self {
             busy,
             starved,
             limited,
             window_limited: positive(counted.tcp_busy_ns)
                 .map_or(0.0, |busy| counted.tcp_window_limited_ns as f64 / busy),
-            rate: per_second(
-                counted.bytes_sent.max(counted.bytes_read),
-                counted.elapsed_ns,
-            ),
+            rate,
             limit: counted.limit_bytes_per_second as f64,
-            storage: (active - cpu).clamp(0.0, counted.storage_reading_ns as f64),
-            cpu: cpu.min(active),
+            storage,
+            cpu,
+            shows: shows(storage + cpu, active, counted.elapsed_ns),
             reads: counted.entries_scanned > 0 || counted.storage_reading_ns > 0,
         })
     }
 
     fn is_limited(&self) -> bool {
         let at_limit = self.limit > 0.0 && self.rate >= AT_LIMIT * self.limit;
-        self.limited > LIMITED && (at_limit || self.limited > 0.5)
+        // Of a few large blocks at a small rate one waits, and other streams have none.
+        let mostly =
+            self.limited > 0.5 || (self.limited > 0.2 && self.limited > 0.5 * (1.0 - self.starved));
+        self.limited > LIMITED && (at_limit || mostly)
     }
 
-    /// Which part of this end it is; `None` if there is nothing to do.
+    fn is_starved(&self) -> bool {
+        self.busy > 0.0 && self.starved > 0.9 * self.busy
+    }
+
+    /// Which part of this end it is; `None` if there is nothing to do, or nothing that shows it.
     fn stage(&self) -> Option<Bottleneck> {
-        if self.storage + self.cpu <= 0.0 || self.starved > 0.9 * self.busy {
+        if self.is_starved() {
             // Nobody reads, and nobody has anything to send: the scan finds nothing, or has found all there is.
             let worth = self.storage > 0.5 * self.cpu;
             return (self.reads && (worth || self.storage + self.cpu <= 0.0))
                 .then_some(Bottleneck::SourceStorage);
         }
-        Some(if self.storage >= self.cpu {
+        self.shows.then_some(if self.storage >= self.cpu {
             Bottleneck::SourceStorage
         } else {
             Bottleneck::SourceCpu
@@ -193,6 +229,8 @@ struct Destination {
     syncing: f64,
     storage: f64,
     cpu: f64,
+    /// They cover enough of the time to be named.
+    shows: bool,
 }
 
 impl Destination {
@@ -206,23 +244,35 @@ impl Destination {
         let undurable = (counted.undurable_ns as f64 / total).min(busy);
         let active = (busy - undurable) * total + counted.helping_ns as f64;
         let cpu = counted.cpu_ns.saturating_add(counted.cpu_waiting_ns) as f64;
+        let cpu = cpu.min(active);
         let writing = (active - cpu).clamp(0.0, counted.storage_writing_ns as f64);
+        let undurable = undurable * total;
+        let storage = writing + undurable;
         Some(Self {
             busy,
             syncing: positive(counted.elapsed_ns)
                 .map_or(0.0, |elapsed| counted.syncing_ns as f64 / elapsed),
-            storage: writing + undurable * total,
-            cpu: cpu.min(active),
+            storage,
+            cpu,
+            shows: shows(storage + cpu, active + undurable, counted.elapsed_ns),
         })
     }
 
-    fn stage(&self) -> Bottleneck {
-        if self.storage >= self.cpu {
+    /// Which part of this end it is; `None` if nothing shows it.
+    fn stage(&self) -> Option<Bottleneck> {
+        self.shows.then_some(if self.storage >= self.cpu {
             Bottleneck::DestinationStorage
         } else {
             Bottleneck::DestinationCpu
-        }
+        })
     }
+}
+
+/// Whether `work`, the time in storage and on processors, tells what threads did in the time that is not known to be a wait.
+/// One thread that works for all of them is enough.
+fn shows(work: f64, active: f64, elapsed_ns: u64) -> bool {
+    let elapsed = positive(elapsed_ns).unwrap_or(f64::INFINITY);
+    work > 0.0 && work >= SHOWN * active.min(elapsed)
 }
 
 fn positive(time: u64) -> Option<f64> {

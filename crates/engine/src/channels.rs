@@ -30,6 +30,8 @@ pub struct ChannelFigures {
     pub round_trip: Duration,
     /// How often streams of it were cut off because it was dead.
     pub cuts: u64,
+    /// Since its first stream was attached.
+    pub age: Duration,
 }
 
 /// The channels of one end of a transfer. Cheap to clone.
@@ -68,12 +70,25 @@ struct Member {
     cut: Option<Duration>,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Totals {
     name: String,
+    began: Instant,
     bytes: u64,
     round_trip: Duration,
     cuts: u64,
+}
+
+impl Totals {
+    fn new(name: String) -> Self {
+        Self {
+            name,
+            began: Instant::now(),
+            bytes: 0,
+            round_trip: Duration::ZERO,
+            cuts: 0,
+        }
+    }
 }
 
 impl ChannelTable {
@@ -83,10 +98,10 @@ impl ChannelTable {
         let channel = stream.channel();
         let mut inner = lock(&self.shared.inner);
         inner.began.get_or_insert_with(Instant::now);
-        inner.channels.entry(channel).or_insert_with(|| Totals {
-            name: channel_of(pulse.local(), pulse.remote()).to_string(),
-            ..Totals::default()
-        });
+        inner
+            .channels
+            .entry(channel)
+            .or_insert_with(|| Totals::new(channel_of(pulse.local(), pulse.remote()).to_string()));
         inner.next += 1;
         let id = inner.next;
         inner.members.insert(
@@ -138,7 +153,8 @@ impl ChannelTable {
     /// All channels that ever had a stream.
     pub(crate) fn figures(&self) -> Vec<ChannelFigures> {
         let mut inner = lock(&self.shared.inner);
-        inner.look(Instant::now());
+        let now = Instant::now();
+        inner.look(now);
         let Inner {
             members, channels, ..
         } = &*inner;
@@ -154,6 +170,7 @@ impl ChannelTable {
                     bytes: totals.bytes,
                     round_trip: totals.round_trip,
                     cuts: totals.cuts,
+                    age: now.saturating_duration_since(totals.began),
                 }
             })
             .collect()
@@ -222,7 +239,9 @@ impl Inner {
             let Ok(vital) = member.pulse.vital() else {
                 continue;
             };
-            let totals = channels.entry(member.channel).or_default();
+            let Some(totals) = channels.get_mut(&member.channel) else {
+                continue;
+            };
             let bytes = vital.acknowledged_bytes.max(vital.received_bytes);
             totals.bytes += bytes.saturating_sub(member.counted_bytes);
             totals.round_trip = vital.round_trip;
@@ -250,8 +269,9 @@ impl Inner {
         let Some(member) = self.members.get_mut(&id) else {
             return;
         };
-        let totals = self.channels.entry(member.channel).or_default();
-        totals.cuts += 1;
+        if let Some(totals) = self.channels.get_mut(&member.channel) {
+            totals.cuts += 1;
+        }
         member.cut = Some(quiet);
         member.pulse.cut();
     }

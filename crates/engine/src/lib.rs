@@ -48,7 +48,7 @@ use std::time::Duration;
 
 pub use acks::Acks;
 pub use background::{Background, PathSample};
-pub use bottleneck::{Bottleneck, Finding, Shares};
+pub use bottleneck::{Bottleneck, ChannelRate, Finding, Shares};
 pub use channels::ChannelFigures;
 pub use counters::{Counters, Snapshot};
 pub use item::{Action, Item};

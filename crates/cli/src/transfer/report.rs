@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
 use godwit_engine::session::{ClientReport, Engine};
-use godwit_engine::{Counters, End, Shares, Snapshot, usage};
+use godwit_engine::{ChannelFigures, ChannelRate, Counters, End, Shares, Snapshot, usage};
 use godwit_proto::ErrorCode;
 
 use super::Job;
@@ -85,8 +85,9 @@ impl<'a> Progressing<'a> {
             Engine::Sender(sender) => sender.scan_done().then_some(own.bytes_scanned),
             Engine::Receiver(receiver) => receiver.bytes_announced(),
         };
-        let window = self.window.add(Instant::now(), engine.shares());
-        let limited = window.finding(&engine.streams()).map(Limited::of);
+        let channels = engine.counters().channels();
+        let (shares, rates) = self.window.add(Instant::now(), engine.shares(), &channels);
+        let limited = shares.finding(&rates).map(Limited::of);
         let bytes = self
             .totals
             .sum(|counters| counters.bytes_written)
@@ -100,15 +101,13 @@ impl<'a> Progressing<'a> {
             streams: u32::try_from(engine.stream_count()).unwrap_or(u32::MAX),
             bottleneck: limited.as_ref(),
         });
-        self.job.output.channels(channels(engine));
+        self.job.output.channels(shown(channels));
     }
 }
 
 /// The channels as they are told.
-fn channels(engine: &Engine) -> Vec<ChannelShown> {
-    engine
-        .counters()
-        .channels()
+fn shown(channels: Vec<ChannelFigures>) -> Vec<ChannelShown> {
+    channels
         .into_iter()
         .map(|channel| ChannelShown {
             number: channel.number,
@@ -256,20 +255,18 @@ impl Report {
             End::Finished(finished) => Some(finished),
             _ => None,
         };
+        let mut rates = Vec::new();
         if let Some(engine) = &report.engine {
             let took = engine.counters().age();
-            job.output.channels_at_end(channels(engine), took);
+            let channels = engine.counters().channels();
+            rates = ChannelRate::between(&[], &channels);
+            job.output.channels_at_end(shown(channels), took);
         }
         let peer = report.engine.as_ref().and_then(Engine::peer_counters);
         let shares = report
             .engine
             .as_ref()
             .map(Engine::shares)
-            .unwrap_or_default();
-        let streams = report
-            .engine
-            .as_ref()
-            .map(Engine::streams)
             .unwrap_or_default();
         let resent = if sending {
             totals.sum(|counters| counters.bytes_resent)
@@ -280,7 +277,7 @@ impl Report {
             .last()
             .map_or(0, |last| last.entries_failed)
             .max(finished.map_or(0, |finished| finished.failed))
-            + missing;
+            .saturating_add(missing);
         let (exit, status) = outcome(&end, failed);
         let not_kept = tell_not_kept([totals.last().as_ref(), peer.as_ref()], job);
         let own_cpu = Some(usage::process_cpu_time().as_secs_f64());
@@ -308,10 +305,10 @@ impl Report {
             ),
             dry_run: job.settings.comparison.dry_run,
             failed,
-            resent_bytes: resent + totals.lost_bytes(),
+            resent_bytes: resent.saturating_add(totals.lost_bytes()),
             cpu_seconds: sides(sending, own_cpu, peer_cpu),
             max_rss_bytes: sides(sending, own_rss, peer_rss),
-            bottleneck: shares.finding(&streams).map(Limited::of),
+            bottleneck: shares.finding(&rates).map(Limited::of),
             manifest: None,
             not_kept,
         };

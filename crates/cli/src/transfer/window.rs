@@ -1,10 +1,11 @@
-//! What both ends counted over the last few seconds: what limits a transfer now is not what limited it an hour ago.
+//! What both ends counted over the last few seconds, and what channels carried in them: what limits a transfer now is not
+//! what limited it an hour ago.
 //! Judges nothing.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
-use godwit_engine::Shares;
+use godwit_engine::{ChannelFigures, ChannelRate, Shares};
 
 /// What is judged together. The other end tells of itself twice a second.
 const WINDOW: Duration = Duration::from_secs(4);
@@ -15,20 +16,31 @@ const STEP: Duration = Duration::from_millis(500);
 /// The samples of the last few seconds.
 #[derive(Default)]
 pub(super) struct Window {
-    samples: VecDeque<(Instant, Shares)>,
+    samples: VecDeque<Sample>,
+}
+
+struct Sample {
+    at: Instant,
+    shares: Shares,
+    channels: Vec<ChannelFigures>,
 }
 
 impl Window {
     /// Takes a sample, and gives what was counted in the window that ends with it.
-    pub(super) fn add(&mut self, now: Instant, shares: Shares) -> Shares {
-        let began_anew = self.samples.back().is_some_and(|(_, last)| {
+    pub(super) fn add(
+        &mut self,
+        now: Instant,
+        shares: Shares,
+        channels: &[ChannelFigures],
+    ) -> (Shares, Vec<ChannelRate>) {
+        let began_anew = self.samples.back().is_some_and(|last| {
             let elapsed = |shares: &Shares| {
                 let of =
                     |side: Option<godwit_engine::Snapshot>| side.map_or(0, |side| side.elapsed_ns);
                 (of(shares.source), of(shares.destination))
             };
             let ((source, destination), (was_source, was_destination)) =
-                (elapsed(&shares), elapsed(last));
+                (elapsed(&shares), elapsed(&last.shares));
             source < was_source || destination < was_destination
         });
         if began_anew {
@@ -37,21 +49,28 @@ impl Window {
         while self
             .samples
             .get(1)
-            .is_some_and(|(at, _)| now.duration_since(*at) >= WINDOW)
+            .is_some_and(|sample| now.duration_since(sample.at) >= WINDOW)
         {
             self.samples.pop_front();
         }
         if self
             .samples
             .back()
-            .is_none_or(|(at, _)| now.duration_since(*at) >= STEP)
+            .is_none_or(|sample| now.duration_since(sample.at) >= STEP)
         {
-            self.samples.push_back((now, shares));
+            self.samples.push_back(Sample {
+                at: now,
+                shares,
+                channels: channels.to_vec(),
+            });
         }
         match self.samples.front() {
             // At the beginning, from the beginning.
-            Some((at, first)) if now.duration_since(*at) >= STEP => shares.since(first),
-            _ => shares,
+            Some(first) if now.duration_since(first.at) >= STEP => (
+                shares.since(&first.shares),
+                ChannelRate::between(&first.channels, channels),
+            ),
+            _ => (shares, ChannelRate::between(&[], channels)),
         }
     }
 }
@@ -79,7 +98,7 @@ mod tests {
         let mut elapsed = 0;
         for step in 0..40_u64 {
             let now = began + Duration::from_millis(250 * step);
-            let found = window.add(now, shares(250 * step));
+            let (found, _) = window.add(now, shares(250 * step), &[]);
             elapsed = found.source.unwrap().elapsed_ns;
             assert!(elapsed <= 4500, "{elapsed} after {step}");
         }
@@ -90,8 +109,34 @@ mod tests {
     fn a_transfer_that_begins_anew_is_judged_anew() {
         let mut window = Window::default();
         let began = Instant::now();
-        window.add(began, shares(9000));
-        let found = window.add(began + Duration::from_secs(1), shares(100));
+        window.add(began, shares(9000), &[]);
+        let (found, _) = window.add(began + Duration::from_secs(1), shares(100), &[]);
         assert_eq!(found.source.unwrap().elapsed_ns, 100);
+    }
+
+    #[test]
+    fn channels_are_judged_by_the_window_and_not_by_what_they_carried_before() {
+        let mut window = Window::default();
+        let began = Instant::now();
+        let channel = |seconds, bytes| {
+            vec![ChannelFigures {
+                number: 0,
+                name: String::new(),
+                streams: 0,
+                bytes,
+                round_trip: Duration::ZERO,
+                cuts: 0,
+                age: Duration::from_secs(seconds),
+            }]
+        };
+        let mut rates = Vec::new();
+        for second in 0..20 {
+            let now = began + Duration::from_secs(second);
+            // 100 bytes a second for ten seconds, then nothing.
+            let channels = channel(second, 100 * second.min(10));
+            (_, rates) = window.add(now, shares(second), &channels);
+        }
+        assert_eq!(rates[0].bytes_per_second, 0.0);
+        assert!(rates[0].before.unwrap() > 60.0, "{rates:?}");
     }
 }

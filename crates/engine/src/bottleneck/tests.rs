@@ -1,7 +1,12 @@
 //! Owns the tests of how a bottleneck is told from samples.
 //! Runs no transfer.
 
+use std::time::Duration;
+
+use proptest::prelude::*;
+
 use super::*;
+use crate::ChannelFigures;
 
 const SECOND: u64 = 1_000_000_000;
 
@@ -190,4 +195,202 @@ fn a_window_of_time_is_judged_by_itself() {
         now.since(&before).bottleneck(),
         Some(Bottleneck::DestinationStorage)
     );
+}
+
+#[test]
+fn time_that_nobody_counted_is_no_work() {
+    // A wait is counted when it ends: at the beginning none has, and hardly any work was done.
+    let begun = |source: &mut Snapshot, destination: &mut Snapshot| {
+        for side in [source, destination] {
+            *side = Snapshot {
+                streams: 2,
+                streams_ns: SECOND / 2,
+                elapsed_ns: SECOND / 4,
+                cores: 2,
+                entries_scanned: 1,
+                cpu_ns: 4_000_000,
+                ..Snapshot::default()
+            };
+        }
+    };
+    assert_eq!(with(begun), None);
+    let ends = with(|source, destination| {
+        begun(source, destination);
+        source.cpu_ns = 0;
+        destination.cpu_ns = 0;
+    });
+    assert_eq!(ends, None);
+    let mut shares = idle();
+    shares.source = None;
+    shares.destination.as_mut().unwrap().waiting_ns = 0;
+    assert_eq!(shares.finding(&[]), None);
+    // What shows is named, whatever the other end does not tell.
+    let finding = with(|source, destination| {
+        begun(source, destination);
+        source.cpu_ns = SECOND / 3;
+    });
+    assert_eq!(finding.unwrap().stage, Bottleneck::SourceCpu);
+}
+
+#[test]
+fn one_thread_that_works_for_all_streams_is_named() {
+    // Eight streams wait for the only writer, or for the only reader.
+    let finding = with(|_, destination| {
+        destination.streams_ns = 80 * SECOND;
+        destination.waiting_ns = 0;
+        destination.helping_ns = 9 * SECOND;
+        destination.storage_writing_ns = 9 * SECOND;
+    });
+    assert_eq!(finding.unwrap().stage, Bottleneck::DestinationStorage);
+    let finding = with(|source, _| {
+        source.streams_ns = 80 * SECOND;
+        source.blocked_sending_ns = 0;
+        source.starved_ns = 70 * SECOND;
+        source.helping_ns = 9 * SECOND;
+        source.storage_reading_ns = 9 * SECOND;
+    });
+    assert_eq!(finding.unwrap().stage, Bottleneck::SourceStorage);
+}
+
+#[test]
+fn a_small_limit_is_named_while_a_block_waits() {
+    let waits = |source: &mut Snapshot, destination: &mut Snapshot| {
+        source.limit_bytes_per_second = 1;
+        source.blocked_sending_ns = 0;
+        source.limited_ns = 19 * SECOND;
+        source.bytes_sent = 0;
+        destination.bytes_received = 0;
+        destination.waiting_ns = 20 * SECOND;
+    };
+    assert_eq!(
+        told(waits),
+        ("limit", "the next block waits, 1 B/s allowed".to_owned())
+    );
+    // The last block waits on one stream; three others have none.
+    let stage = told(|source, destination| {
+        waits(source, destination);
+        source.streams_ns = 40 * SECOND;
+        source.limited_ns = 9 * SECOND;
+        source.starved_ns = 30 * SECOND;
+    });
+    assert_eq!(stage.0, "limit");
+}
+
+#[test]
+fn a_peer_that_does_not_tell_what_it_has_sent_is_judged_by_what_arrives() {
+    assert_eq!(
+        told(|source, _| {
+            source.bytes_sent = 0;
+            source.limited_ns = 5 * SECOND;
+            source.blocked_sending_ns = 0;
+            source.limit_bytes_per_second = 100_000_000;
+        }),
+        ("limit", "100 MB/s sent of 100 MB/s allowed".to_owned())
+    );
+}
+
+/// Counters as no honest end tells them.
+fn absurd() -> impl Strategy<Value = Snapshot> {
+    let number = prop_oneof![
+        Just(0),
+        Just(1),
+        Just(u64::MAX),
+        Just(u64::MAX / 2),
+        any::<u64>()
+    ];
+    let count = Snapshot::default().fields().count();
+    proptest::collection::vec(number, count).prop_map(|numbers| {
+        let names: Vec<_> = Snapshot::default().fields().map(|(name, _)| name).collect();
+        Snapshot::of_fields(|name| {
+            let at = names.iter().position(|known| *known == name);
+            at.map_or(0, |at| numbers[at])
+        })
+    })
+}
+
+proptest! {
+    #[test]
+    fn absurd_counters_are_told_without_panic(
+        source in proptest::option::of(absurd()),
+        destination in proptest::option::of(absurd()),
+        before in absurd(),
+    ) {
+        let shares = Shares { source, destination };
+        let earlier = Shares { source: Some(before), destination: Some(before) };
+        let channels = ChannelRate::between(&[], &[
+            channel(0, 1, before.bytes_sent),
+            channel(1, 1, before.bytes_read),
+        ]);
+        for shares in [shares, shares.since(&earlier)] {
+            shares.finding(&channels);
+            let told_of = |stage| told::finding(stage, &shares, &channels);
+            for stage in [
+                Bottleneck::SourceStorage,
+                Bottleneck::SourceCpu,
+                Bottleneck::Network,
+                Bottleneck::DestinationCpu,
+                Bottleneck::DestinationStorage,
+                Bottleneck::Limit,
+            ] {
+                told_of(stage);
+            }
+        }
+    }
+}
+
+fn channel(number: u32, seconds: u64, bytes: u64) -> ChannelFigures {
+    ChannelFigures {
+        number,
+        name: format!("eth{number}"),
+        streams: 0,
+        bytes,
+        round_trip: Duration::ZERO,
+        cuts: 0,
+        age: Duration::from_secs(seconds),
+    }
+}
+
+/// What is told of the network, with channels that had carried so much at one moment and at a later one.
+fn told_of_channels(then: &[ChannelFigures], now: &[ChannelFigures]) -> String {
+    let finding = idle().finding(&ChannelRate::between(then, now)).unwrap();
+    assert_eq!(finding.stage, Bottleneck::Network);
+    finding.figure
+}
+
+#[test]
+fn a_channel_is_named_that_carries_less_than_the_others_or_than_before() {
+    let carries = |figure: &str| figure.contains("carries");
+    let even = [channel(0, 10, 1000), channel(1, 10, 1100)];
+    assert!(!carries(&told_of_channels(&[], &even)));
+    // Nothing came over the second since; it has no streams.
+    let dead = [channel(0, 14, 1400), channel(1, 14, 1100)];
+    let figure = told_of_channels(&even, &dead);
+    assert!(
+        figure.ends_with(", channel 1 (eth1) carries 0 % of it"),
+        "{figure}"
+    );
+    // It is back, and carries as much as the other.
+    let back = [channel(0, 18, 1800), channel(1, 18, 1500)];
+    assert!(!carries(&told_of_channels(&dead, &back)));
+    // It carried more than the other, and now less than half of that.
+    let uneven = [channel(0, 10, 4000), channel(1, 10, 2500)];
+    let fallen = [channel(0, 20, 5500), channel(1, 20, 5000)];
+    let figure = told_of_channels(&uneven, &fallen);
+    assert!(
+        figure.ends_with(", channel 0 (eth0) carries 38 % of it"),
+        "{figure}"
+    );
+    // Both carry less: it is none of them.
+    let both = [channel(0, 20, 4400), channel(1, 20, 2780)];
+    assert!(!carries(&told_of_channels(&uneven, &both)));
+}
+
+#[test]
+fn a_channel_that_has_just_begun_is_not_named() {
+    let then = [channel(0, 10, 1000)];
+    let now = [channel(0, 14, 1400), channel(1, 0, 10)];
+    assert!(!told_of_channels(&then, &now).contains("carries"));
+    // Late, but as fast as the other.
+    let now = [channel(0, 14, 1400), channel(1, 2, 200)];
+    assert!(!told_of_channels(&[], &now).contains("carries"));
 }

@@ -1,29 +1,29 @@
 //! The words of a finding: figures of the stage that limits, and what its user could do.
 //! Chooses no stage.
 
-use std::collections::BTreeMap;
 use std::time::Duration;
 
-use super::{Bottleneck, Finding, Shares, per_second, positive};
-use crate::{Snapshot, StreamFigures};
+use super::{Bottleneck, ChannelRate, Finding, Shares, paths, per_second, positive};
+use crate::Snapshot;
 
-pub(super) fn finding(stage: Bottleneck, shares: &Shares, streams: &[StreamFigures]) -> Finding {
+pub(super) fn finding(stage: Bottleneck, shares: &Shares, channels: &[ChannelRate]) -> Finding {
     let source = shares.source.unwrap_or_default();
     let destination = shares.destination.unwrap_or_default();
     let (figure, advice) = match stage {
         Bottleneck::Limit => (
-            match source.limit_bytes_per_second {
-                0 => sent(&source),
-                limit => format!("{} of {} allowed", sent(&source), bytes(limit as f64)),
-            },
+            limit(shares.sent_per_second(), source.limit_bytes_per_second),
             Some("`godwit limit` changes it while the transfer runs".to_owned()),
         ),
         Bottleneck::SourceStorage => source_storage(&source),
         Bottleneck::SourceCpu => (
-            format!("{}, {}", sent(&source), processors(&source)),
+            format!(
+                "{} sent, {}",
+                bytes(shares.sent_per_second()),
+                processors(&source)
+            ),
             Some(processor_advice(&source, "source")),
         ),
-        Bottleneck::Network => network(&source, &destination, streams),
+        Bottleneck::Network => network(&source, &destination, channels),
         Bottleneck::DestinationCpu => (
             format!("{}, {}", written(&destination), processors(&destination)),
             Some(processor_advice(&destination, "destination")),
@@ -34,6 +34,18 @@ pub(super) fn finding(stage: Bottleneck, shares: &Shares, streams: &[StreamFigur
         stage,
         figure,
         advice,
+    }
+}
+
+/// A block waits until all of it may go: at a small rate there are long times in which nothing does.
+fn limit(sent: f64, limit: u64) -> String {
+    let allowed = bytes(limit as f64);
+    if limit == 0 {
+        format!("{} sent", bytes(sent))
+    } else if sent > 0.0 {
+        format!("{} sent of {allowed} allowed", bytes(sent))
+    } else {
+        format!("the next block waits, {allowed} allowed")
     }
 }
 
@@ -71,7 +83,9 @@ fn destination_storage(destination: &Snapshot) -> (String, Option<String>) {
         let advice = "`godwit doctor` measures what it can do; `--no-sync` does not wait for it, at the risk of a power cut";
         return (figure, Some(advice.to_owned()));
     }
-    let writing = destination.storage_writing_ns + destination.undurable_ns;
+    let writing = destination
+        .storage_writing_ns
+        .saturating_add(destination.undurable_ns);
     let figure = format!(
         "{}, writers busy {} of the time",
         written(destination),
@@ -89,7 +103,7 @@ fn destination_storage(destination: &Snapshot) -> (String, Option<String>) {
 fn network(
     source: &Snapshot,
     destination: &Snapshot,
-    streams: &[StreamFigures],
+    channels: &[ChannelRate],
 ) -> (String, Option<String>) {
     let received = per_second(destination.bytes_received, destination.elapsed_ns);
     let rate = if received > 0.0 {
@@ -114,8 +128,13 @@ fn network(
     if resent > 0.0 {
         figure += &format!(", {:.2} % sent again", resent * 100.0);
     }
-    if let Some((channel, share)) = slowest_channel(streams) {
-        figure += &format!(", channel {channel} carries {}", percent(share));
+    if let Some((channel, share)) = paths::slowest(channels) {
+        figure += &format!(
+            ", channel {} ({}) carries {} of it",
+            channel.number,
+            channel.name,
+            percent(share)
+        );
     }
     let window = share(source.tcp_window_limited_ns, source.tcp_busy_ns);
     let buffer = share(source.tcp_buffer_limited_ns, source.tcp_busy_ns);
@@ -131,23 +150,12 @@ fn network(
     (figure, Some(advice.to_owned()))
 }
 
-/// Of several channels the one whose streams send least, and its share of all bytes; what was sent since they began.
-fn slowest_channel(streams: &[StreamFigures]) -> Option<(u32, f64)> {
-    let mut channels: BTreeMap<u32, u64> = BTreeMap::new();
-    for stream in streams.iter().filter(|stream| stream.carries_blocks) {
-        *channels.entry(stream.channel).or_default() += stream.bytes();
-    }
-    if channels.len() < 2 {
-        return None;
-    }
-    let all = positive(channels.values().sum())?;
-    let (channel, bytes) = channels.into_iter().min_by_key(|(_, bytes)| *bytes)?;
-    Some((channel, bytes as f64 / all))
-}
-
 fn processors(side: &Snapshot) -> String {
     let used = share(side.cpu_ns, side.elapsed_ns);
-    let waited = share(side.cpu_waiting_ns, side.cpu_ns + side.cpu_waiting_ns);
+    let waited = share(
+        side.cpu_waiting_ns,
+        side.cpu_ns.saturating_add(side.cpu_waiting_ns),
+    );
     let mut figure = match side.cores {
         0 => format!("{used:.1} processors busy"),
         1 => format!("{used:.1} of 1 processor busy"),
@@ -160,7 +168,10 @@ fn processors(side: &Snapshot) -> String {
 }
 
 fn processor_advice(side: &Snapshot, name: &str) -> String {
-    let used = share(side.cpu_ns + side.cpu_waiting_ns, side.elapsed_ns);
+    let used = share(
+        side.cpu_ns.saturating_add(side.cpu_waiting_ns),
+        side.elapsed_ns,
+    );
     if side.cores > 0 && used < 0.7 * side.cores as f64 {
         "its threads are busy and processors are idle: more `--streams` use them".to_owned()
     } else {
@@ -174,22 +185,14 @@ fn processor_advice(side: &Snapshot, name: &str) -> String {
 fn busy(side: &Snapshot, storage: u64) -> f64 {
     share(
         storage,
-        side.streams_ns.saturating_sub(side.starved_ns) + side.helping_ns,
+        side.streams_ns
+            .saturating_sub(side.starved_ns)
+            .saturating_add(side.helping_ns),
     )
 }
 
 fn share(part: u64, whole: u64) -> f64 {
     positive(whole).map_or(0.0, |whole| part as f64 / whole)
-}
-
-fn sent(side: &Snapshot) -> String {
-    format!(
-        "{} sent",
-        bytes(per_second(
-            side.bytes_sent.max(side.bytes_read),
-            side.elapsed_ns
-        ))
-    )
 }
 
 fn written(side: &Snapshot) -> String {

@@ -124,7 +124,8 @@ impl Tuning {
             Some(Bottleneck::DestinationCpu) if has_idle(since.destination) => Holdup::Threads,
             Some(Bottleneck::Limit) => Holdup::Elsewhere("the limit that was set"),
             Some(stage) => Holdup::Elsewhere(stage.as_str()),
-            None => Holdup::Elsewhere("want of data"),
+            None if since.wants_data() => Holdup::Elsewhere("want of data"),
+            None => Holdup::Network,
         };
         self.shares = shares;
     }
