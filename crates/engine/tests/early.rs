@@ -1,4 +1,5 @@
-//! Ends that come before they are asked for, and blocks on streams that carry few: whole engines, the other end by hand.
+//! Ends that come before they are asked for, blocks on streams that carry few, and blocks that wait: whole engines, the other
+//! end by hand.
 //! Honest ends over bad streams and storage are in `simulation`.
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
@@ -7,6 +8,7 @@
 mod hand;
 
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use godwit_engine::End;
 use godwit_proto::*;
@@ -219,4 +221,31 @@ fn a_sender_that_hashes_a_large_hole_listens_and_gives_signs_of_life() {
     settle(&mut hand);
     sender.cancel("enough");
     thread.join().unwrap();
+}
+
+#[test]
+fn a_block_that_waits_for_the_limit_counts_while_it_does_and_is_not_sent_after_the_end() {
+    // Too large for a bundle. The first goes at once and is paid for afterwards: at this limit the other waits for an hour.
+    let content = vec![7; BLOCK_BYTES as usize];
+    let sender = idle_sender(&[("a", &content), ("b", &content)], &Arc::default());
+    sender.live().rate().set(1);
+    let (mut hand, thread) = attach_to(&sender, None);
+    want_all(&mut hand);
+    block(&mut hand);
+    let began = Instant::now();
+    while sender.counters().limited_ns.get() == 0 {
+        assert!(began.elapsed() < DEADLINE, "no wait is counted");
+        assert!(sender.wait(Duration::from_millis(10)).is_none());
+    }
+    sender.cancel("over");
+    loop {
+        match hand.hear() {
+            Frame::Cancel(_) => break,
+            Frame::Block(block) => panic!("{:?} is sent after the end", block.header),
+            _ => {}
+        }
+    }
+    sender.join();
+    thread.join().unwrap();
+    assert_eq!(sender.counters().bytes_sent.get(), BLOCK_BYTES.into());
 }

@@ -1,17 +1,64 @@
-//! Keeps the pace of a transfer in the background: asks the controller of each channel, and tells its streams.
-//! Does not judge; `background` does.
+//! Keeps the pace of a transfer: waits for the limit that was set; in the background asks the controller of each channel, and
+//! tells its streams. Does not judge; `live` and `background` do.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use godwit_net::Stream;
+
 use super::Sender;
-use crate::{Background, PathSample};
+use crate::{Background, PathSample, StreamLoss};
 
 /// As often as streams measure themselves.
 const PACE_EVERY: Duration = Duration::from_millis(200);
 
+/// A wait for the limit is counted this often while it lasts: it may be longer than what the bottleneck is judged over.
+const COUNT_EVERY: Duration = Duration::from_millis(100);
+
+/// What came of a wait for the limit.
+pub(super) struct Waited {
+    /// The other end said something meanwhile.
+    pub(super) any: bool,
+    /// The transfer ended: nothing is to be sent any more.
+    pub(super) ended: bool,
+}
+
 impl Sender {
+    /// Waits until the rate limit lets `bytes` go, or the transfer ends; acknowledgements are still taken meanwhile.
+    pub(super) fn obey_limit(
+        &self,
+        id: u64,
+        stream: &mut dyn Stream,
+        bytes: u64,
+    ) -> Result<Waited, StreamLoss> {
+        let mut any = false;
+        let rate = self.live.rate();
+        let mut changes = rate.changes();
+        let mut now = Instant::now();
+        let mut until = now + rate.reserve(bytes, now);
+        loop {
+            if rate.changes() != changes {
+                changes = rate.changes();
+                until = now + rate.reserve(bytes, now);
+            }
+            let left = until.saturating_duration_since(now);
+            if left.is_zero() {
+                return Ok(Waited { any, ended: false });
+            }
+            if self.end().is_some() {
+                return Ok(Waited { any, ended: true });
+            }
+            stream.wait(left.min(COUNT_EVERY))?;
+            while let Some((prelude, head)) = stream.try_recv()? {
+                any = true;
+                self.handle(id, stream, &prelude, &head)?;
+            }
+            self.counters.limited_ns.add_since(now);
+            now = Instant::now();
+        }
+    }
+
     /// Starts the thread that keeps the pace, if there is one to keep.
     pub(super) fn keep_pace(self: &Arc<Self>) -> std::io::Result<()> {
         if !self.live.share().background {

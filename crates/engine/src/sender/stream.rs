@@ -122,6 +122,10 @@ impl Sender {
     ) -> Result<bool, StreamLoss> {
         let payload = image.payload.as_slice();
         let heard = self.obey_limit(id, stream, payload.len() as u64)?;
+        if heard.ended {
+            return Ok(heard.any);
+        }
+        let heard = heard.any;
         let mut written = Vec::new();
         let head = match &image.head {
             Head::Image(head) => head,
@@ -143,36 +147,6 @@ impl Sender {
         self.counters.bytes_sent.add(content);
         if again {
             self.counters.bytes_resent.add(content);
-        }
-        Ok(heard)
-    }
-
-    /// Waits until the rate limit lets `bytes` go; acknowledgements are still taken meanwhile.
-    /// Tells whether anything was heard.
-    fn obey_limit(&self, id: u64, stream: &mut dyn Stream, bytes: u64) -> Result<bool, StreamLoss> {
-        let mut heard = false;
-        let rate = self.live.rate();
-        let start = Instant::now();
-        let mut changes = rate.changes();
-        let mut until = start + rate.reserve(bytes, start);
-        loop {
-            if rate.changes() != changes {
-                changes = rate.changes();
-                let now = Instant::now();
-                until = now + rate.reserve(bytes, now);
-            }
-            let left = until.saturating_duration_since(Instant::now());
-            if left.is_zero() || self.end().is_some() {
-                break;
-            }
-            stream.wait(left.min(limits::STATUS_EVERY))?;
-            while let Some((prelude, head)) = stream.try_recv()? {
-                heard = true;
-                self.handle(id, stream, &prelude, &head)?;
-            }
-        }
-        if until > start {
-            self.counters.limited_ns.add_since(start);
         }
         Ok(heard)
     }
