@@ -161,6 +161,8 @@ counters! {
     tcp_bytes_resent,
     /// Bytes that the other end's kernel acknowledged.
     tcp_bytes_acknowledged,
+    /// Bytes that the pace of a transfer in the background allowed, of all channels together; 0 if it is not in the background.
+    paced_bytes,
     /// Nanoseconds since this end began.
     elapsed_ns;
     /// Streams attached now that carry contents.

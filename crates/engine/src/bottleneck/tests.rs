@@ -394,3 +394,24 @@ fn a_channel_that_has_just_begun_is_not_named() {
     let now = [channel(0, 14, 1400), channel(1, 2, 200)];
     assert!(!told_of_channels(&[], &now).contains("carries"));
 }
+
+#[test]
+fn a_transfer_in_the_background_says_that_it_yields() {
+    let paced = |sent| {
+        with(|source, _| {
+            source.paced_bytes = 1_000_000_000;
+            source.tcp_bytes_sent = sent;
+            source.tcp_bytes_resent = sent / 50;
+        })
+        .unwrap()
+    };
+    let held = paced(950_000_000);
+    assert_eq!(held.stage, Bottleneck::Network);
+    let pace = "its own pace in the background is 800 Mbit/s";
+    assert!(held.figure.ends_with(pace), "{}", held.figure);
+    assert!(held.advice.unwrap().contains("yields"));
+    // The way carries less than its pace.
+    let free = paced(500_000_000);
+    assert!(!free.figure.contains("pace"), "{}", free.figure);
+    assert!(free.advice.unwrap().contains("lost"));
+}

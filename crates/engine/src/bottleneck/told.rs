@@ -6,6 +6,9 @@ use std::time::Duration;
 use super::{Bottleneck, ChannelRate, Finding, Shares, paths, per_second, positive};
 use crate::Snapshot;
 
+/// A transfer in the background that sends this part of what its pace allows is held back by it.
+const AT_PACE: f64 = 0.85;
+
 pub(super) fn finding(stage: Bottleneck, shares: &Shares, channels: &[ChannelRate]) -> Finding {
     let source = shares.source.unwrap_or_default();
     let destination = shares.destination.unwrap_or_default();
@@ -135,6 +138,14 @@ fn network(
             channel.name,
             percent(share)
         );
+    }
+    // Its own pace comes first: it is what it waits for, whatever the sockets say.
+    if share(source.tcp_bytes_sent, source.paced_bytes) >= AT_PACE {
+        let pace = per_second(source.paced_bytes, source.elapsed_ns);
+        figure += &format!(", its own pace in the background is {}", bits(pace));
+        let advice =
+            "it yields to all others, as `--priority background` says: it takes what they leave";
+        return (figure, Some(advice.to_owned()));
     }
     let window = share(source.tcp_window_limited_ns, source.tcp_busy_ns);
     let buffer = share(source.tcp_buffer_limited_ns, source.tcp_busy_ns);

@@ -73,11 +73,14 @@ impl Sender {
     }
 
     fn pace(&self) {
-        let mut paths: BTreeMap<u32, (Background, PathSample)> = BTreeMap::new();
+        let mut paths: BTreeMap<u32, (Background, PathSample, u64)> = BTreeMap::new();
+        let mut looked = Instant::now();
         while self.wait(PACE_EVERY).is_none() && !self.is_over() {
             let now = Instant::now();
+            let passed = now.duration_since(looked).as_millis();
+            looked = now;
             for (channel, sum) in self.counters.table.paths() {
-                let (background, before) = paths.entry(channel).or_default();
+                let (background, before, pace) = paths.entry(channel).or_default();
                 // Where streams came and went, the sums may have shrunk.
                 let sample = PathSample {
                     acknowledged_bytes: sum
@@ -88,8 +91,11 @@ impl Sender {
                     ..sum
                 };
                 *before = sum;
-                let rate = background.step(now, &sample);
-                self.counters.table.set_pace(channel, rate);
+                let allowed = u128::from(*pace) * passed / 1_000;
+                let allowed = u64::try_from(allowed).unwrap_or(u64::MAX);
+                self.counters.paced_bytes.add(allowed);
+                *pace = background.step(now, &sample);
+                self.counters.table.set_pace(channel, *pace);
             }
         }
     }
