@@ -15,7 +15,7 @@ pub trait Source: Send + Sync {
     /// The fault is reported under the entry's name; the transfer goes on.
     fn open(&self, record: &Record) -> Result<Arc<dyn SourceFile>, Fault>;
 
-    /// Reads a small file whole into the front of `buffer`.
+    /// Reads a small file whole into the front of `buffer`, which has room for it and, unless it is full, for a byte more.
     ///
     /// # Errors
     /// [`ReadError::Changed`] when it is no longer in the generation that `record` names.

@@ -27,6 +27,6 @@ pub use memory::MemoryStorage;
 pub use meta::{FinalMeta, Kind, Meta, Timestamp};
 pub use path::{NAME_BYTES_MAX, PATH_BYTES_MAX, PathError, RelPath, TEMP_NAME_BYTES, TempName};
 pub use storage::{
-    Capabilities, Choice, Pick, ReadFile, Replace, SCAN_BATCH_ITEMS, Scan, ScanEntry, ScanItem,
-    Storage, SurveyItem, WriteFile,
+    Capabilities, Choice, Known, Pick, ReadFile, Replace, SCAN_BATCH_ITEMS, Scan, ScanEntry,
+    ScanItem, Storage, SurveyItem, WriteFile,
 };

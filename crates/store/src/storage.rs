@@ -15,6 +15,15 @@ pub const SCAN_BATCH_ITEMS: usize = 1024;
 /// Memory for attributes and access lists that ends a batch early, in bytes.
 pub const SCAN_BATCH_EXTENDED_BYTES: usize = 1 << 20;
 
+/// The state of a file as it was found earlier.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Known {
+    /// Length of the contents.
+    pub bytes: u64,
+    /// As [`Meta::generation`] gave it.
+    pub generation: u64,
+}
+
 /// A place that holds a tree of entries. Calls may come from any number of threads at once.
 ///
 /// Paths are relative to the storage's root. No call follows a symbolic link, on the way or at the end.
@@ -49,6 +58,22 @@ pub trait Storage: Send + Sync {
     /// Reads a small file in the fewest calls. Returns what it is and how many bytes of `buffer` it filled.
     /// `Changed` if it changed meanwhile, or does not fit into `buffer`.
     fn read_whole(&self, path: &RelPath, buffer: &mut [u8]) -> Result<(Meta, usize), StoreError>;
+
+    /// Reads a small file that a scan has found in the state `known`. Returns how many bytes of `buffer` it filled. With room
+    /// for a byte more than the file has, its end needs no call of its own. `Changed` if it is in another state.
+    fn read_known(
+        &self,
+        path: &RelPath,
+        known: Known,
+        buffer: &mut [u8],
+    ) -> Result<usize, StoreError> {
+        let (meta, bytes) = self.read_whole(path, buffer)?;
+        if meta.generation() == known.generation {
+            Ok(bytes)
+        } else {
+            Err(StoreError::new("read", path, StoreErrorKind::Changed))
+        }
+    }
 
     /// Makes a directory with `mode_now`, and those above it that are missing. Returns whether it was made; one that
     /// is there is fine and keeps its mode, any other entry there is `TypeConflict`.

@@ -6,8 +6,9 @@
 mod fs_common;
 
 use fs_common::{TAG, Tree, is_root, meta, rel, temp_of};
-use godwit_store::{Kind, Lost, RelPath, Replace, Storage, StoreErrorKind};
+use godwit_store::{Kind, Known, Lost, RelPath, Replace, Storage, StoreErrorKind};
 use std::fs;
+use std::io::{Read, Write};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 
@@ -325,6 +326,83 @@ fn reading_whole_files_notices_what_does_not_fit() {
             .kind,
         StoreErrorKind::TypeConflict
     );
+}
+
+#[test]
+fn a_known_file_is_read_only_in_the_state_that_is_known() {
+    let tree = Tree::new();
+    let known = |name: &str| {
+        let meta = tree.storage.stat(&rel(name)).unwrap().unwrap();
+        Known {
+            bytes: meta.bytes,
+            generation: meta.generation(),
+        }
+    };
+    fs::write(tree.at("file"), [5; 100]).unwrap();
+    fs::write(tree.at("empty"), "").unwrap();
+    let (file, empty) = (known("file"), known("empty"));
+    for room in [100, 101, 4096] {
+        let mut buffer = vec![0; room];
+        let read = tree.storage.read_known(&rel("file"), file, &mut buffer);
+        assert_eq!(read.unwrap(), 100);
+        assert_eq!(buffer[..100], [5; 100]);
+    }
+    let read = tree.storage.read_known(&rel("empty"), empty, &mut []);
+    assert_eq!(read.unwrap(), 0);
+    let refused = |name: &str, known: Known, room: usize| {
+        let mut buffer = vec![0; room];
+        let read = tree.storage.read_known(&rel(name), known, &mut buffer);
+        read.unwrap_err().kind
+    };
+    assert_eq!(refused("file", file, 99), StoreErrorKind::Changed);
+    assert_eq!(refused("empty", file, 200), StoreErrorKind::Changed);
+    assert_eq!(refused("none", file, 200), StoreErrorKind::NotFound);
+    // Longer, shorter, and of the same length with other contents.
+    for (content, seconds) in [(&[5; 101][..], 1), (&[5; 99], 2), (&[6; 100], 3)] {
+        let before = known("file");
+        fs::write(tree.at("file"), content).unwrap();
+        // Clocks of file systems may stand still for some milliseconds.
+        let time = std::time::UNIX_EPOCH + std::time::Duration::from_secs(seconds);
+        let open = fs::File::options().write(true).open(tree.at("file"));
+        open.unwrap().set_modified(time).unwrap();
+        assert_eq!(refused("file", file, 200), StoreErrorKind::Changed);
+        assert_eq!(refused("file", before, 200), StoreErrorKind::Changed);
+    }
+}
+
+#[test]
+fn nothing_is_taken_from_a_pipe_in_the_place_of_a_known_file() {
+    let tree = Tree::new();
+    fs::write(tree.at("name"), "four").unwrap();
+    let meta = tree.storage.stat(&rel("name")).unwrap().unwrap();
+    let known = Known {
+        bytes: meta.bytes,
+        generation: meta.generation(),
+    };
+    fs::remove_file(tree.at("name")).unwrap();
+    let kind = rustix::fs::FileType::Fifo;
+    rustix::fs::mknodat(rustix::fs::CWD, tree.at("name"), kind, 0o600.into(), 0).unwrap();
+    let mut pipe = fs::File::options()
+        .read(true)
+        .write(true)
+        .open(tree.at("name"))
+        .unwrap();
+    pipe.write_all(b"four").unwrap();
+    let error = tree
+        .storage
+        .read_known(&rel("name"), known, &mut [0; 64])
+        .unwrap_err();
+    assert_eq!(error.kind, StoreErrorKind::NotRegular);
+    let mut there = [0; 4];
+    pipe.read_exact(&mut there).unwrap();
+    assert_eq!(&there, b"four");
+    fs::remove_file(tree.at("name")).unwrap();
+    fs::create_dir(tree.at("name")).unwrap();
+    let error = tree
+        .storage
+        .read_known(&rel("name"), known, &mut [0; 64])
+        .unwrap_err();
+    assert_eq!(error.kind, StoreErrorKind::NotRegular);
 }
 
 #[test]

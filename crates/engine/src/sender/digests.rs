@@ -5,6 +5,7 @@ use godwit_proto::{Digest, Record, RecordFlags};
 use godwit_store::pool::Block;
 
 use super::Sender;
+use super::read::with_room;
 use super::state::{Piece, State};
 use crate::source::ReadError;
 use crate::{entry, limits};
@@ -45,7 +46,7 @@ impl Sender {
         let mut announced = Vec::with_capacity(records.len());
         for record in records {
             let bytes = usize::try_from(record.bytes).unwrap_or(usize::MAX);
-            let read = match block.get_mut(..bytes) {
+            let read = match with_room(&mut block, bytes) {
                 Some(buffer) => self
                     .counters
                     .storage_reading_ns

@@ -362,7 +362,7 @@ impl Sender {
                 continue;
             }
             let bytes = usize::try_from(record.bytes).unwrap_or(usize::MAX);
-            let read = match block.get_mut(filled..filled.saturating_add(bytes)) {
+            let read = match with_room(&mut block[filled..], bytes) {
                 Some(buffer) => self
                     .counters
                     .storage_reading_ns
@@ -483,4 +483,11 @@ impl Sender {
         }
         None
     }
+}
+
+/// The front of `block` for a file of so many bytes, and for one more where there is room: the end of a file shows in what a
+/// read does not give. `None` if it does not fit.
+pub(super) fn with_room(block: &mut [u8], bytes: usize) -> Option<&mut [u8]> {
+    let room = bytes.saturating_add(1).min(block.len());
+    block.get_mut(..room.max(bytes))
 }

@@ -6,7 +6,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use godwit_proto::{EntryId, Fault, FaultCode, Generation, Record, Side};
-use godwit_store::{Kind, ReadFile, RelPath, Scan, ScanItem, Storage, StoreError, StoreErrorKind};
+use godwit_store::{
+    Kind, Known, ReadFile, RelPath, Scan, ScanItem, Storage, StoreError, StoreErrorKind,
+};
 
 use super::choice::Selecting;
 use super::keeper::Keeper;
@@ -102,15 +104,13 @@ impl Source for TreeSource {
 
     fn read_whole(&self, record: &Record, buffer: &mut [u8]) -> Result<usize, ReadError> {
         let (root, path) = self.locate(record).map_err(ReadError::Failed)?;
-        let (meta, bytes) = root
-            .storage
-            .read_whole(&path, buffer)
-            .map_err(|error| read_error(record.id, &error))?;
-        if meta.generation() == record.generation.0 {
-            Ok(bytes)
-        } else {
-            Err(ReadError::Changed)
-        }
+        let known = Known {
+            bytes: record.bytes,
+            generation: record.generation.0,
+        };
+        root.storage
+            .read_known(&path, known, buffer)
+            .map_err(|error| read_error(record.id, &error))
     }
 
     fn refresh(&self, record: &Record) -> Result<Record, Fault> {

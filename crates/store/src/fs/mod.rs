@@ -24,7 +24,7 @@ use crate::extended::{Extended, Lost};
 use crate::meta::{FinalMeta, Kind, Meta};
 use crate::path::{RelPath, TempName};
 use crate::storage::{
-    Capabilities, Choice, ReadFile, Replace, Scan, Storage, SurveyItem, WriteFile,
+    Capabilities, Choice, Known, ReadFile, Replace, Scan, Storage, SurveyItem, WriteFile,
 };
 use attributes::{Allowed, meta_of, mode_of};
 use directories::Directories;
@@ -217,6 +217,17 @@ impl Storage for FsStorage {
     fn read_whole(&self, path: &RelPath, buffer: &mut [u8]) -> Result<(Meta, usize), StoreError> {
         self.directories.within("read", path, |directory, name| {
             read::read_whole(directory, name, buffer)
+        })
+    }
+
+    fn read_known(
+        &self,
+        path: &RelPath,
+        known: Known,
+        buffer: &mut [u8],
+    ) -> Result<usize, StoreError> {
+        self.directories.within("read", path, |directory, name| {
+            read::read_known(directory, name, known, buffer)
         })
     }
 

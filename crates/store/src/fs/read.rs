@@ -7,7 +7,7 @@ use super::directories::{Directory, Trouble};
 use crate::error::{StoreError, StoreErrorKind};
 use crate::meta::{Kind, Meta};
 use crate::path::RelPath;
-use crate::storage::ReadFile;
+use crate::storage::{Known, ReadFile};
 use rustix::fd::OwnedFd;
 use rustix::fs::{Advice, Mode, OFlags, SeekFrom};
 use rustix::io::Errno;
@@ -123,7 +123,49 @@ pub(super) fn read_whole(
     buffer: &mut [u8],
 ) -> Result<(Meta, usize), Trouble> {
     let (fd, before) = open_regular(directory, name)?;
-    let bytes = usize::try_from(before.bytes)
+    let before = Known {
+        bytes: before.bytes,
+        generation: before.generation(),
+    };
+    read_state(&fd, before, buffer, |fd, into, _| {
+        rustix::io::read(fd, into)
+    })
+}
+
+/// The same of a file that is known: it is looked at once, after it was read.
+pub(super) fn read_known(
+    directory: &Directory,
+    name: &[u8],
+    known: Known,
+    buffer: &mut [u8],
+) -> Result<usize, Trouble> {
+    let fd = rustix::fs::openat(directory, name, OFlags::RDONLY | ENTRY, Mode::empty())?;
+    // By position: nothing is taken from a pipe that stands where a file was.
+    let read = read_state(&fd, known, buffer, |fd, into, at| {
+        rustix::io::pread(fd, into, at)
+    });
+    match read {
+        Ok((_, bytes)) => Ok(bytes),
+        Err(_) if meta_of(&rustix::fs::fstat(&fd)?).kind != Kind::File => {
+            Err(StoreErrorKind::NotRegular.into())
+        }
+        // Some file systems in user space know no positions.
+        Err(Trouble::Errno(Errno::SPIPE)) => {
+            let read = |fd: &OwnedFd, into: &mut [u8], _| rustix::io::read(fd, into);
+            read_state(&fd, known, buffer, read).map(|(_, bytes)| bytes)
+        }
+        Err(trouble) => Err(trouble),
+    }
+}
+
+/// Reads all of an open file by calls of `read`, which is told the position.
+fn read_state(
+    fd: &OwnedFd,
+    known: Known,
+    buffer: &mut [u8],
+    read: impl Fn(&OwnedFd, &mut [u8], u64) -> Result<usize, Errno>,
+) -> Result<(Meta, usize), Trouble> {
+    let bytes = usize::try_from(known.bytes)
         .ok()
         .filter(|bytes| *bytes <= buffer.len());
     let bytes = bytes.ok_or(StoreErrorKind::Changed)?;
@@ -137,7 +179,7 @@ pub(super) fn read_whole(
             None => &mut beyond[..],
         };
         let wanted = into.len();
-        match rustix::io::read(&fd, into) {
+        match read(fd, into, filled as u64) {
             Ok(0) => break,
             Ok(got) => {
                 filled += got;
@@ -152,8 +194,8 @@ pub(super) fn read_whole(
             Err(error) => return Err(error.into()),
         }
     }
-    let after = meta_of(&rustix::fs::fstat(&fd)?);
-    if filled != bytes || after.generation() != before.generation() {
+    let after = meta_of(&rustix::fs::fstat(fd)?);
+    if filled != bytes || after.generation() != known.generation {
         return Err(StoreErrorKind::Changed.into());
     }
     Ok((after, bytes))
