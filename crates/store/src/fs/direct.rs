@@ -1,39 +1,101 @@
 //! Owns the way past the page cache: a second handle of an open file, and which part of a read or write may take it.
 //! Leaves the rest of a read or write to the first handle, which goes through the cache.
 
+use super::directories::Directories;
 use rustix::fd::{AsRawFd, OwnedFd};
-use rustix::fs::{Mode, OFlags};
+use rustix::fs::{AtFlags, Mode, OFlags, StatxFlags};
 use rustix::io::Errno;
 
-/// What offset, length and memory of direct I/O have to be multiples of: what no Linux file system asks more than.
+/// What offset, length and memory of direct I/O have to be multiples of unless the kernel says more: hardly any Linux file
+/// system asks more. Where it asks less, whole pages are kept to, so that none goes half past the cache.
 const ALIGNMENT: usize = 4096;
+/// A file system that asks for more than this is not believed: no block of ours would ever take the direct way.
+const ALIGNMENT_MAX: u32 = 1 << 20;
 
 /// A handle that reads and writes past the page cache.
 #[derive(Debug)]
-pub(super) struct Direct(OwnedFd);
+pub(super) struct Direct {
+    fd: OwnedFd,
+    alignment: Alignment,
+}
+
+/// What direct I/O of one file has to be multiples of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Alignment {
+    /// Addresses in memory.
+    memory: usize,
+    /// Positions in the file, and lengths.
+    offset: usize,
+}
+
+impl Alignment {
+    /// From what statx(2) says; zeros if it does not say, or that the kernel takes the way through the cache by itself.
+    fn of(memory: u32, offset: u32) -> Self {
+        let at_least = |stated: u32| {
+            let believed = stated.is_power_of_two() && stated <= ALIGNMENT_MAX;
+            (if believed { stated as usize } else { 0 }).max(ALIGNMENT)
+        };
+        Self {
+            memory: at_least(memory),
+            offset: at_least(offset),
+        }
+    }
+
+    /// How many bytes from the beginning of `memory` on may go to or from `offset`.
+    fn aligned(self, offset: u64, memory: &[u8]) -> usize {
+        let begins = offset.is_multiple_of(self.offset as u64)
+            && memory.as_ptr().addr().is_multiple_of(self.memory);
+        if begins {
+            memory.len() / self.offset * self.offset
+        } else {
+            0
+        }
+    }
+}
 
 impl Direct {
-    /// Opens once more what `file` is a handle of, whatever has its name by now. `flags` say what for.
+    /// Opens once more what `file` is a handle of, whatever has its name by now. `flags` say what for. Handles kept in
+    /// `directories` are given up if there are too many.
     ///
     /// `INVAL` if the file system has no direct I/O.
-    pub(super) fn open(file: &OwnedFd, flags: OFlags) -> Result<Self, Errno> {
+    pub(super) fn open(
+        file: &OwnedFd,
+        flags: OFlags,
+        directories: &Directories,
+    ) -> Result<Self, Errno> {
         let path = format!("/proc/self/fd/{}", file.as_raw_fd());
         let flags = flags | OFlags::DIRECT | OFlags::CLOEXEC | OFlags::NONBLOCK;
-        rustix::fs::open(path, flags, Mode::empty()).map(Self)
+        let open = || rustix::fs::open(path.as_str(), flags, Mode::empty());
+        let fd = match open() {
+            Err(Errno::MFILE | Errno::NFILE) => {
+                directories.give_up_kept();
+                open()?
+            }
+            opened => opened?,
+        };
+        // Before Linux 6.1 it is not said.
+        let stated = rustix::fs::statx(&fd, "", AtFlags::EMPTY_PATH, StatxFlags::DIOALIGN)
+            .ok()
+            .filter(|stat| stat.stx_mask & StatxFlags::DIOALIGN.bits() != 0)
+            .map_or((0, 0), |stat| {
+                (stat.stx_dio_mem_align, stat.stx_dio_offset_align)
+            });
+        let alignment = Alignment::of(stated.0, stated.1);
+        Ok(Self { fd, alignment })
     }
 
     /// Reads what can be read this way from the beginning of `buffer` on; returns how much that was.
     pub(super) fn read_at(&self, offset: u64, buffer: &mut [u8]) -> Result<usize, Errno> {
-        let whole = aligned(offset, buffer);
+        let whole = self.alignment.aligned(offset, buffer);
         let mut filled = 0;
         while filled < whole {
-            match rustix::io::pread(&self.0, &mut buffer[filled..whole], offset + filled as u64) {
+            match rustix::io::pread(&self.fd, &mut buffer[filled..whole], offset + filled as u64) {
                 Ok(0) => break,
                 Ok(bytes) => filled += bytes,
                 Err(Errno::INTR) => {}
                 Err(error) => return Err(error),
             }
-            if filled % ALIGNMENT != 0 {
+            if filled % self.alignment.offset != 0 {
                 // The end of the file.
                 break;
             }
@@ -43,31 +105,20 @@ impl Direct {
 
     /// Writes what can be written this way from the beginning of `data` on; returns how much that was.
     pub(super) fn write_at(&self, offset: u64, data: &[u8]) -> Result<usize, Errno> {
-        let whole = aligned(offset, data);
+        let whole = self.alignment.aligned(offset, data);
         let mut written = 0;
         while written < whole {
-            match rustix::io::pwrite(&self.0, &data[written..whole], offset + written as u64) {
+            match rustix::io::pwrite(&self.fd, &data[written..whole], offset + written as u64) {
                 Ok(0) => return Err(Errno::IO),
                 Ok(bytes) => written += bytes,
                 Err(Errno::INTR) => {}
                 Err(error) => return Err(error),
             }
-            if written % ALIGNMENT != 0 {
+            if written % self.alignment.offset != 0 {
                 break;
             }
         }
         Ok(written)
-    }
-}
-
-/// How many bytes from the beginning of `memory` on may go to or from `offset`.
-fn aligned(offset: u64, memory: &[u8]) -> usize {
-    let begins =
-        offset.is_multiple_of(ALIGNMENT as u64) && memory.as_ptr().addr().is_multiple_of(ALIGNMENT);
-    if begins {
-        memory.len() / ALIGNMENT * ALIGNMENT
-    } else {
-        0
     }
 }
 
@@ -89,7 +140,31 @@ mod tests {
             (0, 8, 2 * ALIGNMENT, 0),
             (0, 0, 0, 0),
         ] {
-            assert_eq!(aligned(offset, &buffer[from..from + bytes]), direct);
+            let alignment = Alignment::of(0, 0);
+            assert_eq!(
+                alignment.aligned(offset, &buffer[from..from + bytes]),
+                direct
+            );
         }
+    }
+
+    #[test]
+    fn a_file_system_that_asks_for_more_than_pages_gets_it() {
+        let pages = |memory, offset| Alignment { memory, offset };
+        for (memory, offset, wanted) in [
+            (4, 512, pages(ALIGNMENT, ALIGNMENT)),
+            (512, 16384, pages(ALIGNMENT, 16384)),
+            (65536, 4096, pages(65536, ALIGNMENT)),
+            (0, 0, pages(ALIGNMENT, ALIGNMENT)),
+            (3, u32::MAX, pages(ALIGNMENT, ALIGNMENT)),
+            (1 << 21, 1 << 20, pages(ALIGNMENT, 1 << 20)),
+        ] {
+            assert_eq!(Alignment::of(memory, offset), wanted);
+        }
+        let buffer = PageBuffer::new(8 * ALIGNMENT).expect("memory");
+        let asks = Alignment::of(4096, 16384);
+        assert_eq!(asks.aligned(0, &buffer[..7 * ALIGNMENT]), 16384);
+        assert_eq!(asks.aligned(16384, &buffer[..]), 32768);
+        assert_eq!(asks.aligned(4096, &buffer[..]), 0);
     }
 }

@@ -213,6 +213,11 @@ impl Directories {
         Ok((directory, false))
     }
 
+    /// Closes the handles that are only kept: they may be what exhausts the limit.
+    pub(super) fn give_up_kept(&self) {
+        lock(&self.cache).clear();
+    }
+
     /// Drops the kept handle of `path`, if any.
     pub(super) fn forget(&self, path: &[u8]) {
         lock(&self.cache).forget(path);

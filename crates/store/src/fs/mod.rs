@@ -143,6 +143,11 @@ impl FsStorage {
         }
     }
 
+    /// Whose kept handles may be given up for a second one of a file, where there are such.
+    fn direct(&self) -> Option<&Directories> {
+        self.options.direct.then_some(&*self.directories)
+    }
+
     /// What of an entry is read beside its state.
     fn wanted(&self) -> Wanted {
         Wanted {
@@ -210,7 +215,7 @@ impl Storage for FsStorage {
 
     fn open(&self, path: &RelPath) -> Result<Box<dyn ReadFile>, StoreError> {
         let (fd, _) = self.directories.within("open", path, read::open_regular)?;
-        let file = FsReadFile::new(fd, path, self.options.direct)?;
+        let file = FsReadFile::new(fd, path, self.direct())?;
         Ok(Box::new(file))
     }
 
@@ -309,7 +314,7 @@ impl Storage for FsStorage {
             write::create(directory, temp, keep)
         });
         let file = fd
-            .and_then(|fd| FsWriteFile::new(fd, path, self.allowed(), self.options.direct))
+            .and_then(|fd| FsWriteFile::new(fd, path, self.allowed(), self.direct()))
             .inspect_err(|_| self.sync.end(temp))?;
         Ok(Box::new(file))
     }
@@ -351,7 +356,7 @@ impl Storage for FsStorage {
             write::open_temp(directory, temp, OFlags::RDONLY)
         };
         let fd = self.directories.within("open", path, open)?;
-        let file = FsReadFile::new(fd, path, self.options.direct)?;
+        let file = FsReadFile::new(fd, path, self.direct())?;
         Ok(Box::new(file))
     }
 

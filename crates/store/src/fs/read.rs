@@ -3,7 +3,7 @@
 
 use super::attributes::meta_of;
 use super::direct::Direct;
-use super::directories::{Directory, Trouble};
+use super::directories::{Directories, Directory, Trouble};
 use crate::error::{StoreError, StoreErrorKind};
 use crate::meta::{Kind, Meta};
 use crate::path::RelPath;
@@ -27,14 +27,18 @@ pub(super) struct FsReadFile {
 }
 
 impl FsReadFile {
-    /// `direct` reads past the page cache.
-    pub(super) fn new(fd: OwnedFd, path: &RelPath, direct: bool) -> Result<Self, StoreError> {
-        let open = || match Direct::open(&fd, OFlags::RDONLY) {
+    /// Reads past the page cache if `direct` names the directories whose kept handles may be given up for that.
+    pub(super) fn new(
+        fd: OwnedFd,
+        path: &RelPath,
+        direct: Option<&Directories>,
+    ) -> Result<Self, StoreError> {
+        let open = |directories| match Direct::open(&fd, OFlags::RDONLY, directories) {
             // A file of ours that its final mode does not let even us read: it was opened by other means.
             Err(Errno::ACCESS) => Ok(None),
             opened => opened.map(Some),
         };
-        let direct = if direct { open() } else { Ok(None) };
+        let direct = direct.map_or(Ok(None), open);
         Ok(Self {
             direct: direct.map_err(|error| no_direct(path, error))?,
             fd,

@@ -33,22 +33,22 @@ pub(super) struct FsWriteFile {
 }
 
 impl FsWriteFile {
-    /// `direct` writes past the page cache.
+    /// Writes past the page cache if `direct` names the directories whose kept handles may be given up for that.
     pub(super) fn new(
         fd: OwnedFd,
         path: &RelPath,
         allowed: Allowed,
-        direct: bool,
+        direct: Option<&Directories>,
     ) -> Result<Self, StoreError> {
-        let open = || match Direct::open(&fd, OFlags::RDWR) {
+        let open = |directories| match Direct::open(&fd, OFlags::RDWR, directories) {
             // It got its final mode before it was interrupted, and gets it again when it is finished.
             Err(Errno::ACCESS) => {
                 rustix::fs::fchmod(&fd, Mode::from_raw_mode(PRIVATE))?;
-                Direct::open(&fd, OFlags::RDWR)
+                Direct::open(&fd, OFlags::RDWR, directories)
             }
             opened => opened,
         };
-        let direct = direct.then(open).transpose();
+        let direct = direct.map(open).transpose();
         Ok(Self {
             direct: direct.map_err(|error| no_direct(path, error))?,
             fd,
