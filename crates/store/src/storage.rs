@@ -148,8 +148,14 @@ pub trait Storage: Send + Sync {
     /// Gives a directory its metadata, when nothing more will be put into it. Returns what of it could not be kept.
     fn set_directory_meta(&self, path: &RelPath, meta: &FinalMeta) -> Result<Lost, StoreError>;
 
-    /// Removes all temporary files with this tag at and below `start`; returns how many there were.
-    fn sweep(&self, start: &RelPath, tag: u64) -> Result<u64, StoreError>;
+    /// Removes the temporary files with this tag at and below `start`, but for those of which `keep` says yes, by their own
+    /// paths; returns how many it has removed.
+    fn sweep(
+        &self,
+        start: &RelPath,
+        tag: u64,
+        keep: &dyn Fn(&RelPath) -> bool,
+    ) -> Result<u64, StoreError>;
 
     /// Lists what is below `start`, a directory before what is in it, temporary names too, and looks at each no more than it
     /// must: so it is faster than a scan. Ends early when `each` says `false`. An absent `start` has nothing below it.

@@ -98,7 +98,7 @@ fn a_planted_link_is_never_followed() {
                     .set_directory_meta(&below, &meta(0o755, 1, 0))
                     .map(drop),
                 storage.scan(&below).map(drop),
-                storage.sweep(&below, TAG).map(drop),
+                storage.sweep(&below, TAG, &|_| false).map(drop),
                 storage.make_link(&rel("stolen"), &below, &temp_of(&rel("stolen"))),
             ];
             for (number, result) in errors.into_iter().enumerate() {
@@ -118,7 +118,7 @@ fn a_planted_link_is_never_followed() {
                     .set_directory_meta(&link, &meta(0o700, 1, 0))
                     .is_err()
             );
-            assert_eq!(storage.sweep(&link, TAG).unwrap(), 0);
+            assert_eq!(storage.sweep(&link, TAG, &|_| false).unwrap(), 0);
             assert_eq!(tree.scan(name).len(), 1);
         }
         symlink("../outside/secret", tree.at("file")).unwrap();

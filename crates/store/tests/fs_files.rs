@@ -42,7 +42,12 @@ fn small_files_arrive_with_content_mode_and_time() {
             assert_eq!(fs::read(tree.at(&name)).unwrap(), name.as_bytes());
         }
     }
-    assert_eq!(tree.storage.sweep(&RelPath::root(), TAG).unwrap(), 0);
+    assert_eq!(
+        tree.storage
+            .sweep(&RelPath::root(), TAG, &|_| false)
+            .unwrap(),
+        0
+    );
 }
 
 #[test]

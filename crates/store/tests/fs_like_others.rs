@@ -103,7 +103,9 @@ fn perform(storage: &dyn Storage, call: Call, path: &RelPath, other: &RelPath) -
         Call::Scan => storage
             .scan(path)
             .map(|scan| format!("{:?}", summary(drain(scan)))),
-        Call::Sweep => storage.sweep(path, TAG).map(|removed| removed.to_string()),
+        Call::Sweep => storage
+            .sweep(path, TAG, &|_| false)
+            .map(|removed| removed.to_string()),
     };
     result.unwrap_or_else(|error| format!("{:?}", error.kind))
 }

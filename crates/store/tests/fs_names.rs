@@ -190,10 +190,24 @@ fn leftovers_of_one_tag_are_swept_and_no_others() {
         .write_whole(&path, &other, &meta(0o600, 1, 0), b"of another")
         .unwrap();
     tree.put("a/.godwit-kept", b"kept", &meta(0o600, 1, 0));
-    assert_eq!(tree.storage.sweep(&rel("x"), TAG).unwrap(), 1);
-    assert_eq!(tree.storage.sweep(&rel("a/b"), TAG).unwrap(), 2);
-    assert_eq!(tree.storage.sweep(&RelPath::root(), TAG).unwrap(), 1);
-    assert_eq!(tree.storage.sweep(&rel("not/there"), TAG).unwrap(), 0);
+    let all = |_: &RelPath| true;
+    for start in ["x", "a/b", ""] {
+        assert_eq!(tree.storage.sweep(&rel(start), TAG, &all).unwrap(), 0);
+    }
+    assert_eq!(tree.storage.sweep(&rel("x"), TAG, &|_| false).unwrap(), 1);
+    assert_eq!(tree.storage.sweep(&rel("a/b"), TAG, &|_| false).unwrap(), 2);
+    assert_eq!(
+        tree.storage
+            .sweep(&RelPath::root(), TAG, &|_| false)
+            .unwrap(),
+        1
+    );
+    assert_eq!(
+        tree.storage
+            .sweep(&rel("not/there"), TAG, &|_| false)
+            .unwrap(),
+        0
+    );
     assert!(tree.storage.open_temp(&path, &other).is_ok());
     assert!(tree.at("a/.godwit-kept").exists());
     tree.storage.discard(&path, &other).unwrap();

@@ -3,12 +3,13 @@
 
 use std::fs;
 use std::path::Path;
+use std::process::Command;
 
 use rustix::process::Signal;
 
 use super::case::{Case, MIB, Way};
-use super::data::{Seeded, make_tree};
-use super::judge::{assert_finals_whole, assert_identical, assert_tidy};
+use super::data::{Seeded, make_tree, write_file};
+use super::judge::{assert_finals_whole, assert_identical, assert_tidy, files_below, is_temporary};
 use super::process::wait_until;
 use super::rig::Rig;
 
@@ -84,6 +85,56 @@ fn control_c_stops_cleanly_and_the_same_command_resumes() {
         case.check_end(&end, vouched);
         end.says("\"resumed\":true");
         assert_eq!(end.number("resent_bytes"), 0, "{way:?}: {}", end.said());
+    }
+}
+
+/// A run that is interrupted when some of a large file has arrived.
+fn interrupted(case: &Case, number: u64) {
+    let before = case.written_before();
+    let mut client = case.run(number, &["--limit", "12MB"]);
+    case.watch(&mut client, before, 9 * MIB);
+    client.signal(Signal::INT);
+    client.wait().expect(5, "interrupted");
+    if case.way == Way::Push {
+        let noticed = || {
+            let said = case.rig.daemon().said();
+            (said.matches("interrupted").count() > usize::try_from(number).ok()?).then_some(())
+        };
+        wait_until(noticed).expect("the daemon notices");
+    }
+}
+
+#[test]
+fn of_what_the_source_has_no_more_nothing_is_left_though_entries_fail() {
+    for way in [Way::Push, Way::Pull] {
+        let case = Case::new(way, |root| {
+            write_file(&root.join("first"), 24 * MIB, &mut Seeded(1));
+            let made = Command::new("mkfifo").arg(root.join("fifo")).status();
+            assert!(made.is_ok_and(|made| made.success()), "made");
+            24 * MIB
+        });
+        let temporaries = || {
+            let mut found = files_below(&case.destination());
+            found.retain(|path| is_temporary(path));
+            found.len()
+        };
+        let known = || {
+            Rig::recovered(&case.receiver_home())
+                .expect("a journal")
+                .partial
+        };
+        interrupted(&case, 0);
+        fs::rename(case.source.join("first"), case.source.join("second")).expect("ours");
+        interrupted(&case, 1);
+        assert_eq!((temporaries(), known().len()), (2, 2), "{way:?}");
+        fs::remove_file(case.source.join("second")).expect("ours");
+        fs::write(case.source.join("third"), "third").expect("written");
+        case.run(2, &[]).wait().expect(3, "partial");
+        assert_eq!((temporaries(), known().len()), (0, 0), "{way:?}");
+        fs::remove_file(case.source.join("fifo")).expect("ours");
+        case.run(3, &[]).wait().complete();
+        assert_identical(&case.source, &case.destination());
+        assert_tidy(&case.destination(), &case.receiver_home());
     }
 }
 

@@ -11,6 +11,7 @@ mod destination;
 mod floors;
 mod keeper;
 mod later;
+mod leftovers;
 mod list;
 mod offer;
 mod plan;

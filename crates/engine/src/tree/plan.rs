@@ -43,8 +43,19 @@ impl TreeSink {
             });
         planned.unwrap_or_else(|mut fault| {
             fault.entry = record.id;
+            self.keep_held(record);
             Verdict::Failed(fault)
         })
+    }
+
+    /// What an earlier run has brought of a file that is not asked for now is kept for the next one.
+    fn keep_held(&self, record: &Record) {
+        let key = PathKey::new(record.root, &record.path);
+        if lock(&self.partial).remove(&key).is_some()
+            && let Ok(path) = self.mapped(record.root, &record.path)
+        {
+            self.leftovers.keep(TempName::new(self.config.tag, &path));
+        }
     }
 
     fn plan_directory(&self, record: &Record, path: &RelPath) -> Result<Verdict, Fault> {

@@ -19,6 +19,7 @@ use super::deferred::Deferred;
 use super::floors::Floors;
 use super::keeper::Keeper;
 use super::later::Later;
+use super::leftovers::Leftovers;
 use super::plan::unreadable;
 use super::ranges::{RangeBudget, RangeShare};
 use super::spared::Spared;
@@ -65,7 +66,9 @@ pub struct TreeSink {
     pub(super) counters: Arc<Counters>,
     pub(super) done: DoneSet,
     pub(super) partial: Mutex<HashMap<PathKey, Partial>>,
-    resumed: bool,
+    pub(super) resumed: bool,
+    /// What a sweep leaves alone.
+    pub(super) leftovers: Leftovers,
     /// Directories that this transfer made: nothing in them needs to be looked at.
     pub(super) fresh: Mutex<HashSet<RelPath>>,
     /// Wanted entries whose name is taken already.
@@ -231,6 +234,7 @@ impl TreeSink {
             done: recovered.done,
             partial: Mutex::new(recovered.partial),
             resumed: recovered.resumed,
+            leftovers: Leftovers::default(),
             fresh: Mutex::default(),
             replace,
             floors: Mutex::default(),
@@ -312,6 +316,7 @@ impl Sink for TreeSink {
         for (record, content) in records.iter().zip(contents) {
             if record.flags & RecordFlags::SOURCE_FAILED != 0 {
                 self.give_up(record, false);
+                self.note_unseen(record);
             } else if record.flags & RecordFlags::END != 0 {
                 let noted = self.open_file(record).and_then(|file| match file {
                     Some(file) => self.note(&file, record, None, seq, epoch).map(|()| true),
@@ -396,7 +401,7 @@ impl Sink for TreeSink {
                 ..FinishReport::default()
             };
         }
-        let failure = self.committer.close(self.resumed, &self.config);
+        let failure = self.close();
         FinishReport {
             synced: !self.config.no_sync,
             failure,

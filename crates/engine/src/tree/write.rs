@@ -197,16 +197,37 @@ impl TreeSink {
             self.abandon(&file);
         }
         lock(&self.replace).remove(&record.id);
-        if keep {
-            return;
-        }
         if let Ok(path) = self.mapped(record.root, &record.path) {
+            if keep {
+                self.leftovers.keep(TempName::new(self.config.tag, &path));
+                return;
+            }
             self.committer
                 .restart(PathKey::new(record.root, &record.path));
             let temp = TempName::new(self.config.tag, &path);
             // What cannot be removed now is swept by the next complete run.
             let _ = self.config.storage.discard(&path, &temp);
         }
+    }
+
+    /// The source has failed at an entry, and perhaps at all that is in it.
+    pub(super) fn note_unseen(&self, record: &Record) {
+        if self.resumed {
+            let path = self.mapped(record.root, &record.path).unwrap_or_default();
+            self.leftovers
+                .note_failure(&path, entry::fault_of(record).code);
+        }
+    }
+
+    /// The last step of a finish. Returns what prevents it.
+    pub(super) fn close(&self) -> Option<String> {
+        for file in lock(&self.files).values() {
+            self.leftovers.keep(file.temp);
+        }
+        // What the journal knows of files that nobody asked for again.
+        let rest: Vec<PathKey> = lock(&self.partial).drain().map(|(key, _)| key).collect();
+        self.committer
+            .close(self.resumed, &self.config, &self.leftovers, &rest)
     }
 
     pub(super) fn write_small(

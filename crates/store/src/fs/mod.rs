@@ -378,9 +378,14 @@ impl Storage for FsStorage {
             })
     }
 
-    fn sweep(&self, start: &RelPath, tag: u64) -> Result<u64, StoreError> {
+    fn sweep(
+        &self,
+        start: &RelPath,
+        tag: u64,
+        keep: &dyn Fn(&RelPath) -> bool,
+    ) -> Result<u64, StoreError> {
         let mut walk = Walk::new(&self.directories, &self.spill, self.options.spill_bytes);
-        sweep::sweep(&mut walk, &self.directories, start, tag)
+        sweep::sweep(&mut walk, &self.directories, start, tag, keep)
     }
 
     fn survey(

@@ -9,18 +9,23 @@ use rustix::fd::AsFd;
 use rustix::fs::{AtFlags, FileType};
 use rustix::io::Errno;
 
-/// Removes all temporary files of `tag` at and below `start`.
+/// Removes the temporary files of `tag` at and below `start`, but for those that `keep` names.
 pub(super) fn sweep(
     walk: &mut Walk,
     directories: &Directories,
     start: &RelPath,
     tag: u64,
+    keep: &dyn Fn(&RelPath) -> bool,
 ) -> Result<u64, StoreError> {
     let temp = TempName::new(tag, start);
-    let beside = directories.within("sweep", start, |directory, _| {
-        Ok(remove(directory, temp.as_bytes())?)
-    });
-    let mut removed = u64::from(unless_absent(beside)?.unwrap_or(false));
+    let above = start.parent().unwrap_or_default();
+    let mut removed = 0;
+    if !above.join(temp.as_bytes()).is_ok_and(|path| keep(&path)) {
+        let beside = directories.within("sweep", start, |directory, _| {
+            Ok(remove(directory, temp.as_bytes())?)
+        });
+        removed += u64::from(unless_absent(beside)?.unwrap_or(false));
+    }
     let kind = directories.within("sweep", start, |directory, name| {
         Ok(kind_of(directory, name)?)
     });
@@ -46,7 +51,7 @@ pub(super) fn sweep(
             }
             Step::Name(found) => found,
         };
-        match sweep_found(found, tag) {
+        match sweep_found(found, tag, keep) {
             Ok(Swept::Removed) => removed += 1,
             Ok(Swept::Below(path)) => walk.enter(&path)?,
             Ok(Swept::Other) => {}
@@ -64,7 +69,11 @@ enum Swept {
     Other,
 }
 
-fn sweep_found(found: Found<'_>, tag: u64) -> Result<Swept, StoreError> {
+fn sweep_found(
+    found: Found<'_>,
+    tag: u64,
+    keep: &dyn Fn(&RelPath) -> bool,
+) -> Result<Swept, StoreError> {
     let kind = match found.kind {
         FileType::Unknown => kind_of(found.directory, found.name).unwrap_or(FileType::Unknown),
         kind => kind,
@@ -72,7 +81,7 @@ fn sweep_found(found: Found<'_>, tag: u64) -> Result<Swept, StoreError> {
     if kind == FileType::Directory {
         return found.path().map(Swept::Below);
     }
-    if !TempName::is_ours(found.name, tag) {
+    if !TempName::is_ours(found.name, tag) || keep(&found.path()?) {
         return Ok(Swept::Other);
     }
     match remove(found.directory, found.name) {

@@ -412,12 +412,17 @@ impl Storage for HostileStorage {
         self.inner().set_directory_meta(path, meta)
     }
 
-    fn sweep(&self, start: &RelPath, tag: u64) -> Result<u64, StoreError> {
+    fn sweep(
+        &self,
+        start: &RelPath,
+        tag: u64,
+        keep: &dyn Fn(&RelPath) -> bool,
+    ) -> Result<u64, StoreError> {
         self.shared
             .enter(Operation::Sweep, start)?
             .cache
             .settle_all(self.inner())?;
-        self.inner().sweep(start, tag)
+        self.inner().sweep(start, tag, keep)
     }
 
     fn survey(

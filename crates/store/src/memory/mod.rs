@@ -374,16 +374,23 @@ impl Storage for MemoryStorage {
         Ok(Lost::NOTHING)
     }
 
-    fn sweep(&self, start: &RelPath, tag: u64) -> Result<u64, StoreError> {
+    fn sweep(
+        &self,
+        start: &RelPath,
+        tag: u64,
+        keep: &dyn Fn(&RelPath) -> bool,
+    ) -> Result<u64, StoreError> {
         let mut tree = lock(&self.tree);
         absent_is_fine(tree.find("sweep", start))?;
         let beside = temp_path("sweep", start, &TempName::new(tag, start)).ok();
-        let mut removed = u64::from(beside.is_some_and(|beside| tree.take(&beside).is_some()));
+        let mut removed =
+            u64::from(beside.is_some_and(|beside| !keep(&beside) && tree.take(&beside).is_some()));
         let mut last = None;
         while let Some((path, _)) = tree.next_below(start, last.as_ref()) {
             if path
                 .file_name()
                 .is_some_and(|name| TempName::is_ours(name, tag))
+                && !keep(&path)
             {
                 tree.take(&path);
                 removed += 1;

@@ -3,8 +3,10 @@
 
 use super::Committer;
 use crate::lock;
+use crate::tree::leftovers::Leftovers;
 use crate::tree::sink::TreeSinkConfig;
-use godwit_store::StoreError;
+use godwit_store::journal::PathKey;
+use godwit_store::{RelPath, StoreError};
 
 impl Committer {
     /// Waits until everything added so far is durable. Returns what prevents it.
@@ -44,17 +46,38 @@ impl Committer {
     }
 
     /// The last steps of a complete transfer. Returns what prevents them.
-    pub(in crate::tree) fn close(&self, resumed: bool, config: &TreeSinkConfig) -> Option<String> {
+    /// With entries missing, what a later run can go on with stays; what the source has no more goes, from the journal too:
+    /// `rest` is of files that nobody has asked for.
+    pub(in crate::tree) fn close(
+        &self,
+        resumed: bool,
+        config: &TreeSinkConfig,
+        leftovers: &Leftovers,
+        rest: &[PathKey],
+    ) -> Option<String> {
         let clean = self.counters.entries_failed.get() == 0;
-        if resumed
-            && clean
-            && let Err(error) = self.sweep(config)
-        {
-            return Some(format!(
-                "what an earlier run left behind cannot be removed: {error}"
-            ));
+        if resumed {
+            let keep = |path: &RelPath| !clean && leftovers.has(path);
+            match self.sweep(config, &keep) {
+                Err(error) if clean => {
+                    return Some(format!(
+                        "what an earlier run left behind cannot be removed: {error}"
+                    ));
+                }
+                // The next run does it.
+                _ => {}
+            }
         }
         let journal = lock(&self.journal).take();
+        if let Some(journal) = &journal
+            && !clean
+            && leftovers.all_seen()
+        {
+            for key in rest {
+                // Whoever finds a record without its file begins that anew.
+                let _ = journal.append_restart(*key);
+            }
+        }
         lock(&self.state).stopping = true;
         self.changed.notify_all();
         if let Some(thread) = lock(&self.thread).take() {
@@ -70,9 +93,13 @@ impl Committer {
         }
     }
 
-    fn sweep(&self, config: &TreeSinkConfig) -> Result<(), StoreError> {
+    fn sweep(
+        &self,
+        config: &TreeSinkConfig,
+        keep: &dyn Fn(&RelPath) -> bool,
+    ) -> Result<(), StoreError> {
         for start in &config.mapping {
-            self.storage.sweep(start, config.tag)?;
+            self.storage.sweep(start, config.tag, keep)?;
         }
         Ok(())
     }
