@@ -25,6 +25,10 @@ pub(super) const BACKOFF_MAX: Duration = Duration::from_secs(5);
 
 /// Streams of the first channel to begin with where the tuner chooses: it adds what a long way needs once it has seen them.
 const STREAMS_FIRST: u32 = 2;
+/// A stream that was up for so long makes the next attempt wait for [`BACKOFF_FIRST`] only.
+const LASTED: Duration = Duration::from_secs(1);
+/// Most tokens that are kept.
+const TOKENS_MAX: usize = 2 * limits::STREAMS_MAX as usize;
 
 /// Shared by the threads that keep streams up.
 pub(super) struct Link {
@@ -87,7 +91,11 @@ fn keep_stream(link: &Arc<Link>, engine: &Engine, channel: u32, mut stream: Opti
             let connection = &mut running.connection;
             let carries = connection.carries_blocks();
             link.count(carries, true);
+            let begun = Instant::now();
             let result = engine.run_stream(connection);
+            if begun.elapsed() >= LASTED {
+                backoff = BACKOFF_FIRST;
+            }
             link.count(carries, false);
             drop(running);
             match result {
@@ -107,13 +115,14 @@ fn keep_stream(link: &Arc<Link>, engine: &Engine, channel: u32, mut stream: Opti
             if !link.rest(backoff, engine) {
                 return;
             }
+            // Not as soon as there is another: a daemon that takes each stream and drops it would be asked without a rest.
+            backoff = (backoff * 2).min(BACKOFF_MAX);
         }
         if thread.as_mut().is_some_and(Thread::leaves_surplus) {
             return;
         }
         match link.join(channel) {
             Ok(connection) => {
-                backoff = BACKOFF_FIRST;
                 let Some(running) = link.begin(connection) else {
                     return;
                 };
@@ -384,27 +393,36 @@ impl Link {
         let mut head = Vec::new();
         our_hello().encode(&mut head);
         Join::new(self.transfer, token, channel).encode(&mut head);
-        stream.send_all(&head).map_err(GreetError::from)?;
         let back = |refusal: Refusal| {
-            // Refused before it was looked at: it is good for another attempt.
-            if matches!(
-                refusal,
-                Refusal::Daemon { code, .. }
-                    if code != ErrorCode::BAD_TOKEN && code != ErrorCode::UNKNOWN_TRANSFER
-            ) {
-                lock(&self.tokens).push(token);
+            match &refusal {
+                Refusal::Daemon {
+                    code: ErrorCode::BAD_TOKEN | ErrorCode::UNKNOWN_TRANSFER,
+                    ..
+                } => {}
+                // Refused before it was looked at: it is good for another attempt.
+                Refusal::Daemon { .. } => lock(&self.tokens).push(token),
+                // Nobody knows whether it arrived: it is tried again when there is no other.
+                _ => lock(&self.tokens).insert(0, token),
             }
             refusal
         };
+        let sent = stream.send_all(&head).map_err(GreetError::from);
+        sent.map_err(|error| back(error.into()))?;
         self.note_hello(&expect_hello(&mut stream).map_err(back)?);
-        match receive_frame(&mut stream, HELLO_DEADLINE)? {
+        let answer = receive_frame(&mut stream, HELLO_DEADLINE);
+        match answer.map_err(|error| back(error.into()))? {
             Frame::Joined(joined) => {
-                lock(&self.tokens).extend(
+                let mut tokens = lock(&self.tokens);
+                // As many as are ever of use, whatever a daemon says.
+                let room = TOKENS_MAX.saturating_sub(tokens.len());
+                tokens.extend(
                     joined
                         .tokens
                         .iter()
-                        .filter_map(|token| Token::try_from(token.as_slice()).ok()),
+                        .filter_map(|token| Token::try_from(token.as_slice()).ok())
+                        .take(room),
                 );
+                drop(tokens);
                 stream.set_plain_payload(self.plain_payload);
                 stream.set_channel(channel);
                 Ok(stream)
