@@ -2,7 +2,7 @@
 //! Does not choose what is sent; the state does.
 
 use std::sync::atomic::Ordering;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use godwit_net::Stream;
 use godwit_proto::{
@@ -22,11 +22,14 @@ impl Sender {
         let mut meter = CpuMeter::default();
         let mut heard = Instant::now();
         let mut spoke = Instant::now();
+        let mut listened = Instant::now();
         let mut unlistened = 0;
         let mut tell_due = Instant::now() + limits::STATUS_EVERY;
         loop {
-            // Each look costs a system call, and while there is something to send nothing depends on it.
-            if unlistened == 0 {
+            // Each look costs a system call, and while there is something to send nothing depends on it; but of a slow stream
+            // the other end would have to wait until it has sent some blocks.
+            if unlistened == 0 || listened.elapsed() >= LISTEN_EVERY {
+                listened = Instant::now();
                 while let Some((prelude, head)) = stream.try_recv()? {
                     heard = Instant::now();
                     self.handle(id, stream, &prelude, &head)?;
@@ -345,3 +348,6 @@ impl Sender {
 
 /// Blocks sent between two looks for acknowledgements: as many as the receiver puts into one.
 const LISTEN_EVERY_BLOCKS: u32 = limits::ACK_EVERY_BLOCKS;
+
+/// And the longest time, where it has sent anything meanwhile.
+const LISTEN_EVERY: Duration = Duration::from_millis(200);
