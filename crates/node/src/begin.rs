@@ -21,7 +21,7 @@ use godwit_engine::{
     Sink, Source, Work, limits,
 };
 use godwit_net::{IdentityId, check_congestion};
-use godwit_proto::{Direction, ErrorCode, Fault, Open, Preserve, TransferId};
+use godwit_proto::{DigestKind, Direction, ErrorCode, Fault, Open, Preserve, TransferId};
 use godwit_store::Kind;
 
 use crate::Shared;
@@ -43,6 +43,10 @@ pub(crate) struct Begun {
     pub(crate) resumed: bool,
     pub(crate) lost_bytes: u64,
     pub(crate) mapped: Vec<u8>,
+    /// What only it may write to, as absolute paths.
+    pub(crate) writes_to: Vec<Vec<u8>>,
+    /// The digest that is used.
+    pub(crate) digest: DigestKind,
 }
 
 pub(crate) fn begin(
@@ -65,7 +69,7 @@ pub(crate) fn begin(
     } else {
         request.block_bytes
     };
-    let alone = Arc::new(AtomicBool::new(shared.table.is_empty()));
+    let alone = Arc::new(AtomicBool::new(shared.table.is_at_rest()));
     if alone.load(Ordering::Relaxed) {
         godwit_engine::usage::reset_peak_rss();
     }
@@ -120,6 +124,8 @@ fn begin_push(
                 resumed: false,
                 lost_bytes: 0,
                 mapped: b"null:".to_vec(),
+                writes_to: Vec::new(),
+                digest: request.digest_kind(),
             })
         }
         Target::Tree(place) => {
@@ -154,11 +160,13 @@ fn begin_push(
                 shared.log(&format!("journal: {damage}"));
             }
             let mapped = prepared.mapped.clone();
+            let writes_to = prepared.destinations.clone();
             let config = ReceiverConfig {
                 digest: godwit_engine::wire_digest_kind(prepared.config.digest),
                 ..config
             };
-            if config.digest != request.digest_kind() {
+            let digest = config.digest;
+            if digest != request.digest_kind() && !request.any_digest {
                 return Err(No::new(
                     ErrorCode::DESTINATION,
                     "the unfinished transfer to this destination used another --digest; finish it with that one",
@@ -174,6 +182,8 @@ fn begin_push(
                 resumed,
                 lost_bytes,
                 mapped,
+                writes_to,
+                digest,
             })
         }
     }
@@ -250,7 +260,20 @@ fn prepare(
         },
         retryable: false,
     };
-    match make_request().prepare() {
+    let mut prepared = make_request().prepare();
+    // Others that nobody is there for any more: each can be begun again, and this one has somebody.
+    while let Err(DestinationError::Busy {
+        same: false,
+        destination,
+        ..
+    }) = &prepared
+        && shared
+            .table
+            .end_orphan(destination.as_bytes(), &peer, SUPERSEDE_PATIENCE)
+    {
+        prepared = make_request().prepare();
+    }
+    match prepared {
         Err(DestinationError::Busy { same: true, .. })
             if shared.table.supersede(key, &peer, SUPERSEDE_PATIENCE) =>
         {
@@ -373,6 +396,8 @@ fn begin_pull(
         resumed: false,
         lost_bytes: 0,
         mapped: Vec::new(),
+        writes_to: Vec::new(),
+        digest: request.digest_kind(),
     })
 }
 

@@ -111,6 +111,7 @@ fn run(
 ) {
     let keep_for = Duration::from_millis(request.retry_for_ms).min(shared.config.keep_for);
     let label = format!("{} {}", stream.peer(), transfer);
+    let digest = begun.digest;
     let session = Arc::new(Session::new(
         transfer,
         begun,
@@ -166,6 +167,11 @@ fn run(
         block_bytes,
         addresses: announced(&shared.config.announce, &shared.listening, stream),
         streams_max: limits::STREAMS_MAX,
+        digest: if digest == request.digest_kind() {
+            0
+        } else {
+            digest.0.into()
+        },
     };
     let mut head = Vec::new();
     if opened.encode(&mut head).is_ok() && stream.send(&head, &[]).is_ok() {
@@ -207,6 +213,7 @@ impl Session {
             resumed: begun.resumed,
             lost_bytes: begun.lost_bytes,
             mapped: begun.mapped,
+            writes_to: begun.writes_to,
             keep_for,
             label,
             tokens: std::sync::Mutex::default(),

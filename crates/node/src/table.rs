@@ -40,6 +40,8 @@ pub(crate) struct Session {
     pub(crate) lost_bytes: u64,
     /// Where it goes, for people.
     pub(crate) mapped: Vec<u8>,
+    /// What only it may write to, as absolute paths.
+    pub(crate) writes_to: Vec<Vec<u8>>,
     pub(crate) tokens: Mutex<Vec<Token>>,
     /// Streams that the client wants.
     pub(crate) streams_wanted: usize,
@@ -89,11 +91,10 @@ impl Session {
 impl Table {
     pub(crate) fn insert(&self, session: &Arc<Session>) {
         let mut sessions = locked(&self.sessions);
-        if !sessions.is_empty() {
+        // One whose client is gone does nothing until that comes back, as a session of its own.
+        for other in sessions.values().filter(|other| !other.is_orphan()) {
             session.alone.store(false, Ordering::Relaxed);
-            for other in sessions.values() {
-                other.alone.store(false, Ordering::Relaxed);
-            }
+            other.alone.store(false, Ordering::Relaxed);
         }
         sessions.insert(session.transfer.0, Arc::clone(session));
         self.used.store(true, Ordering::SeqCst);
@@ -109,8 +110,11 @@ impl Table {
         wanted.max(1)
     }
 
-    pub(crate) fn is_empty(&self) -> bool {
-        locked(&self.sessions).is_empty()
+    /// Whether no transfer runs; those whose client is gone do not.
+    pub(crate) fn is_at_rest(&self) -> bool {
+        locked(&self.sessions)
+            .values()
+            .all(|session| session.is_orphan())
     }
 
     pub(crate) fn find(&self, transfer: &TransferId) -> Option<Arc<Session>> {
@@ -186,6 +190,41 @@ impl Table {
             sessions = self
                 .changed
                 .wait_timeout(sessions, left.min(ANSWER_LOOK_EVERY))
+                .map_or_else(|poisoned| poisoned.into_inner().0, |(sessions, _)| sessions);
+        }
+    }
+
+    /// Ends this owner's transfer that writes to `destination`, an absolute path, if its client is gone. Returns whether there
+    /// was one, and is none any more, within `patience`.
+    pub(crate) fn end_orphan(
+        &self,
+        destination: &[u8],
+        owner: &IdentityId,
+        patience: Duration,
+    ) -> bool {
+        let until = Instant::now() + patience;
+        let mut sessions = locked(&self.sessions);
+        let mut any = false;
+        loop {
+            let mut left = false;
+            for session in sessions.values() {
+                if session.owner == *owner
+                    && session.is_orphan()
+                    && session.writes_to.iter().any(|path| path == destination)
+                {
+                    session
+                        .engine
+                        .cancel("another transfer to its destination was started");
+                    (any, left) = (true, true);
+                }
+            }
+            let time = until.saturating_duration_since(Instant::now());
+            if !left || time.is_zero() {
+                return any && !left;
+            }
+            sessions = self
+                .changed
+                .wait_timeout(sessions, time.min(ANSWER_LOOK_EVERY))
                 .map_or_else(|poisoned| poisoned.into_inner().0, |(sessions, _)| sessions);
         }
     }
@@ -285,6 +324,7 @@ mod tests {
             resumed: false,
             lost_bytes: 0,
             mapped: Vec::new(),
+            writes_to: vec![b"/data/run42".to_vec()],
             tokens: Mutex::default(),
             streams_wanted: 1,
             wanted: None,

@@ -240,11 +240,14 @@ impl Job<'_> {
         }
         prepared.config.keeper = self.keeper();
         if prepared.config.digest != digest_of(self.settings) {
-            self.output.note(
-                "the unfinished transfer is finished with the --digest that it was begun with",
-            );
+            self.note_digest_kept();
         }
         Ok(prepared)
+    }
+
+    pub(super) fn note_digest_kept(&self) {
+        self.output
+            .note("the unfinished transfer is finished with the --digest that it was begun with");
     }
 
     fn share(&self) -> Share {

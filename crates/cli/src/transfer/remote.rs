@@ -18,6 +18,7 @@ use godwit_net::{
     KnownPeers, PeerAddress, check_congestion, dial,
 };
 use godwit_proto::{Direction, Open, Opened, Preserve, Sharing, TransferId};
+use godwit_store::digest;
 
 use super::Job;
 use super::report::{Progressing, Report, Totals};
@@ -66,6 +67,7 @@ impl Job<'_> {
             names: names.clone(),
             destination: path,
             destination_is_directory: is_directory || self.chosen.is_listed(),
+            any_digest: true,
             ..self.request()
         };
         let totals = Totals::default();
@@ -79,7 +81,7 @@ impl Job<'_> {
             );
             let counters = Arc::new(Counters::default());
             totals.add(&counters, opened.lost_bytes);
-            let digest = super::terms::digest_of(self.settings);
+            let digest = self.digest_in_force(opened)?;
             let roots = ReportRoots {
                 names: names.clone(),
                 displays: shown.clone(),
@@ -157,12 +159,6 @@ impl Job<'_> {
             });
             shown.push(source.shown);
         }
-        let open = Open {
-            direction: Direction::PULL.0,
-            sources: paths.clone(),
-            in_order: self.to_output,
-            ..self.request()
-        };
         let prepare = || -> Result<Option<PreparedDestination>, Failure> {
             match destination {
                 Endpoint::Local(path) => {
@@ -179,6 +175,18 @@ impl Job<'_> {
         };
         // Taken before anybody is asked for anything; given to the first engine.
         let mut prepared = Some(prepare()?);
+        let begun_with = prepared.as_ref().and_then(Option::as_ref);
+        let digest = begun_with.map_or_else(
+            || super::terms::digest_of(self.settings),
+            |prepared| prepared.config.digest,
+        );
+        let open = Open {
+            direction: Direction::PULL.0,
+            sources: paths.clone(),
+            in_order: self.to_output,
+            digest: godwit_engine::wire_digest_kind(digest).0.into(),
+            ..self.request()
+        };
         let totals = Totals::default();
         let mut progressing = Progressing::with(self, totals.clone());
         let mut begin = |opened: &Opened, transfer: TransferId| {
@@ -202,10 +210,6 @@ impl Job<'_> {
             totals.add(
                 &counters,
                 prepared.as_ref().map_or(0, PreparedDestination::lost_bytes),
-            );
-            let digest = prepared.as_ref().map_or_else(
-                || super::terms::digest_of(self.settings),
-                |prepared| prepared.config.digest,
             );
             let copies = prepared
                 .as_ref()
@@ -271,6 +275,24 @@ impl Job<'_> {
             .filter(|sharing| *sharing != Sharing::default()),
             ..Open::default()
         }
+    }
+
+    /// An unfinished transfer is finished with the digest that it was begun with.
+    fn digest_in_force(&self, opened: &Opened) -> Result<digest::DigestKind, Refusal> {
+        let Some(kind) = opened.digest_kind() else {
+            return Ok(super::terms::digest_of(self.settings));
+        };
+        let Some(digest) = godwit_engine::digest_kind(kind) else {
+            let message = format!(
+                "the transfer was begun with a digest that this version does not know (kind {})",
+                kind.0
+            );
+            return Err(Refusal::Own(message));
+        };
+        if digest != super::terms::digest_of(self.settings) {
+            self.note_digest_kept();
+        }
+        Ok(digest)
     }
 
     fn say_begun(

@@ -65,6 +65,8 @@ fn control_c_stops_cleanly_and_the_same_command_resumes() {
         let before = case.written_before();
         let mut client = case.run(0, &["--limit", "12MB"]);
         case.watch(&mut client, before, 9 * MIB);
+        // As a program gets it that signals itself and its group: once too often, and meant once.
+        client.signal(Signal::INT);
         client.signal(Signal::INT);
         client.wait().expect(5, "interrupted");
         assert_finals_whole(&case.source, &case.destination());
@@ -257,4 +259,45 @@ fn one_transfer_at_a_time_writes_to_a_destination() {
     first.wait();
     let end = case.run(1, &[]).wait();
     case.check_end(&end, 0);
+}
+
+#[test]
+fn an_unfinished_transfer_keeps_its_digest_whatever_is_asked_for() {
+    for way in [Way::Push, Way::Pull] {
+        let case = Case::new(way, |root| make_tree(root, 16, &mut Seeded(5)));
+        let before = case.written_before();
+        let mut client = case.run(0, &["--limit", "8MB"]);
+        case.watch(&mut client, before, 2 * MIB);
+        client.signal(Signal::KILL);
+        client.wait();
+        let vouched = case.vouched();
+        let end = case.run(1, &["--digest", "blake3"]).wait();
+        end.complete().says("\"resumed\":true");
+        case.check_end(&end, vouched);
+    }
+}
+
+#[test]
+fn a_transfer_whose_client_was_killed_holds_nobody_up() {
+    let case = Case::new(Way::Push, |root| make_tree(root, 16, &mut Seeded(6)));
+    let more = case.rig.path("more");
+    make_tree(&more, 1, &mut Seeded(7));
+    let before = case.written_before();
+    let mut client = case.run(0, &["--limit", "8MB"]);
+    case.watch(&mut client, before, 2 * MIB);
+    client.signal(Signal::KILL);
+    client.wait();
+    // Another command, into what the killed one was writing.
+    let into = format!("{}/", case.rig.url("new"));
+    let other = case
+        .rig
+        .begin_cp(&case.rig.path("away"), &["../more", &into]);
+    other.wait().complete();
+    assert_identical(&more, &case.destination().join("more"));
+    fs::remove_dir_all(case.destination().join("more")).expect("it arrived");
+    let end = case.run(1, &[]).wait();
+    end.complete().says("\"resumed\":true");
+    assert_identical(&case.source, &case.destination());
+    let memory = &end.summary()["max_rss_bytes"]["destination"];
+    assert!(memory.is_u64(), "nobody else used the node: {}", end.said());
 }

@@ -85,6 +85,9 @@ pub struct Open {
     /// Contents of large files go past the page cache of the accepting end, too. Needs [`capability::DIRECT`].
     #[prost(bool, tag = "30")]
     pub direct: bool,
+    /// In a push: the client takes the digest that OPENED names, where an unfinished transfer was begun with another one.
+    #[prost(bool, tag = "31")]
+    pub any_digest: bool,
     /// How it behaves towards other traffic. Needs [`capability::SHARING`].
     #[prost(message, optional, tag = "22")]
     pub sharing: Option<Sharing>,
@@ -156,12 +159,7 @@ impl Open {
                 "is asked for by who does not receive",
             ));
         }
-        if u8::try_from(self.digest).is_err() {
-            return Err(WireError::Unknown {
-                field: "digest",
-                value: self.digest.into(),
-            });
-        }
+        check_digest(self.digest)?;
         if self.sources.len() > SOURCES_MAX {
             return Err(WireError::too_long("list of sources", SOURCES_MAX as u64));
         }
@@ -203,6 +201,16 @@ impl Open {
     }
 }
 
+fn check_digest(digest: u32) -> Result<(), WireError> {
+    if u8::try_from(digest).is_ok() {
+        return Ok(());
+    }
+    Err(WireError::Unknown {
+        field: "digest",
+        value: digest.into(),
+    })
+}
+
 /// The daemon grants a transfer.
 #[derive(Clone, PartialEq, Message)]
 #[prost(skip_debug)]
@@ -231,6 +239,9 @@ pub struct Opened {
     /// Where else streams may come to, if the client has ways there; the daemon's interfaces in their order.
     #[prost(message, repeated, tag = "8")]
     pub addresses: Vec<Announced>,
+    /// See [`DigestKind`]: the one that the transfer was begun with; 0 is the one asked for.
+    #[prost(uint32, tag = "9")]
+    pub digest: u32,
 }
 
 impl Opened {
@@ -269,11 +280,18 @@ impl Opened {
         read_tokens(&self.tokens)
     }
 
+    /// The digest that the transfer was begun with, if that is another one than was asked for.
+    pub fn digest_kind(&self) -> Option<DigestKind> {
+        let kind = u8::try_from(self.digest).unwrap_or(0);
+        (kind > 0).then_some(DigestKind(kind))
+    }
+
     fn validate(&self) -> Result<(), WireError> {
         self.transfer_id()?;
         self.tokens()?;
         check_name(&self.destination)?;
         check_announced(&self.addresses)?;
+        check_digest(self.digest)?;
         check_block_bytes(self.block_bytes)
     }
 }
@@ -289,6 +307,7 @@ impl fmt::Debug for Opened {
             .field("block_bytes", &self.block_bytes)
             .field("streams_max", &self.streams_max)
             .field("addresses", &self.addresses)
+            .field("digest", &self.digest)
             .finish()
     }
 }

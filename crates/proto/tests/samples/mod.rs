@@ -61,6 +61,11 @@ fn setup() -> Vec<(&'static str, Frame)> {
         block_bytes: 524_288,
         streams_max: 64,
         addresses: Vec::new(),
+        digest: 0,
+    };
+    let redigested = Opened {
+        digest: 2,
+        ..opened.clone()
     };
     vec![
         ("hello", Frame::Hello(Hello::ours("godwit 0.1.0", 3))),
@@ -70,6 +75,7 @@ fn setup() -> Vec<(&'static str, Frame)> {
         ("open_verification", Frame::Open(verifying())),
         ("open_in_order", Frame::Open(in_order())),
         ("opened", Frame::Opened(opened)),
+        ("opened_digest", Frame::Opened(redigested)),
         (
             "join",
             Frame::Join(Join::new(transfer(), Token([0x22; 16]), 0)),

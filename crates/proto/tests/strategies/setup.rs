@@ -106,7 +106,7 @@ pub(crate) fn setup() -> impl Strategy<Value = Frame> {
     let open = (
         names,
         numbers,
-        any::<[bool; 5]>(),
+        any::<[bool; 6]>(),
         any::<[u64; 2]>(),
         (
             option::of(comparison()),
@@ -141,6 +141,7 @@ pub(crate) fn setup() -> impl Strategy<Value = Frame> {
                     verify: flags[2],
                     no_sync: flags[3],
                     plain_payload: flags[4],
+                    any_digest: flags[5],
                     retry_for_ms: retry,
                     streams,
                     block_bytes: if flags[0] { 0 } else { 1 << log },
@@ -213,6 +214,7 @@ pub(crate) fn setup() -> impl Strategy<Value = Frame> {
                     block_bytes,
                     streams_max,
                     addresses,
+                    digest: log % 3,
                 })
             },
         );
