@@ -10,7 +10,7 @@ use godwit_api::endpoint::{Endpoint, Place};
 use godwit_api::host::HostPort;
 use godwit_api::settings::{CpSettings, Scope, Typed, resolve};
 use std::ffi::{OsStr, OsString};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Runs the command.
 pub(super) fn run(matches: &ArgMatches) -> Result<Exit, Failure> {
@@ -51,6 +51,12 @@ fn subjects<'a>(
             Named::Far(found) if far.is_none() => far = Some(found),
             _ => return Err(twice()),
         }
+    }
+    if far.is_none()
+        && let Some(host) = directory.as_ref().and_then(|(path, _)| bare_host(path))
+        && let Named::Far(found) = parse(&host)?
+    {
+        (directory, far) = (None, Some(found));
     }
     // What is named first is where data comes from.
     let far_gives = far.is_some() && matches!(directory, Some((_, false)));
@@ -97,5 +103,38 @@ fn parse(text: &OsStr) -> Result<Named, Failure> {
             "{}: name a path, a machine as in HOST:PATH, or a node as in godwit://HOST/EXPORT",
             text.display()
         ))),
+    }
+}
+
+/// A word that is no path here is a machine, as in `HOST:`. To take it for a directory that is yet to be made would find
+/// everything fine without having looked at anything.
+fn bare_host(path: &Path) -> Option<OsString> {
+    let word = path.to_str()?;
+    let is_word = !word.is_empty() && !word.contains(['/', ':']);
+    if !is_word || path.symlink_metadata().is_ok() {
+        return None;
+    }
+    Some(format!("{word}:").into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_word_that_is_no_path_is_a_machine() {
+        let far = |words: &[&'static str]| {
+            let named = subjects(words.iter().map(OsStr::new));
+            named.ok().and_then(|(_, far, _)| far)
+        };
+        for word in ["127.0.0.1", "dtn2", "alice@dtn2.example.org"] {
+            assert!(matches!(far(&[word]), Some(Far::Ssh(_))), "{word}");
+        }
+        for path in [".", "..", "/", "./dtn2", "src", "dtn2/"] {
+            assert!(far(&[path]).is_none(), "{path}");
+        }
+        // The other side is named: this can only be a directory.
+        let both = far(&["dtn2", "godwit://dtn2/data"]);
+        assert!(matches!(both, Some(Far::Node(_))));
     }
 }

@@ -228,7 +228,7 @@ fn a_directory_that_takes_nothing_is_told() {
     doctor(&rig, &["no/such"]).stops("storage", "no/such", "mkdir -p no");
     let found = doctor(&rig, &["no", "godwit://127.0.0.1:1/data"]);
     found.stops("storage", "no: ", "check the name");
-    doctor(&rig, &["new"]).is_fine();
+    doctor(&rig, &["./new"]).is_fine();
     assert!(!rig.path("new").exists());
     // No file can be made there by anybody.
     doctor(&rig, &["/proc"]).stops("storage", "/proc", "another directory");
