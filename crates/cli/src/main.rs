@@ -15,6 +15,7 @@ mod reports;
 mod rest;
 mod running;
 mod serve;
+mod signals;
 mod ssh;
 mod transfer;
 mod verify;

@@ -23,13 +23,13 @@ use godwit_api::settings::CpSettings;
 use godwit_engine::names::ListBytes;
 use godwit_engine::session::Connector;
 use godwit_proto::agent::Errand;
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 use crate::exit::{Exit, Failure};
 use crate::home::Home;
 use crate::output::{Output, Started, Stats, Status};
 use crate::reports::{Finished, Reports};
 use crate::running::Steering;
+use crate::signals;
 pub(crate) use remote::client_tls;
 use report::Report;
 use selection::Chosen;
@@ -157,21 +157,11 @@ pub(crate) fn say_failed(output: &Output, exit: Exit) {
 }
 
 impl Job<'_> {
-    /// Signals and cores, before any thread is started.
+    /// Cores, before any thread is started, and signals.
     fn prepare(&self) -> Result<(), Failure> {
-        let failed =
-            |error: std::io::Error| Failure::failed(format!("signals cannot be handled: {error}"));
-        for signal in [SIGINT, SIGTERM, SIGHUP] {
-            // The second time ends the program at once: whoever insists has a reason.
-            signal_hook::flag::register_conditional_shutdown(
-                signal,
-                Exit::Interrupted as i32,
-                Arc::clone(&self.interrupted),
-            )
-            .map_err(failed)?;
-            signal_hook::flag::register(signal, Arc::clone(&self.interrupted)).map_err(failed)?;
-        }
-        crate::cores::restrict(self.settings.threads, &self.settings.pin)
+        crate::cores::restrict(self.settings.threads, &self.settings.pin)?;
+        signals::watch(&self.interrupted)
+            .map_err(|error| Failure::failed(format!("signals cannot be handled: {error}")))
     }
 
     fn transfer(&self, sources: &[Endpoint], destination: &Endpoint) -> Result<Report, Failure> {

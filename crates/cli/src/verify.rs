@@ -18,7 +18,6 @@ use godwit_engine::limits;
 use godwit_net::IdentityId;
 use godwit_proto::Record;
 use godwit_store::manifest::{ManifestReader, Trailer};
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 use crate::exit::{Exit, Failure};
 use crate::home::Home;
@@ -131,16 +130,9 @@ pub(crate) fn run(
         .transpose()
         .map_err(|error| Failure::usage(format!("--signed-by: {error}")))?;
     let interrupted = Arc::new(AtomicBool::new(false));
-    for signal in [SIGINT, SIGTERM, SIGHUP] {
-        signal_hook::flag::register_conditional_shutdown(
-            signal,
-            Exit::Interrupted as i32,
-            Arc::clone(&interrupted),
-        )
-        .and_then(|_| signal_hook::flag::register(signal, Arc::clone(&interrupted)))
-        .map_err(|error| Failure::failed(format!("signals cannot be handled: {error}")))?;
-    }
     crate::cores::restrict(settings.threads, &settings.pin)?;
+    crate::signals::watch(&interrupted)
+        .map_err(|error| Failure::failed(format!("signals cannot be handled: {error}")))?;
     let checklist = Checklist::open(manifest, signed_by.as_ref())?;
     let Trailer {
         entries: expected,
