@@ -1,5 +1,5 @@
 //! The bar on a terminal.
-//! Its text is the same as a plain line's.
+//! Its text is the same as a plain line's, on two lines, so that a narrow terminal cuts off nothing that matters.
 
 use super::Progress;
 use super::plain::PlainLines;
@@ -20,8 +20,8 @@ impl Bar {
             // Whatever ends the program, no half-drawn bar stays behind.
             bar: ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr())
                 .with_finish(ProgressFinish::AndClear),
-            known: style("{bar:24} {percent:>3}% {wide_msg}"),
-            unknown: style("{spinner} {wide_msg}"),
+            known: style("{bar:16} {percent:>3}% {prefix}\n{wide_msg}"),
+            unknown: style("{spinner} {prefix}\n{wide_msg}"),
             shown: false,
         }
     }
@@ -40,7 +40,8 @@ impl Bar {
                 self.bar.tick();
             }
         }
-        self.bar.set_message(PlainLines.progress(progress, rate));
+        self.bar.set_prefix(PlainLines.amounts(progress, rate));
+        self.bar.set_message(PlainLines.circumstances(progress));
     }
 
     /// A line above the bar.

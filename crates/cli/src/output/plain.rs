@@ -33,6 +33,15 @@ impl PlainLines {
     }
 
     pub(super) fn progress(&self, progress: &Progress<'_>, rate: Option<f64>) -> String {
+        format!(
+            "{}, {}",
+            self.amounts(progress, rate),
+            self.circumstances(progress)
+        )
+    }
+
+    /// How much, how fast, how long.
+    pub(super) fn amounts(&self, progress: &Progress<'_>, rate: Option<f64>) -> String {
         let mut line = human_size(progress.bytes);
         // Writing to a String cannot fail.
         if let Some(total) = progress.bytes_total {
@@ -44,9 +53,13 @@ impl PlainLines {
         if let Some(left) = time_left(progress.bytes, progress.bytes_total, rate) {
             let _ = write!(line, ", {} left", clock(left));
         }
-        let _ = write!(
-            line,
-            ", {}, {}",
+        line
+    }
+
+    /// By what, and what limits it.
+    pub(super) fn circumstances(&self, progress: &Progress<'_>) -> String {
+        let mut line = format!(
+            "{}, {}",
             count(progress.files, "file"),
             count(progress.streams.into(), "stream")
         );
