@@ -93,12 +93,14 @@ pub fn human_size(bytes: u64) -> String {
     let Some((divisor, unit)) = SI.iter().rev().find(|(divisor, _)| bytes >= *divisor) else {
         return format!("{bytes} B");
     };
-    let hundredths = u128::from(bytes) * 100 / u128::from(*divisor);
-    let (whole, rest) = (hundredths / 100, hundredths % 100);
-    match whole {
-        0..10 => format!("{whole}.{rest:02} {unit}B"),
-        10..100 => format!("{whole}.{} {unit}B", rest / 10),
-        _ => format!("{whole} {unit}B"),
+    let (bytes, divisor) = (u128::from(bytes), u128::from(*divisor));
+    let rounded = |scale: u128| (bytes * scale + divisor / 2) / divisor;
+    match (rounded(100), rounded(10)) {
+        (hundredths @ 0..1000, _) => {
+            format!("{}.{:02} {unit}B", hundredths / 100, hundredths % 100)
+        }
+        (_, tenths @ 0..1000) => format!("{}.{} {unit}B", tenths / 10, tenths % 10),
+        _ => format!("{} {unit}B", rounded(1)),
     }
 }
 
@@ -232,9 +234,12 @@ mod tests {
             (0, "0 B"),
             (999, "999 B"),
             (1_000, "1.00 kB"),
-            (1_536_000, "1.53 MB"),
-            (15_360_000, "15.3 MB"),
-            (153_600_000, "153 MB"),
+            (1_536_000, "1.54 MB"),
+            (9_996_000, "10.0 MB"),
+            (10_485_760, "10.5 MB"),
+            (15_340_000, "15.3 MB"),
+            (99_960_000, "100 MB"),
+            (153_600_000, "154 MB"),
             (u64::MAX, "18.4 EB"),
         ];
         for (bytes, text) in cases {
