@@ -108,7 +108,7 @@ impl Job<'_> {
             },
             digest,
         )?;
-        let told = self.told(&shown);
+        let told = self.told(&shown, None);
         let sender = self.sender(
             &given,
             shown.clone(),

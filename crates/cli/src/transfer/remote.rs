@@ -17,7 +17,7 @@ use godwit_net::{
     ChannelWish, ChannelWishError, Cipher, ClientTls, DialOptions, Expect, Identity, IdentityId,
     KnownPeers, PeerAddress, check_congestion, dial,
 };
-use godwit_proto::{Direction, Open, Opened, Preserve, Sharing, TransferId};
+use godwit_proto::{Direction, Open, Opened, Preserve, Sharing, Side, TransferId};
 use godwit_store::digest;
 
 use super::Job;
@@ -35,6 +35,13 @@ pub(crate) struct Far {
     pub(super) name: Vec<u8>,
     /// What stands before its paths in messages.
     pub(super) prefix: String,
+}
+
+impl Far {
+    /// What it is called in messages.
+    fn shown(&self) -> String {
+        self.prefix.trim_end_matches(['/', ':']).to_owned()
+    }
 }
 
 impl Job<'_> {
@@ -90,7 +97,7 @@ impl Job<'_> {
             self.reports
                 .begin(roots, digest)
                 .map_err(|failure| Refusal::Own(failure.message))?;
-            let told = self.told(&shown);
+            let told = self.told(&shown, Some((Side::DESTINATION, far.shown())));
             self.sender(
                 &given,
                 shown.clone(),
@@ -223,7 +230,7 @@ impl Job<'_> {
                 copies,
             };
             self.reports.begin(roots, digest).map_err(own)?;
-            let told = self.told(&shown);
+            let told = self.told(&shown, Some((Side::SOURCE, far.shown())));
             self.receiver(
                 prepared,
                 transfer,

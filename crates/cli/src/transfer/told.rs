@@ -6,7 +6,7 @@ use std::sync::Arc;
 use godwit_api::settings::Judge as JudgeSetting;
 use godwit_engine::tuner::Decision;
 use godwit_engine::{Action, Item, Observer};
-use godwit_proto::{Comparison, EntryKind, Fault, Judge, Record};
+use godwit_proto::{Comparison, EntryKind, Fault, Judge, Record, Side};
 
 use super::Job;
 use crate::output::{Itemised, Output, Tuned};
@@ -18,6 +18,8 @@ pub(super) struct Told {
     reports: Arc<Reports>,
     /// As the user named the sources.
     roots: Vec<Vec<u8>>,
+    /// Which side is another machine, and its name.
+    far: Option<(Side, String)>,
     /// Everything that is decided is told, or only what is deleted.
     itemise: bool,
     /// What is skipped is told, too.
@@ -26,7 +28,19 @@ pub(super) struct Told {
 
 impl Observer for Told {
     fn entry_failed(&self, path: &[u8], fault: &Fault) {
-        self.output.failed(path, &fault.message);
+        match &self.far {
+            // The path shown is that of this side.
+            Some((side, name)) if *side == fault.side => {
+                let word = if *side == Side::SOURCE {
+                    "source"
+                } else {
+                    "destination"
+                };
+                let message = format!("{} (at the {word}, {name})", fault.message);
+                self.output.failed(path, &message);
+            }
+            _ => self.output.failed(path, &fault.message),
+        }
         self.reports.entry_failed(path, fault);
     }
 
@@ -93,12 +107,14 @@ impl Observer for Told {
 }
 
 impl Job<'_> {
-    /// Tells the user of what happens to entries; `roots` are the sources as the user named them.
-    pub(super) fn told(&self, roots: &[Vec<u8>]) -> Arc<Told> {
+    /// Tells the user of what happens to entries; `roots` are the sources as the user named them, `far` the side that is
+    /// another machine, with its name.
+    pub(super) fn told(&self, roots: &[Vec<u8>], far: Option<(Side, String)>) -> Arc<Told> {
         Arc::new(Told {
             output: Arc::clone(&self.output),
             reports: Arc::clone(&self.reports),
             roots: roots.to_vec(),
+            far,
             itemise: self.itemises(),
             verbose: self.settings.verbose,
         })

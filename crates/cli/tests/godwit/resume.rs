@@ -289,7 +289,7 @@ fn a_transfer_whose_client_was_killed_holds_nobody_up() {
     client.wait();
     // Another command, into what the killed one was writing.
     let into = format!("{}/", case.rig.url("new"));
-    let other = case
+    let mut other = case
         .rig
         .begin_cp(&case.rig.path("away"), &["../more", &into]);
     other.wait().complete();
