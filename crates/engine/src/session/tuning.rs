@@ -150,6 +150,25 @@ struct Beginning<'a> {
     engine: &'a Engine,
 }
 
+/// A transfer that runs for so long is none of a small file, whatever is known of it.
+const SMALL_FOR: Duration = Duration::from_secs(2);
+
+/// Entries that take more than a moment, however small they are.
+const ENTRIES_MANY: u64 = 1000;
+
+impl Beginning<'_> {
+    /// Whether more is known to be left than the streams that are `wanted` take in one go. Each stream more is a handshake at
+    /// both ends, and for a small file it comes when all is over.
+    fn is_worth_streams(&self, now: Duration, wanted: u32) -> bool {
+        let known = self.engine.counters().snapshot();
+        let moved = known.bytes_sent.max(known.bytes_received);
+        let left = known.bytes_scanned.saturating_sub(moved);
+        now >= SMALL_FOR
+            || known.entries_scanned >= ENTRIES_MANY
+            || left > u64::from(wanted).saturating_mul(buffer_bytes(self.engine))
+    }
+}
+
 impl Lane {
     fn new() -> Self {
         Self {
@@ -170,7 +189,7 @@ impl Lane {
     ) -> Option<Decision> {
         self.count(streams, matches!(beginning.engine, Engine::Sender(_)));
         let Some(tuner) = &mut self.tuner else {
-            if self.sample.round_trip.is_zero() {
+            if self.sample.round_trip.is_zero() || !beginning.is_worth_streams(now, wanted) {
                 return None;
             }
             let path = Path {
