@@ -35,6 +35,7 @@ mod godwit {
     pub(crate) mod resume;
     pub(crate) mod rig;
     pub(crate) mod sharing;
+    pub(crate) mod spared;
     pub(crate) mod ssh;
     pub(crate) mod stdio;
     pub(crate) mod strangers;

@@ -264,6 +264,9 @@ impl TreeSink {
         match storage.remove_entry(&path, is_directory) {
             Err(error) if error.kind == StoreErrorKind::Permission => {
                 let parent = path.parent().unwrap_or_default();
+                if !self.sets_mode_of(&parent) {
+                    return Err(error);
+                }
                 storage.open_directory(&parent)?;
                 storage.remove_entry(&path, is_directory)
             }

@@ -316,6 +316,9 @@ impl TreeSink {
         match act() {
             Err(error) if error.kind == StoreErrorKind::Permission => {
                 let parent = path.parent().unwrap_or_default();
+                if !self.sets_mode_of(&parent) {
+                    return Err(self.closed(&parent).unwrap_or(error));
+                }
                 if self.config.storage.open_directory(&parent).is_err() {
                     return Err(error);
                 }
@@ -323,6 +326,24 @@ impl TreeSink {
             }
             result => result,
         }
+    }
+
+    /// Whether the directory is one of the data set, which gets its mode in the end. What is around it was closed by somebody for a
+    /// reason, and would stay open; the storage's own root is nobody's copy.
+    pub(super) fn sets_mode_of(&self, directory: &RelPath) -> bool {
+        let mut roots = self.config.mapping.iter();
+        !directory.is_root() && roots.any(|root| directory.starts_with(root))
+    }
+
+    /// What to say of a directory in which its own mode lets nothing be made.
+    fn closed(&self, directory: &RelPath) -> Option<StoreError> {
+        let there = self.config.storage.stat(directory).ok().flatten()?;
+        (there.mode & 0o300 != 0o300).then(|| StoreError {
+            operation: "write in the directory (its mode does not allow it, and is not this transfer's to change)",
+            path: directory.clone(),
+            kind: StoreErrorKind::Permission,
+            errno: None,
+        })
     }
 
     pub(super) fn make_parents(&self, path: &RelPath) -> Result<(), StoreError> {
