@@ -6,6 +6,7 @@ pub(crate) mod listing;
 mod manifest;
 mod pending;
 mod signing;
+mod target;
 
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};

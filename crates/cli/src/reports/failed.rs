@@ -21,7 +21,8 @@ pub(super) struct FailedList {
 
 struct Inner {
     names: BufWriter<File>,
-    reasons: BufWriter<File>,
+    /// `None` where the names go into a device or FIFO: beside one there is no place for more.
+    reasons: Option<BufWriter<File>>,
     error: Option<std::io::Error>,
 }
 
@@ -35,11 +36,12 @@ impl FailedList {
         };
         let mut reasons = path.as_os_str().to_owned();
         reasons.push(".reasons");
+        let is_file = path.metadata().map_or(true, |there| there.is_file());
         Ok(Self {
             path: path.to_owned(),
             inner: Mutex::new(Inner {
                 names: create(path)?,
-                reasons: create(Path::new(&reasons))?,
+                reasons: is_file.then(|| create(Path::new(&reasons))).transpose()?,
                 error: None,
             }),
         })
@@ -65,7 +67,10 @@ impl FailedList {
             .names
             .write_all(name)
             .and_then(|()| inner.names.write_all(b"\0"))
-            .and_then(|()| inner.reasons.write_all(&line));
+            .and_then(|()| match &mut inner.reasons {
+                Some(reasons) => reasons.write_all(&line),
+                None => Ok(()),
+            });
         if let Err(error) = written {
             inner.error.get_or_insert(error);
         }
@@ -75,7 +80,8 @@ impl FailedList {
     pub(super) fn finish(&self) -> Result<(), Failure> {
         let mut inner = locked(&self.inner);
         let inner = &mut *inner;
-        let flushed = inner.names.flush().and_then(|()| inner.reasons.flush());
+        let reasons = inner.reasons.as_mut().map_or(Ok(()), Write::flush);
+        let flushed = inner.names.flush().and(reasons);
         match inner.error.take().map_or(flushed, Err) {
             Ok(()) => Ok(()),
             Err(error) => Err(Failure::failed(format!(

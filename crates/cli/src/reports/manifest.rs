@@ -19,6 +19,7 @@ use godwit_store::manifest::{
 use godwit_store::spill::{SpillSorter, SpillStack};
 
 use super::pending::{decode, encode, sorted_entry, sorted_item};
+use super::target::Target;
 use super::{Signer, listing, locked, show};
 use crate::exit::Failure;
 use crate::output::{ManifestDone, Output};
@@ -59,6 +60,17 @@ pub(crate) struct KeeperOptions {
     pub(crate) threads: usize,
 }
 
+impl KeeperOptions {
+    fn trouble(&self, error: impl std::fmt::Display) -> Failure {
+        Failure::failed(match &self.place {
+            Place::File { path, .. } => {
+                format!("the manifest {} cannot be written: {error}", show(path))
+            }
+            Place::Told(_) => format!("the manifest cannot be told: {error}"),
+        })
+    }
+}
+
 /// How it ended.
 #[derive(Debug, Default)]
 pub(crate) struct Finished {
@@ -73,8 +85,8 @@ pub(crate) struct Finished {
 /// Keeps one manifest.
 pub(crate) struct Keeper {
     options: KeeperOptions,
-    /// Beside the manifest, so that it can take its name; `None` where there is no file.
-    draft: Option<PathBuf>,
+    /// `None` where there is no file.
+    target: Option<Target>,
     state: Mutex<State>,
     changed: Condvar,
 }
@@ -104,16 +116,14 @@ enum Lines {
 impl Keeper {
     /// Makes a draft beside the manifest, so that a place that cannot be written is known before anything is moved.
     pub(crate) fn open(options: KeeperOptions) -> Result<Arc<Self>, Failure> {
-        let draft = match &options.place {
+        let target = match &options.place {
             Place::File { path, .. } => {
-                let mut draft = path.as_os_str().to_owned();
-                draft.push(format!(".{}.part", std::process::id()));
-                Some(PathBuf::from(draft))
+                Some(Target::find(path, &options.spill).map_err(|error| options.trouble(error))?)
             }
             Place::Told(_) => None,
         };
         let keeper = Self {
-            draft,
+            target,
             state: Mutex::new(State {
                 round: 0,
                 prefixes: Vec::new(),
@@ -130,27 +140,18 @@ impl Keeper {
             changed: Condvar::new(),
             options,
         };
-        if keeper.draft.is_some() {
+        if keeper.target.is_some() {
             keeper.create_draft()?;
         }
         Ok(Arc::new(keeper))
     }
 
     fn create_draft(&self) -> Result<File, Failure> {
-        let created = match &self.draft {
-            Some(draft) => File::create(draft),
+        let created = match &self.target {
+            Some(target) => File::create(target.draft()),
             None => Err(std::io::ErrorKind::NotFound.into()),
         };
-        created.map_err(|error| self.trouble(error))
-    }
-
-    fn trouble(&self, error: impl std::fmt::Display) -> Failure {
-        Failure::failed(match &self.options.place {
-            Place::File { path, .. } => {
-                format!("the manifest {} cannot be written: {error}", show(path))
-            }
-            Place::Told(_) => format!("the manifest cannot be told: {error}"),
-        })
+        created.map_err(|error| self.options.trouble(error))
     }
 
     /// Begins, or begins anew.
@@ -167,8 +168,8 @@ impl Keeper {
             }
             Place::File { .. } => {
                 let draft = BufWriter::new(self.create_draft()?);
-                let writer =
-                    ManifestWriter::new(draft, digest).map_err(|error| self.trouble(error))?;
+                let writer = ManifestWriter::new(draft, digest)
+                    .map_err(|error| self.options.trouble(error))?;
                 Lines::AsTheyCome(Box::new(writer))
             }
         };
@@ -200,14 +201,14 @@ impl Keeper {
         };
         let told = Box::new(move |checked| own.take_digests(round, checked));
         let verifier = Verifier::start(config, Arc::new(Counters::default()), told)
-            .map_err(|error| self.trouble(error))?;
+            .map_err(|error| self.options.trouble(error))?;
         let verifier = Arc::new(verifier);
         locked(&self.state).verifier = Some(Arc::clone(&verifier));
         let own = Arc::clone(self);
         std::thread::Builder::new()
             .name("gw-manifest".to_owned())
             .spawn(move || own.feed(round, &verifier))
-            .map_err(|error| self.trouble(error))?;
+            .map_err(|error| self.options.trouble(error))?;
         Ok(())
     }
 
@@ -357,7 +358,7 @@ impl Keeper {
             }),
             Err(error) => {
                 self.discard();
-                Err(self.trouble(error))
+                Err(self.options.trouble(error))
             }
         }
     }
@@ -370,11 +371,11 @@ impl Keeper {
         failed: u64,
     ) -> Result<Option<ManifestDone>, String> {
         let text = |error: std::io::Error| error.to_string();
-        let (Place::File { path, signer, .. }, Some(draft_path)) =
-            (&self.options.place, &self.draft)
+        let (Place::File { path, signer, .. }, Some(target)) = (&self.options.place, &self.target)
         else {
             return Ok(None);
         };
+        let draft_path = target.draft();
         let signer = signer.as_ref();
         let sign_with = |digest: &[u8; 32]| signer.map_or_else(String::new, |key| key.sign(digest));
         let sign: Option<Sign<'_>> = match signer {
@@ -419,7 +420,7 @@ impl Keeper {
         };
         let file = out.into_inner().map_err(|error| error.to_string())?;
         file.sync_all().map_err(text)?;
-        std::fs::rename(draft_path, path).map_err(text)?;
+        target.finish().map_err(text)?;
         Ok(Some(done(path, &trailer)))
     }
 
@@ -438,9 +439,9 @@ impl Keeper {
     }
 
     fn remove_draft(&self) {
-        if let Some(draft) = &self.draft {
+        if let Some(target) = &self.target {
             // It may be gone already.
-            let _ = std::fs::remove_file(draft);
+            let _ = std::fs::remove_file(target.draft());
         }
     }
 }

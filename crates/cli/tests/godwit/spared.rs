@@ -2,8 +2,9 @@
 //! What is inside a data set is in `metadata` and `entries`.
 
 use std::fs;
-use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
+use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _, PermissionsExt as _, symlink};
 use std::path::Path;
+use std::process::Command;
 
 use super::rig::{Rig, is_root};
 
@@ -14,6 +15,11 @@ fn mode(path: &Path) -> u32 {
 
 fn close(path: &Path) {
     fs::set_permissions(path, fs::Permissions::from_mode(0o555)).expect("ours");
+}
+
+fn make(path: &Path, command: &str, more: &[&str]) {
+    let made = Command::new(command).arg(path).args(more).status();
+    assert!(made.expect("it runs").success(), "{}", path.display());
 }
 
 #[test]
@@ -53,4 +59,74 @@ fn a_closed_directory_around_the_data_set_stays_closed() {
         world.cp(&["--force", "tree", "copy"]).complete();
         assert_eq!(mode(&world.path("copy/d")), 0o555);
     }
+}
+
+#[test]
+fn a_named_device_or_fifo_is_not_replaced() {
+    let mut world = Rig::new();
+    world.write("f", "content");
+    world.write("tree/pipe", "content");
+    symlink("f", world.path("link")).expect("made");
+    make(&world.path("pipe"), "mkfifo", &[]);
+    make(&world.path("export/pipe"), "mkfifo", &[]);
+    let mut named = vec![("pipe".to_owned(), world.path("pipe"), "is a FIFO")];
+    if is_root() {
+        make(&world.path("device"), "mknod", &["c", "1", "3"]);
+        named.push(("device".to_owned(), world.path("device"), "null:"));
+    }
+    world.start(&[]);
+    let there = world.path("export/pipe");
+    named.push((world.url("pipe"), there, "is a FIFO"));
+    for (destination, path, words) in &named {
+        for source in ["f", "link", "mem:1MiB"] {
+            let outcome = world.cp(&["--force", source, destination]);
+            assert_eq!(outcome.code, Some(3), "{}", outcome.said());
+            outcome.says(words);
+        }
+        let kind = fs::symlink_metadata(path).expect("there").file_type();
+        assert!(kind.is_fifo() || kind.is_char_device(), "{kind:?}");
+    }
+    // Inside a data set it is a copy like others.
+    world.make_dirs("copy");
+    make(&world.path("copy/pipe"), "mkfifo", &[]);
+    world.cp(&["tree/.", "copy"]).complete();
+    assert_eq!(world.read("copy/pipe"), b"content");
+}
+
+#[test]
+fn reports_go_into_devices_and_where_links_lead() {
+    let world = Rig::new();
+    world.write("d/f", "content");
+    symlink("real", world.path("link")).expect("made");
+    world.write("real", "old");
+    symlink("later", world.path("dangling")).expect("made");
+    for name in ["link", "dangling"] {
+        let outcome = world.client(&["manifest", "d", name]);
+        assert_eq!(outcome.code, Some(0), "{}", outcome.said());
+        world
+            .cp(&["--force", "--manifest", name, "d/", "to"])
+            .complete();
+        let kind = fs::symlink_metadata(world.path(name)).expect("there");
+        assert!(kind.is_symlink(), "{name}");
+    }
+    for name in ["real", "later"] {
+        let text = String::from_utf8(world.read(name)).expect("text");
+        assert!(text.contains("\tf"), "{text}");
+    }
+    if !is_root() {
+        return;
+    }
+    let device = world.path("device");
+    make(&device, "mknod", &["c", "1", "3"]);
+    assert_eq!(world.client(&["manifest", "d", "device"]).code, Some(0));
+    let line = ["--force", "--manifest=device", "--failed=device"];
+    let line = [&line[..], &["--log-file=device", "d/", "to"]].concat();
+    world.cp(&line).complete();
+    let there = fs::symlink_metadata(&device).expect("there");
+    assert!(there.file_type().is_char_device());
+    assert!(!world.path("device.reasons").exists());
+    assert_eq!(
+        fs::read_dir(world.path("client/spill")).map_or(0, Iterator::count),
+        0
+    );
 }

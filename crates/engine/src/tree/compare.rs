@@ -3,11 +3,11 @@
 
 use std::sync::atomic::Ordering;
 
-use godwit_proto::{EntryKind, Judge, Record, Verdict};
+use godwit_proto::{EntryKind, Fault, FaultCode, Judge, Record, Verdict};
 use godwit_store::journal::PathKey;
 use godwit_store::{FinalMeta, Kind, Meta, RelPath, StoreError, StoreErrorKind};
 
-use super::sink::TreeSink;
+use super::sink::{TreeSink, destination_fault};
 use super::verify;
 use crate::{entry, lock};
 
@@ -174,6 +174,26 @@ impl TreeSink {
     pub(super) fn defers(&self, record: &Record) -> bool {
         // What was named as the destination is never deleted itself.
         self.comparison().delete && !record.path.is_empty()
+    }
+
+    /// Refuses to replace a device, FIFO or socket that has the name of the whole destination: who names one wants to write into
+    /// it. Inside a data set it is a copy of something, and gives way.
+    pub(super) fn spare_special(&self, record: &Record, there: &Meta) -> Result<(), Fault> {
+        let (kind, advice) = match there.kind {
+            Kind::CharDevice | Kind::BlockDevice => {
+                ("device", "to keep nothing, the destination is null:")
+            }
+            Kind::Fifo => ("FIFO", "to write into it, use: godwit cp SOURCE - > FIFO"),
+            Kind::Socket => ("socket", "remove it first"),
+            Kind::File | Kind::Directory | Kind::Symlink => return Ok(()),
+        };
+        let is_copy = self.config.keeper.preserve().specials && record.kind.is_special();
+        if !record.path.is_empty() || is_copy {
+            return Ok(());
+        }
+        let message = format!("the destination is a {kind}, which is not replaced; {advice}");
+        let code = FaultCode::NOT_REGULAR;
+        Err(destination_fault(record.id, code, message))
     }
 
     /// The directory that a file or link goes to seems to be there still.

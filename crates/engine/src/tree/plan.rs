@@ -164,6 +164,9 @@ impl TreeSink {
         if self.stays_out(record.kind, there.as_ref()) {
             return Ok(Verdict::Skip);
         }
+        if let Some(there) = &there {
+            self.spare_special(record, there)?;
+        }
         let dry = self.comparison().dry_run;
         let replace = match &there {
             None => Replace::Never,
@@ -280,6 +283,7 @@ impl TreeSink {
         let Some(there) = there else {
             return Ok(self.held(record, path).unwrap_or(Verdict::Send));
         };
+        self.spare_special(record, &there)?;
         match there.kind {
             Kind::Directory if self.defers(record) => {
                 if !self.comparison().dry_run {
