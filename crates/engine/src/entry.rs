@@ -171,7 +171,7 @@ pub(crate) fn fault(entry: EntryId, side: Side, error: &StoreError) -> Fault {
         StoreErrorKind::Exists => FaultCode::COLLISION,
         StoreErrorKind::TypeConflict => FaultCode::TYPE_CONFLICT,
         StoreErrorKind::Escape => FaultCode::ESCAPE,
-        StoreErrorKind::NameTooLong => FaultCode::NAME,
+        StoreErrorKind::NameTooLong | StoreErrorKind::Reserved => FaultCode::NAME,
         StoreErrorKind::Changed => FaultCode::CHANGED,
         StoreErrorKind::Unsupported => FaultCode::UNSUPPORTED,
         StoreErrorKind::Io => FaultCode::IO,

@@ -26,6 +26,8 @@ pub enum StoreErrorKind {
     Escape,
     /// The file system does not take a name this long.
     NameTooLong,
+    /// The name has the form of those that contents have until they are whole.
+    Reserved,
     /// It changed while it was read.
     Changed,
     /// The device or file system failed.
@@ -114,6 +116,9 @@ impl StoreErrorKind {
             Self::TypeConflict => "another kind of entry stands there",
             Self::Escape => "a symbolic link is on the way and is not followed",
             Self::NameTooLong => "the name is too long",
+            Self::Reserved => {
+                "the name has the form of Godwit's temporary names; if another transfer writes there, wait for it, else rename this, or remove it if it is left over"
+            }
             Self::Changed => "it changed while it was read",
             Self::Io => "input/output error",
             Self::Unsupported => "not supported there",

@@ -130,3 +130,35 @@ fn reports_go_into_devices_and_where_links_lead() {
         0
     );
 }
+
+/// Silence would be a lie: somebody may have called data so, or another transfer is just writing there.
+#[test]
+fn names_like_temporary_ones_are_told() {
+    let mut world = Rig::new();
+    world.write("tree/f", "content");
+    world.start(&[]);
+    world.cp(&["tree/", "whole"]).complete();
+    let name = format!(".godwit-{}", "0a".repeat(16));
+    world.write(&format!("tree/d/{name}"), "data");
+    world.write(&format!("tree/{name}/x"), "data");
+    for destination in ["to", &world.url("to")] {
+        let outcome = world.cp(&["tree/", destination]);
+        outcome.expect(3, "partial").says("temporary names");
+        let failed = outcome.failed();
+        assert_eq!(failed.len(), 2, "{failed:?}");
+        assert!(
+            failed.iter().all(|path| path.ends_with(&name)),
+            "{failed:?}"
+        );
+        let flags = ["--exclude", ".godwit-*", "tree/", destination];
+        world.cp(&flags).complete();
+    }
+    let outcome = world.client(&["manifest", "tree", "list"]);
+    assert_eq!(outcome.code, Some(3), "{}", outcome.said());
+    outcome.says(&name);
+    // Nothing is deleted for what was not looked at.
+    world.make_dirs("whole/extra");
+    let outcome = world.client(&["sync", "--delete", "tree", "whole"]);
+    assert_eq!(outcome.code, Some(3), "{}", outcome.said());
+    assert!(world.path("whole/extra").is_dir());
+}

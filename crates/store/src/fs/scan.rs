@@ -6,7 +6,7 @@ use super::directories::Directories;
 use super::look::{look, look_chosen};
 use super::walk::{Found, errno_of};
 use super::xattr::{Reader, Wanted};
-use crate::error::StoreError;
+use crate::error::{StoreError, StoreErrorKind};
 use crate::extended::{Extended, Lost};
 use crate::meta::{Kind, Meta, Timestamp};
 use crate::path::{RelPath, TempName};
@@ -14,6 +14,7 @@ use crate::spill::SpillMerge;
 use crate::storage::{
     Choice, Pick, SCAN_BATCH_EXTENDED_BYTES, SCAN_BATCH_ITEMS, Scan, ScanEntry, ScanItem,
 };
+use rustix::fs::FileType;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -54,16 +55,29 @@ impl Looker for Eyes {
     }
 
     fn look(&self, found: Found<'_>, reader: &mut Self::Tools, finds: &mut Finds) {
+        let choice = self.choice.as_deref();
         if TempName::is_temp(found.name) {
+            finds.items.extend(reserved(&found, choice));
             return;
         }
-        let choice = self.choice.as_deref();
         match look_chosen(found, choice, reader.as_mut(), &mut finds.items) {
             Ok(None) => {}
             Ok(Some(pick)) => note_last(pick, finds),
             Err(error) => finds.items.push(ScanItem::Fault(error)),
         }
     }
+}
+
+/// What has the form of a temporary name is nobody's data as a rule, and is never copied: at the destination it would be taken for
+/// a leftover. Somebody may have named data so, or it is of a transfer that is not over: then the tree is not whole without it.
+fn reserved(found: &Found<'_>, choice: Option<&dyn Choice>) -> Option<ScanItem> {
+    let path = match found.path() {
+        Ok(path) => path,
+        Err(error) => return Some(ScanItem::Fault(error)),
+    };
+    let is_directory = found.kind == FileType::Directory;
+    let wanted = choice.is_none_or(|choice| choice.pick(&path, is_directory) != Pick::Leave);
+    wanted.then(|| ScanItem::Fault(StoreError::new("copy", &path, StoreErrorKind::Reserved)))
 }
 
 /// Sees to it that the last item, an entry, is gone into later, or put aside.

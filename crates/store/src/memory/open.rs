@@ -118,10 +118,12 @@ impl MemoryScan {
             self.last = Some(path.clone());
             let node = lock(&node);
             if path != self.start {
-                if path.file_name().is_some_and(TempName::is_temp)
-                    || !self.chooses(&path, &node.meta)
-                {
+                if !self.chooses(&path, &node.meta) {
                     continue;
+                }
+                if path.file_name().is_some_and(TempName::is_temp) {
+                    let reserved = StoreErrorKind::Reserved;
+                    return Some(ScanItem::Fault(StoreError::new("copy", &path, reserved)));
                 }
                 if node.meta.kind == Kind::File && node.meta.links > 1 {
                     self.links.insert((node.meta.inode, path), node.meta);
