@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, OnceLock};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use godwit_proto::{
     EntryId, EntryKind, Fault, FaultCode, Generation, Record, RecordFlags, Seq, Side, Verdict,
@@ -24,12 +25,18 @@ const REGION_BYTES: usize = 8 << 20;
 #[derive(Debug, Clone, Copy)]
 pub struct MemorySource {
     bytes: u64,
+    /// Since 1970. That of this run, so that no copy of an earlier one passes for what is sent now.
+    mtime: Duration,
 }
 
 impl MemorySource {
     /// An entry of `bytes` bytes.
-    pub const fn new(bytes: u64) -> Self {
-        Self { bytes }
+    pub fn new(bytes: u64) -> Self {
+        let mtime = SystemTime::now().duration_since(UNIX_EPOCH);
+        Self {
+            bytes,
+            mtime: mtime.unwrap_or_default(),
+        }
     }
 
     fn record(self) -> Record {
@@ -37,6 +44,8 @@ impl MemorySource {
             kind: EntryKind::FILE,
             generation: Generation(self.bytes),
             bytes: self.bytes,
+            mtime_seconds: i64::try_from(self.mtime.as_secs()).unwrap_or(i64::MAX),
+            mtime_nanoseconds: self.mtime.subsec_nanos(),
             mode: 0o644,
             ..Record::default()
         }

@@ -356,10 +356,10 @@ impl Job<'_> {
             itemise: self.itemises(),
         };
         let (work, source): (Box<dyn Work>, Arc<dyn Source>) = match sources {
-            Sources::Memory(bytes) => (
-                Box::new(MemorySource::new(*bytes)),
-                Arc::new(MemorySource::new(*bytes)),
-            ),
+            Sources::Memory(bytes) => {
+                let memory = MemorySource::new(*bytes);
+                (Box::new(memory), Arc::new(memory))
+            }
             Sources::Input(pipe) => {
                 let work = pipe.work().ok_or_else(|| {
                     Failure::failed("the node forgot the transfer, and standard input cannot be read again; give the whole input once more")

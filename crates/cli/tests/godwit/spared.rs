@@ -131,6 +131,16 @@ fn reports_go_into_devices_and_where_links_lead() {
     );
 }
 
+#[test]
+fn bytes_from_memory_are_never_there_already() {
+    let world = Rig::new();
+    for _ in 0..2 {
+        let outcome = world.cp(&["mem:3MiB", "file"]);
+        outcome.complete();
+        assert_eq!(outcome.number("skipped"), 0);
+    }
+}
+
 /// Silence would be a lie: somebody may have called data so, or another transfer is just writing there.
 #[test]
 fn names_like_temporary_ones_are_told() {
