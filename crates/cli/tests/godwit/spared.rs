@@ -141,6 +141,46 @@ fn bytes_from_memory_are_never_there_already() {
     }
 }
 
+#[test]
+fn with_delete_the_whole_makes_way_for_another_kind() {
+    let mut world = Rig::new();
+    world.write("file", "content");
+    world.write("tree/d/x", "x");
+    world.start(&[]);
+    for place in ["", &world.url("")] {
+        let there = |name: &str| match place {
+            "" => world.path(name),
+            _ => world.export.join(name),
+        };
+        let to = |name: &str| format!("{place}{name}");
+        let sync = |line: &[&str]| world.client(&[&["sync", "--json"], line].concat());
+        fs::create_dir_all(there("one/sub")).expect("made");
+        fs::write(there("one/sub/old"), "old").expect("written");
+        fs::write(there("two"), "old").expect("written");
+
+        for line in [["file", &to("one")], ["tree", &to("two")]] {
+            assert_eq!(sync(&line).code, Some(3), "without --delete");
+            let line = [&["--delete", "--max-delete=0"], &line[..]].concat();
+            assert_eq!(sync(&line).code, Some(3), "no more than allowed");
+        }
+        assert!(there("one/sub/old").is_file() && there("two").is_file());
+        for (line, count) in [(["file", &to("one")], 3), (["tree", &to("two")], 1)] {
+            for flags in [&["--delete", "-n"][..], &["--delete"]] {
+                let outcome = sync(&[flags, &line].concat());
+                outcome.complete();
+                assert_eq!(outcome.number("deleted"), count, "{outcome:?}");
+            }
+        }
+        assert_eq!(fs::read(there("one")).expect("a file"), b"content");
+        assert_eq!(fs::read(there("two/d/x")).expect("a file"), b"x");
+    }
+    // A slash says that it is to stay a directory.
+    world.make_dirs("three");
+    let outcome = world.client(&["sync", "--delete", "file", "three/"]);
+    assert_eq!(outcome.code, Some(3), "{}", outcome.said());
+    assert!(world.path("three").is_dir());
+}
+
 /// Silence would be a lie: somebody may have called data so, or another transfer is just writing there.
 #[test]
 fn names_like_temporary_ones_are_told() {

@@ -178,7 +178,7 @@ fn a_file_is_the_counterpart_of_a_file_and_never_goes_into_a_directory() {
     world.write("d/kept", "kept");
     world.client(&["sync", "--json", "f", "g"]).complete();
     assert_eq!(world.read("g"), b"new");
-    for flags in [&["f", "d"][..], &["--delete", "f", "d"], &["f", "d/"]] {
+    for flags in [&["f", "d"][..], &["f", "d/"], &["--delete", "f", "d/"]] {
         let line = [&["sync", "--json"][..], flags].concat();
         world.client(&line).expect(3, "partial");
         assert_eq!(world.read("d/kept"), b"kept");

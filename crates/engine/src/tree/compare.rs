@@ -101,6 +101,15 @@ impl TreeSink {
                 == (record.mtime_seconds, record.mtime_nanoseconds)
     }
 
+    /// Whether both names are of one file.
+    pub(super) fn same_file(&self, one: &RelPath, other: &RelPath) -> bool {
+        let inode = |path: &RelPath| {
+            let there = self.config.storage.stat(path).ok().flatten();
+            there.map(|there| (there.device, there.inode))
+        };
+        inode(one).is_some_and(|one| inode(other) == Some(one))
+    }
+
     /// Sets the metadata of what is the same otherwise, where it differs.
     pub(super) fn adjust(
         &self,
@@ -170,10 +179,15 @@ impl TreeSink {
             .map(|error| format!("the destination cannot be made durable: {error}"))
     }
 
-    /// What a directory in the place of something else means: in the end it goes, or it is in the way.
-    pub(super) fn defers(&self, record: &Record) -> bool {
-        // What was named as the destination is never deleted itself.
-        self.comparison().delete && !record.path.is_empty()
+    /// What a directory in the place of something else means, and the reverse: in the end it goes, or it is in the way.
+    pub(super) fn defers(&self, record: &Record, path: &RelPath) -> bool {
+        self.comparison().delete && (!record.path.is_empty() || self.root_makes_way(path))
+    }
+
+    /// Whether what was named as the destination may become another kind of entry. The storage's own root cannot, and a name with a
+    /// slash behind it says what it is.
+    pub(super) fn root_makes_way(&self, path: &RelPath) -> bool {
+        self.comparison().counterpart && !path.is_root() && !self.config.must_be_directory
     }
 
     /// Refuses to replace a device, FIFO or socket that has the name of the whole destination: who names one wants to write into

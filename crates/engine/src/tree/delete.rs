@@ -87,6 +87,10 @@ impl TreeSink {
             count: 0,
             looked: Instant::now(),
         };
+        // First, so that it goes last.
+        if let Some(kind) = *lock(&self.way_at_root) {
+            self.found(&mut survey, base, b"", kind)?;
+        }
         let mut trouble = None;
         let mut each = |item: SurveyItem| {
             if survey.count.is_multiple_of(LOOK_EVERY) && survey.is_silent() {
@@ -244,9 +248,13 @@ impl TreeSink {
     fn remove_extra(&self, kind: u8, below: &[u8]) -> Result<(), StoreError> {
         let storage = &self.config.storage;
         let base = self.config.mapping.first().cloned().unwrap_or_default();
-        let path = base.join(below).unwrap_or_default();
+        let path = match below {
+            // The survey has it only where something else is to have the name of the whole.
+            b"" => base.clone(),
+            below => base.join(below).unwrap_or_default(),
+        };
         let is_directory = EntryKind(kind) == EntryKind::DIRECTORY;
-        if path == base || !path.starts_with(&base) {
+        if path.is_root() || path == base && !below.is_empty() || !path.starts_with(&base) {
             // Cannot be: the survey gave it below the base.
             return Ok(());
         }
@@ -363,7 +371,10 @@ impl TreeSink {
         };
         let mut above = Vec::new();
         let mut at = path.parent();
-        while let Some(parent) = at.filter(|parent| parent != base && parent.starts_with(base)) {
+        let root_too = self.root_makes_way(base);
+        while let Some(parent) =
+            at.filter(|parent| parent.starts_with(base) && (root_too || parent != base))
+        {
             at = parent.parent();
             above.push(parent);
         }
@@ -374,6 +385,13 @@ impl TreeSink {
             }
         }
         Ok(())
+    }
+
+    /// What has the name of the whole destination is to go at the end, if all else goes well.
+    pub(super) fn expect_way_at_root(&self, record: &Record, kind: Kind) {
+        if record.path.is_empty() {
+            *lock(&self.way_at_root) = Some(kind);
+        }
     }
 
     /// Makes a directory in place of something else, whose removal is told at the end.
@@ -394,7 +412,9 @@ impl TreeSink {
         let allowed = comparison
             .max_delete
             .is_none_or(|max| self.counters.entries_deleted.get() < max);
-        let protected = self.config.select.excludes(below, false);
+        // Who names a link or a device as the destination of a whole directory may not know that it is one.
+        let protected = self.config.select.excludes(below, false)
+            || below.is_empty() && there.kind != Kind::File;
         if !comparison.delete || !allowed || protected {
             return Err(StoreError {
                 operation: "make the directory in place of something else",
@@ -404,7 +424,10 @@ impl TreeSink {
             });
         }
         if comparison.dry_run {
-            // The survey finds it, and tells it.
+            // The survey finds it, and tells it; the root only if it is told of it.
+            if below.is_empty() {
+                *lock(&self.way_at_root) = Some(there.kind);
+            }
             return Ok(());
         }
         storage.remove_entry(path, false)?;

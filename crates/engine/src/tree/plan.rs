@@ -79,7 +79,7 @@ impl TreeSink {
                     }
                     self.judge_directory(path, there, &meta)
                 }
-                Some(_) if self.defers(record) => {
+                Some(_) if self.defers(record, path) => {
                     self.replace_by_directory(path, &record.path)?;
                     self.remember_fresh(path);
                     Verdict::Done
@@ -170,7 +170,8 @@ impl TreeSink {
         let dry = self.comparison().dry_run;
         let replace = match &there {
             None => Replace::Never,
-            Some(there) if there.kind == Kind::Directory && self.defers(record) => {
+            Some(there) if there.kind == Kind::Directory && self.defers(record, path) => {
+                self.expect_way_at_root(record, there.kind);
                 if dry {
                     self.counters.files_done.add(1);
                 } else {
@@ -285,7 +286,8 @@ impl TreeSink {
         };
         self.spare_special(record, &there)?;
         match there.kind {
-            Kind::Directory if self.defers(record) => {
+            Kind::Directory if self.defers(record, path) => {
+                self.expect_way_at_root(record, there.kind);
                 if !self.comparison().dry_run {
                     self.deferred.expect(record.id);
                 }
@@ -441,14 +443,6 @@ impl TreeSink {
         unsynced
             .map(|error| format!("the destination cannot be made durable: {error}"))
             .or_else(|| result.err().map(unreadable))
-    }
-
-    fn same_file(&self, one: &RelPath, other: &RelPath) -> bool {
-        let inode = |path: &RelPath| {
-            let there = self.config.storage.stat(path).ok().flatten();
-            there.map(|there| (there.device, there.inode))
-        };
-        inode(one).is_some_and(|one| inode(other) == Some(one))
     }
 }
 

@@ -11,7 +11,7 @@ use godwit_proto::{
 };
 use godwit_store::digest::{self, FileDigest};
 use godwit_store::journal::{DoneSet, Journal, Partial, PathKey, Recovered};
-use godwit_store::{FinalMeta, RelPath, Replace, Storage, StoreError, TempName, WriteFile};
+use godwit_store::{FinalMeta, Kind, RelPath, Replace, Storage, StoreError, TempName, WriteFile};
 
 use super::announced::Announced;
 use super::commit::Committer;
@@ -86,6 +86,8 @@ pub struct TreeSink {
     pub(super) spared: Spared,
     /// What has made way for directories: kind and path of each.
     pub(super) replaced: Mutex<Later>,
+    /// The kind of what has the name of the whole destination, if another kind of entry is to have it.
+    pub(super) way_at_root: Mutex<Option<Kind>>,
     /// Held while something makes way for a directory.
     pub(super) replacing: Mutex<()>,
     /// Names that a directory still has; theirs is the end of the transfer.
@@ -224,6 +226,7 @@ impl TreeSink {
             announced: Announced::new(&config.spill_directory),
             spared: Spared::default(),
             replaced: Mutex::new(Later::new(&config.spill_directory)),
+            way_at_root: Mutex::default(),
             replacing: Mutex::default(),
             deferred,
             adjusted: AtomicBool::new(false),
