@@ -95,6 +95,8 @@ counters! {
     privileged_xattrs_lost,
     /// Entries whose access lists.
     acls_lost,
+    /// Files that are another name of one in another root, and are sent once more.
+    links_split,
     /// Entries that were there but for their metadata, which was set.
     entries_adjusted,
     /// Entries that only the destination had, and that were removed.

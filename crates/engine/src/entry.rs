@@ -224,6 +224,7 @@ counters_on_the_wire! {
     xattrs_lost,
     privileged_xattrs_lost,
     acls_lost,
+    links_split,
     storage_reading_ns,
     storage_writing_ns,
     digesting_ns,

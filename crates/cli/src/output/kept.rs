@@ -19,6 +19,8 @@ pub(crate) struct NotKept {
     pub(crate) security_xattrs: u64,
     /// An access list.
     pub(crate) acls: u64,
+    /// The link to a name of theirs in another source.
+    pub(crate) hard_link: u64,
 }
 
 impl NotKept {
@@ -32,6 +34,7 @@ impl NotKept {
             xattrs: sum(|end| end.xattrs_lost),
             security_xattrs: sum(|end| end.privileged_xattrs_lost),
             acls: sum(|end| end.acls_lost),
+            hard_link: sum(|end| end.links_split),
         }
     }
 
@@ -67,6 +70,11 @@ impl NotKept {
                 self.acls,
                 "access list",
                 "the file system at the destination does not hold it",
+            ),
+            (
+                self.hard_link,
+                "hard link to a name in another source",
+                "the names of a file stay one file within one source: name a directory that has them all",
             ),
         ];
         kinds

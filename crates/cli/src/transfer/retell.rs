@@ -272,6 +272,7 @@ fn not_kept(counts: &Value) -> NotKept {
         xattrs: number(&counts["xattrs"]),
         security_xattrs: number(&counts["security_xattrs"]),
         acls: number(&counts["acls"]),
+        hard_link: number(&counts["hard_link"]),
     }
 }
 

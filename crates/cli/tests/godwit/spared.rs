@@ -212,3 +212,30 @@ fn names_like_temporary_ones_are_told() {
     assert_eq!(outcome.code, Some(3), "{}", outcome.said());
     assert!(world.path("whole/extra").is_dir());
 }
+
+#[test]
+fn hard_links_between_sources_are_counted() {
+    let mut world = Rig::new();
+    world.write("h/a", "content");
+    for name in ["b", "c", "d"] {
+        fs::hard_link(world.path("h/a"), world.path("h").join(name)).expect("linked");
+    }
+    world.start(&[]);
+    let inode = |path: &Path| fs::metadata(path).expect("there").ino();
+    for destination in ["to/", &world.url("to/")] {
+        let outcome = world.cp(&["h/a", "h/b", "h/c", destination]);
+        outcome
+            .complete()
+            .says("2 entries arrived without the hard link");
+        assert_eq!(outcome.summary()["not_kept"]["hard_link"], 2);
+        let outcome = world.cp(&["--force", "h", "h/a", destination]);
+        outcome
+            .complete()
+            .says("1 entry arrived without the hard link");
+        let outcome = world.cp(&["h", destination]);
+        assert_eq!(outcome.summary()["not_kept"]["hard_link"], 0);
+    }
+    for to in [world.path("to/h"), world.export.join("to/h")] {
+        assert_eq!(inode(&to.join("a")), inode(&to.join("d")));
+    }
+}

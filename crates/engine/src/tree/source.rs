@@ -1,13 +1,14 @@
 //! Scans and reads files of one or several roots.
 //! Does not decide which of them are sent.
 
+use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
 use godwit_proto::{EntryId, Fault, FaultCode, Generation, Record, Side};
 use godwit_store::{
-    Kind, Known, ReadFile, RelPath, Scan, ScanItem, Storage, StoreError, StoreErrorKind,
+    Kind, Known, ReadFile, RelPath, Scan, ScanEntry, ScanItem, Storage, StoreError, StoreErrorKind,
 };
 
 use super::choice::Selecting;
@@ -191,12 +192,17 @@ impl SourceFile for TreeFile {
     }
 }
 
+/// Files that are remembered for having names in other roots; beyond it they are not told of.
+const SEVERAL_MAX: usize = 64 << 10;
+
 /// Scans some roots, one after the other.
 pub struct TreeWork {
     roots: Vec<TreeRoot>,
     offering: Offering,
     next: usize,
     scan: Option<(u16, Box<dyn Scan>)>,
+    /// Files with several names, by device and inode: the root that each was found in first. Of several roots only.
+    several: HashMap<(u64, u64), u16>,
     items: Vec<ScanItem>,
     /// Of the scans that are over.
     helpers_cpu: Duration,
@@ -215,6 +221,7 @@ impl TreeWork {
             offering: Offering::new(selecting),
             next: 0,
             scan: None,
+            several: HashMap::new(),
             items: Vec::with_capacity(limits::MANIFEST_RECORDS),
             helpers_cpu: Duration::ZERO,
         }
@@ -226,6 +233,29 @@ impl TreeWork {
     pub fn keeping(mut self, keeper: Arc<Keeper>) -> Self {
         self.offering.keeper = keeper;
         self
+    }
+}
+
+/// Whether the file has a name in an earlier root, so that it becomes two files.
+fn is_split(
+    several: &mut HashMap<(u64, u64), u16>,
+    roots: usize,
+    root: u16,
+    found: &ScanEntry,
+) -> bool {
+    let meta = &found.meta;
+    if roots < 2 || meta.kind != Kind::File || meta.links < 2 {
+        return false;
+    }
+    let key = (meta.device, meta.inode);
+    match several.get(&key) {
+        Some(first) => *first != root,
+        None => {
+            if several.len() < SEVERAL_MAX {
+                several.insert(key, root);
+            }
+            false
+        }
     }
 }
 
@@ -253,13 +283,21 @@ impl Work for TreeWork {
         let place = &self.roots[usize::from(*root)];
         let more = scan.next_batch(&mut self.items);
         for item in self.items.drain(..) {
-            match &item {
-                ScanItem::Entry(found)
-                    if found.path == place.start
-                        && found.meta.kind != Kind::Directory
-                        && !self.offering.selecting.takes_root(&found.path) => {}
-                _ => out.extend(self.offering.offer(place, *root, item)),
+            if let ScanItem::Entry(found) = &item {
+                if found.path == place.start
+                    && found.meta.kind != Kind::Directory
+                    && !self.offering.selecting.takes_root(&found.path)
+                {
+                    continue;
+                }
+                let selecting = &self.offering.selecting;
+                if !selecting.select.passes_over(&found.meta)
+                    && is_split(&mut self.several, self.roots.len(), *root, found)
+                {
+                    selecting.counters.links_split.add(1);
+                }
             }
+            out.extend(self.offering.offer(place, *root, item));
         }
         if !more && let Some((_, scan)) = self.scan.take() {
             self.helpers_cpu += scan.helpers_cpu();

@@ -104,6 +104,9 @@ pub struct Status {
     /// Entries whose access lists.
     #[prost(uint64, tag = "38")]
     pub acls_lost: u64,
+    /// From the sender: files that are another name of one in another root, and are sent as files of their own.
+    #[prost(uint64, tag = "70")]
+    pub links_split: u64,
     /// From the sender: all that is left has been sent, and this is the number of the last item; once all up to it are
     /// durable, and none of them had to be asked for again, the receiver may finish unasked. 0 says nothing.
     #[prost(uint64, tag = "39")]

@@ -28,6 +28,7 @@ pub(super) fn all() -> Vec<(&'static str, Frame)> {
         xattrs_lost: 4,
         privileged_xattrs_lost: 5,
         acls_lost: 300,
+        links_split: 7,
         ..Status::default()
     };
     vec![

@@ -5,7 +5,7 @@ use godwit_proto::*;
 use proptest::prelude::*;
 
 pub(crate) fn status() -> impl Strategy<Value = Status> {
-    any::<([u64; 31], [u64; 27], [bool; 3], Option<u64>)>().prop_map(
+    any::<([u64; 32], [u64; 27], [bool; 3], Option<u64>)>().prop_map(
         |(n, m, [drained, scan_done, wants_stream], max_rss_bytes)| Status {
             bytes_read: n[0],
             bytes_received: n[1],
@@ -38,6 +38,7 @@ pub(crate) fn status() -> impl Strategy<Value = Status> {
             xattrs_lost: n[25],
             privileged_xattrs_lost: n[26],
             acls_lost: n[27],
+            links_split: n[31],
             last_item: n[28],
             entries_failed: n[29],
             scan_faults: n[30],
