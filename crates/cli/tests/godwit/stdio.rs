@@ -147,6 +147,36 @@ fn an_input_that_is_killed_leaves_nothing_under_the_final_name() {
     }
 }
 
+#[test]
+fn an_input_that_is_interrupted_leaves_nothing_at_all() {
+    let mut rig = Rig::new();
+    rig.start(&[]);
+    rig.make_dirs("to");
+    let content = source(&rig, 32 * MIB);
+    for (destination, place) in [
+        ("to/x".to_owned(), rig.path("to")),
+        (rig.url("x"), rig.export.clone()),
+    ] {
+        let is_empty = || fs::read_dir(&place).expect("ours").next().is_none();
+        let mut child = cp(&rig, &["-", &destination]);
+        let feeder = feed(&mut child, content.clone());
+        wait_until(|| (!is_empty()).then_some(())).expect("some has arrived");
+        rustix::process::kill_process(
+            rustix::process::Pid::from_child(&child),
+            rustix::process::Signal::TERM,
+        )
+        .expect("told");
+        let (code, _, said) = end(child);
+        drop(feeder.join());
+        assert_eq!(code, Some(1), "{said}");
+        // A daemon has heard of it, and does what is to be done at once.
+        assert!(
+            wait_until(|| is_empty().then_some(())).is_some(),
+            "{destination}"
+        );
+    }
+}
+
 fn assert_below(directory: &Path) {
     assert_no_temporaries(directory);
 }

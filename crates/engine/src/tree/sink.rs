@@ -113,6 +113,8 @@ pub(super) struct OpenFile {
     pub(super) bytes: AtomicU64,
     pub(super) attempt: u16,
     pub(super) replace: Replace,
+    /// Its bytes come from a pipe: nobody can go on with it later.
+    pub(super) comes_once: bool,
     /// As it came, where somebody wants to be told of it.
     pub(super) record: Option<Box<Record>>,
     pub(super) file: Box<dyn WriteFile>,
@@ -413,6 +415,11 @@ impl Sink for TreeSink {
 
     fn suspend(&self) {
         self.committer.stop();
+        let files = std::mem::take(&mut *lock(&self.files));
+        for file in files.values().filter(|file| file.comes_once) {
+            // What cannot be removed now is swept by the next complete run.
+            let _ = self.config.storage.discard(&file.path, &file.temp);
+        }
     }
 
     fn display_path(&self, root: u16, path: &[u8]) -> Vec<u8> {

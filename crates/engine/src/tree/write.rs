@@ -108,6 +108,7 @@ impl TreeSink {
             bytes: record.bytes.into(),
             attempt: record.attempt,
             replace,
+            comes_once: record.bytes == UNKNOWN_BYTES,
             record: self.to_tell(record),
             file,
             progress: Mutex::new(Progress {
