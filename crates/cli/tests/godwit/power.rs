@@ -17,7 +17,7 @@ use tempfile::TempDir;
 use super::data::{Seeded, first_seed, make_tree};
 use super::judge::{assert_finals_whole, assert_identical, assert_tidy};
 use super::process::wait_until;
-use super::rig::Rig;
+use super::rig::{Rig, is_root};
 
 /// A file system in a file. Goes away when dropped.
 struct Disk {
@@ -27,7 +27,7 @@ struct Disk {
 }
 
 impl Disk {
-    /// None where it cannot be mounted.
+    /// None for who may not mount it.
     fn new(directory: &Path) -> Option<Self> {
         let disk = Self {
             image: directory.join("image"),
@@ -37,13 +37,16 @@ impl Disk {
         fs::create_dir(&disk.at).expect("made");
         let image = File::create(&disk.image).expect("made");
         image.set_len(384 << 20).expect("set");
-        if !rustix::process::geteuid().is_root()
-            || !tool("mkfs.ext4", &["-q", "-F"], &[&disk.image])
-        {
+        if !is_root() {
             return None;
         }
         let mut disk = disk;
-        disk.mount().then_some(disk)
+        assert!(
+            tool("mkfs.ext4", &["-q", "-F"], &[&disk.image]) && disk.mount(),
+            "root can make and mount an ext4 file system, or no power is cut: {}",
+            disk.image.display()
+        );
+        Some(disk)
     }
 
     fn mount(&mut self) -> bool {
