@@ -31,6 +31,11 @@ impl Limited {
         }
     }
 
+    /// As [`Self::of`], where both ends are here: no network is between them that could limit anything.
+    pub(crate) fn of_local(finding: godwit_engine::Finding) -> Option<Self> {
+        (finding.stage != godwit_engine::Bottleneck::Network).then(|| Self::of(finding))
+    }
+
     /// For people: the limit is the user's own.
     pub(super) fn line(&self) -> String {
         let stage = match self.stage.as_str() {

@@ -125,7 +125,7 @@ impl Job<'_> {
             resumed,
         });
         let streams = self.settings.streams.hold(2);
-        let mut progressing = Progressing::new(self, Arc::clone(&counters));
+        let mut progressing = Progressing::local(self, Arc::clone(&counters));
         let end = run_local(&sender, &receiver, streams, &mut |engine| {
             progressing.show(Some(engine));
             self.goes_on()

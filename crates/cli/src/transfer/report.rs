@@ -58,13 +58,18 @@ pub(super) struct Progressing<'a> {
     job: &'a Job<'a>,
     totals: Totals,
     window: Window,
+    local: bool,
 }
 
 impl<'a> Progressing<'a> {
-    pub(super) fn new(job: &'a Job<'a>, counters: Arc<Counters>) -> Self {
+    /// Both ends are here.
+    pub(super) fn local(job: &'a Job<'a>, counters: Arc<Counters>) -> Self {
         let totals = Totals::default();
         totals.add(&counters, 0);
-        Self::with(job, totals)
+        Self {
+            local: true,
+            ..Self::with(job, totals)
+        }
     }
 
     pub(super) fn with(job: &'a Job<'a>, totals: Totals) -> Self {
@@ -72,6 +77,7 @@ impl<'a> Progressing<'a> {
             job,
             totals,
             window: Window::default(),
+            local: false,
         }
     }
 
@@ -87,7 +93,13 @@ impl<'a> Progressing<'a> {
         };
         let channels = engine.counters().channels();
         let (shares, rates) = self.window.add(Instant::now(), engine.shares(), &channels);
-        let limited = shares.finding(&rates).map(Limited::of);
+        let limited = shares.finding(&rates).and_then(|finding| {
+            if self.local {
+                Limited::of_local(finding)
+            } else {
+                Some(Limited::of(finding))
+            }
+        });
         let bytes = self
             .totals
             .sum(|counters| counters.bytes_written)
@@ -216,7 +228,7 @@ impl Report {
                 source: rss,
                 destination: rss,
             },
-            bottleneck: shares.finding(&[]).map(Limited::of),
+            bottleneck: shares.finding(&[]).and_then(Limited::of_local),
             manifest: None,
             not_kept,
         };
