@@ -244,7 +244,7 @@ mod tests {
         };
         assert_eq!(
             PlainLines.progress(&progress, Some(2_500_000.0)),
-            "1.50 MB of 301 MB, 2.50 MB/s, 2:00 left, 1 file, 2 streams, limited by network: 20 Mbit/s on 2 streams"
+            "1.50 MB of 302 MB, 2.50 MB/s, 2:00 left, 1 file, 2 streams, limited by network: 20 Mbit/s on 2 streams"
         );
         progress.bytes_total = None;
         progress.bottleneck = None;
