@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use godwit_api::settings::{ServeEncryption, ServeSettings};
-use godwit_net::{Cipher, Identity, ServerTls};
+use godwit_net::{Cipher, Identity, ServerTls, own_interfaces};
 use godwit_node::{Announce, Daemon, DaemonConfig, Export};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
@@ -112,6 +112,21 @@ fn announce(words: &[String]) -> Result<Announce, Failure> {
         words if words.iter().any(|word| word == "all" || word == "none") => {
             Err(Failure::usage("--announce: `all` and `none` stand alone"))
         }
-        words => Ok(Announce::Only(words.to_vec())),
+        words => {
+            for word in words.iter().filter(|word| !is_here(word)) {
+                complain(&format!(
+                    "--announce {word}: this machine has no such interface or address now, so clients are not told of it until there is one"
+                ));
+            }
+            Ok(Announce::Only(words.to_vec()))
+        }
     }
+}
+
+/// Whether an interface or address of this machine is called so.
+fn is_here(word: &str) -> bool {
+    own_interfaces()
+        .unwrap_or_default()
+        .iter()
+        .any(|own| own.interface == word || word.parse() == Ok(own.address))
 }

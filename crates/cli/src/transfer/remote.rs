@@ -1,6 +1,7 @@
 //! Transfers with a daemon: who it is, what it is asked, which end is ours.
 //! Keeps no streams up; the engine's session does.
 
+use std::collections::HashSet;
 use std::io::{BufRead, IsTerminal, Write};
 use std::sync::Arc;
 use std::time::Duration;
@@ -392,6 +393,11 @@ pub(crate) fn reach(how: &Reach<'_>, remote: &Remote) -> Result<Far, Failure> {
 
 /// What the user says of channels.
 pub(crate) fn wishes(texts: &[String]) -> Result<Vec<ChannelWish>, Failure> {
+    let mut seen = HashSet::new();
+    if let Some(text) = texts.iter().find(|text| !seen.insert(*text)) {
+        let message = format!("--channel {text}: it is named twice; one path is one channel");
+        return Err(Failure::usage(message));
+    }
     texts
         .iter()
         .map(|text| {

@@ -21,7 +21,8 @@ pub(super) struct Leftovers(Mutex<Inner>);
 
 #[derive(Default)]
 struct Inner {
-    files: HashSet<TempName>,
+    /// Their temporary names.
+    files: HashSet<Vec<u8>>,
     /// What is below them may be there at the source all the same.
     unseen: Vec<RelPath>,
     everything: bool,
@@ -32,7 +33,7 @@ impl Leftovers {
     pub(super) fn keep(&self, temp: TempName) {
         let mut inner = lock(&self.0);
         if inner.files.len() < FILES_MAX {
-            inner.files.insert(temp);
+            inner.files.insert(temp.as_bytes().to_vec());
         } else {
             inner.everything = true;
         }
@@ -70,7 +71,7 @@ impl Leftovers {
         let inner = lock(&self.0);
         let name = path.file_name().unwrap_or_default();
         inner.everything
-            || inner.files.iter().any(|temp| temp.as_bytes() == name)
+            || inner.files.contains(name)
             || inner.unseen.iter().any(|above| is_below(path, above))
     }
 }

@@ -63,8 +63,13 @@ fn a_channel_that_cannot_be_used_is_an_error_that_names_it() {
         "godwit::channels::choice::a_channel_that_cannot_be_used_is_an_error_that_names_it",
         || {
             let paths = Paths::new(2);
-            let world = World::new(&paths, "10.11.0.2:0", &[]);
+            let world = World::new(&paths, "10.11.0.2:0", &["--announce", "eth9"]);
             let rig = &world.rig;
+            let told = rig.daemon().said();
+            assert!(
+                told.contains("--announce eth9: this machine has no such interface"),
+                "{told}"
+            );
             rig.write("tree/file", "content");
             let url = world.url("10.11.0.2", "to");
             let refused = |channels: &[&str], words: &[&str]| {
@@ -92,6 +97,7 @@ fn a_channel_that_cannot_be_used_is_an_error_that_names_it() {
                 ],
             );
             refused(&["c0", "10.99.0.1"], &["--channel 10.99.0.1: "]);
+            refused(&["c0", "c0"], &["--channel c0: it is named twice"]);
             refused(&["c0=there"], &["--channel c0=there: ", "no IP address"]);
             // The daemon does not listen on the other path.
             refused(
