@@ -317,7 +317,7 @@ mod tests {
         };
         check(
             &summary_event(&summary, Duration::from_micros(1_234_567)),
-            r#"{"event":"summary","status":"partial","bytes":7,"files":2,"skipped":3,"excluded":4,"adjusted":4,"deleted":6,"failed":1,"resent_bytes":5,"seconds":1.235,"cpu_seconds":{"source":0.5,"destination":null},"max_rss_bytes":{"source":9,"destination":null},"bottleneck":null,"not_kept":{"owner":0,"group":0,"set_id":0,"xattrs":4,"security_xattrs":0,"acls":0}}"#,
+            r#"{"event":"summary","status":"partial","bytes":7,"files":2,"skipped":3,"excluded":4,"adjusted":4,"deleted":6,"failed":1,"resent_bytes":5,"seconds":1.235,"cpu_seconds":{"source":0.5,"destination":null},"max_rss_bytes":{"source":9,"destination":null},"bottleneck":null,"not_kept":{"owner":0,"group":0,"set_id":0,"xattrs":4,"security_xattrs":0,"acls":0,"hard_link":0}}"#,
         );
     }
 
