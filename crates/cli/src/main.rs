@@ -37,6 +37,10 @@ fn main() -> ExitCode {
         },
     };
     match commands::run(&matches, started) {
+        // Who reads what is printed shall not take a part of it for the whole.
+        Ok(code) if code == ExitCode::SUCCESS && output::is_cut_short() => {
+            exit::Exit::Failed.into()
+        }
         Ok(code) => code,
         Err(failure) => {
             output::complain(&failure.message);

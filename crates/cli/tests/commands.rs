@@ -230,3 +230,25 @@ fn a_home_that_cannot_be_used_is_named_with_what_to_set() {
         assert!(complaint.contains("GODWIT_HOME"), "{complaint}");
     }
 }
+
+#[test]
+fn what_could_not_be_printed_is_no_success() {
+    let (home, _) = homes();
+    let full = fs::File::options()
+        .write(true)
+        .open("/dev/full")
+        .expect("there");
+    let output = Command::new(env!("CARGO_BIN_EXE_godwit"))
+        .arg("id")
+        .env_clear()
+        .env("GODWIT_HOME", home.path())
+        .stdout(full)
+        .output()
+        .expect("the binary runs");
+    let complaint = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(1), "{complaint}");
+    assert!(
+        complaint.contains("standard output cannot be written"),
+        "{complaint}"
+    );
+}

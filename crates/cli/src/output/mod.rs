@@ -27,6 +27,7 @@ pub(crate) use plain::printable;
 use rate::RecentRate;
 use serde::Serialize;
 use std::io::Write;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -433,11 +434,25 @@ pub(crate) fn complain(message: &str) {
     say(&complaint(message));
 }
 
-/// Prints to standard output; a reader that went away is ignored.
+/// Prints to standard output; a reader that went away is ignored, any other trouble is told once.
 pub(crate) fn print(text: &str) {
     let mut out = std::io::stdout().lock();
-    let _ = writeln!(out, "{text}").and_then(|()| out.flush());
+    if let Err(error) = writeln!(out, "{text}").and_then(|()| out.flush())
+        && error.kind() != std::io::ErrorKind::BrokenPipe
+        && !CUT_SHORT.swap(true, Ordering::Relaxed)
+    {
+        complain(&format!(
+            "standard output cannot be written: {error}; what was printed is incomplete"
+        ));
+    }
 }
+
+/// Whether something that was to be printed is lost.
+pub(crate) fn is_cut_short() -> bool {
+    CUT_SHORT.load(Ordering::Relaxed)
+}
+
+static CUT_SHORT: AtomicBool = AtomicBool::new(false);
 
 /// Prints to standard error, in one write, so that lines of several processes do not mix.
 fn say(text: &str) {
