@@ -205,7 +205,10 @@ fn what_failed_has_no_line_and_the_totals_say_so() {
         .cp(&["--manifest", "m", "tree", "copy"])
         .expect(3, "partial");
     let text = String::from_utf8(world.read("m")).expect("text");
-    assert!(text.contains("\tgood\n") && !text.contains("bad"), "{text}");
+    assert!(
+        text.contains("\tgood\n") && !text.contains("\tbad\n"),
+        "{text}"
+    );
     assert!(text.contains("#end\t2\t1\t1\n"), "{text}");
 }
 
