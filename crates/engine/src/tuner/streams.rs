@@ -44,6 +44,8 @@ pub struct StreamTuner {
     more: Hold,
     /// Windows in a row in which something else held the transfer up.
     elsewhere: u32,
+    /// When it last did, for more than a moment.
+    held_up: Option<Duration>,
     /// The most that was moved in a window since the way was last found to be narrower.
     peak: f64,
     /// The rate in steady state, and since when it has been far from that.
@@ -66,9 +68,11 @@ struct Trial {
 /// A window is at least this long, and at least four round trips: less is noise.
 const WINDOW_MIN: Duration = Duration::from_millis(300);
 const WINDOW_ROUND_TRIPS: f64 = 4.0;
-
 /// Round trips that the first streams have to start, when nothing is known yet.
 const START_ROUND_TRIPS: f64 = 8.0;
+
+/// No more streams are tried for so long after something else held the transfer up.
+const HELD_UP_FOR: Duration = Duration::from_secs(4);
 
 /// While the total still rises by more than this from window to window, a trial is looked on at …
 const RISING: f64 = 1.1;
@@ -96,8 +100,7 @@ const MORE_WAIT: Duration = Duration::from_secs(15);
 
 /// No stream is tried on no evidence before this time …
 const EXPLORE_FIRST: Duration = Duration::from_secs(3);
-/// … and none for windows or losses on a way shorter than this: there the processors limit, and where they are all busy more
-/// streams are slower (docs/performance.md).
+/// … and none for windows or losses on a way shorter than this: there the processors limit (docs/performance.md).
 const SHORT: Duration = Duration::from_millis(2);
 
 /// Without a queue to be seen, fewer are tried only after so long without any change.
@@ -135,6 +138,7 @@ impl StreamTuner {
             refused: None,
             more: Hold::new(MORE_WAIT, Duration::ZERO),
             elsewhere: 0,
+            held_up: None,
             peak: 0.0,
             usual: None,
             unusual: None,
@@ -346,12 +350,20 @@ impl StreamTuner {
     fn consider(&mut self, now: Duration, reading: &Reading, holdup: Holdup) -> Option<Decision> {
         if let Holdup::Elsewhere(what) = holdup {
             self.elsewhere += 1;
-            if self.elsewhere >= 2 {
-                return self.try_fewer(now, reading, &format!("{what} holds the transfer up"));
+            if self.elsewhere < 2 {
+                return None;
             }
-            return None;
+            self.held_up = Some(now);
+            return self.try_fewer(now, reading, &format!("{what} holds the transfer up"));
         }
         self.elsewhere = 0;
+        // A disk that takes much at once and then syncs leaves the network the slowest for a moment, again and again.
+        if self
+            .held_up
+            .is_some_and(|then| now.saturating_sub(then) < HELD_UP_FOR)
+        {
+            return None;
+        }
         // While streams start the figures are of that.
         let moving = self.last.is_none_or(|last| {
             reading.rate > RISING * last.rate || reading.rate < last.rate / RISING / RISING

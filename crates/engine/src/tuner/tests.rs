@@ -413,6 +413,36 @@ fn idle_processors_get_streams_until_they_are_no_more() {
 }
 
 #[test]
+fn a_disk_that_syncs_now_and_then_gets_no_more_streams_for_its_bursts() {
+    let mut tuner = StreamTuner::new(Bounds::STREAMS, 2);
+    let mut sample = ChannelSample {
+        round_trip: Duration::from_millis(52),
+        round_trip_min: Duration::from_millis(50),
+        ..ChannelSample::default()
+    };
+    let mut most = 0;
+    for tick in 0..900 {
+        let now = Duration::from_millis(tick * 100);
+        // Three seconds of syncs, one in which the cache takes all that comes, through windows that are full.
+        let bursts = tick > 100 && tick % 40 >= 30;
+        sample.streams = tuner.target();
+        sample.bytes += if bursts { 8_000_000 } else { 2_000_000 };
+        sample.busy += Duration::from_millis(100) * sample.streams;
+        if bursts {
+            sample.window_limited += Duration::from_millis(80) * sample.streams;
+        }
+        let holdup = if bursts {
+            Holdup::Network
+        } else {
+            Holdup::Elsewhere("destination storage")
+        };
+        tuner.step(now, &sample, holdup);
+        most = most.max(tuner.target());
+    }
+    assert!(most <= 2, "{most} streams");
+}
+
+#[test]
 fn channels_share_what_is_allowed_evenly_and_each_has_one() {
     for (least, most) in [(64, 64), (1, 64), (5, 17), (2, 2)] {
         let bounds = Bounds { least, most };
