@@ -41,18 +41,37 @@ fn one_small_file_takes_five_round_trips() {
     );
 }
 
+/// A client and a daemon at the two ends of a line.
+struct Far {
+    rig: Rig,
+    _link: WanLink,
+    _ends: [Netns; 2],
+}
+
+impl Far {
+    fn at(rtt: &'static str) -> Self {
+        let (left, right) = (Netns::new(), Netns::new());
+        let options = WanOptions {
+            rtt,
+            ..WanOptions::default()
+        };
+        let link = WanLink::between(&left, &right, &options);
+        let mut rig = Rig::new();
+        rig.wrap_client(left.wrapper());
+        rig.wrap_daemon(right.wrapper());
+        rig.listen(&format!("{RIGHT}:0"));
+        Self {
+            rig,
+            _link: link,
+            _ends: [left, right],
+        }
+    }
+}
+
 /// How long a push and a pull of one small file take over a line with this delay, by their own account.
-fn one_file(rtt: &str) -> [f64; 2] {
-    let (left, right) = (Netns::new(), Netns::new());
-    let options = WanOptions {
-        rtt,
-        ..WanOptions::default()
-    };
-    let _link = WanLink::between(&left, &right, &options);
-    let mut rig = Rig::new();
-    rig.wrap_client(left.wrapper());
-    rig.wrap_daemon(right.wrapper());
-    rig.listen(&format!("{RIGHT}:0"));
+fn one_file(rtt: &'static str) -> [f64; 2] {
+    let mut far = Far::at(rtt);
+    let rig = &mut far.rig;
     rig.write("file", [7; 3000]);
     rig.start(&[]);
     let url = rig.url("file");
@@ -66,17 +85,9 @@ fn one_file(rtt: &str) -> [f64; 2] {
 }
 
 /// How long a push takes over a line with this delay, and a second run that deletes something, by their own account.
-fn seconds(rtt: &str) -> (f64, f64) {
-    let (left, right) = (Netns::new(), Netns::new());
-    let options = WanOptions {
-        rtt,
-        ..WanOptions::default()
-    };
-    let _link = WanLink::between(&left, &right, &options);
-    let mut rig = Rig::new();
-    rig.wrap_client(left.wrapper());
-    rig.wrap_daemon(right.wrapper());
-    rig.listen(&format!("{RIGHT}:0"));
+fn seconds(rtt: &'static str) -> (f64, f64) {
+    let mut far = Far::at(rtt);
+    let rig = &mut far.rig;
     for number in 0..100 {
         for file in 0..20 {
             rig.write(&format!("tree/{number}/{file}"), [7; 500]);

@@ -27,6 +27,12 @@ fn cp(rig: &Rig, line: &[&str]) -> Child {
         .expect("it runs")
 }
 
+/// As a user who ends it in good order.
+fn interrupt(child: &Child) {
+    let id = rustix::process::Pid::from_child(child);
+    rustix::process::kill_process(id, rustix::process::Signal::TERM).expect("told");
+}
+
 /// Code, standard output, standard error.
 fn end(child: Child) -> (Option<i32>, Vec<u8>, String) {
     let output = child.wait_with_output().expect("it ends");
@@ -125,11 +131,7 @@ fn an_input_that_is_killed_leaves_nothing_under_the_final_name() {
         let mut child = cp(&rig, &["-", destination]);
         let feeder = feed(&mut child, content[..1 << 20].to_vec());
         wait_until(|| feeder.is_finished().then_some(())).expect("all is taken");
-        rustix::process::kill_process(
-            rustix::process::Pid::from_child(&child),
-            rustix::process::Signal::TERM,
-        )
-        .expect("told");
+        interrupt(&child);
         let (code, _, said) = end(child);
         drop(feeder.join());
         assert_eq!(code, Some(1), "{said}");
@@ -161,11 +163,7 @@ fn an_input_that_is_interrupted_leaves_nothing_at_all() {
         let mut child = cp(&rig, &["-", &destination]);
         let feeder = feed(&mut child, content.clone());
         wait_until(|| (!is_empty()).then_some(())).expect("some has arrived");
-        rustix::process::kill_process(
-            rustix::process::Pid::from_child(&child),
-            rustix::process::Signal::TERM,
-        )
-        .expect("told");
+        interrupt(&child);
         let (code, _, said) = end(child);
         drop(feeder.join());
         assert_eq!(code, Some(1), "{said}");
