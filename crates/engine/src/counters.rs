@@ -4,7 +4,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use godwit_store::Lost;
+use godwit_store::{Lost, thread_cpu_time};
 
 use crate::channels::{ChannelFigures, ChannelTable};
 use crate::streams::{StreamFigures, StreamTable};
@@ -328,12 +328,4 @@ fn thread_cpu_waiting() -> Option<Duration> {
 /// Processors that this process may use.
 pub(crate) fn cores() -> u64 {
     std::thread::available_parallelism().map_or(1, |cores| cores.get() as u64)
-}
-
-fn thread_cpu_time() -> Duration {
-    let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
-    Duration::new(
-        u64::try_from(time.tv_sec).unwrap_or(0),
-        u32::try_from(time.tv_nsec).unwrap_or(0),
-    )
 }

@@ -2,6 +2,7 @@
 //! Knows nothing of the wire, of peers, or of the order in which a transfer does things.
 
 pub mod accounts;
+mod cpu;
 pub mod digest;
 pub mod error;
 pub mod extended;
@@ -19,6 +20,7 @@ pub mod seen;
 pub mod spill;
 pub mod storage;
 
+pub use cpu::thread_cpu_time;
 pub use error::{StoreError, StoreErrorKind};
 pub use extended::{AclEntry, AclWho, Acls, Extended, Lost, Xattr};
 pub use fs::{Confine, FsOptions, FsStorage};

@@ -9,6 +9,7 @@ use crate::error::StoreError;
 use crate::path::RelPath;
 use crate::spill::SpillSorter;
 use crate::storage::ScanItem;
+use crate::thread_cpu_time;
 pub(super) use state::Finds;
 use state::{Listing, Opened, PORTION_NAMES, Portion, State, Task};
 use std::any::Any;
@@ -259,7 +260,7 @@ impl<L: Looker + 'static> Shared<L> {
         while let Some(task) = shared.next_task(&mut own) {
             let mut finds = Finds::default();
             own = Self::perform(shared, task, &mut tools, &mut finds);
-            let now = cpu_time();
+            let now = thread_cpu_time();
             shared.count(now.saturating_sub(std::mem::replace(&mut counted, now)));
             let mut inner = shared.lock();
             inner.state.keep(&mut finds);
@@ -417,12 +418,4 @@ fn wait<'a>(condition: &Condvar, guard: MutexGuard<'a, Inner>) -> MutexGuard<'a,
     condition
         .wait(guard)
         .unwrap_or_else(PoisonError::into_inner)
-}
-
-fn cpu_time() -> Duration {
-    let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
-    Duration::new(
-        u64::try_from(time.tv_sec).unwrap_or(0),
-        u32::try_from(time.tv_nsec).unwrap_or(0),
-    )
 }
