@@ -9,6 +9,7 @@ mod options;
 mod peers;
 mod place;
 mod process;
+mod rates;
 mod report;
 mod runner;
 mod spent;

@@ -15,13 +15,14 @@ use super::data::{Arrival, Set, remove};
 use super::machine::Ticks;
 use super::place::Place;
 use super::process::TooLong;
+use super::rates::Rates;
 use super::spent::{Spent, timed};
 use super::world::World;
 
 /// A run during which the host took more of the processors than this is discarded.
-const STEAL_MAX: f64 = 0.05;
+pub(crate) const STEAL_MAX: f64 = 0.05;
 /// Runs of one contender in one round; the last one counts in no pair if it was disturbed too.
-const ATTEMPTS_MAX: u32 = 4;
+pub(crate) const ATTEMPTS_MAX: u32 = 4;
 
 /// Who takes this many times as long as who is judged when it warms up is measured once: the median of such a distance
 /// proves no more.
@@ -41,6 +42,8 @@ pub(crate) struct Sample {
     pub(crate) steal: f64,
     /// Whether it counts.
     pub(crate) counts: bool,
+    #[serde(flatten)]
+    pub(crate) rates: Rates,
     #[serde(flatten)]
     pub(crate) outcome: Outcome,
 }
@@ -317,11 +320,14 @@ impl Turn<'_> {
             }
             let quiet = steal <= STEAL_MAX;
             let counts = quiet && round > 0;
+            let outcome = arrived?;
+            let sides = [outcome.source, outcome.destination];
             track.samples.push(Sample {
                 round,
                 steal,
                 counts,
-                outcome: arrived?,
+                rates: Rates::of(set.bytes, set.names, outcome.seconds, sides),
+                outcome,
             });
             if quiet {
                 break;

@@ -34,10 +34,11 @@ impl Spread {
 }
 
 /// How many times faster `subject` was than `reference`, pair by pair: both hold seconds by round, `None` where the
-/// round did not count.
+/// round did not count. A pair with a figure that was too little to be measured, 0, counts neither.
 pub(crate) fn paired_ratio(subject: &[Option<f64>], reference: &[Option<f64>]) -> Option<Spread> {
     let pairs = subject.iter().zip(reference);
-    Spread::of(pairs.filter_map(|(subject, reference)| Some((*reference)? / (*subject)?)))
+    let ratios = pairs.filter_map(|(subject, reference)| Some((*reference)? / (*subject)?));
+    Spread::of(ratios.filter(|ratio| ratio.is_finite()))
 }
 
 /// How many seconds longer `subject` took than `reference`, pair by pair.
@@ -84,6 +85,9 @@ mod tests {
         };
         assert_eq!(paired_ratio(&subject, &reference), Some(expected));
         assert_eq!(paired_ratio(&[None], &reference), None);
+        let nothing = [Some(0.0), None, None, Some(0.0)];
+        assert_eq!(paired_ratio(&nothing, &reference), None);
+        assert_eq!(paired_ratio(&nothing, &nothing), None);
         let expected = Spread {
             median: 0.5,
             min: -1.0,

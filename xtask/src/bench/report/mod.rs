@@ -157,10 +157,8 @@ impl Comparison {
                 ratio_min,
                 cpu_ratio_max,
             } => {
-                let fast = ratio.zip(ratio_min).map(|(is, min)| is.median >= min);
-                let cheap = cpu_ratio
-                    .zip(cpu_ratio_max)
-                    .map(|(is, max)| is.median <= max);
+                let fast = ratio_min.map(|min| ratio.map(|is| is.median >= min));
+                let cheap = cpu_ratio_max.map(|max| cpu_ratio.map(|is| is.median <= max));
                 both(fast, cheap)
             }
             Expect::Extra { seconds_max } => extra_seconds.map(|is| is.median <= seconds_max),
@@ -170,7 +168,7 @@ impl Comparison {
             } => {
                 let small = extra_bytes.map(|is| is <= bytes_max.cast_signed());
                 let cheap = cpu_ratio.map(|is| is.median <= cpu_ratio_max);
-                both(small, cheap)
+                both(Some(small), Some(cheap))
             }
         };
         Self {
@@ -185,12 +183,14 @@ impl Comparison {
     }
 }
 
-/// Both, where both are asked for.
-fn both(one: Option<bool>, other: Option<bool>) -> Option<bool> {
-    match (one, other) {
-        (Some(one), Some(other)) => Some(one && other),
-        (one, other) => one.or(other),
+/// Whether all bars that are asked for were held: no, if one was missed; nobody knows, if one was not measured.
+fn both(one: Option<Option<bool>>, other: Option<Option<bool>>) -> Option<bool> {
+    let asked = || one.iter().chain(&other);
+    if asked().any(|held| *held == Some(false)) {
+        return Some(false);
     }
+    let known = asked().count() > 0 && asked().all(|held| *held == Some(true));
+    known.then_some(true)
 }
 
 impl Report {
@@ -226,5 +226,21 @@ impl Report {
         let table = directory.join("bench.md");
         fs::write(&table, self.markdown()).context("cannot write the report")?;
         Ok(table)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_bar_that_was_not_measured_is_not_held() {
+        let (held, missed) = (Some(Some(true)), Some(Some(false)));
+        assert_eq!(both(None, None), None);
+        assert_eq!(both(held, None), Some(true));
+        assert_eq!(both(held, held), Some(true));
+        assert_eq!(both(held, missed), Some(false));
+        assert_eq!(both(Some(None), missed), Some(false));
+        assert_eq!(both(held, Some(None)), None);
     }
 }

@@ -123,6 +123,10 @@ impl Comparison {
         let said = |figure: Option<Spread>| {
             figure.map_or_else(|| "not measured".to_owned(), |figure| spread(&figure, 2))
         };
+        // Where the other one took less than can be counted.
+        let cost = |figure: Option<Spread>| {
+            figure.map_or_else(|| "–".to_owned(), |figure| spread(&figure, 2))
+        };
         let _ = match self.bar.expect {
             Expect::Speed {
                 ratio_min,
@@ -135,7 +139,7 @@ impl Comparison {
                     text,
                     "- beside `{name}`: speed × {} over {pairs} pairs{min}; processor time × {}{max}{end}",
                     said(self.ratio),
-                    said(self.cpu_ratio),
+                    cost(self.cpu_ratio),
                 )
             }
             Expect::Extra { seconds_max } => writeln!(
@@ -155,7 +159,7 @@ impl Comparison {
                     text,
                     "- beside `{name}`: {more} memory, at most {}; processor time for each × {}, at most {cpu_ratio_max:.2}{end}",
                     size(bytes_max),
-                    said(self.cpu_ratio),
+                    cost(self.cpu_ratio),
                 )
             }
         };

@@ -1,4 +1,4 @@
-//! Owns the picture of a row: rate, streams, round trips and memory over time, a curve for each flow of the last round.
+//! Owns the picture of a row: rate, streams, round trips and memory over time, a curve for each flow of a round.
 //! Drawn by hand: curves need no library.
 
 use std::fmt::Write as _;
@@ -30,11 +30,10 @@ struct Curve<'a> {
 impl RowReport {
     /// As SVG, on white, for any page.
     pub(crate) fn picture(&self) -> String {
-        let flows: Vec<(&Course, &Trace)> = self
-            .rounds
-            .last()
-            .into_iter()
-            .flatten()
+        let shown = self.shown();
+        let flows: Vec<(&Course, &Trace)> = shown
+            .iter()
+            .copied()
             .flat_map(|course| course.flows.iter().map(move |flow| (course, flow)))
             .collect();
         let end = flows.iter().map(|(_, flow)| flow.ended).fold(1.0, f64::max);
@@ -53,10 +52,9 @@ impl RowReport {
             "Gbit/s",
             of(&|flow| flow.arrived.rates(STEP_SECONDS, flow.arrived.end())),
         ));
-        let cables: Vec<Curve<'_>> = self
-            .rounds
+        let cables: Vec<Curve<'_>> = shown
             .last()
-            .and_then(|courses| courses.last())
+            .copied()
             .into_iter()
             .flat_map(|course| &course.cables)
             .map(|(name, sent)| Curve {

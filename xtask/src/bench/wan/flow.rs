@@ -14,8 +14,10 @@ use super::super::contender::{Godwit, Programs, command, free_port, require};
 use super::super::data::{Load, Set};
 use super::super::place::Place;
 use super::super::process::{Process, Side, Usage};
+use super::super::rates::Rates;
 use super::super::world::World;
 use super::disk::SlowDisk;
+use super::judge;
 use super::row::{Flow, What, Who};
 use super::series::Series;
 use super::watch::{Connections, Seen};
@@ -66,6 +68,9 @@ pub(super) struct Trace {
     pub(super) seen: Seen,
     pub(super) source: Usage,
     pub(super) destination: Usage,
+    /// What all of it comes to.
+    #[serde(flatten)]
+    pub(super) rates: Rates,
     /// The program's last word.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) summary: Option<Value>,
@@ -290,6 +295,7 @@ impl<'a> Running<'a> {
             seen: std::mem::take(&mut self.seen),
             source,
             destination,
+            rates: Rates::default(),
             summary: None,
             events: Vec::new(),
         };
@@ -307,11 +313,23 @@ impl<'a> Running<'a> {
             ensure!(complete, "not done after {:.0} s", self.flow.until);
             set.check(into)?;
         }
+        trace.rates = trace.come_to(set.map_or(0, |set| set.names));
         Ok(trace)
     }
 }
 
 impl Trace {
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "a count of bytes"
+    )]
+    fn come_to(&self, files: u64) -> Rates {
+        let bytes = self.arrived.bytes() as u64;
+        let seconds = judge::until(self) - self.began;
+        Rates::of(bytes, files, seconds, [self.source, self.destination])
+    }
+
     fn take_iperf(&mut self, path: &Path) -> anyhow::Result<()> {
         let text = fs::read(path)?;
         let report: Value = serde_json::from_slice(&text).context("iperf3 -s said no JSON")?;

@@ -69,7 +69,7 @@ pub(super) fn whole(trace: &Trace) -> Option<f64> {
 }
 
 /// Where what is known of it ends: who is stopped says no last word.
-fn until(trace: &Trace) -> f64 {
+pub(super) fn until(trace: &Trace) -> f64 {
     if trace.complete {
         trace.ended.min(trace.arrived.end())
     } else {
@@ -82,7 +82,7 @@ fn after(trace: &Trace, seconds: f64) -> Option<f64> {
 }
 
 /// What was asked of `row`, from its turns in one round.
-pub(super) fn figures(row: &Row, courses: &[Course]) -> Vec<Figure> {
+pub(super) fn figures(row: &Row, courses: &[&Course]) -> Vec<Figure> {
     let Some((last, others)) = courses.split_last() else {
         return Vec::new();
     };
@@ -113,7 +113,7 @@ pub(super) fn figures(row: &Row, courses: &[Course]) -> Vec<Figure> {
             sum_min,
             uneven_max,
         } => {
-            let first = others.first().and_then(together);
+            let first = others.first().copied().and_then(together);
             let mut figures = vec![Figure::at_least(
                 "rate of all channels over the last half, beside that of iperf3 on each",
                 ratio(together(last), first),
@@ -150,7 +150,7 @@ pub(super) fn figures(row: &Row, courses: &[Course]) -> Vec<Figure> {
                 let front = course.flows.last()?;
                 front.arrived.gbits(from, until(front))
             };
-            let alone = others.first().and_then(rate);
+            let alone = others.first().copied().and_then(rate);
             let behind = last.flows.first();
             vec![
                 Figure::at_least(
@@ -206,8 +206,11 @@ fn off(shares: &[f64]) -> Option<f64> {
 }
 
 #[expect(clippy::cast_precision_loss, reason = "a few cables")]
-fn kept(cut: Cut, kept_min: f64, others: &[Course], last: &Course) -> Vec<Figure> {
-    let (Some(flow), Some(all)) = (last.flows.first(), others.first().and_then(together)) else {
+fn kept(cut: Cut, kept_min: f64, others: &[&Course], last: &Course) -> Vec<Figure> {
+    let (Some(flow), Some(all)) = (
+        last.flows.first(),
+        others.first().copied().and_then(together),
+    ) else {
         return Vec::new();
     };
     let cables = last.cables.len().max(1) as f64;
@@ -254,7 +257,7 @@ fn disk(last: &Course, streams_max: f64, memory_mib_max: f64) -> Vec<Figure> {
     ]
 }
 
-fn joins(at: f64, uneven_max: f64, sum_min: f64, others: &[Course], last: &Course) -> Vec<Figure> {
+fn joins(at: f64, uneven_max: f64, sum_min: f64, others: &[&Course], last: &Course) -> Vec<Figure> {
     let to = last.flows.iter().map(until).fold(f64::MAX, f64::min);
     let from = at + SHARED_SECONDS.min((to - at) * SHARED_PART);
     let rates: Option<Vec<f64>> = last
@@ -279,12 +282,13 @@ fn joins(at: f64, uneven_max: f64, sum_min: f64, others: &[Course], last: &Cours
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
+    use super::super::super::rates::Rates;
     use super::super::series::Series;
     use super::super::watch::Seen;
     use super::*;
 
-    fn flow(title: &str, began: f64, gbits: f64) -> Trace {
+    pub(in super::super) fn flow(title: &str, began: f64, gbits: f64) -> Trace {
         let mut arrived = Series::default();
         for quarter in 0..=40 {
             let at = f64::from(quarter) / 4.0;
@@ -300,18 +304,23 @@ mod tests {
             seen: Seen::default(),
             source: Default::default(),
             destination: Default::default(),
+            rates: Rates {
+                gbit_s: Some(gbits),
+                ..Rates::default()
+            },
             summary: None,
             events: Vec::new(),
         }
     }
 
-    fn course(flows: Vec<Trace>) -> Course {
+    pub(in super::super) fn course(flows: Vec<Trace>) -> Course {
         Course {
             title: String::new(),
             flows,
             cables: Default::default(),
             line_cpu: None,
             steal: 0.0,
+            counts: true,
             seconds: 10.0,
         }
     }
@@ -319,7 +328,8 @@ mod tests {
     fn values(name: &str, courses: &[Course]) -> Vec<f64> {
         let rows = super::super::rows(12.0);
         let row = rows.iter().find(|row| row.name == name).expect("a row");
-        let figures = figures(row, courses);
+        let courses: Vec<&Course> = courses.iter().collect();
+        let figures = figures(row, &courses);
         figures
             .iter()
             .map(|figure| figure.value.unwrap_or(f64::NAN))

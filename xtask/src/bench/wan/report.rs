@@ -6,6 +6,8 @@ use std::fmt::Write as _;
 use serde::Serialize;
 
 use super::super::case::size;
+use super::super::rates::CpuCost;
+use super::super::runner::STEAL_MAX;
 use super::super::stats::Spread;
 use super::flow::Trace;
 use super::judge::{self, Figure};
@@ -19,7 +21,7 @@ pub(crate) struct RowReport {
     pub(super) title: String,
     /// By round.
     figures: Vec<Vec<Figure>>,
-    pub(super) rounds: Vec<Vec<Course>>,
+    rounds: Vec<Vec<Course>>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     failures: Vec<String>,
 }
@@ -42,6 +44,15 @@ impl RowReport {
 
     pub(super) fn fail(&mut self, failure: String) {
         self.failures.push(failure);
+    }
+
+    /// What counts in the last of the rounds in which most does.
+    pub(super) fn shown(&self) -> Vec<&Course> {
+        let rounds = self.rounds.iter().map(|courses| {
+            let counted = courses.iter().filter(|course| course.counts);
+            counted.collect::<Vec<_>>()
+        });
+        rounds.max_by_key(Vec::len).unwrap_or_default()
     }
 
     /// The name of its picture.
@@ -91,20 +102,28 @@ impl RowReport {
     pub(crate) fn markdown(&self) -> String {
         let mut text = format!(
             "### {} (`{}`)\n\n\
-             | flow | runs | Gbit/s, last half | Gbit/s, whole | streams, mean and most | RTT, ms | cores, source + destination \
-             + line | peak memory, source / destination |\n\
-             | --- | --- | --- | --- | --- | --- | --- | --- |\n",
+             | flow | runs | seconds | Gbit/s, last half | Gbit/s, whole | files/s | streams, mean and most | RTT, ms \
+             | CPU s/GB, source + destination | cores, source + destination + line | peak memory, source / destination | steal |\n\
+             | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |\n",
             self.title, self.name
         );
-        let Some(first) = self.rounds.iter().max_by_key(|courses| courses.len()) else {
-            return text;
-        };
-        for course in first {
+        for course in self.shown() {
             for flow in &course.flows {
                 self.line(&course.title, &flow.title, &mut text);
             }
         }
         text.push('\n');
+        let disturbed = self.rounds.iter().flatten().filter(|course| !course.counts);
+        match disturbed.count() {
+            0 => {}
+            count => {
+                let _ = writeln!(
+                    text,
+                    "- {count} disturbed turns (steal above {:.0} %) count nowhere; they are in `bench.json`",
+                    100.0 * STEAL_MAX
+                );
+            }
+        }
         for (figure, spread, pass) in self.judged() {
             let said = spread.map_or_else(
                 || "too little to see".to_owned(),
@@ -138,7 +157,7 @@ impl RowReport {
         let all = || {
             let courses = self.rounds.iter().flatten();
             courses
-                .filter(|other| other.title == course)
+                .filter(|other| other.counts && other.title == course)
                 .flat_map(|course| course.flows.iter().map(move |flow| (course, flow)))
                 .filter(|(_, flow)| flow.title == title)
         };
@@ -160,22 +179,30 @@ impl RowReport {
         let cores = |usage: fn(&Trace) -> f64| {
             move |_: &Course, flow: &Trace| Some(usage(flow) / (flow.ended - flow.began))
         };
+        let cost = |side: fn(&CpuCost) -> f64| {
+            move |_: &Course, flow: &Trace| flow.rates.cpu_seconds_per_gb.as_ref().map(side)
+        };
         let peak =
             |bytes: fn(&Trace) -> u64| size(all().map(|(_, flow)| bytes(flow)).max().unwrap_or(0));
         let _ = writeln!(
             text,
-            "| {title} | {} | {} | {} | {}, {} | {} | {} + {} + {} | {} / {} |",
+            "| {title} | {} | {} | {} | {} | {} | {}, {} | {} | {} + {} | {} + {} + {} | {} / {} | {:.1} % |",
             all().count(),
+            median(&|_, flow| Some(flow.ended - flow.began), 1),
             median(&|_, flow| judge::half(flow), 3),
             median(&|_, flow| judge::whole(flow), 3),
+            median(&|_, flow| flow.rates.files_s, 0),
             median(&seen(|flow| &flow.seen.streams), 1),
             median(&most, 0),
             median(&seen(|flow| &flow.seen.rtt_ms), 1),
+            median(&cost(|cost| cost.source), 2),
+            median(&cost(|cost| cost.destination), 2),
             median(&cores(|flow| flow.source.cpu_seconds), 2),
             median(&cores(|flow| flow.destination.cpu_seconds), 2),
             median(&|course, _| course.line_cpu, 2),
             peak(|flow| flow.source.peak_rss_bytes),
             peak(|flow| flow.destination.peak_rss_bytes),
+            100.0 * of(&|course, _| Some(course.steal)).map_or(0.0, |steal| steal.max),
         );
     }
 }

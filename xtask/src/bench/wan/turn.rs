@@ -14,6 +14,7 @@ use super::super::data::{Set, remove};
 use super::super::machine::Ticks;
 use super::super::place::{CableSpec, Place, PlaceSpec};
 use super::super::process::Side;
+use super::super::runner::STEAL_MAX;
 use super::super::world::World;
 use super::flow::{Running, Surroundings, Trace};
 use super::row::{Cut, Net, Row, Turn};
@@ -40,6 +41,8 @@ pub(super) struct Course {
     pub(super) line_cpu: Option<f64>,
     /// Part of the machine's time that others took, 0 to 1.
     pub(super) steal: f64,
+    /// Whether it was undisturbed.
+    pub(super) counts: bool,
     pub(super) seconds: f64,
 }
 
@@ -118,6 +121,7 @@ fn run_in(
         cables,
         line_cpu: line.map(|(after, before)| (after - before) / seconds),
         steal,
+        counts: steal <= STEAL_MAX,
         seconds,
     })
 }
