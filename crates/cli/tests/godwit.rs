@@ -43,5 +43,6 @@ mod godwit {
     pub(crate) mod trees;
     pub(crate) mod tuning;
     pub(crate) mod unkept;
+    pub(crate) mod unusable;
     pub(crate) mod verify;
 }

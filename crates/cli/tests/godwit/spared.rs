@@ -36,7 +36,8 @@ fn a_closed_directory_around_the_data_set_stays_closed() {
     for (destination, name) in [("here/", "here"), (url.as_str(), "there")] {
         for source in ["f", "tree"] {
             let outcome = world.cp(&[source, destination]);
-            assert_eq!(outcome.code, Some(3), "{source}: {}", outcome.said());
+            let code = if source == "tree" { 1 } else { 3 };
+            assert_eq!(outcome.code, Some(code), "{source}: {}", outcome.said());
             outcome.says("permission denied").says(name);
         }
     }
@@ -49,7 +50,8 @@ fn a_closed_directory_around_the_data_set_stays_closed() {
     close(&world.export);
     for source in ["f", "tree", "tree/."] {
         let outcome = world.cp(&[source, &world.url("")]);
-        assert_eq!(outcome.code, Some(3), "{source}: {}", outcome.said());
+        let code = if source == "tree" { 1 } else { 3 };
+        assert_eq!(outcome.code, Some(code), "{source}: {}", outcome.said());
         outcome.says("permission denied");
     }
     assert_eq!(mode(&world.export), 0o555);

@@ -87,6 +87,11 @@ impl Receiver {
             .counters
             .storage_writing_ns
             .time(|| self.sink.plan(&manifest.records));
+        // What fails for that reason is not told one by one.
+        if let Some(message) = self.sink.failure() {
+            self.fail(ErrorCode::DESTINATION.0, &message);
+            return Answered::Over;
+        }
         if first {
             for (record, verdict) in manifest.records.iter().zip(&verdicts) {
                 self.count(record, verdict);

@@ -19,6 +19,7 @@ mod ranges;
 mod sink;
 mod source;
 mod spared;
+mod unusable;
 mod verify;
 mod write;
 

@@ -99,7 +99,10 @@ impl TreeSink {
             }
             Ok(verdict)
         };
-        plan().map_err(|error: StoreError| entry::fault(record.id, Side::DESTINATION, &error))
+        plan().map_err(|error: StoreError| {
+            self.note_unusable(record, path, &error);
+            entry::fault(record.id, Side::DESTINATION, &error)
+        })
     }
 
     fn make_directory(&self, path: &RelPath) -> Result<bool, StoreError> {

@@ -23,6 +23,7 @@ use super::leftovers::Leftovers;
 use super::plan::unreadable;
 use super::ranges::{RangeBudget, RangeShare};
 use super::spared::Spared;
+use super::unusable::Unusable;
 use crate::select::Select;
 use crate::sink::{Ending, FinishReport, Sink, Slice};
 use crate::{Acks, Counters, entry, limits, lock};
@@ -84,6 +85,8 @@ pub struct TreeSink {
     pub(super) announced: Announced,
     /// What a deletion leaves alone with all that is in it.
     pub(super) spared: Spared,
+    /// Why nothing can go to the destination at all.
+    pub(super) unusable: Unusable,
     /// What has made way for directories: kind and path of each.
     pub(super) replaced: Mutex<Later>,
     /// The kind of what has the name of the whole destination, if another kind of entry is to have it.
@@ -227,6 +230,7 @@ impl TreeSink {
             directories: Mutex::new(Later::new(&config.spill_directory)),
             announced: Announced::new(&config.spill_directory),
             spared: Spared::default(),
+            unusable: Unusable::default(),
             replaced: Mutex::new(Later::new(&config.spill_directory)),
             way_at_root: Mutex::default(),
             replacing: Mutex::default(),
@@ -372,13 +376,16 @@ impl Sink for TreeSink {
     }
 
     fn failure(&self) -> Option<String> {
-        self.committer.failure()
+        self.unusable
+            .get()
+            .cloned()
+            .or_else(|| self.committer.failure())
     }
 
     fn finish(&self, ending: &mut Ending<'_>) -> FinishReport {
         if self.comparison().dry_run {
             self.delete_extras(ending);
-            self.committer.stop();
+            self.committer.stop(true);
             return FinishReport::default();
         }
         let failure = self.committer.flush();
@@ -414,7 +421,9 @@ impl Sink for TreeSink {
     }
 
     fn suspend(&self) {
-        self.committer.stop();
+        // Names are mapped anew once the place is another: into it, if it is a directory then.
+        let begun = self.unusable.get().is_none() || self.resumed;
+        self.committer.stop(begun);
         let files = std::mem::take(&mut *lock(&self.files));
         for file in files.values().filter(|file| file.comes_once) {
             // What cannot be removed now is swept by the next complete run.
@@ -423,14 +432,10 @@ impl Sink for TreeSink {
     }
 
     fn display_path(&self, root: u16, path: &[u8]) -> Vec<u8> {
-        let mut name = self.config.display.clone();
-        if let Ok(mapped) = self.mapped(root, path) {
-            if !name.is_empty() && !name.ends_with(b"/") {
-                name.push(b'/');
-            }
-            name.extend_from_slice(mapped.as_bytes());
-        }
-        name
+        self.mapped(root, path).map_or_else(
+            |_fault| self.config.display.clone(),
+            |path| self.shown(&path),
+        )
     }
 }
 

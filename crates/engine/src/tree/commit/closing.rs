@@ -1,6 +1,8 @@
 //! The end of a destination: everything durable, leftovers swept, the journal removed or kept for a later run.
 //! Makes no batch durable itself; the committer's thread does.
 
+use std::sync::atomic::Ordering;
+
 use super::Committer;
 use crate::lock;
 use crate::tree::leftovers::Leftovers;
@@ -34,15 +36,21 @@ impl Committer {
         lock(&self.state).stopping
     }
 
-    /// Makes what is there durable and stops; the journal stays for a later run.
-    pub(in crate::tree) fn stop(&self) {
+    /// Makes what is there durable and stops. The journal stays for a later run, unless none has `begun` and nothing came.
+    pub(in crate::tree) fn stop(&self, begun: bool) {
         lock(&self.state).stopping = true;
         self.changed.notify_all();
         if let Some(thread) = lock(&self.thread).take() {
             // A panic there has been printed; what was not journalled counts as not written.
             let _ = thread.join();
         }
-        lock(&self.journal).take();
+        if let Some(journal) = lock(&self.journal).take()
+            && !begun
+            && self.received.load(Ordering::Relaxed) == 0
+        {
+            // What stays is what any run that was ended leaves.
+            let _ = journal.finish();
+        }
     }
 
     /// The last steps of a complete transfer. Returns what prevents them.
