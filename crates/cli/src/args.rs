@@ -66,7 +66,8 @@ fn cp() -> Command {
         .after_help(
             "Endpoints: a path, [USER@]HOST:PATH (by ssh), godwit://HOST[:PORT]/EXPORT/PATH (a node), - (standard input or \
              output), mem:SIZE (bytes from memory, a source), null: (a destination that keeps nothing).\n\n\
-             Directories recurse. An existing directory, or a trailing slash, as destination means \"into\".\n\
+             Directories recurse. An existing directory, or a trailing slash, as destination means \"into\"; several \
+             sources need one of the two.\n\
              The same command again resumes what was interrupted.",
         )
         .args(settings(Scope::Cp))

@@ -95,3 +95,51 @@ fn a_source_that_is_missing_is_named_once() {
     assert_eq!(outcome.code, Some(1), "{outcome:?}");
     outcome.says("patterns are not expanded");
 }
+
+#[test]
+fn several_sources_into_a_name_that_is_not_there_are_refused() {
+    let mut world = Rig::new();
+    world.write("a/x", "x");
+    world.write("b", "b");
+    world.start(&[]);
+    for (place, at) in [("", ""), (&*world.url(""), "export/")] {
+        let to = |name: &str| format!("{place}{name}");
+        for flags in [&[][..], &["--dry-run"]] {
+            let missing = to("missing");
+            let line = [flags, &["a", "b", &missing]].concat();
+            let outcome = world.cp(&line);
+            assert_eq!(outcome.code, Some(1), "{line:?}: {}", outcome.said());
+            outcome
+                .says("several sources go into a directory")
+                .says("missing");
+        }
+        assert!(!world.path(at).join("missing").exists());
+        for home in [world.client_home(), world.daemon_home.clone()] {
+            assert_eq!(Rig::journals(&home).len(), 0);
+        }
+        // One is what it is called; and a slash says what is meant.
+        world.cp(&["b", &to("one")]).complete();
+        world.cp(&["a", "b", &to("made/")]).complete();
+        assert_eq!(world.read(&format!("{at}made/a/x")), b"x");
+        assert_eq!(world.read(&format!("{at}made/b")), b"b");
+    }
+}
+
+/// The names are those of the first run, whatever has become of the directory since.
+#[test]
+fn an_unfinished_run_of_several_sources_keeps_its_names() {
+    let world = Rig::new();
+    world.write("a", "a");
+    world.write("b/x", "x");
+    // Something fails, so that the transfer is unfinished.
+    let name = format!("b/.godwit-{}", "0a".repeat(16));
+    world.write(&name, "data");
+    world.make_dirs("into");
+    let line = ["a", "b", "into"];
+    world.cp(&line).expect(3, "partial");
+    std::fs::remove_file(world.path(&name)).expect("there");
+    std::fs::remove_dir_all(world.path("into")).expect("there");
+    world.cp(&line).complete();
+    assert_eq!(world.read("into/a"), b"a");
+    assert_eq!(world.read("into/b/x"), b"x");
+}

@@ -319,7 +319,8 @@ impl DestinationRequest {
         RelPath::parse(inside).ok().filter(|path| !path.is_root())
     }
 
-    /// The rules of `cp -r`: an existing directory, a trailing slash, or several sources mean "into".
+    /// The rules of `cp -r`: an existing directory, a trailing slash, or several sources mean "into". What is to be made for that must be
+    /// named with the slash: of several sources into a name that is not there nobody knows whether it was mistyped.
     fn map_names(&self) -> Result<Vec<RelPath>, DestinationError> {
         let there = if self.base.as_bytes().is_empty() {
             Some(Kind::Directory)
@@ -349,6 +350,11 @@ impl DestinationRequest {
                     let parent = lossy(&self.show(&parent));
                     return Err(DestinationError::Unsuitable(format!(
                         "the destination directory {parent} does not exist; make it first"
+                    )));
+                }
+                if self.names.len() > 1 && !self.is_directory {
+                    return Err(DestinationError::Unsuitable(format!(
+                        "several sources go into a directory, and {shown} does not exist; make it, or name it with a slash behind"
                     )));
                 }
                 if into && !comparison.dry_run {
