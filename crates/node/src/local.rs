@@ -23,7 +23,7 @@ pub struct LocalSource {
     pub name: Vec<u8>,
     /// Absolute, so that it is the same from any directory.
     pub absolute: Vec<u8>,
-    /// As it was typed.
+    /// As it was typed, see [`called`].
     pub shown: Vec<u8>,
 }
 
@@ -97,7 +97,7 @@ pub fn source(path: &Path, spill: &Path, access: Access) -> Result<LocalSource, 
             root,
             name: name.unwrap_or_default(),
             absolute,
-            shown: trimmed(bytes),
+            shown: called(bytes),
         });
     }
     let (Some(name), Some(parent)) = (name, parent_of(path)) else {
@@ -211,6 +211,18 @@ fn parent_of(path: &Path) -> Option<PathBuf> {
         Some(at) => PathBuf::from(OsStr::from_bytes(&bytes[..at])),
         None => PathBuf::from("."),
     })
+}
+
+/// How the names below a directory begin in messages: without slashes at its end, nor the `/.` that means "its contents".
+pub fn called(path: &[u8]) -> Vec<u8> {
+    let mut called = trimmed(path);
+    while let Some(rest) = called.strip_suffix(b"/.") {
+        called = trimmed(rest);
+    }
+    if called.is_empty() && !path.is_empty() {
+        called.push(b'/');
+    }
+    called
 }
 
 /// Without slashes at the end.

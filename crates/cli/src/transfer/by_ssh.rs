@@ -124,11 +124,8 @@ pub(super) fn name_of(path: &[u8]) -> Vec<u8> {
 }
 
 fn shown(place: &SshPlace) -> Vec<u8> {
-    let path = match place.path.as_slice() {
-        b"/" => b"/",
-        path => path.strip_suffix(b"/").unwrap_or(path),
-    };
-    [place.login.to_string().as_bytes(), b":", path].concat()
+    let path = local::called(&place.path);
+    [place.login.to_string().as_bytes(), b":", &path].concat()
 }
 
 #[cfg(test)]

@@ -141,7 +141,7 @@ impl Job<'_> {
                 path: remote.place.to_wire(),
                 key: key_of(&remote.place),
                 name: name_of(&remote.place),
-                shown: remote.to_string().into_bytes(),
+                shown: super::terms::shown_of(remote),
             })
             .collect();
         self.pull_from(&far, wanted, destination)

@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use godwit_api::endpoint::Remote;
 use godwit_api::settings::{CpSettings, Digest};
 use godwit_engine::Resources;
 use godwit_node::local::Access;
@@ -47,4 +48,11 @@ pub(super) fn resources() -> Resources {
 
 pub(super) fn lossy(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// How the names below a source begin in messages.
+pub(super) fn shown_of(remote: &Remote) -> Vec<u8> {
+    let mut shown = remote.to_string();
+    shown.truncate(shown.strip_suffix("/.").unwrap_or(&shown).len());
+    shown.into_bytes()
 }

@@ -143,3 +143,40 @@ fn an_unfinished_run_of_several_sources_keeps_its_names() {
     assert_eq!(world.read("into/a"), b"a");
     assert_eq!(world.read("into/b/x"), b"x");
 }
+
+#[test]
+fn what_is_in_a_directory_is_called_without_the_dot() {
+    let mut world = Rig::new();
+    let temporary = format!(".godwit-{}", "0a".repeat(16));
+    for root in ["a", "export/a"] {
+        world.write(&format!("{root}/d/x"), "x");
+        world.write(&format!("{root}/{temporary}"), "data");
+    }
+    world.write("b", "b");
+    world.write("export/b", "b");
+    world.start(&[]);
+    let far = world.url("");
+    let far = far.trim_end_matches('/');
+    for (line, root) in [
+        (["a/.", "b", "to/"], "a".to_owned()),
+        (["a/.//./", "b", &world.url("to/")], "a".to_owned()),
+        (["./a/.", "./b", "to/"], "./a".to_owned()),
+        (
+            [&world.url("a/."), &world.url("b"), "to/"],
+            format!("{far}/a"),
+        ),
+    ] {
+        let outcome = world.cp(&[&["--dry-run"], &line[..]].concat());
+        outcome.expect(3, "partial");
+        let paths: Vec<String> = outcome
+            .events()
+            .iter()
+            .filter(|event| event["event"] == "item" && event["kind"] == "file")
+            .map(|event| event["path"].as_str().expect("text").to_owned())
+            .collect();
+        assert!(paths.contains(&format!("{root}/d/x")), "{line:?} {paths:?}");
+        let failed = outcome.failed();
+        assert!(failed[0].ends_with(&format!("/{temporary}")), "{failed:?}");
+        assert!(!outcome.said().contains("/./"), "{}", outcome.said());
+    }
+}
