@@ -2,6 +2,7 @@
 //! transfer runs. Has no clock, no socket and no lock: time and samples go in, decisions with their reasons come out.
 
 mod hold;
+mod pace;
 mod path;
 mod streams;
 mod threads;

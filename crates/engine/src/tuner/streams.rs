@@ -6,9 +6,12 @@
 //! stands. And it must win at least half of what it would win on an empty link: streams added to a full one take from others,
 //! and by that measure they win less than half as soon as ours have half of it. So two copies meet in the middle.
 
+mod fewer;
+
 use std::time::Duration;
 
 use super::hold::Hold;
+use super::pace::{Bursts, Pace};
 use super::path::{Losses, Reading, Room, START_MAX, Window};
 use super::{Bounds, ChannelSample, Decision, Holdup, Knob, shown_rate, whole};
 
@@ -33,10 +36,13 @@ pub struct StreamTuner {
     trial: Option<Trial>,
     /// Since when there have been other numbers of streams than meant.
     astray: Option<Duration>,
-    /// When more may be tried on evidence, when without any, and when fewer.
+    /// When more may be tried on evidence, when without any, when fewer, and when fewer where a disk takes bursts.
     up: Hold,
     explore: Hold,
     down: Hold,
+    spare: Hold,
+    /// What went through lately.
+    pace: Pace,
     /// The rate that fewer must keep, over a series of steps down, so that small losses do not add up.
     kept: Option<f64>,
     /// No more than this come about, and until when that is taken for granted.
@@ -63,6 +69,9 @@ struct Trial {
     more_moved: Option<f64>,
     /// What was known of losses: those that the trial itself made are forgotten with it.
     losses: Losses,
+    /// Where it is to be judged over them, and the bytes that had gone through when it began.
+    bursts: Option<Bursts>,
+    bytes: u64,
 }
 
 /// A window is at least this long, and at least four round trips: less is noise.
@@ -71,8 +80,9 @@ const WINDOW_ROUND_TRIPS: f64 = 4.0;
 /// Round trips that the first streams have to start, when nothing is known yet.
 const START_ROUND_TRIPS: f64 = 8.0;
 
-/// No more streams are tried for so long after something else held the transfer up.
+/// No more streams are tried for so long after something else held the transfer up, and for so long where it goes on in bursts.
 const HELD_UP_FOR: Duration = Duration::from_secs(4);
+const HELD_UP_FOR_BURSTS: Duration = Duration::from_secs(16);
 
 /// While the total still rises by more than this from window to window, a trial is looked on at …
 const RISING: f64 = 1.1;
@@ -134,6 +144,8 @@ impl StreamTuner {
             up: Hold::new(UP_WAIT, Duration::ZERO),
             explore: Hold::new(EXPLORE_WAIT, EXPLORE_FIRST),
             down: Hold::new(DOWN_WAIT, Duration::ZERO),
+            spare: Hold::new(DOWN_WAIT, Duration::ZERO),
+            pace: Pace::default(),
             kept: None,
             refused: None,
             more: Hold::new(MORE_WAIT, Duration::ZERO),
@@ -191,6 +203,7 @@ impl StreamTuner {
         if now < settled {
             return None;
         }
+        self.pace.add(now, sample.bytes);
         let Some(window) = &mut self.window else {
             self.window = Some(Window::new(now, sample));
             return None;
@@ -311,41 +324,6 @@ impl StreamTuner {
         Some(self.change(now, trial.from, format!("{words}: not worth it")))
     }
 
-    fn judge_fewer(
-        &mut self,
-        now: Duration,
-        reading: &Reading,
-        trial: Trial,
-        holdup: Holdup,
-    ) -> Option<Decision> {
-        let before = self.kept.unwrap_or(trial.before);
-        // Where the queue still stands, what was given up went to others: it is theirs as long as it is more than a share.
-        let (from, to) = (f64::from(trial.from), f64::from(self.target));
-        let share = trial.before * (1.0 - (1.0 - to / from) / 2.0);
-        let given = reading.room() == Room::None && reading.rate >= share;
-        if reading.rate >= KEPT * before || given {
-            self.kept = (!given).then_some(before);
-            self.trial = None;
-            self.usual = None;
-            self.explore.until = self.explore.until.max(now + self.explore.wait);
-            return self.consider(now, reading, holdup);
-        }
-        if self.windows < TRIAL_WINDOWS_MAX && (self.windows == 1 || self.is_rising(reading)) {
-            return None;
-        }
-        self.trial = None;
-        self.kept = None;
-        self.down.failed(now, self.changed);
-        let words = format!(
-            "{} moved {} where {} had moved {}: back",
-            self.target,
-            shown_rate(reading.rate),
-            trial.from,
-            shown_rate(trial.before)
-        );
-        Some(self.change(now, trial.from, words))
-    }
-
     /// Nothing is being tried: should something be?
     fn consider(&mut self, now: Duration, reading: &Reading, holdup: Holdup) -> Option<Decision> {
         if let Holdup::Elsewhere(what) = holdup {
@@ -354,14 +332,10 @@ impl StreamTuner {
                 return None;
             }
             self.held_up = Some(now);
-            return self.try_fewer(now, reading, &format!("{what} holds the transfer up"));
+            return self.try_fewer_elsewhere(now, reading, what);
         }
         self.elsewhere = 0;
-        // A disk that takes much at once and then syncs leaves the network the slowest for a moment, again and again.
-        if self
-            .held_up
-            .is_some_and(|then| now.saturating_sub(then) < HELD_UP_FOR)
-        {
+        if self.was_held_up(now) {
             return None;
         }
         // While streams start the figures are of that.
@@ -434,25 +408,18 @@ impl StreamTuner {
         if to <= self.target {
             return None;
         }
-        self.begin_trial(reading);
+        self.begin_trial(reading, None);
         Some(self.change(now, to, words))
     }
 
-    fn try_fewer(&mut self, now: Duration, reading: &Reading, why: &str) -> Option<Decision> {
-        if !self.down.is_over(now) || self.target <= self.floor {
-            return None;
-        }
-        let to = (self.target - (self.target / 4).max(1)).max(self.floor);
-        self.begin_trial(reading);
-        Some(self.change(now, to, format!("{why}; fewer may do")))
-    }
-
-    fn begin_trial(&mut self, reading: &Reading) {
+    fn begin_trial(&mut self, reading: &Reading, bursts: Option<Bursts>) {
         self.trial = Some(Trial {
             from: self.target,
             before: reading.rate,
             more_moved: None,
             losses: self.losses,
+            bursts,
+            bytes: self.pace.bytes(),
         });
         // It tells how long new streams take to start.
         self.last = Some(*reading);
@@ -491,6 +458,7 @@ impl StreamTuner {
                 &mut self.up,
                 &mut self.explore,
                 &mut self.down,
+                &mut self.spare,
                 &mut self.more,
             ] {
                 hold.forget();

@@ -6,6 +6,8 @@
     reason = "a model with small numbers"
 )]
 
+mod disks;
+
 use std::time::Duration;
 
 use super::world::{Dice, Kind, Link, Run, SEGMENT, World, fixed, run};
@@ -24,6 +26,7 @@ fn clean(capacity: f64, round_trip: f64, kind: Kind) -> Link {
         buffer: f64::INFINITY,
         kind,
         storage: f64::INFINITY,
+        batch: 0.0,
         processors: f64::INFINITY,
     }
 }
@@ -301,28 +304,6 @@ fn a_plain_connection_keeps_a_fair_part() {
 }
 
 #[test]
-fn streams_come_down_to_what_a_slow_disk_takes() {
-    for seed in 0..200 {
-        let mut dice = Dice::new(seed);
-        let mut link = clean(1000.0 * MBIT, 0.1, Kind::Cubic);
-        link.buffer = 1e6;
-        link.storage = dice.between(100.0, 300.0) * MBIT;
-        let mut world = World::new(link, seed);
-        let mut own = Run::new(&mut world);
-        run(&mut world, &mut [&mut own], 60.0);
-        let needed = (link.storage * link.round_trip / link.buffer).ceil() as u32;
-        let target = own.tuner.target();
-        assert!(
-            target <= (needed + 1).max(2) * 3 / 2,
-            "seed {seed}: {target}, {needed} needed{}",
-            told(&own)
-        );
-        let share = rate_of(&own, 40, 60) / link.storage;
-        assert!(share > 0.93, "seed {seed}: {share:.2}{}", told(&own));
-    }
-}
-
-#[test]
 fn it_follows_a_sudden_change() {
     for seed in 0..200 {
         let mut dice = Dice::new(seed);
@@ -410,36 +391,6 @@ fn idle_processors_get_streams_until_they_are_no_more() {
             "{target} where {useful} are of use"
         );
     }
-}
-
-#[test]
-fn a_disk_that_syncs_now_and_then_gets_no_more_streams_for_its_bursts() {
-    let mut tuner = StreamTuner::new(Bounds::STREAMS, 2);
-    let mut sample = ChannelSample {
-        round_trip: Duration::from_millis(52),
-        round_trip_min: Duration::from_millis(50),
-        ..ChannelSample::default()
-    };
-    let mut most = 0;
-    for tick in 0..900 {
-        let now = Duration::from_millis(tick * 100);
-        // Three seconds of syncs, one in which the cache takes all that comes, through windows that are full.
-        let bursts = tick > 100 && tick % 40 >= 30;
-        sample.streams = tuner.target();
-        sample.bytes += if bursts { 8_000_000 } else { 2_000_000 };
-        sample.busy += Duration::from_millis(100) * sample.streams;
-        if bursts {
-            sample.window_limited += Duration::from_millis(80) * sample.streams;
-        }
-        let holdup = if bursts {
-            Holdup::Network
-        } else {
-            Holdup::Elsewhere("destination storage")
-        };
-        tuner.step(now, &sample, holdup);
-        most = most.max(tuner.target());
-    }
-    assert!(most <= 2, "{most} streams");
 }
 
 #[test]

@@ -5,7 +5,11 @@
     reason = "a model with small numbers"
 )]
 
+mod disk;
+
 use std::time::Duration;
+
+use disk::Disk;
 
 use super::{Bounds, ChannelSample, Holdup, Path, StreamTuner, start};
 
@@ -70,6 +74,8 @@ pub(super) struct Link {
     pub(super) kind: Kind,
     /// What the storage at the end takes; infinite if it does not limit.
     pub(super) storage: f64,
+    /// Bytes that it takes at once and then syncs; 0 where it takes them evenly.
+    pub(super) batch: f64,
     /// What the processors do with two streams; each more costs a hundredth.
     pub(super) processors: f64,
 }
@@ -113,6 +119,7 @@ struct Owner {
     retransmitted: f64,
     busy: f64,
     held_up: f64,
+    windows_full: f64,
     /// It is no transfer, and nothing but the link limits it.
     is_plain: bool,
 }
@@ -125,6 +132,7 @@ pub(super) struct World {
     owners: Vec<Owner>,
     pub(super) now: f64,
     queued: f64,
+    disk: Disk,
     /// Streams of a transfer beyond this do not come about.
     pub(super) admitted: u32,
 }
@@ -138,6 +146,7 @@ impl World {
             owners: Vec::new(),
             now: 0.0,
             queued: 0.0,
+            disk: Disk::default(),
             admitted: u32::MAX,
         }
     }
@@ -207,7 +216,7 @@ impl World {
             retransmitted: own.retransmitted as u64,
             segment_bytes: SEGMENT as u32,
             busy: Duration::from_secs_f64(own.busy),
-            window_limited: Duration::ZERO,
+            window_limited: Duration::from_secs_f64(own.windows_full),
             buffer_limited: Duration::from_secs_f64(own.held_up),
             round_trip: Duration::from_secs_f64(round_trip),
             round_trip_min: Duration::from_secs_f64(self.link.round_trip),
@@ -218,12 +227,26 @@ impl World {
     fn holdup(&self, streams: usize) -> Holdup {
         let demand: f64 = self.flows.iter().map(|flow| self.rate_wanted(flow)).sum();
         let demand = demand.min(self.link.capacity);
-        if self.link.storage <= demand {
+        let slow_disk = if self.link.batch > 0.0 {
+            self.disk.held_up()
+        } else {
+            self.link.storage <= demand
+        };
+        if slow_disk {
             Holdup::Elsewhere("destination storage")
         } else if self.processors(streams) <= demand {
             Holdup::Elsewhere("the processor")
         } else {
             Holdup::Network
+        }
+    }
+
+    /// What the storage takes now.
+    fn storage(&self) -> f64 {
+        match self.link.batch {
+            batch if batch <= 0.0 => self.link.storage,
+            batch if self.disk.is_full(batch) => 0.0,
+            _ => f64::INFINITY,
         }
     }
 
@@ -270,8 +293,7 @@ impl World {
             };
             let all: f64 = self.flows.iter().enumerate().map(of_owner).sum();
             let most = self
-                .link
-                .storage
+                .storage()
                 .min(self.processors(self.count(owner) as usize));
             if all > most {
                 *factor = most / all;
@@ -298,6 +320,7 @@ impl World {
         } else {
             0.0
         };
+        let mut taken = 0.0;
         for (index, rate) in sent.iter().enumerate() {
             let bytes = rate * tick * out;
             let segments = bytes / SEGMENT;
@@ -316,12 +339,17 @@ impl World {
             own.busy += tick;
             let held_up = flow.window >= self.link.buffer && factor >= 1.0;
             own.held_up += if held_up { tick } else { 0.0 };
+            // Who does not read lets its window close.
+            own.windows_full += if factor <= 0.0 { tick } else { 0.0 };
+            taken += bytes;
             flow.lost |= hit;
             flow.round_bytes += bytes;
             if self.now >= flow.next_round {
                 flow.round(self.now, round_trip, &self.link, factor < 1.0);
             }
         }
+        let Link { batch, storage, .. } = self.link;
+        self.disk.pass(tick, taken, batch, storage);
     }
 }
 

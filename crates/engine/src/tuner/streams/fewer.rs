@@ -1,0 +1,150 @@
+//! Trying fewer streams, and judging it: by the rate, or over bursts where a disk takes much at once and then syncs.
+//! Tries no more of them.
+
+use std::time::Duration;
+
+use super::super::pace::{Bursts, Course};
+use super::super::path::{Reading, Room};
+use super::super::{Decision, Holdup, shown_rate, whole};
+use super::{HELD_UP_FOR, HELD_UP_FOR_BURSTS, KEPT, StreamTuner, TRIAL_WINDOWS_MAX, Trial};
+
+/// Streams that are left have room for so many times as much as goes through, pauses and all.
+const SPARE: f64 = 1.5;
+
+/// Fewer are looked at for the time that so many bursts are worth …
+const BURSTS: f64 = 3.0;
+/// … in seconds, at most.
+const BURSTS_SECONDS_MAX: f64 = 12.0;
+
+impl StreamTuner {
+    pub(super) fn try_fewer(
+        &mut self,
+        now: Duration,
+        reading: &Reading,
+        why: &str,
+    ) -> Option<Decision> {
+        if !self.down.is_over(now) || self.target <= self.floor {
+            return None;
+        }
+        let to = (self.target - (self.target / 4).max(1)).max(self.floor);
+        self.begin_trial(reading, None);
+        Some(self.change(now, to, format!("{why}; fewer may do")))
+    }
+
+    /// Fewer where a stage holds the transfer up that streams do not help. What goes through in one window is the burst of a disk
+    /// or its pause, and says nothing of them; then it is judged over several of both, and waits for no trial that was not.
+    pub(super) fn try_fewer_elsewhere(
+        &mut self,
+        now: Duration,
+        reading: &Reading,
+        what: &str,
+    ) -> Option<Decision> {
+        let why = format!("{what} holds the transfer up");
+        let bursts = match self.pace.course() {
+            Course::Even => return self.try_fewer(now, reading, &why),
+            Course::Uneven => return None,
+            Course::Bursts(bursts) => bursts,
+        };
+        if !self.spare.is_over(now) {
+            return None;
+        }
+        // In a burst they moved the most that they can.
+        let part = SPARE * bursts.rate / self.peak.max(1.0);
+        let to = whole(f64::from(self.target) * part).max(self.floor);
+        if to >= self.target {
+            return None;
+        }
+        let words = format!(
+            "{why}, and takes {} in bursts; fewer may do",
+            shown_rate(bursts.rate)
+        );
+        self.begin_trial(reading, Some(bursts));
+        // It is that of so many from now on.
+        self.peak = 0.0;
+        Some(self.change(now, to, words))
+    }
+
+    pub(super) fn judge_fewer(
+        &mut self,
+        now: Duration,
+        reading: &Reading,
+        trial: Trial,
+        holdup: Holdup,
+    ) -> Option<Decision> {
+        if let Some(bursts) = trial.bursts {
+            return self.judge_over_bursts(now, reading, trial, bursts, holdup);
+        }
+        let before = self.kept.unwrap_or(trial.before);
+        // Where the queue still stands, what was given up went to others: it is theirs as long as it is more than a share.
+        let (from, to) = (f64::from(trial.from), f64::from(self.target));
+        let share = trial.before * (1.0 - (1.0 - to / from) / 2.0);
+        let given = reading.room() == Room::None && reading.rate >= share;
+        if reading.rate >= KEPT * before || given {
+            self.kept = (!given).then_some(before);
+            return self.keep_fewer(now, reading, holdup);
+        }
+        if self.windows < TRIAL_WINDOWS_MAX && (self.windows == 1 || self.is_rising(reading)) {
+            return None;
+        }
+        self.kept = None;
+        self.down.failed(now, self.changed);
+        Some(self.go_back(now, trial, reading.rate, trial.before))
+    }
+
+    fn judge_over_bursts(
+        &mut self,
+        now: Duration,
+        reading: &Reading,
+        trial: Trial,
+        bursts: Bursts,
+        holdup: Holdup,
+    ) -> Option<Decision> {
+        let passed = now.saturating_sub(self.changed).as_secs_f64();
+        if let Holdup::Elsewhere(_) = holdup {
+            self.held_up = Some(now);
+        }
+        let enough = (BURSTS * bursts.seconds()).min(BURSTS_SECONDS_MAX);
+        if self.was_held_up(now) && passed < enough {
+            return None;
+        }
+        let moved = self.pace.bytes().saturating_sub(trial.bytes) as f64;
+        // It may have begun after a burst and end before one.
+        if moved + bursts.bytes >= KEPT * bursts.rate * passed {
+            // What brought more of them was a burst.
+            self.up.failed(now, self.changed);
+            return self.keep_fewer(now, reading, holdup);
+        }
+        self.spare.failed(now, self.changed);
+        Some(self.go_back(now, trial, moved / passed.max(1e-3), bursts.rate))
+    }
+
+    /// Whether something else held the transfer up a moment ago: a disk that takes much at once and then syncs leaves the network the
+    /// slowest for a while, again and again.
+    pub(super) fn was_held_up(&self, now: Duration) -> bool {
+        let Some(then) = self.held_up else {
+            return false;
+        };
+        let since = now.saturating_sub(then);
+        let in_bursts = || matches!(self.pace.course(), Course::Bursts(_));
+        since < HELD_UP_FOR || since < HELD_UP_FOR_BURSTS && in_bursts()
+    }
+
+    fn keep_fewer(&mut self, now: Duration, reading: &Reading, holdup: Holdup) -> Option<Decision> {
+        self.trial = None;
+        self.usual = None;
+        self.explore.until = self.explore.until.max(now + self.explore.wait);
+        self.consider(now, reading, holdup)
+    }
+
+    fn go_back(&mut self, now: Duration, trial: Trial, rate: f64, before: f64) -> Decision {
+        self.trial = None;
+        let words = format!(
+            "{} moved {} where {} had moved {}: back",
+            self.target,
+            shown_rate(rate),
+            trial.from,
+            shown_rate(before)
+        );
+        self.change(now, trial.from, words)
+    }
+}

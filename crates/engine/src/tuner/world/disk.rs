@@ -1,0 +1,42 @@
+//! A disk that takes a batch at once into a cache and then syncs it, while the next one fills.
+//! Knows no streams.
+
+/// Two batches: one is synced while the other one fills.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Disk {
+    filled: f64,
+    /// Bytes of the batch that is being synced.
+    left: f64,
+    /// Seconds of the last one in which it took nothing, and of this one; and how long this one is.
+    stalled_before: f64,
+    stalled: f64,
+    passed: f64,
+}
+
+impl Disk {
+    /// Whether it takes nothing now.
+    pub(super) fn is_full(&self, batch: f64) -> bool {
+        self.filled >= batch && self.left > 0.0
+    }
+
+    /// Whether it took nothing for most of the last whole second.
+    pub(super) fn held_up(&self) -> bool {
+        self.stalled_before > 0.5
+    }
+
+    /// `tick` seconds pass, in which it is given `bytes` and syncs at `rate`.
+    pub(super) fn pass(&mut self, tick: f64, bytes: f64, batch: f64, rate: f64) {
+        self.stalled += if self.is_full(batch) { tick } else { 0.0 };
+        self.passed += tick;
+        if self.passed >= 1.0 {
+            self.stalled_before = self.stalled;
+            (self.stalled, self.passed) = (0.0, 0.0);
+        }
+        self.filled += bytes;
+        self.left = (self.left - rate * tick).max(0.0);
+        if self.filled >= batch && self.left <= 0.0 {
+            self.left = self.filled;
+            self.filled = 0.0;
+        }
+    }
+}
