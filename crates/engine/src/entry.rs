@@ -252,4 +252,5 @@ counters_on_the_wire! {
     cores,
     limit_bytes_per_second,
     elapsed_ns,
+    paced_bytes,
 }

@@ -201,6 +201,10 @@ pub struct Status {
     /// Time since this end began; a sum again.
     #[prost(uint64, tag = "69")]
     pub elapsed_ns: u64,
+    /// From the sender: bytes that its pace in the background has allowed, of all channels together; 0 if it is not in the background.
+    /// A sum, too.
+    #[prost(uint64, tag = "71")]
+    pub paced_bytes: u64,
 }
 
 /// The sender has nothing left: every item before this one is durable or has failed.

@@ -35,6 +35,7 @@ pub(super) fn all() -> Vec<(&'static str, Frame)> {
                 cores: 67000,
                 limit_bytes_per_second: 68000,
                 elapsed_ns: 69000,
+                paced_bytes: 71000,
                 ..Status::default()
             }),
         ),
