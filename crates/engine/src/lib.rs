@@ -161,7 +161,7 @@ pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 /// Does something if the thread panics before this is dropped: others may wait for what it has left undone.
-pub(crate) struct IfPanicking<F: Fn()>(pub(crate) F);
+pub struct IfPanicking<F: Fn()>(pub F);
 
 impl<F: Fn()> Drop for IfPanicking<F> {
     fn drop(&mut self) {

@@ -9,6 +9,7 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use godwit_engine::names::ListBytes;
+use godwit_engine::{IfPanicking, PANICKED};
 use godwit_proto::agent::LIST_PART_BYTES_MAX;
 use godwit_store::spill::unnamed_file;
 
@@ -37,6 +38,10 @@ impl ToldList {
 
     /// Takes all of it in. Where it breaks off, reading it fails.
     pub(super) fn take(&self, input: &mut impl Read) {
+        let _panic = IfPanicking(|| {
+            self.locked().problem = Some(PANICKED.to_owned());
+            self.changed.notify_all();
+        });
         let taken = self.take_parts(input);
         let mut state = self.locked();
         match taken {
@@ -125,6 +130,23 @@ mod tests {
             assert_eq!(read(&list, 5).expect("no fault"), Some(b"wo\n".to_vec()));
             assert_eq!(read(&list, 8).expect("no fault"), Some(Vec::new()));
         }
+    }
+
+    struct Panicking;
+
+    impl Read for Panicking {
+        fn read(&mut self, _: &mut [u8]) -> io::Result<usize> {
+            panic!("on purpose");
+        }
+    }
+
+    #[test]
+    fn a_list_whose_taker_panics_keeps_nobody_waiting() {
+        let (_directory, list) = list();
+        let taken = std::thread::scope(|scope| scope.spawn(|| list.take(&mut Panicking)).join());
+        assert!(taken.is_err());
+        let error = read(&list, 0).expect_err("there is no list");
+        assert_eq!(error.to_string(), PANICKED);
     }
 
     #[test]

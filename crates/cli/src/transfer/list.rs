@@ -14,6 +14,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use godwit_engine::names::ListBytes;
+use godwit_engine::{IfPanicking, PANICKED};
 use godwit_proto::agent::LIST_PART_BYTES_MAX;
 use godwit_store::spill::unnamed_file;
 use rustix::event::{PollFd, PollFlags, Timespec};
@@ -135,13 +136,16 @@ impl ListSender {
         let (mut out, told) = (socket.try_clone()?, Arc::clone(&over));
         let thread = std::thread::Builder::new()
             .name("gw-list".to_owned())
-            .spawn(move || match send(&*list, &mut out, &told) {
-                Ok(()) => None,
-                Err(error) => {
-                    // Without the whole list nothing is to be done.
+            .spawn(move || {
+                // Without the whole list nothing is to be done.
+                let give_up = |out: &UnixStream| {
                     let _ = out.shutdown(Shutdown::Write);
-                    Some(error)
-                }
+                };
+                let socket = out.try_clone();
+                let _panic = IfPanicking(|| socket.iter().for_each(give_up));
+                let error = send(&*list, &mut out, &told).err()?;
+                give_up(&out);
+                Some(error)
             })?;
         Ok(Self { thread, over })
     }
@@ -149,7 +153,9 @@ impl ListSender {
     /// Ends it once the socket is shut down. Gives what is wrong with the list.
     pub(super) fn end(self) -> Option<io::Error> {
         self.over.store(true, Ordering::Relaxed);
-        self.thread.join().unwrap_or_default()
+        self.thread
+            .join()
+            .unwrap_or_else(|_panic| Some(io::Error::other(PANICKED)))
     }
 }
 
@@ -177,6 +183,25 @@ fn send(list: &dyn ListBytes, out: &mut UnixStream, over: &AtomicBool) -> io::Re
 mod tests {
     use super::*;
     use std::io::Write;
+
+    struct Panicking;
+
+    impl ListBytes for Panicking {
+        fn read_at(&self, _: u64, _: &mut [u8], _: Duration) -> io::Result<Option<usize>> {
+            panic!("on purpose");
+        }
+    }
+
+    #[test]
+    fn a_list_whose_sender_panics_ends_and_is_no_whole_one() {
+        let (near, mut far) = UnixStream::pair().expect("a pair");
+        let sender = ListSender::start(Arc::new(Panicking), &near).expect("a thread");
+        let mut rest = Vec::new();
+        far.read_to_end(&mut rest).expect("the end comes");
+        assert!(rest.is_empty());
+        let error = sender.end().expect("it failed");
+        assert_eq!(error.to_string(), PANICKED);
+    }
 
     #[test]
     fn a_pipe_gives_what_there_is_and_can_be_read_again() {

@@ -9,7 +9,7 @@ use godwit_proto::limits::PARTS_AHEAD_MAX;
 use godwit_proto::{NameList, TransferId};
 
 use super::{NAMES_WAIT, Names, Supply};
-use crate::lock;
+use crate::{IfPanicking, PANICKED, lock};
 
 /// A list on its way to a daemon. Holds at most [`PARTS_AHEAD_MAX`] parts.
 pub(crate) struct NameFeed {
@@ -65,6 +65,12 @@ impl NameFeed {
     }
 
     fn read(&self, names: &mut dyn Names, watch: &dyn FeedWatch) {
+        // The daemon would wait for the rest.
+        let _panic = IfPanicking(|| {
+            watch.failed(PANICKED);
+            self.push(Vec::new(), true);
+            watch.ready();
+        });
         let mut part = Vec::new();
         loop {
             let supply = names.next(&mut part, NAMES_WAIT);
@@ -181,6 +187,38 @@ mod tests {
             out.extend(b"name\0");
             Supply::Some
         }
+    }
+
+    struct Panicking;
+
+    impl Names for Panicking {
+        fn next(&mut self, _: &mut Vec<u8>, _: Duration) -> Supply {
+            panic!("on purpose");
+        }
+    }
+
+    struct Told(Mutex<std::sync::mpsc::SyncSender<String>>);
+
+    impl FeedWatch for Told {
+        fn ready(&self) {
+            lock(&self.0).send("ready".to_owned()).unwrap();
+        }
+
+        fn failed(&self, why: &str) {
+            lock(&self.0).send(why.to_owned()).unwrap();
+        }
+    }
+
+    #[test]
+    fn a_list_whose_reader_panics_has_failed_and_ends() {
+        let (told, words) = std::sync::mpsc::sync_channel(64);
+        let told = Arc::new(Told(Mutex::new(told)));
+        let feed = NameFeed::start(TransferId([1; 16]), Box::new(Panicking), told).unwrap();
+        assert_eq!(words.recv().unwrap(), PANICKED);
+        assert_eq!(words.recv().unwrap(), "ready");
+        let last = feed.take(0).unwrap();
+        assert!(last.last && last.names.is_empty());
+        feed.stop();
     }
 
     struct Ready(Mutex<std::sync::mpsc::SyncSender<()>>);

@@ -9,7 +9,7 @@ use godwit_proto::{EntryId, EntryKind, Fault, FaultCode, Record, RecordFlags, Se
 use godwit_store::digest::{Digest, DigestKind, FileDigest};
 
 use crate::sink::{Ending, FinishReport, Sink, Slice};
-use crate::{Acks, Counters, entry, lock};
+use crate::{Acks, Counters, IfPanicking, PANICKED, entry, lock};
 
 /// Writes the one file of a transfer to a pipe.
 pub struct PipeSink {
@@ -82,6 +82,7 @@ impl PipeSink {
     }
 
     fn write_parts(&self, mut out: Box<dyn Write + Send>) {
+        let _panic = IfPanicking(|| self.fail(PANICKED.to_owned()));
         let mut state = lock(&self.state);
         loop {
             if state.stopping || state.failure.is_some() {
@@ -290,5 +291,53 @@ fn closed(error: &std::io::Error, at: u64) -> String {
         format!("the reader of standard output has gone away after about {at} bytes")
     } else {
         format!("standard output cannot be written: {error}")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use godwit_proto::TransferId;
+
+    use super::*;
+    use crate::Observer;
+
+    struct Deaf;
+
+    impl Observer for Deaf {
+        fn entry_failed(&self, _path: &[u8], _fault: &Fault) {}
+    }
+
+    struct Panicking;
+
+    impl Write for Panicking {
+        fn write(&mut self, _bytes: &[u8]) -> std::io::Result<usize> {
+            panic!("on purpose");
+        }
+
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn a_writer_that_panics_ends_the_transfer() {
+        let counters = Arc::new(Counters::default());
+        let acks = Acks::new(TransferId([1; 16]), Arc::new(Deaf), Arc::clone(&counters));
+        let kind = DigestKind::Crc64Nvme;
+        let out = Box::new(Panicking);
+        let sink = PipeSink::start(out, kind, 1 << 20, Arc::new(acks), counters).unwrap();
+        let record = Record {
+            kind: EntryKind::FILE,
+            bytes: 100,
+            ..Record::default()
+        };
+        let digest = godwit_store::digest::digest_slice(kind, 0, 100, &[7; 10]);
+        sink.add(Seq(1), &record, 0, &[7; 10], digest);
+        let mut state = lock(&sink.state);
+        while state.failure.is_none() {
+            state = sink.changed.wait(state).unwrap();
+        }
+        drop(state);
+        assert_eq!(sink.failure().as_deref(), Some(PANICKED));
     }
 }
