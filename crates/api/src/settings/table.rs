@@ -303,7 +303,7 @@ const GENERAL: &[Setting] = &[
         default: "5min",
         variable: "GODWIT_RETRY_FOR",
         help: "How long to go on trying while no connection works",
-        detail: "Counted anew from each loss of the last connection. Afterwards the transfer ends with exit code 5, and the same command resumes it.",
+        detail: "Counted anew from each loss of the last connection. Afterwards the transfer ends with exit code 5, and the same command resumes it. What cannot be reached in the first place fails at once, with exit code 1.",
     },
     Setting {
         name: "no-sync",
