@@ -62,7 +62,7 @@ pub use streams::StreamFigures;
 pub use work::{Offer, Work};
 
 use godwit_net::Waker;
-use godwit_proto::{DigestKind, ErrorCode, Fault, Record};
+use godwit_proto::{Cancel, DigestKind, Error as WireFailure, ErrorCode, Fault, Record};
 use godwit_store::digest;
 
 /// Tells the peak memory of this process, where it can be attributed to the one transfer.
@@ -111,6 +111,29 @@ impl End {
             Self::Finished(_) => waker.wake(),
             Self::Cancelled(_) | Self::Failed { .. } => waker.end(),
         }
+    }
+
+    /// The frame that tells the other side of it; none where that knows already.
+    pub(crate) fn last_word(&self) -> Vec<u8> {
+        let mut frame = Vec::new();
+        match self {
+            Self::Cancelled(reason) => {
+                let reason = reason.clone();
+                Cancel { reason }.encode(&mut frame);
+            }
+            Self::Failed {
+                code,
+                message,
+                retryable,
+            } => WireFailure {
+                code: *code,
+                message: message.clone(),
+                retryable: *retryable,
+            }
+            .encode(&mut frame),
+            Self::Finished(_) => {}
+        }
+        frame
     }
 
     /// The other side gave the transfer up in good order: it was stopped, and may be there again soon.

@@ -301,3 +301,23 @@ fn a_transfer_whose_client_was_killed_holds_nobody_up() {
     let memory = &end.summary()["max_rss_bytes"]["destination"];
     assert!(memory.is_u64(), "nobody else used the node: {}", end.said());
 }
+
+#[test]
+fn a_daemon_that_is_stopped_and_started_again_is_taken_up_again() {
+    let mut rig = Rig::new();
+    rig.start(&[]);
+    for source in ["run42", "export/run42"] {
+        rig.write(&format!("{source}/large"), vec![7; 8 << 20]);
+    }
+    for ends in rig.push_and_pull() {
+        fs::create_dir_all(ends.destination.parent().expect("below")).expect("made");
+        // So that it is under way when the daemon is stopped.
+        let line = ends.line(&["--limit", "4MB", "--block-size", "64KiB"]);
+        let mut run = rig.begin_cp(&rig.path(""), &line);
+        run.wait_for("\"started\"");
+        rig.end_daemon(Signal::TERM);
+        rig.start(&[]);
+        run.wait().complete();
+        assert_identical(&ends.source, &ends.destination);
+    }
+}

@@ -213,8 +213,12 @@ impl Rig {
     }
 
     pub(crate) fn kill_daemon(&mut self) {
+        self.end_daemon(Signal::KILL);
+    }
+
+    pub(crate) fn end_daemon(&mut self, signal: Signal) {
         if let Some(mut daemon) = self.daemon.take() {
-            daemon.signal(Signal::KILL);
+            daemon.signal(signal);
             daemon.wait();
         }
     }

@@ -5,10 +5,7 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use godwit_net::{Stream, StreamError, Wake};
-use godwit_proto::{
-    Ack, Cancel, EntryFailed, Error as WireFailure, ErrorCode, Frame, Limit, Ping, Pong, Prelude,
-    WireError,
-};
+use godwit_proto::{Ack, EntryFailed, ErrorCode, Frame, Limit, Ping, Pong, Prelude, WireError};
 
 use super::Receiver;
 use crate::acks::Ending;
@@ -355,28 +352,9 @@ impl Receiver {
 /// Tells the other end how it ended; best effort, the connection closes either way.
 fn say_goodbye(stream: &mut dyn Stream, end: &End) {
     stream.set_stall_limit(Duration::from_secs(1));
-    let mut head = Vec::new();
-    match end {
-        End::Cancelled(reason) => Cancel {
-            reason: reason.clone(),
-        }
-        .encode(&mut head),
-        End::Failed {
-            code,
-            message,
-            retryable,
-        } => {
-            WireFailure {
-                code: *code,
-                message: message.clone(),
-                retryable: *retryable,
-            }
-            .encode(&mut head);
-        }
-        End::Finished(_) => {}
-    }
-    if !head.is_empty() {
-        let _ = stream.send(&head, &[]);
+    let frame = end.last_word();
+    if !frame.is_empty() {
+        let _ = stream.send(&frame, &[]);
     }
     stream.shutdown();
 }

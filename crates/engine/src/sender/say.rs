@@ -4,7 +4,7 @@
 use std::time::{Duration, Instant};
 
 use godwit_net::Stream;
-use godwit_proto::{Cancel, Ping, Status};
+use godwit_proto::{Ping, Status};
 
 use super::Sender;
 use crate::{End, StreamLoss, entry, limits, streams};
@@ -77,17 +77,9 @@ impl Sender {
     /// Tells the other end how it ended, so that it does not wait for us; best effort, the connection closes either way.
     pub(super) fn say_goodbye(&self, stream: &mut dyn Stream, end: &End) {
         stream.set_stall_limit(Duration::from_secs(1));
-        if let End::Cancelled(reason)
-        | End::Failed {
-            message: reason, ..
-        } = end
-        {
-            let mut head = Vec::new();
-            Cancel {
-                reason: reason.clone(),
-            }
-            .encode(&mut head);
-            let _ = stream.send(&head, &[]);
+        let frame = end.last_word();
+        if !frame.is_empty() {
+            let _ = stream.send(&frame, &[]);
         }
         stream.shutdown();
     }

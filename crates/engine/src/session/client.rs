@@ -116,6 +116,9 @@ fn keep_open(
                         report.end = Ok(End::Cancelled(message));
                         return report;
                     }
+                    Some(End::Failed {
+                        retryable: true, ..
+                    }) => {}
                     Some(end) => {
                         report.end = Ok(end);
                         return report;
