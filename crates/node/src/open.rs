@@ -1,7 +1,6 @@
 //! Opens transfers and lets further streams join them, and sees to it that each has a keeper.
 //! Does not make engines (`begin`) and does not move data (the engine).
 
-use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -113,13 +112,7 @@ fn run(
     let label = format!("{} {}", stream.peer(), transfer);
     let digest = begun.digest;
     let session = Arc::new(Session::new(
-        transfer,
-        begun,
-        peer,
-        request,
-        keep_for,
-        label,
-        &shared.config.home,
+        transfer, begun, peer, request, keep_for, label, shared,
     ));
     let tokens = match session.issue(TOKENS) {
         Ok(tokens) => tokens,
@@ -137,7 +130,8 @@ fn run(
     shared.table.insert(&session);
     let (own, kept) = (Arc::clone(shared), Arc::clone(&session));
     let keeper = move || {
-        let end = own.table.keep(&kept);
+        let taken_back = |session: &Session| own.places.taken_back(session.owner, &session.leave);
+        let end = own.table.keep(&kept, &taken_back);
         own.log(&format!("{}: {}", kept.label, describe(&end)));
     };
     if let Err(error) = std::thread::Builder::new()
@@ -199,11 +193,14 @@ impl Session {
         request: &Open,
         keep_for: Duration,
         label: String,
-        home: &Path,
+        shared: &Shared,
     ) -> Self {
         Self {
             streams_wanted: request.streams.clamp(1, limits::STREAMS_MAX) as usize,
-            wanted: begun.key.as_ref().map(|key| wanted_file(home, key)),
+            wanted: begun
+                .key
+                .as_ref()
+                .map(|key| wanted_file(&shared.config.home, key)),
             transfer,
             engine: begun.engine,
             owner,
@@ -217,6 +214,7 @@ impl Session {
             keep_for,
             label,
             tokens: std::sync::Mutex::default(),
+            leave: shared.places.leave(request),
         }
     }
 }

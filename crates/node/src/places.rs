@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use godwit_engine::tree::TreeRoot;
 use godwit_net::IdentityId;
-use godwit_proto::ErrorCode;
+use godwit_proto::{Direction, ErrorCode, Open};
 use godwit_store::{RelPath, Storage};
 
 use crate::allow::{Grantor, No, find, refuse_export};
@@ -40,6 +40,23 @@ pub(crate) trait Places: Send + Sync {
 
     /// Whether the peer may ask what this side is like.
     fn may_ask(&self, peer: IdentityId) -> Result<(), No>;
+
+    /// What a transfer needs leave for as long as it runs. Nobody takes any back where nobody has given it.
+    fn leave(&self, _request: &Open) -> Vec<Leave> {
+        Vec::new()
+    }
+
+    /// Why the peer has this leave no longer, if that is so.
+    fn taken_back(&self, _peer: IdentityId, _leave: &[Leave]) -> Option<No> {
+        None
+    }
+}
+
+/// Leave to read from an export, or to write to it; `None` stands for what belongs to no export.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Leave {
+    export: Option<String>,
+    write: bool,
 }
 
 /// Where a push goes.
@@ -182,5 +199,42 @@ impl Places for Exports {
 
     fn may_ask(&self, peer: IdentityId) -> Result<(), No> {
         self.grantor().known(peer)
+    }
+
+    fn leave(&self, request: &Open) -> Vec<Leave> {
+        let write = request.direction() == Direction::PUSH;
+        let paths = if write {
+            std::slice::from_ref(&request.destination)
+        } else {
+            &request.sources
+        };
+        let mut leave = Vec::new();
+        for path in paths {
+            let export = match find(&self.exports, path) {
+                Ok(Place::Below(export, _)) => Some(export.name.clone()),
+                _ => None,
+            };
+            let needed = Leave { export, write };
+            if !leave.contains(&needed) {
+                leave.push(needed);
+            }
+        }
+        leave
+    }
+
+    fn taken_back(&self, peer: IdentityId, leave: &[Leave]) -> Option<No> {
+        let grantor = self.grantor();
+        leave
+            .iter()
+            .filter_map(|leave| {
+                let asked = grantor.allowed(peer, leave.export.as_deref(), leave.write);
+                asked.err()
+            })
+            // While grants cannot be read nobody new comes in; whoever was let in goes on.
+            .find(|no| no.code == ErrorCode::NOT_GRANTED)
+            .map(|no| No {
+                message: format!("this access was taken back: {}", no.message),
+                ..no
+            })
     }
 }

@@ -12,6 +12,9 @@ use godwit_engine::session::Engine;
 use godwit_net::IdentityId;
 use godwit_proto::{Token, TransferId};
 
+use crate::allow::No;
+use crate::places::Leave;
+
 /// How often a transfer's keeper looks whether its client is still there.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
 
@@ -43,6 +46,8 @@ pub(crate) struct Session {
     /// What only it may write to, as absolute paths.
     pub(crate) writes_to: Vec<Vec<u8>>,
     pub(crate) tokens: Mutex<Vec<Token>>,
+    /// What it goes on with as long as nobody takes it back.
+    pub(crate) leave: Vec<Leave>,
     /// Streams that the client wants.
     pub(crate) streams_wanted: usize,
     /// Is there once another process was asked to take the same transfer up.
@@ -121,8 +126,13 @@ impl Table {
         locked(&self.sessions).get(&transfer.0).cloned()
     }
 
-    /// Body of a transfer's keeper: waits for the end, or for the client to stay away too long, and cleans up.
-    pub(crate) fn keep(&self, session: &Session) -> End {
+    /// Body of a transfer's keeper: waits for the end, for the client to stay away too long, or for `taken_back` to say why the
+    /// client may not go on, and cleans up.
+    pub(crate) fn keep(
+        &self,
+        session: &Session,
+        taken_back: &dyn Fn(&Session) -> Option<No>,
+    ) -> End {
         let mut alive = Instant::now();
         let mut linger = None;
         let end = loop {
@@ -136,6 +146,9 @@ impl Table {
                 self.wait(LOOK_EVERY);
             }
             session.engine.tune();
+            if let Some(no) = taken_back(session) {
+                session.engine.fail(no.code, &no.message);
+            }
             if !session.is_orphan() {
                 alive = Instant::now();
             } else if alive.elapsed() >= session.keep_for {
@@ -326,6 +339,7 @@ mod tests {
             mapped: Vec::new(),
             writes_to: vec![b"/data/run42".to_vec()],
             tokens: Mutex::default(),
+            leave: Vec::new(),
             streams_wanted: 1,
             wanted: None,
         });
@@ -374,7 +388,7 @@ mod tests {
         drop(near);
         thread.join().unwrap();
         std::thread::scope(|scope| {
-            scope.spawn(|| table.keep(&session));
+            scope.spawn(|| table.keep(&session, &|_| None));
             assert!(table.supersede(&KEY, &owner(), ENDLESS));
         });
         assert!(matches!(session.engine.end(), Some(End::Cancelled(_))));

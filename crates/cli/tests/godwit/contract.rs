@@ -272,6 +272,37 @@ fn grants_are_obeyed_at_once() {
 }
 
 #[test]
+fn a_transfer_that_runs_ends_when_its_grant_is_taken_back() {
+    let mut rig = Rig::new();
+    rig.start(&[]);
+    for source in ["run42", "export/run42"] {
+        rig.write(&format!("{source}/large"), vec![7; 16 << 20]);
+    }
+    let us = rig.client(&["id"]).out.trim().to_owned();
+    for ends in rig.push_and_pull() {
+        fs::create_dir_all(ends.destination.parent().expect("below")).expect("made");
+        // It would take longer than a test waits.
+        let slow = ends.line(&["--limit", "64KiB"]);
+        let mut run = rig.begin_cp(&rig.path(""), &slow);
+        run.wait_for("\"started\"");
+        assert_eq!(rig.admin(&["revoke", &us]).code, Some(0));
+        let outcome = run.wait();
+        outcome
+            .expect(4, "failed")
+            .says("was taken back")
+            .says("godwit authorize");
+        // What arrived is not lost.
+        assert_eq!(Rig::journals(&ends.receiver_home).len(), 1);
+        rig.cp(&ends.line(&[])).expect(4, "failed");
+        let line = ["authorize", us.as_str(), "--read", "--write"];
+        assert_eq!(rig.admin(&line).code, Some(0));
+        let outcome = rig.cp(&ends.line(&[]));
+        outcome.complete().says("\"resumed\":true");
+        assert_identical(&ends.source, &ends.destination);
+    }
+}
+
+#[test]
 fn contents_go_in_clear_only_where_allowed() {
     as_each_user(|rig| {
         rig.start(&[]);

@@ -16,6 +16,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use godwit_net::Stream;
+use godwit_proto::ErrorCode;
 
 pub use client::{Client, ClientReport, run};
 pub use connect::{Connector, Refusal};
@@ -72,6 +73,14 @@ impl Engine {
         match self {
             Self::Sender(sender) => sender.cancel(reason),
             Self::Receiver(receiver) => receiver.cancel(reason),
+        }
+    }
+
+    /// Ends with a failure that both ends are told of.
+    pub fn fail(&self, code: ErrorCode, message: &str) {
+        match self {
+            Self::Sender(sender) => sender.fail(code.0, message),
+            Self::Receiver(receiver) => receiver.fail(code.0, message),
         }
     }
 
