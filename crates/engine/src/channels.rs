@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use godwit_net::{Pulse, Stream, Vital, channel_of};
 
-use self::verdict::{Sign, dead};
+use self::verdict::{ASK_AFTER, Sign, dead};
 use crate::{StreamLoss, lock};
 
 /// How often the watch looks: a dead channel is noticed this much later at most.
@@ -64,6 +64,8 @@ struct Member {
     counted_bytes: u64,
     /// Since when something has been on its way at every look.
     in_flight_since: Option<Instant>,
+    /// Since when the watch has asked and got no answer.
+    asked_since: Option<Instant>,
     /// What was acknowledged when it was last looked at by the watch.
     watched: Option<(Instant, u64)>,
     /// It was cut off after so long a silence.
@@ -111,6 +113,7 @@ impl ChannelTable {
                 pulse,
                 counted_bytes: 0,
                 in_flight_since: None,
+                asked_since: None,
                 watched: None,
                 cut: None,
             },
@@ -202,6 +205,7 @@ impl Shared {
             let now = Instant::now();
             let signs = inner.look(now);
             inner.hold(now);
+            inner.ask(now, &signs);
             let verdict: Vec<Sign> = signs.iter().map(|(_, sign)| *sign).collect();
             for at in dead(&verdict) {
                 let (id, sign) = signs[at];
@@ -265,6 +269,21 @@ impl Inner {
         }
     }
 
+    /// Asks those of whom nothing was heard lately.
+    fn ask(&mut self, now: Instant, signs: &[(u64, Sign)]) {
+        for (id, sign) in signs {
+            let Some(member) = self.members.get_mut(id) else {
+                continue;
+            };
+            if sign.quiet < ASK_AFTER {
+                member.asked_since = None;
+            } else {
+                member.asked_since.get_or_insert(now);
+                member.pulse.ask();
+            }
+        }
+    }
+
     fn cut(&mut self, id: u64, quiet: Duration) {
         let Some(member) = self.members.get_mut(&id) else {
             return;
@@ -289,6 +308,8 @@ impl Member {
             channel: self.channel,
             quiet: vital.quiet,
             in_flight,
+            asked: self.asked_since.map(|since| now.duration_since(since)),
+            is_full: vital.waiting && !vital.in_flight,
             round_trip: vital.round_trip,
         }
     }

@@ -27,6 +27,8 @@ pub struct Vital {
     pub quiet: Duration,
     /// Something was sent that is not acknowledged.
     pub in_flight: bool,
+    /// Something waits to be sent.
+    pub waiting: bool,
     /// Smoothed round trip.
     pub round_trip: Duration,
     /// Bytes that the peer's kernel acknowledged.
@@ -59,6 +61,7 @@ impl Pulse {
         Ok(Vital {
             quiet: info.since_acknowledgement.min(info.since_data),
             in_flight: info.unacknowledged_segments > 0,
+            waiting: info.unsent_bytes > 0,
             round_trip: info.round_trip,
             acknowledged_bytes: info.acknowledged_bytes,
             received_bytes: info.received_bytes,
@@ -73,6 +76,13 @@ impl Pulse {
         let _ = set_unsent_max(&self.fd, UNSENT_BYTES_MAX);
     }
 
+    /// Asks the peer's kernel now whether it is there, if nothing came from it for a second, and nothing is on its way or waits. The
+    /// kernel by itself asks once a second at most.
+    pub fn ask(&self) {
+        // A timer that is set to what has passed already is over.
+        let _ = sockopt::set_tcp_keepidle(&self.fd, KEEPALIVE_INTERVAL_CHANNEL);
+    }
+
     /// Holds no more that was not sent than goes out in a moment at this rate: what waits in the socket of a slow channel at the end
     /// of a transfer, the others wait for.
     pub fn hold(&self, bytes_per_second: u64) {
@@ -85,5 +95,36 @@ impl Pulse {
         // So that nothing of it arrives when the path is back: all of it goes elsewhere.
         let _ = sockopt::set_socket_linger(&self.fd, Some(Duration::ZERO));
         let _ = rustix::net::shutdown(&self.fd, Shutdown::Both);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::{Ipv4Addr, TcpListener, TcpStream};
+    use std::time::Instant;
+
+    use super::*;
+
+    #[test]
+    fn a_question_is_answered_long_before_the_kernel_would_have_asked() {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        let near = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let (_far, _) = listener.accept().unwrap();
+        sockopt::set_socket_keepalive(&near, true).unwrap();
+        sockopt::set_tcp_keepidle(&near, Duration::from_secs(3_600)).unwrap();
+        let (local, remote) = (near.local_addr().unwrap(), near.peer_addr().unwrap());
+        let pulse = Pulse::new(near.into(), local, remote);
+        let begin = Instant::now();
+        // There is no event for silence.
+        let wait_until = |is_done: &dyn Fn(Vital) -> bool| {
+            while !is_done(pulse.vital().unwrap()) {
+                assert!(begin.elapsed() < Duration::from_secs(60), "it never came");
+                std::thread::sleep(Duration::from_millis(20));
+            }
+        };
+        let a_while = KEEPALIVE_INTERVAL_CHANNEL * 3 / 2;
+        wait_until(&|vital| vital.quiet >= a_while);
+        pulse.ask();
+        wait_until(&|vital| vital.quiet < a_while);
     }
 }

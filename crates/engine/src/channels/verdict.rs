@@ -11,19 +11,28 @@ pub(super) struct Sign {
     pub(super) quiet: Duration,
     /// How long something has been on its way without a break.
     pub(super) in_flight: Option<Duration>,
+    /// For how long it has been asked again and again, without an answer.
+    pub(super) asked: Option<Duration>,
+    /// Nothing is on its way, for the peer's window is full.
+    pub(super) is_full: bool,
     pub(super) round_trip: Duration,
 }
 
-/// A channel of which anything was heard within this time and two round trips is alive: a stream without anything to say asks
-/// every second.
+/// After so long a silence a stream without anything on its way is asked, at every look: sooner the kernel does not ask.
+pub(super) const ASK_AFTER: Duration = Duration::from_secs(1);
+
+/// A channel of which anything was heard within this time and two round trips is alive.
 const ALIVE: Duration = Duration::from_millis(1_100);
 
 /// Data on its way, and not a sign for so long: the first two retransmissions of a usual path have gone unanswered. What is wrongly
 /// cut off costs a new connection and sending again what was on its way.
 const IN_FLIGHT: Duration = Duration::from_millis(1_250);
 
-/// Nothing on its way, and two questions unanswered.
-const IDLE: Duration = Duration::from_millis(2_750);
+/// Nothing on its way, and three questions unanswered, of which the last one had this time's third and two round trips.
+const ASKED: Duration = Duration::from_millis(600);
+
+/// Where the peer's window is full the kernel alone asks, each time after twice as long: gaps of 3.2 and 6.4 s are none of the path.
+const FULL: Duration = Duration::from_secs(7);
 
 /// The places of those that are to be cut off: nothing was heard on their channel, while another one is alive.
 pub(super) fn dead(signs: &[Sign]) -> Vec<usize> {
@@ -46,7 +55,9 @@ pub(super) fn dead(signs: &[Sign]) -> Vec<usize> {
             }
             None => false,
         };
-        silent || sign.quiet >= IDLE + 2 * sign.round_trip
+        let limit = 2 * sign.round_trip;
+        let unanswered = sign.asked.is_some_and(|time| time >= ASKED + limit);
+        silent || unanswered && (!sign.is_full || sign.quiet >= FULL + limit)
     };
     (0..signs.len())
         .filter(|at| {
@@ -60,6 +71,7 @@ pub(super) fn dead(signs: &[Sign]) -> Vec<usize> {
 mod tests {
     use proptest::prelude::*;
 
+    use super::super::LOOK_EVERY;
     use super::*;
 
     fn ms(milliseconds: u64) -> Duration {
@@ -71,8 +83,98 @@ mod tests {
             channel,
             quiet: ms(quiet),
             in_flight: in_flight.map(ms),
+            asked: None,
+            is_full: false,
             round_trip: ms(20),
         }
+    }
+
+    /// A path that is cut at 0, of which something was heard last a moment before; when it is looked at first, and how often then.
+    /// When it is noticed, in milliseconds.
+    fn noticed(heard_before: u64, first_look: u64, round_trip: u64, sent_at: Option<u64>) -> u64 {
+        let every = u64::try_from(LOOK_EVERY.as_millis()).unwrap();
+        let mut in_flight_since = None;
+        let mut asked_since = None;
+        let mut now = first_look;
+        loop {
+            let quiet = heard_before + now;
+            if sent_at.is_some_and(|sent| sent <= now) {
+                in_flight_since.get_or_insert(now);
+            }
+            if quiet >= 1_000 {
+                asked_since.get_or_insert(now);
+            }
+            let cut = Sign {
+                in_flight: in_flight_since.map(|since| ms(now - since)),
+                asked: asked_since.map(|since| ms(now - since)),
+                round_trip: ms(round_trip),
+                ..sign(1, quiet, None)
+            };
+            if dead(&[sign(0, 10, Some(500)), cut]) == [1] {
+                return now;
+            }
+            now += every;
+        }
+    }
+
+    #[test]
+    fn a_cut_is_noticed_within_two_seconds_whatever_the_stream_did() {
+        let sent = [
+            None,
+            Some(0),
+            Some(300),
+            Some(900),
+            Some(1_500),
+            Some(1_900),
+        ];
+        for sent_at in sent {
+            for heard_before in (0..1_000).step_by(50) {
+                for first_look in (0..200).step_by(10) {
+                    for round_trip in [0, 1, 50, 100] {
+                        let at = noticed(heard_before, first_look, round_trip, sent_at);
+                        assert!(
+                            at <= 2_000,
+                            "{at} ms: sent at {sent_at:?}, heard {heard_before} ms before, looked at {first_look} ms, {round_trip} ms"
+                        );
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn questions_that_are_answered_late_or_were_not_asked_are_no_cut() {
+        let of = |quiet, asked: Option<u64>| {
+            let asked = asked.map(ms);
+            dead(&[
+                sign(0, 10, Some(500)),
+                Sign {
+                    asked,
+                    ..sign(1, quiet, None)
+                },
+            ])
+        };
+        // It was idle for long before anybody looked.
+        assert_eq!(of(14_000, None), []);
+        assert_eq!(of(14_000, Some(0)), []);
+        assert_eq!(of(1_500, Some(500)), []);
+        assert_eq!(of(1_700, Some(700)), [1]);
+    }
+
+    #[test]
+    fn a_full_window_is_no_cut_for_the_kernel_asks_rarely() {
+        let full = |quiet, asked| {
+            dead(&[
+                sign(0, 10, Some(500)),
+                Sign {
+                    asked: Some(ms(asked)),
+                    is_full: true,
+                    ..sign(1, quiet, None)
+                },
+            ])
+        };
+        assert_eq!(full(6_400, 5_400), []);
+        assert_eq!(full(7_100, 6_100), [1]);
     }
 
     #[test]
@@ -81,9 +183,6 @@ mod tests {
         let cut = |after| dead(&[sign(0, 10, Some(500)), sign(1, after, Some(after))]);
         assert_eq!(cut(1_200), []);
         assert_eq!(cut(1_400), [1]);
-        let idle = |after| dead(&[sign(0, 10, None), sign(1, after, None)]);
-        assert_eq!(idle(2_000), []);
-        assert_eq!(idle(2_900), [1]);
     }
 
     #[test]
@@ -113,15 +212,22 @@ mod tests {
             0..6_000_u64,
             prop::option::of(0..6_000_u64),
             0..700_u64,
+            prop::option::of(0..2_000_u64),
+            any::<bool>(),
         );
         prop::collection::vec(one, 0..12).prop_map(|rows| {
             rows.into_iter()
-                .map(|(channel, quiet, in_flight, round_trip)| Sign {
-                    channel,
-                    quiet: ms(quiet),
-                    in_flight: in_flight.map(ms),
-                    round_trip: ms(round_trip),
-                })
+                .map(
+                    |(channel, quiet, in_flight, round_trip, asked, is_full)| Sign {
+                        channel,
+                        quiet: ms(quiet),
+                        in_flight: in_flight.map(ms),
+                        // Who was heard of within a second is not asked.
+                        asked: asked.filter(|asked| asked + 1_000 <= quiet).map(ms),
+                        is_full,
+                        round_trip: ms(round_trip),
+                    },
+                )
                 .collect()
         })
     }

@@ -7,6 +7,7 @@ use serde_json::Value;
 use super::super::judge::assert_identical;
 use super::super::netns::with_network;
 use super::super::process::{Process, wait_until};
+use super::super::rig::Rig;
 use super::paths::{Paths, World, content};
 
 /// What came over the channel, by the last word of it.
@@ -26,6 +27,17 @@ fn wait_for_more(process: &Process, number: u64, than: u64) -> u64 {
     more.unwrap_or_else(|| panic!("nothing more on {number}: {}", process.said()))
 }
 
+/// How long the daemon heard nothing before it cut the stream off first, by the kernel's own clock. The judgement takes 2 s at most
+/// (`engine::channels::verdict`); its thread may have waited as long for a processor.
+fn assert_noticed_soon(rig: &Rig) {
+    let words = "no sign of life for ";
+    let line = rig.daemon().wait_for(words);
+    let (_, rest) = line.split_once(words).expect("found by it");
+    let seconds = rest.split_once(" s;").map(|(seconds, _)| seconds.parse());
+    let seconds: f64 = seconds.expect("seconds").expect("a number");
+    assert!(seconds < 4.0, "{line}");
+}
+
 /// A push and a pull over two paths, of which `cut` makes the second one die, and `mend` brings it back.
 fn dies_and_comes_back(cut: impl Fn(&Paths), mend: impl Fn(&Paths)) {
     let paths = Paths::new(2);
@@ -42,6 +54,7 @@ fn dies_and_comes_back(cut: impl Fn(&Paths), mend: impl Fn(&Paths)) {
         wait_for_more(&process, 1, 2_000_000);
         cut(&paths);
         process.wait_for("gives no sign of life");
+        assert_noticed_soon(rig);
         let other = carried(&process, 0).expect("it is told");
         wait_for_more(&process, 0, other + 4_000_000);
         let before = carried(&process, 1).expect("it is told");
@@ -97,6 +110,29 @@ fn the_path_that_was_dialled_may_die_as_well_and_nothing_is_lost() {
                 assert_identical(&rig.path("tree"), &copy);
                 paths.mend(0);
             }
+        },
+    );
+}
+
+#[test]
+fn a_path_without_anything_on_its_way_is_missed_as_well() {
+    with_network(
+        "godwit::channels::cut::a_path_without_anything_on_its_way_is_missed_as_well",
+        || {
+            let paths = Paths::new(2);
+            let world = World::new(&paths, "0.0.0.0:0", &[]);
+            let rig = &world.rig;
+            rig.write("tree/file", content(4_000_000));
+            let there = world.url("10.11.0.2", "to");
+            // The next block may go after some minutes.
+            let line = ["--limit", "1KB", "tree", &there];
+            let mut process = rig.begin_cp(&rig.path(""), &line);
+            wait_for_more(&process, 1, 0);
+            paths.cut(1);
+            process.wait_for("gives no sign of life");
+            assert_noticed_soon(rig);
+            process.signal(Signal::INT);
+            process.wait();
         },
     );
 }
