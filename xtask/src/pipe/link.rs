@@ -4,7 +4,7 @@
 use std::io::{Read as _, Write as _};
 use std::net::{Shutdown, TcpStream};
 
-use anyhow::{Context as _, bail};
+use anyhow::{Context as _, bail, ensure};
 
 /// One connection, blocking, used by one thread.
 pub(crate) trait Link: Send {
@@ -14,6 +14,21 @@ pub(crate) trait Link: Send {
     fn receive_some(&mut self, into: &mut [u8]) -> anyhow::Result<usize>;
     /// Nothing more will be sent; the other direction stays open.
     fn finish(&mut self) -> anyhow::Result<()>;
+
+    /// The receiver's last word: it has everything.
+    fn confirm(&mut self) -> anyhow::Result<()> {
+        self.send(&[1])
+    }
+
+    /// Waits for that word.
+    fn await_confirmation(&mut self) -> anyhow::Result<()> {
+        let mut confirmed = [0];
+        ensure!(
+            self.receive_all(&mut confirmed)?,
+            "the receiver did not confirm"
+        );
+        Ok(())
+    }
 
     /// Fills `into`; `false` if the end came before the first byte.
     fn receive_all(&mut self, into: &mut [u8]) -> anyhow::Result<bool> {

@@ -1,6 +1,7 @@
 //! Owns the bare pipes: the least program that moves the same bytes with the same streams and buffers, the yardstick of the benchmark.
-//! Checks, resumes and confirms nothing: what Godwit does beyond it is what the comparison shows.
+//! Resumes nothing, and checks only where it is asked to: what Godwit does beyond it is what the comparison shows.
 
+mod checked;
 mod link;
 mod plan;
 mod receive;
@@ -29,6 +30,8 @@ pub(crate) struct Shape {
     /// Give whole files what Godwit gives them, by the same calls: written under a temporary name, with mode and times,
     /// and renamed.
     pub(crate) commit: bool,
+    /// Take the digest of all bytes at both ends, and compare the two.
+    pub(crate) digest: bool,
     /// Speak TLS 1.3: the receiver writes its certificate to this file, the sender trusts it.
     pub(crate) certificate: Option<PathBuf>,
 }
@@ -72,6 +75,7 @@ pub(crate) fn command() -> Command {
             .long("block-bytes")
             .value_parser(value_parser!(usize)),
         Arg::new("commit").long("commit").action(ArgAction::SetTrue),
+        Arg::new("digest").long("digest").action(ArgAction::SetTrue),
         Arg::new("certificate")
             .long("certificate")
             .value_parser(path()),
@@ -134,6 +138,7 @@ pub(crate) fn run(matches: &ArgMatches) -> anyhow::Result<()> {
         streams: copied("streams").unwrap_or(STREAMS_DEFAULT),
         block_bytes: copied("block-bytes").unwrap_or(BLOCK_BYTES_DEFAULT),
         commit: matches.get_flag("commit"),
+        digest: matches.get_flag("digest"),
         certificate: path("certificate"),
     };
     if end == "send" {

@@ -12,6 +12,7 @@ use anyhow::{Context as _, anyhow, bail, ensure};
 use rustix::fs::{Mode, OFlags, Timespec, Timestamps, futimens, openat, renameat};
 use rustix::io::Errno;
 
+use super::checked::CheckedLink;
 use super::link::{Link, PlainLink};
 use super::send::split;
 use super::wire::{Record, Stamp};
@@ -42,12 +43,15 @@ pub(super) fn run(args: &ReceiveArgs) -> anyhow::Result<()> {
             Some(config) => Box::new(tls::accept(socket, Arc::clone(config), block_bytes)?),
             None => Box::new(PlainLink::new(socket)),
         };
+        if args.shape.digest {
+            link = Box::new(CheckedLink::new(link));
+        }
         match &root {
             Some(root) => receive_files(&mut *link, root, args.directory.as_deref(), block_bytes)?,
             None => receive_memory(&mut *link, block_bytes)?,
         }
-        // The sender leaves as soon as it has this byte; there is nobody to close in order with.
-        link.send(&[1])
+        // The sender leaves as soon as it has this; there is nobody to close in order with.
+        link.confirm()
     };
     std::thread::scope(|scope| {
         let mut threads = Vec::with_capacity(args.shape.streams);

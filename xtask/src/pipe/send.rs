@@ -11,6 +11,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use anyhow::{Context as _, anyhow, ensure};
 use rustix::fs::{Mode, OFlags, Stat, openat};
 
+use super::checked::CheckedLink;
 use super::link::{Link, PlainLink};
 use super::plan::{Part, Plan, PlanFile};
 use super::wire::Stamp;
@@ -106,14 +107,12 @@ fn each_stream(
             )?),
             None => Box::new(PlainLink::new(socket)),
         };
+        if args.shape.digest {
+            link = Box::new(CheckedLink::new(link));
+        }
         work(&mut *link)?;
         link.finish()?;
-        let mut confirmed = [0];
-        ensure!(
-            link.receive_all(&mut confirmed)?,
-            "the receiver did not confirm"
-        );
-        Ok(())
+        link.await_confirmation()
     };
     std::thread::scope(|scope| {
         let threads: Vec<_> = (0..args.shape.streams).map(|_| scope.spawn(one)).collect();

@@ -21,6 +21,8 @@ pub(crate) enum Kind {
     /// An ssh that runs `true` at the far end.
     SshTrue,
     Pipe,
+    /// The bare pipe with the digest of all bytes taken at both ends.
+    PipeDigest,
     /// The bare pipe with the calls that keep times and give names last.
     Loop,
     /// Two trees looked at, and nothing more.
@@ -43,6 +45,7 @@ impl Kind {
             Self::GodwitFromSsh => "godwit-from-ssh",
             Self::SshTrue => "ssh-true",
             Self::Pipe => "pipe",
+            Self::PipeDigest => "pipe-digest",
             Self::Loop => "loop",
             Self::Scan => "scan",
             Self::B3sum => "b3sum",
@@ -60,6 +63,7 @@ impl Kind {
             Self::GodwitFromSsh => "godwit from ssh",
             Self::SshTrue => "ssh true",
             Self::Pipe => "bare pipe",
+            Self::PipeDigest => "bare pipe with digests",
             Self::Loop => "bare file loop",
             Self::Scan => "two bare scans",
             Self::B3sum => "b3sum",
@@ -70,7 +74,7 @@ impl Kind {
     /// Whether it shows what the machine can do, rather than being something to use instead.
     pub(crate) fn is_limit(self) -> bool {
         match self {
-            Self::Pipe | Self::Loop | Self::Scan => true,
+            Self::Pipe | Self::PipeDigest | Self::Loop | Self::Scan => true,
             Self::Peer(definition) => definition.role == Role::Limit,
             _ => false,
         }

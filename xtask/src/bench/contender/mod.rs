@@ -105,6 +105,14 @@ pub(crate) fn prepare(
 ) -> anyhow::Result<Box<dyn Contender>> {
     let programs = &stage.programs;
     let scratch = || world.scratch(&format!("{}-{}", kind.name(), case.name));
+    let pipe = |extra| -> anyhow::Result<Box<dyn Contender>> {
+        Ok(Box::new(pipe::Pipe::prepare(
+            programs,
+            place,
+            &scratch()?,
+            extra,
+        )))
+    };
     Ok(match kind {
         Kind::Godwit | Kind::GodwitBeside => {
             Box::new(Godwit::prepare(programs, place, &scratch()?)?)
@@ -114,8 +122,9 @@ pub(crate) fn prepare(
             let near = Rc::new(Place::make(&stage.place, line.as_ref(), programs)?);
             Box::new(Godwit::prepare(programs, &near, &scratch()?)?)
         }
-        Kind::Pipe => Box::new(pipe::Pipe::prepare(programs, place, &scratch()?, false)),
-        Kind::Loop => Box::new(pipe::Pipe::prepare(programs, place, &scratch()?, true)),
+        Kind::Pipe => pipe(pipe::BARE)?,
+        Kind::PipeDigest => pipe(pipe::DIGEST)?,
+        Kind::Loop => pipe(pipe::COMMIT)?,
         Kind::GodwitVerify => Box::new(verify::GodwitVerify::prepare(programs, &scratch()?)),
         Kind::GodwitToSsh | Kind::GodwitFromSsh | Kind::SshTrue => {
             Box::new(ssh::BySsh::prepare(kind, programs, place, &scratch()?)?)

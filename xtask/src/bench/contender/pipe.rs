@@ -17,22 +17,29 @@ pub(super) struct Pipe {
     program: PathBuf,
     certificate: PathBuf,
     place: Rc<Place>,
-    /// Whether each file gets its mode, times and name as Godwit gives them.
-    commit: bool,
+    /// What it does beyond moving bytes, as its command line says it.
+    extra: &'static [&'static str],
 }
+
+/// Nothing.
+pub(super) const BARE: &[&str] = &[];
+/// Each file gets its mode, times and name as Godwit gives them.
+pub(super) const COMMIT: &[&str] = &["--commit"];
+/// All bytes are digested at both ends.
+pub(super) const DIGEST: &[&str] = &["--digest"];
 
 impl Pipe {
     pub(super) fn prepare(
         programs: &Programs,
         place: &Rc<Place>,
         scratch: &Path,
-        commit: bool,
+        extra: &'static [&'static str],
     ) -> Self {
         Self {
             program: programs.xtask.clone(),
             certificate: scratch.join("certificate.der"),
             place: Rc::clone(place),
-            commit,
+            extra,
         }
     }
 
@@ -42,9 +49,7 @@ impl Pipe {
         if class == Class::Encrypted {
             command.arg("--certificate").arg(&self.certificate);
         }
-        if self.commit {
-            command.arg("--commit");
-        }
+        command.args(self.extra);
         command
     }
 }
@@ -55,10 +60,10 @@ impl Contender for Pipe {
             Class::Encrypted => " --certificate FILE",
             Class::Plain => "",
         };
-        let commit = if self.commit { " --commit" } else { "" };
+        let extra: String = self.extra.iter().map(|word| format!(" {word}")).collect();
         format!(
-            "xtask pipe recv{tls}{commit} --directory DIR; \
-             xtask pipe send{tls}{commit} --to ADDR SRC"
+            "xtask pipe recv{tls}{extra} --directory DIR; \
+             xtask pipe send{tls}{extra} --to ADDR SRC"
         )
     }
 
