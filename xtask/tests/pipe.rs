@@ -113,6 +113,12 @@ fn files_arrive_through_tls() {
 }
 
 #[test]
+fn files_arrive_with_digests() {
+    files_arrive(&["--digest"]);
+    files_arrive(&[&TLS[..], &["--digest"]].concat());
+}
+
+#[test]
 fn files_arrive_with_modes_and_times() {
     files_arrive(&["--commit"]);
     let work = tempfile::tempdir().expect("make a directory");
@@ -138,7 +144,7 @@ fn files_arrive_with_modes_and_times() {
 #[test]
 fn memory_arrives_both_ways() {
     let work = tempfile::tempdir().expect("make a directory");
-    for shape in [&[][..], &TLS] {
+    for shape in [&[][..], &TLS, &["--digest"]] {
         run(work.path(), shape, &["--memory", "10000001"], &[]);
     }
 }
