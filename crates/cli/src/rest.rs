@@ -63,7 +63,9 @@ pub(crate) fn run(
     if let Some(manifest) = manifest {
         print(&format!(
             "manifest    {}, {} entries, {}",
-            manifest.path, manifest.entries, manifest.digest
+            String::from_utf8_lossy(&manifest.path),
+            manifest.entries,
+            manifest.digest
         ));
     }
     Ok(if failed + unreadable == 0 {

@@ -33,6 +33,7 @@ use crate::signals;
 pub(crate) use remote::client_tls;
 use report::Report;
 use selection::Chosen;
+use terms::lossy;
 
 /// What every part of a transfer needs.
 pub(crate) struct Job<'a> {
@@ -231,10 +232,11 @@ impl Job<'_> {
             destination,
             ..
         } = started;
-        if let Err(message) = self
+        let sources: Vec<String> = sources.iter().map(|name| lossy(name)).collect();
+        let begun = self
             .steering
-            .begin(self.home, transfer, sources, destination)
-        {
+            .begin(self.home, transfer, &sources, &lossy(destination));
+        if let Err(message) = begun {
             self.output.note(&format!(
                 "godwit limit will not find this transfer: {message}"
             ));

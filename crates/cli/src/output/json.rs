@@ -15,12 +15,7 @@ pub(super) struct JsonLines;
 
 impl JsonLines {
     pub(super) fn started(started: &Started<'_>) -> String {
-        line(&Event::Started {
-            transfer: started.transfer,
-            sources: started.sources,
-            destination: started.destination,
-            resumed: started.resumed,
-        })
+        line(&started_event(started))
     }
 
     pub(super) fn progress(
@@ -106,8 +101,14 @@ impl JsonLines {
 enum Event<'a> {
     Started {
         transfer: &'a str,
-        sources: &'a [String],
-        destination: &'a str,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        sources: Option<Vec<&'a str>>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        sources_b64: Option<Vec<String>>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        destination: Option<&'a str>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        destination_b64: Option<String>,
         resumed: bool,
     },
     Progress {
@@ -188,13 +189,24 @@ enum Event<'a> {
         #[serde(skip_serializing_if = "is_false")]
         dry_run: bool,
         #[serde(skip_serializing_if = "Option::is_none")]
-        manifest: Option<&'a ManifestDone>,
+        manifest: Option<Manifest<'a>>,
         not_kept: NotKept,
     },
     Stats {
         source: Option<serde_json::Map<String, serde_json::Value>>,
         destination: Option<serde_json::Map<String, serde_json::Value>>,
     },
+}
+
+/// What a summary says of a manifest.
+#[derive(Serialize)]
+struct Manifest<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    path: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    path_b64: Option<String>,
+    entries: u64,
+    digest: &'a str,
 }
 
 #[expect(
@@ -220,6 +232,35 @@ fn progress_event<'a>(progress: &Progress<'a>, elapsed: Duration, rate: Option<f
         bottleneck: progress.bottleneck.map(|limited| limited.stage.as_str()),
         bottleneck_told: progress.bottleneck.map(|limited| &limited.told),
         seconds: seconds(elapsed),
+    }
+}
+
+fn started_event<'a>(started: &Started<'a>) -> Event<'a> {
+    let sources = started
+        .sources
+        .iter()
+        .map(|source| std::str::from_utf8(source));
+    let sources: Option<Vec<&str>> = sources.collect::<Result<_, _>>().ok();
+    let encoded = || started.sources.iter().map(|source| BASE64.encode(source));
+    let sources_b64 = sources.is_none().then(|| encoded().collect());
+    let (destination, destination_b64) = text_or_base64(started.destination);
+    Event::Started {
+        transfer: started.transfer,
+        sources,
+        sources_b64,
+        destination,
+        destination_b64,
+        resumed: started.resumed,
+    }
+}
+
+fn manifest_of(done: &ManifestDone) -> Manifest<'_> {
+    let (path, path_b64) = text_or_base64(&done.path);
+    Manifest {
+        path,
+        path_b64,
+        entries: done.entries,
+        digest: &done.digest,
     }
 }
 
@@ -268,7 +309,7 @@ fn summary_event(summary: &Summary, elapsed: Duration) -> Event<'_> {
             .map(|limited| limited.stage.as_str()),
         bottleneck_told: summary.bottleneck.as_ref().map(|limited| &limited.told),
         dry_run: summary.dry_run,
-        manifest: summary.manifest.as_ref(),
+        manifest: summary.manifest.as_ref().map(manifest_of),
         not_kept: summary.not_kept,
     }
 }
@@ -349,6 +390,27 @@ mod tests {
         check(
             &failed_event(b"\xff\xfe", "gone"),
             r#"{"event":"failed","path_b64":"//4=","message":"gone"}"#,
+        );
+    }
+
+    #[test]
+    fn a_beginning_with_names_that_are_no_text_is_in_base64() {
+        let begun = |sources: &[&[u8]], destination: &[u8]| {
+            let sources: Vec<Vec<u8>> = sources.iter().map(|source| source.to_vec()).collect();
+            JsonLines::started(&Started {
+                transfer: "0a",
+                sources: &sources,
+                destination,
+                resumed: false,
+            })
+        };
+        assert_eq!(
+            begun(&[b"a", b"b"], b"c"),
+            r#"{"event":"started","transfer":"0a","sources":["a","b"],"destination":"c","resumed":false}"#
+        );
+        assert_eq!(
+            begun(&[b"a", b"\xff"], b"\xff"),
+            r#"{"event":"started","transfer":"0a","sources_b64":["YQ==","/w=="],"destination_b64":"/w==","resumed":false}"#
         );
     }
 

@@ -36,10 +36,10 @@ use std::time::{Duration, Instant};
 pub(crate) struct Started<'a> {
     /// The transfer's id, in hexadecimal digits.
     pub(crate) transfer: &'a str,
-    /// For display.
-    pub(crate) sources: &'a [String],
-    /// For display, mapped: what will really be written.
-    pub(crate) destination: &'a str,
+    /// As they were named.
+    pub(crate) sources: &'a [Vec<u8>],
+    /// Mapped: what will really be written.
+    pub(crate) destination: &'a [u8],
     /// It goes on where an earlier run stopped.
     pub(crate) resumed: bool,
 }
@@ -169,10 +169,10 @@ pub(crate) struct Summary {
 }
 
 /// A manifest that was written.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug)]
 pub(crate) struct ManifestDone {
-    /// Where it is, for display.
-    pub(crate) path: String,
+    /// Where it is.
+    pub(crate) path: Vec<u8>,
     /// Its lines of entries.
     pub(crate) entries: u64,
     /// Its own digest, as its last lines have it.

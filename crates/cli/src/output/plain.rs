@@ -25,10 +25,11 @@ impl PlainLines {
 
     /// What is copied where to.
     pub(super) fn what(&self, started: &Started<'_>) -> String {
+        let text = |bytes: &[u8]| printable(&String::from_utf8_lossy(bytes));
         format!(
             "{} to {}",
-            printable(&started.sources.join(", ")),
-            printable(started.destination)
+            text(&started.sources.join(&b", "[..])),
+            text(started.destination)
         )
     }
 
@@ -158,7 +159,7 @@ impl PlainLines {
             let _ = write!(
                 text,
                 "\nmanifest    {}, {}, {}",
-                printable(&manifest.path),
+                printable(&String::from_utf8_lossy(&manifest.path)),
                 entries(manifest.entries),
                 manifest.digest
             );
@@ -283,7 +284,7 @@ mod tests {
                 },
             }),
             manifest: Some(ManifestDone {
-                path: "m".to_owned(),
+                path: b"m".to_vec(),
                 entries: 1,
                 digest: "blake3:00".to_owned(),
             }),

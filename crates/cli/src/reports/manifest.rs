@@ -4,6 +4,7 @@
 use std::collections::HashSet;
 use std::fs::File;
 use std::io::{BufReader, BufWriter};
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
@@ -455,7 +456,7 @@ impl Drop for Keeper {
 fn done(path: &Path, trailer: &Trailer) -> ManifestDone {
     let digest = data_encoding::HEXLOWER.encode(&trailer.digest);
     ManifestDone {
-        path: show(path),
+        path: path.as_os_str().as_bytes().to_vec(),
         entries: trailer.entries,
         digest: format!("blake3:{digest}"),
     }

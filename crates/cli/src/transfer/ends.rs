@@ -52,8 +52,8 @@ impl Sources {
 
 impl Job<'_> {
     /// How a destination without files is called.
-    pub(super) fn nowhere(&self) -> String {
-        if self.to_output { "-" } else { "null:" }.to_owned()
+    pub(super) fn nowhere(&self) -> Vec<u8> {
+        if self.to_output { &b"-"[..] } else { b"null:" }.to_vec()
     }
 
     /// Both ends on this machine.
@@ -84,7 +84,7 @@ impl Job<'_> {
         let lost_bytes = prepared.as_ref().map_or(0, PreparedDestination::lost_bytes);
         let mapped = prepared
             .as_ref()
-            .map_or_else(|| self.nowhere(), |prepared| lossy(&prepared.mapped));
+            .map_or_else(|| self.nowhere(), |prepared| prepared.mapped.clone());
         let digest = prepared.as_ref().map_or_else(
             || digest_of(self.settings),
             |prepared| prepared.config.digest,
@@ -120,7 +120,7 @@ impl Job<'_> {
         )?;
         self.say_started(&Started {
             transfer: &transfer.to_string(),
-            sources: &shown.iter().map(|name| lossy(name)).collect::<Vec<_>>(),
+            sources: &shown,
             destination: &mapped,
             resumed,
         });

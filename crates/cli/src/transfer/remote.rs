@@ -23,7 +23,7 @@ use godwit_store::digest;
 
 use super::Job;
 use super::report::{Progressing, Report, Totals};
-use super::terms::{lossy, wire_digest_of, wire_preserve_of};
+use super::terms::{wire_digest_of, wire_preserve_of};
 use crate::exit::{Exit, Failure};
 use crate::home::Home;
 use crate::output::Started;
@@ -83,7 +83,7 @@ impl Job<'_> {
         let mut begin = |opened: &Opened, transfer: TransferId| {
             self.say_begun(
                 &shown,
-                &format!("{}{}", far.prefix, lossy(&opened.destination)),
+                &[far.prefix.as_bytes(), &opened.destination].concat(),
                 opened.resumed && !self.from_input,
                 transfer,
             );
@@ -205,7 +205,7 @@ impl Job<'_> {
             };
             let mapped = prepared
                 .as_ref()
-                .map_or_else(|| self.nowhere(), |prepared| lossy(&prepared.mapped));
+                .map_or_else(|| self.nowhere(), |prepared| prepared.mapped.clone());
             self.say_begun(
                 &shown,
                 &mapped,
@@ -306,13 +306,13 @@ impl Job<'_> {
     fn say_begun(
         &self,
         sources: &[Vec<u8>],
-        destination: &str,
+        destination: &[u8],
         resumed: bool,
         transfer: TransferId,
     ) {
         self.say_started(&Started {
             transfer: &transfer.to_string(),
-            sources: &sources.iter().map(|name| lossy(name)).collect::<Vec<_>>(),
+            sources,
             destination,
             resumed,
         });

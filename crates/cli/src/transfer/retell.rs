@@ -201,16 +201,17 @@ impl<'a> Retold<'a> {
         if let Err(failure) = self.reports.begin(ReportRoots::default(), self.digest) {
             self.failure.get_or_insert(failure);
         }
-        let sources: Vec<String> = event["sources"]
-            .as_array()
-            .into_iter()
-            .flatten()
-            .map(|source| format!("{}{}", self.prefix, text(source)))
+        let list = |field: &str| event[field].as_array().into_iter().flatten();
+        let plain = list("sources").map(|source| text(source).as_bytes().to_vec());
+        let encoded = list("sources_b64").map(decoded);
+        let sources: Vec<Vec<u8>> = plain
+            .chain(encoded)
+            .map(|source| [self.prefix.as_bytes(), &source].concat())
             .collect();
         self.output.started(&Started {
             transfer: text(&event["transfer"]),
             sources: &sources,
-            destination: text(&event["destination"]),
+            destination: &bytes(event, "destination", "destination_b64"),
             resumed: event["resumed"].as_bool().unwrap_or_default(),
         });
     }
@@ -280,11 +281,12 @@ fn not_kept(counts: &Value) -> NotKept {
 fn bytes(event: &Value, field: &str, encoded: &str) -> Vec<u8> {
     match event[field].as_str() {
         Some(text) => text.as_bytes().to_vec(),
-        None => {
-            let text = text(&event[encoded]);
-            BASE64.decode(text.as_bytes()).unwrap_or_default()
-        }
+        None => decoded(&event[encoded]),
     }
+}
+
+fn decoded(value: &Value) -> Vec<u8> {
+    BASE64.decode(text(value).as_bytes()).unwrap_or_default()
 }
 
 fn text(value: &Value) -> &str {

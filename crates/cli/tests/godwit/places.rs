@@ -1,6 +1,13 @@
 //! Owns the tests of places that make no sense together, and of how places are called in what is told.
 //! Which name becomes which elsewhere is in `contract`.
 
+use std::ffi::OsStr;
+use std::fs;
+use std::os::unix::ffi::OsStrExt as _;
+
+use data_encoding::BASE64;
+use serde_json::Value;
+
 use super::judge::assert_identical;
 use super::rig::Rig;
 use super::sync::state;
@@ -137,8 +144,8 @@ fn an_unfinished_run_of_several_sources_keeps_its_names() {
     world.make_dirs("into");
     let line = ["a", "b", "into"];
     world.cp(&line).expect(3, "partial");
-    std::fs::remove_file(world.path(&name)).expect("there");
-    std::fs::remove_dir_all(world.path("into")).expect("there");
+    fs::remove_file(world.path(&name)).expect("there");
+    fs::remove_dir_all(world.path("into")).expect("there");
     world.cp(&line).complete();
     assert_eq!(world.read("into/a"), b"a");
     assert_eq!(world.read("into/b/x"), b"x");
@@ -178,5 +185,41 @@ fn what_is_in_a_directory_is_called_without_the_dot() {
         let failed = outcome.failed();
         assert!(failed[0].ends_with(&format!("/{temporary}")), "{failed:?}");
         assert!(!outcome.said().contains("/./"), "{}", outcome.said());
+    }
+}
+
+#[test]
+fn a_name_that_is_no_text_is_told_in_base64() {
+    let mut world = Rig::new();
+    let name = |bytes: &'static [u8]| OsStr::from_bytes(bytes);
+    fs::create_dir(world.path(name(b"run\xff"))).expect("made");
+    fs::write(world.path(name(b"run\xff/x")), "x").expect("written");
+    world.start(&[]);
+    let url = world.url("to%FF");
+    let there = [world.url("to").as_bytes(), b"\xff"].concat();
+    for (line, sources, destination) in [
+        (
+            [name(b"run\xff"), name(b"to\xff")],
+            vec![b"run\xff".to_vec()],
+            b"to\xff".to_vec(),
+        ),
+        (
+            [name(b"run\xff"), OsStr::new(&url)],
+            vec![b"run\xff".to_vec()],
+            there,
+        ),
+    ] {
+        let flags = [name(b"--manifest"), name(b"m\xff")];
+        let outcome = world.cp(&[&flags[..], &line].concat());
+        outcome.complete();
+        let started = &outcome.events()[0];
+        assert_eq!(started["event"], "started");
+        let encoded: Vec<String> = sources.iter().map(|name| BASE64.encode(name)).collect();
+        assert_eq!(started["sources_b64"], Value::from(encoded), "{outcome:?}");
+        assert_eq!(started["destination_b64"], BASE64.encode(&destination));
+        assert!(started["sources"].is_null() && started["destination"].is_null());
+        let manifest = &outcome.summary()["manifest"];
+        assert_eq!(manifest["path_b64"], BASE64.encode(b"m\xff"));
+        assert!(manifest["path"].is_null());
     }
 }
