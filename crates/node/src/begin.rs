@@ -157,7 +157,7 @@ fn begin_push(
             prepared.config.keeper = Arc::new(Keeper::new(kept_at(place.gives_owners, request)));
             let (resumed, lost_bytes) = (prepared.recovered.resumed, prepared.lost_bytes());
             if let Some(damage) = &prepared.recovered.damage {
-                shared.log(&format!("journal: {damage}"));
+                shared.log(damage);
             }
             let mapped = prepared.mapped.clone();
             let writes_to = prepared.destinations.clone();

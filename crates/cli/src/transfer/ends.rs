@@ -235,8 +235,9 @@ impl Job<'_> {
             select: Arc::clone(&self.chosen.select),
         };
         let mut prepared = request.prepare().map_err(Failure::failed)?;
-        if let Some(damage) = &prepared.recovered.damage {
-            self.output.note(&format!("journal: {damage}"));
+        // Told here, it need not be told by the sink.
+        if let Some(damage) = prepared.recovered.damage.take() {
+            self.output.note(&damage);
         }
         prepared.config.keeper = self.keeper();
         if prepared.config.digest != digest_of(self.settings) {

@@ -6,8 +6,10 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
+use godwit_proto::limits::MESSAGE_BYTES_MAX;
 use godwit_proto::{
-    Comparison, EntryId, Fault, FaultCode, Record, RecordFlags, Seq, Side, UNKNOWN_BYTES, Verdict,
+    Comparison, EntryId, Fault, FaultCode, Notice, NoticeKind, Record, RecordFlags, Seq, Side,
+    UNKNOWN_BYTES, Verdict,
 };
 use godwit_store::digest::{self, FileDigest};
 use godwit_store::journal::{DoneSet, Journal, Partial, PathKey, Recovered};
@@ -68,6 +70,8 @@ pub struct TreeSink {
     pub(super) done: DoneSet,
     pub(super) partial: Mutex<HashMap<PathKey, Partial>>,
     pub(super) resumed: bool,
+    /// What was wrong with the journal of an earlier run, if the other end's user is to be told.
+    damage: Option<String>,
     /// What a sweep leaves alone.
     pub(super) leftovers: Leftovers,
     /// Directories that this transfer made: nothing in them needs to be looked at.
@@ -243,6 +247,7 @@ impl TreeSink {
             done: recovered.done,
             partial: Mutex::new(recovered.partial),
             resumed: recovered.resumed,
+            damage: recovered.damage,
             leftovers: Leftovers::default(),
             fresh: Mutex::default(),
             replace,
@@ -394,6 +399,14 @@ impl Sink for TreeSink {
                 failure: Some(message),
                 ..FinishReport::default()
             };
+        }
+        if let Some(damage) = &self.damage {
+            let end = damage.floor_char_boundary(MESSAGE_BYTES_MAX);
+            ending.tell(Notice {
+                kind: NoticeKind::NOTE,
+                text: damage.as_bytes()[..end].to_vec(),
+                ..Notice::default()
+            });
         }
         if let Err(error) = self.tell_replaced(ending) {
             return FinishReport {

@@ -263,7 +263,7 @@ fn set_aside(file: &File, path: &Path) -> Result<Option<String>, JournalError> {
     let aside = path.with_extension(format!("{EXTENSION}.damaged"));
     fs::rename(path, &aside).map_err(failed("move aside", path))?;
     Ok(Some(format!(
-        "journal {}: its header is damaged, so the transfer starts afresh; the file is now {}",
+        "journal {}: its header is damaged, so the transfer starts afresh and maps its names anew: what an earlier run made is gone into if it is a directory; the file is now {}",
         path.display(),
         aside.display()
     )))
