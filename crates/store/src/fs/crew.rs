@@ -15,7 +15,7 @@ use state::{Listing, Opened, PORTION_NAMES, Portion, State, Task};
 use std::any::Any;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, LazyLock, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -410,8 +410,12 @@ impl<L> Drop for Helping<'_, L> {
 }
 
 fn helpers_wanted() -> usize {
-    let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    (cores - 1).clamp(1, HELPERS_BUSY_MAX)
+    // To ask for the processors reads a handful of the system's files, each time: longer than it takes to look at some directories.
+    static WANTED: LazyLock<usize> = LazyLock::new(|| {
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        (cores - 1).clamp(1, HELPERS_BUSY_MAX)
+    });
+    *WANTED
 }
 
 fn wait<'a>(condition: &Condvar, guard: MutexGuard<'a, Inner>) -> MutexGuard<'a, Inner> {
