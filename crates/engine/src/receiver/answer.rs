@@ -14,7 +14,7 @@ use super::answers::Begun;
 use super::stream::StreamState;
 use super::write::scattered;
 use crate::acks::Arrival;
-use crate::counters::CpuMeter;
+use crate::counters::{Counters, CpuMeter};
 use crate::{Action, StreamLoss, entry, limits, lock};
 
 /// Most threads that take digests of files of the destination.
@@ -42,6 +42,24 @@ struct Queue {
     jobs: VecDeque<(u64, Manifest)>,
     stopping: bool,
     threads: Vec<JoinHandle<()>>,
+}
+
+/// What is counted of one manifest, on its way into the counters: the other streams count there too.
+#[derive(Default)]
+struct Tally {
+    entries: u64,
+    bytes: u64,
+    skipped: u64,
+    skipped_bytes: u64,
+}
+
+impl Tally {
+    fn add_to(&self, counters: &Counters) {
+        counters.entries_scanned.add(self.entries);
+        counters.bytes_scanned.add(self.bytes);
+        counters.files_skipped.add(self.skipped);
+        counters.bytes_skipped.add(self.skipped_bytes);
+    }
 }
 
 impl Receiver {
@@ -93,14 +111,16 @@ impl Receiver {
             return Answered::Over;
         }
         if first {
+            let mut tally = Tally::default();
             for (record, verdict) in manifest.records.iter().zip(&verdicts) {
-                self.count(record, verdict);
+                self.count(record, verdict, &mut tally);
                 if self.config.itemise
                     && let Some(action) = Action::of(record, verdict)
                 {
                     self.config.observer.item(&entry::item(record, action));
                 }
             }
+            tally.add_to(&self.counters);
         }
         self.counters.writing_ns.add_since(start);
         self.encode_answer(manifest, verdicts, out);
@@ -125,9 +145,9 @@ impl Receiver {
         }
     }
 
-    fn count(&self, record: &Record, verdict: &Verdict) {
+    fn count(&self, record: &Record, verdict: &Verdict, tally: &mut Tally) {
         if record.flags & RecordFlags::PASSED_OVER != 0 {
-            self.counters.entries_scanned.add(1);
+            tally.entries += 1;
             return;
         }
         let done = matches!(verdict, Verdict::Skip | Verdict::Done | Verdict::Adjusted);
@@ -136,13 +156,13 @@ impl Receiver {
         }
         // It comes again, with its digest, and counts then.
         if *verdict != Verdict::Digest {
-            self.counters.entries_scanned.add(1);
-            self.counters.bytes_scanned.add(entry::known_bytes(record));
+            tally.entries += 1;
+            tally.bytes += entry::known_bytes(record);
         }
         match verdict {
             Verdict::Skip if record.kind != EntryKind::DIRECTORY => {
-                self.counters.files_skipped.add(1);
-                self.counters.bytes_skipped.add(entry::known_bytes(record));
+                tally.skipped += 1;
+                tally.skipped_bytes += entry::known_bytes(record);
             }
             Verdict::Send | Verdict::Partial { .. } if self.is_dry() => {
                 self.counters.files_done.add(1);

@@ -38,9 +38,17 @@ impl Sender {
         state.unanswered -= records.len().min(state.unanswered);
         let mut failed = Vec::new();
         let done = self.done_by_answer(&records, &answer.verdicts);
+        let (mut skipped, mut bytes_skipped) = (0, 0);
         for (record, verdict) in records.iter().zip(answer.verdicts) {
-            self.take_verdict(&mut state, record, verdict, &mut failed);
+            if verdict != Verdict::Skip {
+                self.take_verdict(&mut state, record, verdict, &mut failed);
+            } else if record.kind != EntryKind::DIRECTORY {
+                skipped += 1;
+                bytes_skipped += entry::known_bytes(record);
+            }
         }
+        self.counters.files_skipped.add(skipped);
+        self.counters.bytes_skipped.add(bytes_skipped);
         self.finish_if_done(&mut state);
         state.wake_streams();
         drop(state);
@@ -77,12 +85,7 @@ impl Sender {
                 state.want(record.clone(), Vec::new(), self.config.block_bytes);
             }
             Verdict::Partial { held } => state.want(record.clone(), held, self.config.block_bytes),
-            Verdict::Skip if record.kind == EntryKind::DIRECTORY => {}
-            Verdict::Skip => {
-                self.counters.files_skipped.add(1);
-                self.counters.bytes_skipped.add(entry::known_bytes(record));
-            }
-            Verdict::Done | Verdict::Adjusted => {}
+            Verdict::Skip | Verdict::Done | Verdict::Adjusted => {}
             Verdict::Failed(mut fault) => {
                 fault.entry = record.id;
                 failed.push((record.clone(), fault));
