@@ -404,8 +404,18 @@ impl Iterator for RecordReader<'_> {
     }
 }
 
+/// How many bytes at their beginnings are the same; eight at a time, for most names share the directories that they are in.
 fn shared(one: &[u8], other: &[u8]) -> usize {
-    one.iter().zip(other).take_while(|(a, b)| a == b).count()
+    let (mut one_rest, mut other_rest) = (one, other);
+    while let (Some((a, one_tail)), Some((b, other_tail))) = (
+        one_rest.split_first_chunk::<8>(),
+        other_rest.split_first_chunk::<8>(),
+    ) && a == b
+    {
+        (one_rest, other_rest) = (one_tail, other_tail);
+    }
+    let rest = one_rest.iter().zip(other_rest);
+    one.len() - one_rest.len() + rest.take_while(|(a, b)| a == b).count()
 }
 
 fn short(bytes: usize, field: &'static str) -> Result<U16, WireError> {
