@@ -29,6 +29,6 @@ pub use memory::MemoryStorage;
 pub use meta::{FinalMeta, Kind, Meta, Timestamp};
 pub use path::{NAME_BYTES_MAX, PATH_BYTES_MAX, PathError, RelPath, TEMP_NAME_BYTES, TempName};
 pub use storage::{
-    Capabilities, Choice, Known, Pick, ReadFile, Replace, SCAN_BATCH_ITEMS, Scan, ScanEntry,
+    Capabilities, Choice, Known, Look, Pick, ReadFile, Replace, SCAN_BATCH_ITEMS, Scan, ScanEntry,
     ScanItem, Storage, SurveyItem, WriteFile,
 };

@@ -10,7 +10,7 @@ pub const NAME_BYTES_MAX: usize = 255;
 
 /// A valid path relative to a root: components without `.`, `..`, empty ones or NUL; the empty path is the root itself.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
-pub struct RelPath(Box<[u8]>);
+pub struct RelPath(Vec<u8>);
 
 /// Why bytes are not a path that we follow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -44,7 +44,7 @@ impl RelPath {
     /// Checks `bytes` and makes them a path. Nothing is normalised: what is not valid is an error.
     pub fn parse(bytes: &[u8]) -> Result<Self, PathError> {
         check(bytes)?;
-        Ok(Self(bytes.into()))
+        Ok(Self(bytes.to_vec()))
     }
 
     /// The bytes, `/` between components.
@@ -54,7 +54,7 @@ impl RelPath {
 
     /// The bytes, without a copy.
     pub fn into_bytes(self) -> Vec<u8> {
-        self.0.into_vec()
+        self.0
     }
 
     /// Whether this is the root itself.
@@ -64,7 +64,7 @@ impl RelPath {
 
     /// The directory that holds it; `None` for the root.
     pub fn parent(&self) -> Option<Self> {
-        self.split().map(|(parent, _)| Self(parent.into()))
+        self.split().map(|(parent, _)| Self(parent.to_vec()))
     }
 
     /// The last component; `None` for the root.
@@ -85,22 +85,27 @@ impl RelPath {
 
     /// This path followed by `below`, which may have several components (or none).
     pub fn join(&self, below: &[u8]) -> Result<Self, PathError> {
+        let mut joined = Self::root();
+        self.join_in(below, &mut joined)?;
+        Ok(joined)
+    }
+
+    /// As [`RelPath::join`], in the memory of `joined`, whatever that was; it is the root after an error.
+    pub fn join_in(&self, below: &[u8], joined: &mut Self) -> Result<(), PathError> {
+        joined.0.clear();
         check(below)?;
-        if self.is_root() {
-            return Ok(Self(below.into()));
-        }
-        if below.is_empty() {
-            return Ok(self.clone());
-        }
-        let length = self.0.len() + 1 + below.len();
+        let slash = !self.is_root() && !below.is_empty();
+        let length = self.0.len() + usize::from(slash) + below.len();
         if length > PATH_BYTES_MAX {
             return Err(PathError::TooLong);
         }
-        let mut bytes = Vec::with_capacity(length);
-        bytes.extend_from_slice(&self.0);
-        bytes.push(b'/');
-        bytes.extend_from_slice(below);
-        Ok(Self(bytes.into()))
+        joined.0.reserve_exact(length);
+        joined.0.extend_from_slice(&self.0);
+        if slash {
+            joined.0.push(b'/');
+        }
+        joined.0.extend_from_slice(below);
+        Ok(())
     }
 
     /// The components in order; none for the root.

@@ -24,6 +24,21 @@ pub struct Known {
     pub generation: u64,
 }
 
+/// Looks at entries, one after the other. It may keep at hand what several have in common, so it is not to be kept itself.
+pub trait Look {
+    /// As [`Storage::stat`].
+    fn stat(&mut self, path: &RelPath) -> Result<Option<Meta>, StoreError>;
+}
+
+/// Looks at each entry for itself.
+struct Each<'a, S: ?Sized>(&'a S);
+
+impl<S: Storage + ?Sized> Look for Each<'_, S> {
+    fn stat(&mut self, path: &RelPath) -> Result<Option<Meta>, StoreError> {
+        self.0.stat(path)
+    }
+}
+
 /// A place that holds a tree of entries. Calls may come from any number of threads at once.
 ///
 /// Paths are relative to the storage's root. No call follows a symbolic link, on the way or at the end.
@@ -45,6 +60,11 @@ pub trait Storage: Send + Sync {
 
     /// What stands at `path`; `None` if nothing does (nor its parent).
     fn stat(&self, path: &RelPath) -> Result<Option<Meta>, StoreError>;
+
+    /// As [`Storage::stat`], for several paths in a row.
+    fn look(&self) -> Box<dyn Look + '_> {
+        Box::new(Each(self))
+    }
 
     /// What goes with the entry at `path`, as far as this storage was opened to read it, and what of it could not be read.
     fn extended(&self, path: &RelPath) -> Result<(Extended, Lost), StoreError>;

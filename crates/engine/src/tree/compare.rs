@@ -20,12 +20,19 @@ pub(super) enum Judgement {
 }
 
 impl TreeSink {
-    /// What stands at `path`. In a dry run, something that would have made way for a directory has nothing below it.
+    /// What stands at `path`.
     pub(super) fn look(&self, path: &RelPath) -> Result<Option<Meta>, StoreError> {
-        let comparison = self.comparison();
-        match self.config.storage.stat(path) {
+        self.unless_in_the_way(self.config.storage.stat(path))
+    }
+
+    /// What a look has found. In a dry run, something that would have made way for a directory has nothing below it.
+    pub(super) fn unless_in_the_way(
+        &self,
+        found: Result<Option<Meta>, StoreError>,
+    ) -> Result<Option<Meta>, StoreError> {
+        match found {
             Err(error)
-                if comparison.delete
+                if self.comparison().delete
                     && matches!(
                         error.kind,
                         StoreErrorKind::TypeConflict | StoreErrorKind::Escape
@@ -33,7 +40,7 @@ impl TreeSink {
             {
                 Ok(None)
             }
-            result => result,
+            found => found,
         }
     }
 
@@ -212,7 +219,9 @@ impl TreeSink {
 
     /// The directory that a file or link goes to seems to be there still.
     pub(super) fn is_fresh(&self, path: &RelPath) -> bool {
-        let fresh = lock(&self.fresh);
-        !fresh.is_empty() && path.parent().is_some_and(|parent| fresh.contains(&parent))
+        self.made_any.load(Ordering::Acquire)
+            && path
+                .parent()
+                .is_some_and(|parent| lock(&self.fresh).contains(&parent))
     }
 }

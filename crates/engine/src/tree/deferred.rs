@@ -11,8 +11,8 @@ use godwit_store::{RelPath, Replace, StoreError, TempName};
 
 use super::delete::Deletion;
 use super::delete::below;
-use super::later::Later;
-use super::plan::{decode_directory, unreadable};
+use super::later::{Later, decode_directory};
+use super::plan::unreadable;
 use super::sink::{TreeSink, destination_fault};
 use crate::{entry, lock};
 

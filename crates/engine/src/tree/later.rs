@@ -7,6 +7,8 @@ use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use godwit_proto::{Record, RecordReader, RecordWriter};
+
 /// Held in memory before it is appended to the file.
 const BUFFER_BYTES: usize = 1 << 20;
 
@@ -111,6 +113,18 @@ fn unnamed_file(directory: &Path) -> io::Result<File> {
         .open(&path)?;
     std::fs::remove_file(&path)?;
     Ok(file)
+}
+
+/// As a section of the wire: what goes with a directory may be long, and has a form there already.
+pub(super) fn encode_directory(record: &Record) -> io::Result<Vec<u8>> {
+    let mut item = Vec::new();
+    let written = RecordWriter::new(&mut item).push(record);
+    written.map_err(io::Error::other)?;
+    Ok(item)
+}
+
+pub(super) fn decode_directory(item: &[u8]) -> Option<Record> {
+    RecordReader::new(item, 1).ok()?.next()?.ok()
 }
 
 #[cfg(test)]

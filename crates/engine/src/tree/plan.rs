@@ -1,14 +1,18 @@
 //! Compares announced entries with the destination, makes directories and symbolic links, and does at the end what had to wait.
 //! Writes no file contents.
 
+use std::sync::atomic::Ordering;
+
 use godwit_proto::{
-    EntryId, EntryKind, Fault, FaultCode, HeldRange, Record, RecordFlags, RecordReader,
-    RecordWriter, Seq, Side, Verdict,
+    EntryId, EntryKind, Fault, FaultCode, HeldRange, Record, RecordFlags, Seq, Side, Verdict,
 };
 use godwit_store::journal::PathKey;
-use godwit_store::{Kind, Lost, Meta, RelPath, Replace, StoreError, StoreErrorKind, TempName};
+use godwit_store::{
+    Kind, Look, Lost, Meta, RelPath, Replace, StoreError, StoreErrorKind, TempName,
+};
 
 use super::compare::Judgement;
+use super::later::{decode_directory, encode_directory};
 use super::sink::{TreeSink, destination_fault};
 use crate::{entry, limits, lock};
 
@@ -22,25 +26,31 @@ const OWNER_BITS: u32 = 0o700;
 const SYNC_AT_ONCE: usize = 4096;
 
 impl TreeSink {
-    pub(super) fn plan_one(&self, record: &Record) -> Verdict {
+    /// `look` looks at what is there, and `path` is memory for the path of the entry.
+    pub(super) fn plan_one(
+        &self,
+        record: &Record,
+        look: &mut dyn Look,
+        path: &mut RelPath,
+    ) -> Verdict {
         if record.flags & RecordFlags::PASSED_OVER != 0 {
             self.pass_over(record);
             return Verdict::Done;
         }
-        let planned = self
-            .mapped(record.root, &record.path)
-            .and_then(|path| match record.kind {
-                EntryKind::DIRECTORY => self.plan_directory(record, &path),
-                EntryKind::SYMLINK => self.plan_symlink(record, &path),
-                EntryKind::HARD_LINK => self.plan_link(record, &path),
-                EntryKind::FILE => self.plan_file(record, &path),
-                kind if kind.is_special() => self.plan_special(record, &path),
-                other => Err(destination_fault(
-                    record.id,
-                    FaultCode::UNSUPPORTED,
-                    format!("this version does not know entries of kind {}", other.0),
-                )),
-            });
+        let planned =
+            self.map_in(record.root, &record.path, path)
+                .and_then(|()| match record.kind {
+                    EntryKind::DIRECTORY => self.plan_directory(record, path),
+                    EntryKind::SYMLINK => self.plan_symlink(record, path),
+                    EntryKind::HARD_LINK => self.plan_link(record, path),
+                    EntryKind::FILE => self.plan_file(record, path, look),
+                    kind if kind.is_special() => self.plan_special(record, path),
+                    other => Err(destination_fault(
+                        record.id,
+                        FaultCode::UNSUPPORTED,
+                        format!("this version does not know entries of kind {}", other.0),
+                    )),
+                });
         planned.unwrap_or_else(|mut fault| {
             fault.entry = record.id;
             self.keep_held(record);
@@ -116,6 +126,7 @@ impl TreeSink {
             fresh.clear();
         }
         fresh.insert(path.clone());
+        self.made_any.store(true, Ordering::Release);
     }
 
     fn plan_symlink(&self, record: &Record, path: &RelPath) -> Result<Verdict, Fault> {
@@ -266,7 +277,12 @@ impl TreeSink {
         Ok(verdict)
     }
 
-    fn plan_file(&self, record: &Record, path: &RelPath) -> Result<Verdict, Fault> {
+    fn plan_file(
+        &self,
+        record: &Record,
+        path: &RelPath,
+        look: &mut dyn Look,
+    ) -> Result<Verdict, Fault> {
         let fault = |error: StoreError| entry::fault(record.id, Side::DESTINATION, &error);
         if record.path.is_empty() && self.config.must_be_directory {
             return Err(fault(StoreError {
@@ -279,7 +295,7 @@ impl TreeSink {
         let there = if self.is_fresh(path) {
             None
         } else {
-            self.look(path).map_err(fault)?
+            self.unless_in_the_way(look.stat(path)).map_err(fault)?
         };
         if self.stays_out(record.kind, there.as_ref()) {
             return Ok(Verdict::Skip);
@@ -471,18 +487,6 @@ pub(super) fn spill_error(path: &RelPath, error: &std::io::Error) -> StoreError 
         kind: StoreErrorKind::Io,
         errno: error.raw_os_error(),
     }
-}
-
-/// As a section of the wire: what goes with a directory may be long, and has a form there already.
-fn encode_directory(record: &Record) -> std::io::Result<Vec<u8>> {
-    let mut item = Vec::new();
-    let written = RecordWriter::new(&mut item).push(record);
-    written.map_err(std::io::Error::other)?;
-    Ok(item)
-}
-
-pub(super) fn decode_directory(item: &[u8]) -> Option<Record> {
-    RecordReader::new(item, 1).ok()?.next()?.ok()
 }
 
 fn decode_link(item: &[u8]) -> Option<(EntryId, u16, &[u8], &[u8])> {

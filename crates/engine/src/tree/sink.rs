@@ -76,6 +76,8 @@ pub struct TreeSink {
     pub(super) leftovers: Leftovers,
     /// Directories that this transfer made: nothing in them needs to be looked at.
     pub(super) fresh: Mutex<HashSet<RelPath>>,
+    /// Whether there were any: most runs over what is there make none.
+    pub(super) made_any: AtomicBool,
     /// Wanted entries whose name is taken already.
     pub(super) replace: Arc<Mutex<HashSet<EntryId>>>,
     /// What may still come of entries that failed or were begun anew.
@@ -250,6 +252,7 @@ impl TreeSink {
             damage: recovered.damage,
             leftovers: Leftovers::default(),
             fresh: Mutex::default(),
+            made_any: AtomicBool::new(false),
             replace,
             floors: Mutex::default(),
             files,
@@ -264,7 +267,12 @@ impl Sink for TreeSink {
         if self.comparison().delete {
             self.announced.note(records);
         }
-        records.iter().map(|record| self.plan_one(record)).collect()
+        let mut look = self.config.storage.look();
+        let mut path = RelPath::root();
+        records
+            .iter()
+            .map(|record| self.plan_one(record, &mut *look, &mut path))
+            .collect()
     }
 
     fn write_slice(&self, slice: &Slice<'_>) -> Result<(), Fault> {

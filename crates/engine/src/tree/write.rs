@@ -15,6 +15,13 @@ use crate::{entry, limits, lock};
 
 impl TreeSink {
     pub(super) fn mapped(&self, root: u16, path: &[u8]) -> Result<RelPath, Fault> {
+        let mut mapped = RelPath::root();
+        self.map_in(root, path, &mut mapped)?;
+        Ok(mapped)
+    }
+
+    /// As [`TreeSink::mapped`], in the memory of `mapped`.
+    pub(super) fn map_in(&self, root: u16, path: &[u8], mapped: &mut RelPath) -> Result<(), Fault> {
         let name =
             |message: &str| destination_fault(EntryId(0), FaultCode::NAME, message.to_owned());
         let prefix = self
@@ -22,11 +29,8 @@ impl TreeSink {
             .mapping
             .get(usize::from(root))
             .ok_or_else(|| name("an entry of a root that was never named"))?;
-        if path.is_empty() {
-            return Ok(prefix.clone());
-        }
         prefix
-            .join(path)
+            .join_in(path, mapped)
             .map_err(|_error| name("the name is not allowed, or too long, at the destination"))
     }
 

@@ -1,18 +1,20 @@
-//! Looks at one name: what it is, where it points, what goes with it.
+//! Looks at one name: what it is, where it points, what goes with it; or at one path.
 //! Does not find names (`walk` does) and does not go into directories.
 
 use super::attributes::meta_of;
-use super::directories::Trouble;
+use super::directories::{Directories, Directory, Trouble};
 use super::scan::is_put_aside;
 use super::walk::Found;
 use super::xattr::Reader;
-use crate::error::StoreError;
+use crate::error::{StoreError, StoreErrorKind};
 use crate::extended::{Extended, Lost};
 use crate::meta::{Kind, Meta};
 use crate::path::RelPath;
-use crate::storage::{Choice, Pick, ScanEntry, ScanItem};
+use crate::storage::{Choice, Look, Pick, ScanEntry, ScanItem};
 use rustix::fd::AsFd;
 use rustix::fs::{AtFlags, FileType};
+use rustix::io::Errno;
+use std::sync::Arc;
 
 /// Looks at what is chosen and appends it to `out`; `None` if it is not.
 pub(super) fn look_chosen(
@@ -32,7 +34,7 @@ pub(super) fn look_chosen(
         return Ok(None);
     }
     let looked = look(found.directory, found.name, reader, false)
-        .map_err(|trouble| trouble.at("look at", &path))?;
+        .map_err(|trouble| trouble.at(OPERATION, &path))?;
     let is_directory = looked.meta.kind == Kind::Directory;
     if let Some(choice) = choice
         && (!known || is_directory != expected)
@@ -108,4 +110,70 @@ pub(super) fn look(
         extended,
         lost,
     })
+}
+
+const OPERATION: &str = "look at";
+
+/// What stands at `path`; `None` if nothing does.
+pub(super) fn stat(directories: &Directories, path: &RelPath) -> Result<Option<Meta>, StoreError> {
+    unless_absent(directories.within(OPERATION, path, stat_in))
+}
+
+fn stat_in(directory: &Directory, name: &[u8]) -> Result<Option<Meta>, Trouble> {
+    match rustix::fs::statat(directory, name, AtFlags::SYMLINK_NOFOLLOW) {
+        Ok(stat) => Ok(Some(meta_of(&stat))),
+        // Absent, unless it is the directory that went away.
+        Err(Errno::NOENT) if !directory.is_gone() => Ok(None),
+        Err(error) => Err(error.into()),
+    }
+}
+
+fn unless_absent(found: Result<Option<Meta>, StoreError>) -> Result<Option<Meta>, StoreError> {
+    match found {
+        Err(error) if error.kind == StoreErrorKind::NotFound => Ok(None),
+        found => found,
+    }
+}
+
+/// Looks at paths in a row, most of which are in the same directory as the one before.
+pub(super) struct InRow<'a> {
+    directories: &'a Directories,
+    last: Option<(Vec<u8>, Arc<Directory>)>,
+}
+
+impl<'a> InRow<'a> {
+    pub(super) fn new(directories: &'a Directories) -> Self {
+        Self {
+            directories,
+            last: None,
+        }
+    }
+
+    fn directory(&mut self, path: &[u8]) -> Result<&Directory, Errno> {
+        let last = match self.last.take() {
+            Some(last) if last.0 == path => last,
+            _ => (path.to_vec(), self.directories.get(path)?.0),
+        };
+        Ok(&self.last.insert(last).1)
+    }
+}
+
+impl Look for InRow<'_> {
+    fn stat(&mut self, path: &RelPath) -> Result<Option<Meta>, StoreError> {
+        let Some((parent, name)) = path.split() else {
+            return stat(self.directories, path);
+        };
+        match self
+            .directory(parent)
+            .map(|directory| stat_in(directory, name))
+        {
+            Ok(Ok(found)) => Ok(found),
+            Ok(Err(_)) => {
+                // The handle may be what is wrong.
+                self.last = None;
+                stat(self.directories, path)
+            }
+            Err(errno) => unless_absent(Err(StoreError::from_errno(OPERATION, path, errno))),
+        }
+    }
 }

@@ -24,12 +24,12 @@ use crate::extended::{Extended, Lost};
 use crate::meta::{FinalMeta, Kind, Meta};
 use crate::path::{RelPath, TempName};
 use crate::storage::{
-    Capabilities, Choice, Known, ReadFile, Replace, Scan, Storage, SurveyItem, WriteFile,
+    Capabilities, Choice, Known, Look, ReadFile, Replace, Scan, Storage, SurveyItem, WriteFile,
 };
-use attributes::{Allowed, meta_of, mode_of};
+use attributes::{Allowed, mode_of};
 use directories::Directories;
 use read::FsReadFile;
-use rustix::fs::{AtFlags, OFlags};
+use rustix::fs::OFlags;
 use rustix::io::Errno;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -178,18 +178,11 @@ impl Storage for FsStorage {
     }
 
     fn stat(&self, path: &RelPath) -> Result<Option<Meta>, StoreError> {
-        let found = self.directories.within("look at", path, |directory, name| {
-            match rustix::fs::statat(directory, name, AtFlags::SYMLINK_NOFOLLOW) {
-                Ok(stat) => Ok(Some(meta_of(&stat))),
-                // Absent, unless it is the directory that went away.
-                Err(Errno::NOENT) if !directory.is_gone() => Ok(None),
-                Err(error) => Err(error.into()),
-            }
-        });
-        match found {
-            Err(error) if error.kind == StoreErrorKind::NotFound => Ok(None),
-            found => found,
-        }
+        look::stat(&self.directories, path)
+    }
+
+    fn look(&self) -> Box<dyn Look + '_> {
+        Box::new(look::InRow::new(&self.directories))
     }
 
     fn extended(&self, path: &RelPath) -> Result<(Extended, Lost), StoreError> {
