@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use godwit_api::settings::{Digest, ManifestSettings};
 use godwit_engine::tree::TreeWork;
-use godwit_engine::{Offer, Work};
+use godwit_engine::{Offers, Unoffered, Work};
 use godwit_store::digest::DigestKind;
 
 use crate::exit::{Exit, Failure};
@@ -40,19 +40,17 @@ pub(crate) fn run(
     keeper.begin(vec![Vec::new()], vec![root.clone()], digest)?;
     let output = Output::new(false, false, Instant::now(), None);
     let mut work = TreeWork::new(vec![root]);
-    let mut offers = Vec::new();
+    let mut offers = Offers::default();
     let mut failed = 0;
     let mut more = true;
     while more {
         more = work.next_batch(&mut offers);
-        for offer in offers.drain(..) {
-            match offer {
-                Offer::Entry(record) => keeper.entry_done(&record),
-                Offer::Fault { path, fault, .. } => {
-                    failed += 1;
-                    output.failed(&path, &fault.message);
-                }
-            }
+        for record in offers.entries.drain(..) {
+            keeper.entry_done(&record);
+        }
+        for Unoffered { path, fault, .. } in offers.faults.drain(..) {
+            failed += 1;
+            output.failed(&path, &fault.message);
         }
     }
     let Finished {

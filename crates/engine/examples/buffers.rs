@@ -18,7 +18,7 @@ use std::time::Duration;
 
 use godwit_engine::session::run_local;
 use godwit_engine::{
-    Acks, Counters, End, Ending, FinishReport, Live, Observer, Offer, ReadError, Receiver,
+    Acks, Counters, End, Ending, FinishReport, Live, Observer, Offers, ReadError, Receiver,
     ReceiverConfig, Sender, SenderConfig, Sink, Slice, Source, SourceFile, Work, limits,
 };
 use godwit_proto::{
@@ -41,16 +41,15 @@ impl Buffers {
 
 impl Work for Buffers {
     /// Offers everything at once; the sender numbers the entries.
-    fn next_batch(&mut self, out: &mut Vec<Offer>) -> bool {
-        out.extend(self.0.iter().map(|(name, bytes)| {
-            Offer::Entry(Record {
+    fn next_batch(&mut self, out: &mut Offers) -> bool {
+        out.entries
+            .extend(self.0.iter().map(|(name, bytes)| Record {
                 kind: EntryKind::FILE,
                 generation: Generation(1),
                 bytes: bytes.len() as u64,
                 path: name.clone().into_bytes(),
                 ..Record::default()
-            })
-        }));
+            }));
         false
     }
 }

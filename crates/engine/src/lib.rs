@@ -59,7 +59,7 @@ pub use sender::{Sender, SenderConfig};
 pub use sink::{Ending, FinishReport, MakeSink, Sink, Slice};
 pub use source::{ReadError, Source, SourceFile};
 pub use streams::StreamFigures;
-pub use work::{Offer, Work};
+pub use work::{Offers, Unoffered, Work};
 
 use godwit_net::Waker;
 use godwit_proto::{Cancel, DigestKind, Error as WireFailure, ErrorCode, Fault, Record};

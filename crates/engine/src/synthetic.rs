@@ -12,7 +12,7 @@ use godwit_proto::{
 
 use crate::sink::{Ending, FinishReport, Sink, Slice};
 use crate::source::{ReadError, Source, SourceFile};
-use crate::work::{Offer, Work};
+use crate::work::{Offers, Work};
 use crate::{Acks, Counters, limits, lock};
 
 /// Name that the single entry of a `mem:` source has where a name is needed.
@@ -53,8 +53,8 @@ impl MemorySource {
 }
 
 impl Work for MemorySource {
-    fn next_batch(&mut self, out: &mut Vec<Offer>) -> bool {
-        out.push(Offer::Entry(self.record()));
+    fn next_batch(&mut self, out: &mut Offers) -> bool {
+        out.entries.push(self.record());
         false
     }
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use godwit_engine::session::run_local;
 use godwit_engine::synthetic::{MemorySource, NullSink};
 use godwit_engine::{
-    Counters, End, Ending, FinishReport, Live, Observer, Offer, PANICKED, ReadError, Receiver,
+    Counters, End, Ending, FinishReport, Live, Observer, Offers, PANICKED, ReadError, Receiver,
     ReceiverConfig, Sender, SenderConfig, Sink, Slice, Source, SourceFile, Work,
 };
 use godwit_proto::{DigestKind, Fault, Record, Seq, TransferId, Verdict};
@@ -33,7 +33,7 @@ impl<T> Mistaken<T> {
 }
 
 impl Work for Mistaken<MemorySource> {
-    fn next_batch(&mut self, out: &mut Vec<Offer>) -> bool {
+    fn next_batch(&mut self, out: &mut Offers) -> bool {
         self.pass(At::Scan);
         self.1.next_batch(out)
     }

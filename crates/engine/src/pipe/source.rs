@@ -13,7 +13,7 @@ use rustix::io::Errno;
 
 use crate::lock;
 use crate::source::{ReadError, Source, SourceFile};
-use crate::work::{Offer, Work};
+use crate::work::{Offers, Work};
 
 /// How often a silent pipe is left, to see whether the transfer goes on.
 const LOOK_EVERY: Timespec = Timespec {
@@ -96,9 +96,9 @@ struct PipeWork {
 }
 
 impl Work for PipeWork {
-    fn next_batch(&mut self, out: &mut Vec<Offer>) -> bool {
+    fn next_batch(&mut self, out: &mut Offers) -> bool {
         if !std::mem::replace(&mut self.offered, true) {
-            out.push(Offer::Entry(self.pipe.record()));
+            out.entries.push(self.pipe.record());
             return true;
         }
         let mut over = lock(&self.pipe.0.over);

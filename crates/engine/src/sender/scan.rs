@@ -5,13 +5,13 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use godwit_proto::{EntryId, EntryKind, Fault, FaultCode, Record, RecordFlags, Side};
+use godwit_proto::{EntryId, EntryKind, Fault, FaultCode, Record, RecordFlags, Side, WireError};
 
 use super::Sender;
 use super::state::{Desc, Head, Image};
 use crate::counters::CpuMeter;
 use crate::source::Payload;
-use crate::work::{Offer, Work};
+use crate::work::{Offers, Unoffered, Work};
 use crate::{entry, limits};
 
 impl Sender {
@@ -20,7 +20,7 @@ impl Sender {
         self.begin_sharing();
         let mut meter = CpuMeter::default();
         let mut helpers_cpu = Duration::ZERO;
-        let mut offers = Vec::with_capacity(limits::MANIFEST_RECORDS);
+        let mut offers = Offers::default();
         loop {
             if !self.wait_for_scan_window() {
                 return;
@@ -56,65 +56,60 @@ impl Sender {
         state.end.is_none()
     }
 
-    fn announce(&self, offers: &mut Vec<Offer>) {
-        let mut records: Vec<Record> = Vec::with_capacity(offers.len());
-        let mut section = 0;
-        let (mut entries, mut content_bytes) = (0, 0);
-        for offer in offers.drain(..) {
-            match offer {
-                Offer::Entry(mut record) => {
-                    record.id = EntryId(self.number());
-                    entries += 1;
-                    if let Err(error) = record.validate() {
-                        let name = String::from_utf8_lossy(&record.path);
-                        let message =
-                            format!("{name}: it cannot be described on the wire: {error}");
-                        let fault = Fault {
-                            entry: record.id,
-                            side: Side::SOURCE,
-                            code: FaultCode::NAME,
-                            errno: None,
-                            message,
-                        };
-                        record.path.clear();
-                        self.fail_entry(&record, fault);
-                        continue;
-                    }
-                    let passed = record.flags & RecordFlags::PASSED_OVER != 0;
-                    if record.kind == EntryKind::FILE && !passed {
-                        content_bytes += entry::known_bytes(&record);
-                    }
-                    let bytes =
-                        128 + record.path.len() + record.target.len() + record.extensions.len();
-                    if section + bytes > limits::RECORD_SECTION_BYTES
-                        || records.len() >= limits::MANIFEST_RECORDS
-                    {
-                        self.send_manifest(std::mem::take(&mut records));
-                        section = 0;
-                    }
-                    section += bytes;
-                    records.push(record);
-                }
-                Offer::Fault {
-                    root,
-                    path,
-                    mut fault,
-                } => {
-                    self.counters.scan_faults.add(1);
-                    fault.entry = EntryId(self.number());
-                    self.fail_named(root, path, fault);
-                }
-            }
+    fn announce(&self, offers: &mut Offers) {
+        for Unoffered {
+            root,
+            path,
+            mut fault,
+        } in offers.faults.drain(..)
+        {
+            self.counters.scan_faults.add(1);
+            fault.entry = EntryId(self.numbers(1));
+            self.fail_named(root, path, fault);
         }
+        // Whoever reads the manifest keeps them: none is moved from here on.
+        let mut records = std::mem::take(&mut offers.entries);
+        let first = self.numbers(records.len());
+        for (record, id) in records.iter_mut().zip(first..) {
+            record.id = EntryId(id);
+        }
+        let (mut entries, mut content_bytes) = (0, 0);
+        records.retain_mut(|record| {
+            entries += 1;
+            if let Err(error) = record.validate() {
+                self.fail_indescribable(record, &error);
+                return false;
+            }
+            let passed = record.flags & RecordFlags::PASSED_OVER != 0;
+            if record.kind == EntryKind::FILE && !passed {
+                content_bytes += entry::known_bytes(record);
+            }
+            true
+        });
         self.counters.entries_scanned.add(entries);
         self.counters.bytes_scanned.add(content_bytes);
-        if !records.is_empty() {
-            self.send_manifest(records);
+        while !records.is_empty() {
+            let rest = records.split_off(fitting(&records));
+            self.send_manifest(std::mem::replace(&mut records, rest));
         }
     }
 
-    fn number(&self) -> u64 {
-        self.last_entry.fetch_add(1, Ordering::Relaxed) + 1
+    fn fail_indescribable(&self, record: &mut Record, error: &WireError) {
+        let name = String::from_utf8_lossy(&record.path);
+        let fault = Fault {
+            entry: record.id,
+            side: Side::SOURCE,
+            code: FaultCode::NAME,
+            errno: None,
+            message: format!("{name}: it cannot be described on the wire: {error}"),
+        };
+        record.path.clear();
+        self.fail_entry(record, fault);
+    }
+
+    /// Numbers for this many entries; the first of them.
+    fn numbers(&self, count: usize) -> u64 {
+        self.last_entry.fetch_add(count as u64, Ordering::Relaxed) + 1
     }
 
     pub(super) fn send_manifest(&self, records: Vec<Record>) {
@@ -135,4 +130,17 @@ impl Sender {
         drop(state);
         self.notify();
     }
+}
+
+/// How many of the records, which are not none, one manifest has room for.
+fn fitting(records: &[Record]) -> usize {
+    let mut section = 0;
+    let within = records.iter().take(limits::MANIFEST_RECORDS);
+    within
+        .take_while(|record| {
+            section += 128 + record.path.len() + record.target.len() + record.extensions.len();
+            section <= limits::RECORD_SECTION_BYTES
+        })
+        .count()
+        .max(1)
 }

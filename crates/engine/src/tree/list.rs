@@ -15,7 +15,7 @@ use super::keeper::Keeper;
 use super::offer::{Offering, source_fault};
 use super::source::TreeRoot;
 use crate::names::{NAMES_WAIT, Names, Supply};
-use crate::work::{Offer, Work};
+use crate::work::{Offers, Unoffered, Work};
 use crate::{entry, limits};
 
 /// Memory for the names of files with several names, before they go to disk.
@@ -90,16 +90,16 @@ impl ListWork {
     }
 
     /// Looks one name up, and offers it with the directories that lead there.
-    fn walk(&mut self, name: &[u8], out: &mut Vec<Offer>) {
+    fn walk(&mut self, name: &[u8], out: &mut Offers) {
         let wanted = match clean(name) {
             Ok(wanted) => wanted,
             Err(why) => {
-                out.push(refused(name, why));
+                out.faults.push(refused(name, why));
                 return;
             }
         };
         if let Err(fault) = self.offer_wanted(&wanted, out) {
-            out.push(Offer::Fault {
+            out.faults.push(Unoffered {
                 root: 0,
                 path: wanted.path.as_bytes().to_vec(),
                 fault,
@@ -107,7 +107,7 @@ impl ListWork {
         }
     }
 
-    fn offer_wanted(&mut self, wanted: &Wanted, out: &mut Vec<Offer>) -> Result<(), Fault> {
+    fn offer_wanted(&mut self, wanted: &Wanted, out: &mut Offers) -> Result<(), Fault> {
         let below = wanted.path.as_bytes();
         let deeper = wanted.contents || self.recursive;
         let fresh = !self
@@ -150,7 +150,7 @@ impl ListWork {
     }
 
     /// Offers the directories that lead to a name, those that are not offered yet, whatever the rules say of them.
-    fn offer_parents(&mut self, below: &[u8], out: &mut Vec<Offer>) -> Result<(), Fault> {
+    fn offer_parents(&mut self, below: &[u8], out: &mut Offers) -> Result<(), Fault> {
         let Some(end) = below.iter().rposition(|byte| *byte == b'/') else {
             return Ok(());
         };
@@ -192,7 +192,7 @@ impl ListWork {
         self.seen.insert(key).map_err(|error| forgotten(&error))
     }
 
-    fn offer(&mut self, path: &RelPath, meta: &Meta, out: &mut Vec<Offer>) -> Result<(), Fault> {
+    fn offer(&mut self, path: &RelPath, meta: &Meta, out: &mut Offers) -> Result<(), Fault> {
         if meta.kind == Kind::File
             && meta.links > 1
             && let Links::Collecting(sorter) = &mut self.links
@@ -214,12 +214,13 @@ impl ListWork {
         let mut found = bare(path, *meta);
         found.target = target;
         (found.extended, found.lost) = self.offering.extended(&self.root, &found)?;
-        out.extend(self.offering.offer(&self.root, 0, ScanItem::Entry(found)));
+        self.offering
+            .offer(&self.root, 0, ScanItem::Entry(found), out);
         Ok(())
     }
 
     /// Offers a batch of what is in a directory.
-    fn go_on_scanning(&mut self, scan: &mut dyn Scan, out: &mut Vec<Offer>) -> bool {
+    fn go_on_scanning(&mut self, scan: &mut dyn Scan, out: &mut Offers) -> bool {
         let mut items = std::mem::take(&mut self.items);
         let more = scan.next_batch(&mut items);
         for item in items.drain(..) {
@@ -227,7 +228,7 @@ impl ListWork {
                 // Names that the scan brings together are brought together with those of the list, too.
                 ScanItem::Entry(found) | ScanItem::Link { entry: found, .. } => found,
                 ScanItem::Fault(_) => {
-                    out.extend(self.offering.offer(&self.root, 0, item));
+                    self.offering.offer(&self.root, 0, item, out);
                     continue;
                 }
             };
@@ -239,13 +240,13 @@ impl ListWork {
                     self.offer(&path, &meta, out)
                 }
                 Ok(true) => {
-                    out.extend(self.offering.offer(&self.root, 0, item));
+                    self.offering.offer(&self.root, 0, item, out);
                     Ok(())
                 }
                 Err(fault) => Err(fault),
             };
             if let Err(fault) = offered {
-                out.push(Offer::Fault {
+                out.faults.push(Unoffered {
                     root: 0,
                     path: below,
                     fault,
@@ -257,7 +258,7 @@ impl ListWork {
     }
 
     /// Offers some of the files with several names; false once there are none.
-    fn give_links(&mut self, out: &mut Vec<Offer>) -> bool {
+    fn give_links(&mut self, out: &mut Offers) -> bool {
         let links = std::mem::replace(&mut self.links, Links::Given);
         let (mut merge, mut first) = match links {
             Links::Given => return false,
@@ -265,7 +266,7 @@ impl ListWork {
             Links::Collecting(sorter) => match sorter.finish() {
                 Ok(merge) => (merge, None),
                 Err(error) => {
-                    out.push(links_lost(&error));
+                    out.faults.push(links_lost(&error));
                     return false;
                 }
             },
@@ -275,7 +276,7 @@ impl ListWork {
                 Ok(Some(record)) => record,
                 Ok(None) => return false,
                 Err(error) => {
-                    out.push(links_lost(&error));
+                    out.faults.push(links_lost(&error));
                     return false;
                 }
             };
@@ -293,17 +294,17 @@ impl ListWork {
         key: &[u8],
         path: RelPath,
         first: &mut Option<(Vec<u8>, RelPath)>,
-        out: &mut Vec<Offer>,
+        out: &mut Offers,
     ) {
-        let fault = |fault| Offer::Fault {
+        let fault = |fault| Unoffered {
             root: 0,
             path: self.root.below(&path).to_vec(),
             fault,
         };
         let meta = match self.root.storage.stat(&path) {
             Ok(Some(meta)) => meta,
-            Ok(None) => return out.push(fault(missing())),
-            Err(error) => return out.push(fault(fault_of(&error))),
+            Ok(None) => return out.faults.push(fault(missing())),
+            Err(error) => return out.faults.push(fault(fault_of(&error))),
         };
         let mut found = bare(&path, meta);
         let same = file_key(&meta) == key;
@@ -315,7 +316,7 @@ impl ListWork {
             _ => {
                 match self.offering.extended(&self.root, &found) {
                     Ok((extended, lost)) => (found.extended, found.lost) = (extended, lost),
-                    Err(error) => return out.push(fault(error)),
+                    Err(error) => return out.faults.push(fault(error)),
                 }
                 if same {
                     *first = Some((key.to_vec(), path));
@@ -323,12 +324,12 @@ impl ListWork {
                 ScanItem::Entry(found)
             }
         };
-        out.extend(self.offering.offer(&self.root, 0, item));
+        self.offering.offer(&self.root, 0, item, out);
     }
 }
 
 impl Work for ListWork {
-    fn next_batch(&mut self, out: &mut Vec<Offer>) -> bool {
+    fn next_batch(&mut self, out: &mut Offers) -> bool {
         if let Some(mut scan) = self.scan.take() {
             if self.go_on_scanning(scan.as_mut(), out) {
                 self.scan = Some(scan);
@@ -348,7 +349,7 @@ impl Work for ListWork {
                 Supply::End => self.ended = true,
                 Supply::Failed(why) => {
                     self.ended = true;
-                    out.push(list_lost(&why));
+                    out.faults.push(list_lost(&why));
                 }
             }
         }
@@ -395,14 +396,14 @@ fn clean(name: &[u8]) -> Result<Wanted, &'static str> {
 }
 
 /// A name that no path stands for.
-fn refused(name: &[u8], why: &str) -> Offer {
+fn refused(name: &[u8], why: &str) -> Unoffered {
     let shown = &name[..name.len().min(SHOWN_BYTES_MAX)];
     let more = if shown.len() < name.len() { "…" } else { "" };
     let message = format!(
         "`{}{more}` in the list: {why}",
         String::from_utf8_lossy(shown)
     );
-    Offer::Fault {
+    Unoffered {
         root: 0,
         path: name.to_vec(),
         fault: source_fault(EntryId(0), FaultCode::NAME, message),
@@ -419,18 +420,18 @@ fn missing() -> Fault {
     source_fault(EntryId(0), FaultCode::NOT_FOUND, message)
 }
 
-fn list_lost(why: &str) -> Offer {
+fn list_lost(why: &str) -> Unoffered {
     let message = format!("the list cannot be read on: {why}; what else it names is not copied");
-    Offer::Fault {
+    Unoffered {
         root: 0,
         path: Vec::new(),
         fault: source_fault(EntryId(0), FaultCode::IO, message),
     }
 }
 
-fn links_lost(error: &std::io::Error) -> Offer {
+fn links_lost(error: &std::io::Error) -> Unoffered {
     let message = format!("the names of files with several names cannot be read back: {error}");
-    Offer::Fault {
+    Unoffered {
         root: 0,
         path: Vec::new(),
         fault: source_fault(EntryId(0), FaultCode::IO, message),

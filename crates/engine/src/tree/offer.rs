@@ -10,7 +10,7 @@ use super::choice::Selecting;
 use super::keeper::Keeper;
 use super::source::TreeRoot;
 use crate::entry;
-use crate::work::Offer;
+use crate::work::{Offers, Unoffered};
 
 /// What is meant of the entries of a transfer and kept of them, and where the rest is counted.
 pub(super) struct Offering {
@@ -26,16 +26,16 @@ impl Offering {
         }
     }
 
-    /// What was found below `place`, which is root number `root`, as an offer; `None` if it is not meant.
-    pub(super) fn offer(&self, place: &TreeRoot, root: u16, item: ScanItem) -> Option<Offer> {
+    /// Offers what was found below `place`, which is root number `root`, if it is meant.
+    pub(super) fn offer(&self, place: &TreeRoot, root: u16, item: ScanItem, out: &mut Offers) {
         match item {
             ScanItem::Entry(found) if self.selecting.passes_over(&found.meta) => {
-                self.passed_over(place, root, found)
+                self.pass_over(place, root, found, out);
             }
             ScanItem::Link { entry: found, .. } if self.selecting.passes_over(&found.meta) => {
-                self.passed_over(place, root, found)
+                self.pass_over(place, root, found, out);
             }
-            ScanItem::Entry(found) => Some(self.offer_entry(place, root, found)),
+            ScanItem::Entry(found) => self.offer_entry(place, root, found, out),
             ScanItem::Link {
                 entry: found,
                 first,
@@ -45,9 +45,9 @@ impl Offering {
                 record.kind = EntryKind::HARD_LINK;
                 record.path = place.owned_below(found.path);
                 record.bytes = 0;
-                Some(Offer::Entry(record))
+                out.entries.push(record);
             }
-            ScanItem::Fault(error) => Some(Offer::Fault {
+            ScanItem::Fault(error) => out.faults.push(Unoffered {
                 root,
                 fault: entry::fault(EntryId(0), Side::SOURCE, &error),
                 path: place.owned_below(error.path),
@@ -68,46 +68,48 @@ impl Offering {
         read.map_err(|error| entry::fault(EntryId(0), Side::SOURCE, &error))
     }
 
-    fn offer_entry(&self, place: &TreeRoot, root: u16, found: ScanEntry) -> Offer {
+    fn offer_entry(&self, place: &TreeRoot, root: u16, found: ScanEntry, out: &mut Offers) {
         let path = place.owned_below(found.path);
         let mut record = entry::record(root, &found.meta, found.target);
         if record.kind.is_special() && !self.keeper.preserve().specials {
-            return unsendable(root, path, &found.meta);
+            out.faults.push(unsendable(root, path, &found.meta));
+            return;
         }
         record.path = path;
         let (extensions, unsent) = self.keeper.extensions(&found.meta, &found.extended);
         record.extensions = extensions;
         let lost = found.lost | unsent;
         if let Some(message) = self.keeper.lost_at_source(lost) {
-            return Offer::Fault {
+            out.faults.push(Unoffered {
                 root,
                 path: record.path,
                 fault: source_fault(EntryId(0), FaultCode::UNSUPPORTED, message),
-            };
+            });
+            return;
         }
         self.selecting.counters.count_lost(lost);
-        Offer::Entry(record)
+        out.entries.push(record);
     }
 
     /// What the limits pass over is nothing to fail about, and what goes with it does not matter.
-    fn passed_over(&self, place: &TreeRoot, root: u16, found: ScanEntry) -> Option<Offer> {
-        self.selecting.announces_passed.then(|| {
+    fn pass_over(&self, place: &TreeRoot, root: u16, found: ScanEntry, out: &mut Offers) {
+        if self.selecting.announces_passed {
             let mut record = entry::record(root, &found.meta, found.target);
             record.path = place.owned_below(found.path);
             record.flags |= RecordFlags::PASSED_OVER;
-            Offer::Entry(record)
-        })
+            out.entries.push(record);
+        }
     }
 }
 
-fn unsendable(root: u16, path: Vec<u8>, meta: &Meta) -> Offer {
+fn unsendable(root: u16, path: Vec<u8>, meta: &Meta) -> Unoffered {
     let what = match meta.kind {
         Kind::Fifo => "a FIFO",
         Kind::Socket => "a socket",
         Kind::CharDevice => "a character device",
         _ => "a block device",
     };
-    Offer::Fault {
+    Unoffered {
         root,
         path,
         fault: source_fault(

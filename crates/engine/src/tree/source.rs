@@ -15,7 +15,7 @@ use super::choice::Selecting;
 use super::keeper::Keeper;
 use super::offer::{Offering, source_fault};
 use crate::source::{ReadError, Source, SourceFile};
-use crate::work::{Offer, Work};
+use crate::work::{Offers, Work};
 use crate::{entry, limits};
 
 /// What one argument of a transfer names: a place in a storage, and all below it.
@@ -260,7 +260,7 @@ fn is_split(
 }
 
 impl Work for TreeWork {
-    fn next_batch(&mut self, out: &mut Vec<Offer>) -> bool {
+    fn next_batch(&mut self, out: &mut Offers) -> bool {
         if self.scan.is_none() {
             let Some(place) = self.roots.get(self.next) else {
                 return false;
@@ -272,7 +272,7 @@ impl Work for TreeWork {
                 Ok(scan) => self.scan = Some((root, scan)),
                 Err(error) => {
                     let fault = ScanItem::Fault(error);
-                    out.extend(self.offering.offer(place, root, fault));
+                    self.offering.offer(place, root, fault, out);
                     return self.next < self.roots.len();
                 }
             }
@@ -282,6 +282,7 @@ impl Work for TreeWork {
         };
         let place = &self.roots[usize::from(*root)];
         let more = scan.next_batch(&mut self.items);
+        out.entries.reserve(self.items.len());
         for item in self.items.drain(..) {
             if let ScanItem::Entry(found) = &item {
                 if found.path == place.start
@@ -297,7 +298,7 @@ impl Work for TreeWork {
                     selecting.counters.links_split.add(1);
                 }
             }
-            out.extend(self.offering.offer(place, *root, item));
+            self.offering.offer(place, *root, item, out);
         }
         if !more && let Some((_, scan)) = self.scan.take() {
             self.helpers_cpu += scan.helpers_cpu();

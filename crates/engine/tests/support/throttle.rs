@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use godwit_engine::synthetic::NullSink;
 use godwit_engine::{
-    Ending, FinishReport, Offer, ReadError, Sink, Slice, Source, SourceFile, Work,
+    Ending, FinishReport, Offers, ReadError, Sink, Slice, Source, SourceFile, Work,
 };
 use godwit_net::{
     AcceptOptions, Carrier, ClientTls, Connection, DialOptions, Expect, Identity, PeerAddress,
@@ -94,7 +94,7 @@ impl Files {
 }
 
 impl Work for Files {
-    fn next_batch(&mut self, out: &mut Vec<Offer>) -> bool {
+    fn next_batch(&mut self, out: &mut Offers) -> bool {
         for _ in 0..256 {
             let large = match self.mix {
                 Mix::Large => true,
@@ -107,13 +107,13 @@ impl Work for Files {
                 4096 + self.random.below(28 << 10)
             };
             self.count += 1;
-            out.push(Offer::Entry(Record {
+            out.entries.push(Record {
                 kind: EntryKind::FILE,
                 generation: Generation(bytes),
                 bytes,
                 path: format!("{:08}", self.count).into_bytes(),
                 ..Record::default()
-            }));
+            });
         }
         self.count < 20_000
     }
