@@ -7,7 +7,7 @@ use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use godwit_proto::{Record, RecordReader, RecordWriter};
+use godwit_proto::{EntryId, Record, RecordReader, RecordWriter};
 
 /// Held in memory before it is appended to the file.
 const BUFFER_BYTES: usize = 1 << 20;
@@ -125,6 +125,34 @@ pub(super) fn encode_directory(record: &Record) -> io::Result<Vec<u8>> {
 
 pub(super) fn decode_directory(item: &[u8]) -> Option<Record> {
     RecordReader::new(item, 1).ok()?.next()?.ok()
+}
+
+/// A hard link: its number, its root, its path with the length before it, and the first name.
+pub(super) fn encode_link(record: &Record) -> Vec<u8> {
+    let mut item = Vec::with_capacity(16 + record.path.len() + record.target.len());
+    item.extend(record.id.0.to_le_bytes());
+    item.extend(record.root.to_le_bytes());
+    item.extend(
+        u32::try_from(record.path.len())
+            .unwrap_or(u32::MAX)
+            .to_le_bytes(),
+    );
+    item.extend(&record.path);
+    item.extend(&record.target);
+    item
+}
+
+pub(super) fn decode_link(item: &[u8]) -> Option<(EntryId, u16, &[u8], &[u8])> {
+    let (id, rest) = item.split_first_chunk::<8>()?;
+    let (root, rest) = rest.split_first_chunk::<2>()?;
+    let (length, rest) = rest.split_first_chunk::<4>()?;
+    let (path, first) = rest.split_at_checked(u32::from_le_bytes(*length) as usize)?;
+    Some((
+        EntryId(u64::from_le_bytes(*id)),
+        u16::from_le_bytes(*root),
+        path,
+        first,
+    ))
 }
 
 #[cfg(test)]

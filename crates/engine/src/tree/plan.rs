@@ -4,7 +4,7 @@
 use std::sync::atomic::Ordering;
 
 use godwit_proto::{
-    EntryId, EntryKind, Fault, FaultCode, HeldRange, Record, RecordFlags, Seq, Side, Verdict,
+    EntryKind, Fault, FaultCode, HeldRange, Record, RecordFlags, Seq, Side, Verdict,
 };
 use godwit_store::journal::PathKey;
 use godwit_store::{
@@ -12,7 +12,7 @@ use godwit_store::{
 };
 
 use super::compare::Judgement;
-use super::later::{decode_directory, encode_directory};
+use super::later::{decode_directory, decode_link, encode_directory, encode_link};
 use super::sink::{TreeSink, destination_fault};
 use crate::{entry, limits, lock};
 
@@ -257,23 +257,15 @@ impl TreeSink {
                 return Ok(verdict);
             }
         }
-        let mut item = Vec::with_capacity(16 + record.path.len() + record.target.len());
-        item.extend(record.id.0.to_le_bytes());
-        item.extend(record.root.to_le_bytes());
-        item.extend(
-            u32::try_from(record.path.len())
-                .unwrap_or(u32::MAX)
-                .to_le_bytes(),
-        );
-        item.extend(&record.path);
-        item.extend(&record.target);
-        lock(&self.links).push(&item).map_err(|error| {
-            destination_fault(
-                record.id,
-                FaultCode::IO,
-                format!("what is to be done later cannot be noted: {error}"),
-            )
-        })?;
+        lock(&self.links)
+            .push(&encode_link(record))
+            .map_err(|error| {
+                destination_fault(
+                    record.id,
+                    FaultCode::IO,
+                    format!("what is to be done later cannot be noted: {error}"),
+                )
+            })?;
         Ok(verdict)
     }
 
@@ -487,17 +479,4 @@ pub(super) fn spill_error(path: &RelPath, error: &std::io::Error) -> StoreError 
         kind: StoreErrorKind::Io,
         errno: error.raw_os_error(),
     }
-}
-
-fn decode_link(item: &[u8]) -> Option<(EntryId, u16, &[u8], &[u8])> {
-    let (id, rest) = item.split_first_chunk::<8>()?;
-    let (root, rest) = rest.split_first_chunk::<2>()?;
-    let (length, rest) = rest.split_first_chunk::<4>()?;
-    let (path, first) = rest.split_at_checked(u32::from_le_bytes(*length) as usize)?;
-    Some((
-        EntryId(u64::from_le_bytes(*id)),
-        u16::from_le_bytes(*root),
-        path,
-        first,
-    ))
 }
