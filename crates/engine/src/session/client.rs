@@ -99,7 +99,15 @@ fn keep_open(
                 };
                 let outcome = run_engine(client, open, &engine, begun, watch);
                 engine.join();
-                let moved = engine.counters().bytes_written.get() > 0;
+                let counted = engine.counters();
+                // What needed nothing is progress, too.
+                let moved = [
+                    &counted.bytes_written,
+                    &counted.files_done,
+                    &counted.files_skipped,
+                ]
+                .into_iter()
+                .any(|counter| counter.get() > 0);
                 report.engine = Some(engine);
                 // A daemon that was stopped, or that forgot the transfer, is asked again; for how long counts from
                 // the last time that it did any good.
