@@ -135,6 +135,7 @@ impl Table {
     ) -> End {
         let mut alive = Instant::now();
         let mut linger = None;
+        let mut was_taken_back = false;
         let end = loop {
             if let Some(end) = session.engine.wait(LOOK_EVERY) {
                 if session.is_orphan() || !matches!(end, End::Finished(_)) {
@@ -146,8 +147,10 @@ impl Table {
                 self.wait(LOOK_EVERY);
             }
             session.engine.tune();
-            if let Some(no) = taken_back(session) {
-                session.engine.fail(no.code, &no.message);
+            // Twice in a row: a file that somebody writes afresh is empty for a moment.
+            match taken_back(session) {
+                Some(no) if was_taken_back => session.engine.fail(no.code, &no.message),
+                found => was_taken_back = found.is_some(),
             }
             if !session.is_orphan() {
                 alive = Instant::now();
