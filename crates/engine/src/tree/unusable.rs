@@ -13,17 +13,12 @@ pub(super) type Unusable = OnceLock<String>;
 
 impl TreeSink {
     /// Takes note of what prevents a directory. That of a whole source ends the transfer, for all that is in it would fail likewise,
-    /// one by one. Room that is lacking now does not, and a name that something else has neither in `sync` nor among several sources:
-    /// there it is the entry's.
+    /// one by one. Room that is lacking now does not, nor a name that something else has in `sync`; and among several sources only
+    /// what would keep the others out as well: all else is the entry's.
     pub(super) fn note_unusable(&self, record: &Record, path: &RelPath, error: &StoreError) {
-        let passed_over = match error.kind {
-            StoreErrorKind::NoSpace => true,
-            StoreErrorKind::TypeConflict => {
-                self.comparison().counterpart || self.config.mapping.len() > 1
-            }
-            _ => false,
-        };
-        if record.path.is_empty() && !passed_over {
+        let is_one_of_several = self.config.mapping.len() > 1;
+        let counterpart = self.comparison().counterpart;
+        if record.path.is_empty() && ends_all(error.kind, is_one_of_several, counterpart) {
             self.unusable.get_or_init(|| self.describe(path, error));
         }
     }
@@ -63,5 +58,38 @@ impl TreeSink {
             _ => self.shown(path),
         };
         String::from_utf8_lossy(&name).into_owned()
+    }
+}
+
+/// Whether what prevents the directory of a source keeps out all that is to come.
+fn ends_all(kind: StoreErrorKind, is_one_of_several: bool, counterpart: bool) -> bool {
+    match kind {
+        StoreErrorKind::NoSpace => false,
+        StoreErrorKind::Permission | StoreErrorKind::ReadOnly | StoreErrorKind::NotFound => true,
+        StoreErrorKind::TypeConflict => !counterpart && !is_one_of_several,
+        _ => !is_one_of_several,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_several_sources_one_with_a_name_of_its_own_trouble_ends_nothing() {
+        for kind in [
+            StoreErrorKind::NameTooLong,
+            StoreErrorKind::Unsupported,
+            StoreErrorKind::TypeConflict,
+            StoreErrorKind::Io,
+        ] {
+            assert!(!ends_all(kind, true, false), "{kind:?}");
+            assert!(ends_all(kind, false, false), "{kind:?}");
+        }
+        for kind in [StoreErrorKind::Permission, StoreErrorKind::ReadOnly] {
+            assert!(ends_all(kind, true, false), "{kind:?}");
+        }
+        assert!(!ends_all(StoreErrorKind::TypeConflict, false, true));
+        assert!(!ends_all(StoreErrorKind::NoSpace, false, false));
     }
 }
