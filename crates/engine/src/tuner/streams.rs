@@ -48,6 +48,8 @@ pub struct StreamTuner {
     /// No more than this come about, and until when that is taken for granted.
     refused: Option<u32>,
     more: Hold,
+    /// So many had a queue on the way, or little fewer won nothing by being more: no more are tried because of their windows.
+    filled_by: Option<u32>,
     /// Windows in a row in which something else held the transfer up.
     elsewhere: u32,
     /// When it last did, for more than a moment.
@@ -149,6 +151,7 @@ impl StreamTuner {
             kept: None,
             refused: None,
             more: Hold::new(MORE_WAIT, Duration::ZERO),
+            filled_by: None,
             elsewhere: 0,
             held_up: None,
             peak: 0.0,
@@ -321,6 +324,8 @@ impl StreamTuner {
         self.peak = reading.rate.max(trial.before);
         self.up.failed(now, self.changed);
         self.explore.failed(now, self.changed);
+        // It is full, or next to it: a small step finds out whether it still is.
+        self.filled_by = Some(trial.from + trial.from.div_ceil(4));
         Some(self.change(now, trial.from, format!("{words}: not worth it")))
     }
 
@@ -353,6 +358,10 @@ impl StreamTuner {
             return self.try_more(now, reading, self.target * 2, words);
         }
         let room = reading.room();
+        self.filled_by = match room {
+            Room::None => Some(self.target),
+            _ => self.filled_by.filter(|most| *most > self.target),
+        };
         let factor: f64 = match room {
             Room::None => return self.try_fewer(now, reading, &reading.words()),
             Room::Windows if self.target <= 2 => 4.0,
@@ -377,7 +386,8 @@ impl StreamTuner {
             };
             if factor > 1.0 {
                 let to = whole(f64::from(self.target) * factor);
-                return self.try_more(now, reading, to, words);
+                let most = self.filled_by.filter(|_| room == Room::Windows);
+                return self.try_more(now, reading, most.map_or(to, |most| to.min(most)), words);
             }
         }
         if room != Room::Unknown {
@@ -454,6 +464,7 @@ impl StreamTuner {
             self.usual = None;
             self.unusual = None;
             self.kept = None;
+            self.filled_by = None;
             for hold in [
                 &mut self.up,
                 &mut self.explore,

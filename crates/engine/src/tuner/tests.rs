@@ -137,6 +137,27 @@ fn it_makes_up_for_small_buffers_at_once_and_says_why() {
 }
 
 #[test]
+fn a_way_that_small_buffers_fill_is_not_flooded() {
+    for seed in 0..300 {
+        let mut dice = Dice::new(seed);
+        let mut link = clean(1000.0 * MBIT, 0.2, dice.one_of(&KINDS[1..]));
+        link.buffer = dice.between(1.9e6, 2.3e6);
+        let mut world = World::new(link, seed);
+        let mut own = Run::new(&mut world);
+        run(&mut world, &mut [&mut own], 40.0);
+        let enough = (link.windows() / link.buffer).ceil();
+        // Once to find out.
+        let most = own.seconds.iter().skip(15).map(|second| second.1).max();
+        let most = most.unwrap_or_default();
+        assert!(
+            f64::from(most) <= 2.0 * enough,
+            "seed {seed}: {most}, {enough} fill it{}",
+            told(&own)
+        );
+    }
+}
+
+#[test]
 fn a_long_fast_way_is_full_after_some_round_trips_however_small_the_buffers() {
     let seeds = 300;
     let (mut soon, mut far) = (0.0, 0);
