@@ -124,13 +124,6 @@ impl RelPath {
 }
 
 fn check(bytes: &[u8]) -> Result<(), PathError> {
-    if is_clean_at_a_glance(bytes) {
-        return Ok(());
-    }
-    check_each_byte(bytes)
-}
-
-fn check_each_byte(bytes: &[u8]) -> Result<(), PathError> {
     match bytes.first() {
         None => return Ok(()),
         Some(b'/') => return Err(PathError::Absolute),
@@ -151,44 +144,6 @@ fn check_each_byte(bytes: &[u8]) -> Result<(), PathError> {
             None => return Ok(()),
         }
     }
-}
-
-const WORD: usize = size_of::<u64>();
-
-/// Whether the path is clean without a doubt, told from eight bytes at a time: every entry passes here. A component that
-/// begins with a dot, or a path that is very short or long, is left to the look at each byte.
-fn is_clean_at_a_glance(path: &[u8]) -> bool {
-    let (Some(last), Some(first_byte)) = (path.last_chunk(), path.first()) else {
-        return false;
-    };
-    if path.len() > NAME_BYTES_MAX || first_byte | 1 == b'/' || last[WORD - 1] == b'/' {
-        return false;
-    }
-    let (mut rest, mut oddities) = (path, oddities_of(last));
-    // Each word begins with the last byte of the one before, so that any two neighbours are in one.
-    while let Some(word) = rest.first_chunk() {
-        oddities |= oddities_of(word);
-        rest = &rest[WORD - 1..];
-    }
-    oddities == 0
-}
-
-/// Not 0 if there is a zero byte in `word`, or a slash before a slash or a dot.
-fn oddities_of(word: &[u8; WORD]) -> u64 {
-    let word = u64::from_le_bytes(*word);
-    let slashes = zero_bytes(word ^ repeated(b'/'));
-    // A dot is one less than a slash.
-    let slashes_or_dots = zero_bytes((word | repeated(1)) ^ repeated(b'/'));
-    zero_bytes(word) | (slashes << 8) & slashes_or_dots
-}
-
-const fn repeated(byte: u8) -> u64 {
-    u64::from_le_bytes([byte; WORD])
-}
-
-/// The highest bit of each byte of `word` that is zero, and maybe that of bytes above it.
-const fn zero_bytes(word: u64) -> u64 {
-    word.wrapping_sub(repeated(1)) & !word & repeated(0x80)
 }
 
 fn check_name(component: &[u8]) -> Result<(), PathError> {
@@ -359,27 +314,7 @@ mod tests {
         }
     }
 
-    #[test]
-    fn usual_paths_need_no_second_look() {
-        for path in [
-            &b"src/00/d000999/f000123456"[..],
-            b"a.b/c..d/e-f.txt",
-            b"12345678",
-        ] {
-            assert!(is_clean_at_a_glance(path), "{path:?}");
-        }
-    }
-
     proptest! {
-        #[test]
-        fn what_is_clean_at_a_glance_is_clean(
-            path in proptest::collection::vec(prop_oneof![
-                4 => Just(b'a'), 1 => Just(b'/'), 1 => Just(b'.'), 1 => Just(b'0'), 1 => Just(b'-'), 1 => 0..=2_u8, 1 => any::<u8>(),
-            ], 0..40),
-        ) {
-            prop_assert!(!is_clean_at_a_glance(&path) || check_each_byte(&path).is_ok());
-        }
-
         #[test]
         fn split_and_join_are_inverse(names in proptest::collection::vec("[^/\0.][^/\0]{0,9}", 1..6)) {
             let path = RelPath::parse(names.join("/").as_bytes()).unwrap();
