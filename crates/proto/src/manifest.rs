@@ -80,16 +80,64 @@ impl Manifest {
     /// # Errors
     /// What is wrong with it.
     pub fn decode(head: &[u8]) -> Result<Self, WireError> {
+        let mut manifest = Self::default();
+        manifest.decode_in(head)?;
+        Ok(manifest)
+    }
+
+    /// As [`Manifest::decode`], in the memory of a manifest that is not needed any more; after an error it is of no use.
+    ///
+    /// # Errors
+    /// What is wrong with the head.
+    pub fn decode_in(&mut self, head: &[u8]) -> Result<(), WireError> {
         let mut rest = head;
         let wire: Wire = take(&mut rest, "a manifest")?;
         if wire.reserved.get() != 0 {
             return Err(WireError::NonZeroReserved { what: "a manifest" });
         }
-        let records = RecordReader::new(rest, wire.records.get())?.read_all()?;
-        Ok(Self {
-            transfer: TransferId(wire.transfer),
-            seq: Seq(wire.seq.get()),
+        self.transfer = TransferId(wire.transfer);
+        self.seq = Seq(wire.seq.get());
+        RecordReader::new(rest, wire.records.get())?.read_all_in(&mut self.records)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Manifest;
+    use crate::limits::{PATH_BYTES_MAX, PRELUDE_BYTES};
+    use crate::record::{EntryKind, Record};
+
+    /// Records of which the one at `at` has the longest path that there is.
+    fn with_a_long_path(at: usize) -> Result<Vec<u8>, crate::WireError> {
+        let mut records = vec![Record::default(); 40];
+        for record in &mut records {
+            record.kind = EntryKind::FILE;
+            record.path = b"a".to_vec();
+        }
+        records[at].path = b"b/".repeat(PATH_BYTES_MAX / 2);
+        records[at].path.pop();
+        let mut image = Vec::new();
+        let manifest = Manifest {
             records,
-        })
+            ..Manifest::default()
+        };
+        manifest.encode(&mut image)?;
+        Ok(image)
+    }
+
+    #[test]
+    fn a_sender_of_long_paths_does_not_fill_the_memory_that_is_kept() -> Result<(), crate::WireError>
+    {
+        let mut kept = Manifest::default();
+        for at in 0..40 {
+            kept.decode_in(&with_a_long_path(at)?[PRELUDE_BYTES..])?;
+            let bytes: usize = kept
+                .records
+                .iter()
+                .map(|record| record.path.capacity())
+                .sum();
+            assert!(bytes < 2 * PATH_BYTES_MAX, "{bytes} bytes after {at}");
+        }
+        Ok(())
     }
 }

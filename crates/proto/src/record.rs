@@ -304,15 +304,30 @@ impl<'a> RecordReader<'a> {
 
     /// All of them.
     pub(crate) fn read_all(self) -> Result<Vec<Record>, WireError> {
-        // At most RECORDS_MAX, and no more than 64 bytes each are there for.
-        let mut records = Vec::with_capacity(self.left as usize);
-        for record in self {
-            records.push(record?);
-        }
+        let mut records = Vec::new();
+        self.read_all_in(&mut records)?;
         Ok(records)
     }
 
+    /// All of them, in the memory of `records`, whatever those were; after an error they are of no use.
+    pub(crate) fn read_all_in(mut self, records: &mut Vec<Record>) -> Result<(), WireError> {
+        // At most RECORDS_MAX, and no more than 64 bytes each are there for.
+        records.resize_with(self.left as usize, Record::default);
+        for record in records {
+            self.left -= 1;
+            self.read_in(record)?;
+        }
+        // Nothing is left, unless there is too much.
+        self.next().map_or(Ok(()), |record| record.map(drop))
+    }
+
     fn read(&mut self) -> Result<Record, WireError> {
+        let mut record = Record::default();
+        self.read_in(&mut record)?;
+        Ok(record)
+    }
+
+    fn read_in(&mut self, record: &mut Record) -> Result<(), WireError> {
         let what = "a record";
         let wire: Wire = take(&mut self.rest, what)?;
         let digest = match wire.flags & RecordFlags::HAS_DIGEST {
@@ -330,7 +345,9 @@ impl<'a> RecordReader<'a> {
         };
         let extensions = take_slice(&mut self.rest, extension_bytes, what)?;
         self.extend_path(wire.prefix_bytes.get().into(), suffix)?;
-        let record = Record {
+        let mut path = std::mem::take(&mut record.path);
+        refill(&mut path, &self.previous);
+        *record = Record {
             id: EntryId(wire.id.get()),
             root: wire.root.get(),
             kind: EntryKind(wire.kind),
@@ -344,13 +361,12 @@ impl<'a> RecordReader<'a> {
             mode: wire.mode.get(),
             uid: wire.uid.get(),
             gid: wire.gid.get(),
-            path: self.previous.clone(),
+            path,
             target: target.to_vec(),
             digest,
             extensions: extensions.to_vec(),
         };
-        record.validate()?;
-        Ok(record)
+        record.validate()
     }
 
     /// Makes `previous` the path of this record.
@@ -402,6 +418,18 @@ impl Iterator for RecordReader<'_> {
         self.over = record.is_err();
         Some(record)
     }
+}
+
+/// Longest memory of a path that is kept for another: enough for most, and nothing that a peer could fill memory with.
+const PATH_BYTES_KEPT: usize = 256;
+
+/// Makes `kept` a copy of `path`, in its own memory if there is enough.
+fn refill(kept: &mut Vec<u8>, path: &[u8]) {
+    if kept.capacity() > PATH_BYTES_KEPT {
+        *kept = Vec::new();
+    }
+    kept.clear();
+    kept.extend_from_slice(path);
 }
 
 /// How many bytes at their beginnings are the same; eight at a time, for most names share the directories that they are in.

@@ -11,7 +11,7 @@ mod strategies;
 use godwit_proto::*;
 use proptest::collection::vec;
 use proptest::prelude::*;
-use strategies::{items, metadata, setup, watch};
+use strategies::{items, manifest, metadata, setup, watch};
 
 fn encode(frame: &Frame) -> Vec<u8> {
     let mut image = Vec::new();
@@ -70,6 +70,15 @@ proptest! {
     #[test]
     fn items_come_back(frame in items()) {
         prop_assert_eq!(read(&encode(&frame)), Ok(frame));
+    }
+
+    #[test]
+    fn a_manifest_comes_back_in_the_memory_of_any_other(used in manifest(), manifest in manifest()) {
+        let mut image = Vec::new();
+        manifest.encode(&mut image).unwrap();
+        let mut read = used;
+        prop_assert_eq!(read.decode_in(&image[PRELUDE_BYTES..]), Ok(()));
+        prop_assert_eq!(read, manifest);
     }
 
     #[test]

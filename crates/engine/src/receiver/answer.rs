@@ -74,7 +74,9 @@ impl Receiver {
             return Ok(());
         };
         own.outgoing.clear();
-        match self.answer_to(&manifest, &mut own.outgoing) {
+        let answered = self.answer_to(&manifest, &mut own.outgoing);
+        own.manifest = manifest;
+        match answered {
             Answered::Frame => {}
             Answered::Over => return Ok(()),
             Answered::Scattered => return Err(self.refuse(stream, scattered())),

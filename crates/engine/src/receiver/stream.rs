@@ -5,7 +5,9 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use godwit_net::{Stream, StreamError, Wake};
-use godwit_proto::{Ack, EntryFailed, ErrorCode, Frame, Limit, Ping, Pong, Prelude, WireError};
+use godwit_proto::{
+    Ack, EntryFailed, ErrorCode, Frame, FrameKind, Limit, Manifest, Ping, Pong, Prelude, WireError,
+};
 
 use super::Receiver;
 use crate::acks::Ending;
@@ -25,6 +27,8 @@ pub(super) struct StreamState {
     /// The last question whether the sender is there that this stream has passed on.
     asked: u64,
     pub(super) outgoing: Vec<u8>,
+    /// The last manifest, for its memory: there can be one of every thousand entries.
+    pub(super) manifest: Manifest,
     ack: Ack,
     faults: Vec<EntryFailed>,
     pub(super) meter: CpuMeter,
@@ -48,6 +52,7 @@ impl Receiver {
             unflushed: 0,
             asked: 0,
             outgoing: Vec::new(),
+            manifest: Manifest::default(),
             ack: Ack {
                 transfer: self.config.transfer,
                 items: Vec::new(),
@@ -200,19 +205,22 @@ impl Receiver {
         prelude: &Prelude,
         head: &[u8],
     ) -> Result<(), StreamLoss> {
-        let frame = godwit_proto::decode(prelude, head);
-        match frame.map_err(|error: WireError| StreamLoss::Wire {
+        let broke = |error: WireError| StreamLoss::Wire {
             peer: stream.peer(),
             error,
-        })? {
+        };
+        if prelude.kind == FrameKind::MANIFEST {
+            let mut manifest = std::mem::take(&mut own.manifest);
+            manifest.decode_in(head).map_err(broke)?;
+            self.check_transfer(stream, &manifest.transfer.0, "manifest")?;
+            return self.answer(stream, own, manifest);
+        }
+        let frame = godwit_proto::decode(prelude, head);
+        match frame.map_err(broke)? {
             Frame::Block(block) => {
                 self.check_transfer(stream, &block.header.transfer.0, "block")?;
                 own.unflushed += 1;
                 self.take_block(stream, block)
-            }
-            Frame::Manifest(manifest) => {
-                self.check_transfer(stream, &manifest.transfer.0, "manifest")?;
-                self.answer(stream, own, manifest)
             }
             Frame::Finish(finish) => {
                 self.check_transfer(stream, &finish.transfer, "finish")?;

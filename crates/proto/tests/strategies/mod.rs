@@ -260,16 +260,20 @@ fn block() -> impl Strategy<Value = Block> {
     })
 }
 
+pub(crate) fn manifest() -> impl Strategy<Value = Manifest> {
+    (any::<([u8; 16], u64)>(), vec(record(), 0..20)).prop_map(|((transfer, seq), records)| {
+        Manifest {
+            transfer: TransferId(transfer),
+            seq: Seq(seq),
+            records,
+        }
+    })
+}
+
 pub(crate) fn items() -> impl Strategy<Value = Frame> {
     let ids =
         || any::<([u8; 16], u64)>().prop_map(|(transfer, seq)| (TransferId(transfer), Seq(seq)));
-    let manifest = (ids(), vec(record(), 0..20)).prop_map(|((transfer, seq), records)| {
-        Frame::Manifest(Manifest {
-            transfer,
-            seq,
-            records,
-        })
-    });
+    let manifest = manifest().prop_map(Frame::Manifest);
     let answer = (ids(), vec(verdict(), 0..40)).prop_map(|((transfer, seq), verdicts)| {
         Frame::Answer(Answer {
             transfer,
