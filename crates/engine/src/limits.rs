@@ -43,6 +43,10 @@ pub const MANIFEST_RECORDS: usize = 1024;
 /// Entries announced and not yet answered: 650,000 a second at a round trip of 50 ms, which is more than anything can create.
 pub const UNANSWERED_RECORDS_MAX: usize = 32 * 1024;
 
+/// Paths whose memory is kept for the next ones, and the memory of one of them in bytes.
+pub(crate) const USED_PATHS_MAX: usize = 4 * MANIFEST_RECORDS;
+pub(crate) const USED_PATH_BYTES_MAX: usize = 256;
+
 /// Answers that the receiver keeps to give them again: one for each manifest that may be unanswered, of one entry each
 /// at worst …
 pub const ANSWERS_KEPT_MAX: usize = UNANSWERED_RECORDS_MAX + MANIFEST_RECORDS;

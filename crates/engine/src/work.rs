@@ -12,6 +12,8 @@ pub struct Offers {
     pub entries: Vec<Record>,
     /// What cannot be offered. It does not matter before or after which entries it is told.
     pub faults: Vec<Unoffered>,
+    /// Paths of earlier entries that nobody needs any more, for their memory. Whoever gives entries may take them.
+    pub used_paths: Vec<Vec<u8>>,
 }
 
 /// Something below `path` cannot be offered.

@@ -41,6 +41,12 @@ impl RelPath {
         Self::default()
     }
 
+    /// The root, with the memory of a path that is not needed any more.
+    pub(crate) fn in_memory(mut path: Vec<u8>) -> Self {
+        path.clear();
+        Self(path)
+    }
+
     /// Checks `bytes` and makes them a path. Nothing is normalised: what is not valid is an error.
     pub fn parse(bytes: &[u8]) -> Result<Self, PathError> {
         check(bytes)?;

@@ -217,6 +217,11 @@ pub trait Scan: Send {
     /// Further names of files come last: all names of one file one after another, the first of them as `Entry`.
     fn next_batch(&mut self, out: &mut Vec<ScanItem>) -> bool;
 
+    /// Offers the memory of paths that nobody needs any more; what is not taken stays.
+    fn reuse(&mut self, paths: &mut Vec<Vec<u8>>) {
+        let _ = paths;
+    }
+
     /// Processor time that threads of its own have taken so far.
     fn helpers_cpu(&self) -> Duration {
         Duration::ZERO

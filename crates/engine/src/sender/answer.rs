@@ -5,7 +5,7 @@ use godwit_proto::{Answer, EntryKind, NoticeKind, Notices, Record, Verdict};
 
 use super::Sender;
 use super::state::{Desc, State};
-use crate::{Action, Item, StreamLoss, entry};
+use crate::{Action, Item, StreamLoss, entry, limits, lock};
 
 impl Sender {
     pub(super) fn take_answer(&self, answer: Answer, peer: &str) -> Result<(), StreamLoss> {
@@ -62,7 +62,22 @@ impl Sender {
                 self.config.observer.item(&entry::item(record, action));
             }
         }
+        if let Some(records) = std::sync::Arc::into_inner(records) {
+            self.reuse_paths(records);
+        }
         Ok(())
+    }
+
+    /// Entries that nothing is to be done about come by the million: their paths are made in the memory of earlier ones.
+    fn reuse_paths(&self, records: Vec<Record>) {
+        let mut used = lock(&self.used_paths);
+        let room = limits::USED_PATHS_MAX.saturating_sub(used.len());
+        let paths = records.into_iter().map(|record| record.path);
+        used.extend(
+            paths
+                .filter(|path| path.capacity() <= limits::USED_PATH_BYTES_MAX)
+                .take(room),
+        );
     }
 
     fn take_verdict(

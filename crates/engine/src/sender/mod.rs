@@ -77,6 +77,8 @@ pub struct Sender {
     peer: Mutex<Option<Snapshot>>,
     status_due: Mutex<Instant>,
     threads: Mutex<Vec<JoinHandle<()>>>,
+    /// Paths of entries that are done with, for the memory of the next ones.
+    used_paths: Mutex<Vec<Vec<u8>>>,
     /// The number that was given to an entry last.
     last_entry: AtomicU64,
     /// The end has come, for those who must not wait for the state's lock.
@@ -116,6 +118,7 @@ impl Sender {
             peer: Mutex::default(),
             status_due: Mutex::new(Instant::now() + limits::STATUS_EVERY),
             threads: Mutex::default(),
+            used_paths: Mutex::default(),
             last_entry: AtomicU64::new(0),
             over: AtomicBool::new(false),
             obeys_limits: AtomicBool::new(false),

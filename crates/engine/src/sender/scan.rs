@@ -12,7 +12,7 @@ use super::state::{Desc, Head, Image};
 use crate::counters::CpuMeter;
 use crate::source::Payload;
 use crate::work::{Offers, Unoffered, Work};
-use crate::{entry, limits};
+use crate::{entry, limits, lock};
 
 impl Sender {
     pub(super) fn scan(&self, mut work: Box<dyn Work>) {
@@ -25,7 +25,9 @@ impl Sender {
             if !self.wait_for_scan_window() {
                 return;
             }
+            offers.used_paths.append(&mut lock(&self.used_paths));
             let more = work.next_batch(&mut offers);
+            offers.used_paths.clear();
             self.announce(&mut offers);
             if self.names.get().is_some() {
                 // The other end may be waiting to hear that a part was taken.

@@ -281,6 +281,7 @@ impl Work for TreeWork {
             return false;
         };
         let place = &self.roots[usize::from(*root)];
+        scan.reuse(&mut out.used_paths);
         let more = scan.next_batch(&mut self.items);
         out.entries.reserve(self.items.len());
         for item in self.items.drain(..) {

@@ -45,6 +45,8 @@ pub(super) struct Crew<L: Looker + 'static> {
     tools: Tools<L>,
     /// What is left of the portion that the asking thread took.
     own: Option<Portion>,
+    /// Memory for paths of its finds.
+    paths: Vec<Vec<u8>>,
     asked: bool,
 }
 
@@ -114,6 +116,7 @@ impl<L: Looker + 'static> Crew<L> {
                 cpu_ns: AtomicU64::new(0),
             }),
             own: None,
+            paths: Vec::new(),
             asked: false,
         }
     }
@@ -128,6 +131,11 @@ impl<L: Looker + 'static> Crew<L> {
         self.shared.lock().state.aside.take()
     }
 
+    /// Takes the memory of paths that nobody needs any more.
+    pub(super) fn reuse(&self, paths: &mut Vec<Vec<u8>>) {
+        self.shared.lock().state.keep_paths(paths);
+    }
+
     /// Processor time that the helpers took so far.
     pub(super) fn helpers_cpu(&self) -> Duration {
         Duration::from_nanos(self.shared.cpu_ns.load(Ordering::Relaxed))
@@ -140,6 +148,7 @@ impl<L: Looker + 'static> Crew<L> {
             Shared::grow(&self.shared, helpers_wanted());
         }
         let mut finds = Finds::behind(std::mem::take(out));
+        finds.paths = std::mem::take(&mut self.paths);
         let more = loop {
             let task = match self.own.take() {
                 Some(portion) => Task::Look(portion),
@@ -155,6 +164,7 @@ impl<L: Looker + 'static> Crew<L> {
             }
         };
         *out = finds.items;
+        self.paths = finds.paths;
         more
     }
 
@@ -162,6 +172,7 @@ impl<L: Looker + 'static> Crew<L> {
         self.own = Shared::perform(&self.shared, task, &mut self.tools, finds);
         let mut inner = self.shared.lock();
         inner.state.keep(finds);
+        inner.state.supply(&mut finds.paths);
         inner.state.busy -= usize::from(self.own.is_none());
         self.shared.wake_helpers(&inner);
     }
@@ -257,13 +268,19 @@ impl<L: Looker + 'static> Shared<L> {
         let mut tools = Tools::of(&shared.looker);
         let mut counted = Duration::ZERO;
         let mut own = None;
+        let mut paths = Vec::new();
         while let Some(task) = shared.next_task(&mut own) {
-            let mut finds = Finds::default();
+            let mut finds = Finds {
+                paths: std::mem::take(&mut paths),
+                ..Finds::default()
+            };
             own = Self::perform(shared, task, &mut tools, &mut finds);
             let now = thread_cpu_time();
             shared.count(now.saturating_sub(std::mem::replace(&mut counted, now)));
             let mut inner = shared.lock();
             inner.state.keep(&mut finds);
+            paths = std::mem::take(&mut finds.paths);
+            inner.state.supply(&mut paths);
             inner.state.add_ready(finds);
             inner.state.busy -= usize::from(own.is_none());
             shared.wake_helpers(&inner);

@@ -16,14 +16,15 @@ use rustix::fs::{AtFlags, FileType};
 use rustix::io::Errno;
 use std::sync::Arc;
 
-/// Looks at what is chosen and appends it to `out`; `None` if it is not.
+/// Looks at what is chosen and appends it to `out`, its path in `memory`; `None` if it is not.
 pub(super) fn look_chosen(
     found: Found<'_>,
+    memory: Vec<u8>,
     choice: Option<&dyn Choice>,
     reader: Option<&mut Reader>,
     out: &mut Vec<ScanItem>,
 ) -> Result<Option<Pick>, StoreError> {
-    let path = found.path()?;
+    let path = found.path_in(memory)?;
     let expected = found.kind == FileType::Directory;
     let known = found.kind != FileType::Unknown;
     let mut pick = match choice {

@@ -60,7 +60,8 @@ impl Looker for Eyes {
             finds.items.extend(reserved(&found, choice));
             return;
         }
-        match look_chosen(found, choice, reader.as_mut(), &mut finds.items) {
+        let memory = finds.paths.pop().unwrap_or_default();
+        match look_chosen(found, memory, choice, reader.as_mut(), &mut finds.items) {
             Ok(None) => {}
             Ok(Some(pick)) => note_last(pick, finds),
             Err(error) => finds.items.push(ScanItem::Fault(error)),
@@ -209,6 +210,10 @@ impl Scan for FsScan {
             out.push(item);
         }
         true
+    }
+
+    fn reuse(&mut self, paths: &mut Vec<Vec<u8>>) {
+        self.crew.reuse(paths);
     }
 
     fn helpers_cpu(&self) -> Duration {

@@ -79,9 +79,16 @@ pub(super) struct Found<'a> {
 impl Found<'_> {
     /// The path of the name.
     pub(super) fn path(&self) -> Result<RelPath, StoreError> {
+        self.path_in(Vec::new())
+    }
+
+    /// The same, in `memory`, whatever that held.
+    pub(super) fn path_in(&self, memory: Vec<u8>) -> Result<RelPath, StoreError> {
+        let mut path = RelPath::in_memory(memory);
         self.parent
-            .join(self.name)
-            .map_err(|error| StoreError::from_path("list", self.parent, error))
+            .join_in(self.name, &mut path)
+            .map_err(|error| StoreError::from_path("list", self.parent, error))?;
+        Ok(path)
     }
 }
 

@@ -30,8 +30,10 @@ pub(in crate::fs) struct Finds {
     pub(in crate::fs) aside: Vec<(RelPath, Vec<u8>)>,
     /// Memory for what goes with the items, in bytes.
     pub(in crate::fs) weight: usize,
+    /// Memory for paths of items.
+    pub(in crate::fs) paths: Vec<Vec<u8>>,
     /// How many of the items are of an earlier batch.
-    before: usize,
+    pub(super) before: usize,
 }
 
 impl Finds {
@@ -71,6 +73,8 @@ pub(super) struct State {
     ready: VecDeque<Finds>,
     ready_items: usize,
     ready_weight: usize,
+    /// Memory for paths that nobody has taken yet.
+    paths: Vec<Vec<u8>>,
     /// Tasks that were taken and are not done: more may come of them.
     pub(super) busy: usize,
 }
@@ -119,8 +123,23 @@ impl State {
             ready: VecDeque::new(),
             ready_items: 0,
             ready_weight: 0,
+            paths: Vec::new(),
             busy: 0,
         }
+    }
+
+    /// Takes memory for paths, as much as there can be items that wait.
+    pub(super) fn keep_paths(&mut self, paths: &mut Vec<Vec<u8>>) {
+        let room = READY_ITEMS_MAX.saturating_sub(self.paths.len());
+        let from = paths.len().saturating_sub(room);
+        self.paths.extend(paths.drain(from..));
+    }
+
+    /// Memory for the paths of a portion, as far as there is any, in `paths`.
+    pub(super) fn supply(&mut self, paths: &mut Vec<Vec<u8>>) {
+        let wanted = PORTION_NAMES.saturating_sub(paths.len());
+        let from = self.paths.len().saturating_sub(wanted);
+        paths.extend(self.paths.drain(from..));
     }
 
     /// Lists this directory too.
