@@ -1,6 +1,8 @@
 //! Takes what the receiver decides about entries, and what it tells besides.
 //! Does not decide what is read or sent next; the state does.
 
+use std::sync::Arc;
+
 use godwit_proto::{Answer, EntryKind, NoticeKind, Notices, Record, Verdict};
 
 use super::Sender;
@@ -25,11 +27,13 @@ impl Sender {
                 "an answer with another number of verdicts than there were entries",
             ));
         }
-        let records = std::sync::Arc::clone(records);
-        let actions: Vec<Option<Action>> = if self.config.itemise {
+        let records = Arc::clone(records);
+        let actions: Vec<(Record, Action)> = if self.config.itemise {
             let decided = records.iter().zip(&answer.verdicts);
             decided
-                .map(|(record, verdict)| Action::of(record, verdict))
+                .filter_map(|(record, verdict)| {
+                    Some((record.clone(), Action::of(record, verdict)?))
+                })
                 .collect()
         } else {
             Vec::new()
@@ -37,14 +41,20 @@ impl Sender {
         state.durable(answer.seq.0);
         state.unanswered -= records.len().min(state.unanswered);
         let mut failed = Vec::new();
+        let mut settled = Vec::new();
         let done = self.done_by_answer(&records, &answer.verdicts);
         let (mut skipped, mut bytes_skipped) = (0, 0);
-        for (record, verdict) in records.iter().zip(answer.verdicts) {
-            if verdict != Verdict::Skip {
+        // It is being sent once more if it is not the only one.
+        let records = Arc::try_unwrap(records).unwrap_or_else(|shared| shared.to_vec());
+        for (record, verdict) in records.into_iter().zip(answer.verdicts) {
+            if verdict == Verdict::Skip {
+                if record.kind != EntryKind::DIRECTORY {
+                    skipped += 1;
+                    bytes_skipped += entry::known_bytes(&record);
+                }
+                settled.push(record.path);
+            } else {
                 self.take_verdict(&mut state, record, verdict, &mut failed);
-            } else if record.kind != EntryKind::DIRECTORY {
-                skipped += 1;
-                bytes_skipped += entry::known_bytes(record);
             }
         }
         self.counters.files_skipped.add(skipped);
@@ -57,33 +67,25 @@ impl Sender {
             self.report(record.root, &record.path, &fault);
         }
         self.tell_done(&done);
-        for (record, action) in records.iter().zip(actions) {
-            if let Some(action) = action {
-                self.config.observer.item(&entry::item(record, action));
-            }
+        for (record, action) in &actions {
+            self.config.observer.item(&entry::item(record, *action));
         }
-        if let Some(records) = std::sync::Arc::into_inner(records) {
-            self.reuse_paths(records);
-        }
+        self.reuse_paths(settled);
         Ok(())
     }
 
-    /// Entries that nothing is to be done about come by the million: their paths are made in the memory of earlier ones.
-    fn reuse_paths(&self, records: Vec<Record>) {
+    /// Entries come by the million: their paths are made in the memory of those that are done with.
+    pub(super) fn reuse_paths(&self, paths: impl IntoIterator<Item = Vec<u8>>) {
         let mut used = lock(&self.used_paths);
         let room = limits::USED_PATHS_MAX.saturating_sub(used.len());
-        let paths = records.into_iter().map(|record| record.path);
-        used.extend(
-            paths
-                .filter(|path| path.capacity() <= limits::USED_PATH_BYTES_MAX)
-                .take(room),
-        );
+        let small = |path: &Vec<u8>| path.capacity() <= limits::USED_PATH_BYTES_MAX;
+        used.extend(paths.into_iter().filter(small).take(room));
     }
 
     fn take_verdict(
         &self,
         state: &mut State,
-        record: &Record,
+        record: Record,
         verdict: Verdict,
         failed: &mut Vec<(Record, godwit_proto::Fault)>,
     ) {
@@ -94,16 +96,16 @@ impl Sender {
             }
             // Once it is known, the receiver has no reason to ask again.
             Verdict::Digest if record.digest.is_none() && self.config.comparison.is_some() => {
-                state.want_digest(record.clone());
+                state.want_digest(record);
             }
             Verdict::Send | Verdict::Digest => {
-                state.want(record.clone(), Vec::new(), self.config.block_bytes);
+                state.want(record, Vec::new(), self.config.block_bytes);
             }
-            Verdict::Partial { held } => state.want(record.clone(), held, self.config.block_bytes),
+            Verdict::Partial { held } => state.want(record, held, self.config.block_bytes),
             Verdict::Skip | Verdict::Done | Verdict::Adjusted => {}
             Verdict::Failed(mut fault) => {
                 fault.entry = record.id;
-                failed.push((record.clone(), fault));
+                failed.push((record, fault));
             }
         }
     }

@@ -100,7 +100,7 @@ impl Sender {
                         self.announce_digest(&record, end.digest);
                         return;
                     }
-                    self.file_bundle(vec![end], None, Vec::new(), Payload::Empty, 0);
+                    self.file_bundle(vec![end], None, Payload::Empty, 0);
                 } else {
                     let mut state = self.lock_state();
                     state.active.push(Arc::new(file));
@@ -138,7 +138,7 @@ impl Sender {
                 }
                 Ok(None) => {
                     if let Some(end) = file.end_empty(stop) {
-                        self.file_bundle(vec![end], None, Vec::new(), Payload::Empty, 0);
+                        self.file_bundle(vec![end], None, Payload::Empty, 0);
                     }
                     return;
                 }
@@ -349,44 +349,36 @@ impl Sender {
         );
     }
 
-    fn read_bundle(&self, records: Vec<Record>, seq: Option<u64>, mut block: Block) {
-        let mut kept = Vec::with_capacity(records.len());
-        let mut sent = Vec::with_capacity(records.len());
+    fn read_bundle(&self, mut records: Vec<Record>, seq: Option<u64>, mut block: Block) {
         let mut filled = 0_usize;
-        for mut record in records {
+        records.retain_mut(|record| {
             if record.kind != EntryKind::FILE
                 || record.flags & (RecordFlags::SOURCE_FAILED | RecordFlags::END) != 0
             {
-                sent.push(record.clone());
-                kept.push(record);
-                continue;
+                return true;
             }
             let bytes = usize::try_from(record.bytes).unwrap_or(usize::MAX);
             let read = match with_room(&mut block[filled..], bytes) {
                 Some(buffer) => self
                     .counters
                     .storage_reading_ns
-                    .time(|| self.source.read_whole(&record, buffer)),
+                    .time(|| self.source.read_whole(record, buffer)),
                 None => Err(ReadError::Changed),
             };
             match read {
                 Ok(length) if length == bytes => {
-                    let mut whole = record.clone();
                     let digest = self.digest_slice(0, record.bytes, &block[filled..filled + bytes]);
-                    whole.digest = Some(entry::digest_to_wire(&digest));
-                    whole.flags |= RecordFlags::HAS_DIGEST;
+                    record.digest = Some(entry::digest_to_wire(&digest));
                     filled += bytes;
-                    // To tell of it once it is durable; read again, it gets the same.
-                    record.digest = whole.digest;
-                    sent.push(whole);
-                    kept.push(record);
+                    return true;
                 }
-                Ok(_) | Err(ReadError::Changed) => self.offer_again(record),
-                Err(ReadError::Failed(fault)) => self.fail_entry(&record, fault),
+                Ok(_) | Err(ReadError::Changed) => self.offer_again(std::mem::take(record)),
+                Err(ReadError::Failed(fault)) => self.fail_entry(record, fault),
             }
-        }
+            false
+        });
         self.counters.bytes_read.add(filled as u64);
-        if sent.is_empty() {
+        if records.is_empty() {
             self.forget(seq);
             return;
         }
@@ -395,18 +387,10 @@ impl Sender {
         } else {
             Payload::Pooled(block, filled)
         };
-        self.file_bundle(sent, seq, kept, payload, filled as u64);
+        self.file_bundle(records, seq, payload, filled as u64);
     }
 
-    /// `kept` are the records to read again if need be; empty means the same as those sent.
-    fn file_bundle(
-        &self,
-        sent: Vec<Record>,
-        seq: Option<u64>,
-        kept: Vec<Record>,
-        payload: Payload,
-        content: u64,
-    ) {
+    fn file_bundle(&self, records: Vec<Record>, seq: Option<u64>, payload: Payload, content: u64) {
         let again = seq.is_some();
         let seq = seq.unwrap_or_else(|| self.lock_state().reserve_seq());
         let header = BlockHeader {
@@ -416,15 +400,17 @@ impl Sender {
             digest_kind: self.config.digest,
             ..BlockHeader::default()
         };
-        let mut head = Vec::with_capacity(256 + sent.len() * 128);
-        if let Err(error) = block::encode(header, &[], &sent, payload.as_slice().len(), &mut head) {
+        let mut head = Vec::with_capacity(256 + records.len() * 128);
+        if let Err(error) =
+            block::encode(header, &[], &records, payload.as_slice().len(), &mut head)
+        {
             self.fail(
                 ErrorCode::INTERNAL.0,
                 &format!("a bundle cannot be encoded: {error}"),
             );
             return;
         }
-        let desc = Desc::Bundle(Arc::new(if kept.is_empty() { sent } else { kept }));
+        let desc = Desc::Bundle(Arc::new(records));
         self.file(
             seq,
             desc,
@@ -446,7 +432,7 @@ impl Sender {
     /// what the receiver remembers.
     fn forget(&self, seq: Option<u64>) {
         if seq.is_some() {
-            self.file_bundle(Vec::new(), seq, Vec::new(), Payload::Empty, 0);
+            self.file_bundle(Vec::new(), seq, Payload::Empty, 0);
         }
     }
 

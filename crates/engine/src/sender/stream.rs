@@ -1,6 +1,7 @@
 //! A sender's stream: hands items to the network, takes acknowledgements, and reads for itself when nothing is ready.
 //! Does not choose what is sent; the state does.
 
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
@@ -11,7 +12,7 @@ use godwit_proto::{
 };
 
 use super::Sender;
-use super::state::{Desc, Head, Image, State};
+use super::state::{Desc, Head, Image, Outstanding, State};
 use super::step::{Reason, Step};
 use crate::counters::{CpuMeter, Snapshot};
 use crate::source::Payload;
@@ -247,6 +248,7 @@ impl Sender {
 
     fn take_ack(&self, ack: &Ack) {
         let mut done = Vec::new();
+        let mut delivered = Vec::new();
         let mut state = self.lock_state();
         for range in &ack.items {
             // Ranges come from the other end: walk what we have, not what it names.
@@ -266,12 +268,20 @@ impl Sender {
                     seqs
                 };
             for seq in seqs {
-                self.take_status(&mut state, seq, range.status, &mut done);
+                let item = self.take_status(&mut state, seq, range.status, &mut done);
+                delivered.extend(item);
             }
         }
         // Before the end can come, which others may act upon.
         drop(state);
         self.tell_done(&done);
+        for item in delivered {
+            if let Desc::Bundle(records) = item.desc
+                && let Some(records) = Arc::into_inner(records)
+            {
+                self.reuse_paths(records.into_iter().map(|record| record.path));
+            }
+        }
         let mut state = self.lock_state();
         let finished = state.take_finished(None);
         if finished.is_none() {
@@ -285,12 +295,19 @@ impl Sender {
         }
     }
 
-    fn take_status(&self, state: &mut State, seq: u64, status: AckStatus, done: &mut Vec<Record>) {
+    /// Gives the item that is done with.
+    fn take_status(
+        &self,
+        state: &mut State,
+        seq: u64,
+        status: AckStatus,
+        done: &mut Vec<Record>,
+    ) -> Option<Outstanding> {
         if !matches!(
             state.outstanding.get(&seq).map(|item| &item.desc),
             Some(Desc::Slice { .. } | Desc::Bundle(_))
         ) {
-            return;
+            return None;
         }
         match status {
             AckStatus::WRITTEN => self.counters.bytes_written.add(state.written(seq)),
@@ -309,11 +326,13 @@ impl Sender {
                                 .count() as u64,
                         );
                     }
+                    return Some(item);
                 }
             }
             AckStatus::RESEND => state.resend(seq),
             _ => {}
         }
+        None
     }
 
     /// Once nothing is left, says so to the receiver.
