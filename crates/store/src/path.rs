@@ -2,6 +2,7 @@
 //! Opens nothing: that a path stays beneath the root in the file system too is ensured where it is opened.
 
 use std::fmt;
+use std::hash::{Hash, Hasher};
 
 /// Longest path in bytes; as on the wire.
 pub const PATH_BYTES_MAX: usize = 65_535;
@@ -195,8 +196,15 @@ pub const TEMP_PREFIX: &[u8] = b".godwit-";
 pub const TEMP_NAME_BYTES: usize = TEMP_PREFIX.len() + 32;
 
 /// The name under which an entry is written until it is whole; in the directory of its final name, the same at every run.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct TempName([u8; TEMP_NAME_BYTES]);
+
+impl Hash for TempName {
+    /// Of what tells the names of one transfer apart: each is looked up several times.
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        state.write(&self.0[TEMP_NAME_BYTES - 16..]);
+    }
+}
 
 impl TempName {
     /// The temporary name of `path` in the transfer with this `tag`.

@@ -151,7 +151,7 @@ pub trait Storage: Send + Sync {
 
     /// Afterwards the contents and metadata of these temporary files, `bytes` together, would survive a power cut.
     /// An error vouches for none of them: everything written since their last successful sync must be written again.
-    fn sync_batch(&self, files: &[(RelPath, TempName)], bytes: u64) -> Result<(), StoreError>;
+    fn sync_batch(&self, files: &[(&RelPath, TempName)], bytes: u64) -> Result<(), StoreError>;
 
     /// Gives a temporary file its final name. `Exists` if that is taken and `replace` is `Never`.
     fn commit(&self, path: &RelPath, temp: &TempName, replace: Replace) -> Result<(), StoreError>;

@@ -38,7 +38,7 @@ fn put(storage: &dyn Storage, path: &str) {
     storage
         .write_whole(&path, &temp, &meta(0o644, 1, 0), b"x")
         .unwrap();
-    storage.sync_batch(&[(path.clone(), temp)], 1).unwrap();
+    storage.sync_batch(&[(&path, temp)], 1).unwrap();
     storage.commit(&path, &temp, Replace::Never).unwrap();
 }
 

@@ -89,7 +89,7 @@ fn a_planted_link_is_never_followed() {
                         Replace::Never,
                     )
                     .map(drop),
-                storage.sync_batch(&[(below.clone(), temp)], 1),
+                storage.sync_batch(&[(&below, temp)], 1),
                 storage.commit(&below, &temp, Replace::Atomically),
                 storage.sync_directories(&[rel(name)]),
                 storage.open_temp(&below, &temp).map(drop),

@@ -158,11 +158,11 @@ fn resuming_keeps_what_is_there_even_after_its_mode_was_set() {
         0,
         "verifying leaves the mode alone"
     );
-    tree.storage.sync_batch(&[(path.clone(), temp)], 9).unwrap();
+    tree.storage.sync_batch(&[(&path, temp)], 9).unwrap();
     let file = tree.storage.create(&path, &temp, true).unwrap();
     file.write_at(0, b"soon").unwrap();
     file.finish(9, &meta(0o640, 7, 0)).unwrap();
-    tree.storage.sync_batch(&[(path.clone(), temp)], 9).unwrap();
+    tree.storage.sync_batch(&[(&path, temp)], 9).unwrap();
     tree.storage.commit(&path, &temp, Replace::Never).unwrap();
     assert_eq!(fs::read(tree.at("big")).unwrap(), b"soonlater");
     assert_eq!(fs::metadata(tree.at("big")).unwrap().mode() & 0o7777, 0o640);
@@ -275,6 +275,7 @@ fn batches_of_all_sizes_are_synced() {
             .unwrap();
         files.push((path.clone(), temp_of(&path)));
     }
+    let files: Vec<_> = files.iter().map(|(path, temp)| (path, *temp)).collect();
     tree.storage.sync_batch(&files, 40).unwrap();
     tree.storage.sync_batch(&files[..3], 3).unwrap();
     tree.storage.sync_batch(&[], 0).unwrap();
@@ -285,7 +286,7 @@ fn batches_of_all_sizes_are_synced() {
     let missing = rel("d1/none");
     let error = tree
         .storage
-        .sync_batch(&[(missing.clone(), temp_of(&missing))], 1)
+        .sync_batch(&[(&missing, temp_of(&missing))], 1)
         .unwrap_err();
     assert_eq!(error.kind, StoreErrorKind::NotFound);
 }

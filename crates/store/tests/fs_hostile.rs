@@ -39,7 +39,7 @@ fn write(
 }
 
 fn sync(storage: &dyn Storage, path: &RelPath) -> Result<(), godwit_store::StoreError> {
-    storage.sync_batch(&[(path.clone(), temp_of(path))], 1)
+    storage.sync_batch(&[(path, temp_of(path))], 1)
 }
 
 #[test]

@@ -91,7 +91,7 @@ fn perform(storage: &dyn Storage, call: Call, path: &RelPath, other: &RelPath) -
             .map(|_| String::new()),
         Call::Commit(replace) => storage.commit(path, &temp, replace).map(|_| String::new()),
         Call::Sync => storage
-            .sync_batch(&[(path.clone(), temp)], 1)
+            .sync_batch(&[(path, temp)], 1)
             .map(|_| String::new()),
         Call::SyncDirectory => storage
             .sync_directories(std::slice::from_ref(path))

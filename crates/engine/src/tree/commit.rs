@@ -17,7 +17,7 @@ use godwit_store::journal::{DoneRecord, Journal, JournalError, PathKey, RangeRec
 use godwit_store::{RelPath, Replace, Storage, StoreError, TempName};
 
 use self::batch::Range;
-use self::naming::add_ancestors;
+use self::naming::Ancestors;
 use super::deferred::Deferred;
 use super::sink::{OpenFile, OpenFiles, TreeSinkConfig};
 use crate::counters::CpuMeter;
@@ -323,13 +323,13 @@ impl Committer {
             return false;
         }
         self.count(&batch);
-        let mut directories = HashSet::new();
+        let mut directories = Ancestors::default();
         let mut done = Vec::with_capacity(batch.small.len() + batch.complete.len());
         let mut told: Vec<Record> = Vec::new();
         for (seq, file) in &batch.small {
             if self.commit_small(*seq, file) {
                 told.extend(file.record.as_deref().cloned());
-                add_ancestors(&mut directories, &file.path);
+                directories.add_of(&file.path);
                 done.push(DoneRecord {
                     key: file.key,
                     generation: file.generation,
@@ -340,7 +340,7 @@ impl Committer {
         for (seq, file) in &batch.complete {
             if self.commit_large(*seq, file) {
                 told.extend(file.finished_record());
-                add_ancestors(&mut directories, &file.path);
+                directories.add_of(&file.path);
                 // Without holes, as what is received is counted: the difference of the two is what a crash has cost.
                 let covered = lock(&file.progress).written.covered();
                 done.push(DoneRecord {
@@ -350,12 +350,11 @@ impl Committer {
                 });
             }
         }
-        if !self.no_sync {
-            let directories: Vec<RelPath> = directories.into_iter().collect();
-            if let Err(error) = self.storage.sync_directories(&directories) {
-                self.fail(format!("the new names cannot be made durable: {error}"));
-                return true;
-            }
+        if !self.no_sync
+            && let Err(error) = self.storage.sync_directories(&directories.into_paths())
+        {
+            self.fail(format!("the new names cannot be made durable: {error}"));
+            return true;
         }
         if let Err(error) = self.record(&batch, &done) {
             self.fail(format!("the journal cannot be written: {error}"));
@@ -367,11 +366,13 @@ impl Committer {
         }
         drop(files);
         let mut replace = lock(&self.replace);
-        for (_, file) in &batch.small {
-            replace.remove(&file.id);
-        }
-        for (_, file) in &batch.complete {
-            replace.remove(&file.id);
+        if !replace.is_empty() {
+            for (_, file) in &batch.small {
+                replace.remove(&file.id);
+            }
+            for (_, file) in &batch.complete {
+                replace.remove(&file.id);
+            }
         }
         drop(replace);
         self.counters.files_done.add(done.len() as u64);
@@ -384,10 +385,10 @@ impl Committer {
 
     fn sync(&self, batch: &Batch) -> Result<(), StoreError> {
         let mut seen = HashSet::new();
-        let mut files: Vec<(RelPath, TempName)> = batch
+        let mut files: Vec<(&RelPath, TempName)> = batch
             .small
             .iter()
-            .map(|(_, file)| (file.path.clone(), file.temp))
+            .map(|(_, file)| (&file.path, file.temp))
             .collect();
         let large = batch
             .ranges
@@ -396,7 +397,7 @@ impl Committer {
             .chain(batch.complete.iter().map(|(_, file)| file));
         for file in large {
             if seen.insert(file.id) && !self.is_stale(file) {
-                files.push((file.path.clone(), file.temp));
+                files.push((&file.path, file.temp));
             }
         }
         if files.is_empty() {

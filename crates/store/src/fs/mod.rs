@@ -327,7 +327,7 @@ impl Storage for FsStorage {
         result.inspect_err(|_| self.sync.end(temp))
     }
 
-    fn sync_batch(&self, files: &[(RelPath, TempName)], bytes: u64) -> Result<(), StoreError> {
+    fn sync_batch(&self, files: &[(&RelPath, TempName)], bytes: u64) -> Result<(), StoreError> {
         self.sync.sync_files(&self.directories, files, bytes)
     }
 

@@ -21,42 +21,53 @@ const SYNC_EACH_BYTES: u64 = 8 << 20;
 /// system is therefore remembered for every temporary file that existed then, until it is reported for that file too.
 #[derive(Debug, Default)]
 pub(super) struct SyncState {
-    /// Temporary files, and whether a sync failed since they were last reported.
-    live: Mutex<HashMap<TempName, bool>>,
+    live: Mutex<Live>,
     /// One sync of whole file systems at a time: they share the handles that errors are reported to.
     syncing: Mutex<()>,
+}
+
+#[derive(Debug, Default)]
+struct Live {
+    /// Temporary files, and whether a sync failed since they were last reported.
+    files: HashMap<TempName, bool>,
+    /// One of them may be marked so.
+    any_failed: bool,
 }
 
 impl SyncState {
     /// A temporary file is about to be written.
     pub(super) fn begin(&self, temp: &TempName) {
-        lock(&self.live).entry(*temp).or_insert(false);
+        lock(&self.live).files.entry(*temp).or_insert(false);
     }
 
     /// A temporary file got its name or was removed.
     pub(super) fn end(&self, temp: &TempName) {
-        lock(&self.live).remove(temp);
+        let mut live = lock(&self.live);
+        live.files.remove(temp);
+        live.any_failed &= !live.files.is_empty();
     }
 
     /// Whether a sync that failed concerned one of `files`; they are held to be told now.
-    fn take_failed(&self, files: &[(RelPath, TempName)]) -> bool {
+    fn take_failed(&self, files: &[(&RelPath, TempName)]) -> bool {
         let mut live = lock(&self.live);
-        files.iter().fold(false, |failed, (_, temp)| {
-            live.get_mut(temp).is_some_and(std::mem::take) || failed
-        })
+        // Looking each of them up would cost as much as writing them down did.
+        live.any_failed
+            && files.iter().fold(false, |failed, (_, temp)| {
+                live.files.get_mut(temp).is_some_and(std::mem::take) || failed
+            })
     }
 
     fn fail_all(&self) {
-        lock(&self.live)
-            .values_mut()
-            .for_each(|failed| *failed = true);
+        let mut live = lock(&self.live);
+        live.files.values_mut().for_each(|failed| *failed = true);
+        live.any_failed = true;
     }
 
     /// Syncs the contents and attributes of `files`.
     pub(super) fn sync_files(
         &self,
         directories: &Directories,
-        files: &[(RelPath, TempName)],
+        files: &[(&RelPath, TempName)],
         bytes: u64,
     ) -> Result<(), StoreError> {
         let Some((first, _)) = files.first() else {
@@ -140,7 +151,7 @@ fn is_forbidden(error: &StoreError) -> bool {
         .any(|errno| error.errno == Some(errno.raw_os_error()))
 }
 
-fn sync_each(directories: &Directories, files: &[(RelPath, TempName)]) -> Result<(), StoreError> {
+fn sync_each(directories: &Directories, files: &[(&RelPath, TempName)]) -> Result<(), StoreError> {
     files.iter().try_for_each(|(path, temp)| {
         directories.within("sync", path, |directory, _| {
             let fd = open_temp(directory, temp, OFlags::RDONLY)?;
@@ -171,6 +182,10 @@ fn sync_directory(directories: &Directories, path: &RelPath) -> Result<(), Store
 mod tests {
     use super::*;
 
+    fn borrow(file: &(RelPath, TempName)) -> (&RelPath, TempName) {
+        (&file.0, file.1)
+    }
+
     #[test]
     fn a_failed_sync_is_told_to_every_file_that_existed_and_only_once() {
         let state = SyncState::default();
@@ -187,8 +202,8 @@ mod tests {
         state.begin(&after.1);
         // Writing on does not bring back what was lost.
         state.begin(&before.1);
-        assert!(!state.take_failed(&[committed, after.clone()]));
-        assert!(state.take_failed(&[after, before.clone()]));
-        assert!(!state.take_failed(&[before]));
+        assert!(!state.take_failed(&[borrow(&committed), borrow(&after)]));
+        assert!(state.take_failed(&[borrow(&after), borrow(&before)]));
+        assert!(!state.take_failed(&[borrow(&before)]));
     }
 }

@@ -337,10 +337,10 @@ impl Storage for HostileStorage {
         }
     }
 
-    fn sync_batch(&self, files: &[(RelPath, TempName)], bytes: u64) -> Result<(), StoreError> {
+    fn sync_batch(&self, files: &[(&RelPath, TempName)], bytes: u64) -> Result<(), StoreError> {
         let path = files
             .first()
-            .map_or_else(RelPath::root, |(path, _)| path.clone());
+            .map_or_else(RelPath::root, |(path, _)| (*path).clone());
         let (mut state, fails) = self.shared.decide(Operation::SyncBatch, &path);
         if let Some(kind) = fails {
             files.iter().for_each(|(path, _)| state.cache.lose(path));

@@ -302,7 +302,7 @@ impl Storage for MemoryStorage {
         Ok(Lost::NOTHING)
     }
 
-    fn sync_batch(&self, files: &[(RelPath, TempName)], _bytes: u64) -> Result<(), StoreError> {
+    fn sync_batch(&self, files: &[(&RelPath, TempName)], _bytes: u64) -> Result<(), StoreError> {
         files
             .iter()
             .try_for_each(|(path, temp)| self.open_temp(path, temp).map(drop))

@@ -47,7 +47,7 @@ impl Tree {
             .write_whole(&path, &temp, meta, content)
             .unwrap();
         self.storage
-            .sync_batch(&[(path.clone(), temp)], content.len() as u64)
+            .sync_batch(&[(&path, temp)], content.len() as u64)
             .unwrap();
         self.storage.commit(&path, &temp, Replace::Never).unwrap();
     }

@@ -206,13 +206,33 @@ fn below_root<'a>(mapping: &[RelPath], root: u16, path: &'a RelPath) -> &'a [u8]
     rest.strip_prefix(b"/").unwrap_or(rest)
 }
 
-/// A name is durable when all the directories above it are.
-pub(super) fn add_ancestors(directories: &mut HashSet<RelPath>, path: &RelPath) {
-    let mut at = path.parent();
-    while let Some(parent) = at {
-        at = parent.parent();
-        if !directories.insert(parent) {
-            break;
+/// The directories above some names: these are durable when all of those are.
+#[derive(Default)]
+pub(super) struct Ancestors {
+    directories: HashSet<RelPath>,
+    /// The directory of the last name: most often that of the next one too.
+    last: Option<Vec<u8>>,
+}
+
+impl Ancestors {
+    pub(super) fn add_of(&mut self, path: &RelPath) {
+        let Some((parent, _)) = path.split() else {
+            return;
+        };
+        if self.last.as_deref() == Some(parent) {
+            return;
         }
+        self.last = Some(parent.to_vec());
+        let mut at = path.parent();
+        while let Some(parent) = at {
+            at = parent.parent();
+            if !self.directories.insert(parent) {
+                break;
+            }
+        }
+    }
+
+    pub(super) fn into_paths(self) -> Vec<RelPath> {
+        self.directories.into_iter().collect()
     }
 }
