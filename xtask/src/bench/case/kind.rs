@@ -25,6 +25,8 @@ pub(crate) enum Kind {
     PipeDigest,
     /// The bare pipe with the calls that keep times and give names last.
     Loop,
+    /// The same with digests, as with the pipe.
+    LoopDigest,
     /// Two trees looked at, and nothing more.
     Scan,
     /// The usual program that hashes files, with as many threads as there are cores.
@@ -47,6 +49,7 @@ impl Kind {
             Self::Pipe => "pipe",
             Self::PipeDigest => "pipe-digest",
             Self::Loop => "loop",
+            Self::LoopDigest => "loop-digest",
             Self::Scan => "scan",
             Self::B3sum => "b3sum",
             Self::Peer(definition) => &definition.name,
@@ -65,6 +68,7 @@ impl Kind {
             Self::Pipe => "bare pipe",
             Self::PipeDigest => "bare pipe with digests",
             Self::Loop => "bare file loop",
+            Self::LoopDigest => "bare file loop with digests",
             Self::Scan => "two bare scans",
             Self::B3sum => "b3sum",
             Self::Peer(definition) => &definition.title,
@@ -74,7 +78,7 @@ impl Kind {
     /// Whether it shows what the machine can do, rather than being something to use instead.
     pub(crate) fn is_limit(self) -> bool {
         match self {
-            Self::Pipe | Self::PipeDigest | Self::Loop | Self::Scan => true,
+            Self::Pipe | Self::PipeDigest | Self::Loop | Self::LoopDigest | Self::Scan => true,
             Self::Peer(definition) => definition.role == Role::Limit,
             _ => false,
         }

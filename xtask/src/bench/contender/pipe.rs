@@ -27,6 +27,8 @@ pub(super) const BARE: &[&str] = &[];
 pub(super) const COMMIT: &[&str] = &["--commit"];
 /// All bytes are digested at both ends.
 pub(super) const DIGEST: &[&str] = &["--digest"];
+/// Both.
+pub(super) const COMMIT_AND_DIGEST: &[&str] = &["--commit", "--digest"];
 
 impl Pipe {
     pub(super) fn prepare(
