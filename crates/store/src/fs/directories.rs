@@ -1,6 +1,7 @@
 //! Owns the way to a directory beneath the root: every handle is opened without following a link, and the hot ones are kept.
 //! Does not touch what is in a directory; that happens relative to the handles given out here.
 
+use super::kept::Kept;
 use crate::error::{StoreError, StoreErrorKind};
 use crate::extended::Lost;
 use crate::path::RelPath;
@@ -115,25 +116,10 @@ impl Trouble {
 pub(super) struct Directories {
     root: Arc<Directory>,
     openat2: bool,
-    cache: Mutex<Cache>,
+    kept: Mutex<Kept<Arc<Directory>>>,
     /// A handle of every file system met, held from before anything was written there through this storage, so that
     /// a sync by it reports every write error since.
     devices: Mutex<HashMap<u64, Arc<Directory>>>,
-}
-
-#[derive(Debug)]
-struct Cache {
-    directories: HashMap<Box<[u8]>, Slot>,
-    /// The one asked for last, and its path: most often the next one too.
-    last: Option<(Box<[u8]>, Arc<Directory>)>,
-    capacity: usize,
-    clock: u64,
-}
-
-#[derive(Debug)]
-struct Slot {
-    directory: Arc<Directory>,
-    used: u64,
 }
 
 impl Directories {
@@ -150,16 +136,10 @@ impl Directories {
         };
         let root = Arc::new(root);
         let openat2 = openat2 && kernel_has_openat2(&root);
-        let cache = Cache {
-            directories: HashMap::new(),
-            last: None,
-            capacity,
-            clock: 0,
-        };
         let directories = Self {
             root,
             openat2,
-            cache: Mutex::new(cache),
+            kept: Mutex::new(Kept::new(capacity)),
             devices: Mutex::default(),
         };
         directories.note_device(&directories.root);
@@ -196,38 +176,38 @@ impl Directories {
         if path.is_empty() {
             return Ok((Arc::clone(&self.root), false));
         }
-        if let Some(directory) = lock(&self.cache).find(path) {
+        if let Some(directory) = lock(&self.kept).find(path) {
             return Ok((directory, true));
         }
         let directory = match self.open_directory(path) {
             Err(Errno::MFILE | Errno::NFILE) => {
                 // Our own handles may be what exhausts the limit.
-                lock(&self.cache).clear();
+                lock(&self.kept).clear();
                 self.open_directory(path)?
             }
             result => result?,
         };
         let directory = Arc::new(directory);
         self.note_device(&directory);
-        lock(&self.cache).keep(path, &directory);
+        lock(&self.kept).keep(path, &directory);
         Ok((directory, false))
     }
 
     /// Closes the handles that are only kept: they may be what exhausts the limit.
     pub(super) fn give_up_kept(&self) {
-        lock(&self.cache).clear();
+        lock(&self.kept).clear();
     }
 
     /// Drops the kept handle of `path`, if any.
     pub(super) fn forget(&self, path: &[u8]) {
-        lock(&self.cache).forget(path);
+        lock(&self.kept).forget(path);
     }
 
     /// A new handle for listing the directory at `path`.
     pub(super) fn open_listing(&self, path: &[u8]) -> Result<OwnedFd, Errno> {
         match self.resolve(path, OFlags::RDONLY) {
             Err(Errno::MFILE | Errno::NFILE) => {
-                lock(&self.cache).clear();
+                lock(&self.kept).clear();
                 self.resolve(path, OFlags::RDONLY)
             }
             result => result,
@@ -301,52 +281,6 @@ impl Directories {
             reached = Some(next);
         }
         reached.ok_or(Errno::NOENT)
-    }
-}
-
-impl Cache {
-    fn find(&mut self, path: &[u8]) -> Option<Arc<Directory>> {
-        if let Some((last, directory)) = &self.last
-            && **last == *path
-        {
-            return Some(Arc::clone(directory));
-        }
-        self.clock += 1;
-        let slot = self.directories.get_mut(path)?;
-        slot.used = self.clock;
-        let directory = Arc::clone(&slot.directory);
-        self.last = Some((path.into(), Arc::clone(&directory)));
-        Some(directory)
-    }
-
-    fn forget(&mut self, path: &[u8]) {
-        self.last = None;
-        self.directories.remove(path);
-    }
-
-    fn clear(&mut self) {
-        self.last = None;
-        self.directories.clear();
-    }
-
-    fn keep(&mut self, path: &[u8], directory: &Arc<Directory>) {
-        if self.capacity == 0 {
-            return;
-        }
-        if self.directories.len() >= self.capacity
-            && let Some(oldest) = self
-                .directories
-                .iter()
-                .min_by_key(|(_, slot)| slot.used)
-                .map(|(path, _)| path.clone())
-        {
-            self.directories.remove(&oldest);
-        }
-        let slot = Slot {
-            directory: Arc::clone(directory),
-            used: self.clock,
-        };
-        self.directories.insert(path.into(), slot);
     }
 }
 

@@ -7,6 +7,7 @@ mod attributes;
 mod crew;
 mod direct;
 mod directories;
+mod kept;
 mod look;
 mod names;
 mod present;
@@ -31,6 +32,7 @@ use directories::Directories;
 use read::FsReadFile;
 use rustix::fs::OFlags;
 use rustix::io::Errno;
+use rustix::process::{Resource, getrlimit};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use sync::SyncState;
@@ -89,7 +91,7 @@ impl FsOptions {
             read_xattrs: false,
             read_acls: false,
             umask_cleared: false,
-            directories_max: DIRECTORIES_MAX,
+            directories_max: directories_max(),
             spill_bytes: SPILL_BYTES,
             direct: false,
             openat2: true,
@@ -98,8 +100,13 @@ impl FsOptions {
     }
 }
 
-/// A source and a destination together stay well below the usual limit of 1024 handles.
-const DIRECTORIES_MAX: usize = 256;
+/// Most directories kept open: a source and a destination together stay well below the limit of handles, 1024 as a rule. Where
+/// there is room the directories of a whole batch are kept from writing its files to naming them.
+fn directories_max() -> usize {
+    let limit = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
+    usize::try_from(limit / 16).map_or(1024, |part| part.clamp(256, 1024))
+}
+
 /// Some 30,000 names of files with several names, or as many directories in waiting.
 const SPILL_BYTES: usize = 4 << 20;
 

@@ -1,0 +1,148 @@
+//! Owns which handles are kept: those used of late, found by their paths.
+//! Opens nothing, and does not know whether what it keeps is still good.
+
+use std::collections::HashMap;
+
+/// Values by path, never more than a capacity.
+///
+/// They are of two generations. What is put in, or found, is young; when the young ones are half of the capacity they
+/// become the old ones, and those that were old till then go, so that nothing has to be searched for what was not used for
+/// longest. A tree that is walked in order passes through at two steps for each directory.
+#[derive(Debug)]
+pub(super) struct Kept<T> {
+    young: HashMap<Box<[u8]>, T>,
+    old: HashMap<Box<[u8]>, T>,
+    /// The one asked for last, and its path: most often the next one too.
+    last: Option<(Vec<u8>, T)>,
+    /// Most young ones.
+    half: usize,
+}
+
+impl<T: Clone> Kept<T> {
+    /// Keeps at most `capacity` values; none below two.
+    pub(super) fn new(capacity: usize) -> Self {
+        Self {
+            young: HashMap::new(),
+            old: HashMap::new(),
+            last: None,
+            half: capacity / 2,
+        }
+    }
+
+    /// What is kept of `path`.
+    pub(super) fn find(&mut self, path: &[u8]) -> Option<T> {
+        if let Some((last, value)) = &self.last
+            && last == path
+        {
+            return Some(value.clone());
+        }
+        let value = match self.young.get(path) {
+            Some(value) => value.clone(),
+            None => {
+                let (path, value) = self.old.remove_entry(path)?;
+                self.insert(path, value.clone());
+                value
+            }
+        };
+        // In the memory of the path before.
+        let (mut last, _) = self
+            .last
+            .take()
+            .unwrap_or_else(|| (Vec::new(), value.clone()));
+        last.clear();
+        last.extend_from_slice(path);
+        self.last = Some((last, value.clone()));
+        Some(value)
+    }
+
+    /// Keeps a value for `path`.
+    pub(super) fn keep(&mut self, path: &[u8], value: &T) {
+        if self.half > 0 {
+            self.forget(path);
+            self.insert(path.into(), value.clone());
+        }
+    }
+
+    /// Lets go of what is kept of `path`.
+    pub(super) fn forget(&mut self, path: &[u8]) {
+        self.last = None;
+        self.young.remove(path);
+        self.old.remove(path);
+    }
+
+    /// Lets go of everything.
+    pub(super) fn clear(&mut self) {
+        self.last = None;
+        self.young.clear();
+        self.old.clear();
+    }
+
+    fn insert(&mut self, path: Box<[u8]>, value: T) {
+        if self.young.len() >= self.half {
+            self.old = std::mem::take(&mut self.young);
+        }
+        self.young.insert(path, value);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Kept;
+    use proptest::prelude::*;
+    use std::collections::HashMap;
+
+    fn count(kept: &Kept<u32>) -> usize {
+        kept.young.len() + kept.old.len()
+    }
+
+    #[test]
+    fn what_was_used_of_late_is_kept() {
+        let mut kept = Kept::new(8);
+        for number in 0..100_u32 {
+            kept.keep(&number.to_be_bytes(), &number);
+            // The first is used all the time.
+            assert_eq!(kept.find(&0_u32.to_be_bytes()), Some(0));
+            for late in number.saturating_sub(2)..=number {
+                assert_eq!(kept.find(&late.to_be_bytes()), Some(late), "at {number}");
+            }
+        }
+        assert_eq!(kept.find(&50_u32.to_be_bytes()), None);
+    }
+
+    #[test]
+    fn nothing_is_kept_without_room() {
+        let mut kept = Kept::new(1);
+        kept.keep(b"a", &1);
+        assert_eq!(kept.find(b"a"), None);
+    }
+
+    proptest! {
+        /// Steps: what to do, and with which of a few paths.
+        #[test]
+        fn what_is_found_was_kept_last_and_there_are_never_too_many(
+            capacity in 0_usize..10,
+            steps in proptest::collection::vec((0..4_u8, 0..12_u8), 0..200),
+        ) {
+            let mut kept = Kept::new(capacity);
+            let mut model = HashMap::new();
+            for (value, (what, path)) in (0_u32..).zip(steps) {
+                match what {
+                    0 => {
+                        kept.keep(&[path], &value);
+                        model.insert(path, value);
+                    }
+                    1 => {
+                        kept.forget(&[path]);
+                        model.remove(&path);
+                    }
+                    _ => {
+                        if let Some(found) = kept.find(&[path]) {
+                            prop_assert_eq!(Some(&found), model.get(&path));
+                        }
+                    }
+                }
+                prop_assert!(count(&kept) <= capacity);
+            }
+        }
+    }
+}
