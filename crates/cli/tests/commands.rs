@@ -122,8 +122,8 @@ fn wrong_usage_ends_with_2_and_names_the_mistake() {
         (&["cp", "a"], "SOURCE... DESTINATION"),
         (&["cp", "--speed", "9", "a", "b"], "--speed"),
         (
-            &["cp", "--streams", "65", "a", "b"],
-            "godwit: --streams: `65` is out of range: N or N..N from 1 to 64, `auto`",
+            &["cp", "--streams", "129", "a", "b"],
+            "godwit: --streams: `129` is out of range: N or N..N from 1 to 128, `auto`",
         ),
         (
             &["cp", "--verify=maybe", "a", "b"],

@@ -141,7 +141,7 @@ pub const FAULTS_KEPT_BYTES_MAX: usize = FAULTS_KEPT_MAX * 1024;
 pub const FAILED_RANGES_MAX: usize = 2 * FAULTS_KEPT_MAX;
 
 /// Streams of one transfer.
-pub const STREAMS_MAX: u32 = 64;
+pub const STREAMS_MAX: u32 = 128;
 
 /// Received blocks between two flushes of acknowledgements while more data keeps coming.
 pub const ACK_EVERY_BLOCKS: u32 = 4;

@@ -204,8 +204,8 @@ mod tests {
             ),
             ("cp = 1", "/h/config.toml: cp: no setting has this name"),
             (
-                "streams = 65",
-                "/h/config.toml: streams: `65` is out of range: N or N..N from 1 to 64, `auto`",
+                "streams = 129",
+                "/h/config.toml: streams: `129` is out of range: N or N..N from 1 to 128, `auto`",
             ),
             (
                 "streams = [1, 2]",

@@ -159,7 +159,7 @@ const fn seconds(seconds: u64) -> Duration {
 }
 
 /// The most streams of one transfer.
-pub const STREAMS_MAX: u32 = 64;
+pub const STREAMS_MAX: u32 = 128;
 /// The most threads of one kind.
 pub const THREADS_MAX: u64 = 1024;
 

@@ -319,7 +319,7 @@ mod tests {
         let cases = [
             ("limit", "8Mbit/s", Value::Rate(1_000_000)),
             ("streams", "64", bounds(64, 64)),
-            ("streams", "auto", bounds(1, 64)),
+            ("streams", "auto", bounds(1, 128)),
             ("streams", "4..16", bounds(4, 16)),
             ("readers", "64", Value::Count(64)),
             ("encryption", "TLS", Value::Choice("tls")),
@@ -357,27 +357,27 @@ mod tests {
             (
                 "streams",
                 "0",
-                "`0` is out of range: N or N..N from 1 to 64, `auto`",
+                "`0` is out of range: N or N..N from 1 to 128, `auto`",
             ),
             (
                 "streams",
                 "8..2",
-                "`8..2` is out of range: N or N..N from 1 to 64, `auto`",
+                "`8..2` is out of range: N or N..N from 1 to 128, `auto`",
             ),
             (
                 "streams",
-                "65",
-                "`65` is out of range: N or N..N from 1 to 64, `auto`",
+                "129",
+                "`129` is out of range: N or N..N from 1 to 128, `auto`",
             ),
             (
                 "streams",
                 "99999999999999999999",
-                "`99999999999999999999` is out of range: N or N..N from 1 to 64, `auto`",
+                "`99999999999999999999` is out of range: N or N..N from 1 to 128, `auto`",
             ),
             (
                 "streams",
                 "two",
-                "`two` is out of range: N or N..N from 1 to 64, `auto`",
+                "`two` is out of range: N or N..N from 1 to 128, `auto`",
             ),
             ("readers", "two", "`two` is not a whole number"),
             (

@@ -446,7 +446,7 @@ fn who_has_more_than_its_part_gives_it_up() {
     let decision = tuner.step(Duration::ZERO, &sample, Holdup::Network);
     assert_eq!(
         decision.map(|decision| (decision.from, decision.to)),
-        Some((40, 16))
+        Some((40, 32))
     );
     assert_eq!(tuner.target(), 16);
 }

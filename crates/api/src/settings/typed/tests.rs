@@ -49,7 +49,7 @@ fn flag_before_environment_before_file_before_default() {
     );
     assert_eq!(streams(&[], &environment, file), Ok((8, 8)));
     assert_eq!(streams(&[], &[("GODWIT_STREAMS", "")], file), Ok((4, 4)));
-    assert_eq!(streams(&[], &[], ""), Ok((1, 64)));
+    assert_eq!(streams(&[], &[], ""), Ok((1, 128)));
 }
 
 #[test]
@@ -61,7 +61,7 @@ fn a_mistake_names_where_it_was_made() {
     };
     assert_eq!(
         message(&[("streams", "0")], &[]),
-        "--streams: `0` is out of range: N or N..N from 1 to 64, `auto`"
+        "--streams: `0` is out of range: N or N..N from 1 to 128, `auto`"
     );
     assert_eq!(
         message(&[], &[("GODWIT_CIPHER", "des")]),
@@ -79,7 +79,10 @@ fn the_defaults_of_cp() {
             limit_bytes_per_second: None,
             channels: Vec::new(),
             sharing: SharingSettings::default(),
-            streams: Bounds { least: 1, most: 64 },
+            streams: Bounds {
+                least: 1,
+                most: 128
+            },
             threads: 0,
             pin: OsString::new(),
             readers: 0,
