@@ -33,6 +33,9 @@ struct Wire {
 
 const _: () = assert!(size_of::<Wire>() == 32);
 
+/// Memory for so many records is kept for the next manifest.
+const RECORDS_KEPT_MAX: usize = 1024;
+
 /// What a name takes in most data sets beyond what it shares with the one before; only saves growing step by step.
 const NAME_BYTES_USUAL: usize = 16;
 
@@ -85,6 +88,14 @@ impl Manifest {
         Ok(manifest)
     }
 
+    /// Lets go of what it says, and of memory beyond what most manifests need: what stays is for the next one.
+    pub fn trim(&mut self) {
+        if self.records.capacity() > RECORDS_KEPT_MAX {
+            self.records = Vec::new();
+        }
+        self.records.iter_mut().for_each(Record::trim);
+    }
+
     /// As [`Manifest::decode`], in the memory of a manifest that is not needed any more; after an error it is of no use.
     ///
     /// # Errors
@@ -103,40 +114,38 @@ impl Manifest {
 
 #[cfg(test)]
 mod tests {
-    use super::Manifest;
-    use crate::limits::{PATH_BYTES_MAX, PRELUDE_BYTES};
-    use crate::record::{EntryKind, Record};
+    use super::{Manifest, RECORDS_KEPT_MAX};
+    use crate::limits::{PATHS_BYTES_MAX, PRELUDE_BYTES};
+    use crate::record::{EntryKind, PATH_BYTES_KEPT, Record};
 
-    /// Records of which the one at `at` has the longest path that there is.
-    fn with_a_long_path(at: usize) -> Result<Vec<u8>, crate::WireError> {
-        let mut records = vec![Record::default(); 40];
-        for record in &mut records {
-            record.kind = EntryKind::FILE;
-            record.path = b"a".to_vec();
-        }
-        records[at].path = b"b/".repeat(PATH_BYTES_MAX / 2);
-        records[at].path.pop();
-        let mut image = Vec::new();
+    /// As many records as may be, or as are kept, with paths as long as they may all be.
+    fn decoded(records: usize) -> Result<Manifest, crate::WireError> {
+        let bytes = (PATHS_BYTES_MAX / records).min(2 * PATH_BYTES_KEPT);
+        let link = |number: usize| Record {
+            kind: EntryKind::SYMLINK,
+            path: format!("{}{number:0250}", "d/".repeat((bytes - 250) / 2)).into(),
+            target: vec![b't'; 4],
+            ..Record::default()
+        };
         let manifest = Manifest {
-            records,
+            records: (0..records).map(link).collect(),
             ..Manifest::default()
         };
+        let mut image = Vec::new();
         manifest.encode(&mut image)?;
-        Ok(image)
+        Manifest::decode(&image[PRELUDE_BYTES..])
     }
 
     #[test]
-    fn a_sender_of_long_paths_does_not_fill_the_memory_that_is_kept() -> Result<(), crate::WireError>
-    {
-        let mut kept = Manifest::default();
-        for at in 0..40 {
-            kept.decode_in(&with_a_long_path(at)?[PRELUDE_BYTES..])?;
-            let bytes: usize = kept
-                .records
-                .iter()
-                .map(|record| record.path.capacity())
-                .sum();
-            assert!(bytes < 2 * PATH_BYTES_MAX, "{bytes} bytes after {at}");
+    fn what_is_kept_of_a_manifest_is_little_whatever_was_in_it() -> Result<(), crate::WireError> {
+        for records in [RECORDS_KEPT_MAX, 8 * RECORDS_KEPT_MAX] {
+            let mut kept = decoded(records)?;
+            kept.trim();
+            assert!(kept.records.capacity() <= RECORDS_KEPT_MAX);
+            for record in &kept.records {
+                assert!(record.path.capacity() <= PATH_BYTES_KEPT);
+                assert_eq!(record.target.capacity(), 0);
+            }
         }
         Ok(())
     }

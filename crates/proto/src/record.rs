@@ -108,6 +108,15 @@ impl Record {
             && self.flags & (RecordFlags::END | RecordFlags::SOURCE_FAILED) == 0
     }
 
+    /// Leaves of its memory that of a usual path.
+    pub(crate) fn trim(&mut self) {
+        if self.path.capacity() > PATH_BYTES_KEPT {
+            self.path = Vec::new();
+        }
+        self.target = Vec::new();
+        self.extensions = Vec::new();
+    }
+
     /// Checks what must be true of a record on either side.
     ///
     /// # Errors
@@ -146,6 +155,9 @@ impl Record {
         extension::validate(&self.extensions)
     }
 }
+
+/// Longest memory of a path that is kept for another: enough for most, and nothing that a peer could fill memory with.
+pub(crate) const PATH_BYTES_KEPT: usize = 256;
 
 #[derive(FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
 #[repr(C)]
@@ -346,7 +358,8 @@ impl<'a> RecordReader<'a> {
         let extensions = take_slice(&mut self.rest, extension_bytes, what)?;
         self.extend_path(wire.prefix_bytes.get().into(), suffix)?;
         let mut path = std::mem::take(&mut record.path);
-        refill(&mut path, &self.previous);
+        path.clear();
+        path.extend_from_slice(&self.previous);
         *record = Record {
             id: EntryId(wire.id.get()),
             root: wire.root.get(),
@@ -418,18 +431,6 @@ impl Iterator for RecordReader<'_> {
         self.over = record.is_err();
         Some(record)
     }
-}
-
-/// Longest memory of a path that is kept for another: enough for most, and nothing that a peer could fill memory with.
-const PATH_BYTES_KEPT: usize = 256;
-
-/// Makes `kept` a copy of `path`, in its own memory if there is enough.
-fn refill(kept: &mut Vec<u8>, path: &[u8]) {
-    if kept.capacity() > PATH_BYTES_KEPT {
-        *kept = Vec::new();
-    }
-    kept.clear();
-    kept.extend_from_slice(path);
 }
 
 /// How many bytes at their beginnings are the same; eight at a time, for most names share the directories that they are in.

@@ -70,11 +70,12 @@ impl Receiver {
         manifest: Manifest,
     ) -> Result<(), StreamLoss> {
         // A large file takes its time, and a stream that says nothing meanwhile would be taken for dead.
-        let Some(manifest) = self.checks.offer(own.id, manifest) else {
+        let Some(mut manifest) = self.checks.offer(own.id, manifest) else {
             return Ok(());
         };
         own.outgoing.clear();
         let answered = self.answer_to(&manifest, &mut own.outgoing);
+        manifest.trim();
         own.manifest = manifest;
         match answered {
             Answered::Frame => {}

@@ -27,7 +27,7 @@ pub(super) struct StreamState {
     /// The last question whether the sender is there that this stream has passed on.
     asked: u64,
     pub(super) outgoing: Vec<u8>,
-    /// The last manifest, for its memory: there can be one of every thousand entries.
+    /// Memory for the next manifest, that of the one before: there can be one of every thousand entries.
     pub(super) manifest: Manifest,
     ack: Ack,
     faults: Vec<EntryFailed>,
