@@ -217,7 +217,7 @@ pub trait Scan: Send {
     /// Further names of files come last: all names of one file one after another, the first of them as `Entry`.
     fn next_batch(&mut self, out: &mut Vec<ScanItem>) -> bool;
 
-    /// Offers the memory of paths that nobody needs any more; what is not taken stays.
+    /// Offers the memory of paths that nobody needs any more, each of some hundred bytes at most; what is not taken stays.
     fn reuse(&mut self, paths: &mut Vec<Vec<u8>>) {
         let _ = paths;
     }

@@ -15,7 +15,7 @@ use std::os::unix::fs::symlink;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 fn trees() -> impl Iterator<Item = Tree> {
-    [(true, 256), (false, 256), (true, 0), (false, 1)]
+    [(true, 256), (false, 256), (true, 0), (false, 2)]
         .into_iter()
         .map(|(openat2, directories_max)| {
             let tree = Tree::with(|options: &mut FsOptions| {

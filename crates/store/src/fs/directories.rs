@@ -8,8 +8,10 @@ use crate::path::RelPath;
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, ResolveFlags};
 use rustix::io::Errno;
+use rustix::process::{Resource, getrlimit};
 use std::collections::HashMap;
 use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 /// Longest part of a path that is resolved in one call, below the kernel's PATH_MAX of 4096 with its terminating zero.
@@ -39,9 +41,19 @@ impl AsFd for Directory {
     }
 }
 
+/// How many there are in this process.
+static OPEN: AtomicUsize = AtomicUsize::new(0);
+
+impl Drop for Directory {
+    fn drop(&mut self) {
+        OPEN.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
 impl Directory {
     fn new(fd: OwnedFd, search_only: bool) -> Result<Self, Errno> {
         let device = rustix::fs::fstat(&fd)?.st_dev;
+        OPEN.fetch_add(1, Ordering::Relaxed);
         Ok(Self {
             fd,
             search_only,
@@ -117,6 +129,8 @@ pub(super) struct Directories {
     root: Arc<Directory>,
     openat2: bool,
     kept: Mutex<Kept<Arc<Directory>>>,
+    /// From so many open directories of this process on, fewer are kept.
+    open_max: usize,
     /// A handle of every file system met, held from before anything was written there through this storage, so that
     /// a sync by it reports every write error since.
     devices: Mutex<HashMap<u64, Arc<Directory>>>,
@@ -140,6 +154,7 @@ impl Directories {
             root,
             openat2,
             kept: Mutex::new(Kept::new(capacity)),
+            open_max: open_max(),
             devices: Mutex::default(),
         };
         directories.note_device(&directories.root);
@@ -189,7 +204,9 @@ impl Directories {
         };
         let directory = Arc::new(directory);
         self.note_device(&directory);
-        lock(&self.kept).keep(path, &directory);
+        // All transfers of a process share its limit of handles.
+        let crowded = OPEN.load(Ordering::Relaxed) > self.open_max;
+        lock(&self.kept).keep(path, &directory, crowded);
         Ok((directory, false))
     }
 
@@ -282,6 +299,12 @@ impl Directories {
         }
         reached.ok_or(Errno::NOENT)
     }
+}
+
+/// An eighth of the handles that this process may have: the rest is for connections, files, and all that is not kept.
+fn open_max() -> usize {
+    let limit = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
+    usize::try_from(limit / 8).unwrap_or(usize::MAX)
 }
 
 /// Splits off the longest leading part that one call resolves; the rest begins with a component.

@@ -3,6 +3,9 @@
 
 use std::collections::HashMap;
 
+/// Most young ones where there are too many elsewhere.
+const CROWDED_HALF: usize = 128;
+
 /// Values by path, never more than a capacity.
 ///
 /// They are of two generations. What is put in, or found, is young; when the young ones are half of the capacity they
@@ -55,10 +58,13 @@ impl<T: Clone> Kept<T> {
         Some(value)
     }
 
-    /// Keeps a value for `path`.
-    pub(super) fn keep(&mut self, path: &[u8], value: &T) {
+    /// Keeps a value for `path`; few beside it if there are too many elsewhere.
+    pub(super) fn keep(&mut self, path: &[u8], value: &T, crowded: bool) {
         if self.half > 0 {
             self.forget(path);
+            if crowded && self.young.len() >= CROWDED_HALF {
+                self.old = std::mem::take(&mut self.young);
+            }
             self.insert(path.into(), value.clone());
         }
     }
@@ -99,7 +105,7 @@ mod tests {
     fn what_was_used_of_late_is_kept() {
         let mut kept = Kept::new(8);
         for number in 0..100_u32 {
-            kept.keep(&number.to_be_bytes(), &number);
+            kept.keep(&number.to_be_bytes(), &number, false);
             // The first is used all the time.
             assert_eq!(kept.find(&0_u32.to_be_bytes()), Some(0));
             for late in number.saturating_sub(2)..=number {
@@ -110,9 +116,19 @@ mod tests {
     }
 
     #[test]
+    fn few_are_kept_where_there_are_too_many_elsewhere() {
+        let mut kept = Kept::new(1024);
+        for number in 0..1000_u32 {
+            kept.keep(&number.to_be_bytes(), &number, number >= 500);
+        }
+        assert!(count(&kept) <= 2 * super::CROWDED_HALF);
+        assert_eq!(kept.find(&999_u32.to_be_bytes()), Some(999));
+    }
+
+    #[test]
     fn nothing_is_kept_without_room() {
         let mut kept = Kept::new(1);
-        kept.keep(b"a", &1);
+        kept.keep(b"a", &1, false);
         assert_eq!(kept.find(b"a"), None);
     }
 
@@ -121,19 +137,24 @@ mod tests {
         #[test]
         fn what_is_found_was_kept_last_and_there_are_never_too_many(
             capacity in 0_usize..10,
-            steps in proptest::collection::vec((0..4_u8, 0..12_u8), 0..200),
+            steps in proptest::collection::vec((0..24_u8, 0..12_u8), 0..200),
         ) {
             let mut kept = Kept::new(capacity);
             let mut model = HashMap::new();
             for (value, (what, path)) in (0_u32..).zip(steps) {
                 match what {
-                    0 => {
-                        kept.keep(&[path], &value);
+                    0..6 => {
+                        kept.keep(&[path], &value, value % 2 == 0);
                         model.insert(path, value);
                     }
-                    1 => {
+                    6..12 => {
                         kept.forget(&[path]);
                         model.remove(&path);
+                        prop_assert_eq!(kept.find(&[path]), None);
+                    }
+                    12 => {
+                        kept.clear();
+                        prop_assert_eq!(kept.find(&[path]), None);
                     }
                     _ => {
                         if let Some(found) = kept.find(&[path]) {

@@ -32,7 +32,6 @@ use directories::Directories;
 use read::FsReadFile;
 use rustix::fs::OFlags;
 use rustix::io::Errno;
-use rustix::process::{Resource, getrlimit};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use sync::SyncState;
@@ -67,7 +66,7 @@ pub struct FsOptions {
     /// The process cleared its file mode creation mask (`godwit_sys::umask::clear`), so files can be created with their final
     /// mode in one call.
     pub umask_cleared: bool,
-    /// Most directory handles kept open.
+    /// Most directory handles kept open; none below two.
     pub directories_max: usize,
     /// About how many bytes a scan remembers in memory before it uses the spill directory, for each of two purposes.
     pub spill_bytes: usize,
@@ -91,7 +90,7 @@ impl FsOptions {
             read_xattrs: false,
             read_acls: false,
             umask_cleared: false,
-            directories_max: directories_max(),
+            directories_max: DIRECTORIES_MAX,
             spill_bytes: SPILL_BYTES,
             direct: false,
             openat2: true,
@@ -100,12 +99,9 @@ impl FsOptions {
     }
 }
 
-/// Most directories kept open: a source and a destination together stay well below the limit of handles, 1024 as a rule. Where
-/// there is room the directories of a whole batch are kept from writing its files to naming them.
-fn directories_max() -> usize {
-    let limit = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
-    usize::try_from(limit / 16).map_or(1024, |part| part.clamp(256, 1024))
-}
+/// The directories of a batch of small files in a source tree, twice: they are kept from writing its files to naming them. Where
+/// the process has too many open, 256 are kept.
+const DIRECTORIES_MAX: usize = 1024;
 
 /// Some 30,000 names of files with several names, or as many directories in waiting.
 const SPILL_BYTES: usize = 4 << 20;

@@ -206,4 +206,23 @@ mod tests {
         assert!(state.take_failed(&[borrow(&after), borrow(&before)]));
         assert!(!state.take_failed(&[borrow(&before)]));
     }
+
+    #[test]
+    fn a_failed_sync_is_not_forgotten_with_the_first_file_that_ends() {
+        let state = SyncState::default();
+        let file = |name: &str| {
+            let path = RelPath::parse(name.as_bytes()).unwrap();
+            let temp = TempName::new(1, &path);
+            (path, temp)
+        };
+        let (ended, other, later) = (file("ended"), file("other"), file("later"));
+        state.begin(&ended.1);
+        state.begin(&other.1);
+        state.fail_all();
+        state.end(&ended.1);
+        assert!(state.take_failed(&[borrow(&other)]));
+        state.end(&other.1);
+        state.begin(&later.1);
+        assert!(!state.take_failed(&[borrow(&later)]));
+    }
 }
