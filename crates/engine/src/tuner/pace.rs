@@ -61,6 +61,13 @@ impl Pace {
         self.marks.back().map_or(0, |&(_, bytes)| bytes)
     }
 
+    /// Bytes a second since `from`, or since what is remembered; `None` if that is no time.
+    pub(super) fn mean_since(&self, from: Duration) -> Option<f64> {
+        let &last = self.marks.back()?;
+        let &first = self.marks.iter().find(|(when, _)| *when >= from)?;
+        (last.0 > first.0).then(|| rate(first, last))
+    }
+
     /// How it has gone.
     pub(super) fn course(&self) -> Course {
         let (Some(&(from, first)), Some(&(to, last))) = (self.marks.front(), self.marks.back())

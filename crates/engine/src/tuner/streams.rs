@@ -86,6 +86,10 @@ const START_ROUND_TRIPS: f64 = 8.0;
 const HELD_UP_FOR: Duration = Duration::from_secs(4);
 const HELD_UP_FOR_BURSTS: Duration = Duration::from_secs(16);
 
+/// Where losses or a congestion control that tries to and fro make one window differ from the next by a tenth and more, a trial
+/// is judged by the mean of this time too: else what was a good moment before it would not be reached again.
+const LATELY: Duration = Duration::from_secs(2);
+
 /// While the total still rises by more than this from window to window, a trial is looked on at …
 const RISING: f64 = 1.1;
 /// … for so many windows at most.
@@ -286,10 +290,9 @@ impl StreamTuner {
         holdup: Holdup,
     ) -> Option<Decision> {
         let (from, to) = (f64::from(trial.from), f64::from(self.target));
-        let won = reading.rate / trial.before.max(1.0);
-        let is_enough = trial
-            .more_moved
-            .is_some_and(|more| reading.rate >= PART * more);
+        let moved = reading.rate.max(self.lately(now).unwrap_or(0.0));
+        let won = moved / trial.before.max(1.0);
+        let is_enough = trial.more_moved.is_some_and(|more| moved >= PART * more);
         if is_enough || won >= 1.0 + (to / from - 1.0) / 2.0 {
             self.trial = None;
             self.up.won();
@@ -305,7 +308,7 @@ impl StreamTuner {
         let words = format!(
             "{} moved {} where {} had moved {}",
             self.target,
-            shown_rate(reading.rate),
+            shown_rate(moved),
             trial.from,
             shown_rate(trial.before)
         );
@@ -314,14 +317,14 @@ impl StreamTuner {
         if trial.more_moved.is_none() && won > WORTH && enough > trial.from && enough < self.target
         {
             self.trial = Some(Trial {
-                more_moved: Some(reading.rate),
+                more_moved: Some(moved),
                 ..trial
             });
             return Some(self.change(now, enough, format!("{words}; so many should do")));
         }
         self.trial = None;
         self.losses = trial.losses;
-        self.peak = reading.rate.max(trial.before);
+        self.peak = moved.max(trial.before);
         self.up.failed(now, self.changed);
         self.explore.failed(now, self.changed);
         // It is full, or next to it: a small step finds out whether it still is.
@@ -418,8 +421,19 @@ impl StreamTuner {
         if to <= self.target {
             return None;
         }
+        let lately = self.lately(now).unwrap_or(f64::MAX);
         self.begin_trial(reading, None);
+        if let Some(trial) = &mut self.trial {
+            trial.before = trial.before.min(lately);
+        }
         Some(self.change(now, to, words))
+    }
+
+    /// What went through on average since there have been so many streams, and not longer ago than a window's noise asks for.
+    fn lately(&self, now: Duration) -> Option<f64> {
+        let settled = self.settled?;
+        self.pace
+            .mean_since(settled.max(now.saturating_sub(LATELY)))
     }
 
     fn begin_trial(&mut self, reading: &Reading, bursts: Option<Bursts>) {
