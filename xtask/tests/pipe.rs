@@ -121,6 +121,7 @@ fn files_arrive_with_digests() {
 #[test]
 fn files_arrive_with_modes_and_times() {
     files_arrive(&["--commit"]);
+    files_arrive(&["--commit", "--digest"]);
     let work = tempfile::tempdir().expect("make a directory");
     let source = work.path().join("source");
     fs::create_dir(&source).expect("make a directory");

@@ -7,9 +7,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use godwit_engine::End;
 use godwit_engine::session::Engine;
+use godwit_engine::{End, limits};
 use godwit_net::IdentityId;
+use godwit_proto::limits::TOKENS_MAX;
 use godwit_proto::{Token, TransferId};
 
 use crate::allow::No;
@@ -25,7 +26,8 @@ const ANSWER_LOOK_EVERY: Duration = Duration::from_millis(50);
 const LINGER: Duration = Duration::from_secs(10);
 
 /// Tokens in circulation for one transfer: as many as it may have streams.
-pub(crate) const TOKENS: usize = 64;
+pub(crate) const TOKENS: usize = limits::STREAMS_MAX as usize;
+const _: () = assert!(TOKENS <= TOKENS_MAX);
 
 /// One transfer's end at this daemon.
 pub(crate) struct Session {

@@ -455,7 +455,7 @@ const GENERAL: &[Setting] = &[
         name: "connections-per-peer",
         scopes: SERVE,
         kind: Kind::Count { min: 1, max: 4_096 },
-        default: "256",
+        default: "512",
         variable: "GODWIT_CONNECTIONS_PER_PEER",
         help: "Connections that one client may have open at a time",
         detail: "",

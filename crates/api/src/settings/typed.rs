@@ -60,7 +60,7 @@ pub struct CpSettings {
     pub channels: Vec<String>,
     /// How it behaves towards others.
     pub sharing: SharingSettings,
-    /// From 1 to 64; chosen between them.
+    /// From 1 to 128; chosen between them.
     pub streams: Bounds,
     /// 0 uses all cores.
     pub threads: u32,

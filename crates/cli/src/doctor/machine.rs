@@ -11,7 +11,7 @@ use rustix::process::{Resource, getrlimit};
 use super::findings::{Findings, Limit, Way};
 
 /// A transfer holds some directories and files open, and a connection for each stream.
-const OPEN_FILES_MIN: u64 = 128;
+const OPEN_FILES_MIN: u64 = 512;
 const OPEN_FILES_COMFORTABLE: u64 = 1024;
 
 /// Looks at it.

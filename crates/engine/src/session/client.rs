@@ -90,12 +90,14 @@ fn keep_open(
                     .iter()
                     .filter_map(|token| Token::try_from(token.as_slice()).ok())
                     .collect();
+                let streams_max = opened.streams_max;
                 report.opened = Some(opened);
                 let begun = Begun {
                     first: stream,
                     transfer,
                     tokens,
                     theirs,
+                    streams_max,
                 };
                 let outcome = run_engine(client, open, &engine, begun, watch);
                 engine.join();
@@ -181,6 +183,8 @@ struct Begun {
     transfer: TransferId,
     tokens: Vec<Token>,
     theirs: Hello,
+    /// Most streams that the daemon lets in.
+    streams_max: u32,
 }
 
 /// `None` if the transfer must be opened anew.
@@ -201,16 +205,17 @@ fn run_engine(
     );
     link.note_hello(&begun.theirs);
     let link = Arc::new(link);
+    let bounds = client.streams.at_most(begun.streams_max);
     let first = link.begin(begun.first);
-    if let Err(error) = link.spread(engine, client.streams, first) {
+    if let Err(error) = link.spread(engine, bounds, first) {
         return Some(End::Failed {
             code: ErrorCode::INTERNAL.0,
             message: format!("no thread for a stream: {error}"),
             retryable: false,
         });
     }
-    let mut tuning = Tuning::new(client.streams, open.limit_bytes_per_second);
-    let outcome = supervise(client, engine, &link, &mut tuning, watch);
+    let mut tuning = Tuning::new(bounds, open.limit_bytes_per_second);
+    let outcome = supervise(client, bounds, engine, &link, &mut tuning, watch);
     if outcome.is_none() {
         engine.cancel("the daemon was restarted");
     }
@@ -221,6 +226,7 @@ fn run_engine(
 
 fn supervise(
     client: &Client,
+    bounds: Bounds,
     engine: &Engine,
     link: &Arc<Link>,
     tuning: &mut Tuning,
@@ -242,7 +248,7 @@ fn supervise(
             return None;
         }
         // Whoever has no thread for one more goes on with those that there are.
-        let _ = link.spread(engine, client.streams, None);
+        let _ = link.spread(engine, bounds, None);
         engine.tune();
         tuning.look(Instant::now(), engine, link);
         if let Some(message) = link.stuck(engine) {

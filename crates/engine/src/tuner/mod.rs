@@ -56,6 +56,16 @@ impl Bounds {
         }
     }
 
+    /// The same where no more than `most` are let in.
+    #[must_use]
+    pub fn at_most(self, most: u32) -> Self {
+        let most = most.max(1);
+        Self {
+            least: self.least.min(most),
+            most: self.most.min(most),
+        }
+    }
+
     /// The nearest number that is allowed.
     pub fn hold(self, count: u32) -> u32 {
         count.min(self.most).max(self.least)
