@@ -421,11 +421,7 @@ impl StreamTuner {
         if to <= self.target {
             return None;
         }
-        let lately = self.lately(now).unwrap_or(f64::MAX);
-        self.begin_trial(reading, None);
-        if let Some(trial) = &mut self.trial {
-            trial.before = trial.before.min(lately);
-        }
+        self.begin_trial(now, reading, None);
         Some(self.change(now, to, words))
     }
 
@@ -436,10 +432,11 @@ impl StreamTuner {
             .mean_since(settled.max(now.saturating_sub(LATELY)))
     }
 
-    fn begin_trial(&mut self, reading: &Reading, bursts: Option<Bursts>) {
+    fn begin_trial(&mut self, now: Duration, reading: &Reading, bursts: Option<Bursts>) {
+        let lately = self.lately(now).unwrap_or(f64::MAX);
         self.trial = Some(Trial {
             from: self.target,
-            before: reading.rate,
+            before: reading.rate.min(lately),
             more_moved: None,
             losses: self.losses,
             bursts,

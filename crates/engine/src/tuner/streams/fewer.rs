@@ -27,7 +27,7 @@ impl StreamTuner {
             return None;
         }
         let to = (self.target - (self.target / 4).max(1)).max(self.floor);
-        self.begin_trial(reading, None);
+        self.begin_trial(now, reading, None);
         Some(self.change(now, to, format!("{why}; fewer may do")))
     }
 
@@ -58,7 +58,7 @@ impl StreamTuner {
             "{why}, and takes {} in bursts; fewer may do",
             shown_rate(bursts.rate)
         );
-        self.begin_trial(reading, Some(bursts));
+        self.begin_trial(now, reading, Some(bursts));
         // It is that of so many from now on.
         self.peak = 0.0;
         Some(self.change(now, to, words))
@@ -78,8 +78,9 @@ impl StreamTuner {
         // Where the queue still stands, what was given up went to others: it is theirs as long as it is more than a share.
         let (from, to) = (f64::from(trial.from), f64::from(self.target));
         let share = trial.before * (1.0 - (1.0 - to / from) / 2.0);
-        let given = reading.room() == Room::None && reading.rate >= share;
-        if reading.rate >= KEPT * before || given {
+        let moved = reading.rate.max(self.lately(now).unwrap_or(0.0));
+        let given = reading.room() == Room::None && moved >= share;
+        if moved >= KEPT * before || given {
             self.kept = (!given).then_some(before);
             return self.keep_fewer(now, reading, holdup);
         }
@@ -88,7 +89,7 @@ impl StreamTuner {
         }
         self.kept = None;
         self.down.failed(now, self.changed);
-        Some(self.go_back(now, trial, reading.rate, trial.before))
+        Some(self.go_back(now, trial, moved, trial.before))
     }
 
     fn judge_over_bursts(
