@@ -163,11 +163,11 @@ fn wrong_usage_ends_with_2_and_names_the_mistake() {
 #[test]
 fn the_settings_file_and_the_environment_are_read() {
     let (home, _) = homes();
-    fs::write(home.path().join("config.toml"), "[cp]\nstreams = 99\n").expect("written");
+    fs::write(home.path().join("config.toml"), "[cp]\nstreams = 199\n").expect("written");
     let (code, complaint) = refused(home.path(), &["cp", "a", "b"]);
     assert_eq!(code, 2);
     assert!(
-        complaint.contains("config.toml: cp.streams: `99` is out of range"),
+        complaint.contains("config.toml: cp.streams: `199` is out of range"),
         "{complaint}"
     );
     fs::write(home.path().join("config.toml"), "[cp]\nstream = 9\n").expect("written");
