@@ -182,6 +182,12 @@ fn sync_directory(directories: &Directories, path: &RelPath) -> Result<(), Store
 mod tests {
     use super::*;
 
+    fn file(name: &str) -> (RelPath, TempName) {
+        let path = RelPath::parse(name.as_bytes()).unwrap();
+        let temp = TempName::new(1, &path);
+        (path, temp)
+    }
+
     fn borrow(file: &(RelPath, TempName)) -> (&RelPath, TempName) {
         (&file.0, file.1)
     }
@@ -189,11 +195,6 @@ mod tests {
     #[test]
     fn a_failed_sync_is_told_to_every_file_that_existed_and_only_once() {
         let state = SyncState::default();
-        let file = |name: &str| {
-            let path = RelPath::parse(name.as_bytes()).unwrap();
-            let temp = TempName::new(1, &path);
-            (path, temp)
-        };
         let (before, committed, after) = (file("before"), file("committed"), file("after"));
         state.begin(&before.1);
         state.begin(&committed.1);
@@ -210,11 +211,6 @@ mod tests {
     #[test]
     fn a_failed_sync_is_not_forgotten_with_the_first_file_that_ends() {
         let state = SyncState::default();
-        let file = |name: &str| {
-            let path = RelPath::parse(name.as_bytes()).unwrap();
-            let temp = TempName::new(1, &path);
-            (path, temp)
-        };
         let (ended, other, later) = (file("ended"), file("other"), file("later"));
         state.begin(&ended.1);
         state.begin(&other.1);
