@@ -12,6 +12,7 @@ mod floors;
 mod keeper;
 mod later;
 mod leftovers;
+mod links;
 mod list;
 mod offer;
 mod plan;
