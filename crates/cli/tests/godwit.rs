@@ -18,6 +18,7 @@ mod godwit {
     pub(crate) mod filters;
     pub(crate) mod full;
     pub(crate) mod generate;
+    pub(crate) mod gone;
     pub(crate) mod how_fast;
     pub(crate) mod judge;
     pub(crate) mod kill;

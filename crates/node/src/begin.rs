@@ -12,8 +12,8 @@ use godwit_engine::select::Select;
 use godwit_engine::session::Engine;
 use godwit_engine::synthetic::{MemorySource, NullSink};
 use godwit_engine::tree::{
-    DestinationError, DestinationRequest, Keeper, ListWork, PreparedDestination, Selecting,
-    TreeRoot, TreeSink, TreeSource, TreeWork,
+    DestinationError, DestinationRequest, FoundRoot, Keeper, ListWork, PreparedDestination,
+    Selecting, TreeRoot, TreeSink, TreeSource, TreeWork,
 };
 use godwit_engine::tuner::Decision;
 use godwit_engine::{
@@ -27,7 +27,7 @@ use godwit_store::Kind;
 use crate::Shared;
 use crate::allow::No;
 use crate::local::Access;
-use crate::places::{SourcePlace, Target};
+use crate::places::{FailedSource, SourcePlace, Target};
 
 /// How long a transfer whose client seems to have gone may still hold its destination.
 const SUPERSEDE_PATIENCE: Duration = Duration::from_secs(5);
@@ -316,17 +316,28 @@ fn begin_pull(
     let select = select_of(request)?;
     let counters = Arc::new(Counters::default());
     let names = Arc::new(NameQueue::default());
-    let mut roots = Vec::with_capacity(request.sources.len());
-    let mut memory = None;
+    let mut roots: Vec<FoundRoot> = Vec::with_capacity(request.sources.len());
+    let (mut memory, mut failed) = (None, None);
     for source in shared
         .places
         .sources(peer, &request.sources, Access::asked(request))?
     {
         match source {
             SourcePlace::Memory(bytes) => memory = Some(MemorySource::new(bytes)),
-            SourcePlace::Tree(root) if select.is_listed() => roots.push(directory(root)?),
-            SourcePlace::Tree(root) => roots.push(root),
+            SourcePlace::Tree(root) if select.is_listed() => roots.push(Ok(directory(root)?)),
+            SourcePlace::Tree(root) => roots.push(Ok(root)),
+            // What a list names is in the one source, so there is nothing else to go on with.
+            SourcePlace::Failed(FailedSource { no, .. }) if select.is_listed() => return Err(no),
+            SourcePlace::Failed(FailedSource { fault, no }) => {
+                failed.get_or_insert(no);
+                roots.push(Err(fault));
+            }
         }
+    }
+    if let Some(no) = failed
+        && roots.iter().all(Result::is_err)
+    {
+        return Err(no);
     }
     let (work, source): (Box<dyn Work>, Arc<dyn Source>) = match memory {
         Some(memory) if roots.is_empty() => (Box::new(memory), Arc::new(memory)),
@@ -345,18 +356,18 @@ fn begin_pull(
                 announces_passed: request.comparison.is_some_and(|wanted| wanted.delete),
             };
             let work: Box<dyn Work> = match roots.first() {
-                Some(root) if select.is_listed() => {
+                Some(Ok(root)) if select.is_listed() => {
                     let names = Box::new(QueueNames(Arc::clone(&names)));
                     let spill = journals(shared);
                     let work = ListWork::new(root.clone(), names, selecting, &spill);
                     Box::new(work.keeping(Arc::clone(&keeper)))
                 }
                 _ => {
-                    let work = TreeWork::choosing(roots.clone(), selecting);
+                    let work = TreeWork::found(roots.clone(), selecting);
                     Box::new(work.keeping(Arc::clone(&keeper)))
                 }
             };
-            (work, Arc::new(TreeSource::new(roots).keeping(keeper)))
+            (work, Arc::new(TreeSource::found(roots).keeping(keeper)))
         }
     };
     let source: Arc<dyn Source> = if request.in_order {

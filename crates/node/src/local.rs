@@ -2,18 +2,42 @@
 //! Reads no contents, and restricts nobody: what the process may do, it may do here.
 
 use std::ffi::OsStr;
+use std::io::ErrorKind;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use godwit_engine::tree::TreeRoot;
-use godwit_proto::{Open, Preserve};
+use godwit_engine::tree::{TreeRoot, root_fault};
+use godwit_proto::{Fault, FaultCode, Open, Preserve, Side};
 use godwit_store::{Confine, FsOptions, FsStorage, RelPath, Storage, StoreErrorKind};
 
 /// Why a path is of no use: whole sentences, with the path in them.
 #[derive(Debug, thiserror::Error)]
-#[error("{0}")]
-pub struct LocalError(String);
+#[error("{message}")]
+pub struct LocalError {
+    message: String,
+    code: FaultCode,
+}
+
+impl LocalError {
+    fn new(code: FaultCode, message: String) -> Self {
+        Self { message, code }
+    }
+
+    /// As the fault of the source `path`: what people read of it begins with the name anyway.
+    pub fn into_fault(self, path: &Path) -> Fault {
+        let name = format!("{}: ", path.display());
+        Fault {
+            side: Side::SOURCE,
+            code: self.code,
+            message: match self.message.strip_prefix(&name) {
+                Some(reason) => reason.to_owned(),
+                None => self.message,
+            },
+            ..Fault::default()
+        }
+    }
+}
 
 /// A source.
 pub struct LocalSource {
@@ -68,11 +92,12 @@ pub fn source(path: &Path, spill: &Path, access: Access) -> Result<LocalSource, 
     let bytes = path.as_os_str().as_bytes();
     let follow = bytes.ends_with(b"/");
     let missing = |error: std::io::Error| {
-        LocalError(format!(
+        let why = format!(
             "{}: {error}; check the source's name{}",
             path.display(),
             hint(bytes)
-        ))
+        );
+        LocalError::new(code_of(&error), why)
     };
     let meta = if follow {
         path.metadata()
@@ -82,7 +107,8 @@ pub fn source(path: &Path, spill: &Path, access: Access) -> Result<LocalSource, 
     .map_err(missing)?;
     let name = last_name(path);
     if follow && !meta.is_dir() {
-        return Err(LocalError(format!("{}: not a directory", path.display())));
+        let why = format!("{}: not a directory", path.display());
+        return Err(LocalError::new(FaultCode::TYPE_CONFLICT, why));
     }
     if meta.is_dir() {
         let absolute = match (&name, parent_of(path)) {
@@ -101,13 +127,10 @@ pub fn source(path: &Path, spill: &Path, access: Access) -> Result<LocalSource, 
         });
     }
     let (Some(name), Some(parent)) = (name, parent_of(path)) else {
-        return Err(LocalError(format!(
-            "{}: this source has no name",
-            path.display()
-        )));
+        let why = format!("{}: this source has no name", path.display());
+        return Err(LocalError::new(FaultCode::NAME, why));
     };
-    let start = RelPath::parse(&name)
-        .map_err(|error| LocalError(format!("{}: {error}", path.display())))?;
+    let start = parse(&name, path)?;
     let absolute = join(&canonical(&parent)?, &name);
     Ok(LocalSource {
         root: TreeRoot {
@@ -143,8 +166,7 @@ pub fn destination(
         _ => (Vec::new(), real.clone()),
     };
     let storage_path = canonical(&parent)?;
-    let base = RelPath::parse(&name)
-        .map_err(|error| LocalError(format!("{}: {error}", path.display())))?;
+    let base = parse(&name, path)?;
     let shown = parent_of(path)
         .filter(|_| last_name(path).is_some())
         .unwrap_or_else(|| parent.clone());
@@ -186,12 +208,13 @@ fn open(root: &Path, spill: &Path, access: Access) -> Result<Arc<dyn Storage>, L
     };
     let storage = FsStorage::open_with(root, spill, options).map_err(|error| {
         let root = root.display();
-        LocalError(match error.kind {
+        let why = match error.kind {
             StoreErrorKind::TypeConflict => {
                 format!("{root}: this is not a directory, so nothing can be in it")
             }
             _ => format!("{root}: {error}"),
-        })
+        };
+        LocalError::new(root_fault(&error).code, why)
     })?;
     Ok(Arc::new(storage))
 }
@@ -241,8 +264,23 @@ fn canonical(path: &Path) -> Result<PathBuf, LocalError> {
         } else {
             path.display().to_string()
         };
-        LocalError(format!("{shown}: {error}; this directory must exist"))
+        let why = format!("{shown}: {error}; this directory must exist");
+        LocalError::new(code_of(&error), why)
     })
+}
+
+fn parse(name: &[u8], path: &Path) -> Result<RelPath, LocalError> {
+    RelPath::parse(name)
+        .map_err(|error| LocalError::new(FaultCode::NAME, format!("{}: {error}", path.display())))
+}
+
+fn code_of(error: &std::io::Error) -> FaultCode {
+    match error.kind() {
+        ErrorKind::NotFound => FaultCode::NOT_FOUND,
+        ErrorKind::PermissionDenied => FaultCode::PERMISSION,
+        ErrorKind::NotADirectory => FaultCode::TYPE_CONFLICT,
+        _ => FaultCode::IO,
+    }
 }
 
 fn join(parent: &Path, name: &[u8]) -> Vec<u8> {

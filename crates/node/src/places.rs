@@ -7,10 +7,10 @@ use std::os::unix::ffi::OsStringExt as _;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use godwit_engine::tree::TreeRoot;
+use godwit_engine::tree::{TreeRoot, root_fault};
 use godwit_net::IdentityId;
-use godwit_proto::{Direction, ErrorCode, Open};
-use godwit_store::{RelPath, Storage};
+use godwit_proto::{Direction, ErrorCode, Fault, FaultCode, Open, Side};
+use godwit_store::{RelPath, Storage, StoreErrorKind};
 
 use crate::allow::{Grantor, No, find, refuse_export};
 use crate::export::{Export, Place};
@@ -27,7 +27,8 @@ pub(crate) trait Places: Send + Sync {
         access: Access,
     ) -> Result<Target, No>;
 
-    /// What a pull reads, in the order of the paths.
+    /// What a pull reads, in the order of the paths. Only what nobody may have is refused as a whole; what cannot be read is a failed
+    /// source among the others.
     fn sources(
         &self,
         peer: IdentityId,
@@ -86,6 +87,16 @@ pub(crate) enum SourcePlace {
     Memory(u64),
     /// A tree.
     Tree(TreeRoot),
+    /// Nothing that can be read.
+    Failed(FailedSource),
+}
+
+/// A source that cannot be read.
+pub(crate) struct FailedSource {
+    /// What is told of it where others can be.
+    pub(crate) fault: Fault,
+    /// The answer where there is no other.
+    pub(crate) no: No,
 }
 
 /// A daemon's places: exports, to those whom grants let in.
@@ -173,20 +184,7 @@ impl Places for Exports {
                             Arc::clone(place.insert(self.open(export, access)?))
                         }
                     };
-                    let there = storage
-                        .stat(&start)
-                        .map_err(|error| No::new(ErrorCode::SOURCE, error.to_string()))?;
-                    if there.is_none() && !start.as_bytes().is_empty() {
-                        return Err(No::new(
-                            ErrorCode::SOURCE,
-                            format!(
-                                "{} does not exist{}",
-                                String::from_utf8_lossy(path),
-                                hint(path)
-                            ),
-                        ));
-                    }
-                    sources.push(SourcePlace::Tree(TreeRoot { storage, start }));
+                    sources.push(source_below(storage, start, path)?);
                 }
             }
         }
@@ -237,4 +235,33 @@ impl Places for Exports {
                 ..no
             })
     }
+}
+
+/// A place in an export that the peer may read. A way out of the export is not there to be had, and refused.
+fn source_below(storage: Arc<dyn Storage>, start: RelPath, path: &[u8]) -> Result<SourcePlace, No> {
+    let fault = match storage.stat(&start) {
+        Ok(Some(_)) => return Ok(SourcePlace::Tree(TreeRoot { storage, start })),
+        Ok(None) if start.is_root() => return Ok(SourcePlace::Tree(TreeRoot { storage, start })),
+        Ok(None) => {
+            let why = format!("does not exist{}", hint(path));
+            let no = format!("{} {why}", String::from_utf8_lossy(path));
+            return Ok(SourcePlace::Failed(FailedSource {
+                fault: Fault {
+                    side: Side::SOURCE,
+                    code: FaultCode::NOT_FOUND,
+                    message: why,
+                    ..Fault::default()
+                },
+                no: No::new(ErrorCode::SOURCE, no),
+            }));
+        }
+        Err(error) if error.kind == StoreErrorKind::Escape => {
+            return Err(No::new(ErrorCode::SOURCE, error.to_string()));
+        }
+        Err(error) => root_fault(&error),
+    };
+    Ok(SourcePlace::Failed(FailedSource {
+        no: No::new(ErrorCode::SOURCE, fault.message.clone()),
+        fault,
+    }))
 }

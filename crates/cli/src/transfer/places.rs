@@ -6,7 +6,6 @@ use std::path::Path;
 
 use godwit_api::endpoint::Endpoint;
 use godwit_node::local::{self, LocalDestination, LocalSource};
-use godwit_proto::{Fault, FaultCode, Side};
 
 use super::Job;
 use super::terms::access_of;
@@ -27,32 +26,23 @@ impl Job<'_> {
             };
             match local::source(path, &spill, access_of(self.settings)) {
                 Ok(source) => found.push(source),
-                Err(error) => failures.push((path, Failure::failed(error))),
+                Err(error) => failures.push((path, error)),
             }
         }
         if found.is_empty() {
-            if let Some((_, failure)) = failures.into_iter().next() {
-                return Err(failure);
+            if let Some((_, error)) = failures.into_iter().next() {
+                return Err(Failure::failed(error));
             }
             return Err(Failure::usage("no source was named"));
         }
-        for (path, failure) in &failures {
+        let missing = failures.len() as u64;
+        for (path, error) in failures {
             let name = path.as_os_str().as_bytes();
-            let message = &failure.message;
-            // The line begins with the name anyway.
-            let message = message
-                .strip_prefix(&format!("{}: ", path.display()))
-                .unwrap_or(message);
-            self.output.failed(name, message);
-            let fault = Fault {
-                side: Side::SOURCE,
-                code: FaultCode::NOT_FOUND,
-                message: message.to_owned(),
-                ..Fault::default()
-            };
+            let fault = error.into_fault(path);
+            self.output.failed(name, &fault.message);
             self.reports.entry_failed(name, &fault);
         }
-        Ok((found, failures.len() as u64))
+        Ok((found, missing))
     }
 
     /// A local destination.

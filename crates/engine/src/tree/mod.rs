@@ -29,4 +29,4 @@ pub use destination::{DestinationError, DestinationRequest, PreparedDestination}
 pub use keeper::Keeper;
 pub use list::ListWork;
 pub use sink::{TreeSink, TreeSinkConfig};
-pub use source::{TreeRoot, TreeSource, TreeWork};
+pub use source::{FoundRoot, TreeRoot, TreeSource, TreeWork, root_fault};

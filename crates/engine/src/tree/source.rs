@@ -15,7 +15,7 @@ use super::choice::Selecting;
 use super::keeper::Keeper;
 use super::offer::{Offering, source_fault};
 use crate::source::{ReadError, Source, SourceFile};
-use crate::work::{Offers, Work};
+use crate::work::{Offers, Unoffered, Work};
 use crate::{entry, limits};
 
 /// What one argument of a transfer names: a place in a storage, and all below it.
@@ -56,17 +56,31 @@ impl TreeRoot {
     }
 }
 
+/// A root, or why nothing can be read of what the argument names: its entry fails with that.
+pub type FoundRoot = Result<TreeRoot, Fault>;
+
+/// The fault of a root at which the storage failed.
+pub fn root_fault(error: &StoreError) -> Fault {
+    entry::fault(EntryId(0), Side::SOURCE, error)
+}
+
 /// Reads the files of some roots.
 pub struct TreeSource {
-    roots: Vec<TreeRoot>,
+    /// `None` where nothing can be read.
+    roots: Vec<Option<TreeRoot>>,
     keeper: Arc<Keeper>,
 }
 
 impl TreeSource {
     /// Roots in the order in which records number them.
     pub fn new(roots: Vec<TreeRoot>) -> Self {
+        Self::found(roots.into_iter().map(Ok).collect())
+    }
+
+    /// As [`TreeSource::new`], where some may not have been found.
+    pub fn found(roots: Vec<FoundRoot>) -> Self {
         Self {
-            roots,
+            roots: roots.into_iter().map(Result::ok).collect(),
             keeper: Arc::default(),
         }
     }
@@ -79,7 +93,8 @@ impl TreeSource {
 
     fn locate(&self, record: &Record) -> Result<(&TreeRoot, RelPath), Fault> {
         let root = self.roots.get(usize::from(record.root));
-        root.and_then(|root| Some((root, root.path(&record.path)?)))
+        root.and_then(Option::as_ref)
+            .and_then(|root| Some((root, root.path(&record.path)?)))
             .ok_or_else(|| {
                 source_fault(
                     record.id,
@@ -197,7 +212,7 @@ const SEVERAL_MAX: usize = 64 << 10;
 
 /// Scans some roots, one after the other.
 pub struct TreeWork {
-    roots: Vec<TreeRoot>,
+    roots: Vec<FoundRoot>,
     offering: Offering,
     next: usize,
     scan: Option<(u16, Box<dyn Scan>)>,
@@ -216,6 +231,11 @@ impl TreeWork {
 
     /// As [`TreeWork::new`]; what `selecting` leaves out is not looked at.
     pub fn choosing(roots: Vec<TreeRoot>, selecting: Selecting) -> Self {
+        Self::found(roots.into_iter().map(Ok).collect(), selecting)
+    }
+
+    /// As [`TreeWork::choosing`], where some may not have been found: those fail, and keep their numbers.
+    pub fn found(roots: Vec<FoundRoot>, selecting: Selecting) -> Self {
         Self {
             roots,
             offering: Offering::new(selecting),
@@ -262,11 +282,22 @@ fn is_split(
 impl Work for TreeWork {
     fn next_batch(&mut self, out: &mut Offers) -> bool {
         if self.scan.is_none() {
-            let Some(place) = self.roots.get(self.next) else {
+            let Some(found) = self.roots.get(self.next) else {
                 return false;
             };
             let root = u16::try_from(self.next).unwrap_or(u16::MAX);
             self.next += 1;
+            let place = match found {
+                Ok(place) => place,
+                Err(fault) => {
+                    out.faults.push(Unoffered {
+                        root,
+                        path: Vec::new(),
+                        fault: fault.clone(),
+                    });
+                    return self.next < self.roots.len();
+                }
+            };
             let choice = self.offering.selecting.choice(place);
             match place.storage.scan_chosen(&place.start, choice) {
                 Ok(scan) => self.scan = Some((root, scan)),
@@ -280,7 +311,9 @@ impl Work for TreeWork {
         let Some((root, scan)) = &mut self.scan else {
             return false;
         };
-        let place = &self.roots[usize::from(*root)];
+        let Some(Ok(place)) = self.roots.get(usize::from(*root)) else {
+            return false;
+        };
         scan.reuse(&mut out.used_paths);
         let more = scan.next_batch(&mut self.items);
         out.entries.reserve(self.items.len());

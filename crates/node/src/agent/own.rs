@@ -10,7 +10,7 @@ use godwit_proto::ErrorCode;
 
 use crate::allow::No;
 use crate::local::{self, Access};
-use crate::places::{Places, SourcePlace, Target, TreeTarget};
+use crate::places::{FailedSource, Places, SourcePlace, Target, TreeTarget};
 
 pub(super) struct OwnFiles {
     pub(super) sender: Vec<u8>,
@@ -65,11 +65,16 @@ impl Places for OwnFiles {
         access: Access,
     ) -> Result<Vec<SourcePlace>, No> {
         let find = |path: &Vec<u8>| {
-            local::source(&self.resolve(path), &self.spill, access)
-                .map(|found| SourcePlace::Tree(found.root))
-                .map_err(|error| No::new(ErrorCode::SOURCE, error.to_string()))
+            let path = self.resolve(path);
+            match local::source(&path, &self.spill, access) {
+                Ok(found) => SourcePlace::Tree(found.root),
+                Err(error) => SourcePlace::Failed(FailedSource {
+                    no: No::new(ErrorCode::SOURCE, error.to_string()),
+                    fault: error.into_fault(&path),
+                }),
+            }
         };
-        paths.iter().map(find).collect()
+        Ok(paths.iter().map(find).collect())
     }
 
     fn sender_name(&self, _peer: IdentityId) -> Vec<u8> {

@@ -1,0 +1,218 @@
+//! Tests of pulls of several sources of which some cannot be had: the others arrive, and each that failed is told by its name.
+//! Does not test what fails below a source (`entries`).
+
+use std::fs;
+use std::os::unix::fs::{PermissionsExt as _, symlink};
+
+use super::judge::{assert_identical, assert_tidy};
+use super::rig::{Rig, as_each_user, is_root};
+use super::ssh::far::{Far, Where};
+
+#[test]
+fn a_missing_source_does_not_stop_the_others() {
+    as_each_user(|rig| {
+        rig.start(&[]);
+        rig.write("export/src/a", "alpha");
+        rig.write("export/src/d/x", "x");
+        let (a, missing, d) = (rig.url("src/a"), rig.url("src/missing"), rig.url("src/d"));
+        let line = ["--failed", "list", &missing, &a, &d, "to/"];
+        let outcome = rig.cp(&line);
+        assert_eq!(outcome.expect(3, "partial").failed(), ["to/missing"]);
+        outcome.says("does not exist");
+        assert_eq!((outcome.number("failed"), outcome.number("files")), (1, 2));
+        assert_eq!(rig.read("to/a"), b"alpha");
+        assert_eq!(rig.read("to/d/x"), b"x");
+        assert!(!rig.path("to/missing").exists());
+        assert_eq!(rig.read("list"), b"missing\0");
+        let reasons = String::from_utf8(rig.read("list.reasons")).expect("text");
+        assert!(reasons.contains("\tsource\tnot-found\t"), "{reasons}");
+        assert_eq!(Rig::journals(&rig.client_home()).len(), 1, "unfinished");
+
+        // The same command brings what has been made since.
+        rig.write("export/src/missing/y", "y");
+        let again = rig.cp(&line);
+        let counted = (again.complete().number("files"), again.number("skipped"));
+        assert_eq!(counted, (1, 2));
+        assert_identical(&rig.path("export/src"), &rig.path("to"));
+        assert_tidy(&rig.path("to"), &rig.client_home());
+    });
+}
+
+#[test]
+fn an_unfinished_run_goes_on_when_a_missing_source_is_there() {
+    let mut rig = Rig::new();
+    rig.start(&[]);
+    rig.write("export/large", vec![7; 8 << 20]);
+    rig.make_dirs("to");
+    let (large, later) = (rig.url("large"), rig.url("later"));
+    let line = ["--block-size", "64KiB", &later, &large, "to"];
+    let limited = [&["--limit", "4MB"], &line[..]].concat();
+    let mut client = rig.begin_cp(&rig.path(""), &limited);
+    client.wait_for_bytes(4 << 20);
+    client.signal(rustix::process::Signal::INT);
+    assert_eq!(client.wait().code, Some(5));
+    rig.write("export/later", "later");
+    let outcome = rig.cp(&line);
+    let bytes = outcome.complete().number("bytes");
+    assert!(bytes < 8 << 20, "{bytes}: it began anew");
+    assert_eq!(rig.read("to/large"), rig.read("export/large"));
+    assert_eq!(rig.read("to/later"), b"later");
+    assert_tidy(&rig.path("to"), &rig.client_home());
+}
+
+#[test]
+fn a_closed_source_does_not_stop_the_others() {
+    as_each_user(|rig| {
+        rig.start(&[]);
+        if !rig.unprivileged() {
+            return;
+        }
+        rig.write("export/a", "alpha");
+        rig.write("export/file", "secret");
+        rig.write("export/directory/x", "secret");
+        rig.write("export/locked/inside", "secret");
+        rig.write("export/sealed/deep/inside", "secret");
+        rig.own();
+        for name in ["file", "directory", "locked", "sealed"] {
+            let closed = fs::Permissions::from_mode(0o000);
+            fs::set_permissions(rig.path("export").join(name), closed).expect("ours");
+        }
+        let names = ["file", "a", "directory", "locked/inside", "sealed/deep"];
+        let urls = names.map(|name| rig.url(name));
+        let mut line: Vec<&str> = urls.iter().map(String::as_str).collect();
+        line.extend(["--failed", "list", "to/"]);
+        let outcome = rig.cp(&line);
+        let failed = ["to/deep", "to/directory", "to/file", "to/inside"];
+        assert_eq!(outcome.expect(3, "partial").failed(), failed);
+        assert_eq!(outcome.says("permission denied").number("failed"), 4);
+        assert_eq!(rig.read("to/a"), b"alpha");
+        let reasons = String::from_utf8(rig.read("list.reasons")).expect("text");
+        assert_eq!(
+            reasons.matches("\tsource\tpermission\t").count(),
+            4,
+            "{reasons}"
+        );
+    });
+}
+
+#[test]
+fn nothing_but_missing_sources_is_refused() {
+    as_each_user(|rig| {
+        rig.start(&[]);
+        for names in [&["no"][..], &["no", "nor/this"]] {
+            let urls: Vec<String> = names.iter().map(|name| rig.url(name)).collect();
+            let mut line: Vec<&str> = urls.iter().map(String::as_str).collect();
+            line.push("./");
+            let outcome = rig.cp(&line);
+            outcome.expect(1, "failed").says("data/no does not exist");
+            assert!(outcome.failed().is_empty(), "{outcome:?}");
+        }
+    });
+}
+
+/// What may not be had is no fault of one source: nothing of such a request is carried out.
+#[test]
+fn what_is_not_granted_or_leads_out_still_stops_everything() {
+    as_each_user(|rig| {
+        rig.write("second/b", "bravo");
+        rig.write("outside/secret", "secret");
+        rig.write("export/a", "alpha");
+        symlink(rig.path("outside"), rig.path("export/way")).expect("planted");
+        let second = format!("second={}", rig.path("second").display());
+        rig.serve(&["--export", &second]);
+        let us = rig.client(&["id"]).out.trim().to_owned();
+        let granted = rig.admin(&["authorize", &us, "--export", "data", "--read"]);
+        assert_eq!(granted.code, Some(0), "{granted:?}");
+        rig.trust(rig.address(), &rig.identity);
+        let (a, missing) = (rig.url("a"), rig.url("missing"));
+        let at = |path: &str| format!("godwit://{}/{path}", rig.address());
+        for (path, code) in [
+            ("second/b", 4),
+            ("second/nothing", 4),
+            ("third/b", 1),
+            ("data/way/secret", 1),
+        ] {
+            for line in [
+                [&a, &at(path)],
+                [&at(path), &a],
+                [&missing, &at(path)],
+                [&at(path), &missing],
+            ] {
+                let line = [&line.map(String::as_str)[..], &["to/"]].concat();
+                let outcome = rig.cp(&line);
+                outcome.expect(code, "failed");
+                assert!(outcome.failed().is_empty(), "{line:?} {outcome:?}");
+                let arrived = fs::read_dir(rig.path("to")).map_or(0, Iterator::count);
+                assert_eq!(arrived, 0, "{line:?}");
+            }
+        }
+    });
+}
+
+#[test]
+fn through_ssh_it_is_the_same() {
+    let far = Far::at(Where {
+        nobody: is_root(),
+        ..Where::default()
+    });
+    far.write("home/a", "alpha");
+    far.write("home/d/x", "x");
+    far.write("home/file", "secret");
+    far.write("home/locked/inside", "secret");
+    far.write("home/closed/x", "secret");
+    if is_root() {
+        far.hand_over("home", super::rig::NOBODY);
+    }
+    for name in ["file", "locked", "closed"] {
+        let closed = fs::Permissions::from_mode(0o000);
+        fs::set_permissions(far.home().join(name), closed).expect("ours");
+    }
+    let line = [
+        "--failed",
+        "list",
+        "far:missing",
+        "far:a",
+        "far:file",
+        "far:locked/inside",
+        "far:a/below",
+        "far:closed",
+        "far:d",
+        "to/",
+    ];
+    let outcome = far.cp(&line);
+    let failed = ["below", "closed", "file", "inside", "missing"].map(|name| format!("to/{name}"));
+    assert_eq!(outcome.expect(3, "partial").failed(), failed);
+    outcome
+        .says("check the source's name")
+        .says("permission denied");
+    assert_eq!(fs::read(far.path("to/a")).expect("there"), b"alpha");
+    assert_eq!(fs::read(far.path("to/d/x")).expect("there"), b"x");
+    let reasons = fs::read_to_string(far.path("list.reasons")).expect("text");
+    for line in [
+        "missing\tsource\tnot-found\t",
+        "inside\tsource\tpermission\t",
+        "file\tsource\tpermission\t",
+        "closed\tsource\tpermission\t",
+        "below\tsource\t",
+    ] {
+        assert!(reasons.contains(line), "{line}: {reasons}");
+    }
+
+    far.cp(&["far:missing", "far:locked/inside", "none/"])
+        .expect(1, "failed")
+        .says("missing")
+        .says("check the source's name");
+
+    let opened = fs::Permissions::from_mode(0o700);
+    for name in ["file", "locked", "closed"] {
+        fs::set_permissions(far.home().join(name), opened.clone()).expect("ours");
+    }
+    far.write("home/missing", "made since");
+    let last = far.cp(&line);
+    assert_eq!(last.expect(3, "partial").failed(), ["to/below"]);
+    assert_eq!(
+        fs::read(far.path("to/missing")).expect("there"),
+        b"made since"
+    );
+    assert_eq!(fs::read(far.path("to/inside")).expect("there"), b"secret");
+}
