@@ -208,7 +208,14 @@ fn wrong_usage_is_told_apart() {
             .expect(1, "failed")
             .says("missing");
         assert_eq!(rig.cp(&["--no-such-flag", "a:b", "x"]).code, Some(2));
-        rig.cp(&["c", "missing", "./"]).says("missing");
+        rig.cp(&["c", "missing", "./"])
+            .expect(1, "failed")
+            .says("missing")
+            .says("into itself");
+        rig.cp(&["c", "missing", "there/"])
+            .expect(3, "partial")
+            .says("missing");
+        assert_eq!(rig.read("there/c"), b"colon");
     });
 }
 

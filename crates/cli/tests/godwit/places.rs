@@ -4,6 +4,8 @@
 use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::symlink;
+use std::path::Path;
 
 use data_encoding::BASE64;
 use serde_json::Value;
@@ -129,6 +131,32 @@ fn several_sources_into_a_name_that_is_not_there_are_refused() {
         world.cp(&["a", "b", &to("made/")]).complete();
         assert_eq!(world.read(&format!("{at}made/a/x")), b"x");
         assert_eq!(world.read(&format!("{at}made/b")), b"b");
+    }
+}
+
+/// Not at a node: what a link of an export leads to is not looked at.
+#[test]
+fn a_slash_at_the_end_of_a_source_follows_a_link_to_a_directory() {
+    let mut world = Rig::new();
+    world.write("export/d/x", "x");
+    symlink("d", world.path("export/l")).expect("made");
+    world.start(&[]);
+    let (link, slash) = (world.url("l"), world.url("l/"));
+    for (source, name, follows) in [
+        ("export/l", "a", false),
+        ("export/l/", "b", true),
+        ("export/d", "c", true),
+        ("export/d/", "d", true),
+        (&link, "e", false),
+        (&slash, "f", false),
+    ] {
+        world.cp(&[source, name]).complete();
+        let copy = world.path(name);
+        if follows {
+            assert_identical(&world.path("export/d"), &copy);
+        } else {
+            assert_eq!(fs::read_link(copy).expect("a link"), Path::new("d"));
+        }
     }
 }
 
