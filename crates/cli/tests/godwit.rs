@@ -22,6 +22,7 @@ mod godwit {
     pub(crate) mod how_fast;
     pub(crate) mod judge;
     pub(crate) mod kill;
+    pub(crate) mod links;
     pub(crate) mod lists;
     pub(crate) mod machine;
     pub(crate) mod manifest;

@@ -126,9 +126,15 @@ pub trait Storage: Send + Sync {
         replace: Replace,
     ) -> Result<Lost, StoreError>;
 
-    /// Makes `path` a further name of the file `first`, replacing what is there atomically. The same file already there is fine.
-    fn make_link(&self, path: &RelPath, first: &RelPath, temp: &TempName)
-    -> Result<(), StoreError>;
+    /// Makes `path` a further name of the file `first` atomically, by way of `temp` if something is there. The same file already
+    /// there is fine.
+    fn make_link(
+        &self,
+        path: &RelPath,
+        first: &RelPath,
+        temp: &TempName,
+        replace: Replace,
+    ) -> Result<(), StoreError>;
 
     /// Creates the temporary file of `path`, readable by its owner only, for writing in any order.
     /// An old one is kept with its contents if `keep` (resuming), else begun anew.

@@ -61,6 +61,7 @@ fn check(storage: &dyn Storage) {
             &rel("s/a/b/same"),
             &rel("s/a/x"),
             &temp_of(&rel("s/a/b/same")),
+            Replace::Never,
         )
         .unwrap();
     let letters = Arc::new(Letters::default());

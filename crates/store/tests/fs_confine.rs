@@ -99,7 +99,12 @@ fn a_planted_link_is_never_followed() {
                     .map(drop),
                 storage.scan(&below).map(drop),
                 storage.sweep(&below, TAG, &|_| false).map(drop),
-                storage.make_link(&rel("stolen"), &below, &temp_of(&rel("stolen"))),
+                storage.make_link(
+                    &rel("stolen"),
+                    &below,
+                    &temp_of(&rel("stolen")),
+                    Replace::Never,
+                ),
             ];
             for (number, result) in errors.into_iter().enumerate() {
                 assert_eq!(

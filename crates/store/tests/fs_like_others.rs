@@ -20,7 +20,7 @@ enum Call {
     OpenTemp,
     MakeDirectory,
     MakeSymlink(u8, Replace),
-    MakeLink,
+    MakeLink(Replace),
     WriteSlices { keep: bool, offset: u16, bytes: u16 },
     WriteWhole(u8),
     Commit(Replace),
@@ -43,7 +43,7 @@ fn call() -> impl Strategy<Value = Call> {
         1 => Just(Call::OpenTemp),
         3 => Just(Call::MakeDirectory),
         2 => (0..3_u8, replace.clone()).prop_map(|(target, replace)| Call::MakeSymlink(target, replace)),
-        2 => Just(Call::MakeLink),
+        2 => replace.clone().prop_map(Call::MakeLink),
         2 => (any::<bool>(), 0..5000_u16, 0..5000_u16)
             .prop_map(|(keep, offset, bytes)| Call::WriteSlices { keep, offset, bytes }),
         2 => any::<u8>().prop_map(Call::WriteWhole),
@@ -75,7 +75,9 @@ fn perform(storage: &dyn Storage, call: Call, path: &RelPath, other: &RelPath) -
         Call::MakeSymlink(target, replace) => storage
             .make_symlink(path, &[b't' + target], &meta(0o777, 7, 7), &temp, replace)
             .map(|_| String::new()),
-        Call::MakeLink => storage.make_link(path, other, &temp).map(|_| String::new()),
+        Call::MakeLink(replace) => storage
+            .make_link(path, other, &temp, replace)
+            .map(|_| String::new()),
         Call::WriteSlices {
             keep,
             offset,

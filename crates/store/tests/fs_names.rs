@@ -82,14 +82,21 @@ fn hard_links_are_made_across_directories() {
     let path = rel("b/c/second");
     for _ in 0..2 {
         tree.storage
-            .make_link(&path, &rel("a/first"), &temp_of(&path))
+            .make_link(&path, &rel("a/first"), &temp_of(&path), Replace::Never)
             .unwrap();
     }
     fs::remove_file(tree.at("b/c/second")).unwrap();
     fs::write(tree.at("b/c/second"), "in the way").unwrap();
-    tree.storage
-        .make_link(&path, &rel("a/first"), &temp_of(&path))
-        .unwrap();
+    let link = |replace| {
+        let first = rel("a/first");
+        let made = tree
+            .storage
+            .make_link(&path, &first, &temp_of(&path), replace);
+        made.map_err(|error| error.kind)
+    };
+    assert_eq!(link(Replace::Never), Err(StoreErrorKind::Exists));
+    assert_eq!(fs::read(tree.at("b/c/second")).unwrap(), b"in the way");
+    link(Replace::Atomically).unwrap();
     let first = fs::metadata(tree.at("a/first")).unwrap();
     assert_eq!(
         (first.ino(), first.nlink()),
@@ -98,7 +105,7 @@ fn hard_links_are_made_across_directories() {
     assert_eq!(fs::read_dir(tree.at("b/c")).unwrap().count(), 1);
     let missing = tree
         .storage
-        .make_link(&path, &rel("a/none"), &temp_of(&path))
+        .make_link(&path, &rel("a/none"), &temp_of(&path), Replace::Atomically)
         .unwrap_err();
     assert_eq!(missing.kind, StoreErrorKind::NotFound);
 }

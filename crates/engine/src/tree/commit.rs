@@ -3,7 +3,7 @@
 
 mod batch;
 mod closing;
-mod naming;
+pub(super) mod naming;
 
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 
 use godwit_proto::{EntryKind, Fault, FaultCode, Judge, Record, Verdict};
 use godwit_store::journal::PathKey;
-use godwit_store::{FinalMeta, Kind, Meta, RelPath, StoreError, StoreErrorKind};
+use godwit_store::{FinalMeta, Kind, Meta, RelPath, StoreError, StoreErrorKind, Timestamp};
 
 use super::sink::{TreeSink, destination_fault};
 use super::verify;
@@ -17,6 +17,18 @@ pub(super) enum Judgement {
     Settled(Verdict),
     /// Its contents are wanted.
     Wanted,
+}
+
+/// Whether what is there is of that time, as far as it can tell: some file systems and programs keep whole seconds only.
+fn has_time(there: &Meta, mtime: Timestamp) -> bool {
+    there.mtime == mtime || there.mtime.nanoseconds == 0 && there.mtime.seconds == mtime.seconds
+}
+
+fn mtime_of(record: &Record) -> Timestamp {
+    Timestamp {
+        seconds: record.mtime_seconds,
+        nanoseconds: record.mtime_nanoseconds,
+    }
 }
 
 impl TreeSink {
@@ -74,12 +86,7 @@ impl TreeSink {
                         matches!(found, Ok(Some(found)) if entry::digest_to_wire(&found) == wanted)
                     }
                 },
-                _ => {
-                    there.mtime == meta.mtime
-                        // Some file systems and programs keep whole seconds only.
-                        || there.mtime.nanoseconds == 0
-                            && there.mtime.seconds == meta.mtime.seconds
-                }
+                _ => has_time(there, meta.mtime),
             };
         let key = || PathKey::new(record.root, &record.path);
         if same && (!self.config.force || self.done.contains(&key(), record.generation.0)) {
@@ -90,22 +97,15 @@ impl TreeSink {
 
     /// A file is to be left alone in which a further name of another one is to be.
     pub(super) fn spares_newer(&self, record: &Record, there: &Meta) -> bool {
-        let mtime = (record.mtime_seconds, record.mtime_nanoseconds);
-        self.comparison().update
-            && there.kind == Kind::File
-            && (there.mtime.seconds, there.mtime.nanoseconds) > mtime
+        self.comparison().update && there.kind == Kind::File && there.mtime > mtime_of(record)
     }
 
     /// Whether a further name of a file is there as such, and the file seems to stay as it is.
-    pub(super) fn is_linked(&self, record: &Record, path: &RelPath, first: &RelPath) -> bool {
-        let look = |path| self.look(path).ok().flatten();
-        let (Some(there), Some(first)) = (look(path), look(first)) else {
-            return false;
-        };
-        (there.device, there.inode) == (first.device, first.inode)
-            && there.kind == Kind::File
-            && (there.mtime.seconds, there.mtime.nanoseconds)
-                == (record.mtime_seconds, record.mtime_nanoseconds)
+    pub(super) fn is_linked(&self, record: &Record, there: &Meta, first: &RelPath) -> bool {
+        let inode = |meta: &Meta| (meta.device, meta.inode);
+        there.kind == Kind::File
+            && has_time(there, mtime_of(record))
+            && matches!(self.look(first), Ok(Some(first)) if inode(&first) == inode(there))
     }
 
     /// Whether both names are of one file.

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use godwit_proto::{EntryId, Record, RecordReader, RecordWriter};
+use godwit_store::Replace;
 
 /// Held in memory before it is appended to the file.
 const BUFFER_BYTES: usize = 1 << 20;
@@ -127,11 +128,24 @@ pub(super) fn decode_directory(item: &[u8]) -> Option<Record> {
     RecordReader::new(item, 1).ok()?.next()?.ok()
 }
 
-/// A hard link: its number, its root, its path with the length before it, and the first name.
-pub(super) fn encode_link(record: &Record) -> Vec<u8> {
+/// A further name of a file that is to be made.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct LaterLink<'a> {
+    pub(super) id: EntryId,
+    pub(super) root: u16,
+    pub(super) path: &'a [u8],
+    /// The name that the file has already.
+    pub(super) first: &'a [u8],
+    /// Whether the name was taken when it was looked at.
+    pub(super) replace: Replace,
+}
+
+/// A hard link: its number, its root, whether it may replace, its path with the length before it, and the first name.
+pub(super) fn encode_link(record: &Record, replace: Replace) -> Vec<u8> {
     let mut item = Vec::with_capacity(16 + record.path.len() + record.target.len());
     item.extend(record.id.0.to_le_bytes());
     item.extend(record.root.to_le_bytes());
+    item.push(u8::from(replace == Replace::Atomically));
     item.extend(
         u32::try_from(record.path.len())
             .unwrap_or(u32::MAX)
@@ -142,17 +156,23 @@ pub(super) fn encode_link(record: &Record) -> Vec<u8> {
     item
 }
 
-pub(super) fn decode_link(item: &[u8]) -> Option<(EntryId, u16, &[u8], &[u8])> {
+pub(super) fn decode_link(item: &[u8]) -> Option<LaterLink<'_>> {
     let (id, rest) = item.split_first_chunk::<8>()?;
     let (root, rest) = rest.split_first_chunk::<2>()?;
+    let (replaces, rest) = rest.split_first()?;
     let (length, rest) = rest.split_first_chunk::<4>()?;
     let (path, first) = rest.split_at_checked(u32::from_le_bytes(*length) as usize)?;
-    Some((
-        EntryId(u64::from_le_bytes(*id)),
-        u16::from_le_bytes(*root),
+    Some(LaterLink {
+        id: EntryId(u64::from_le_bytes(*id)),
+        root: u16::from_le_bytes(*root),
         path,
         first,
-    ))
+        replace: if *replaces == 0 {
+            Replace::Never
+        } else {
+            Replace::Atomically
+        },
+    })
 }
 
 #[cfg(test)]

@@ -391,7 +391,7 @@ pub(super) fn unreadable(error: std::io::Error) -> String {
     )
 }
 
-fn type_conflict(path: &RelPath) -> StoreError {
+pub(super) fn type_conflict(path: &RelPath) -> StoreError {
     StoreError {
         operation: "put something else in the place of the directory",
         path: path.clone(),

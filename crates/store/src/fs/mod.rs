@@ -295,8 +295,9 @@ impl Storage for FsStorage {
         path: &RelPath,
         first: &RelPath,
         temp: &TempName,
+        replace: Replace,
     ) -> Result<(), StoreError> {
-        names::make_link(&self.directories, path, first, temp)
+        names::make_link(&self.directories, path, first, temp, replace)
     }
 
     fn create(

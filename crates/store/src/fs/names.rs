@@ -97,10 +97,11 @@ pub(super) fn make_link(
     path: &RelPath,
     first: &RelPath,
     temp: &TempName,
+    replace: Replace,
 ) -> Result<(), StoreError> {
     directories.within("link", first, |first_parent, first_name| {
         let result = directories.within("link", path, |parent, name| {
-            link(first_parent, first_name, parent, name, temp)
+            link((first_parent, first_name), (parent, name), temp, replace)
         });
         match result {
             // Worth another try if it is the directory of `first` that went away.
@@ -113,11 +114,10 @@ pub(super) fn make_link(
 }
 
 fn link(
-    first_parent: &Directory,
-    first_name: &[u8],
-    parent: &Directory,
-    name: &[u8],
+    (first_parent, first_name): (&Directory, &[u8]),
+    (parent, name): (&Directory, &[u8]),
     temp: &TempName,
+    replace: Replace,
 ) -> Result<(), Trouble> {
     match rustix::fs::linkat(first_parent, first_name, parent, name, AtFlags::empty()) {
         Err(Errno::EXIST) => {}
@@ -138,6 +138,9 @@ fn link(
     }
     if (first.device, first.inode) == (there.device, there.inode) {
         return Ok(());
+    }
+    if replace == Replace::Never {
+        return Err(StoreErrorKind::Exists.into());
     }
     unlink(parent, temp)?;
     rustix::fs::linkat(

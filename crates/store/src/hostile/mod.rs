@@ -287,10 +287,11 @@ impl Storage for HostileStorage {
         path: &RelPath,
         first: &RelPath,
         temp: &TempName,
+        replace: Replace,
     ) -> Result<(), StoreError> {
         let mut state = self.shared.enter(Operation::MakeLink, path)?;
         state.settle_around(self.inner(), Operation::MakeLink, first)?;
-        self.inner().make_link(path, first, temp)
+        self.inner().make_link(path, first, temp, replace)
     }
 
     fn create(

@@ -240,6 +240,7 @@ impl Storage for MemoryStorage {
         path: &RelPath,
         first: &RelPath,
         temp: &TempName,
+        replace: Replace,
     ) -> Result<(), StoreError> {
         let mut tree = lock(&self.tree);
         let node = tree.find("link", first)?;
@@ -251,6 +252,9 @@ impl Storage for MemoryStorage {
         if let Some(there) = there {
             if Arc::ptr_eq(&there, &node) {
                 return Ok(());
+            }
+            if replace == Replace::Never {
+                return Err(StoreError::new("link", path, StoreErrorKind::Exists));
             }
             tree.take(&temp_path("link", path, temp)?);
             if lock(&there).meta.kind == Kind::Directory {

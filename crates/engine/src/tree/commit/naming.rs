@@ -133,10 +133,7 @@ impl Committer {
             Err(error) => {
                 let fault = entry::fault(file.id, Side::DESTINATION, &error);
                 let message = if fault.code == FaultCode::COLLISION {
-                    format!(
-                        "{}: another entry already has this name at the destination (letter case or normalisation of names, or two sources of one name); it was not overwritten",
-                        file.path
-                    )
+                    name_taken(file.path)
                 } else {
                     fault.message
                 };
@@ -195,6 +192,13 @@ impl Committer {
         name.extend_from_slice(path.as_bytes());
         name
     }
+}
+
+/// Why something is not made whose name was free when it was looked at.
+pub(in crate::tree) fn name_taken(path: &RelPath) -> String {
+    format!(
+        "{path}: another entry already has this name at the destination (letter case or normalisation of names, or two sources of one name); it was not overwritten"
+    )
 }
 
 /// The path below its root of what goes to `path`: how the sender calls it.
