@@ -124,7 +124,9 @@ pub struct Recovered {
     pub header: JournalHeader,
     /// Entries of which some ranges are durable.
     pub partial: HashMap<PathKey, Partial>,
-    /// Entries that are complete.
+    /// Whether the last run sent what was there already, too.
+    pub forced: bool,
+    /// Entries that it has made complete, together with the runs before it that were forced or not as it was.
     pub done: DoneSet,
     /// The last progress mark: bytes of content received since the transfer first began.
     pub received_bytes: u64,
@@ -140,6 +142,7 @@ impl Recovered {
             resumed: false,
             header,
             partial: HashMap::new(),
+            forced: false,
             done: DoneSet::default(),
             received_bytes: 0,
             vouched_bytes: 0,
@@ -226,6 +229,14 @@ impl Journal {
         self.append(Kind::Received, |body| {
             body.extend_from_slice(&bytes_total.to_le_bytes());
         })
+    }
+
+    /// Records that another run begins, forced or not. A journal begins as that of one that is not.
+    ///
+    /// # Errors
+    /// When the file cannot be written.
+    pub fn append_run(&self, forced: bool) -> Result<(), JournalError> {
+        self.append(Kind::Run, |body| body.push(u8::from(forced)))
     }
 
     /// Makes everything appended so far durable. Appends by other threads do not wait for it.

@@ -321,3 +321,45 @@ fn a_daemon_that_is_stopped_and_started_again_is_taken_up_again() {
         assert_identical(&ends.source, &ends.destination);
     }
 }
+
+/// What a run without `--force` has brought may have been changed since, with its time set back.
+#[test]
+fn force_leaves_out_only_what_a_forced_run_has_sent() {
+    let mut rig = Rig::new();
+    rig.start(&[]);
+    rig.write("run42/a", "content");
+    rig.write("run42/b", "more");
+    let fifo = rig.path("run42/p");
+    let made = Command::new("mkfifo").arg(&fifo).status();
+    assert!(made.expect("it runs").success());
+    for to in [rig.url("to"), "to".to_owned()] {
+        let there = match to.as_str() {
+            "to" => rig.path("to/a"),
+            _ => rig.path("export/to/a"),
+        };
+        let cp = |flags: &[&str]| rig.cp(&[flags, &["run42/.", &to]].concat());
+        let spoil = || {
+            let file = fs::File::options().write(true).open(&there).expect("there");
+            let time = file.metadata().and_then(|meta| meta.modified());
+            std::os::unix::fs::FileExt::write_all_at(&file, b"CON", 0).expect("written");
+            file.set_modified(time.expect("a time")).expect("set");
+        };
+        let forced = |sent: u64, skipped: u64| {
+            let outcome = cp(&["--force"]);
+            outcome.expect(3, "partial");
+            assert_eq!(outcome.number("files"), sent, "{outcome:?}");
+            assert_eq!(outcome.number("skipped"), skipped, "{outcome:?}");
+        };
+        cp(&[]).expect(3, "partial");
+        spoil();
+        forced(2, 0);
+        assert_eq!(fs::read(&there).expect("there"), b"content");
+        // That one goes on where it was.
+        forced(0, 2);
+        // One that is not forced lies between them.
+        assert_eq!(cp(&[]).expect(3, "partial").number("skipped"), 2);
+        spoil();
+        forced(2, 0);
+        assert_eq!(fs::read(&there).expect("there"), b"content");
+    }
+}

@@ -298,6 +298,7 @@ impl DestinationRequest {
             resumed: false,
             header,
             partial: HashMap::new(),
+            forced: false,
             done: DoneSet::default(),
             received_bytes: 0,
             vouched_bytes: 0,

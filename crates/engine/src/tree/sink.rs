@@ -67,6 +67,7 @@ pub struct TreeSink {
     pub(super) config: TreeSinkConfig,
     pub(super) acks: Arc<Acks>,
     pub(super) counters: Arc<Counters>,
+    /// Of a forced run, what the forced ones before it have sent.
     pub(super) done: DoneSet,
     pub(super) partial: Mutex<HashMap<PathKey, Partial>>,
     pub(super) resumed: bool,
@@ -218,6 +219,19 @@ impl TreeSink {
         acks: Arc<Acks>,
         counters: Arc<Counters>,
     ) -> std::io::Result<Arc<Self>> {
+        let forced_before = recovered.forced;
+        if let Some(journal) = &journal
+            && config.force != forced_before
+        {
+            journal
+                .append_run(config.force)
+                .map_err(std::io::Error::other)?;
+        }
+        // What another run found or brought is sent again where that is asked for.
+        let done = match config.force && forced_before {
+            true => recovered.done,
+            false => DoneSet::default(),
+        };
         let deferred = Arc::new(Deferred::new(&config.spill_directory));
         let files = Arc::new(OpenFiles::default());
         let replace = Arc::default();
@@ -246,7 +260,7 @@ impl TreeSink {
             config,
             acks,
             counters,
-            done: recovered.done,
+            done,
             partial: Mutex::new(recovered.partial),
             resumed: recovered.resumed,
             damage: recovered.damage,

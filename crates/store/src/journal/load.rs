@@ -42,6 +42,7 @@ pub(super) fn load(reader: impl Read) -> Result<Loaded, ReplayError> {
     let mut replay = Replay {
         header,
         partial: HashMap::new(),
+        forced: false,
         done: Vec::new(),
         received_bytes: 0,
         done_bytes: 0,
@@ -156,6 +157,7 @@ fn read_up_to(reader: &mut impl Read, buffer: &mut [u8]) -> io::Result<usize> {
 struct Replay {
     header: JournalHeader,
     partial: HashMap<PathKey, Partial>,
+    forced: bool,
     done: Vec<u64>,
     received_bytes: u64,
     done_bytes: u64,
@@ -180,6 +182,11 @@ impl Replay {
             }),
             Kind::Received => record::decode_received(body).map(|bytes| {
                 self.received_bytes = bytes;
+            }),
+            Kind::Run => record::decode_run(body).map(|forced| {
+                if std::mem::replace(&mut self.forced, forced) != forced {
+                    self.done.clear();
+                }
             }),
         }
     }
@@ -208,6 +215,7 @@ impl Replay {
             vouched_bytes: partial_bytes.fold(self.done_bytes, u64::saturating_add),
             header: self.header,
             partial: self.partial,
+            forced: self.forced,
             done: DoneSet::from_fingerprints(self.done),
             received_bytes: self.received_bytes,
             damage,

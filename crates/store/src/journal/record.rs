@@ -18,6 +18,7 @@
 //! 3 done      {key:16 generation:u64 bytes:u64}+
 //! 4 restart   key:16
 //! 5 received  bytes:u64
+//! 6 run       forced:u8(0 or 1)
 //! ```
 
 use super::{DoneRecord, JournalHeader, PathKey, RangeRecord};
@@ -47,6 +48,7 @@ pub(super) enum Kind {
     Done = 3,
     Restart = 4,
     Received = 5,
+    Run = 6,
 }
 
 impl Kind {
@@ -57,6 +59,7 @@ impl Kind {
             Self::Done,
             Self::Restart,
             Self::Received,
+            Self::Run,
         ]
         .into_iter()
         .find(|kind| *kind as u8 == number)
@@ -271,6 +274,13 @@ pub(super) fn decode_restart(body: &[u8]) -> Option<PathKey> {
 pub(super) fn decode_received(body: &[u8]) -> Option<u64> {
     let mut fields = Fields(body);
     fields.number64().filter(|_| fields.is_empty())
+}
+
+pub(super) fn decode_run(body: &[u8]) -> Option<bool> {
+    match body {
+        [forced @ (0 | 1)] => Some(*forced == 1),
+        _ => None,
+    }
 }
 
 /// The fields not read yet.

@@ -16,6 +16,7 @@ enum Append {
     Done(Vec<(u8, u64)>),
     Restart(u8),
     Received(u64),
+    Run(bool),
 }
 
 fn appends() -> impl Strategy<Value = Vec<Append>> {
@@ -24,6 +25,7 @@ fn appends() -> impl Strategy<Value = Vec<Append>> {
         prop::collection::vec((0..4_u8, 0..2_u64), 1..4).prop_map(Append::Done),
         (0..4_u8).prop_map(Append::Restart),
         any::<u64>().prop_map(Append::Received),
+        any::<bool>().prop_map(Append::Run),
     ];
     prop::collection::vec(one, 0..12)
 }
@@ -65,6 +67,13 @@ fn written(appends: &[Append]) -> (Vec<u8>, Vec<(usize, Said)>) {
                 journal.append_received(*bytes).unwrap();
                 model.said.received = *bytes;
             }
+            Append::Run(forced) => {
+                journal.append_run(*forced).unwrap();
+                if model.said.forced != *forced {
+                    model.said.done.clear();
+                }
+                model.said.forced = *forced;
+            }
         }
         states.push((read().len(), model.say()));
     }
@@ -76,6 +85,7 @@ struct Said {
     partial: Vec<(PathKey, u64, FileDigestOf)>,
     done: Vec<(PathKey, u64)>,
     received: u64,
+    forced: bool,
 }
 
 type FileDigestOf = Vec<(u64, u64, Digest)>;
@@ -138,6 +148,7 @@ fn said(recovered: &Recovered) -> Said {
         partial,
         done,
         received: recovered.received_bytes,
+        forced: recovered.forced,
     }
 }
 
