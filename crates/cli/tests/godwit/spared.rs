@@ -183,6 +183,32 @@ fn with_delete_the_whole_makes_way_for_another_kind() {
     assert!(world.path("three").is_dir());
 }
 
+#[test]
+fn nothing_is_deleted_where_what_is_excluded_keeps_a_directory_in_the_way() {
+    let mut world = Rig::new();
+    world.write("src/foo", "now a file");
+    world.start(&[]);
+    for (to, there) in [("dst", "dst"), (&*world.url("dst"), "export/dst")] {
+        world.write(&format!("{there}/foo/p.bak"), "protected");
+        world.write(&format!("{there}/foo/q"), "q");
+        world.write(&format!("{there}/extra"), "extra");
+        for dry in [&["--dry-run"][..], &[]] {
+            let line = [dry, &["--delete", "--exclude", "*.bak", "src", to]].concat();
+            let outcome = world.client(&[&["sync", "--json"], &line[..]].concat());
+            outcome.expect(3, "partial").says("nothing was deleted");
+            outcome.says("foo/p.bak is not this transfer's to delete");
+            assert_eq!(outcome.number("deleted"), 0);
+            assert_eq!(world.read(&format!("{there}/foo/p.bak")), b"protected");
+            assert_eq!(world.read(&format!("{there}/foo/q")), b"q");
+            assert_eq!(world.read(&format!("{there}/extra")), b"extra");
+        }
+        let outcome = world.client(&["sync", "--json", "--delete", "src", to]);
+        outcome.complete();
+        assert_eq!(outcome.number("deleted"), 4, "{outcome:?}");
+        assert_eq!(world.read(&format!("{there}/foo")), b"now a file");
+    }
+}
+
 /// Silence would be a lie: somebody may have called data so, or another transfer is just writing there.
 #[test]
 fn names_like_temporary_ones_are_told() {

@@ -7,6 +7,7 @@ use std::path::Path;
 use std::sync::Mutex;
 
 use godwit_proto::{EntryId, Fault, FaultCode, Record, Seq, Side};
+use godwit_store::seen::SeenSet;
 use godwit_store::{RelPath, Replace, StoreError, TempName};
 
 use super::delete::Deletion;
@@ -21,6 +22,8 @@ pub(super) struct Deferred {
     /// Files that are wanted and not yet whole.
     files: Mutex<HashSet<EntryId>>,
     later: Mutex<Later>,
+    /// The directories that have to go first, in a dry run too.
+    in_the_way: Mutex<SeenSet>,
 }
 
 /// An entry that waits, but for its path.
@@ -40,7 +43,18 @@ impl Deferred {
         Self {
             files: Mutex::default(),
             later: Mutex::new(Later::new(directory)),
+            in_the_way: Mutex::new(SeenSet::new(directory)),
         }
+    }
+
+    /// Something else is to have the name of the directory at `path`.
+    pub(super) fn expect_way(&self, path: &RelPath) -> io::Result<()> {
+        lock(&self.in_the_way).insert(path.as_bytes()).map(|_| ())
+    }
+
+    /// Whether the directory at `path` has to go for something else.
+    pub(super) fn waits_for(&self, path: &RelPath) -> io::Result<bool> {
+        lock(&self.in_the_way).contains(path.as_bytes())
     }
 
     /// This file will have to wait.

@@ -40,6 +40,8 @@ struct Survey {
     there: There,
     count: u64,
     looked: Instant,
+    /// A directory that has to go, for its name is wanted for something else, and what in it stays.
+    stuck: Option<(RelPath, RelPath)>,
 }
 
 impl TreeSink {
@@ -88,6 +90,7 @@ impl TreeSink {
             there: There::new(spill),
             count: 0,
             looked: Instant::now(),
+            stuck: None,
         };
         // First, so that it goes last.
         if let Some(kind) = *lock(&self.way_at_root) {
@@ -108,7 +111,10 @@ impl TreeSink {
                 }
                 SurveyItem::Fault(error) => {
                     // What is in it is not known, so it cannot go, and nothing around it.
-                    self.keep(base, &error.path);
+                    if let Err(error) = self.keep(&mut survey, base, &error.path) {
+                        trouble = Some(error);
+                        return false;
+                    }
                     self.fault_there(&error);
                 }
             }
@@ -119,6 +125,13 @@ impl TreeSink {
             return Err(error);
         }
         surveyed.map_err(io::Error::other)?;
+        if let Some((directory, kept)) = survey.stuck {
+            self.refuse(
+                FaultCode::TYPE_CONFLICT,
+                format!("nothing was deleted: {directory} would have to go for something else of its name, and {kept} is not this transfer's to delete (left out by --exclude or the like, or not readable)"),
+            );
+            return Ok(None);
+        }
         let there = std::mem::replace(&mut survey.there, There::new(spill));
         let extras = self.announced.extras(there)?;
         let doomed = extras.count + self.counters.entries_deleted.get();
@@ -146,7 +159,7 @@ impl TreeSink {
         {
             if path == own {
                 let base = self.config.mapping.first().cloned().unwrap_or_default();
-                self.keep(&base, path);
+                self.keep(survey, &base, path)?;
             }
             return Ok(());
         }
@@ -159,7 +172,7 @@ impl TreeSink {
             let parent = below.iter().rposition(|byte| *byte == b'/').unwrap_or(0);
             if !select.excludes(&below[..parent], true) {
                 let base = self.config.mapping.first().cloned().unwrap_or_default();
-                self.keep(&base, path);
+                self.keep(survey, &base, path)?;
             }
             return Ok(());
         }
@@ -199,15 +212,19 @@ impl TreeSink {
     }
 
     /// What is at `path` stays, and so do the directories around it.
-    fn keep(&self, base: &RelPath, path: &RelPath) {
+    fn keep(&self, survey: &mut Survey, base: &RelPath, path: &RelPath) -> io::Result<()> {
         let mut keys = Vec::new();
         let mut at = Some(path.clone());
-        while let Some(path) = at.filter(|path| path.starts_with(base)) {
-            let below = below(base, &path);
+        while let Some(around) = at.filter(|around| around.starts_with(base)) {
+            let below = below(base, &around);
             keys.extend([true, false].map(|is_directory| Key::new(0, below, is_directory)));
-            at = path.parent();
+            at = around.parent();
+            if survey.stuck.is_none() && self.deferred.waits_for(&around)? {
+                survey.stuck = Some((around, path.clone()));
+            }
         }
         self.announced.add(&keys);
+        Ok(())
     }
 
     fn remove_extras(

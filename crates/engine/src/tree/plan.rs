@@ -185,7 +185,7 @@ impl TreeSink {
         let replace = match &there {
             None => Replace::Never,
             Some(there) if there.kind == Kind::Directory && self.defers(record, path) => {
-                self.expect_way_at_root(record, there.kind);
+                self.expect_way(record, path).map_err(fault)?;
                 if dry {
                     self.counters.files_done.add(1);
                 } else {
@@ -265,7 +265,7 @@ impl TreeSink {
         self.spare_special(record, &there)?;
         match there.kind {
             Kind::Directory if self.defers(record, path) => {
-                self.expect_way_at_root(record, there.kind);
+                self.expect_way(record, path).map_err(fault)?;
                 if !self.comparison().dry_run {
                     self.deferred.expect(record.id);
                 }

@@ -9,6 +9,7 @@ use godwit_store::{Kind, RelPath, StoreError, StoreErrorKind};
 use super::{TreeSink, below, kind_number};
 use crate::lock;
 use crate::sink::Ending;
+use crate::tree::plan::spill_error;
 
 impl TreeSink {
     /// Makes the directories above `path` that were announced, in place of what else has their names: a manifest that says so
@@ -35,11 +36,17 @@ impl TreeSink {
         Ok(())
     }
 
-    /// What has the name of the whole destination is to go at the end, if all else goes well.
-    pub(in crate::tree) fn expect_way_at_root(&self, record: &Record, kind: Kind) {
+    /// The directory that has an entry's name is to go at the end, if all else goes well.
+    pub(in crate::tree) fn expect_way(
+        &self,
+        record: &Record,
+        path: &RelPath,
+    ) -> Result<(), StoreError> {
         if record.path.is_empty() {
-            *lock(&self.way_at_root) = Some(kind);
+            *lock(&self.way_at_root) = Some(Kind::Directory);
         }
+        let noted = self.deferred.expect_way(path);
+        noted.map_err(|error| spill_error(path, &error))
     }
 
     /// Makes a directory in place of something else, whose removal is told at the end.
@@ -85,7 +92,7 @@ impl TreeSink {
         item.extend_from_slice(below);
         lock(&self.replaced)
             .push(&item)
-            .map_err(|error| crate::tree::plan::spill_error(path, &error))
+            .map_err(|error| spill_error(path, &error))
     }
 
     /// Tells what made way for directories while the transfer ran.
