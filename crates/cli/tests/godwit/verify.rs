@@ -12,7 +12,8 @@ use serde_json::Value;
 use super::data::{Seeded, first_seed, make_tree};
 use super::manifest::hostile_names;
 use super::process::Outcome;
-use super::rig::Rig;
+use super::process::wait_until;
+use super::rig::{Rig, is_root};
 
 /// A tree, its copies here and at the daemon, and a manifest of it.
 fn world(digest: &str) -> Rig {
@@ -312,4 +313,81 @@ fn a_verification_goes_on_where_it_was_when_the_daemon_comes_back() {
     assert!(found.iter().all(|(kind, _)| kind == "missing"));
     let entries = u64::from(1 + DIRECTORIES * (1 + FILES));
     assert_eq!(outcome.number("entries"), entries);
+}
+
+#[test]
+fn what_cannot_be_read_is_named_and_is_not_the_same() {
+    let mut world = Rig::for_user(is_root());
+    let names = ["open", "closed", "shut/below", "closed large"];
+    for copy in ["copy", "export/copy"] {
+        for name in names {
+            let bytes = if name == "closed large" {
+                3 << 20
+            } else {
+                1000
+            };
+            world.write(&format!("{copy}/{name}"), vec![7; bytes]);
+        }
+    }
+    assert_eq!(world.client(&["manifest", "copy", "m"]).code, Some(0));
+    world.start(&[]);
+    for (path, copy) in [
+        (world.path("copy"), "copy".to_owned()),
+        (world.path("export/copy"), world.url("copy")),
+    ] {
+        verify(&world, &["--content-only"], &copy).expect(0, "same");
+        for name in ["closed", "shut", "closed large"] {
+            let closed = fs::Permissions::from_mode(0o000);
+            fs::set_permissions(path.join(name), closed).expect("ours");
+        }
+        let outcome = verify(&world, &["--content-only"], &copy);
+        outcome.expect(3, "different").says("permission denied");
+        let unread = ["closed", "closed large", "shut/below"];
+        let unread = unread.map(|name| ("unread".to_owned(), name.to_owned()));
+        assert_eq!(found(&outcome), unread, "{copy}");
+        assert_eq!(outcome.number("bytes"), 1000, "{copy}");
+    }
+}
+
+#[test]
+fn what_changes_while_it_is_read_is_named() {
+    let world = Rig::new();
+    world.write("copy/large", vec![7; 128 << 20]);
+    world.write("copy/small", "small");
+    assert_eq!(world.client(&["manifest", "copy", "m"]).code, Some(0));
+    let large = world.path("copy/large").canonicalize().expect("there");
+    // It may be read to its end before it is held, so this is tried more than once.
+    let changed = (0..20).any(|_| {
+        let line = ["verify", "--json", "--content-only", "--threads=1"];
+        let mut reader = world.begin(&[&line[..], &["m", "copy"]].concat());
+        let descriptors = PathBuf::from(format!("/proc/{}/fd", reader.id()));
+        let has_it_open = || {
+            let mut all = fs::read_dir(&descriptors).ok()?.flatten();
+            let found = all.any(|entry| fs::read_link(entry.path()).is_ok_and(|to| to == large));
+            found.then_some(())
+        };
+        let ended = std::cell::Cell::new(false);
+        let _ = wait_until(|| {
+            ended.set(reader.has_ended());
+            has_it_open().or_else(|| ended.get().then_some(()))
+        });
+        if !ended.get() {
+            reader.signal(rustix::process::Signal::STOP);
+            // As long as it is, with the same in it: only its state tells.
+            flip(&large, 0);
+            flip(&large, 0);
+            reader.signal(rustix::process::Signal::CONT);
+        }
+        let outcome = reader.wait();
+        match outcome.code {
+            Some(0) => false,
+            _ => {
+                outcome.expect(3, "different").says("changed while it was");
+                let expected = [("changed".to_owned(), "large".to_owned())];
+                assert_eq!(found(&outcome), expected);
+                true
+            }
+        }
+    });
+    assert!(changed, "it was always read before it could change");
 }
