@@ -2,6 +2,7 @@
 //! Moves no data; the engine tells it of entries.
 
 mod failed;
+mod inputs;
 pub(crate) mod listing;
 mod manifest;
 mod pending;
@@ -9,21 +10,23 @@ mod signing;
 mod target;
 
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use godwit_api::settings::ReportSettings;
+use godwit_api::settings::CpSettings;
 use godwit_engine::tree::TreeRoot;
 use godwit_proto::{Fault, Record};
 use godwit_store::digest::DigestKind;
 
 pub(crate) use failed::code;
+pub(crate) use inputs::{refuse_inputs, refuse_manifest_in, refuse_source};
 pub(crate) use manifest::{Finished, Keeper, KeeperOptions, Place};
 pub(crate) use signing::{Signer, check_signature};
 
 use crate::exit::Failure;
 use crate::home::Home;
 use crate::output::{Output, ToldFault};
-use failed::FailedList;
+use failed::{Ending, FailedList};
 
 /// The reports of one command.
 #[derive(Default)]
@@ -36,6 +39,8 @@ pub(crate) struct Reports {
     displays: Mutex<Vec<Vec<u8>>>,
     /// What stands before names in reports, for each root.
     prefixes: Mutex<Vec<Vec<u8>>>,
+    /// A transfer has begun.
+    began: AtomicBool,
 }
 
 /// The roots of a transfer as its reports need them; none where another godwit gives the names.
@@ -51,7 +56,8 @@ pub(crate) struct ReportRoots {
 
 impl Reports {
     /// Opens the files, before anything is moved.
-    pub(crate) fn open(settings: &ReportSettings, home: &Home) -> Result<Self, Failure> {
+    pub(crate) fn open(command: &CpSettings, home: &Home) -> Result<Self, Failure> {
+        let settings = &command.reports;
         let keeper = match &settings.manifest {
             Some(path) => Some(Keeper::open(KeeperOptions {
                 place: Place::File {
@@ -70,11 +76,14 @@ impl Reports {
             None => None,
         };
         Ok(Self {
-            failed: settings
-                .failed
-                .as_deref()
-                .map(FailedList::open)
-                .transpose()?,
+            failed: match &settings.failed {
+                Some(path) => Some(FailedList::open(
+                    path,
+                    &home.spill()?,
+                    inputs::is_list(path, &command.selection),
+                )?),
+                None => None,
+            },
             keeper,
             ..Self::default()
         })
@@ -109,6 +118,7 @@ impl Reports {
         } else {
             vec![Vec::new(); roots.names.len()]
         };
+        self.began.store(true, Ordering::Relaxed);
         *locked(&self.displays) = roots.displays;
         locked(&self.prefixes).clone_from(&prefixes);
         match &self.keeper {
@@ -165,16 +175,22 @@ impl Reports {
         self.failed.is_some() || self.keeper.is_some()
     }
 
-    /// The transfer is over: all files are whole, or gone.
+    /// The transfer is over: all files are whole, or gone. `dry` if it copied nothing.
     pub(crate) fn finish(
         &self,
         whole: bool,
+        dry: bool,
         failed: u64,
         output: &Output,
         goes_on: &dyn Fn() -> bool,
     ) -> Result<Finished, Failure> {
         if let Some(list) = &self.failed {
-            list.finish()?;
+            let ending = Ending {
+                began: self.began.load(Ordering::Relaxed),
+                whole: whole && !dry,
+                failed,
+            };
+            list.finish(ending, output)?;
         }
         match &self.keeper {
             Some(keeper) if whole => keeper.finish(failed, output, goes_on),

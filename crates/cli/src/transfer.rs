@@ -194,9 +194,10 @@ impl Job<'_> {
     fn finish_reports(&self, mut report: Report) -> Report {
         let whole = report.began && matches!(report.exit, Exit::Complete | Exit::Partial);
         let failed = report.summary.failed;
+        let dry = self.settings.comparison.dry_run;
         let finished = self
             .reports
-            .finish(whole, failed, &self.output, &|| self.goes_on());
+            .finish(whole, dry, failed, &self.output, &|| self.goes_on());
         match finished {
             Ok(finished) => {
                 let Finished {

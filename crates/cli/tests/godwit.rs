@@ -29,6 +29,7 @@ mod godwit {
     pub(crate) mod metadata;
     #[path = "../support/netns.rs"]
     pub(crate) mod netns;
+    pub(crate) mod own;
     pub(crate) mod owners;
     pub(crate) mod places;
     pub(crate) mod power;

@@ -5,7 +5,7 @@ use super::{not_a_stream, route, settings};
 use crate::exit::Failure;
 use crate::home::Home;
 use crate::output::{Log, Output};
-use crate::reports::Reports;
+use crate::reports::{Reports, refuse_inputs, refuse_source};
 use crate::transfer as transfers;
 use clap::ArgMatches;
 use godwit_api::endpoint::{Endpoint, Place};
@@ -88,6 +88,12 @@ fn transfer(
     {
         not_a_stream(file)?;
     }
+    refuse_inputs(settings)?;
+    for source in &sources {
+        if let Endpoint::Local(path) = source {
+            refuse_source(&settings.reports, path)?;
+        }
+    }
     // Before the mask of file modes is cleared: these files are the user's own.
     let log = settings
         .reports
@@ -95,7 +101,7 @@ fn transfer(
         .as_deref()
         .map(Log::open)
         .transpose()?;
-    let reports = Reports::open(&settings.reports, home)?;
+    let reports = Reports::open(settings, home)?;
     let output = Output::new(settings.json, std::io::stderr().is_terminal(), started, log)
         .aside(destination == Endpoint::Stdio);
     Ok(transfers::run(

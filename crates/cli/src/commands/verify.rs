@@ -4,6 +4,7 @@
 use super::{not_a_stream, required, settings};
 use crate::exit::{Exit, Failure};
 use crate::home::Home;
+use crate::reports::refuse_manifest_in;
 use crate::{rest, verify};
 use clap::ArgMatches;
 use godwit_api::endpoint::Endpoint;
@@ -24,5 +25,6 @@ pub(super) fn manifest(matches: &ArgMatches, home: &Home) -> Result<Exit, Failur
     let settings = ManifestSettings::from_values(&settings(Scope::Manifest, matches, home)?);
     let source = Path::new(required(matches, "source")?);
     let file = not_a_stream(Path::new(required(matches, "manifest-file")?))?;
+    refuse_manifest_in(file, source)?;
     rest::run(&settings, source, file, home)
 }

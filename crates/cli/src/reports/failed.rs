@@ -9,39 +9,90 @@ use std::sync::Mutex;
 use godwit_proto::{FaultCode, Side};
 use godwit_store::manifest::escape;
 
+use super::target::Target;
 use super::{locked, show};
 use crate::exit::Failure;
-use crate::output::ToldFault;
+use crate::output::{Output, ToldFault};
 
-/// Both files.
+/// Both files, as drafts until the end: an earlier list stays until there is a new one.
 pub(super) struct FailedList {
     path: PathBuf,
+    /// This run was given the earlier list as its list of names.
+    again: bool,
     inner: Mutex<Inner>,
 }
 
 struct Inner {
-    names: BufWriter<File>,
+    names: Option<Draft>,
     /// `None` where the names go into a device or FIFO: beside one there is no place for more.
-    reasons: Option<BufWriter<File>>,
+    reasons: Option<Draft>,
+    count: u64,
     error: Option<std::io::Error>,
 }
 
+/// How the run ended that the list is about.
+#[derive(Clone, Copy)]
+pub(super) struct Ending {
+    /// A transfer had begun.
+    pub(super) began: bool,
+    /// All that was meant was delivered or has failed.
+    pub(super) whole: bool,
+    /// Entries that failed.
+    pub(super) failed: u64,
+}
+
+struct Draft {
+    target: Target,
+    file: BufWriter<File>,
+}
+
+impl Draft {
+    fn create(path: &Path, spill: &Path, what: &str) -> std::io::Result<Self> {
+        let target = Target::find(path, spill, what)?;
+        let file = BufWriter::new(File::create(target.draft())?);
+        Ok(Self { target, file })
+    }
+
+    fn finish(mut self) -> std::io::Result<()> {
+        self.file.flush()?;
+        self.file.get_ref().sync_all()?;
+        self.target.finish()
+    }
+}
+
+impl Drop for Draft {
+    fn drop(&mut self) {
+        // Once it has its name there is none.
+        let _ = std::fs::remove_file(self.target.draft());
+    }
+}
+
+/// Where the reasons are, beside the names.
+pub(super) fn reasons_path(path: &Path) -> PathBuf {
+    let mut reasons = path.as_os_str().to_owned();
+    reasons.push(".reasons");
+    PathBuf::from(reasons)
+}
+
 impl FailedList {
-    /// Makes both files, empty.
-    pub(super) fn open(path: &Path) -> Result<Self, Failure> {
-        let create = |path: &Path| {
-            File::create(path)
-                .map(BufWriter::new)
+    /// Makes drafts of both files, so that a place that cannot be written is known before anything is moved.
+    pub(super) fn open(path: &Path, spill: &Path, again: bool) -> Result<Self, Failure> {
+        let create = |path: &Path, what| {
+            Draft::create(path, spill, what)
                 .map_err(|error| Failure::failed(format!("--failed {}: {error}", show(path))))
         };
-        let mut reasons = path.as_os_str().to_owned();
-        reasons.push(".reasons");
-        let is_file = path.metadata().map_or(true, |there| there.is_file());
+        let names = create(path, "failed")?;
+        let reasons = match names.target.is_named() {
+            true => Some(create(&reasons_path(path), "reasons")?),
+            false => None,
+        };
         Ok(Self {
             path: path.to_owned(),
+            again,
             inner: Mutex::new(Inner {
-                names: create(path)?,
-                reasons: is_file.then(|| create(Path::new(&reasons))).transpose()?,
+                names: Some(names),
+                reasons,
+                count: 0,
                 error: None,
             }),
         })
@@ -63,32 +114,52 @@ impl FailedList {
         line.push(b'\n');
         let mut inner = locked(&self.inner);
         let inner = &mut *inner;
-        let written = inner
-            .names
-            .write_all(name)
-            .and_then(|()| inner.names.write_all(b"\0"))
-            .and_then(|()| match &mut inner.reasons {
-                Some(reasons) => reasons.write_all(&line),
-                None => Ok(()),
-            });
+        inner.count += 1;
+        let written = match &mut inner.names {
+            Some(Draft { file, .. }) => file.write_all(name).and_then(|()| file.write_all(b"\0")),
+            None => Ok(()),
+        };
+        let written = written.and_then(|()| match &mut inner.reasons {
+            Some(reasons) => reasons.file.write_all(&line),
+            None => Ok(()),
+        });
         if let Err(error) = written {
             inner.error.get_or_insert(error);
         }
     }
 
-    /// Everything noted is in the files.
-    pub(super) fn finish(&self) -> Result<(), Failure> {
+    /// Everything noted is in the files, unless an earlier list has to stay for the next run: of one that never began, or
+    /// where this run was given that list and cannot say of all that it names what became of it.
+    pub(super) fn finish(&self, ending: Ending, output: &Output) -> Result<(), Failure> {
         let mut inner = locked(&self.inner);
-        let inner = &mut *inner;
-        let reasons = inner.reasons.as_mut().map_or(Ok(()), Write::flush);
-        let flushed = inner.names.flush().and(reasons);
-        match inner.error.take().map_or(flushed, Err) {
-            Ok(()) => Ok(()),
-            Err(error) => Err(Failure::failed(format!(
-                "--failed {}: {error}; the list is incomplete",
-                show(&self.path)
-            ))),
+        let (names, reasons) = (inner.names.take(), inner.reasons.take());
+        if !ending.began {
+            return Ok(());
         }
+        let shown = show(&self.path);
+        let (known, failed) = (inner.count, ending.failed);
+        if self.again && (!ending.whole || known < failed) {
+            output.note(&format!(
+                "--failed {shown}: the list that this run was given stays as it is, for not all that it names was dealt with"
+            ));
+            return Ok(());
+        }
+        let finished = match inner.error.take() {
+            Some(error) => Err(error),
+            // Programs read the names: they come last.
+            None => reasons
+                .map_or(Ok(()), Draft::finish)
+                .and_then(|()| names.map_or(Ok(()), Draft::finish)),
+        };
+        finished.map_err(|error| {
+            Failure::failed(format!("--failed {shown}: {error}; there is no whole list"))
+        })?;
+        if known < failed {
+            output.note(&format!(
+                "--failed {shown}: of {failed} entries that failed it names {known}; the same command again finds the others"
+            ));
+        }
+        Ok(())
     }
 }
 

@@ -119,7 +119,8 @@ impl Keeper {
     pub(crate) fn open(options: KeeperOptions) -> Result<Arc<Self>, Failure> {
         let target = match &options.place {
             Place::File { path, .. } => {
-                Some(Target::find(path, &options.spill).map_err(|error| options.trouble(error))?)
+                let found = Target::find(path, &options.spill, "manifest");
+                Some(found.map_err(|error| options.trouble(error))?)
             }
             Place::Told(_) => None,
         };

@@ -1,6 +1,7 @@
 //! The place of a report that gets its name when it is whole: what a link leads to, or in place where that is no regular file.
 //! Does not know what is written.
 
+use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -17,40 +18,46 @@ pub(super) struct Target {
 enum End {
     /// The draft gets this name.
     Name(PathBuf),
-    /// What is in the draft goes into this device or FIFO.
+    /// What is in the draft goes into this device or FIFO, or to where this process writes anyway.
     Contents(File),
 }
 
 impl Target {
-    /// Looks at what the user named. A device or FIFO is opened at once.
+    /// Looks at what the user named. A device or FIFO is opened at once; its draft is in `spill`, named after `what` it is.
     ///
     /// # Errors
     /// Nothing can be written there.
-    pub(super) fn find(path: &Path, spill: &Path) -> io::Result<Self> {
+    pub(super) fn find(path: &Path, spill: &Path, what: &str) -> io::Result<Self> {
         let part = |mut name: std::ffi::OsString| {
             name.push(format!(".{}.part", std::process::id()));
             PathBuf::from(name)
         };
+        let into = |file: File| Self {
+            draft: part(spill.join(what).into_os_string()),
+            end: End::Contents(file),
+        };
         match fs::metadata(path) {
             Ok(meta) if meta.is_dir() => Err(io::ErrorKind::IsADirectory.into()),
-            Ok(meta) if !meta.is_file() => Ok(Self {
-                draft: part(spill.join("manifest").into_os_string()),
-                end: End::Contents(File::options().write(true).open(path)?),
-            }),
+            Ok(meta) if !meta.is_file() => Ok(into(File::options().write(true).open(path)?)),
             // What cannot be looked at, or is not there yet, shows when the draft is made.
-            _ => {
-                let place = through_links(path);
-                Ok(Self {
+            _ => match through_links(path) {
+                Led::Place(place) => Ok(Self {
                     draft: part(place.clone().into_os_string()),
                     end: End::Name(place),
-                })
-            }
+                }),
+                Led::Descriptor(place) => Ok(into(open_again(&place)?)),
+            },
         }
     }
 
     /// The file to write to.
     pub(super) fn draft(&self) -> &Path {
         &self.draft
+    }
+
+    /// Whether the report is a file by this name, beside which there may be others.
+    pub(super) fn is_named(&self) -> bool {
+        matches!(self.end, End::Name(_))
     }
 
     /// The draft is whole and durable.
@@ -69,17 +76,48 @@ impl Target {
     }
 }
 
-/// What the name leads to, whether it is there or not.
-fn through_links(path: &Path) -> PathBuf {
+/// What a name leads to.
+pub(super) enum Led {
+    /// A place, whether something is there or not.
+    Place(PathBuf),
+    /// An open file of a process, by its name in `/proc`: whoever opened it sees nothing of a new file by the old name.
+    Descriptor(PathBuf),
+}
+
+/// Follows the links of the last component.
+pub(super) fn through_links(path: &Path) -> Led {
     let mut place = path.to_owned();
     for _ in 0..LINKS_MAX {
         let Ok(target) = fs::read_link(&place) else {
             break;
         };
+        if is_descriptor(&place) {
+            return Led::Descriptor(place);
+        }
         place = match place.parent() {
             Some(parent) => parent.join(target),
             None => target,
         };
     }
-    place
+    Led::Place(place)
+}
+
+fn is_descriptor(place: &Path) -> bool {
+    let parent = place.parent().and_then(|parent| parent.canonicalize().ok());
+    parent.is_some_and(|parent| {
+        parent.starts_with("/proc") && parent.file_name() == Some(OsStr::new("fd"))
+    })
+}
+
+/// Writes where standard output and error go on writing; to other files, behind what they have.
+fn open_again(place: &Path) -> io::Result<File> {
+    let own = match place.file_name().and_then(OsStr::to_str) {
+        Some("1") => Some(rustix::stdio::stdout()),
+        Some("2") => Some(rustix::stdio::stderr()),
+        _ => None,
+    };
+    match own {
+        Some(descriptor) => Ok(File::from(rustix::io::dup(descriptor)?)),
+        None => File::options().append(true).open(place),
+    }
 }

@@ -1,0 +1,217 @@
+//! Owns the tests of reports that go where the same run reads: into its list, its rules, its sources.
+//! What reports say is tested in `reports` and `manifest`.
+
+use std::fs;
+use std::os::unix::fs::{PermissionsExt as _, symlink};
+use std::path::Path;
+
+use rustix::process::Signal;
+
+use super::rig::{Rig, is_root};
+
+/// What a list of failures says that is also the list of names.
+const AGAIN: [&str; 6] = [
+    "--from0",
+    "--recursive",
+    "--files-from",
+    "list",
+    "--failed",
+    "list",
+];
+
+fn set_mode(path: &Path, mode: u32) {
+    fs::set_permissions(path, fs::Permissions::from_mode(mode)).expect("ours");
+}
+
+/// No report has left a draft in the directory.
+fn assert_no_draft(directory: &Path) {
+    let names = fs::read_dir(directory).expect("listed");
+    let drafts: Vec<_> = names
+        .map(|entry| entry.expect("listed").file_name().into_string())
+        .filter(|name| name.as_ref().is_ok_and(|name| name.ends_with(".part")))
+        .collect();
+    assert!(drafts.is_empty(), "{drafts:?}");
+}
+
+#[test]
+fn one_list_is_read_by_a_run_and_says_at_its_end_what_failed() {
+    let mut rig = Rig::for_user(is_root());
+    for tree in ["tree", "export/tree"] {
+        for name in ["good", "p", "q"] {
+            rig.write(&format!("{tree}/{name}"), name);
+        }
+    }
+    rig.start(&[]);
+    let ways = [
+        ("tree", "tree".to_owned(), "copy".to_owned(), "copy"),
+        ("tree", "tree".to_owned(), rig.url("copy"), "export/copy"),
+        ("export/tree", rig.url("tree"), "back".to_owned(), "back"),
+    ];
+    for (tree, from, to, at) in ways {
+        let mode = |name: &str, mode| set_mode(&rig.path(tree).join(name), mode);
+        mode("p", 0);
+        mode("q", 0);
+        rig.cp(&["--failed", "list", &from, &to])
+            .expect(3, "partial");
+        assert!(matches!(&rig.read("list")[..], b"p\0q\0" | b"q\0p\0"));
+        let line = [&AGAIN[..], &[&from, &to]].concat();
+        // A dry run copies nothing, so all that the list says is still to be done.
+        rig.cp(&[&["--dry-run"], &line[..]].concat());
+        assert_eq!(rig.read("list").len(), 4, "{at}");
+        mode("q", 0o644);
+        let outcome = rig.cp(&line);
+        outcome.expect(3, "partial");
+        assert_eq!(outcome.number("files"), 1, "{outcome:?}");
+        assert_eq!(rig.read("list"), b"p\0", "{at}");
+        mode("p", 0o644);
+        let outcome = rig.cp(&line);
+        outcome.complete();
+        assert_eq!(outcome.number("files"), 1, "{outcome:?}");
+        assert_eq!(rig.read("list"), b"", "{at}");
+        for name in ["p", "q"] {
+            assert_eq!(rig.read(&format!("{at}/{name}")), name.as_bytes(), "{at}");
+        }
+    }
+    assert_no_draft(&rig.path(""));
+}
+
+#[test]
+fn a_run_that_never_began_leaves_the_list_of_the_last_one() {
+    let mut rig = Rig::new();
+    rig.write("tree/a", "a");
+    rig.write("list", "a\0b\0");
+    rig.write("list.reasons", "a\tsource\tio\tno\n");
+    rig.start(&[]);
+    let gone = rig.url("copy");
+    rig.kill_daemon();
+    for line in [
+        &["tree", gone.as_str()][..],
+        &["nowhere", "copy"],
+        &["--files-from=nowhere", "tree", "copy"],
+    ] {
+        let line = [&["--failed", "list", "--retry-for=0s"], line].concat();
+        let outcome = rig.cp(&line);
+        assert!(matches!(outcome.code, Some(1 | 2)), "{outcome:?}");
+        assert_eq!(rig.read("list"), b"a\0b\0", "{line:?}");
+        assert_eq!(rig.read("list.reasons"), b"a\tsource\tio\tno\n");
+        assert_no_draft(&rig.path(""));
+    }
+}
+
+#[test]
+fn a_run_that_is_interrupted_names_what_failed_but_not_in_its_own_list() {
+    let rig = Rig::new();
+    rig.write("tree/large", vec![7; 32 << 20]);
+    rig.write("tree/last", "x");
+    let names = b"missing\0large\0last\0";
+    rig.write("list", names);
+    for failed in ["list", "left"] {
+        let slow = ["--limit=8MB", "--from0", "--files-from=list", "--failed"];
+        let line = [&slow[..], &[failed, "tree", "copy"]].concat();
+        let mut client = rig.begin_cp(&rig.path(""), &line);
+        client.wait_for_bytes(1 << 20);
+        client.signal(Signal::INT);
+        let outcome = client.wait();
+        outcome.expect(5, "interrupted");
+        assert_eq!(rig.read("list"), names, "{outcome:?}");
+        if failed == "list" {
+            outcome.says("--failed list: ");
+        } else {
+            assert_eq!(rig.read("left"), b"missing\0", "{outcome:?}");
+        }
+        assert_no_draft(&rig.path(""));
+    }
+}
+
+#[test]
+fn a_report_in_the_place_of_an_input_is_refused() {
+    let rig = Rig::new();
+    rig.write("tree/a", "a");
+    rig.write("input", "b\n");
+    symlink("input", rig.path("link")).expect("made");
+    fs::hard_link(rig.path("input"), rig.path("twin")).expect("made");
+    for input in [
+        "--files-from",
+        "--exclude-from",
+        "--include-from",
+        "--newer",
+        "--older",
+    ] {
+        for report in ["--failed", "--manifest", "--log-file"] {
+            if (input, report) == ("--files-from", "--failed") {
+                continue;
+            }
+            for name in ["input", "link", "twin"] {
+                let line = [input, "input", report, name, "tree", "copy"];
+                let outcome = rig.cp(&line);
+                assert_eq!(outcome.code, Some(2), "{line:?}: {outcome:?}");
+                outcome.says(&format!("{report} {name}: ")).says(input);
+                assert_eq!(rig.read("input"), b"b\n", "{line:?}");
+                assert!(!rig.path("copy").exists(), "{line:?}");
+            }
+        }
+    }
+    // The list of reasons is a report, too.
+    rig.write("r.reasons", "b\n");
+    let line = ["--exclude-from=r.reasons", "--failed=r", "tree", "copy"];
+    assert_eq!(rig.cp(&line).code, Some(2));
+    assert_eq!(rig.read("r.reasons"), b"b\n");
+    for [one, other] in [
+        ["--failed=new", "--manifest=new"],
+        ["--failed=new", "--log-file=./new"],
+        ["--manifest=input", "--log-file=twin"],
+    ] {
+        let outcome = rig.cp(&[one, other, "tree", "copy"]);
+        assert_eq!(outcome.code, Some(2), "{outcome:?}");
+        assert!(!rig.path("new").exists() && !rig.path("copy").exists());
+        assert_eq!(rig.read("input"), b"b\n");
+    }
+}
+
+#[test]
+fn a_file_of_the_source_is_not_replaced_by_a_report() {
+    let mut rig = Rig::new();
+    rig.write("tree/data", "data");
+    rig.write("file", "data");
+    symlink("tree/data", rig.path("link")).expect("made");
+    rig.start(&[]);
+    let push = rig.url("copy");
+    for report in ["--failed", "--manifest", "--log-file"] {
+        for (name, from) in [("tree/data", "tree"), ("link", "tree/."), ("file", "file")] {
+            for to in ["copy", &push] {
+                let line = [report, name, from, to];
+                let outcome = rig.cp(&line);
+                assert_eq!(outcome.code, Some(2), "{line:?}: {outcome:?}");
+                outcome.says(&format!("{report} {name}: "));
+            }
+        }
+    }
+    let outcome = rig.client(&["manifest", "tree", "tree/data"]);
+    assert_eq!(outcome.code, Some(2), "{outcome:?}");
+    for name in ["tree/data", "file"] {
+        assert_eq!(rig.read(name), b"data", "{name}");
+    }
+    assert!(!rig.path("copy").exists() && !rig.path("export/copy").exists());
+    assert_no_draft(&rig.path("tree"));
+}
+
+#[test]
+fn a_list_goes_to_standard_output_whatever_that_is() {
+    let rig = Rig::new();
+    rig.write("tree/a", "a");
+    drop(std::os::unix::net::UnixListener::bind(rig.path("tree/s")).expect("a socket"));
+    let out = fs::File::create(rig.path("out")).expect("made");
+    let status = rig
+        .client_command()
+        .args(["cp", "--failed=/dev/stdout", "tree", "copy"])
+        .stdout(out)
+        .status();
+    assert_eq!(status.expect("run").code(), Some(3));
+    let text = rig.read("out");
+    assert!(
+        text.windows(2).any(|pair| pair == b"s\0"),
+        "{}",
+        String::from_utf8_lossy(&text)
+    );
+    assert_no_draft(&rig.path(""));
+}
