@@ -20,7 +20,8 @@ pub(super) const REPORTS: &[Setting] = &[
         help: "Write down what the data set holds, with a digest of each file",
         detail: "One line an entry, as `docs/manifest.md` describes; `godwit verify` checks a copy by it at any later time. \
                  Files that were there already are read on this side for their digest. The file appears when the transfer \
-                 has ended, also if some entries failed: its last lines say how many.",
+                 has ended, also if some entries failed: its last lines say how many. It vouches for the copy, so it does not go with \
+                 `--existing`, `--ignore-existing`, `--update` and `--size-only`, which leave entries that nobody compared.",
     },
     Setting {
         name: "manifest-sorted",

@@ -9,7 +9,7 @@ use crate::reports::{Reports, refuse_inputs, refuse_source};
 use crate::transfer as transfers;
 use clap::ArgMatches;
 use godwit_api::endpoint::{Endpoint, Place};
-use godwit_api::settings::{CpSettings, Scope};
+use godwit_api::settings::{ComparisonSettings, CpSettings, Judge, Scope};
 use std::ffi::OsString;
 use std::io::IsTerminal;
 use std::process::ExitCode;
@@ -70,6 +70,13 @@ fn transfer(
             "a dry run delivers nothing, so there is no manifest to write: leave out --manifest",
         ));
     }
+    if settings.reports.manifest.is_some()
+        && let Some(flag) = leaves_unseen(&settings.comparison)
+    {
+        return Err(Failure::usage(format!(
+            "{flag} leaves entries at the destination that were not compared with the source, and --manifest would vouch for them: leave out one of the two, or run godwit manifest at the source"
+        )));
+    }
     if counterpart && sources.len() > 1 {
         return Err(Failure::usage(
             "sync takes one source, for the destination is its counterpart: sync each by itself, or use godwit cp to put several into one directory",
@@ -112,6 +119,20 @@ fn transfer(
         output,
         reports,
     ))
+}
+
+/// The first that is given of what lets an entry count as done although nobody knows whether it is there and the same.
+fn leaves_unseen(comparison: &ComparisonSettings) -> Option<&'static str> {
+    let given = [
+        (comparison.existing, "--existing"),
+        (comparison.ignore_existing, "--ignore-existing"),
+        (comparison.update, "--update"),
+        (comparison.judge == Judge::Size, "--size-only"),
+    ];
+    given
+        .iter()
+        .find(|(given, _)| *given)
+        .map(|(_, flag)| *flag)
 }
 
 fn is_synthetic(endpoints: &[Endpoint]) -> bool {

@@ -223,3 +223,33 @@ fn a_place_that_cannot_be_written_is_known_before_anything_moves() {
     let outcome = world.client(&["cp", "--sign", "tree", "copy"]);
     assert_eq!(outcome.code, Some(2), "{outcome:?}");
 }
+
+#[test]
+fn what_leaves_entries_unseen_goes_with_no_manifest() {
+    let mut world = Rig::new();
+    for tree in ["s", "export/s"] {
+        for name in ["same", "newer", "missing"] {
+            world.write(&format!("{tree}/{name}"), "one");
+        }
+    }
+    for copy in ["local", "export/push", "pull"] {
+        world.write(&format!("{copy}/newer"), "two");
+    }
+    world.start(&[]);
+    let (push, pull) = (world.url("push"), world.url("s/."));
+    for (from, to) in [("s/.", "local"), ("s/.", &push), (&pull, "pull")] {
+        for flag in ["--existing", "--ignore-existing", "--update", "--size-only"] {
+            let outcome = world.cp(&[flag, "--manifest", "m", from, to]);
+            assert_eq!(outcome.code, Some(2), "{from} {flag}: {outcome:?}");
+            outcome.says(flag).says("--manifest");
+            assert!(!world.path("m").exists(), "{from} {flag}");
+        }
+        // Without them what the manifest says is there.
+        world
+            .cp(&["--checksum", "--manifest", "m", from, to])
+            .complete();
+        let copy = ["verify", "--content-only", "m", to];
+        assert_eq!(world.client(&copy).code, Some(0), "{from}");
+        fs::remove_file(world.path("m")).expect("ours");
+    }
+}
