@@ -4,7 +4,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use godwit_store::{Lost, thread_cpu_time};
+use godwit_store::{Lost, thread_cpu_time, thread_cpu_waiting};
 
 use crate::channels::{ChannelFigures, ChannelTable};
 use crate::streams::{StreamFigures, StreamTable};
@@ -316,13 +316,6 @@ impl CpuMeter {
         }
         due
     }
-}
-
-/// How long the calling thread was ready to run without a processor; `None` where the kernel does not tell.
-fn thread_cpu_waiting() -> Option<Duration> {
-    let told = std::fs::read_to_string("/proc/thread-self/schedstat").ok()?;
-    let waited = told.split_whitespace().nth(1)?.parse().ok()?;
-    Some(Duration::from_nanos(waited))
 }
 
 /// Processors that this process may use.

@@ -20,7 +20,7 @@ pub mod seen;
 pub mod spill;
 pub mod storage;
 
-pub use cpu::thread_cpu_time;
+pub use cpu::{thread_cpu_time, thread_cpu_waiting};
 pub use error::{StoreError, StoreErrorKind};
 pub use extended::{AclEntry, AclWho, Acls, Extended, Lost, Xattr};
 pub use fs::{Confine, FsOptions, FsStorage};

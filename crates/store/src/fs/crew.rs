@@ -9,7 +9,7 @@ use crate::error::StoreError;
 use crate::path::RelPath;
 use crate::spill::SpillSorter;
 use crate::storage::ScanItem;
-use crate::thread_cpu_time;
+use crate::{thread_cpu_time, thread_cpu_waiting};
 pub(super) use state::Finds;
 use state::{Listing, Opened, PORTION_NAMES, Portion, State, Task};
 use std::any::Any;
@@ -53,6 +53,8 @@ pub(super) struct Crew<L: Looker + 'static> {
 struct Tools<L: Looker> {
     buffer: ListingBuffer,
     own: L::Tools,
+    /// The last portion took as long as if it had waited: the next one is looked at more closely.
+    suspects: bool,
 }
 
 struct Shared<L> {
@@ -84,6 +86,7 @@ impl<L: Looker> Tools<L> {
         Self {
             buffer: ListingBuffer::default(),
             own: looker.tools(),
+            suspects: false,
         }
     }
 }
@@ -391,6 +394,9 @@ impl<L: Looker + 'static> Shared<L> {
         finds: &mut Finds,
     ) -> Option<Portion> {
         finds.items.reserve(portion.range.len());
+        // Where others want the processor too, a thread is away from it for longer than many looks take, and more threads
+        // would not help.
+        let before = tools.suspects.then(time_awake);
         let start = Instant::now();
         let mut looks = 0;
         while !finds.is_heavy()
@@ -406,7 +412,12 @@ impl<L: Looker + 'static> Shared<L> {
             shared.looker.look(found, &mut tools.own, finds);
             looks += 1;
         }
-        if start.elapsed() > LOOK_WAITED * looks {
+        let took = start.elapsed();
+        tools.suspects = took > LOOK_WAITED * looks;
+        if tools.suspects
+            && let Some(before) = before
+            && took.saturating_sub(time_awake().saturating_sub(before)) > LOOK_WAITED * looks
+        {
             let helpers = shared.lock().helpers.len();
             Self::grow(shared, (helpers + 1).min(HELPERS_WAITING_MAX));
         }
@@ -426,6 +437,11 @@ impl<L> Drop for Helping<'_, L> {
     }
 }
 
+/// How long the calling thread has run, or was ready to.
+fn time_awake() -> Duration {
+    thread_cpu_time() + thread_cpu_waiting().unwrap_or_default()
+}
+
 fn helpers_wanted() -> usize {
     // To ask for the processors reads a handful of the system's files, each time: longer than it takes to look at some directories.
     static WANTED: LazyLock<usize> = LazyLock::new(|| {
@@ -440,3 +456,6 @@ fn wait<'a>(condition: &Condvar, guard: MutexGuard<'a, Inner>) -> MutexGuard<'a,
         .wait(guard)
         .unwrap_or_else(PoisonError::into_inner)
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,96 @@
+//! Tests when a scan takes more threads.
+//! Does not test what it finds (`scan`).
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Condvar, Mutex};
+use std::time::Instant;
+
+use super::{Crew, Directories, Finds, Found, HELPERS_BUSY_MAX, LOOK_WAITED, Looker};
+use crate::path::RelPath;
+
+/// Threads that look at once where looks wait.
+const AT_ONCE: usize = 6;
+
+/// Looks that wait until enough of them do, or for a while.
+struct Waiting {
+    inside: Mutex<usize>,
+    changed: Condvar,
+    most: AtomicUsize,
+}
+
+impl Looker for Waiting {
+    type Tools = ();
+
+    fn tools(&self) {}
+
+    fn look(&self, _: Found<'_>, (): &mut (), _: &mut Finds) {
+        let mut inside = self.inside.lock().unwrap();
+        *inside += 1;
+        self.most.fetch_max(*inside, Ordering::Relaxed);
+        self.changed.notify_all();
+        let enough =
+            |inside: &mut usize| *inside < AT_ONCE && self.most.load(Ordering::Relaxed) < AT_ONCE;
+        let while_few = self
+            .changed
+            .wait_timeout_while(inside, 3 * LOOK_WAITED, enough);
+        *while_few.unwrap().0 -= 1;
+    }
+}
+
+/// Looks that keep the processor busy for longer than one that waits may take.
+struct Busy;
+
+impl Looker for Busy {
+    type Tools = ();
+
+    fn tools(&self) {}
+
+    fn look(&self, _: Found<'_>, (): &mut (), _: &mut Finds) {
+        let start = Instant::now();
+        while start.elapsed() < 2 * LOOK_WAITED {
+            std::hint::spin_loop();
+        }
+    }
+}
+
+/// Looks at `names` files, and gives the crew as it is at the end.
+fn crew_of<L: Looker + 'static>(looker: L, names: usize) -> Crew<L> {
+    let place = tempfile::tempdir().unwrap();
+    for name in 0..names {
+        std::fs::write(place.path().join(name.to_string()), "").unwrap();
+    }
+    let directories = Directories::open(place.path(), true, 16).unwrap().into();
+    let mut crew = Crew::new(&directories, looker, place.path(), 1 << 20);
+    crew.enter(&RelPath::root()).unwrap();
+    while crew.next_batch(&mut Vec::new()) {}
+    crew
+}
+
+#[test]
+fn looks_that_wait_get_more_threads() {
+    let looker = Waiting {
+        inside: Mutex::new(0),
+        changed: Condvar::new(),
+        most: AtomicUsize::new(0),
+    };
+    let crew = crew_of(looker, 6_000);
+    assert_eq!(crew.shared.looker.most.load(Ordering::Relaxed), AT_ONCE);
+}
+
+#[test]
+fn looks_that_only_take_long_get_none() {
+    // Others want the processors as well.
+    let over = AtomicUsize::new(0);
+    std::thread::scope(|scope| {
+        for _ in 0..8 {
+            scope.spawn(|| {
+                while over.load(Ordering::Relaxed) == 0 {
+                    std::hint::spin_loop();
+                }
+            });
+        }
+        let crew = crew_of(Busy, 600);
+        over.store(1, Ordering::Relaxed);
+        assert!(crew.shared.lock().helpers.len() <= HELPERS_BUSY_MAX);
+    });
+}
