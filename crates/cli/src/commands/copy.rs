@@ -2,6 +2,7 @@
 //! Opens no file and no connection.
 
 use super::{not_a_stream, route, settings};
+use crate::args;
 use crate::exit::Failure;
 use crate::home::Home;
 use crate::output::{Log, Output};
@@ -88,6 +89,9 @@ fn transfer(
         ));
     }
     route::check(&sources, &destination).map_err(Failure::usage)?;
+    if sources.contains(&Endpoint::Stdio) {
+        nothing_chosen(matches)?;
+    }
     let reports = &settings.reports;
     for file in [&reports.manifest, &reports.failed, &reports.log_file]
         .into_iter()
@@ -134,6 +138,31 @@ fn leaves_unseen(comparison: &ComparisonSettings) -> Option<&'static str> {
         .find(|(given, _)| *given)
         .map(|(_, flag)| *flag)
 }
+
+/// Refuses what was typed to choose among entries, for standard input is but one, and of no known size or time. What stands in
+/// the environment and in files is meant for other transfers.
+fn nothing_chosen(matches: &ArgMatches) -> Result<(), Failure> {
+    let typed = args::typed(Scope::Cp, matches);
+    match CHOOSING.iter().find(|name| typed.contains_key(**name)) {
+        Some(name) => Err(Failure::usage(format!(
+            "--{name}: standard input is one file, whose size and time nobody knows before it ends: there is nothing to choose from; leave --{name} out"
+        ))),
+        None => Ok(()),
+    }
+}
+
+/// The settings that leave entries out.
+const CHOOSING: [&str; 9] = [
+    "exclude",
+    "include",
+    "exclude-from",
+    "include-from",
+    "min-size",
+    "max-size",
+    "newer",
+    "older",
+    "files-from",
+];
 
 fn is_synthetic(endpoints: &[Endpoint]) -> bool {
     endpoints.iter().any(|endpoint| match endpoint {
