@@ -87,7 +87,10 @@ pub(crate) fn run(
         job.output.error(&failure.message);
         Report::failed(failure.exit)
     });
-    let report = job.finish_reports(job.without_resuming(report));
+    let mut report = job.finish_reports(job.without_resuming(report));
+    // A dry run does not read to where the size of the input would be known.
+    report.summary.unknown_bytes =
+        job.from_input && settings.comparison.dry_run && report.summary.files > 0;
     if settings.reports.stats && report.began {
         job.output.stats(&Stats {
             shares: report.shares,

@@ -46,6 +46,7 @@ mod godwit {
     pub(crate) mod trees;
     pub(crate) mod tuning;
     pub(crate) mod unkept;
+    pub(crate) mod unread;
     pub(crate) mod unusable;
     pub(crate) mod verify;
 }

@@ -27,7 +27,7 @@ pub trait Source: Send + Sync {
         true
     }
 
-    /// The transfer has ended: who waits for bytes gives up soon.
+    /// Nobody wants any more of it: who waits for bytes gives up soon.
     fn close(&self) {}
 
     /// Describes the entry as it is now: same name and number, today's size, times and generation.

@@ -7,6 +7,7 @@ use super::{
 };
 use data_encoding::BASE64;
 use godwit_engine::Snapshot;
+use godwit_proto::UNKNOWN_BYTES;
 use serde::Serialize;
 use std::time::Duration;
 
@@ -143,7 +144,7 @@ enum Event<'a> {
         path: Option<&'a str>,
         #[serde(skip_serializing_if = "Option::is_none")]
         path_b64: Option<String>,
-        bytes: u64,
+        bytes: Option<u64>,
     },
     /// Between agents and their clients only: an entry that failed, by its name below the source.
     Fault {
@@ -172,7 +173,7 @@ enum Event<'a> {
     },
     Summary {
         status: &'a str,
-        bytes: u64,
+        bytes: Option<u64>,
         files: u64,
         skipped: u64,
         excluded: u64,
@@ -280,7 +281,7 @@ fn item_event<'a>(item: &Itemised<'a>) -> Event<'a> {
         kind: item.kind,
         path,
         path_b64,
-        bytes: item.bytes,
+        bytes: Some(item.bytes).filter(|bytes| *bytes != UNKNOWN_BYTES),
     }
 }
 
@@ -292,7 +293,7 @@ fn text_or_base64(bytes: &[u8]) -> (Option<&str>, Option<String>) {
 fn summary_event(summary: &Summary, elapsed: Duration) -> Event<'_> {
     Event::Summary {
         status: summary.status.name(),
-        bytes: summary.bytes,
+        bytes: (!summary.unknown_bytes).then_some(summary.bytes),
         files: summary.files,
         skipped: summary.skipped,
         excluded: summary.excluded,
@@ -333,6 +334,7 @@ mod tests {
         let summary = Summary {
             status: Status::Partial,
             bytes: 7,
+            unknown_bytes: false,
             files: 2,
             skipped: 3,
             excluded: 4,

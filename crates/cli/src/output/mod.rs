@@ -114,7 +114,7 @@ pub(crate) struct Itemised<'a> {
     pub(crate) kind: &'static str,
     /// Below the source; with several sources, behind its name.
     pub(crate) path: &'a [u8],
-    /// Of its contents.
+    /// Of its contents; [`UNKNOWN_BYTES`](godwit_proto::UNKNOWN_BYTES) if nobody knows.
     pub(crate) bytes: u64,
     /// Nobody asked for it: people are not told, programs are.
     pub(crate) quiet: bool,
@@ -140,6 +140,8 @@ pub(crate) struct Summary {
     pub(crate) status: Status,
     /// File contents delivered, without holes.
     pub(crate) bytes: u64,
+    /// It would be the contents of a file whose size only its end tells.
+    pub(crate) unknown_bytes: bool,
     /// Files delivered.
     pub(crate) files: u64,
     /// Entries that were there already.

@@ -117,9 +117,8 @@ impl PlainLines {
         let _ = write!(
             text,
             "status      {status}\n\
-             {delivered:<12}{} in {}",
-            human_size(summary.bytes),
-            count(summary.files, "file"),
+             {delivered:<12}{}",
+            amount(summary),
         );
         for (name, number) in [
             ("skipped", summary.skipped),
@@ -165,6 +164,16 @@ impl PlainLines {
             );
         }
         text
+    }
+}
+
+/// Bytes and files.
+fn amount(summary: &Summary) -> String {
+    let files = count(summary.files, "file");
+    if summary.unknown_bytes {
+        format!("{files} of unknown size")
+    } else {
+        format!("{} in {files}", human_size(summary.bytes))
     }
 }
 
@@ -260,6 +269,7 @@ mod tests {
         let summary = Summary {
             status: Status::Interrupted,
             bytes: 3_000_000,
+            unknown_bytes: false,
             files: 4,
             skipped: 0,
             excluded: 3,

@@ -144,6 +144,7 @@ impl Report {
                 Status::Failed
             },
             bytes: 0,
+            unknown_bytes: false,
             files: 0,
             skipped: 0,
             excluded: 0,
@@ -212,6 +213,7 @@ impl Report {
         let summary = Summary {
             status,
             bytes: destination.bytes_durable,
+            unknown_bytes: false,
             files: destination.files_done,
             skipped: destination.files_skipped,
             excluded: source.entries_excluded,
@@ -301,6 +303,7 @@ impl Report {
         let summary = Summary {
             status,
             bytes: totals.sum(|counters| counters.bytes_durable),
+            unknown_bytes: false,
             files: finished.map_or_else(
                 || totals.sum(|counters| counters.files_done),
                 |finished| finished.files,

@@ -235,6 +235,7 @@ fn summary(event: &Value) -> Summary {
             _ => Status::Failed,
         },
         bytes: number(&event["bytes"]),
+        unknown_bytes: false,
         files: number(&event["files"]),
         skipped: number(&event["skipped"]),
         excluded: number(&event["excluded"]),

@@ -38,7 +38,7 @@ pub(crate) fn unshare() -> Option<Vec<&'static str>> {
 }
 
 /// A daemon whose export is a file system mounted by `options`, and the export as we see it.
-fn mounted(options: &str) -> Option<(Rig, PathBuf)> {
+pub(crate) fn mounted(options: &str) -> Option<(Rig, PathBuf)> {
     let unshare = unshare()?;
     let mut rig = Rig::new();
     let script = format!(

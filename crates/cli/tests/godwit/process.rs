@@ -37,8 +37,13 @@ pub(crate) struct Outcome {
 
 impl Process {
     pub(crate) fn start(command: &mut Command) -> Self {
+        Self::start_with(command, Stdio::null())
+    }
+
+    /// With something to read. The command holds it open, too, for as long as it lives.
+    pub(crate) fn start_with(command: &mut Command, input: impl Into<Stdio>) -> Self {
         let mut child = command
-            .stdin(Stdio::null())
+            .stdin(input)
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .spawn()

@@ -169,7 +169,7 @@ impl Receiver {
             }
             Verdict::Send | Verdict::Partial { .. } if self.is_dry() => {
                 self.counters.files_done.add(1);
-                self.counters.bytes_durable.add(record.bytes);
+                self.counters.bytes_durable.add(entry::known_bytes(record));
             }
             Verdict::Failed(fault) if self.acks.count_failure(record.id) => {
                 self.config

@@ -61,7 +61,11 @@ impl Sender {
         self.counters.bytes_skipped.add(bytes_skipped);
         self.finish_if_done(&mut state);
         state.wake_streams();
+        let wants_none = state.wanted() == 0;
         drop(state);
+        if wants_none {
+            self.let_go();
+        }
         self.notify();
         for (record, fault) in failed {
             self.report(record.root, &record.path, &fault);
@@ -92,7 +96,7 @@ impl Sender {
         match verdict {
             Verdict::Send | Verdict::Partial { .. } if self.is_dry() => {
                 self.counters.files_done.add(1);
-                self.counters.bytes_durable.add(record.bytes);
+                self.counters.bytes_durable.add(entry::known_bytes(&record));
             }
             // Once it is known, the receiver has no reason to ask again.
             Verdict::Digest if record.digest.is_none() && self.config.comparison.is_some() => {

@@ -76,11 +76,20 @@ impl Sender {
 
     /// Counts and tells of an entry that failed, the first time that it is heard of.
     pub(super) fn report(&self, root: u16, path: &[u8], fault: &Fault) {
+        self.let_go();
         if self.lock_state().failed.is_first(fault.entry) {
             self.counters.entries_failed.add(1);
             self.config
                 .observer
                 .entry_failed(&self.display(root, path), fault);
+        }
+    }
+
+    /// Nothing more is wanted of an entry. A source that gives its bytes once has no other: the end of those that are left is not
+    /// waited for, and whoever writes them learns that nobody reads.
+    pub(super) fn let_go(&self) {
+        if !self.source.reads_again() {
+            self.source.close();
         }
     }
 

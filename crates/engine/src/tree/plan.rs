@@ -4,7 +4,7 @@
 use std::sync::atomic::Ordering;
 
 use godwit_proto::{
-    EntryKind, Fault, FaultCode, HeldRange, Record, RecordFlags, Seq, Side, Verdict,
+    EntryKind, Fault, FaultCode, HeldRange, Record, RecordFlags, Seq, Side, UNKNOWN_BYTES, Verdict,
 };
 use godwit_store::journal::PathKey;
 use godwit_store::{
@@ -243,6 +243,9 @@ impl TreeSink {
         look: &mut dyn Look,
     ) -> Result<Verdict, Fault> {
         let fault = |error: StoreError| entry::fault(record.id, Side::DESTINATION, &error);
+        if record.bytes == UNKNOWN_BYTES {
+            self.comes_once.store(true, Ordering::Relaxed);
+        }
         if record.path.is_empty() && self.config.must_be_directory {
             return Err(fault(StoreError {
                 operation: "make a file of what was named as a directory",

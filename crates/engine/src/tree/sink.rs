@@ -106,6 +106,8 @@ pub struct TreeSink {
     pub(super) adjusted: AtomicBool,
     /// Faults of entries that only the destination has.
     pub(super) unknown: AtomicU64,
+    /// A file was announced whose size nobody knows: its bytes come from a pipe, and nobody can go on with it later.
+    pub(super) comes_once: AtomicBool,
 }
 
 /// Large files that are not durable as a whole yet.
@@ -123,8 +125,6 @@ pub(super) struct OpenFile {
     pub(super) bytes: AtomicU64,
     pub(super) attempt: u16,
     pub(super) replace: Replace,
-    /// Its bytes come from a pipe: nobody can go on with it later.
-    pub(super) comes_once: bool,
     /// As it came, where somebody wants to be told of it.
     pub(super) record: Option<Box<Record>>,
     pub(super) file: Box<dyn WriteFile>,
@@ -257,6 +257,7 @@ impl TreeSink {
             deferred,
             adjusted: AtomicBool::new(false),
             unknown: AtomicU64::new(0),
+            comes_once: AtomicBool::new(false),
             config,
             acks,
             counters,
@@ -460,7 +461,10 @@ impl Sink for TreeSink {
         let begun = self.unusable.get().is_none() || self.resumed;
         self.committer.stop(begun);
         let files = std::mem::take(&mut *lock(&self.files));
-        for file in files.values().filter(|file| file.comes_once) {
+        if !self.comes_once.load(Ordering::Relaxed) {
+            return;
+        }
+        for file in files.values() {
             // What cannot be removed now is swept by the next complete run.
             let _ = self.config.storage.discard(&file.path, &file.temp);
         }

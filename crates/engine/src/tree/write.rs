@@ -1,6 +1,7 @@
 //! What the sink knows of each file that is being written: made at its first bytes, noted slice by slice, given up.
 //! Does not make anything durable (`commit`).
 
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
 
 use godwit_proto::{EntryId, Fault, FaultCode, Record, RecordFlags, Seq, Side, UNKNOWN_BYTES};
@@ -112,7 +113,6 @@ impl TreeSink {
             bytes: record.bytes.into(),
             attempt: record.attempt,
             replace,
-            comes_once: record.bytes == UNKNOWN_BYTES,
             record: self.to_tell(record),
             file,
             progress: Mutex::new(Progress {
@@ -154,8 +154,7 @@ impl TreeSink {
                 let message = "no storage holds a file of that size".to_owned();
                 return Err(destination_fault(record.id, FaultCode::LIMIT, message));
             }
-            file.bytes
-                .store(record.bytes, std::sync::atomic::Ordering::Relaxed);
+            file.bytes.store(record.bytes, Ordering::Relaxed);
         }
         let mut range = None;
         if let Some(slice) = slice {
@@ -203,7 +202,7 @@ impl TreeSink {
         }
         lock(&self.replace).remove(&record.id);
         if let Ok(path) = self.mapped(record.root, &record.path) {
-            if keep {
+            if keep && !self.comes_once.load(Ordering::Relaxed) {
                 self.leftovers.keep(TempName::new(self.config.tag, &path));
                 return;
             }
