@@ -29,6 +29,12 @@ use crate::exit::Failure;
 use crate::output::Started;
 use crate::reports::ReportRoots;
 
+/// Why a transfer from standard input is not opened anew.
+pub(super) const INPUT_IS_GONE: &str = "the other end is gone or forgot the transfer, and standard input cannot be read again; give the whole input once more";
+
+/// Why one to standard output is not.
+pub(super) const OUTPUT_IS_GONE: &str = "the other end is gone or forgot the transfer, and what standard output got of it cannot be taken back; begin anew";
+
 /// What a local side sends.
 #[derive(Clone)]
 pub(super) enum Sources {
@@ -54,6 +60,15 @@ impl Job<'_> {
     /// How a destination without files is called.
     pub(super) fn nowhere(&self) -> Vec<u8> {
         if self.to_output { &b"-"[..] } else { b"null:" }.to_vec()
+    }
+
+    /// What the user is told instead of a transfer being opened anew.
+    pub(super) fn once(&self) -> Option<&'static str> {
+        if self.from_input {
+            Some(INPUT_IS_GONE)
+        } else {
+            self.to_output.then_some(OUTPUT_IS_GONE)
+        }
     }
 
     /// Both ends on this machine.
@@ -289,9 +304,7 @@ impl Job<'_> {
             Failure::failed(format!("the receiving end cannot start: {error}"))
         };
         if self.to_output && self.output_used.swap(true, Ordering::Relaxed) {
-            return Err(Failure::failed(
-                "the node forgot the transfer, and what standard output got of it cannot be taken back; begin anew",
-            ));
+            return Err(Failure::failed(OUTPUT_IS_GONE));
         }
         let to_output = self.to_output;
         let memory_bytes = usize::try_from(self.settings.memory_bytes).unwrap_or(usize::MAX);
@@ -362,9 +375,7 @@ impl Job<'_> {
                 (Box::new(memory), Arc::new(memory))
             }
             Sources::Input(pipe) => {
-                let work = pipe.work().ok_or_else(|| {
-                    Failure::failed("the node forgot the transfer, and standard input cannot be read again; give the whole input once more")
-                })?;
+                let work = pipe.work().ok_or_else(|| Failure::failed(INPUT_IS_GONE))?;
                 (work, Arc::new(pipe.clone()))
             }
             Sources::Trees(roots) => {

@@ -8,12 +8,12 @@ use std::time::Duration;
 
 use godwit_api::endpoint::{Endpoint, Place, Remote};
 use godwit_api::settings::{Cipher as CipherSetting, Encryption};
+use godwit_engine::Counters;
 use godwit_engine::session::{
     Client, Connector, DaemonConnector, DaemonOptions, Engine, Refusal, run,
 };
 use godwit_engine::tree::PreparedDestination;
 use godwit_engine::tuner::Bounds;
-use godwit_engine::{Counters, limits};
 use godwit_net::{
     ChannelWish, ChannelWishError, Cipher, ClientTls, DialOptions, Expect, Identity, IdentityId,
     KnownPeers, PeerAddress, check_congestion, dial,
@@ -23,7 +23,7 @@ use godwit_store::digest;
 
 use super::Job;
 use super::report::{Progressing, Report, Totals};
-use super::terms::{wire_digest_of, wire_preserve_of};
+use super::terms::{bounds_of, wire_digest_of, wire_preserve_of};
 use crate::exit::{Exit, Failure};
 use crate::home::Home;
 use crate::output::Started;
@@ -323,11 +323,12 @@ impl Job<'_> {
             connector,
             streams: bounds_of(self.settings.streams),
             retry_for: self.settings.retry_for,
+            once: self.once(),
         }
     }
 
     fn client(&self, remote: &Remote) -> Result<Far, Failure> {
-        reach(
+        let mut far = reach(
             &Reach {
                 home: self.home,
                 channels: &self.settings.channels,
@@ -339,15 +340,9 @@ impl Job<'_> {
                 quiet: self.settings.json,
             },
             remote,
-        )
-    }
-}
-
-/// What was set, for the tuner.
-fn bounds_of(set: godwit_api::settings::Bounds) -> Bounds {
-    Bounds {
-        least: set.least,
-        most: set.most.min(limits::STREAMS_MAX),
+        )?;
+        far.client.once = self.once();
+        Ok(far)
     }
 }
 
@@ -385,6 +380,7 @@ pub(crate) fn reach(how: &Reach<'_>, remote: &Remote) -> Result<Far, Failure> {
             connector: Arc::new(connector),
             streams: how.streams,
             retry_for: how.retry_for,
+            once: None,
         },
         name: identity.to_string().into_bytes(),
         prefix: format!("godwit://{}/", remote.node),

@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use godwit_api::endpoint::Remote;
 use godwit_api::settings::{CpSettings, Digest};
-use godwit_engine::Resources;
+use godwit_engine::tuner::Bounds;
+use godwit_engine::{Resources, limits};
 use godwit_node::local::Access;
 use godwit_proto::{DigestKind, Preserve};
 use godwit_store::digest;
@@ -55,4 +56,12 @@ pub(super) fn shown_of(remote: &Remote) -> Vec<u8> {
     let mut shown = remote.to_string();
     shown.truncate(shown.strip_suffix("/.").unwrap_or(&shown).len());
     shown.into_bytes()
+}
+
+/// What was set, for the tuner.
+pub(super) fn bounds_of(set: godwit_api::settings::Bounds) -> Bounds {
+    Bounds {
+        least: set.least,
+        most: set.most.min(limits::STREAMS_MAX),
+    }
 }

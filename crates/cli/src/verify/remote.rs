@@ -57,6 +57,7 @@ pub(super) fn check_by_ssh(
         )),
         streams: Bounds::fixed(1),
         retry_for: settings.retry_for,
+        once: None,
     };
     let goes_on = || !interrupted.load(Ordering::Relaxed);
     ask(

@@ -6,6 +6,7 @@ mod errands;
 pub(crate) mod far;
 mod faults;
 mod network;
+mod once;
 mod people;
 mod third;
 mod uses;

@@ -30,6 +30,8 @@ pub struct Client {
     pub streams: Bounds,
     /// How long to go on without any stream.
     pub retry_for: Duration,
+    /// Why a transfer that the other end has forgotten is not opened anew, if it cannot be: its bytes come or go once.
+    pub once: Option<&'static str>,
 }
 
 /// How it went.
@@ -72,15 +74,16 @@ fn keep_open(
     let mut backoff = BACKOFF_FIRST;
     loop {
         match open_transfer(client, open) {
-            Ok((stream, opened, transfer, theirs)) => {
+            Ok((mut stream, opened, transfer, theirs)) => {
                 backoff = BACKOFF_FIRST;
-                if let Err(refusal) = client.connector.opened(&opened, open.plain_payload) {
-                    report.end = Err(refusal);
-                    return report;
-                }
-                let engine = match begin(&opened, transfer) {
+                let begun = client
+                    .connector
+                    .opened(&opened, open.plain_payload)
+                    .and_then(|()| begin(&opened, transfer));
+                let engine = match begun {
                     Ok(engine) => engine,
                     Err(refusal) => {
+                        call_off(&mut stream);
                         report.end = Err(refusal);
                         return report;
                     }
@@ -134,6 +137,11 @@ fn keep_open(
                         return report;
                     }
                 }
+                // Nobody is started, or asked, for what could not go on.
+                if let Some(why) = client.once {
+                    report.end = Err(Refusal::Own(why.to_owned()));
+                    return report;
+                }
             }
             Err(refusal) => {
                 if !watch(None) {
@@ -160,6 +168,15 @@ fn keep_open(
         }
         backoff = (backoff * 2).min(BACKOFF_MAX);
     }
+}
+
+/// The other end has opened a transfer that this one cannot take part in: it would wait for us, for as long as it was told to.
+fn call_off(stream: &mut Connection) {
+    stream.set_stall_limit(Duration::from_secs(1));
+    // It closes either way.
+    let _ = stream
+        .send_all(&End::Cancelled("the client cannot take part in it".to_owned()).last_word());
+    stream.shutdown();
 }
 
 /// Waits in steps, so that an interrupt is obeyed at once.

@@ -39,7 +39,7 @@ fn arrived(far: &Far, content: &[u8]) {
     nobody_is_left(far);
 }
 
-fn nobody_is_left(far: &Far) {
+pub(super) fn nobody_is_left(far: &Far) {
     let left = || far.processes("agent --").is_empty().then_some(());
     assert!(
         wait_until(left).is_some(),
