@@ -5,22 +5,25 @@ mod failed;
 mod inputs;
 pub(crate) mod listing;
 mod manifest;
+mod own;
 mod pending;
 mod signing;
 mod target;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use godwit_api::settings::CpSettings;
-use godwit_engine::tree::TreeRoot;
+use godwit_engine::select::Select;
+use godwit_engine::tree::{OwnFiles, TreeRoot};
 use godwit_proto::{Fault, Record};
 use godwit_store::digest::DigestKind;
 
 pub(crate) use failed::code;
 pub(crate) use inputs::{refuse_inputs, refuse_manifest_in, refuse_source};
 pub(crate) use manifest::{Finished, Keeper, KeeperOptions, Place};
+pub(crate) use own::Own;
 pub(crate) use signing::{Signer, check_signature};
 
 use crate::exit::Failure;
@@ -41,6 +44,7 @@ pub(crate) struct Reports {
     prefixes: Mutex<Vec<Vec<u8>>>,
     /// A transfer has begun.
     began: AtomicBool,
+    own: Own,
 }
 
 /// The roots of a transfer as its reports need them; none where another godwit gives the names.
@@ -75,16 +79,32 @@ impl Reports {
             }
             None => None,
         };
+        let failed = match &settings.failed {
+            Some(path) => Some(FailedList::open(
+                path,
+                &home.spill()?,
+                inputs::is_list(path, &command.selection),
+            )?),
+            None => None,
+        };
+        let named = |flag: &str, path: &Option<PathBuf>, places: Vec<PathBuf>| {
+            path.as_ref()
+                .map(|path| (format!("{flag} {}", show(path)), places))
+        };
+        let manifest = keeper
+            .as_ref()
+            .map_or_else(Vec::new, |keeper| keeper.places());
+        let list = failed.as_ref().map_or_else(Vec::new, FailedList::places);
+        let log = settings.log_file.iter().cloned().collect();
+        let own = [
+            named("--manifest", &settings.manifest, manifest),
+            named("--failed", &settings.failed, list),
+            named("--log-file", &settings.log_file, log),
+        ];
         Ok(Self {
-            failed: match &settings.failed {
-                Some(path) => Some(FailedList::open(
-                    path,
-                    &home.spill()?,
-                    inputs::is_list(path, &command.selection),
-                )?),
-                None => None,
-            },
+            failed,
             keeper,
+            own: Own::new(own.into_iter().flatten()),
             ..Self::default()
         })
     }
@@ -125,6 +145,20 @@ impl Reports {
             Some(keeper) => keeper.begin(prefixes, roots.copies, digest),
             None => Ok(()),
         }
+    }
+
+    /// What of the sources is theirs.
+    pub(crate) fn own_files(&self) -> Arc<OwnFiles> {
+        self.own.files()
+    }
+
+    /// Refuses those that `--delete` would delete in a destination of this machine.
+    pub(crate) fn refuse_deletion(
+        &self,
+        destination: &Path,
+        select: &Select,
+    ) -> Result<(), Failure> {
+        self.own.refuse_deletion(destination, select)
     }
 
     /// Whether complete entries are to be told.
@@ -184,6 +218,9 @@ impl Reports {
         output: &Output,
         goes_on: &dyn Fn() -> bool,
     ) -> Result<Finished, Failure> {
+        for note in self.own.notes() {
+            output.note(&note);
+        }
         if let Some(list) = &self.failed {
             let ending = Ending {
                 began: self.began.load(Ordering::Relaxed),

@@ -12,7 +12,7 @@ use godwit_store::digest::DigestKind;
 use crate::exit::{Exit, Failure};
 use crate::home::Home;
 use crate::output::{Output, print};
-use crate::reports::{Finished, Keeper, KeeperOptions, Place, Signer};
+use crate::reports::{Finished, Keeper, KeeperOptions, Own, Place, Signer, show};
 use crate::verify::root_of;
 
 /// Runs the command.
@@ -38,8 +38,9 @@ pub(crate) fn run(
         Digest::Blake3 => DigestKind::Blake3,
     };
     keeper.begin(vec![Vec::new()], vec![root.clone()], digest)?;
+    let own = Own::new([(show(file), keeper.places())]);
     let output = Output::new(false, false, Instant::now(), None);
-    let mut work = TreeWork::new(vec![root]);
+    let mut work = TreeWork::new(vec![root]).without(own.files());
     let mut offers = Offers::default();
     let mut failed = 0;
     let mut more = true;
@@ -52,6 +53,9 @@ pub(crate) fn run(
             failed += 1;
             output.failed(&path, &fault.message);
         }
+    }
+    for note in own.notes() {
+        output.note(&note);
     }
     let Finished {
         manifest,

@@ -5,8 +5,9 @@ mod findings;
 mod local;
 mod remote;
 
-use std::fs::File;
+use std::fs::{File, Metadata};
 use std::io::BufReader;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -15,6 +16,7 @@ use std::time::Instant;
 use godwit_api::endpoint::Endpoint;
 use godwit_api::settings::VerifySettings;
 use godwit_engine::limits;
+use godwit_engine::tree::OwnFiles;
 use godwit_net::IdentityId;
 use godwit_proto::Record;
 use godwit_store::manifest::{ManifestReader, Trailer};
@@ -34,6 +36,10 @@ pub(crate) struct Checklist {
     reader: ManifestReader<BufReader<File>>,
     trailer: Trailer,
     entries: u64,
+    /// The manifest itself: where it lies in the copy it is not extra.
+    own: Arc<OwnFiles>,
+    /// The directory that it is in, by device and inode.
+    directory: Option<(u64, u64)>,
     /// Read, and too much for the batch before.
     left: Option<Record>,
 }
@@ -59,7 +65,13 @@ impl Checklist {
             .cloned()
             .ok_or_else(|| refused("it has no end".to_owned()))?;
         check_signature(&trailer, signed_by).map_err(refused)?;
+        let key = |there: Metadata| (there.dev(), there.ino());
+        let real = path.canonicalize().ok();
+        let directory = real.as_deref().and_then(Path::parent);
+        let directory = directory.and_then(|directory| directory.metadata().ok());
         Ok(Self {
+            own: Arc::new(OwnFiles::new(path.metadata().ok().map(key))),
+            directory: directory.map(key),
             reader: open()?,
             path: shown,
             trailer,

@@ -57,6 +57,7 @@ fn run(
         roots: vec![root.clone()],
         digest,
         contents_only: asked.contents_only,
+        touched: None,
         threads,
     };
     let findings = Findings::new(stream.waker());

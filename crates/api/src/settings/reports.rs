@@ -21,7 +21,9 @@ pub(super) const REPORTS: &[Setting] = &[
         detail: "One line an entry, as `docs/manifest.md` describes; `godwit verify` checks a copy by it at any later time. \
                  Files that were there already are read on this side for their digest. The file appears when the transfer \
                  has ended, also if some entries failed: its last lines say how many. It vouches for the copy, so it does not go with \
-                 `--existing`, `--ignore-existing`, `--update` and `--size-only`, which leave entries that nobody compared.",
+                 `--existing`, `--ignore-existing`, `--update` and `--size-only`, which leave entries that nobody compared. Reports \
+                 that lie in a local source are not copied and have no line, neither the manifest nor `--failed` and `--log-file`; a note says so. With \
+                 `--delete` an older copy of one stays at the destination.",
     },
     Setting {
         name: "manifest-sorted",

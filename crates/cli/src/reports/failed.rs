@@ -98,6 +98,13 @@ impl FailedList {
         })
     }
 
+    /// What they are written to, and what they will be called.
+    pub(super) fn places(&self) -> Vec<PathBuf> {
+        let inner = locked(&self.inner);
+        let drafts = inner.names.iter().chain(&inner.reasons);
+        drafts.flat_map(|draft| draft.target.places()).collect()
+    }
+
     /// Notes an entry by its name below the source; the source itself is `.`.
     pub(super) fn add(&self, fault: &ToldFault<'_>) {
         let name = if fault.name.is_empty() {

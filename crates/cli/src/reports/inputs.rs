@@ -16,7 +16,7 @@ use super::target::{Led, through_links};
 use crate::exit::Failure;
 
 /// A file, whatever name leads to it: device and inode.
-type FileKey = (u64, u64);
+pub(super) type FileKey = (u64, u64);
 
 /// What a report of each kind looks like.
 #[derive(Clone, Copy, PartialEq)]
@@ -135,7 +135,7 @@ fn same_place(one: &Report, other: &Report) -> bool {
 }
 
 /// Where a file that is not there yet is going to be.
-fn place_of(path: &Path) -> Option<PathBuf> {
+pub(super) fn place_of(path: &Path) -> Option<PathBuf> {
     let Led::Place(place) = through_links(path) else {
         return None;
     };
@@ -183,7 +183,7 @@ fn key_at(path: &Path) -> Option<FileKey> {
     key_of(&fs::metadata(path).ok()?)
 }
 
-fn key_of(there: &Metadata) -> Option<FileKey> {
+pub(super) fn key_of(there: &Metadata) -> Option<FileKey> {
     there.is_file().then(|| (there.dev(), there.ino()))
 }
 

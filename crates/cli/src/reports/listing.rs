@@ -1,10 +1,15 @@
 //! Translates between records of the engine and entries of a manifest.
 //! Holds no state.
 
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::Path;
+
 use godwit_proto::{Digest as WireDigest, EntryId, EntryKind, Record, RecordFlags};
 use godwit_store::digest::Digest;
-use godwit_store::manifest::{EntryType, ManifestEntry};
+use godwit_store::manifest::{EntryType, ManifestEntry, Trailer};
 use godwit_store::{RelPath, Timestamp};
+
+use crate::output::ManifestDone;
 
 /// The types of a manifest and the kinds of the wire.
 const KINDS: [(EntryType, EntryKind); 8] = [
@@ -74,5 +79,15 @@ pub(crate) fn join(prefix: &[u8], path: &[u8]) -> Vec<u8> {
         (b"", path) => path.to_vec(),
         (prefix, b"") => prefix.to_vec(),
         (prefix, path) => [prefix, b"/", path].concat(),
+    }
+}
+
+/// What is told of a manifest that is written.
+pub(super) fn done(path: &Path, trailer: &Trailer) -> ManifestDone {
+    let digest = data_encoding::HEXLOWER.encode(&trailer.digest);
+    ManifestDone {
+        path: path.as_os_str().as_bytes().to_vec(),
+        entries: trailer.entries,
+        digest: format!("blake3:{digest}"),
     }
 }

@@ -4,8 +4,7 @@
 use std::collections::HashSet;
 use std::fs::File;
 use std::io::{BufReader, BufWriter};
-use std::os::unix::ffi::OsStrExt as _;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -15,7 +14,7 @@ use godwit_engine::{Counters, PANICKED};
 use godwit_proto::{Digest as WireDigest, EntryKind, Record};
 use godwit_store::digest::DigestKind;
 use godwit_store::manifest::{
-    ManifestEntry, ManifestReader, ManifestWriter, Sign, Trailer, decode_entry, encode_entry,
+    ManifestEntry, ManifestReader, ManifestWriter, Sign, decode_entry, encode_entry,
 };
 use godwit_store::spill::{SpillSorter, SpillStack};
 
@@ -148,6 +147,11 @@ impl Keeper {
         Ok(Arc::new(keeper))
     }
 
+    /// What it writes to, or will.
+    pub(crate) fn places(&self) -> Vec<PathBuf> {
+        self.target.as_ref().map_or_else(Vec::new, Target::places)
+    }
+
     fn create_draft(&self) -> Result<File, Failure> {
         let created = match &self.target {
             Some(target) => File::create(target.draft()),
@@ -199,6 +203,7 @@ impl Keeper {
             roots: copies,
             digest,
             contents_only: true,
+            touched: None,
             threads,
         };
         let told = Box::new(move |checked| own.take_digests(round, checked));
@@ -423,7 +428,7 @@ impl Keeper {
         let file = out.into_inner().map_err(|error| error.to_string())?;
         file.sync_all().map_err(text)?;
         target.finish().map_err(text)?;
-        Ok(Some(done(path, &trailer)))
+        Ok(Some(listing::done(path, &trailer)))
     }
 
     /// There will be no manifest.
@@ -451,15 +456,6 @@ impl Keeper {
 impl Drop for Keeper {
     fn drop(&mut self) {
         self.remove_draft();
-    }
-}
-
-fn done(path: &Path, trailer: &Trailer) -> ManifestDone {
-    let digest = data_encoding::HEXLOWER.encode(&trailer.digest);
-    ManifestDone {
-        path: path.as_os_str().as_bytes().to_vec(),
-        entries: trailer.entries,
-        digest: format!("blake3:{digest}"),
     }
 }
 

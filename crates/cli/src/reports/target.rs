@@ -55,6 +55,15 @@ impl Target {
         &self.draft
     }
 
+    /// Where it is written, and what it will be called.
+    pub(super) fn places(&self) -> Vec<PathBuf> {
+        let mut places = vec![self.draft.clone()];
+        if let End::Name(place) = &self.end {
+            places.push(place.clone());
+        }
+        places
+    }
+
     /// Whether the report is a file by this name, beside which there may be others.
     pub(super) fn is_named(&self) -> bool {
         matches!(self.end, End::Name(_))

@@ -231,6 +231,9 @@ impl Job<'_> {
         names: Vec<Vec<u8>>,
         sources: Vec<Vec<u8>>,
     ) -> Result<PreparedDestination, Failure> {
+        if self.settings.comparison.delete {
+            self.reports.refuse_deletion(path, &self.chosen.select)?;
+        }
         let place = self.local_destination(path)?;
         let request = DestinationRequest {
             storage: place.storage,
@@ -432,10 +435,12 @@ impl Job<'_> {
             (Some(names), Some(root)) => {
                 let spill = self.home.spill()?;
                 let work = ListWork::new(root.clone(), names, selecting, &spill);
+                let work = work.without(self.reports.own_files());
                 Ok(Box::new(work.keeping(Arc::clone(keeper))))
             }
             _ => {
-                let work = TreeWork::choosing(roots.to_vec(), selecting);
+                let work =
+                    TreeWork::choosing(roots.to_vec(), selecting).without(self.reports.own_files());
                 Ok(Box::new(work.keeping(Arc::clone(keeper))))
             }
         }

@@ -57,10 +57,11 @@ pub(super) fn check(
         roots: vec![root.clone()],
         digest: checklist.digest_kind(),
         contents_only: settings.content_only,
+        touched: checklist.directory,
         threads: threads(settings.threads),
     };
     let mut expected = match settings.extra {
-        true => Some(Expected::new(&home.spill()?)),
+        true => Some(Expected::new(&home.spill()?).without(Arc::clone(&checklist.own))),
         false => None,
     };
     let (sender, receiver) = std::sync::mpsc::sync_channel::<Checked>(CHECKED_MAX);

@@ -215,3 +215,130 @@ fn a_list_goes_to_standard_output_whatever_that_is() {
     );
     assert_no_draft(&rig.path(""));
 }
+
+/// The names in a directory, in order.
+fn names(directory: &Path) -> Vec<String> {
+    let found = fs::read_dir(directory).expect("listed");
+    let name = |entry: fs::DirEntry| entry.file_name().into_string().expect("text");
+    let mut names: Vec<String> = found.map(|entry| name(entry.expect("listed"))).collect();
+    names.sort();
+    names
+}
+
+#[test]
+fn reports_in_the_data_set_are_not_copied_and_not_in_the_manifest() {
+    let mut rig = Rig::new();
+    rig.write("tree/a", "a");
+    rig.write("tree/sub/b", "b");
+    rig.start(&[]);
+    let tree = rig.path("tree");
+    let reports = ["--manifest=m", "--failed=sub/f", "--log-file=sub/log"];
+    let ways = [
+        ("../copy".to_owned(), rig.path("copy")),
+        (rig.url("copy"), rig.path("export/copy")),
+    ];
+    for (to, at) in &ways {
+        for listed in [false, true] {
+            rig.write("list", "a\nsub/\nm\n");
+            let list: &[&str] = if listed {
+                &["--files-from=../list"]
+            } else {
+                &[]
+            };
+            let flags = ["--digest=blake3", "--force"];
+            let line = [&reports[..], &flags, list, &[".", to]].concat();
+            let outcome = rig.begin_cp(&tree, &line).wait();
+            outcome.complete();
+            for name in ["--failed sub/f", "--log-file sub/log"] {
+                outcome.says(&format!("{name}: it lies in the source, and is left out"));
+            }
+            assert_eq!(names(at), ["a", "sub"], "{line:?}");
+            assert_eq!(names(&at.join("sub")), ["b"], "{line:?}");
+            assert_eq!(names(&tree), ["a", "m", "sub"], "{line:?}");
+            let text = String::from_utf8(rig.read("tree/m")).expect("text");
+            let mut lines: Vec<&str> = text
+                .lines()
+                .filter(|line| !line.starts_with('#'))
+                .filter_map(|line| line.split('\t').nth(5))
+                .collect();
+            lines.sort_unstable();
+            let root: &[&str] = if listed { &[] } else { &["."] };
+            assert_eq!(lines, [root, &["a", "sub", "sub/b"]].concat(), "{text}");
+            if !listed {
+                outcome.says("--manifest m: it lies in the source, and is left out");
+                let line = ["verify".as_ref(), "tree/m".as_ref(), at.as_os_str()];
+                let outcome = rig.client(&line);
+                assert_eq!(outcome.code, Some(0), "{outcome:?}");
+            }
+        }
+    }
+    // Of earlier runs they are files like others. The time of the directory that the manifest was written into says nothing.
+    let line = ["--manifest=m", ".", &ways[0].0];
+    rig.begin_cp(&tree, &line).wait().complete();
+    assert_eq!(names(&rig.path("copy/sub")), ["b", "f", "f.reasons", "log"]);
+    for copy in ["tree", "copy"] {
+        let outcome = rig.client(&["verify", "tree/m", copy]);
+        assert_eq!(outcome.code, Some(0), "{outcome:?}");
+    }
+}
+
+#[test]
+fn a_manifest_at_rest_leaves_itself_out() {
+    let rig = Rig::new();
+    rig.write("tree/a", "a");
+    rig.write("tree/sub/b", "b");
+    for name in ["tree/m", "tree/m", "tree/sub/m"] {
+        let outcome = rig.client(&["manifest", "tree", name]);
+        assert_eq!(outcome.code, Some(0), "{outcome:?}");
+        outcome.says(&format!("{name}: it lies in the source, and is left out"));
+        let outcome = rig.client(&["verify", "--extra", name, "tree"]);
+        assert_eq!(outcome.code, Some(0), "{outcome:?}");
+        fs::hard_link(rig.path(name), rig.path("kept")).expect("made");
+        fs::remove_file(rig.path("kept")).expect("ours");
+        if name == "tree/sub/m" {
+            break;
+        }
+        rig.client(&["verify", "--extra", name, "tree"])
+            .says("same");
+    }
+    // The first one is an entry like others for the second.
+    let text = String::from_utf8(rig.read("tree/sub/m")).expect("text");
+    assert!(text.contains("\tm\n") && !text.contains("sub/m"), "{text}");
+    fs::hard_link(rig.path("tree/m"), rig.path("tree/other")).expect("made");
+    let outcome = rig.client(&["manifest", "tree", "tree/m"]);
+    outcome.says("tree/m: it lies in the source, and is left out, with its other names");
+}
+
+#[test]
+fn deletion_spares_what_reports_are_called() {
+    let mut rig = Rig::new();
+    rig.start(&[]);
+    let push = rig.url("copy");
+    for (to, at) in [("copy", "copy"), (push.as_str(), "export/copy")] {
+        rig.write("tree/a", "a");
+        rig.write(&format!("{at}/m"), "older");
+        rig.write(&format!("{at}/extra"), "x");
+        let manifest = rig.client(&["manifest", "tree", "tree/m"]);
+        assert_eq!(manifest.code, Some(0), "{manifest:?}");
+        let line = ["sync", "--delete", "--manifest=tree/m", "tree", to];
+        let outcome = rig.client(&line);
+        assert_eq!(outcome.code, Some(0), "{outcome:?}");
+        assert_eq!(names(&rig.path(at)), ["a", "m"]);
+        assert_eq!(rig.read(&format!("{at}/m")), b"older");
+    }
+    // In the destination they would go with the rest.
+    fs::remove_file(rig.path("tree/m")).expect("ours");
+    for report in ["--manifest", "--failed", "--log-file"] {
+        let name = format!("{report}=copy/r.txt");
+        let line = ["sync", "--delete", &name, "tree", "copy"];
+        let outcome = rig.client(&line);
+        assert_eq!(outcome.code, Some(2), "{outcome:?}");
+        outcome.says("copy/r.txt: it lies in the destination copy");
+        let _ = fs::remove_file(rig.path("copy/r.txt"));
+        assert_eq!(names(&rig.path("copy")), ["a", "m"], "{report}");
+    }
+    let spared = ["--exclude=*.txt", "--log-file=copy/r.txt"];
+    let line = [&["sync", "--delete"], &spared[..], &["tree", "copy"]].concat();
+    assert_eq!(rig.client(&line).code, Some(0));
+    assert_eq!(names(&rig.path("copy")), ["a", "r.txt"]);
+}

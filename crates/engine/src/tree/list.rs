@@ -13,6 +13,7 @@ use godwit_store::{Extended, Kind, Lost, Meta, RelPath, Scan, ScanEntry, ScanIte
 use super::choice::Selecting;
 use super::keeper::Keeper;
 use super::offer::{Offering, source_fault};
+use super::own::OwnFiles;
 use super::source::TreeRoot;
 use crate::names::{NAMES_WAIT, Names, Supply};
 use crate::work::{Offers, Unoffered, Work};
@@ -86,6 +87,13 @@ impl ListWork {
     #[must_use]
     pub fn keeping(mut self, keeper: Arc<Keeper>) -> Self {
         self.offering.keeper = keeper;
+        self
+    }
+
+    /// As [`TreeWork::without`](super::TreeWork::without).
+    #[must_use]
+    pub fn without(mut self, own: Arc<OwnFiles>) -> Self {
+        self.offering.own = own;
         self
     }
 

@@ -8,6 +8,7 @@ use godwit_store::{Extended, Kind, Lost, Meta, ScanEntry, ScanItem};
 
 use super::choice::Selecting;
 use super::keeper::Keeper;
+use super::own::OwnFiles;
 use super::source::TreeRoot;
 use crate::entry;
 use crate::work::{Offers, Unoffered};
@@ -16,6 +17,8 @@ use crate::work::{Offers, Unoffered};
 pub(super) struct Offering {
     pub(super) selecting: Selecting,
     pub(super) keeper: Arc<Keeper>,
+    /// Left out.
+    pub(super) own: Arc<OwnFiles>,
 }
 
 impl Offering {
@@ -23,12 +26,19 @@ impl Offering {
         Self {
             selecting,
             keeper: Arc::default(),
+            own: Arc::default(),
         }
     }
 
     /// Offers what was found below `place`, which is root number `root`, if it is meant.
     pub(super) fn offer(&self, place: &TreeRoot, root: u16, item: ScanItem, out: &mut Offers) {
         match item {
+            // Where it goes it is not missed either.
+            ScanItem::Entry(found) | ScanItem::Link { entry: found, .. }
+                if self.own.has(&found.meta) =>
+            {
+                self.pass_over(place, root, found, out);
+            }
             ScanItem::Entry(found) if self.selecting.passes_over(&found.meta) => {
                 self.pass_over(place, root, found, out);
             }
@@ -91,7 +101,7 @@ impl Offering {
         out.entries.push(record);
     }
 
-    /// What the limits pass over is nothing to fail about, and what goes with it does not matter.
+    /// What is passed over is nothing to fail about, and what goes with it does not matter.
     fn pass_over(&self, place: &TreeRoot, root: u16, found: ScanEntry, out: &mut Offers) {
         if self.selecting.announces_passed {
             let mut record = entry::record(root, &found.meta, found.target);

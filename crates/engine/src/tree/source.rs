@@ -14,6 +14,7 @@ use godwit_store::{
 use super::choice::Selecting;
 use super::keeper::Keeper;
 use super::offer::{Offering, source_fault};
+use super::own::OwnFiles;
 use crate::source::{ReadError, Source, SourceFile};
 use crate::work::{Offers, Unoffered, Work};
 use crate::{entry, limits};
@@ -245,6 +246,13 @@ impl TreeWork {
             items: Vec::with_capacity(limits::MANIFEST_RECORDS),
             helpers_cpu: Duration::ZERO,
         }
+    }
+
+    /// Leaves files out that this run itself writes.
+    #[must_use]
+    pub fn without(mut self, own: Arc<OwnFiles>) -> Self {
+        self.offering.own = own;
+        self
     }
 
     /// Tells what goes with entries, as far as the keeper was asked for it. What of it cannot be read is counted among the

@@ -3,11 +3,12 @@
 
 use std::io;
 use std::path::Path;
+use std::sync::Arc;
 
 use godwit_store::spill::SpillSorter;
 use godwit_store::{RelPath, ScanItem, StoreError};
 
-use crate::tree::TreeRoot;
+use crate::tree::{OwnFiles, TreeRoot};
 
 /// Names in memory before they are sorted on disk.
 const SORT_BYTES: usize = 16 << 20;
@@ -18,7 +19,10 @@ const EXPECTED: u8 = 0;
 const FOUND: u8 = 1;
 
 /// Remembers which names are expected.
-pub struct Expected(SpillSorter);
+pub struct Expected {
+    names: SpillSorter,
+    own: Arc<OwnFiles>,
+}
 
 /// Why the tree could not be compared.
 #[derive(Debug, thiserror::Error)]
@@ -34,7 +38,16 @@ pub enum ExtraError {
 impl Expected {
     /// Nothing is expected yet; what memory shall not hold goes to `spill`.
     pub fn new(spill: &Path) -> Self {
-        Self(SpillSorter::new(spill, SORT_BYTES))
+        Self {
+            names: SpillSorter::new(spill, SORT_BYTES),
+            own: Arc::default(),
+        }
+    }
+
+    /// These files are nobody's business, as the manifest that says what is expected.
+    #[must_use]
+    pub fn without(self, own: Arc<OwnFiles>) -> Self {
+        Self { own, ..self }
     }
 
     /// The name below the root is expected.
@@ -42,7 +55,7 @@ impl Expected {
     /// # Errors
     /// It cannot be kept.
     pub fn add(&mut self, path: &[u8]) -> io::Result<()> {
-        self.0.push(&item(path, EXPECTED))
+        self.names.push(&item(path, EXPECTED))
     }
 
     /// Calls `each` with every name below `root` that is there and was not expected, in order.
@@ -60,8 +73,10 @@ impl Expected {
             let more = scan.next_batch(&mut items);
             for found in items.drain(..) {
                 match found {
+                    ScanItem::Entry(entry) | ScanItem::Link { entry, .. }
+                        if self.own.has(&entry.meta) => {}
                     ScanItem::Entry(entry) | ScanItem::Link { entry, .. } => {
-                        self.0.push(&item(root.below(&entry.path), FOUND))?;
+                        self.names.push(&item(root.below(&entry.path), FOUND))?;
                     }
                     ScanItem::Fault(error) => return Err(error.into()),
                 }
@@ -70,7 +85,7 @@ impl Expected {
                 break;
             }
         }
-        let mut merge = self.0.finish()?;
+        let mut merge = self.names.finish()?;
         let mut expected: Vec<u8> = Vec::new();
         let mut any = false;
         while let Some(item) = merge.next_record()? {

@@ -33,6 +33,8 @@ pub struct VerifierConfig {
     pub digest: DigestKind,
     /// Only types, sizes, contents and link targets count, not modes and times.
     pub contents_only: bool,
+    /// A directory, by device and inode, whose time does not count: writing the manifest into it has changed that.
+    pub touched: Option<(u64, u64)>,
     /// Threads that read; at least one is used.
     pub threads: usize,
 }
@@ -317,6 +319,7 @@ mod tests {
             roots: vec![root],
             digest: DigestKind::Crc64Nvme,
             contents_only: true,
+            touched: None,
             threads: 2,
         };
         let told = Box::new(|checked: Checked| assert_ne!(checked.number, 1, "as a mistake might"));
