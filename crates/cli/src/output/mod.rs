@@ -309,12 +309,12 @@ impl Output {
         self.with(|state| {
             state.log(|| JsonLines::item(item));
             match &state.form {
-                Form::Json => print(&JsonLines::item(item)),
+                Form::Json => state.print(&JsonLines::item(item)),
                 _ if item.quiet => {}
-                Form::Plain => print(&PlainLines.item(item)),
+                Form::Plain => state.print(&PlainLines.item(item)),
                 Form::Bar(bar) => {
                     bar.clear();
-                    print(&PlainLines.item(item));
+                    state.print(&PlainLines.item(item));
                 }
             }
         });

@@ -217,6 +217,27 @@ fn a_reader_that_goes_away_ends_it() {
 }
 
 #[test]
+fn what_is_said_of_an_entry_does_not_go_into_the_output() {
+    let mut rig = Rig::new();
+    rig.start(&[]);
+    rig.write("y", "content");
+    fs::write(rig.export.join("y"), "content").expect("written");
+    for from in ["y", &rig.url("y")] {
+        for flags in [
+            &["-v"][..],
+            &["-v", "--json"],
+            &["--stats"],
+            &["--stats", "--json"],
+        ] {
+            let (code, out, said) = end(cp(&rig, &[flags, &[from, "-"]].concat()));
+            assert_eq!(code, Some(0), "{said}");
+            assert_eq!(out, b"content", "{flags:?}: {said}");
+            assert!(!flags.contains(&"-v") || said.contains("send"), "{said}");
+        }
+    }
+}
+
+#[test]
 fn what_makes_no_sense_is_refused() {
     let rig = Rig::new();
     rig.write("tree/x", "1");
