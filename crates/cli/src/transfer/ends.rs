@@ -310,6 +310,7 @@ impl Job<'_> {
             return Err(Failure::failed(OUTPUT_IS_GONE));
         }
         let to_output = self.to_output;
+        let dry_run = self.settings.comparison.dry_run;
         let memory_bytes = usize::try_from(self.settings.memory_bytes).unwrap_or(usize::MAX);
         let for_sink = Arc::clone(counters);
         let mut refused = None;
@@ -329,7 +330,7 @@ impl Job<'_> {
                     .and_then(|out| {
                         let out = Box::new(std::fs::File::from(out));
                         let (acks, counters) = (Arc::clone(&acks), Arc::clone(&for_sink));
-                        PipeSink::start(out, digest, memory_bytes, acks, counters)
+                        PipeSink::start(out, digest, memory_bytes, dry_run, acks, counters)
                     })
                     .map(|sink| sink as Arc<dyn Sink>),
                 None => return Arc::new(NullSink::new(acks, for_sink)),

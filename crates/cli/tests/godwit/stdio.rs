@@ -238,6 +238,24 @@ fn what_is_said_of_an_entry_does_not_go_into_the_output() {
 }
 
 #[test]
+fn a_dry_run_writes_nothing_and_is_no_failure() {
+    let mut rig = Rig::new();
+    rig.start(&[]);
+    rig.write("y", "content");
+    fs::write(rig.export.join("y"), "content").expect("written");
+    for from in ["y", &rig.url("y")] {
+        let (code, out, said) = end(cp(&rig, &["--dry-run", "--json", from, "-"]));
+        assert_eq!(code, Some(0), "{said}");
+        assert_eq!(out, b"", "{said}");
+        assert!(said.contains(r#""bytes":7,"files":1,"#), "{said}");
+        // It tells of a failure where there would be one.
+        let none = ["--dry-run", "--exclude", "*", from, "-"];
+        let (code, out, said) = end(cp(&rig, &none));
+        assert_eq!((code, out), (Some(1), Vec::new()), "{said}");
+    }
+}
+
+#[test]
 fn what_makes_no_sense_is_refused() {
     let rig = Rig::new();
     rig.write("tree/x", "1");

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::io::Write;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 
 use godwit_proto::{EntryId, EntryKind, Fault, FaultCode, Record, RecordFlags, Seq, Side, Verdict};
@@ -16,6 +17,9 @@ pub struct PipeSink {
     acks: Arc<Acks>,
     counters: Arc<Counters>,
     bytes_max: usize,
+    dry_run: bool,
+    /// There is a file that could be written.
+    planned: AtomicBool,
     state: Mutex<State>,
     changed: Condvar,
 }
@@ -43,7 +47,8 @@ struct Part {
 }
 
 impl PipeSink {
-    /// Starts the thread that writes to `out`; at most about `bytes_max` wait for it.
+    /// Starts the thread that writes to `out`; at most about `bytes_max` wait for it. In a dry run nothing comes, and that is no
+    /// failure.
     ///
     /// # Errors
     /// The thread cannot be started.
@@ -51,6 +56,7 @@ impl PipeSink {
         out: Box<dyn Write + Send>,
         kind: DigestKind,
         bytes_max: usize,
+        dry_run: bool,
         acks: Arc<Acks>,
         counters: Arc<Counters>,
     ) -> std::io::Result<Arc<Self>> {
@@ -58,6 +64,8 @@ impl PipeSink {
             acks,
             counters,
             bytes_max,
+            dry_run,
+            planned: AtomicBool::new(false),
             state: Mutex::new(State {
                 entry: None,
                 generation: 0,
@@ -194,6 +202,7 @@ impl Sink for PipeSink {
     fn plan(&self, records: &[Record]) -> Vec<Verdict> {
         let verdict = |record: &Record| {
             if record.kind == EntryKind::FILE && record.path.is_empty() && record.root == 0 {
+                self.planned.store(true, Ordering::Relaxed);
                 return Verdict::Send;
             }
             let message = "standard output takes one file, not a directory or a link";
@@ -268,6 +277,7 @@ impl Sink for PipeSink {
                 (expected != Some(state.digest.finish(end.bytes)))
                     .then(|| "the digest of what was written differs from the source's".to_owned())
             }
+            (None, None) if self.dry_run && self.planned.load(Ordering::Relaxed) => None,
             (None, _) => Some("the source gave nothing that could be written".to_owned()),
         };
         FinishReport {
@@ -325,7 +335,7 @@ mod tests {
         let acks = Acks::new(TransferId([1; 16]), Arc::new(Deaf), Arc::clone(&counters));
         let kind = DigestKind::Crc64Nvme;
         let out = Box::new(Panicking);
-        let sink = PipeSink::start(out, kind, 1 << 20, Arc::new(acks), counters).unwrap();
+        let sink = PipeSink::start(out, kind, 1 << 20, false, Arc::new(acks), counters).unwrap();
         let record = Record {
             kind: EntryKind::FILE,
             bytes: 100,
