@@ -2,17 +2,22 @@
 //! Does not test which names belong together (`lists`, `spared`) or that links arrive at all (`trees`).
 
 use std::fs::{self, File, FileTimes};
-use std::os::unix::fs::MetadataExt as _;
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::time::{Duration, SystemTime};
 
-use super::judge::assert_identical;
+use super::full::unshare;
+use super::judge::{assert_identical, assert_no_temporaries};
 use super::process::Outcome;
-use super::rig::Rig;
-use super::sync::{WAYS, Way};
+use super::rig::{Rig, is_root};
+use super::sync::{WAYS, Way, items};
 
 const NEW: &str = "new content";
 const OLD: &str = "old";
+
+/// What is said of a name that has nothing to be a name of.
+const WHY: &str = "was not delivered, so there is nothing to link to";
 
 /// A tree with a file of three names, going one of the ways.
 struct World {
@@ -22,7 +27,10 @@ struct World {
 
 impl World {
     fn new(way: Way) -> Self {
-        let mut rig = Rig::new();
+        Self::within(Rig::new(), way)
+    }
+
+    fn within(mut rig: Rig, way: Way) -> Self {
         let (source, _) = way.places();
         rig.write(&format!("{source}/a"), NEW);
         let from = rig.path(source);
@@ -67,6 +75,31 @@ impl World {
     fn inode(&self, name: &str) -> u64 {
         fs::metadata(self.to(name)).expect("there").ino()
     }
+
+    /// Exactly these failed, each but the first for want of it.
+    #[track_caller]
+    fn assert_failed(&self, outcome: &Outcome, names: &[&str], why_first: &str) {
+        outcome.expect(3, "partial");
+        let mut failed: Vec<_> = outcome
+            .events()
+            .into_iter()
+            .filter(|event| event["event"] == "failed")
+            .map(|event| {
+                let text = |field: &str| event[field].as_str().expect("text").to_owned();
+                let path = text("path");
+                let (_, name) = path.rsplit_once('/').expect("a path");
+                (name.to_owned(), text("message"))
+            })
+            .collect();
+        failed.sort();
+        let found: Vec<_> = failed.iter().map(|(name, _)| name.as_str()).collect();
+        assert_eq!(found, names, "{:?}: {}", self.way, outcome.said());
+        assert!(failed[0].1.contains(why_first), "{}", outcome.said());
+        for (_, message) in &failed[1..] {
+            assert!(message.contains(WHY), "{}", outcome.said());
+        }
+        assert_eq!(outcome.number("failed"), names.len() as u64);
+    }
 }
 
 fn set_time(path: &Path, seconds: u64) {
@@ -80,6 +113,204 @@ fn put(directory: &Path, name: &str, seconds: u64) {
     fs::create_dir_all(directory).expect("made");
     fs::write(directory.join(name), OLD).expect("ours");
     set_time(&directory.join(name), seconds);
+}
+
+/// What each of the names holds, where it is there.
+fn contents(directory: &Path) -> Vec<Option<String>> {
+    let read = |name| fs::read_to_string(directory.join(name)).ok();
+    ["a", "b", "c"].map(read).into()
+}
+
+#[test]
+fn names_of_a_file_that_stays_as_it_is_get_its_new_content_by_themselves() {
+    let day = 86_400;
+    let cases: &[(&str, &[&str], u64)] = &[
+        ("--ignore-existing", &["a"], 1_500_000_000),
+        ("--ignore-existing", &["a", "c"], 1_600_000_000 + day),
+        ("--update", &["a"], 1_600_000_000 + day),
+        ("--update", &["a", "b"], 1_600_000_000 + day),
+        ("--existing", &["b"], 1_500_000_000),
+        ("--existing", &["b", "c"], 1_500_000_000),
+        ("--existing", &["a"], 1_500_000_000),
+    ];
+    for way in WAYS {
+        for (number, (flag, there, seconds)) in cases.iter().enumerate() {
+            let world = World::new(way);
+            let judge = world.rig.path(format!("judge-{number}"));
+            for name in *there {
+                world.put(name, *seconds);
+                put(&judge, name, *seconds);
+            }
+            let status = Command::new("rsync")
+                .args(["-aH", flag])
+                .args([world.from(""), judge.join("")])
+                .status();
+            assert!(status.expect("rsync runs").success());
+            let dry = world.cp(&[flag, "--verbose", "--dry-run"]);
+            let outcome = world.cp(&[flag, "--verbose"]);
+            outcome.complete();
+            assert_eq!(
+                contents(&world.to("")),
+                contents(&judge),
+                "{way:?} {flag} {there:?}: {}",
+                outcome.said()
+            );
+            assert_eq!(items(&dry), items(&outcome), "{way:?} {flag} {there:?}");
+            assert_eq!(dry.number("files"), outcome.number("files"));
+            assert_no_temporaries(&world.to(""));
+            // Nothing is left to do, and what is there is not taken for what it is not.
+            let outcome = world.cp(&[flag]);
+            outcome.complete();
+            assert_eq!(outcome.number("files"), 0, "{way:?} {flag} {there:?}");
+            assert_eq!(contents(&world.to("")), contents(&judge));
+            world.cp(&[]).complete();
+            assert_identical(&world.from(""), &world.to(""));
+        }
+    }
+}
+
+#[test]
+fn a_manifest_tells_of_what_names_got_by_themselves() {
+    for way in WAYS {
+        let world = World::new(way);
+        world.put("a", 1_500_000_000);
+        let list = world.rig.path("list");
+        let list = list.to_str().expect("text");
+        // What stays is in it or not, by where its digest is taken.
+        let outcome = world.cp(&["--ignore-existing", "--manifest", list]);
+        let told = fs::read_to_string(list).expect("written");
+        for name in ["b", "c"] {
+            let line = told
+                .lines()
+                .find(|line| line.split('\t').nth(5) == Some(name));
+            let line = line.unwrap_or_else(|| panic!("{way:?}: {told}{}", outcome.said()));
+            assert!(line.starts_with(&format!("f\t{}\t", NEW.len())), "{line}");
+        }
+        let destination = world.to("");
+        let destination = destination.to_str().expect("text");
+        let checked = world.rig.client(&["verify", "--json", list, destination]);
+        let different: Vec<_> = checked
+            .events()
+            .into_iter()
+            .filter(|event| event["event"] == "different" && event["kind"] != "extra")
+            .map(|event| event["path"].as_str().expect("a path").to_owned())
+            .collect();
+        assert!(
+            different.iter().all(|path| path == "a"),
+            "{way:?}: {}",
+            checked.said()
+        );
+    }
+}
+
+#[test]
+fn a_file_that_is_the_same_is_linked_to_whatever_stays() {
+    for way in WAYS {
+        for flag in ["--ignore-existing", "--update"] {
+            let world = World::new(way);
+            world.cp(&[]).complete();
+            fs::remove_file(world.to("b")).expect("ours");
+            world.cp(&[flag]).complete();
+            assert_identical(&world.from(""), &world.to(""));
+        }
+    }
+}
+
+#[test]
+fn names_of_a_file_that_cannot_be_read_are_reported_with_it() {
+    for way in WAYS {
+        // Both names are of the old file, and the third is free.
+        let world = World::within(Rig::for_user(is_root()), way);
+        world.put("a", 1_500_000_000);
+        fs::hard_link(world.to("a"), world.to("b")).expect("linked");
+        let closed = fs::Permissions::from_mode(0);
+        fs::set_permissions(world.from("a"), closed).expect("ours");
+        let [list, manifest] = ["list", "manifest"].map(|name| {
+            let path = world.rig.path(name);
+            path.to_str().expect("text").to_owned()
+        });
+        let flags = ["--failed", &list, "--manifest", &manifest];
+        let outcome = world.cp(&flags);
+        world.assert_failed(&outcome, &["a", "b", "c"], "ermission denied");
+        let old = Some(OLD.to_owned());
+        assert_eq!(contents(&world.to("")), [old.clone(), old, None]);
+        let told = fs::read_to_string(&manifest).expect("written");
+        for name in ["a", "b", "c"] {
+            let line = told.lines().find(|line| {
+                let mut fields = line.split('\t');
+                fields.any(|field| field == name || field.ends_with(&format!("/{name}")))
+            });
+            assert_eq!(line, None, "{way:?}: {told}");
+        }
+        let mut listed: Vec<_> = fs::read_to_string(&list)
+            .expect("written")
+            .split_terminator('\0')
+            .map(str::to_owned)
+            .collect();
+        listed.sort();
+        assert_eq!(listed, ["a", "b", "c"]);
+        let open = fs::Permissions::from_mode(0o644);
+        fs::set_permissions(world.from("a"), open).expect("ours");
+        world.cp(&["--from0", "--files-from", &list]).complete();
+        let new = Some(NEW.to_owned());
+        assert_eq!(contents(&world.to("")), [new.clone(), new.clone(), new]);
+        assert_eq!(world.inode("a"), world.inode("b"), "{way:?}");
+        world.cp(&[]).complete();
+        assert_identical(&world.from(""), &world.to(""));
+    }
+}
+
+#[test]
+fn names_of_a_file_that_has_no_place_are_reported_with_it() {
+    for way in WAYS {
+        let world = World::new(way);
+        fs::create_dir_all(world.to("a/deep")).expect("made");
+        world.put("c", 1_500_000_000);
+        let outcome = world.cp(&[]);
+        world.assert_failed(&outcome, &["a", "b", "c"], "directory");
+        assert_eq!(world.read("c"), OLD);
+        assert!(!world.to("b").exists());
+        fs::remove_dir_all(world.to("a")).expect("ours");
+        world.cp(&[]).complete();
+        assert_identical(&world.from(""), &world.to(""));
+    }
+}
+
+#[test]
+fn names_of_a_file_for_which_there_is_no_room_are_reported_with_it() {
+    let Some(unshare) = unshare() else {
+        return names_of_a_file_that_has_no_place_are_reported_with_it();
+    };
+    let mut rig = Rig::new();
+    let script = format!(
+        "mount -t tmpfs -o size=4m none {} && exec \"$@\"",
+        rig.export.display()
+    );
+    rig.wrap_daemon([unshare.as_slice(), &["sh", "-c", &script, "sh"]].concat());
+    rig.write("src/a", vec![7; 3 << 20]);
+    fs::hard_link(rig.path("src/a"), rig.path("src/b")).expect("linked");
+    rig.start(&[]);
+    let export = PathBuf::from(format!("/proc/{}/root", rig.daemon().id()))
+        .join(rig.export.strip_prefix("/").expect("absolute"));
+    let world = World {
+        rig,
+        way: Way::Push,
+    };
+    put(&export.join("dst"), "a", 1_500_000_000);
+    fs::write(export.join("ballast"), vec![1; 2 << 20]).expect("room");
+    for _ in 0..2 {
+        let outcome = world.cp(&[]);
+        world.assert_failed(&outcome, &["a", "b"], "o space");
+        let [a, b, _] = &contents(&export.join("dst"))[..] else {
+            unreachable!("three names");
+        };
+        assert_eq!((a.as_deref(), b), (Some(OLD), &None));
+    }
+    fs::remove_file(export.join("ballast")).expect("ours");
+    world.cp(&[]).complete();
+    let [a, b] = ["a", "b"].map(|name| fs::metadata(export.join("dst").join(name)));
+    let [a, b] = [a, b].map(|meta| meta.expect("there"));
+    assert_eq!((a.ino(), a.len()), (b.ino(), 3 << 20));
 }
 
 #[test]

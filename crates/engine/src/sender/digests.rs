@@ -1,7 +1,7 @@
-//! Takes the digests that the receiver asks for, and announces the entries again with them.
+//! Takes the digests that the receiver asks for, and announces the entries again with them; names of files, as files of their own.
 //! Does not compare: the receiver does, with its own files.
 
-use godwit_proto::{Digest, Record, RecordFlags};
+use godwit_proto::{Digest, EntryKind, Record, RecordFlags};
 use godwit_store::pool::Block;
 
 use super::Sender;
@@ -15,6 +15,12 @@ impl State {
     pub(super) fn next_digests(&mut self, block_bytes: u32) -> Option<Piece> {
         let most = limits::bundle_file_bytes_max(block_bytes);
         let first = self.to_digest.front()?;
+        if first.kind == EntryKind::HARD_LINK {
+            return self
+                .to_digest
+                .pop_front()
+                .map(|link| Piece::Digests(vec![link]));
+        }
         if first.bytes > most || first.flags & RecordFlags::SPARSE != 0 {
             if self.active.len() >= limits::LARGE_FILES_ACTIVE_MAX {
                 return None;
@@ -25,6 +31,7 @@ impl State {
         let mut bytes = 0;
         while let Some(record) = self.to_digest.front()
             && records.len() < limits::DIGESTS_AT_ONCE
+            && record.kind == EntryKind::FILE
             && record.flags & RecordFlags::SPARSE == 0
             && bytes + record.bytes <= u64::from(block_bytes)
         {
@@ -45,6 +52,10 @@ impl Sender {
     pub(super) fn read_digests(&self, records: Vec<Record>, mut block: Block) {
         let mut announced = Vec::with_capacity(records.len());
         for record in records {
+            if record.kind == EntryKind::HARD_LINK {
+                announced.extend(self.by_itself(&record));
+                continue;
+            }
             let bytes = usize::try_from(record.bytes).unwrap_or(usize::MAX);
             let read = match with_room(&mut block, bytes) {
                 Some(buffer) => self
@@ -65,6 +76,22 @@ impl Sender {
         }
         if !announced.is_empty() {
             self.send_manifest(announced);
+        }
+    }
+
+    /// A further name of a file as a file: what has its first name at the destination stays, and is another.
+    fn by_itself(&self, link: &Record) -> Option<Record> {
+        match self.source.refresh(link) {
+            Ok(mut record) => {
+                record.kind = EntryKind::FILE;
+                record.target.clear();
+                self.counters.bytes_scanned.add(record.bytes);
+                Some(record)
+            }
+            Err(fault) => {
+                self.fail_entry(link, fault);
+                None
+            }
         }
     }
 

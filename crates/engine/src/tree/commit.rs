@@ -19,7 +19,8 @@ use godwit_store::{RelPath, Replace, Storage, StoreError, TempName};
 use self::batch::Range;
 use self::naming::Ancestors;
 use super::deferred::Deferred;
-use super::sink::{OpenFile, OpenFiles, TreeSinkConfig};
+use super::sink::{OpenFile, OpenFiles, Shared, TreeSinkConfig};
+use super::undelivered::UndeliveredSet;
 use crate::counters::CpuMeter;
 use crate::{Acks, Counters, IfPanicking, PANICKED, limits, lock};
 
@@ -52,6 +53,7 @@ pub(super) struct Committer {
     files: Arc<OpenFiles>,
     replace: Arc<Mutex<HashSet<EntryId>>>,
     deferred: Arc<Deferred>,
+    undelivered: Arc<UndeliveredSet>,
     digest: digest::DigestKind,
     verify: bool,
     no_sync: bool,
@@ -97,27 +99,22 @@ struct Batch {
 }
 
 impl Committer {
-    #[expect(
-        clippy::too_many_arguments,
-        reason = "each is shared with the sink, which makes it"
-    )]
     pub(super) fn start(
         config: &TreeSinkConfig,
         journal: Option<Journal>,
         received: u64,
         acks: &Arc<Acks>,
         counters: &Arc<Counters>,
-        files: &Arc<OpenFiles>,
-        replace: &Arc<Mutex<HashSet<EntryId>>>,
-        deferred: &Arc<Deferred>,
+        shared: &Shared,
     ) -> std::io::Result<Arc<Self>> {
         let committer = Arc::new(Self {
             storage: Arc::clone(&config.storage),
             acks: Arc::clone(acks),
             counters: Arc::clone(counters),
-            files: Arc::clone(files),
-            replace: Arc::clone(replace),
-            deferred: Arc::clone(deferred),
+            files: Arc::clone(&shared.files),
+            replace: Arc::clone(&shared.replace),
+            deferred: Arc::clone(&shared.deferred),
+            undelivered: Arc::clone(&shared.undelivered),
             digest: config.digest,
             verify: config.verify,
             no_sync: config.no_sync,

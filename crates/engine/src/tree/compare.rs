@@ -8,6 +8,7 @@ use godwit_store::journal::PathKey;
 use godwit_store::{FinalMeta, Kind, Meta, RelPath, StoreError, StoreErrorKind, Timestamp};
 
 use super::sink::{TreeSink, destination_fault};
+use super::undelivered::Undelivered;
 use super::verify;
 use crate::{entry, lock};
 
@@ -20,11 +21,16 @@ pub(super) enum Judgement {
 }
 
 /// Whether what is there is of that time, as far as it can tell: some file systems and programs keep whole seconds only.
-fn has_time(there: &Meta, mtime: Timestamp) -> bool {
+pub(super) fn has_time(there: &Meta, mtime: Timestamp) -> bool {
     there.mtime == mtime || there.mtime.nanoseconds == 0 && there.mtime.seconds == mtime.seconds
 }
 
-fn mtime_of(record: &Record) -> Timestamp {
+/// Whether two names are of one file.
+pub(super) fn is_same_file(one: &Meta, other: &Meta) -> bool {
+    (one.device, one.inode) == (other.device, other.inode)
+}
+
+pub(super) fn mtime_of(record: &Record) -> Timestamp {
     Timestamp {
         seconds: record.mtime_seconds,
         nanoseconds: record.mtime_nanoseconds,
@@ -66,6 +72,7 @@ impl TreeSink {
     ) -> Result<Judgement, StoreError> {
         let comparison = self.comparison();
         if comparison.update && there.mtime > meta.mtime {
+            self.note_undelivered(record, Undelivered::Left);
             return Ok(Judgement::Settled(Verdict::Skip));
         }
         let same = there.bytes == record.bytes
@@ -95,6 +102,22 @@ impl TreeSink {
         Ok(Judgement::Wanted)
     }
 
+    /// A file is left as it is, or out. Unless it is the same, nothing is made a further name of what stands there.
+    pub(super) fn leave(&self, record: &Record, there: Option<&Meta>) {
+        let is_same = |there: &Meta| {
+            there.kind == Kind::File
+                && there.bytes == record.bytes
+                && match self.comparison().judge() {
+                    Judge::SIZE => true,
+                    Judge::CHECKSUM => record.bytes == 0,
+                    _ => has_time(there, mtime_of(record)),
+                }
+        };
+        if there.is_none_or(|there| !is_same(there)) {
+            self.note_undelivered(record, Undelivered::Left);
+        }
+    }
+
     /// A file is to be left alone in which a further name of another one is to be.
     pub(super) fn spares_newer(&self, record: &Record, there: &Meta) -> bool {
         self.comparison().update && there.kind == Kind::File && there.mtime > mtime_of(record)
@@ -102,19 +125,9 @@ impl TreeSink {
 
     /// Whether a further name of a file is there as such, and the file seems to stay as it is.
     pub(super) fn is_linked(&self, record: &Record, there: &Meta, first: &RelPath) -> bool {
-        let inode = |meta: &Meta| (meta.device, meta.inode);
         there.kind == Kind::File
             && has_time(there, mtime_of(record))
-            && matches!(self.look(first), Ok(Some(first)) if inode(&first) == inode(there))
-    }
-
-    /// Whether both names are of one file.
-    pub(super) fn same_file(&self, one: &RelPath, other: &RelPath) -> bool {
-        let inode = |path: &RelPath| {
-            let there = self.config.storage.stat(path).ok().flatten();
-            there.map(|there| (there.device, there.inode))
-        };
-        inode(one).is_some_and(|one| inode(other) == Some(one))
+            && matches!(self.look(first), Ok(Some(first)) if is_same_file(&first, there))
     }
 
     /// Sets the metadata of what is the same otherwise, where it differs.

@@ -15,6 +15,7 @@ use super::delete::below;
 use super::later::{Later, decode_directory};
 use super::plan::unreadable;
 use super::sink::{TreeSink, destination_fault};
+use super::undelivered::Undelivered;
 use crate::{entry, lock};
 
 /// Entries whose names wait.
@@ -138,6 +139,7 @@ impl TreeSink {
         let base = self.config.mapping.get(usize::from(root)).cloned();
         let base = base.unwrap_or_default();
         let below = below(&base, path);
+        self.undelivered.note(root, below, Undelivered::Failed);
         self.acks
             .fault(Seq(0), fault, root, below, &self.shown(path));
     }

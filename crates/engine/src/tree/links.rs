@@ -1,13 +1,15 @@
 //! Further names of files: noted when they are announced, made in the end, when the files that they name are there.
 //! Writes no contents and makes nothing else.
 
-use godwit_proto::{Fault, FaultCode, Record, Seq, Side, Verdict};
+use godwit_proto::{EntryKind, Fault, FaultCode, Record, RecordFlags, Seq, Side, Verdict};
 use godwit_store::{Kind, RelPath, Replace, StoreError, StoreErrorKind, TempName};
 
 use super::commit::naming::name_taken;
+use super::compare::{has_time, is_same_file, mtime_of};
 use super::later::{LaterLink, decode_link, encode_link};
 use super::plan::{type_conflict, unreadable};
 use super::sink::{TreeSink, destination_fault};
+use super::undelivered::Undelivered;
 use crate::{entry, lock};
 
 impl TreeSink {
@@ -27,6 +29,9 @@ impl TreeSink {
             return Ok(Verdict::Skip);
         }
         let first = self.mapped(record.root, &record.target)?;
+        if self.leaves_first(record, &first).map_err(fault)? {
+            return by_itself(record);
+        }
         let verdict = match &there {
             Some(there) if !self.config.force && self.is_linked(record, there, &first) => {
                 Verdict::Skip
@@ -60,6 +65,33 @@ impl TreeSink {
         Ok(verdict)
     }
 
+    /// Whether the file that this is a further name of is left as it is, or out, so that there is nothing to link to.
+    fn leaves_first(&self, record: &Record, first: &RelPath) -> Result<bool, StoreError> {
+        let comparison = self.comparison();
+        if !comparison.existing && !comparison.ignore_existing && !comparison.update {
+            return Ok(false);
+        }
+        if self.undelivered.find(record.root, &record.target) == Ok(Some(Undelivered::Left)) {
+            return Ok(true);
+        }
+        // Its manifest may come after this one, or have come so long ago that the file is there.
+        Ok(match self.look(first)? {
+            None => comparison.existing,
+            Some(there) if comparison.ignore_existing => {
+                there.kind != Kind::File || !has_time(&there, mtime_of(record))
+            }
+            Some(there) => self.spares_newer(record, &there),
+        })
+    }
+
+    /// Notes that a file is not there as the source has it.
+    pub(super) fn note_undelivered(&self, record: &Record, why: Undelivered) {
+        // What the source cannot read may be of any kind, and has it from the name that failed.
+        if record.kind == EntryKind::FILE || record.flags & RecordFlags::SOURCE_FAILED != 0 {
+            self.undelivered.note(record.root, &record.path, why);
+        }
+    }
+
     /// Hard links, once the files that they name are there. Returns what prevents all of them.
     pub(super) fn make_links(&self) -> Option<String> {
         let result = lock(&self.links).forward(|item| {
@@ -80,9 +112,41 @@ impl TreeSink {
 
     /// Whether there was anything to do.
     fn make_link(&self, link: &LaterLink<'_>) -> Result<bool, Fault> {
+        let fault = |error: StoreError| entry::fault(link.id, Side::DESTINATION, &error);
         let name = self.mapped(link.root, link.path)?;
         let first = self.mapped(link.root, link.first)?;
-        if self.same_file(&name, &first) {
+        let undelivered = |code, why: &str| {
+            let message = format!("{name}: its first name {first} {why}");
+            destination_fault(link.id, code, message)
+        };
+        match self.undelivered.find(link.root, link.first) {
+            Ok(None) => {}
+            Ok(Some(Undelivered::Failed)) => {
+                let why =
+                    "was not delivered, so there is nothing to link to; copy again once that works";
+                return Err(undelivered(FaultCode::NOT_FOUND, why));
+            }
+            // Seen too late, because its manifest was: the next time it is known from the beginning.
+            Ok(Some(Undelivered::Left)) => {
+                let why = "stays as it is, which is not as the source has it; copy again, and this name gets its own file";
+                return Err(undelivered(FaultCode::NOT_FOUND, why));
+            }
+            Err(error) => {
+                let why = format!(
+                    "may not have been delivered: what was not cannot be remembered: {error}"
+                );
+                return Err(undelivered(FaultCode::IO, &why));
+            }
+        }
+        let Some(file) = self
+            .look(&first)
+            .map_err(fault)?
+            .filter(|there| there.kind == Kind::File)
+        else {
+            let why = "is not there any more, so there is nothing to link to; copy again";
+            return Err(undelivered(FaultCode::NOT_FOUND, why));
+        };
+        if matches!(self.look(&name), Ok(Some(there)) if is_same_file(&there, &file)) {
             return Ok(false);
         }
         let temp = TempName::new(self.config.tag, &name);
@@ -92,16 +156,23 @@ impl TreeSink {
         });
         match made {
             Ok(()) => Ok(true),
-            // The file was not made, as was asked, so there is nothing to link to.
-            Err(error) if error.kind == StoreErrorKind::NotFound && self.comparison().existing => {
-                Ok(false)
-            }
             Err(error) if error.kind == StoreErrorKind::Exists => Err(destination_fault(
                 link.id,
                 FaultCode::COLLISION,
                 name_taken(&name),
             )),
-            Err(error) => Err(entry::fault(link.id, Side::DESTINATION, &error)),
+            Err(error) => Err(fault(error)),
         }
     }
+}
+
+/// Has the sender announce a further name as a file of its own.
+fn by_itself(record: &Record) -> Result<Verdict, Fault> {
+    if record.digest.is_none() {
+        return Ok(Verdict::Digest);
+    }
+    // It has been asked before.
+    let message = "what has its first name stays as it is, and the sender cannot send this name by itself; a newer godwit there can";
+    let code = FaultCode::UNSUPPORTED;
+    Err(destination_fault(record.id, code, message.to_owned()))
 }

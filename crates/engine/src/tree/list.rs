@@ -326,7 +326,8 @@ impl ListWork {
                     Ok((extended, lost)) => (found.extended, found.lost) = (extended, lost),
                     Err(error) => return out.faults.push(fault(error)),
                 }
-                if same {
+                // What the limits pass over is not there to be linked to, should the file change between two looks.
+                if same && !self.offering.selecting.select.passes_over(&meta) {
                     *first = Some((key.to_vec(), path));
                 }
                 ScanItem::Entry(found)

@@ -21,6 +21,7 @@ mod ranges;
 mod sink;
 mod source;
 mod spared;
+mod undelivered;
 mod unusable;
 mod verify;
 mod write;

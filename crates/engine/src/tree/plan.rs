@@ -14,6 +14,7 @@ use godwit_store::{
 use super::compare::Judgement;
 use super::later::{decode_directory, encode_directory};
 use super::sink::{TreeSink, destination_fault};
+use super::undelivered::Undelivered;
 use crate::{entry, limits, lock};
 
 /// Directories made by this transfer that are remembered; beyond it they are forgotten and looked at again.
@@ -53,6 +54,7 @@ impl TreeSink {
                 });
         planned.unwrap_or_else(|mut fault| {
             fault.entry = record.id;
+            self.note_undelivered(record, Undelivered::Failed);
             self.keep_held(record);
             Verdict::Failed(fault)
         })
@@ -260,6 +262,7 @@ impl TreeSink {
             self.unless_in_the_way(look.stat(path)).map_err(fault)?
         };
         if self.stays_out(record.kind, there.as_ref()) {
+            self.leave(record, there.as_ref());
             return Ok(Verdict::Skip);
         }
         let Some(there) = there else {

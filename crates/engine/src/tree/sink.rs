@@ -25,6 +25,7 @@ use super::leftovers::Leftovers;
 use super::plan::unreadable;
 use super::ranges::{RangeBudget, RangeShare};
 use super::spared::Spared;
+use super::undelivered::{Undelivered, UndeliveredSet};
 use super::unusable::Unusable;
 use crate::select::Select;
 use crate::sink::{Ending, FinishReport, Sink, Slice};
@@ -102,12 +103,23 @@ pub struct TreeSink {
     pub(super) replacing: Mutex<()>,
     /// Names that a directory still has; theirs is the end of the transfer.
     pub(super) deferred: Arc<Deferred>,
+    /// Files that nothing is made a further name of.
+    pub(super) undelivered: Arc<UndeliveredSet>,
     /// Attributes of files were set that are not part of any batch.
     pub(super) adjusted: AtomicBool,
     /// Faults of entries that only the destination has.
     pub(super) unknown: AtomicU64,
     /// A file was announced whose size nobody knows: its bytes come from a pipe, and nobody can go on with it later.
     pub(super) comes_once: AtomicBool,
+}
+
+/// What the sink and its committer both change.
+#[derive(Clone)]
+pub(super) struct Shared {
+    pub(super) files: Arc<OpenFiles>,
+    pub(super) replace: Arc<Mutex<HashSet<EntryId>>>,
+    pub(super) deferred: Arc<Deferred>,
+    pub(super) undelivered: Arc<UndeliveredSet>,
 }
 
 /// Large files that are not durable as a whole yet.
@@ -232,19 +244,26 @@ impl TreeSink {
             true => recovered.done,
             false => DoneSet::default(),
         };
-        let deferred = Arc::new(Deferred::new(&config.spill_directory));
-        let files = Arc::new(OpenFiles::default());
-        let replace = Arc::default();
+        let shared = Shared {
+            files: Arc::default(),
+            replace: Arc::default(),
+            deferred: Arc::new(Deferred::new(&config.spill_directory)),
+            undelivered: Arc::new(UndeliveredSet::new(&config.spill_directory)),
+        };
         let committer = Committer::start(
             &config,
             journal,
             recovered.vouched_bytes,
             &acks,
             &counters,
-            &files,
-            &replace,
-            &deferred,
+            &shared,
         )?;
+        let Shared {
+            files,
+            replace,
+            deferred,
+            undelivered,
+        } = shared;
         Ok(Arc::new(Self {
             links: Mutex::new(Later::new(&config.spill_directory)),
             directories: Mutex::new(Later::new(&config.spill_directory)),
@@ -255,6 +274,7 @@ impl TreeSink {
             way_at_root: Mutex::default(),
             replacing: Mutex::default(),
             deferred,
+            undelivered,
             adjusted: AtomicBool::new(false),
             unknown: AtomicU64::new(0),
             comes_once: AtomicBool::new(false),
@@ -379,6 +399,7 @@ impl Sink for TreeSink {
                     Err(mut fault) => {
                         fault.entry = record.id;
                         lock(&self.replace).remove(&record.id);
+                        self.note_undelivered(record, Undelivered::Failed);
                         faults.push(fault);
                     }
                 }

@@ -11,6 +11,7 @@ use godwit_store::{FinalMeta, RelPath, Replace, StoreError, StoreErrorKind, Temp
 
 use super::floors::FLOOR_FAILED;
 use super::sink::{OpenFile, Progress, TreeSink, destination_fault};
+use super::undelivered::Undelivered;
 use crate::sink::Slice;
 use crate::{entry, limits, lock};
 
@@ -197,6 +198,7 @@ impl TreeSink {
 
     pub(super) fn give_up(&self, record: &Record, keep: bool) {
         lock(&self.floors).raise(record.id, FLOOR_FAILED);
+        self.note_undelivered(record, Undelivered::Failed);
         if let Some(file) = lock(&self.files).remove(&record.id) {
             self.abandon(&file);
         }

@@ -8,6 +8,7 @@ use godwit_store::{RelPath, Replace, TempName, digest};
 
 use super::{Batch, Committer, SmallFile};
 use crate::tree::sink::{OpenFile, destination_fault};
+use crate::tree::undelivered::Undelivered;
 use crate::{entry, lock};
 
 /// A file under its temporary name, and how both ends call it.
@@ -175,11 +176,13 @@ impl Committer {
         self.counters.bytes_durable.take_back(file.counted);
         // What cannot be removed now is swept by the next complete run.
         let _ = self.storage.discard(file.path, file.temp);
+        let below = below_root(&self.mapping, file.root, file.path);
+        self.undelivered.note(file.root, below, Undelivered::Failed);
         self.acks.fault(
             file.seq,
             destination_fault(file.id, code, message),
             file.root,
-            below_root(&self.mapping, file.root, file.path),
+            below,
             &self.display(file.path),
         );
     }
