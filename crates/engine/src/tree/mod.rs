@@ -15,6 +15,7 @@ mod leftovers;
 mod links;
 mod list;
 mod offer;
+mod open;
 mod own;
 mod plan;
 mod ranges;

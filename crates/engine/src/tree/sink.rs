@@ -9,11 +9,11 @@ use std::sync::{Arc, Mutex};
 use godwit_proto::limits::MESSAGE_BYTES_MAX;
 use godwit_proto::{
     Comparison, EntryId, Fault, FaultCode, Notice, NoticeKind, Record, RecordFlags, Seq, Side,
-    UNKNOWN_BYTES, Verdict,
+    Verdict,
 };
-use godwit_store::digest::{self, FileDigest};
+use godwit_store::digest;
 use godwit_store::journal::{DoneSet, Journal, Partial, PathKey, Recovered};
-use godwit_store::{FinalMeta, Kind, RelPath, Replace, Storage, StoreError, TempName, WriteFile};
+use godwit_store::{Kind, RelPath, Storage, StoreError};
 
 use super::announced::Announced;
 use super::commit::Committer;
@@ -22,8 +22,9 @@ use super::floors::Floors;
 use super::keeper::Keeper;
 use super::later::Later;
 use super::leftovers::Leftovers;
+use super::open::OpenFiles;
 use super::plan::unreadable;
-use super::ranges::{RangeBudget, RangeShare};
+use super::ranges::RangeBudget;
 use super::spared::Spared;
 use super::undelivered::{Undelivered, UndeliveredSet};
 use super::unusable::Unusable;
@@ -120,91 +121,6 @@ pub(super) struct Shared {
     pub(super) replace: Arc<Mutex<HashSet<EntryId>>>,
     pub(super) deferred: Arc<Deferred>,
     pub(super) undelivered: Arc<UndeliveredSet>,
-}
-
-/// Large files that are not durable as a whole yet.
-pub(super) type OpenFiles = Mutex<HashMap<EntryId, Arc<OpenFile>>>;
-
-/// A large file that is not complete yet.
-pub(super) struct OpenFile {
-    pub(super) id: EntryId,
-    pub(super) root: u16,
-    pub(super) path: RelPath,
-    pub(super) temp: TempName,
-    pub(super) key: PathKey,
-    pub(super) generation: u64,
-    /// Of the whole; [`UNKNOWN_BYTES`] until the last record says.
-    pub(super) bytes: AtomicU64,
-    pub(super) attempt: u16,
-    pub(super) replace: Replace,
-    /// As it came, where somebody wants to be told of it.
-    pub(super) record: Option<Box<Record>>,
-    pub(super) file: Box<dyn WriteFile>,
-    pub(super) progress: Mutex<Progress>,
-}
-
-impl OpenFile {
-    pub(super) fn is_of(&self, record: &Record) -> bool {
-        self.generation == record.generation.0
-            && (self.bytes() == record.bytes
-                || self.bytes() == UNKNOWN_BYTES
-                || record.bytes == UNKNOWN_BYTES)
-            && self.key == PathKey::new(record.root, &record.path)
-    }
-
-    pub(super) fn bytes(&self) -> u64 {
-        self.bytes.load(Ordering::Relaxed)
-    }
-
-    /// The record with the digest of the whole.
-    pub(super) fn finished_record(&self) -> Option<Record> {
-        let digest = lock(&self.progress)
-            .end
-            .as_ref()
-            .map(|(digest, _)| *digest)?;
-        let mut record = Record::clone(self.record.as_deref()?);
-        record.digest = Some(entry::digest_to_wire(&digest));
-        record.bytes = self.bytes();
-        Some(record)
-    }
-}
-
-pub(super) struct Progress {
-    pub(super) written: FileDigest,
-    pub(super) durable: FileDigest,
-    pub(super) share: RangeShare,
-    /// Content that is counted as durable, in bytes.
-    pub(super) counted: u64,
-    /// Digest of the whole, and how much of the file its slices cover.
-    pub(super) end: Option<(digest::Digest, u64)>,
-    /// What it gets in the end; said by its last record.
-    pub(super) meta: FinalMeta,
-    pub(super) over: bool,
-}
-
-impl Progress {
-    /// Nothing more is taken of it, and it is not whole.
-    pub(super) fn is_stale(&self) -> bool {
-        let whole = self
-            .end
-            .as_ref()
-            .is_some_and(|(_, covered)| self.written.covered() >= *covered);
-        self.over && !whole
-    }
-
-    /// Nothing more is taken of the file. Unless it is whole, what is known of it goes at once: its slices may wait in a
-    /// batch for long. Gives the content that was counted and is not to be delivered, in bytes.
-    pub(super) fn abandon(&mut self) -> u64 {
-        if !std::mem::replace(&mut self.over, true) {
-            let none = FileDigest::new(self.written.kind());
-            self.written = none.clone();
-            self.durable = none;
-            self.end = None;
-            self.share.set(0);
-            return std::mem::take(&mut self.counted);
-        }
-        0
-    }
 }
 
 impl TreeSink {

@@ -10,7 +10,8 @@ use godwit_store::journal::PathKey;
 use godwit_store::{FinalMeta, RelPath, Replace, StoreError, StoreErrorKind, TempName};
 
 use super::floors::FLOOR_FAILED;
-use super::sink::{OpenFile, Progress, TreeSink, destination_fault};
+use super::open::{OpenFile, Progress};
+use super::sink::{TreeSink, destination_fault};
 use super::undelivered::Undelivered;
 use crate::sink::Slice;
 use crate::{entry, limits, lock};

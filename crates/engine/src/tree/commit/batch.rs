@@ -7,7 +7,7 @@ use godwit_store::digest::Digest;
 
 use super::Batch;
 use crate::limits;
-use crate::tree::sink::OpenFile;
+use crate::tree::open::OpenFile;
 
 /// A part of a large file under its temporary name.
 pub(super) struct Range {

@@ -7,7 +7,8 @@ use godwit_proto::{EntryId, FaultCode, Seq, Side};
 use godwit_store::{RelPath, Replace, TempName, digest};
 
 use super::{Batch, Committer, SmallFile};
-use crate::tree::sink::{OpenFile, destination_fault};
+use crate::tree::open::OpenFile;
+use crate::tree::sink::destination_fault;
 use crate::tree::undelivered::Undelivered;
 use crate::{entry, lock};
 
