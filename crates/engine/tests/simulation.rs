@@ -19,7 +19,7 @@ use godwit_engine::{
 use godwit_net::{StreamOptions, local_pair};
 use godwit_proto::{Comparison, DigestKind, Fault, Judge, TransferId};
 use godwit_store::{
-    Faults, FinalMeta, HostileStorage, MemoryStorage, Operation, RelPath, Rule, Storage,
+    Faults, FinalMeta, HostileStorage, MemoryStorage, Operation, RelPath, Replace, Rule, Storage,
     StoreErrorKind, TempName, Timestamp, When, digest,
 };
 
@@ -64,10 +64,50 @@ fn content(random: &mut Random, bytes: u64) -> Vec<u8> {
         .collect()
 }
 
-/// Every state that each file was ever in, by its name below the root.
+/// Every state that each file was ever in, by its name below the root; that of the destination, if there was any, first.
 type Versions = HashMap<String, Vec<Vec<u8>>>;
 
-fn make_source(random: &mut Random) -> (MemoryStorage, Versions) {
+/// What the source is like in the end.
+struct Known {
+    versions: Versions,
+    /// Further names, each with the first name of its file.
+    links: Vec<(String, String)>,
+}
+
+impl Known {
+    fn name(&self, random: &mut Random) -> String {
+        let mut names: Vec<&String> = self.versions.keys().collect();
+        names.sort();
+        names[usize::try_from(random.below(names.len() as u64)).unwrap()].clone()
+    }
+
+    /// All names of the file that has this one.
+    fn names_of(&self, name: &str) -> Vec<String> {
+        let first_of = |name: &str| {
+            let mut first = name;
+            while let Some((_, of)) = self.links.iter().find(|(link, _)| link == first) {
+                first = of;
+            }
+            first.to_owned()
+        };
+        let first = first_of(name);
+        let all = self.versions.keys().cloned();
+        let mut names: Vec<String> = all.filter(|other| first_of(other) == first).collect();
+        names.sort();
+        names
+    }
+}
+
+fn put_link(storage: &MemoryStorage, name: &str, first: &str, replace: Replace) {
+    let name = path(name);
+    let parent = name.parent().unwrap();
+    storage.make_directory(&parent, 0o755).unwrap();
+    let temp = TempName::new(1, &name);
+    let made = storage.make_link(&name, &path(first), &temp, replace);
+    made.unwrap();
+}
+
+fn make_source(random: &mut Random) -> (MemoryStorage, Known) {
     let storage = MemoryStorage::new();
     let mut versions = Versions::new();
     for index in 0..4 + random.below(20) {
@@ -84,7 +124,69 @@ fn make_source(random: &mut Random) -> (MemoryStorage, Versions) {
             .unwrap();
         versions.insert(name, vec![bytes]);
     }
-    (storage, versions)
+    let mut known = Known {
+        versions,
+        links: Vec::new(),
+    };
+    // In half of the runs some files have further names, which sort before or after the first of them.
+    if random.below(2) == 0 {
+        for index in 0..1 + random.below(8) {
+            let first = known.name(random);
+            let name = format!(
+                "d{}/{}{index}",
+                random.below(4),
+                ["e", "g"][usize::from(index % 2 == 0)]
+            );
+            put_link(
+                &storage,
+                &format!("src/{name}"),
+                &format!("src/{first}"),
+                Replace::Never,
+            );
+            let states = known.versions[&first].clone();
+            known.versions.insert(name.clone(), states);
+            known.links.push((name, first));
+        }
+    }
+    (storage, known)
+}
+
+/// An older state of the tree at the destination, in half of the runs: something else under each wanted name.
+fn make_older(random: &mut Random, target: &MemoryStorage, known: &mut Known) {
+    if random.below(2) == 0 {
+        return;
+    }
+    let mut names: Vec<String> = known.versions.keys().cloned().collect();
+    names.sort();
+    let mut last: Option<(String, Vec<u8>)> = None;
+    for name in names {
+        // Some of them were names of one file then.
+        let old = match &last {
+            Some((other, bytes)) if random.below(4) == 0 => {
+                put_link(
+                    target,
+                    &format!("out/{name}"),
+                    &format!("out/{other}"),
+                    Replace::Never,
+                );
+                bytes.clone()
+            }
+            _ => {
+                let bytes = 1 + random.below(9000);
+                let bytes = content(random, bytes);
+                target
+                    .put(&path(&format!("out/{name}")), &meta(500), &bytes)
+                    .unwrap();
+                bytes
+            }
+        };
+        known
+            .versions
+            .get_mut(&name)
+            .unwrap()
+            .insert(0, old.clone());
+        last = Some((name, old));
+    }
 }
 
 struct Setup {
@@ -284,7 +386,7 @@ fn carry(
     end
 }
 
-/// Whatever stands under a final name is a state that the source was once in.
+/// Whatever stands under a final name is a state that the source was once in, or that was there before, as a whole.
 fn check_final_names(seed: u64, target: &MemoryStorage, versions: &Versions) {
     for found in target.paths() {
         let name = found.file_name().unwrap_or_default();
@@ -307,9 +409,9 @@ fn check_final_names(seed: u64, target: &MemoryStorage, versions: &Versions) {
     }
 }
 
-/// Everything is there in its last state, and nothing else.
-fn check_complete(seed: u64, target: &MemoryStorage, versions: &Versions) {
-    for (name, states) in versions {
+/// Everything is there in its last state.
+fn check_contents(seed: u64, target: &MemoryStorage, known: &Known) {
+    for (name, states) in &known.versions {
         let there = target.content(&path(&format!("out/{name}")));
         assert!(
             there.as_ref() == states.last(),
@@ -321,6 +423,19 @@ fn check_complete(seed: u64, target: &MemoryStorage, versions: &Versions) {
             there.map(|bytes| bytes.len())
         );
     }
+    let inode = |name: &String| {
+        let there = target.stat(&path(&format!("out/{name}"))).unwrap();
+        there.unwrap().inode
+    };
+    for (name, first) in &known.links {
+        let (one, other) = (inode(name), inode(first));
+        assert_eq!(one, other, "seed {seed}: {name} is no name of {first}");
+    }
+}
+
+/// As [`check_contents`], and nothing else is there.
+fn check_complete(seed: u64, target: &MemoryStorage, known: &Known) {
+    check_contents(seed, target, known);
     for found in target.paths() {
         let name = found.file_name().unwrap_or_default();
         assert!(
@@ -364,8 +479,9 @@ fn storage_that_fails_and_streams_that_die_lose_and_mix_nothing() {
     for seed in 0..150 {
         let random = &mut Random(seed);
         let journals = tempfile::tempdir().unwrap();
-        let (source, versions) = make_source(random);
+        let (source, mut known) = make_source(random);
         let inner = MemoryStorage::new();
+        make_older(random, &inner, &mut known);
         let stray = path("out/d1/stray/file");
         inner.put(&stray, &meta(1), b"not in the source").unwrap();
         let hostile = HostileStorage::new(Arc::new(inner.clone()), rules(random));
@@ -378,10 +494,13 @@ fn storage_that_fails_and_streams_that_die_lose_and_mix_nothing() {
             comparison: comparison_of(seed),
         };
         let breaks = i64::try_from(random.below(6)).unwrap();
-        run(&setup, random, breaks);
+        let (end, _said) = run(&setup, random, breaks);
         // The power fails: only what the storage had promised to keep is there.
         hostile.crash();
-        check_final_names(seed, &inner, &versions);
+        check_final_names(seed, &inner, &known.versions);
+        if matches!(&end, End::Finished(finished) if finished.failed == 0) {
+            check_contents(seed, &inner, &known);
+        }
         let mut faults = Faults::new(seed);
         faults.writer_cache = true;
         let healthy = HostileStorage::new(Arc::new(inner.clone()), faults);
@@ -396,7 +515,7 @@ fn storage_that_fails_and_streams_that_die_lose_and_mix_nothing() {
         let deleted = comparison_of(seed).is_some();
         assert_eq!(inner.content(&stray).is_none(), deleted, "seed {seed}");
         inner.remove(&path("out/d1/stray"));
-        check_complete(seed, &inner, &versions);
+        check_complete(seed, &inner, &known);
     }
 }
 
@@ -405,33 +524,35 @@ fn files_that_change_while_they_are_read_arrive_in_one_state() {
     for seed in 1000..1100 {
         let random = &mut Random(seed);
         let journals = tempfile::tempdir().unwrap();
-        let (source, versions) = make_source(random);
-        let versions = Arc::new(Mutex::new(versions));
-        let mut names: Vec<String> = versions.lock().unwrap().keys().cloned().collect();
-        names.sort();
+        let (source, mut known) = make_source(random);
+        let inner = MemoryStorage::new();
+        make_older(random, &inner, &mut known);
         let at = random.below(30);
         let reads = AtomicU64::new(0);
-        let (name, bytes) = (
-            names[usize::try_from(random.below(names.len() as u64)).unwrap()].clone(),
-            random.below(30_000),
-        );
+        let (name, bytes) = (known.name(random), random.below(30_000));
+        let names = known.names_of(&name);
+        let known = Arc::new(Mutex::new(known));
         let new = content(random, bytes);
         let mut faults = Faults::new(seed);
-        let (changed, known) = (source.clone(), Arc::clone(&versions));
+        let (changed, shared) = (source.clone(), Arc::clone(&known));
         faults.hook = Some(Arc::new(move |operation, _| {
             if operation == Operation::Read && reads.fetch_add(1, Ordering::SeqCst) == at {
-                known
-                    .lock()
-                    .unwrap()
-                    .get_mut(&name)
-                    .unwrap()
-                    .push(new.clone());
-                changed
-                    .put(&path(&format!("src/{name}")), &meta(2000), &new)
-                    .unwrap();
+                let versions = &mut shared.lock().unwrap().versions;
+                for name in &names {
+                    versions.get_mut(name).unwrap().push(new.clone());
+                }
+                let first = path(&format!("src/{}", names[0]));
+                changed.put(&first, &meta(2000), &new).unwrap();
+                for other in &names[1..] {
+                    put_link(
+                        &changed,
+                        &format!("src/{other}"),
+                        &format!("src/{}", names[0]),
+                        Replace::Atomically,
+                    );
+                }
             }
         }));
-        let inner = MemoryStorage::new();
         let changing = HostileStorage::new(Arc::new(source), faults);
         let setup = Setup {
             seed,
@@ -443,13 +564,13 @@ fn files_that_change_while_they_are_read_arrive_in_one_state() {
         };
         let breaks = i64::try_from(random.below(6)).unwrap();
         run(&setup, random, breaks);
-        check_final_names(seed, &inner, &versions.lock().unwrap());
+        check_final_names(seed, &inner, &known.lock().unwrap().versions);
         changing.change(|faults| faults.hook = None);
         let (end, said) = run(&setup, random, 0);
         assert!(
             matches!(&end, End::Finished(finished) if finished.failed == 0),
             "seed {seed}: a quiet run ended with {end:?}: {said:?}"
         );
-        check_complete(seed, &inner, &versions.lock().unwrap());
+        check_complete(seed, &inner, &known.lock().unwrap());
     }
 }
