@@ -53,7 +53,7 @@ pub(super) const REPORTS: &[Setting] = &[
         detail: "Names below the source, each ended by a zero byte, as `--files-from FILE --from0 --recursive` reads them: the next \
                  run then does only those, directories with all that is in them. The reasons are in FILE.reasons, a line each: name (escaped as in a manifest), side, code, message, \
                  separated by tabs. Both files are there, empty, when nothing failed. They replace those of an earlier run when this one is over, so FILE may be the list that \
-                 this run reads by `--files-from`; then it stays as it is if the run did not come to its end. Of a run that never began nothing is written.",
+                 this run reads by `--files-from` and `--from0`; then it stays as it is if the run did not come to its end. Of a run that never began nothing is written.",
     },
     Setting {
         name: "log-file",

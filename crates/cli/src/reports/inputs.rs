@@ -53,6 +53,12 @@ pub(crate) fn refuse_inputs(settings: &CpSettings) -> Result<(), Failure> {
         let Some(key) = key_at(&report.path) else {
             continue;
         };
+        let is_loop = report.form == Form::Names && list_key(&settings.selection) == Some(key);
+        if is_loop && !settings.selection.from0 {
+            return Err(Failure::usage(format!(
+                "{flag} {shown}: it is the list of --files-from, which has lines, and gets names that end in zero bytes: give a list of such names and --from0, or name another file"
+            )));
+        }
         let input = inputs.iter().find(|(input, found)| {
             *found == key && !(*input == "--files-from" && report.form == Form::Names)
         });

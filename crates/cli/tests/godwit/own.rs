@@ -151,6 +151,12 @@ fn a_report_in_the_place_of_an_input_is_refused() {
             }
         }
     }
+    // What is read as lines next time has to be lines.
+    let line = ["--files-from=link", "--failed=twin", "tree", "copy"];
+    let outcome = rig.cp(&line);
+    assert_eq!(outcome.code, Some(2), "{outcome:?}");
+    outcome.says("--from0");
+    assert_eq!(rig.read("input"), b"b\n");
     // The list of reasons is a report, too.
     rig.write("r.reasons", "b\n");
     let line = ["--exclude-from=r.reasons", "--failed=r", "tree", "copy"];
