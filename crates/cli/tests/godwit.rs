@@ -34,6 +34,7 @@ mod godwit {
     pub(crate) mod places;
     pub(crate) mod power;
     pub(crate) mod process;
+    pub(crate) mod progress;
     pub(crate) mod reports;
     pub(crate) mod resume;
     pub(crate) mod rig;

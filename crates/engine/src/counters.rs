@@ -59,7 +59,7 @@ macro_rules! counters {
 counters! {
     /// Entries that the scan found.
     entries_scanned,
-    /// Content bytes of the files found, holes excluded where known.
+    /// Sizes of the files found, and once more of those that changed and were begun anew.
     bytes_scanned,
     /// Entries that the selection left out; a directory counts once, with all that is in it.
     entries_excluded,
@@ -67,6 +67,9 @@ counters! {
     files_skipped,
     /// Their content bytes.
     bytes_skipped,
+    /// At the sender: of `bytes_scanned`, what is done with and was neither written nor skipped. Ranges that the receiver had, holes,
+    /// files of which the metadata alone was set, files that failed.
+    bytes_unmoved,
     /// Entries other than directories that are complete at the destination because of this transfer.
     files_done,
     /// Content bytes read from source storage.

@@ -206,6 +206,7 @@ counters_on_the_wire! {
     files_done,
     files_skipped,
     bytes_skipped,
+    bytes_unmoved,
     bytes_resent,
     reading_ns,
     sending_ns,

@@ -428,6 +428,7 @@ mod tests {
         let progress = Progress {
             bytes: 1,
             bytes_total: None,
+            pace: super::super::Pace::Moved(0),
             files: 0,
             streams: 2,
             bottleneck: Some(&network),

@@ -24,6 +24,7 @@ pub(crate) use limited::{Limited, LimitedTold};
 pub(crate) use log::Log;
 use plain::PlainLines;
 pub(crate) use plain::printable;
+pub(crate) use rate::Pace;
 use rate::RecentRate;
 use serde::Serialize;
 use std::io::Write;
@@ -47,10 +48,12 @@ pub(crate) struct Started<'a> {
 /// Where a transfer is.
 #[derive(Clone, Debug)]
 pub(crate) struct Progress<'a> {
-    /// File contents delivered by this run and earlier ones.
+    /// Of the sizes of all files, what is done with: delivered by this run or an earlier one, there already, holes, failed.
     pub(crate) bytes: u64,
-    /// As far as known: None until the scan has ended.
+    /// Sizes of all files, never less than `bytes`: None until the scan has ended.
     pub(crate) bytes_total: Option<u64>,
+    /// What the rate is computed from.
+    pub(crate) pace: Pace,
     /// Entries complete.
     pub(crate) files: u64,
     /// Streams alive.
@@ -260,8 +263,7 @@ impl Output {
     pub(crate) fn progress(&self, progress: &Progress<'_>) {
         let now = Instant::now();
         self.with(|state| {
-            state.rate.add(now, progress.bytes);
-            let rate = state.rate.bytes_per_second();
+            let rate = state.rate.follow(now, progress.pace);
             if let Some(log) = &mut state.log {
                 log.progress(now, || {
                     JsonLines::progress(progress, self.started.elapsed(), rate)
@@ -287,6 +289,21 @@ impl Output {
                     state.print(&JsonLines::progress(progress, self.started.elapsed(), rate))
                 }
                 Form::Plain => say(&PlainLines.progress(progress, rate)),
+                Form::Bar(bar) => bar.progress(progress, rate),
+            }
+        });
+    }
+
+    /// How far it was when it ended: programs are told whenever that is.
+    pub(crate) fn progress_at_end(&self, progress: &Progress<'_>) {
+        let now = Instant::now();
+        self.with(|state| {
+            let rate = state.rate.follow(now, progress.pace);
+            let line = || JsonLines::progress(progress, self.started.elapsed(), rate);
+            state.log(line);
+            match &mut state.form {
+                Form::Json => state.print(&line()),
+                Form::Plain => {}
                 Form::Bar(bar) => bar.progress(progress, rate),
             }
         });

@@ -233,7 +233,7 @@ fn whole(rate: f64) -> u64 {
 mod tests {
     use super::super::ManifestDone;
     use super::super::NotKept;
-    use super::super::{Limited, LimitedTold};
+    use super::super::{Limited, LimitedTold, Pace};
     use super::*;
 
     #[test]
@@ -248,6 +248,7 @@ mod tests {
         let mut progress = Progress {
             bytes: 1_500_000,
             bytes_total: Some(301_500_000),
+            pace: Pace::Moved(0),
             files: 1,
             streams: 2,
             bottleneck: Some(&network),

@@ -4,6 +4,15 @@
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
+/// How fast contents move. What is done with and did not move comes at once, and is no rate.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Pace {
+    /// Contents delivered since the process began, in bytes.
+    Moved(u64),
+    /// What another godwit says, in bytes per second.
+    Told(Option<f64>),
+}
+
 /// The rate over the last seconds.
 pub(super) struct RecentRate {
     samples: VecDeque<(Instant, u64)>,
@@ -13,6 +22,17 @@ impl RecentRate {
     pub(super) fn new() -> Self {
         Self {
             samples: VecDeque::with_capacity(SAMPLES_MAX),
+        }
+    }
+
+    /// The rate with what has moved by now, or as it is told.
+    pub(super) fn follow(&mut self, now: Instant, pace: Pace) -> Option<f64> {
+        match pace {
+            Pace::Moved(bytes) => {
+                self.add(now, bytes);
+                self.bytes_per_second()
+            }
+            Pace::Told(rate) => rate,
         }
     }
 

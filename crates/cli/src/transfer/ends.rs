@@ -7,7 +7,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use godwit_api::endpoint::Endpoint;
 use godwit_engine::pipe::{InOrder, PipeSink, PipeSource};
-use godwit_engine::session::run_local;
+use godwit_engine::session::{Engine, run_local};
 use godwit_engine::synthetic::{MEMORY_NAME, MemorySource, NullSink};
 use godwit_engine::tree::{
     DestinationRequest, Keeper, ListWork, PreparedDestination, Selecting, TreeRoot, TreeSink,
@@ -146,6 +146,7 @@ impl Job<'_> {
             self.goes_on()
         })
         .map_err(|error| Failure::failed(format!("the transfer cannot run: {error}")))?;
+        progressing.show_end(Some(&Engine::Sender(sender)), &end);
         Ok(Report::local(
             &end,
             &sending.snapshot(),

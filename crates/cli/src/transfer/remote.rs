@@ -9,9 +9,7 @@ use std::time::Duration;
 use godwit_api::endpoint::{Endpoint, Place, Remote};
 use godwit_api::settings::{Cipher as CipherSetting, Encryption};
 use godwit_engine::Counters;
-use godwit_engine::session::{
-    Client, Connector, DaemonConnector, DaemonOptions, Engine, Refusal, run,
-};
+use godwit_engine::session::{Client, Connector, DaemonConnector, DaemonOptions, Engine, Refusal};
 use godwit_engine::tree::PreparedDestination;
 use godwit_engine::tuner::Bounds;
 use godwit_net::{
@@ -111,10 +109,7 @@ impl Job<'_> {
             .map(Engine::Sender)
             .map_err(|failure| Refusal::Own(failure.message))
         };
-        let report = run(&far.client, &open, &mut begin, &mut |engine| {
-            progressing.show(engine);
-            self.goes_on()
-        });
+        let report = progressing.run(&far.client, &open, &mut begin);
         Ok(Report::of_client(report, &totals, missing, true, self))
     }
 
@@ -248,10 +243,7 @@ impl Job<'_> {
             })
             .map_err(own)
         };
-        let report = run(&far.client, &open, &mut begin, &mut |engine| {
-            progressing.show(engine);
-            self.goes_on()
-        });
+        let report = progressing.run(&far.client, &open, &mut begin);
         Ok(Report::of_client(report, &totals, 0, false, self))
     }
 

@@ -4,14 +4,14 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
-use godwit_engine::session::{ClientReport, Engine};
+use godwit_engine::session::{Client, ClientReport, Engine, Refusal, run};
 use godwit_engine::{ChannelFigures, ChannelRate, Counters, End, Shares, Snapshot, usage};
-use godwit_proto::ErrorCode;
+use godwit_proto::{ErrorCode, Open, Opened, TransferId};
 
 use super::Job;
 use super::window::Window;
 use crate::exit::Exit;
-use crate::output::{ChannelShown, Limited, NotKept, Progress, Sides, Status, Summary};
+use crate::output::{ChannelShown, Limited, NotKept, Pace, Progress, Sides, Status, Summary};
 
 /// How a transfer ended.
 pub(super) struct Report {
@@ -59,6 +59,8 @@ pub(super) struct Progressing<'a> {
     totals: Totals,
     window: Window,
     local: bool,
+    /// Bytes shown last: what is sent once more, or begun anew, does not take them back.
+    shown: u64,
 }
 
 impl<'a> Progressing<'a> {
@@ -78,18 +80,57 @@ impl<'a> Progressing<'a> {
             totals,
             window: Window::default(),
             local: false,
+            shown: 0,
         }
     }
 
     pub(super) fn show(&mut self, engine: Option<&Engine>) {
+        self.tell(engine, false);
+    }
+
+    /// As it was at the end, if that was reached.
+    pub(super) fn show_end(&mut self, engine: Option<&Engine>, end: &End) {
+        if matches!(end, End::Finished(_)) {
+            self.tell(engine, true);
+        }
+    }
+
+    /// Runs a transfer with another machine to its end, and shows it.
+    pub(super) fn run(
+        &mut self,
+        client: &Client,
+        open: &Open,
+        begin: &mut dyn FnMut(&Opened, TransferId) -> Result<Engine, Refusal>,
+    ) -> ClientReport {
+        let job = self.job;
+        let report = run(client, open, begin, &mut |engine| {
+            self.show(engine);
+            job.goes_on()
+        });
+        if let Ok(end) = &report.end {
+            self.show_end(report.engine.as_ref(), end);
+        }
+        report
+    }
+
+    fn tell(&mut self, engine: Option<&Engine>, at_end: bool) {
         let Some(engine) = engine else { return };
         let Some(last) = self.totals.last() else {
             return;
         };
         let own = engine.counters().snapshot();
-        let bytes_total = match engine {
-            Engine::Sender(sender) => sender.scan_done().then_some(own.bytes_scanned),
-            Engine::Receiver(receiver) => receiver.bytes_announced(),
+        // The sender alone knows what it leaves out of a file.
+        let (bytes_total, unmoved) = match engine {
+            Engine::Sender(sender) => (
+                sender.scan_done().then_some(own.bytes_scanned),
+                own.bytes_unmoved,
+            ),
+            Engine::Receiver(receiver) => (
+                receiver.bytes_announced(),
+                receiver
+                    .peer_counters()
+                    .map_or(0, |peer| peer.bytes_unmoved),
+            ),
         };
         let channels = engine.counters().channels();
         let (shares, rates) = self.window.add(Instant::now(), engine.shares(), &channels);
@@ -100,20 +141,29 @@ impl<'a> Progressing<'a> {
                 Some(Limited::of(finding))
             }
         });
-        let bytes = self
-            .totals
-            .sum(|counters| counters.bytes_written)
+        let settled = last
+            .bytes_written
             .max(last.bytes_durable)
-            + last.bytes_skipped;
+            .saturating_add(last.bytes_skipped)
+            .saturating_add(unmoved);
+        // What was sent more than once is done with only once.
+        self.shown = settled.min(bytes_total.unwrap_or(u64::MAX)).max(self.shown);
+        let bytes = self.shown;
         self.job.steering.watch(engine, bytes);
-        self.job.output.progress(&Progress {
+        let progress = Progress {
             bytes,
-            bytes_total,
+            bytes_total: bytes_total.map(|total| total.max(bytes)),
+            pace: Pace::Moved(self.totals.sum(|counters| counters.bytes_written)),
             files: last.files_done,
             streams: u32::try_from(engine.stream_count()).unwrap_or(u32::MAX),
             bottleneck: limited.as_ref(),
-        });
-        self.job.output.channels(shown(channels));
+        };
+        if at_end {
+            self.job.output.progress_at_end(&progress);
+        } else {
+            self.job.output.progress(&progress);
+            self.job.output.channels(shown(channels));
+        }
     }
 }
 

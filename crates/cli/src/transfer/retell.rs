@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use crate::exit::Failure;
 use crate::output::{
-    ChannelShown, Itemised, Limited, LimitedTold, NotKept, Output, Progress, Sides, Started,
+    ChannelShown, Itemised, Limited, LimitedTold, NotKept, Output, Pace, Progress, Sides, Started,
     Status, Summary, ToldFault, Tuned,
 };
 use crate::reports::{ReportRoots, Reports};
@@ -151,13 +151,19 @@ impl<'a> Retold<'a> {
             self.joined = Some(Instant::now());
         }
         let limited = limited(event);
-        self.output.progress(&Progress {
+        let progress = Progress {
             bytes,
             bytes_total: event["bytes_total"].as_u64(),
+            pace: Pace::Told(event["bytes_per_second"].as_f64()),
             files: number(&event["files"]),
             streams,
             bottleneck: limited.as_ref(),
-        });
+        };
+        if progress.bytes_total == Some(bytes) {
+            self.output.progress_at_end(&progress);
+        } else {
+            self.output.progress(&progress);
+        }
     }
 
     /// The shares of channels between the two; the rates are theirs, or else made anew here.

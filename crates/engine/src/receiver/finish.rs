@@ -69,7 +69,7 @@ impl Receiver {
         finish: &Finish,
     ) -> Result<(), StreamLoss> {
         if let Some(status) = &finish.counters {
-            *lock(&self.peer) = Some(entry::snapshot_from_status(status));
+            self.take_peer(status, Some(finish.bytes));
             *lock(&self.peer_max_rss) = status.max_rss_bytes;
         }
         // Whoever asks again while the first is at it waits here for the same answer.

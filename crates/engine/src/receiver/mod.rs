@@ -16,7 +16,7 @@ use std::sync::{Arc, Condvar, Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
 use godwit_net::{Stream, Waker};
-use godwit_proto::{Comparison, DigestKind, ErrorCode, Finished, TransferId};
+use godwit_proto::{Comparison, DigestKind, ErrorCode, Finished, Status, TransferId};
 use godwit_store::digest;
 use godwit_store::pool::Pool;
 
@@ -30,7 +30,7 @@ use crate::names::NameFeed;
 use crate::sink::MakeSink;
 use crate::{
     Acks, Counters, End, IfPanicking, Live, Observer, PANICKED, Resources, Sink, StreamFigures,
-    StreamLoss, limits, lock,
+    StreamLoss, entry, limits, lock,
 };
 
 /// What a receiver is told at its beginning.
@@ -322,6 +322,16 @@ impl Receiver {
     /// Peak memory of the sending process, where it could attribute it to this transfer.
     pub fn peer_max_rss(&self) -> Option<u64> {
         *lock(&self.peer_max_rss)
+    }
+
+    /// What the sender has counted. One stream may bring later news than another that comes after it.
+    fn take_peer(&self, status: &Status, announced: Option<u64>) {
+        let told = entry::snapshot_from_status(status);
+        let mut peer = lock(&self.peer);
+        if peer.is_none_or(|known| known.elapsed_ns <= told.elapsed_ns) {
+            *peer = Some(told);
+            *lock(&self.announced) = announced;
+        }
     }
 
     /// Whether the sender has blocks that no stream there is may carry.

@@ -232,8 +232,8 @@ impl Receiver {
                 Ok(stream.send(&own.outgoing, &[])?)
             }
             Frame::Status(status) => {
-                *lock(&self.peer) = Some(entry::snapshot_from_status(&status));
-                *lock(&self.announced) = status.scan_done.then_some(status.bytes_scanned);
+                let announced = status.scan_done.then_some(status.bytes_scanned);
+                self.take_peer(&status, announced);
                 self.peer_wants_stream
                     .store(status.wants_stream, Ordering::Relaxed);
                 if status.last_item > 0 {

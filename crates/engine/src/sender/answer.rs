@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use godwit_proto::{Answer, EntryKind, NoticeKind, Notices, Record, Verdict};
+use godwit_proto::{Answer, EntryKind, NoticeKind, Notices, Record, RecordFlags, Verdict};
 
 use super::Sender;
 use super::state::{Desc, State};
@@ -43,7 +43,7 @@ impl Sender {
         let mut failed = Vec::new();
         let mut settled = Vec::new();
         let done = self.done_by_answer(&records, &answer.verdicts);
-        let (mut skipped, mut bytes_skipped) = (0, 0);
+        let (mut skipped, mut bytes_skipped, mut bytes_unmoved) = (0, 0, 0);
         // It is being sent once more if it is not the only one.
         let records = Arc::try_unwrap(records).unwrap_or_else(|shared| shared.to_vec());
         for (record, verdict) in records.into_iter().zip(answer.verdicts) {
@@ -54,9 +54,18 @@ impl Sender {
                 }
                 settled.push(record.path);
             } else {
+                let moves = matches!(
+                    verdict,
+                    Verdict::Send | Verdict::Digest | Verdict::Partial { .. }
+                );
+                // What the limits pass over was not counted.
+                if !moves && record.flags & RecordFlags::PASSED_OVER == 0 {
+                    bytes_unmoved += entry::known_bytes(&record);
+                }
                 self.take_verdict(&mut state, record, verdict, &mut failed);
             }
         }
+        self.counters.bytes_unmoved.add(bytes_unmoved);
         self.counters.files_skipped.add(skipped);
         self.counters.bytes_skipped.add(bytes_skipped);
         self.finish_if_done(&mut state);

@@ -71,7 +71,10 @@ impl Sender {
                     announced.push(with_digest(record, entry::digest_to_wire(&digest)));
                 }
                 Ok(_) | Err(ReadError::Changed) => self.announce_again(&record),
-                Err(ReadError::Failed(fault)) => self.fail_entry(&record, fault),
+                Err(ReadError::Failed(fault)) => {
+                    self.give_up(record.bytes);
+                    self.fail_entry(&record, fault);
+                }
             }
         }
         if !announced.is_empty() {
@@ -104,7 +107,9 @@ impl Sender {
 
     /// The file is no longer what was announced: it is announced as it is now.
     pub(super) fn announce_again(&self, old: &Record) {
+        self.give_up(entry::known_bytes(old));
         if let Some(mut record) = self.refreshed(old) {
+            self.counters.bytes_scanned.add(entry::known_bytes(&record));
             record.digest = None;
             record.flags &= !RecordFlags::HAS_DIGEST;
             self.send_manifest(vec![record]);

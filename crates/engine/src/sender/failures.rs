@@ -54,7 +54,7 @@ impl Sender {
                     .find(|record| record.id == failed.fault.entry)
                     .cloned(),
                 Desc::Slice { file, .. } => {
-                    file.kill();
+                    self.abandon(file);
                     Some(file.record.clone())
                 }
                 Desc::Manifest(_) | Desc::Finish => None,
@@ -64,7 +64,7 @@ impl Sender {
             .iter()
             .filter(|file| file.record.id == failed.fault.entry)
         {
-            file.kill();
+            self.abandon(file);
         }
         drop(state);
         match record {

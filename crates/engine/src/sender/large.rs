@@ -2,7 +2,7 @@
 //! Does not read; the sender does, and says here what it got.
 
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use godwit_proto::{HeldRange, Range, Record, RecordFlags, UNKNOWN_BYTES};
@@ -22,12 +22,16 @@ pub(crate) struct LargeFile {
     block_bytes: u64,
     /// Given up or begun anew under another generation: what is left of it is of no use.
     dead: AtomicBool,
+    /// Bytes passed over, held by the receiver or holes, that nobody has asked for yet.
+    passed: AtomicU64,
     progress: Mutex<Progress>,
 }
 
 struct Progress {
     /// Where the next slice begins, at the earliest.
     next: u64,
+    /// What is before it was cut or passed over.
+    settled: u64,
     /// The data range at or after `next` that was looked up last.
     data: Option<std::ops::Range<u64>>,
     /// What the receiver holds from `next` on: ascending, and none touches another.
@@ -90,6 +94,7 @@ impl LargeFile {
         }
         let progress = Progress {
             next: 0,
+            settled: 0,
             data: first,
             held: merged(ranges),
             prepared: None,
@@ -110,6 +115,7 @@ impl LargeFile {
             digest_only: false,
             block_bytes: u64::from(block_bytes),
             dead: AtomicBool::new(false),
+            passed: AtomicU64::new(0),
             progress: Mutex::new(progress),
         };
         file.prepare(&mut crate::lock(&file.progress))?;
@@ -237,6 +243,37 @@ impl LargeFile {
         !self.dead.swap(true, Ordering::Relaxed)
     }
 
+    /// Bytes passed over since this was asked last: the receiver holds them, or they are holes.
+    pub(crate) fn take_passed(&self) -> u64 {
+        if self.passed.load(Ordering::Relaxed) == 0 {
+            return 0;
+        }
+        self.passed.swap(0, Ordering::Relaxed)
+    }
+
+    /// Bytes that are in no slice that was taken, and that nobody has asked for. Asked once, of a file that is given up.
+    pub(crate) fn take_rest(&self) -> u64 {
+        if self.is_endless() {
+            return 0;
+        }
+        let mut progress = crate::lock(&self.progress);
+        let prepared = progress.prepared.take();
+        let left = self.record.bytes.saturating_sub(progress.settled);
+        progress.settled = self.record.bytes;
+        left + prepared.map_or(0, |cut| cut.content()) + self.take_passed()
+    }
+
+    /// All before `next` is in slices or passed over, but for what is in the slice prepared last.
+    fn settle(&self, progress: &mut Progress, next: u64, content: u64) {
+        if !self.is_endless() {
+            let passed = next
+                .saturating_sub(progress.settled)
+                .saturating_sub(content);
+            self.passed.fetch_add(passed, Ordering::Relaxed);
+            progress.settled = progress.settled.max(next);
+        }
+    }
+
     pub(crate) fn is_dead(&self) -> bool {
         self.dead.load(Ordering::Relaxed)
     }
@@ -295,15 +332,18 @@ impl LargeFile {
             progress.next = offset + length;
             if let Some(ranges) = ranges {
                 let length = u32::try_from(length).unwrap_or(u32::MAX);
-                progress.prepared = Some(SliceCut {
+                let cut = SliceCut {
                     offset,
                     length,
                     ranges,
-                });
+                };
+                self.settle(progress, progress.next, cut.content());
+                progress.prepared = Some(cut);
                 return Ok(());
             }
         }
         progress.exhausted = true;
+        self.settle(progress, bytes, 0);
         Ok(())
     }
 

@@ -1,6 +1,7 @@
 //! The sending end of a transfer: announces entries, reads what is wanted, sends it, keeps it until it is durable.
 //! Does not dial, and does not know whether it is the client's end or the daemon's.
 
+mod anew;
 mod answer;
 mod digests;
 mod done;

@@ -4,8 +4,7 @@
 use std::sync::Arc;
 
 use godwit_proto::{
-    BlockHeader, BlockKind, Digest, EntryKind, ErrorCode, Fault, FaultCode, Record, RecordFlags,
-    Seq, Side, block,
+    BlockHeader, BlockKind, Digest, EntryKind, ErrorCode, Record, RecordFlags, Seq, block,
 };
 use godwit_store::digest;
 use godwit_store::pool::Block;
@@ -14,8 +13,8 @@ use super::Sender;
 use super::large::{LargeFile, SliceCut};
 use super::state::{Desc, Head, Image, Piece};
 use crate::counters::CpuMeter;
+use crate::entry;
 use crate::source::{Payload, ReadError};
-use crate::{entry, limits};
 
 impl Sender {
     /// Body of a thread that reads ahead, number `index` of those that are allowed.
@@ -95,6 +94,9 @@ impl Sender {
             });
         match opened {
             Ok(file) => {
+                if !digest_only {
+                    self.counters.bytes_unmoved.add(file.take_passed());
+                }
                 if let Some(end) = file.end_without_slices(stop) {
                     if digest_only {
                         self.announce_digest(&record, end.digest);
@@ -109,7 +111,10 @@ impl Sender {
             }
             Err(ReadError::Changed) if digest_only => self.announce_again(&record),
             Err(ReadError::Changed) => self.offer_again(record),
-            Err(ReadError::Failed(fault)) => self.fail_entry(&record, fault),
+            Err(ReadError::Failed(fault)) => {
+                self.give_up(entry::known_bytes(&record));
+                self.fail_entry(&record, fault);
+            }
         }
     }
 
@@ -122,7 +127,7 @@ impl Sender {
         stop: &dyn Fn() -> bool,
     ) {
         if file.is_dead() {
-            self.forget(seq);
+            self.drop_slice(file, cut, seq);
             return;
         }
         let read = match file.take_fault() {
@@ -153,11 +158,21 @@ impl Sender {
                 if file.kill() {
                     match error {
                         ReadError::Changed if file.digest_only => self.announce_again(&file.record),
-                        ReadError::Changed => self.offer_again(file.record.clone()),
-                        ReadError::Failed(fault) => self.fail_entry(&file.record, fault),
+                        ReadError::Changed => {
+                            let rest = file.take_rest();
+                            self.offer_anew(file.record.clone(), rest);
+                        }
+                        ReadError::Failed(fault) => {
+                            self.give_up(if file.digest_only {
+                                entry::known_bytes(&file.record)
+                            } else {
+                                file.take_rest()
+                            });
+                            self.fail_entry(&file.record, fault);
+                        }
                     }
                 }
-                self.forget(seq);
+                self.drop_slice(file, cut, seq);
             }
         }
     }
@@ -175,6 +190,9 @@ impl Sender {
         let content = cut.content();
         self.counters.bytes_read.add(content);
         let end = file.slice_read(cut, digest, seq.is_none(), stop);
+        if !file.digest_only {
+            self.counters.bytes_unmoved.add(file.take_passed());
+        }
         if file.digest_only {
             if let Some(end) = end {
                 self.announce_digest(&file.record, end.digest);
@@ -373,7 +391,10 @@ impl Sender {
                     return true;
                 }
                 Ok(_) | Err(ReadError::Changed) => self.offer_again(std::mem::take(record)),
-                Err(ReadError::Failed(fault)) => self.fail_entry(record, fault),
+                Err(ReadError::Failed(fault)) => {
+                    self.give_up(record.bytes);
+                    self.fail_entry(record, fault);
+                }
             }
             false
         });
@@ -430,44 +451,10 @@ impl Sender {
 
     /// An item that was asked for again and has become pointless. An empty one takes its number, so that no gap stays in
     /// what the receiver remembers.
-    fn forget(&self, seq: Option<u64>) {
+    pub(super) fn forget(&self, seq: Option<u64>) {
         if seq.is_some() {
             self.file_bundle(Vec::new(), seq, Payload::Empty, 0);
         }
-    }
-
-    /// The entry is no longer what was announced: it is sent afresh in its new generation, a few times at most.
-    fn offer_again(&self, old: Record) {
-        if let Some(record) = self.refreshed(&old) {
-            let mut state = self.lock_state();
-            state.want(record, Vec::new(), self.config.block_bytes);
-            state.wake_streams();
-        }
-    }
-
-    /// The entry as it is now, for another attempt; `None` if it has failed.
-    pub(super) fn refreshed(&self, old: &Record) -> Option<Record> {
-        match self.source.refresh(old) {
-            Ok(mut record) if old.attempt + 1 < limits::ATTEMPTS_MAX => {
-                record.id = old.id;
-                record.root = old.root;
-                record.attempt = old.attempt + 1;
-                record.digest = None;
-                return Some(record);
-            }
-            Ok(_) => self.fail_entry(
-                old,
-                Fault {
-                    entry: old.id,
-                    side: Side::SOURCE,
-                    code: FaultCode::CHANGED,
-                    errno: None,
-                    message: format!("it kept changing while it was read ({} tries); send it again when it is at rest", limits::ATTEMPTS_MAX),
-                },
-            ),
-            Err(fault) => self.fail_entry(old, fault),
-        }
-        None
     }
 }
 

@@ -205,6 +205,10 @@ pub struct Status {
     /// A sum, too.
     #[prost(uint64, tag = "71")]
     pub paced_bytes: u64,
+    /// From the sender: of `bytes_scanned`, what is done with and was neither written nor skipped: ranges that the receiver had, holes,
+    /// files of which the metadata alone was set, files that failed. A sum, too.
+    #[prost(uint64, tag = "72")]
+    pub bytes_unmoved: u64,
 }
 
 /// The sender has nothing left: every item before this one is durable or has failed.

@@ -29,6 +29,7 @@ pub(super) fn all() -> Vec<(&'static str, Frame)> {
         privileged_xattrs_lost: 5,
         acls_lost: 300,
         links_split: 7,
+        bytes_unmoved: 8,
         ..Status::default()
     };
     vec![

@@ -5,7 +5,7 @@ use godwit_proto::*;
 use proptest::prelude::*;
 
 pub(crate) fn status() -> impl Strategy<Value = Status> {
-    any::<([u64; 32], [u64; 28], [bool; 3], Option<u64>)>().prop_map(
+    any::<([u64; 32], [u64; 29], [bool; 3], Option<u64>)>().prop_map(
         |(n, m, [drained, scan_done, wants_stream], max_rss_bytes)| Status {
             bytes_read: n[0],
             bytes_received: n[1],
@@ -71,6 +71,7 @@ pub(crate) fn status() -> impl Strategy<Value = Status> {
             limit_bytes_per_second: m[25],
             elapsed_ns: m[26],
             paced_bytes: m[27],
+            bytes_unmoved: m[28],
         },
     )
 }
