@@ -15,6 +15,7 @@ mod godwit {
     pub(crate) mod distance;
     pub(crate) mod doctor;
     pub(crate) mod entries;
+    pub(crate) mod escapes;
     pub(crate) mod filters;
     pub(crate) mod full;
     pub(crate) mod generate;
