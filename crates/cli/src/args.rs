@@ -79,8 +79,8 @@ fn sync() -> Command {
         .about("Make a destination equal a source, sending only what differs")
         .override_usage("godwit sync [OPTIONS] SOURCE DESTINATION")
         .after_help(
-            "DESTINATION is the counterpart of SOURCE, whether or not it exists: nothing goes \"into\" it, and a trailing \
-             slash changes nothing. What only the destination has stays unless --delete is given; --dry-run shows what would \
+            "DESTINATION is the counterpart of SOURCE, whether or not it exists: nothing goes \"into\" it, and a slash \
+             behind it changes nothing. What only the destination has stays unless --delete is given; --dry-run shows what would \
              be done. Endpoints are those of godwit cp. The same command again resumes what was interrupted.",
         )
         .args(settings(Scope::Sync))

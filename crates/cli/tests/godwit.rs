@@ -21,6 +21,7 @@ mod godwit {
     pub(crate) mod generate;
     pub(crate) mod gone;
     pub(crate) mod how_fast;
+    pub(crate) mod itself;
     pub(crate) mod judge;
     pub(crate) mod kill;
     pub(crate) mod links;

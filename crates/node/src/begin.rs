@@ -23,9 +23,11 @@ use godwit_engine::{
 use godwit_net::{IdentityId, check_congestion};
 use godwit_proto::{DigestKind, Direction, ErrorCode, Fault, Open, Preserve, TransferId};
 use godwit_store::Kind;
+use godwit_store::journal::Journal;
 
 use crate::Shared;
 use crate::allow::No;
+use crate::itself;
 use crate::local::Access;
 use crate::places::{FailedSource, SourcePlace, Target};
 
@@ -158,6 +160,14 @@ fn begin_push(
             let (resumed, lost_bytes) = (prepared.recovered.resumed, prepared.lost_bytes());
             if let Some(damage) = &prepared.recovered.damage {
                 shared.log(damage);
+            }
+            let deletes = request.comparison.is_some_and(|wanted| wanted.delete);
+            if itself::is_ours(&request.view)
+                && let Some(why) = itself::reason(&request.sources, &prepared.destinations, deletes)
+            {
+                let put_away = prepared.journal.map_or(Ok(()), Journal::finish);
+                let why = put_away.map_or_else(|error| error.to_string(), |()| why);
+                return Err(No::new(ErrorCode::DESTINATION, why));
             }
             let mapped = prepared.mapped.clone();
             let writes_to = prepared.destinations.clone();
@@ -318,14 +328,22 @@ fn begin_pull(
     let names = Arc::new(NameQueue::default());
     let mut roots: Vec<FoundRoot> = Vec::with_capacity(request.sources.len());
     let (mut memory, mut failed) = (None, None);
+    let (mut absolute, mut own) = (Vec::new(), Vec::new());
     for source in shared
         .places
         .sources(peer, &request.sources, Access::asked(request))?
     {
         match source {
             SourcePlace::Memory(bytes) => memory = Some(MemorySource::new(bytes)),
-            SourcePlace::Tree(root) if select.is_listed() => roots.push(Ok(directory(root)?)),
-            SourcePlace::Tree(root) => roots.push(Ok(root)),
+            SourcePlace::Tree(tree) => {
+                own.push(tree.goes_to(request, select.is_listed()));
+                absolute.push(tree.absolute);
+                roots.push(Ok(if select.is_listed() {
+                    directory(tree.root)?
+                } else {
+                    tree.root
+                }));
+            }
             // What a list names is in the one source, so there is nothing else to go on with.
             SourcePlace::Failed(FailedSource { no, .. }) if select.is_listed() => return Err(no),
             SourcePlace::Failed(FailedSource { fault, no }) => {
@@ -338,6 +356,12 @@ fn begin_pull(
         && roots.iter().all(Result::is_err)
     {
         return Err(no);
+    }
+    let deletes = request.comparison.is_some_and(|wanted| wanted.delete);
+    if itself::is_ours(&request.view)
+        && let Some(why) = itself::reason(&absolute, &own, deletes)
+    {
+        return Err(No::new(ErrorCode::DESTINATION, why));
     }
     let (work, source): (Box<dyn Work>, Arc<dyn Source>) = match memory {
         Some(memory) if roots.is_empty() => (Box::new(memory), Arc::new(memory)),

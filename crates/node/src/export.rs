@@ -1,6 +1,7 @@
 //! An export: a directory under a name, and what peers may do to entries in it.
 //! Does not know who the peers are (`grants`).
 
+use std::os::unix::ffi::OsStringExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -24,6 +25,14 @@ pub struct Export {
     pub security_xattrs: bool,
     /// Device nodes are made, where a peer asks for it.
     pub devices: bool,
+}
+
+impl Export {
+    /// The directory's path without links, as far as that can be known.
+    pub(crate) fn real_path(&self) -> Vec<u8> {
+        let path = std::fs::canonicalize(&self.path).unwrap_or_else(|_| self.path.clone());
+        path.into_os_string().into_vec()
+    }
 }
 
 /// Why a path in an export cannot be used.

@@ -10,6 +10,7 @@ mod begin;
 mod examine;
 mod export;
 mod gate;
+pub mod itself;
 pub mod local;
 mod open;
 mod places;

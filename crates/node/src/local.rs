@@ -39,13 +39,18 @@ impl LocalError {
     }
 }
 
+/// In the message on a directory that a destination would be in: it is not there.
+pub const MUST_EXIST: &str = "this directory must exist";
+/// In the message on something else in its place.
+pub const NO_DIRECTORY: &str = "this is not a directory, so nothing can be in it";
+
 /// A source.
 pub struct LocalSource {
     /// Where it is read.
     pub root: TreeRoot,
     /// Its name where it goes into a directory; empty for "its contents" (`.`, `..`, `/`).
     pub name: Vec<u8>,
-    /// Absolute, so that it is the same from any directory.
+    /// Absolute, so that it is the same from any directory, and without any link that is followed.
     pub absolute: Vec<u8>,
     /// As it was typed, see [`called`].
     pub shown: Vec<u8>,
@@ -111,10 +116,8 @@ pub fn source(path: &Path, spill: &Path, access: Access) -> Result<LocalSource, 
         return Err(LocalError::new(FaultCode::TYPE_CONFLICT, why));
     }
     if meta.is_dir() {
-        let absolute = match (&name, parent_of(path)) {
-            (Some(name), Some(parent)) => join(&canonical(&parent)?, name),
-            _ => canonical(path)?.into_os_string().into_vec(),
-        };
+        // It is a directory or a link to one that is followed: what is copied is what the path leads to.
+        let absolute = canonical(path)?.into_os_string().into_vec();
         let root = TreeRoot {
             storage: open(path, spill, access)?,
             start: RelPath::root(),
@@ -210,7 +213,7 @@ fn open(root: &Path, spill: &Path, access: Access) -> Result<Arc<dyn Storage>, L
         let root = root.display();
         let why = match error.kind {
             StoreErrorKind::TypeConflict => {
-                format!("{root}: this is not a directory, so nothing can be in it")
+                format!("{root}: {NO_DIRECTORY}")
             }
             _ => format!("{root}: {error}"),
         };
@@ -264,7 +267,7 @@ fn canonical(path: &Path) -> Result<PathBuf, LocalError> {
         } else {
             path.display().to_string()
         };
-        let why = format!("{shown}: {error}; this directory must exist");
+        let why = format!("{shown}: {error}; {MUST_EXIST}");
         LocalError::new(code_of(&error), why)
     })
 }

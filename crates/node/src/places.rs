@@ -3,7 +3,6 @@
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
-use std::os::unix::ffi::OsStringExt as _;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -86,7 +85,7 @@ pub(crate) enum SourcePlace {
     /// That many bytes of memory.
     Memory(u64),
     /// A tree.
-    Tree(TreeRoot),
+    Tree(TreeSource),
     /// Nothing that can be read.
     Failed(FailedSource),
 }
@@ -97,6 +96,36 @@ pub(crate) struct FailedSource {
     pub(crate) fault: Fault,
     /// The answer where there is no other.
     pub(crate) no: No,
+}
+
+/// A tree that is read.
+pub(crate) struct TreeSource {
+    pub(crate) root: TreeRoot,
+    /// Its name where it goes into a directory; empty for "its contents".
+    pub(crate) name: Vec<u8>,
+    /// Its real path.
+    pub(crate) absolute: Vec<u8>,
+}
+
+impl TreeSource {
+    /// Where it goes at a client that sees the same files.
+    pub(crate) fn goes_to(&self, request: &Open, listed: bool) -> Vec<u8> {
+        let name: &[u8] = if listed || !request.destination_is_directory {
+            b""
+        } else {
+            &self.name
+        };
+        below(&request.destination, name)
+    }
+}
+
+fn below(directory: &[u8], name: &[u8]) -> Vec<u8> {
+    let slash: &[u8] = match directory {
+        _ if name.is_empty() => b"",
+        [.., b'/'] => b"",
+        _ => b"/",
+    };
+    [directory, slash, name].concat()
 }
 
 /// A daemon's places: exports, to those whom grants let in.
@@ -139,11 +168,9 @@ impl Places for Exports {
             }
             Place::Below(export, base) => {
                 grantor.allowed(peer, Some(&export.name), true)?;
-                let path =
-                    std::fs::canonicalize(&export.path).unwrap_or_else(|_| export.path.clone());
                 Ok(Target::Tree(TreeTarget {
                     storage: self.open(export, access)?,
-                    storage_path: path.into_os_string().into_vec(),
+                    storage_path: export.real_path(),
                     base,
                     is_directory,
                     display: export.name.clone().into_bytes(),
@@ -184,7 +211,7 @@ impl Places for Exports {
                             Arc::clone(place.insert(self.open(export, access)?))
                         }
                     };
-                    sources.push(source_below(storage, start, path)?);
+                    sources.push(source_below(export, storage, start, path)?);
                 }
             }
         }
@@ -238,11 +265,23 @@ impl Places for Exports {
 }
 
 /// A place in an export that the peer may read. A way out of the export is not there to be had, and refused.
-fn source_below(storage: Arc<dyn Storage>, start: RelPath, path: &[u8]) -> Result<SourcePlace, No> {
-    let fault = match storage.stat(&start) {
-        Ok(Some(_)) => return Ok(SourcePlace::Tree(TreeRoot { storage, start })),
-        Ok(None) if start.is_root() => return Ok(SourcePlace::Tree(TreeRoot { storage, start })),
-        Ok(None) => {
+fn source_below(
+    export: &Export,
+    storage: Arc<dyn Storage>,
+    start: RelPath,
+    path: &[u8],
+) -> Result<SourcePlace, No> {
+    let there = storage.stat(&start);
+    let fault = match there {
+        Ok(there) if there.is_some() || start.is_root() => {
+            let name = path.rsplit(|byte| *byte == b'/').next();
+            return Ok(SourcePlace::Tree(TreeSource {
+                name: name.unwrap_or_default().to_vec(),
+                absolute: below(&export.real_path(), start.as_bytes()),
+                root: TreeRoot { storage, start },
+            }));
+        }
+        Ok(_) => {
             let why = format!("does not exist{}", hint(path));
             let no = format!("{} {why}", String::from_utf8_lossy(path));
             return Ok(SourcePlace::Failed(FailedSource {

@@ -95,7 +95,7 @@ fn root(shared: &Shared, peer: IdentityId, source: &[u8]) -> Result<TreeRoot, No
         .places
         .sources(peer, &[source.to_vec()], Access::default())?;
     match found.into_iter().next() {
-        Some(SourcePlace::Tree(root)) => Ok(root),
+        Some(SourcePlace::Tree(tree)) => Ok(tree.root),
         Some(SourcePlace::Failed(failed)) => Err(failed.no),
         _ => Err(No::new(
             ErrorCode::SOURCE,

@@ -85,6 +85,9 @@ pub const SOFTWARE_BYTES_MAX: usize = 256;
 /// Most sources of one transfer: a record has 16 bits for its root.
 pub const SOURCES_MAX: usize = 65_535;
 
+/// Length of the digest that says which files a client sees.
+pub const VIEW_BYTES: usize = 16;
+
 /// Most tokens in one frame; each admits one stream.
 pub const TOKENS_MAX: usize = 128;
 

@@ -17,6 +17,7 @@ use godwit_engine::{
     Acks, Counters, Live, Observer, Receiver, ReceiverConfig, Sender, SenderConfig, Share, Sink,
     Source, Work,
 };
+use godwit_node::itself;
 use godwit_node::local::LocalSource;
 use godwit_proto::{Fault, TransferId};
 use godwit_store::digest;
@@ -456,38 +457,17 @@ impl Observer for Quiet {
     fn entry_failed(&self, _path: &[u8], _fault: &Fault) {}
 }
 
-/// A tree cannot be copied into itself: it would grow while it is read.
+/// Gives the destination back if something would be copied into itself.
 fn refuse_into_itself(
     sources: &[Vec<u8>],
     prepared: PreparedDestination,
     deletes: bool,
 ) -> Result<PreparedDestination, Failure> {
-    for (source, goes_to) in sources.iter().zip(&prepared.destinations) {
-        let failure = if goes_to == source || is_inside(source, goes_to) {
-            format!(
-                "{} cannot be copied into itself ({})",
-                lossy(source),
-                lossy(goes_to)
-            )
-        } else if deletes && is_inside(goes_to, source) {
-            format!(
-                "{} is inside the destination {}, so --delete would delete it",
-                lossy(source),
-                lossy(goes_to)
-            )
-        } else {
-            continue;
-        };
-        return match prepared.journal.map_or(Ok(()), Journal::finish) {
-            Ok(()) => Err(Failure::failed(failure)),
-            Err(error) => Err(Failure::failed(error)),
-        };
+    let Some(reason) = itself::reason(sources, &prepared.destinations, deletes) else {
+        return Ok(prepared);
+    };
+    match prepared.journal.map_or(Ok(()), Journal::finish) {
+        Ok(()) => Err(Failure::failed(reason)),
+        Err(error) => Err(Failure::failed(error)),
     }
-    Ok(prepared)
-}
-
-fn is_inside(outer: &[u8], inner: &[u8]) -> bool {
-    inner
-        .strip_prefix(outer)
-        .is_some_and(|rest| rest.starts_with(b"/") || outer == b"/")
 }

@@ -16,12 +16,13 @@ use godwit_net::{
     ChannelWish, ChannelWishError, Cipher, ClientTls, DialOptions, Expect, Identity, IdentityId,
     KnownPeers, PeerAddress, check_congestion, dial,
 };
+use godwit_node::itself::view;
 use godwit_proto::{Direction, Open, Opened, Preserve, Sharing, Side, TransferId};
 use godwit_store::digest;
 
 use super::Job;
 use super::report::{Progressing, Report, Totals};
-use super::terms::{bounds_of, wire_digest_of, wire_preserve_of};
+use super::terms::{bounds_of, going_to, key_of, wire_digest_of, wire_preserve_of};
 use crate::exit::{Exit, Failure};
 use crate::home::Home;
 use crate::output::Started;
@@ -74,6 +75,7 @@ impl Job<'_> {
             destination: path,
             destination_is_directory: is_directory || self.chosen.is_listed(),
             any_digest: true,
+            view: view(),
             ..self.request()
         };
         let totals = Totals::default();
@@ -188,7 +190,10 @@ impl Job<'_> {
             sources: paths.clone(),
             in_order: self.to_output,
             digest: godwit_engine::wire_digest_kind(digest).0.into(),
-            ..self.request()
+            ..begun_with.map_or_else(
+                || self.request(),
+                |prepared| going_to(&prepared.destinations, &names, self.request()),
+            )
         };
         let totals = Totals::default();
         let mut progressing = Progressing::with(self, totals.clone());
@@ -437,15 +442,6 @@ fn trusted(how: &Reach<'_>, address: &PeerAddress, tls: &ClientTls) -> Result<Id
     }
     peers.trust(address, found).map_err(Failure::failed)?;
     Ok(found)
-}
-
-/// What a source is called in the journal: "its contents" are another thing than itself.
-fn key_of(place: &Place) -> Vec<u8> {
-    let mut key = place.to_wire();
-    if matches!(place, Place::Export { contents: true, .. }) {
-        key.extend_from_slice(b"/.");
-    }
-    key
 }
 
 /// A client's side of TLS, with the cipher asked for.

@@ -3,12 +3,13 @@
 
 use std::sync::Arc;
 
-use godwit_api::endpoint::Remote;
+use godwit_api::endpoint::{Place, Remote};
 use godwit_api::settings::{CpSettings, Digest};
 use godwit_engine::tuner::Bounds;
 use godwit_engine::{Resources, limits};
+use godwit_node::itself::view;
 use godwit_node::local::Access;
-use godwit_proto::{DigestKind, Preserve};
+use godwit_proto::{DigestKind, Open, Preserve};
 use godwit_store::digest;
 
 pub(super) fn digest_of(settings: &CpSettings) -> digest::DigestKind {
@@ -64,4 +65,31 @@ pub(super) fn bounds_of(set: godwit_api::settings::Bounds) -> Bounds {
         least: set.least,
         most: set.most.min(limits::STREAMS_MAX),
     }
+}
+
+/// The request with where things go, for an other end that sees the same files. What not all fits is not told.
+pub(super) fn going_to(destinations: &[Vec<u8>], names: &[Vec<u8>], request: Open) -> Open {
+    let (destination, into) = match (destinations, names) {
+        ([only], _) => (only.clone(), false),
+        ([first, ..], [name, ..]) if names.iter().all(|name| !name.is_empty()) => {
+            let directory = first.len().saturating_sub(name.len());
+            (first[..directory].to_vec(), true)
+        }
+        _ => return request,
+    };
+    Open {
+        destination,
+        destination_is_directory: into,
+        view: view(),
+        ..request
+    }
+}
+
+/// What a source is called in the journal: "its contents" are another thing than itself.
+pub(super) fn key_of(place: &Place) -> Vec<u8> {
+    let mut key = place.to_wire();
+    if matches!(place, Place::Export { contents: true, .. }) {
+        key.extend_from_slice(b"/.");
+    }
+    key
 }

@@ -107,18 +107,6 @@ fn a_whole_export_can_be_the_counterpart_and_the_node_keeps_its_own_files() {
 }
 
 #[test]
-fn a_source_inside_the_destination_is_not_deleted_from_under_itself() {
-    let world = Rig::for_user(false);
-    world.write("dst/src/f", "f");
-    world.write("dst/other", "other");
-    let before = state(&world.path("dst"));
-    let line = ["sync", "--json", "--delete", "dst/src", "dst"];
-    let outcome = world.client(&line);
-    outcome.expect(1, "failed").says("inside the destination");
-    assert_eq!(state(&world.path("dst")), before);
-}
-
-#[test]
 fn kinds_that_changed_are_replaced_only_where_deleting_is_allowed() {
     for way in WAYS {
         let mut world = Rig::for_user(false);

@@ -5,6 +5,7 @@ mod doctor;
 mod errands;
 pub(crate) mod far;
 mod faults;
+mod itself;
 mod network;
 mod once;
 mod people;

@@ -10,7 +10,7 @@ use godwit_proto::ErrorCode;
 
 use crate::allow::No;
 use crate::local::{self, Access};
-use crate::places::{FailedSource, Places, SourcePlace, Target, TreeTarget};
+use crate::places::{FailedSource, Places, SourcePlace, Target, TreeSource, TreeTarget};
 
 pub(super) struct OwnFiles {
     pub(super) sender: Vec<u8>,
@@ -67,7 +67,11 @@ impl Places for OwnFiles {
         let find = |path: &Vec<u8>| {
             let path = self.resolve(path);
             match local::source(&path, &self.spill, access) {
-                Ok(found) => SourcePlace::Tree(found.root),
+                Ok(found) => SourcePlace::Tree(TreeSource {
+                    root: found.root,
+                    name: found.name,
+                    absolute: found.absolute,
+                }),
                 Err(error) => SourcePlace::Failed(FailedSource {
                     no: No::new(ErrorCode::SOURCE, error.to_string()),
                     fault: error.into_fault(&path),

@@ -15,6 +15,7 @@ use crate::hello::capability;
 use crate::ids::{DigestKind, Token, TransferId};
 use crate::limits::{
     BLOCK_BYTES_MIN, CHANNELS_MAX, PATH_BYTES_MAX, PAYLOAD_BYTES_MAX, SOURCES_MAX, TOKENS_MAX,
+    VIEW_BYTES,
 };
 use crate::path;
 use crate::prelude::FrameKind;
@@ -28,7 +29,7 @@ pub struct Open {
     /// What is to be sent: paths of the daemon in a pull, names of the client's own in a push.
     #[prost(bytes = "vec", repeated, tag = "2")]
     pub sources: Vec<Vec<u8>>,
-    /// Where it is to go: a path of the daemon in a push, a name of the client's own in a pull.
+    /// Where it is to go: a path of the daemon in a push; in a pull, if there is a `view`, an absolute path of the client's own.
     #[prost(bytes = "vec", tag = "3")]
     pub destination: Vec<u8>,
     /// The destination was named as a directory (a trailing slash, or several sources).
@@ -91,6 +92,10 @@ pub struct Open {
     /// How it behaves towards other traffic. Needs [`capability::SHARING`].
     #[prost(message, optional, tag = "22")]
     pub sharing: Option<Sharing>,
+    /// Which files the client sees: [`VIEW_BYTES`], or nothing if it does not know. A daemon that has the same sees the same files by
+    /// the same names, and lets nothing be copied into itself.
+    #[prost(bytes = "vec", tag = "32")]
+    pub view: Vec<u8>,
 }
 
 impl Open {
@@ -188,6 +193,9 @@ impl Open {
                     "deletes what a list does not name",
                 ));
             }
+        }
+        if !matches!(self.view.len(), 0 | VIEW_BYTES) {
+            return Err(WireError::invalid("view", "does not have 16 bytes"));
         }
         self.sources
             .iter()

@@ -121,6 +121,14 @@ fn messages_keep_their_bounds() {
             ..open.clone()
         },
         Open {
+            view: vec![1; 15],
+            ..open.clone()
+        },
+        Open {
+            view: vec![1; 17],
+            ..open.clone()
+        },
+        Open {
             names: vec![b"..".to_vec()],
             ..open.clone()
         },

@@ -79,5 +79,16 @@ pub(super) fn all() -> Vec<(&'static str, Frame)> {
                 ..Open::default()
             }),
         ),
+        (
+            "open_view",
+            Frame::Open(Open {
+                direction: Direction::PULL.0,
+                sources: vec![b"e/f".to_vec()],
+                destination: b"/here".to_vec(),
+                digest: DigestKind::CRC64_NVME.0.into(),
+                view: vec![0x55; 16],
+                ..Open::default()
+            }),
+        ),
     ]
 }

@@ -167,6 +167,11 @@ pub(crate) fn setup() -> impl Strategy<Value = Frame> {
                     in_order: flags[4] && direction == Direction::PULL.0,
                     direct: flags[1] != flags[4],
                     sharing,
+                    view: if flags[2] {
+                        vec![flags[0].into(); 16]
+                    } else {
+                        Vec::new()
+                    },
                 })
             },
         );
