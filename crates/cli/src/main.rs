@@ -20,15 +20,17 @@ mod ssh;
 mod transfer;
 mod verify;
 
+use std::ffi::OsString;
 use std::process::ExitCode;
 use std::time::Instant;
 
 fn main() -> ExitCode {
     let started = Instant::now();
-    let matches = match args::command().try_get_matches() {
+    let words: Vec<OsString> = std::env::args_os().collect();
+    let matches = match args::command().try_get_matches_from(&words) {
         Ok(matches) => matches,
         // With exit code 2 on wrong usage, and with 0 after printing help.
-        Err(error) => match habits::hint(&error) {
+        Err(error) => match habits::hint(&error, &words) {
             Some(hint) => {
                 output::complain(&hint);
                 return exit::Exit::Usage.into();

@@ -20,6 +20,7 @@ mod godwit {
     pub(crate) mod full;
     pub(crate) mod generate;
     pub(crate) mod gone;
+    pub(crate) mod habits;
     pub(crate) mod how_fast;
     pub(crate) mod itself;
     pub(crate) mod judge;

@@ -1,0 +1,72 @@
+//! Owns the tests of what is said to who types what rsync, scp and rclone understand and we do not.
+//! The whole list is gone through by the tests of the list itself; what the same words do there is in `coming_from`.
+
+use super::process::Outcome;
+use super::rig::Rig;
+
+#[track_caller]
+fn is_usage(outcome: &Outcome, words: &str) {
+    assert_eq!(outcome.code, Some(2), "{}", outcome.said());
+    outcome.says(words);
+    assert!(outcome.out.is_empty(), "{}", outcome.said());
+}
+
+#[test]
+fn help_among_other_words_is_a_mistake_and_alone_is_help() {
+    let world = Rig::for_user(false);
+    world.write("s/f", "f");
+    for line in [
+        &["sync", "-avh", "s", "d"][..],
+        &["sync", "-h", "s", "d"],
+        &["cp", "s", "d", "-h"],
+        &["cp", "-hn", "s", "d"],
+        &["cp", "-a", "-h"],
+    ] {
+        is_usage(&world.client(line), "-h");
+        assert!(!world.path("d").exists(), "{line:?}");
+    }
+    is_usage(&world.client(&["sync", "-avh", "s", "d"]), "leave it out");
+    for line in [
+        &["-h"][..],
+        &["--help"],
+        &["cp", "-h"],
+        &["sync", "-h"],
+        &["cp", "--help"],
+        &["doctor", "-h"],
+        &["help", "cp"],
+    ] {
+        let outcome = world.client(line);
+        assert_eq!(outcome.code, Some(0), "{}", outcome.said());
+        outcome.says("Usage: godwit");
+    }
+    // Behind two dashes it is a name.
+    world.write("-h", "named");
+    world.client(&["cp", "--json", "--", "-h", "d"]).complete();
+    assert_eq!(world.read("d"), b"named");
+}
+
+#[test]
+fn flags_of_others_are_answered_and_nothing_is_copied() {
+    let world = Rig::for_user(false);
+    world.write("s/f", "f");
+    for (flag, words) in [
+        ("--inplace", "whole"),
+        ("--remove-source-files", "stay"),
+        ("--backup", "replaced"),
+        ("--link-dest=../yesterday", "earlier"),
+        ("-x", "--exclude"),
+        ("--chmod=go-w", "chmod"),
+        ("--chown=a:b", "chown"),
+        ("--delete-excluded", "--exclude"),
+        ("--delete-after", "--delete"),
+        ("--info=progress2", "progress"),
+        ("-avxh", "-x"),
+        ("-3", "straight"),
+        ("-W", "whole"),
+    ] {
+        for line in [["sync", flag, "s", "d"], ["sync", "s", "d", flag]] {
+            is_usage(&world.client(&line), words);
+            assert!(!world.path("d").exists(), "{line:?}");
+        }
+    }
+}
