@@ -39,25 +39,38 @@ pub(super) fn run(matches: &ArgMatches) -> Result<Exit, Failure> {
 fn subjects<'a>(
     endpoints: impl Iterator<Item = &'a OsStr>,
 ) -> Result<(Directory, Option<Far>, bool), Failure> {
-    let (mut directory, mut far) = (None, None);
+    let (mut paths, mut far) = (Vec::new(), None);
+    let twice =
+        || Failure::usage("name at most one path and one other side: godwit doctor [PATH] [HOST]");
     for text in endpoints {
-        let twice = || {
-            Failure::usage("name at most one path and one other side: godwit doctor [PATH] [HOST]")
-        };
         match parse(text)? {
-            Named::Path(path) if directory.is_none() => {
-                directory = Some((path, far.is_none()));
-            }
-            Named::Far(found) if far.is_none() => far = Some(found),
-            _ => return Err(twice()),
+            Named::Path(path) => paths.push((path, far.is_none())),
+            Named::Far(_) if far.is_some() => return Err(twice()),
+            Named::Far(found) => far = Some(found),
         }
     }
-    if far.is_none()
-        && let Some(host) = directory.as_ref().and_then(|(path, _)| bare_host(path))
-        && let Named::Far(found) = parse(&host)?
-    {
-        (directory, far) = (None, Some(found));
+    // The other side is named if there is one: then what is left can only be a directory.
+    if far.is_none() {
+        let hosts: Vec<Option<OsString>> = paths.iter().map(|(path, _)| bare_host(path)).collect();
+        let at = match hosts.as_slice() {
+            [Some(_)] | [Some(_), None] => Some(0),
+            [None, Some(_)] => Some(1),
+            [Some(_), Some(_)] => return Err(both_nowhere(&paths[0].0, &paths[1].0)),
+            _ => None,
+        };
+        if let Some((at, host)) = at.and_then(|at| Some((at, hosts[at].as_ref()?)))
+            && let Named::Far(found) = parse(host)?
+        {
+            far = Some(found);
+            paths.remove(at);
+            // Before or behind the machine.
+            paths.iter_mut().for_each(|(_, first)| *first = at == 1);
+        }
     }
+    if paths.len() > 1 {
+        return Err(twice());
+    }
+    let directory = paths.pop();
     // What is named first is where data comes from.
     let far_gives = far.is_some() && matches!(directory, Some((_, false)));
     let directory = match directory {
@@ -106,6 +119,14 @@ fn parse(text: &OsStr) -> Result<Named, Failure> {
     }
 }
 
+/// Of two words that are no paths here, either may be the machine.
+fn both_nowhere(first: &Path, second: &Path) -> Failure {
+    let (first, second) = (first.display(), second.display());
+    Failure::usage(format!(
+        "neither {first} nor {second} is a path here; name the machine with a colon, as in {first}: or {second}:"
+    ))
+}
+
 /// A word that is no path here is a machine, as in `HOST:`. To take it for a directory that is yet to be made would find
 /// everything fine without having looked at anything.
 fn bare_host(path: &Path) -> Option<OsString> {
@@ -132,6 +153,20 @@ mod tests {
         }
         for path in [".", "..", "/", "./dtn2", "src", "dtn2/"] {
             assert!(far(&[path]).is_none(), "{path}");
+        }
+        // Beside one that is a path; and what is named first is where data comes from.
+        for (words, gives) in [(["src", "dtn2"], false), (["dtn2", "src"], true)] {
+            let named = subjects(words.iter().map(OsStr::new)).ok();
+            let (directory, far, far_gives) = named.expect("one of each");
+            assert!(matches!(far, Some(Far::Ssh(_))), "{words:?}");
+            assert_eq!(
+                (directory.path.as_path(), far_gives),
+                (Path::new("src"), gives)
+            );
+        }
+        for words in [["dtn2", "dtn3"], ["src", "."], ["dtn2:", "dtn3"]] {
+            let named = subjects(words.iter().map(OsStr::new));
+            assert_eq!(named.is_err(), words[0] != "dtn2:", "{words:?}");
         }
         // The other side is named: this can only be a directory.
         let both = far(&["dtn2", "godwit://dtn2/data"]);

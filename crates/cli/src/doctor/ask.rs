@@ -3,10 +3,12 @@
 
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+use godwit_api::login::Login;
 use godwit_api::settings::CpSettings;
 use godwit_api::units::{human_rate, human_size};
 use godwit_engine::session::{GreetError, receive_frame};
 use godwit_net::Stream;
+use godwit_node::local::{MUST_EXIST, NO_DIRECTORY};
 use godwit_proto::{Examine, Examined, Frame, MachineSeen, StorageSeen};
 
 use super::clock::{Difference, Exchange};
@@ -30,6 +32,8 @@ pub(super) struct Asker<'a> {
     pub(super) stream: &'a mut dyn Stream,
     /// The other side, for people.
     pub(super) whose: &'a str,
+    /// Who can make a directory there by ssh.
+    pub(super) login: Option<&'a Login>,
 }
 
 /// Why there is no answer.
@@ -181,7 +185,7 @@ impl Asker<'_> {
         }
         if let (Some(place), Some(storage)) = (place, &answer.storage) {
             let place = String::from_utf8_lossy(place);
-            storage_there(self.whose, &place, storage, findings);
+            storage_there(self.whose, self.login, &place, storage, findings);
         }
         answer.machine
     }
@@ -242,11 +246,27 @@ fn processor(whose: &str, machine: &MachineSeen, settings: &CpSettings, findings
     }
 }
 
-fn storage_there(whose: &str, place: &str, storage: &StorageSeen, findings: &mut Findings) {
-    if !storage.problem.is_empty() {
-        let message = format!("{place}: it was not measured: {}", storage.problem);
-        let mend = "name a place there that you may write to".to_owned();
-        findings.note("storage there", message, Some(mend));
+fn storage_there(
+    whose: &str,
+    login: Option<&Login>,
+    place: &str,
+    storage: &StorageSeen,
+    findings: &mut Findings,
+) {
+    let problem = &storage.problem;
+    if !problem.is_empty() {
+        let elsewhere = "name a place there that you may write to";
+        if problem.contains(MUST_EXIST) {
+            let mend = login.and_then(|login| make_above(login, place));
+            let mend = mend.unwrap_or_else(|| elsewhere.to_owned());
+            findings.stop("storage there", format!("{place}: {problem}"), Some(mend));
+        } else if problem.contains(NO_DIRECTORY) {
+            let mend = "name another place there".to_owned();
+            findings.stop("storage there", format!("{place}: {problem}"), Some(mend));
+        } else {
+            let message = format!("{place}: it was not measured: {problem}");
+            findings.note("storage there", message, Some(elsewhere.to_owned()));
+        }
         return;
     }
     let (write, read) = (
@@ -273,5 +293,17 @@ fn storage_there(whose: &str, place: &str, storage: &StorageSeen, findings: &mut
             bytes_per_second: rate,
             mend: "faster storage there, if that is too little".to_owned(),
         });
+    }
+}
+
+/// What makes the directory that a destination there is to be in: a command, if no shell takes the name for something else.
+fn make_above(login: &Login, place: &str) -> Option<String> {
+    let below_home = place.strip_prefix("~/").unwrap_or(place);
+    let (above, _) = below_home.trim_end_matches('/').rsplit_once('/')?;
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/._+,@%-".contains(&byte);
+    if above.bytes().all(is_plain) && !above.starts_with('-') {
+        Some(format!("ssh {login} mkdir -p {above}"))
+    } else {
+        Some(format!("make {above} there, with all above it"))
     }
 }

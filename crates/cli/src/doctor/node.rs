@@ -117,6 +117,7 @@ pub(super) fn look(node: &Node, subject: &Subject, findings: &mut Findings) -> O
         let mut asker = Asker {
             stream: &mut stream,
             whose: &whose,
+            login: None,
         };
         let measured = place.filter(|_| writes && !subject.far_gives);
         look_there(

@@ -119,6 +119,7 @@ fn examine(
     let mut asker = Asker {
         stream: &mut stream,
         whose: &whose,
+        login: Some(&place.login),
     };
     let data = if settings.via_ssh {
         let message =
@@ -133,6 +134,7 @@ fn examine(
             let mut beside = Asker {
                 stream: &mut data,
                 whose: &whose,
+                login: Some(&place.login),
             };
             measure(&mut beside, &mut path, findings);
             beside.way(&mut path, findings);

@@ -88,16 +88,6 @@ fn a_healthy_machine_is_found_healthy_and_nothing_changes() {
         found.object
     );
     assert_eq!(there(&far), before.0);
-    let found = look(&far, None, &["far:no/such/place"], &[]);
-    let check = found.checks("storage there")[0];
-    assert_eq!(check["level"], "note", "{check}");
-    assert!(
-        check["message"]
-            .as_str()
-            .expect("text")
-            .contains("must exist"),
-        "{check}"
-    );
     let told = far.run(&["doctor", "far:"]);
     assert_eq!(told.code, Some(0), "{}", told.said());
     told.says("Sending at most about ");
@@ -106,6 +96,56 @@ fn a_healthy_machine_is_found_healthy_and_nothing_changes() {
         super::super::process::wait_until(left).is_some(),
         "an agent is left"
     );
+}
+
+#[test]
+fn a_word_that_is_no_path_here_is_the_machine_beside_one_that_is() {
+    let far = Far::new();
+    far.write("run/f", "f");
+    for (line, gives) in [
+        (["run", "far"], false),
+        (["far", "run"], true),
+        ([".", "far"], false),
+    ] {
+        let found = look(&far, None, &line, &[]);
+        found.is_fine();
+        assert_eq!(found.checks("ssh").len(), 1, "{line:?}: {}", found.object);
+        assert_eq!(found.checks("storage there").is_empty(), gives, "{line:?}");
+        assert_eq!(found.checks("storage").len(), 1, "{line:?}");
+    }
+    for (line, words) in [
+        (["far", "new"], "neither far nor new is a path here"),
+        (["run", "run/f"], "at most one path"),
+        (["far:", "far:x"], "at most one path"),
+    ] {
+        let told = far.run(&["doctor", line[0], line[1]]);
+        assert_eq!(told.code, Some(2), "{}", told.said());
+        told.says(words);
+    }
+}
+
+#[test]
+fn a_destination_there_that_cannot_be_stops() {
+    let far = Far::new();
+    far.write("home/file", "f");
+    for (place, mend) in [
+        ("no/such/place", "ssh far mkdir -p no/such"),
+        ("~/it's/new/", "make it's there"),
+        ("/no/such/place", "ssh far mkdir -p /no/such"),
+        ("file/in", "name another place"),
+    ] {
+        let url = format!("far:{place}");
+        let found = look(&far, None, &[&url], &[]);
+        let word = if place == "file/in" {
+            "not a directory"
+        } else {
+            "must exist"
+        };
+        found.stops("storage there", word, mend);
+        assert_eq!(far.cp(&["etc/known", &url]).code, Some(1), "{place}");
+        // As a source it need not take anything: that is another question.
+        look(&far, None, &[&url, "."], &[]).is_fine();
+    }
 }
 
 #[test]
