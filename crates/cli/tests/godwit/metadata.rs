@@ -10,6 +10,7 @@ use std::time::{Duration, SystemTime};
 use super::data::{Seeded, first_seed, write_file};
 use super::judge::{assert_identical_to_rsync, assert_tidy};
 use super::rig::{NOBODY, Rig, is_root};
+use super::ssh::far::{DAEMON, Far, Where};
 
 const CASES: u64 = 2;
 
@@ -58,6 +59,7 @@ fn arrives_identical(first: u64, give_up_rights: bool) {
         let mut tree = Tree {
             seeded: Seeded(seed),
             privileged: !rig.unprivileged(),
+            user: NOBODY,
             files: Vec::new(),
         };
         let root = rig.path("tree");
@@ -87,9 +89,65 @@ fn arrives_identical(first: u64, give_up_rights: bool) {
     }
 }
 
+/// Push, pull, and from one machine straight to another: each by an agent, which takes and gives what the user there may.
+#[test]
+fn random_metadata_arrives_identical_by_ssh() {
+    arrives_identical_by_ssh(4001, false);
+}
+
+#[test]
+fn random_metadata_arrives_identical_by_ssh_without_rights() {
+    arrives_identical_by_ssh(6001, is_root());
+}
+
+#[expect(clippy::print_stderr, reason = "a failure is repeated by its seed")]
+fn arrives_identical_by_ssh(first: u64, without_root: bool) {
+    let first = first_seed(first);
+    for seed in first..first + CASES {
+        eprintln!("seed {seed}");
+        let machine = || {
+            Far::at(Where {
+                without_root,
+                ..Where::default()
+            })
+        };
+        let (here, other) = (machine(), machine());
+        here.know("other", &other);
+        let root = here.home().join("tree");
+        fs::create_dir(&root).expect("made");
+        let mut tree = Tree {
+            seeded: Seeded(seed),
+            privileged: is_root() && !without_root,
+            user: DAEMON,
+            files: Vec::new(),
+        };
+        tree.fill(&root, 0);
+        if without_root {
+            here.hand_over("home/tree", DAEMON);
+        }
+        tree.close(&root);
+        for (from, to, at) in [
+            ("home/tree", "far:pushed", here.home().join("pushed")),
+            ("far:tree", "pulled", here.path("pulled")),
+            ("far:tree", "other:third", other.home().join("third")),
+        ] {
+            here.cp(&["-a", "--strict", from, to]).complete();
+            assert_archived(&root, &at);
+            // Into what is there: directories lose what they had, and nothing is sent again.
+            tool("setfattr", &["-n", "user.extra", "-v", "1"], &at);
+            tool("setfacl", &["-m", "d:u:33:rwx"], &at);
+            let again = here.run(&["sync", "--json", "-a", "--strict", from, to]);
+            assert_eq!(again.complete().number("bytes"), 0, "{}", again.said());
+            assert_archived(&root, &at);
+        }
+    }
+}
+
 struct Tree {
     seeded: Seeded,
     privileged: bool,
+    /// Whose all of it is if we have rights and the tree is of somebody who has none.
+    user: u32,
     files: Vec<PathBuf>,
 }
 
@@ -193,7 +251,7 @@ impl Tree {
         }
         let unprivileged_by_us = is_root() && !self.privileged;
         if unprivileged_by_us {
-            tool("chown", &["-h", &format!("{NOBODY}:{NOBODY}")], path);
+            tool("chown", &["-h", &format!("{0}:{0}", self.user)], path);
         }
     }
 }
