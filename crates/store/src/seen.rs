@@ -47,7 +47,8 @@ impl SeenSet {
         Self::with_memory(directory, MEMORY_KEYS)
     }
 
-    fn with_memory(directory: &Path, memory_keys: usize) -> Self {
+    /// As [`SeenSet::new`], with at most so many names in memory, at some 36 bytes each.
+    pub fn with_memory(directory: &Path, memory_keys: usize) -> Self {
         Self {
             directory: directory.to_owned(),
             memory_keys,

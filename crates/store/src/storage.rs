@@ -103,8 +103,8 @@ pub trait Storage: Send + Sync {
     /// modes do not bind this process. Only a directory of this process's user is changed.
     fn open_directory(&self, path: &RelPath) -> Result<(), StoreError>;
 
-    /// Makes a symbolic link atomically, by way of `temp`, with all of `meta` but the mode. One with the same target is fine.
-    /// Returns what of `meta` could not be kept.
+    /// Makes a symbolic link atomically, by way of `temp`, with all of `meta` but the mode. Where it may replace what is there, one
+    /// with the same target is fine. Returns what of `meta` could not be kept.
     fn make_symlink(
         &self,
         path: &RelPath,
@@ -190,6 +190,9 @@ pub trait Storage: Send + Sync {
         start: &RelPath,
         each: &mut dyn FnMut(SurveyItem) -> bool,
     ) -> Result<(), StoreError>;
+
+    /// Lists the names in the directory at `path`, as they are spelled there, temporary ones too. An absent directory has none.
+    fn names_in(&self, path: &RelPath, each: &mut dyn FnMut(&[u8])) -> Result<(), StoreError>;
 
     /// Whether what is at `path`, as `stat` told it, has the attributes that it would get from `wanted`, as far as this storage applies them.
     fn agrees(&self, path: &RelPath, there: &Meta, wanted: &FinalMeta) -> bool;

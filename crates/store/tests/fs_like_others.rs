@@ -29,6 +29,7 @@ enum Call {
     Discard,
     SetDirectory(u16),
     Scan,
+    Names,
     Sweep,
 }
 
@@ -53,6 +54,7 @@ fn call() -> impl Strategy<Value = Call> {
         1 => Just(Call::Discard),
         1 => (0o700..=0o777_u16).prop_map(Call::SetDirectory),
         1 => Just(Call::Scan),
+        1 => Just(Call::Names),
         1 => Just(Call::Sweep),
     ]
 }
@@ -105,6 +107,12 @@ fn perform(storage: &dyn Storage, call: Call, path: &RelPath, other: &RelPath) -
         Call::Scan => storage
             .scan(path)
             .map(|scan| format!("{:?}", summary(drain(scan)))),
+        Call::Names => {
+            let mut names = Vec::new();
+            let listed = storage.names_in(path, &mut |name| names.push(name.to_vec()));
+            names.sort();
+            listed.map(|()| format!("{names:?}"))
+        }
         Call::Sweep => storage
             .sweep(path, TAG, &|_| false)
             .map(|removed| removed.to_string()),
@@ -183,7 +191,7 @@ proptest! {
         for (call, path, other) in calls {
             // Replacing the root is nonsense of which the system makes many different errors.
             let about_root = PATHS[path].is_empty();
-            let meaningful = matches!(call, Call::Stat | Call::MakeDirectory | Call::SyncDirectory | Call::SetDirectory(_) | Call::Scan | Call::Sweep);
+            let meaningful = matches!(call, Call::Stat | Call::MakeDirectory | Call::SyncDirectory | Call::SetDirectory(_) | Call::Scan | Call::Names | Call::Sweep);
             if about_root && !meaningful {
                 continue;
             }

@@ -394,6 +394,10 @@ impl Storage for FsStorage {
         present::survey(&mut walk, &self.directories, start, each)
     }
 
+    fn names_in(&self, path: &RelPath, each: &mut dyn FnMut(&[u8])) -> Result<(), StoreError> {
+        present::names_in(&self.directories, path, each)
+    }
+
     fn agrees(&self, path: &RelPath, there: &Meta, wanted: &FinalMeta) -> bool {
         let extended = &wanted.extended;
         let plain = extended.xattrs.is_none() && extended.acls.is_none();

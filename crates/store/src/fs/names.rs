@@ -73,8 +73,11 @@ pub(super) fn make_symlink(
         is_new,
         inherits: false,
     };
-    let there = rustix::fs::readlinkat(parent, name, Vec::new());
-    if there.is_ok_and(|there| there.as_bytes() == target) {
+    let is_there = || {
+        let there = rustix::fs::readlinkat(parent, name, Vec::new());
+        there.is_ok_and(|there| there.as_bytes() == target)
+    };
+    if replace == Replace::Atomically && is_there() {
         return apply(&Target::Link(parent, name), meta, allowed, birth(false));
     }
     unlink(parent, temp)?;

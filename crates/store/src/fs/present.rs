@@ -4,7 +4,7 @@
 use super::apply::{Birth, Target, apply};
 use super::attributes::{Allowed, SET_ID_BITS, meta_of};
 use super::directories::{Directories, Directory, Trouble};
-use super::walk::{Found, Step, Walk};
+use super::walk::{Found, ListingBuffer, Names, Step, Walk};
 use crate::error::{StoreError, StoreErrorKind};
 use crate::extended::Lost;
 use crate::meta::{FinalMeta, Kind, Meta};
@@ -72,6 +72,27 @@ fn surveyed(found: Found<'_>) -> Result<SurveyItem, StoreError> {
         .map_err(|errno| StoreError::from_errno("look at", &path, errno))?,
     };
     Ok(SurveyItem::Entry { path, kind })
+}
+
+/// Lists the names in one directory; an absent one has none.
+pub(super) fn names_in(
+    directories: &Directories,
+    path: &RelPath,
+    each: &mut dyn FnMut(&[u8]),
+) -> Result<(), StoreError> {
+    let failed = |errno| StoreError::from_errno("list", path, errno);
+    let fd = match directories.open_listing(path.as_bytes()) {
+        Err(Errno::NOENT) => return Ok(()),
+        fd => fd.map_err(failed)?,
+    };
+    let mut buffer = ListingBuffer::default();
+    let mut at_end = false;
+    while !at_end {
+        let mut names = Names::default();
+        at_end = names.fill_to(1, &fd, &mut buffer).map_err(failed)?;
+        (0..names.len()).for_each(|index| each(names.get(index).0));
+    }
+    Ok(())
 }
 
 /// Removes a name; an absent one is fine.

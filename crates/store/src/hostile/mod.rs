@@ -438,6 +438,14 @@ impl Storage for HostileStorage {
         self.inner().survey(start, each)
     }
 
+    fn names_in(&self, path: &RelPath, each: &mut dyn FnMut(&[u8])) -> Result<(), StoreError> {
+        self.shared
+            .enter(Operation::Scan, path)?
+            .cache
+            .settle_all(self.inner())?;
+        self.inner().names_in(path, each)
+    }
+
     fn agrees(&self, path: &RelPath, there: &Meta, wanted: &FinalMeta) -> bool {
         self.inner().agrees(path, there, wanted)
     }

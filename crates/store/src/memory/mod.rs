@@ -34,7 +34,14 @@ impl MemoryStorage {
     /// An empty tree: nothing but its root.
     pub fn new() -> Self {
         Self {
-            tree: Arc::new(Mutex::new(Tree::new())),
+            tree: Arc::new(Mutex::new(Tree::new(false))),
+        }
+    }
+
+    /// An empty tree in which names that differ in nothing but letter case, or in how é is written, are one name.
+    pub fn folding() -> Self {
+        Self {
+            tree: Arc::new(Mutex::new(Tree::new(true))),
         }
     }
 
@@ -204,7 +211,8 @@ impl Storage for MemoryStorage {
         let mut tree = lock(&self.tree);
         if let Some(there) = tree.find(operation, path)? {
             let mut there = lock(&there);
-            if there.meta.kind == Kind::Symlink && there.target == target {
+            let same = there.meta.kind == Kind::Symlink && there.target == target;
+            if same && replace == Replace::Atomically {
                 there.meta.mtime = meta.mtime;
                 there.changed();
                 return Ok(Lost::NOTHING);
@@ -422,6 +430,12 @@ impl Storage for MemoryStorage {
                 return Ok(());
             }
         }
+    }
+
+    fn names_in(&self, path: &RelPath, each: &mut dyn FnMut(&[u8])) -> Result<(), StoreError> {
+        let names = lock(&self.tree).names_in("list", path)?;
+        names.iter().for_each(|name| each(name));
+        Ok(())
     }
 
     fn agrees(&self, path: &RelPath, there: &Meta, wanted: &FinalMeta) -> bool {

@@ -1,11 +1,13 @@
 //! Owns the names in memory: which path leads to which node, and what may stand where.
 //! Does not know temporary names or how entries become complete.
 
+use super::beside::absent_is_fine;
 use super::content::Content;
 use crate::error::{StoreError, StoreErrorKind};
 use crate::extended::Extended;
 use crate::meta::{FinalMeta, Kind, Meta, Timestamp};
 use crate::path::RelPath;
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -28,13 +30,16 @@ pub(super) struct Tree {
     /// A directory sorts before what is in it.
     names: BTreeMap<RelPath, Shared>,
     inodes: u64,
+    /// A name is found in other spellings than its own.
+    folds: bool,
 }
 
 impl Tree {
-    pub(super) fn new() -> Self {
+    pub(super) fn new(folds: bool) -> Self {
         let mut tree = Self {
             names: BTreeMap::new(),
             inodes: 0,
+            folds,
         };
         let root = tree.new_node(Kind::Directory, 0o755);
         tree.names.insert(RelPath::root(), root);
@@ -75,7 +80,7 @@ impl Tree {
         operation: &'static str,
         path: &RelPath,
     ) -> Result<Option<Shared>, StoreError> {
-        let Some(node) = self.names.get(path) else {
+        let Some(node) = self.names.get(&*self.spelled(path)) else {
             self.check_parent(operation, path)?;
             return Ok(None);
         };
@@ -100,7 +105,8 @@ impl Tree {
         node: Shared,
     ) -> Result<(), StoreError> {
         self.check_parent(operation, path)?;
-        if let Some(old) = self.names.insert(path.clone(), node) {
+        let path = self.spelled(path).into_owned();
+        if let Some(old) = self.names.insert(path, node) {
             lock(&old).unlinked();
         }
         Ok(())
@@ -108,7 +114,50 @@ impl Tree {
 
     /// Takes the name away; returns what it led to.
     pub(super) fn take(&mut self, path: &RelPath) -> Option<Shared> {
-        self.names.remove(path)
+        let path = self.spelled(path).into_owned();
+        self.names.remove(&path)
+    }
+
+    /// The names in a directory; none in one that is not there.
+    pub(super) fn names_in(
+        &self,
+        operation: &'static str,
+        path: &RelPath,
+    ) -> Result<Vec<Vec<u8>>, StoreError> {
+        let kind = match absent_is_fine(self.find(operation, path))? {
+            Some(node) => lock(&node).meta.kind,
+            None => return Ok(Vec::new()),
+        };
+        let trouble = match kind {
+            Kind::Directory => {
+                let path = self.spelled(path);
+                return Ok(self.names_in_stored(&path).map(<[u8]>::to_vec).collect());
+            }
+            Kind::Symlink => StoreErrorKind::Escape,
+            _ => StoreErrorKind::TypeConflict,
+        };
+        Err(StoreError::new(operation, path, trouble))
+    }
+
+    fn names_in_stored(&self, path: &RelPath) -> impl Iterator<Item = &[u8]> {
+        let inside = self.names.keys().filter_map(RelPath::split);
+        inside.filter_map(move |(parent, name)| (parent == path.as_bytes()).then_some(name))
+    }
+
+    /// The path as it is stored, of what is not there with the directory's stored one before it.
+    fn spelled<'a>(&self, path: &'a RelPath) -> Cow<'a, RelPath> {
+        if !self.folds || self.names.contains_key(path) {
+            return Cow::Borrowed(path);
+        }
+        let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
+            return Cow::Borrowed(path);
+        };
+        let parent = self.spelled(&parent).into_owned();
+        let stored = self
+            .names_in_stored(&parent)
+            .find(|stored| fold(stored) == fold(name));
+        let joined = parent.join(stored.unwrap_or(name));
+        joined.map_or(Cow::Borrowed(path), Cow::Owned)
     }
 
     /// The next path after `after` (or from `start` on) that is at or below `start`.
@@ -117,6 +166,7 @@ impl Tree {
         start: &RelPath,
         after: Option<&RelPath>,
     ) -> Option<(RelPath, Shared)> {
+        let start = &*self.spelled(start);
         let from = after.map_or(Bound::Included(start), Bound::Excluded);
         // Siblings such as "a-b" sort between "a" and "a/c".
         let mut rest = self.names.range((from, Bound::Unbounded));
@@ -130,7 +180,10 @@ impl Tree {
         let mut missing = false;
         let mut at = path.parent();
         while let Some(parent) = at {
-            let kind = self.names.get(&parent).map(|node| lock(node).meta.kind);
+            let kind = self
+                .names
+                .get(&*self.spelled(&parent))
+                .map(|node| lock(node).meta.kind);
             let trouble = match kind {
                 Some(Kind::Directory) if missing => StoreErrorKind::NotFound,
                 Some(Kind::Directory) => return Ok(()),
@@ -185,6 +238,12 @@ impl Node {
         self.meta.links = self.meta.links.saturating_sub(1);
         self.changed();
     }
+}
+
+/// What the names that a folding tree takes for one have in common.
+fn fold(name: &[u8]) -> String {
+    let folded = String::from_utf8_lossy(name).to_lowercase();
+    folded.replace("e\u{301}", "é")
 }
 
 /// The state behind our locks is valid between any two statements, so a panic elsewhere does not spoil it.
