@@ -3,7 +3,7 @@
 
 mod batch;
 mod closing;
-pub(super) mod naming;
+mod naming;
 
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicU64, Ordering};

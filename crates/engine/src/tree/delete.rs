@@ -15,6 +15,7 @@ use godwit_store::{Kind, RelPath, StoreError, StoreErrorKind, SurveyItem, TempNa
 
 use super::announced::{Extras, Key, There};
 use super::sink::{TreeSink, destination_fault};
+use super::spelling::in_other_case;
 use crate::sink::Ending;
 use crate::{entry, limits, lock};
 
@@ -303,20 +304,7 @@ impl TreeSink {
 
     /// Whether the entry answers to its name in other letter case: then what was announced may be it.
     fn has_other_spellings(&self, path: &RelPath) -> bool {
-        let Some((parent, name)) = path.split() else {
-            return false;
-        };
-        let Some(at) = name.iter().position(u8::is_ascii_alphabetic) else {
-            return false;
-        };
-        let mut other = parent.to_vec();
-        if !parent.is_empty() {
-            other.push(b'/');
-        }
-        let start = other.len();
-        other.extend_from_slice(name);
-        other[start + at] ^= 0x20;
-        let Ok(other) = RelPath::parse(&other) else {
+        let Some(other) = in_other_case(path) else {
             return false;
         };
         let storage = &self.config.storage;

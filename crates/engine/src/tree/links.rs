@@ -1,26 +1,27 @@
 //! Further names of files: noted when they are announced, made in the end, when the files that they name are there.
 //! Writes no contents and makes nothing else.
 
-use godwit_proto::{EntryKind, Fault, FaultCode, Record, RecordFlags, Seq, Side, Verdict};
-use godwit_store::{Kind, RelPath, Replace, StoreError, StoreErrorKind, TempName};
+use godwit_proto::{EntryId, EntryKind, Fault, FaultCode, Record, RecordFlags, Seq, Side, Verdict};
+use godwit_store::{Kind, Meta, RelPath, Replace, StoreError, StoreErrorKind, TempName};
 
-use super::commit::naming::name_taken;
 use super::compare::{has_time, is_same_file, mtime_of};
 use super::later::{LaterLink, decode_link, encode_link};
 use super::plan::{type_conflict, unreadable};
 use super::sink::{TreeSink, destination_fault};
+use super::spelling::{LastDirectory, taken};
 use super::undelivered::Undelivered;
 use crate::{entry, lock};
 
 impl TreeSink {
     /// Notes a further name of a file, which is made once that is there.
-    pub(super) fn plan_link(&self, record: &Record, path: &RelPath) -> Result<Verdict, Fault> {
+    pub(super) fn plan_link(
+        &self,
+        record: &Record,
+        path: &RelPath,
+        last: &mut LastDirectory,
+    ) -> Result<Verdict, Fault> {
         let fault = |error: StoreError| entry::fault(record.id, Side::DESTINATION, &error);
-        let there = if self.is_fresh(path) {
-            None
-        } else {
-            self.look(path).map_err(fault)?
-        };
+        let there = self.there(record.id, path, last, || self.config.storage.stat(path))?;
         if self.stays_out(record.kind, there.as_ref())
             || there
                 .as_ref()
@@ -38,21 +39,22 @@ impl TreeSink {
             }
             _ => Verdict::Done,
         };
+        let replace = match &there {
+            None => Replace::Never,
+            Some(there) if there.kind == Kind::Directory && self.defers(record, path) => {
+                self.expect_way(record, path).map_err(fault)?;
+                // By then it has made way.
+                Replace::Never
+            }
+            Some(there) if there.kind == Kind::Directory => return Err(fault(type_conflict(path))),
+            Some(_) => Replace::Atomically,
+        };
         if self.comparison().dry_run {
             self.counters
                 .files_done
                 .add(u64::from(verdict == Verdict::Done));
             return Ok(verdict);
         }
-        let replace = match &there {
-            None => Replace::Never,
-            // By then it has made way.
-            Some(there) if there.kind == Kind::Directory && self.defers(record, path) => {
-                Replace::Never
-            }
-            Some(there) if there.kind == Kind::Directory => return Err(fault(type_conflict(path))),
-            Some(_) => Replace::Atomically,
-        };
         lock(&self.links)
             .push(&encode_link(record, replace))
             .map_err(|error| {
@@ -94,11 +96,12 @@ impl TreeSink {
 
     /// Hard links, once the files that they name are there. Returns what prevents all of them.
     pub(super) fn make_links(&self) -> Option<String> {
+        let mut last = <[LastDirectory; 2]>::default();
         let result = lock(&self.links).forward(|item| {
             let Some(link) = decode_link(item) else {
                 return;
             };
-            match self.make_link(&link) {
+            match self.make_link(&link, &mut last) {
                 Ok(made) => self.counters.files_done.add(u64::from(made)),
                 Err(mut fault) => {
                     fault.entry = link.id;
@@ -110,8 +113,28 @@ impl TreeSink {
         result.err().map(unreadable)
     }
 
-    /// Whether there was anything to do.
-    fn make_link(&self, link: &LaterLink<'_>) -> Result<bool, Fault> {
+    /// What stands at `path` now that all files are there, which has to be the announced entry.
+    fn look_again(
+        &self,
+        id: EntryId,
+        path: &RelPath,
+        last: &mut LastDirectory,
+    ) -> Result<Option<Meta>, Fault> {
+        let there = self
+            .look(path)
+            .map_err(|error| entry::fault(id, Side::DESTINATION, &error))?;
+        if there.is_some() || !self.is_fresh(path) {
+            self.hold_to_spelling(id, path, there.is_some(), last)?;
+        }
+        Ok(there)
+    }
+
+    /// Whether there was anything to do. `last` is for what is known of the directories of both names.
+    fn make_link(
+        &self,
+        link: &LaterLink<'_>,
+        last: &mut [LastDirectory; 2],
+    ) -> Result<bool, Fault> {
         let fault = |error: StoreError| entry::fault(link.id, Side::DESTINATION, &error);
         let name = self.mapped(link.root, link.path)?;
         let first = self.mapped(link.root, link.first)?;
@@ -138,15 +161,16 @@ impl TreeSink {
                 return Err(undelivered(FaultCode::IO, &why));
             }
         }
+        let [last_of_name, last_of_first] = last;
         let Some(file) = self
-            .look(&first)
-            .map_err(fault)?
+            .look_again(link.id, &first, last_of_first)?
             .filter(|there| there.kind == Kind::File)
         else {
             let why = "is not there any more, so there is nothing to link to; copy again";
             return Err(undelivered(FaultCode::NOT_FOUND, why));
         };
-        if matches!(self.look(&name), Ok(Some(there)) if is_same_file(&there, &file)) {
+        let there = self.look_again(link.id, &name, last_of_name)?;
+        if there.is_some_and(|there| is_same_file(&there, &file)) {
             return Ok(false);
         }
         let temp = TempName::new(self.config.tag, &name);
@@ -156,11 +180,7 @@ impl TreeSink {
         });
         match made {
             Ok(()) => Ok(true),
-            Err(error) if error.kind == StoreErrorKind::Exists => Err(destination_fault(
-                link.id,
-                FaultCode::COLLISION,
-                name_taken(&name),
-            )),
+            Err(error) if error.kind == StoreErrorKind::Exists => Err(taken(link.id, &name)),
             Err(error) => Err(fault(error)),
         }
     }

@@ -2,6 +2,7 @@
 //! Does not map names and does not open storages; `session` and the daemon do.
 
 mod announced;
+mod at_once;
 mod choice;
 mod commit;
 mod compare;
@@ -22,6 +23,7 @@ mod ranges;
 mod sink;
 mod source;
 mod spared;
+mod spelling;
 mod undelivered;
 mod unusable;
 mod verify;

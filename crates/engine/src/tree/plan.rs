@@ -1,5 +1,5 @@
-//! Compares announced entries with the destination, makes directories and symbolic links, and does at the end what had to wait.
-//! Writes no file contents.
+//! Compares announced entries with the destination, makes directories, and does at the end what had to wait.
+//! Writes no file contents; what has none is made elsewhere (`at_once`).
 
 use std::sync::atomic::Ordering;
 
@@ -7,13 +7,12 @@ use godwit_proto::{
     EntryKind, Fault, FaultCode, HeldRange, Record, RecordFlags, Seq, Side, UNKNOWN_BYTES, Verdict,
 };
 use godwit_store::journal::PathKey;
-use godwit_store::{
-    Kind, Look, Lost, Meta, RelPath, Replace, StoreError, StoreErrorKind, TempName,
-};
+use godwit_store::{Kind, Look, Lost, RelPath, StoreError, StoreErrorKind, TempName};
 
 use super::compare::Judgement;
 use super::later::{decode_directory, encode_directory};
 use super::sink::{TreeSink, destination_fault};
+use super::spelling::LastDirectory;
 use super::undelivered::Undelivered;
 use crate::{entry, limits, lock};
 
@@ -27,12 +26,13 @@ const OWNER_BITS: u32 = 0o700;
 const SYNC_AT_ONCE: usize = 4096;
 
 impl TreeSink {
-    /// `look` looks at what is there, and `path` is memory for the path of the entry.
+    /// `look` looks at what is there, `path` is memory for the path of the entry, and `last` for what is known of its directory.
     pub(super) fn plan_one(
         &self,
         record: &Record,
         look: &mut dyn Look,
         path: &mut RelPath,
+        last: &mut LastDirectory,
     ) -> Verdict {
         if record.flags & RecordFlags::PASSED_OVER != 0 {
             self.pass_over(record);
@@ -41,11 +41,11 @@ impl TreeSink {
         let planned =
             self.map_in(record.root, &record.path, path)
                 .and_then(|()| match record.kind {
-                    EntryKind::DIRECTORY => self.plan_directory(record, path),
-                    EntryKind::SYMLINK => self.plan_symlink(record, path),
-                    EntryKind::HARD_LINK => self.plan_link(record, path),
-                    EntryKind::FILE => self.plan_file(record, path, look),
-                    kind if kind.is_special() => self.plan_special(record, path),
+                    EntryKind::DIRECTORY => self.plan_directory(record, path, last),
+                    EntryKind::SYMLINK => self.plan_at_once(record, path, last),
+                    EntryKind::HARD_LINK => self.plan_link(record, path, last),
+                    EntryKind::FILE => self.plan_file(record, path, look, last),
+                    kind if kind.is_special() => self.plan_special(record, path, last),
                     other => Err(destination_fault(
                         record.id,
                         FaultCode::UNSUPPORTED,
@@ -70,51 +70,62 @@ impl TreeSink {
         }
     }
 
-    fn plan_directory(&self, record: &Record, path: &RelPath) -> Result<Verdict, Fault> {
+    fn plan_directory(
+        &self,
+        record: &Record,
+        path: &RelPath,
+        last: &mut LastDirectory,
+    ) -> Result<Verdict, Fault> {
         if path.is_root() {
             return Ok(self.unless_plain(Verdict::Skip, Verdict::Done));
         }
-        let meta = self.config.keeper.final_meta(record)?;
-        let plan = || {
-            let there = if self.is_fresh(path) {
-                None
-            } else {
-                self.look(path)?
-            };
-            if self.stays_out(record.kind, there.as_ref()) {
-                return Ok(Verdict::Skip);
-            }
-            let verdict = match &there {
-                Some(there) if there.kind == Kind::Directory => {
-                    if there.mode & OWNER_BITS != OWNER_BITS && !self.comparison().dry_run {
-                        self.config.storage.open_directory(path)?;
-                    }
-                    self.judge_directory(path, there, &meta)
-                }
-                Some(_) if self.defers(record, path) => {
-                    self.replace_by_directory(path, &record.path)?;
-                    self.remember_fresh(path);
-                    Verdict::Done
-                }
-                _ => {
-                    // Its own mode comes at the end: until then files must be made in it.
-                    if self.comparison().dry_run || self.make_directory(path)? {
-                        self.remember_fresh(path);
-                    }
-                    Verdict::Done
-                }
-            };
-            if !self.comparison().dry_run {
-                encode_directory(record)
-                    .and_then(|item| lock(&self.directories).push(&item))
-                    .map_err(|error| spill_error(path, &error))?;
-            }
-            Ok(verdict)
-        };
-        plan().map_err(|error: StoreError| {
+        let fault = |error: StoreError| {
             self.note_unusable(record, path, &error);
             entry::fault(record.id, Side::DESTINATION, &error)
-        })
+        };
+        let dry = self.comparison().dry_run;
+        let meta = self.config.keeper.final_meta(record)?;
+        let there = if self.is_fresh(path) {
+            None
+        } else {
+            let there = self.look(path).map_err(fault)?;
+            self.hold_to_spelling(record.id, path, there.is_some(), last)?;
+            there
+        };
+        if self.stays_out(record.kind, there.as_ref()) {
+            return Ok(Verdict::Skip);
+        }
+        let verdict = match &there {
+            Some(there) if there.kind == Kind::Directory => {
+                if there.mode & OWNER_BITS != OWNER_BITS && !dry {
+                    let opened = self.config.storage.open_directory(path);
+                    opened.map_err(fault)?;
+                }
+                self.judge_directory(path, there, &meta)
+            }
+            Some(_) if self.defers(record, path) => {
+                let replaced = self.replace_by_directory(path, &record.path);
+                replaced.map_err(fault)?;
+                self.remember_fresh(path);
+                Verdict::Done
+            }
+            _ => {
+                // Its own mode comes at the end: until then files must be made in it.
+                if dry || self.make_directory(path).map_err(fault)? {
+                    self.remember_fresh(path);
+                } else {
+                    // It has come since, with something in it or under another name.
+                    self.hold_to_spelling(record.id, path, true, last)?;
+                }
+                Verdict::Done
+            }
+        };
+        if !dry {
+            encode_directory(record)
+                .and_then(|item| lock(&self.directories).push(&item))
+                .map_err(|error| fault(spill_error(path, &error)))?;
+        }
+        Ok(verdict)
     }
 
     fn make_directory(&self, path: &RelPath) -> Result<bool, StoreError> {
@@ -131,118 +142,12 @@ impl TreeSink {
         self.made_any.store(true, Ordering::Release);
     }
 
-    fn plan_symlink(&self, record: &Record, path: &RelPath) -> Result<Verdict, Fault> {
-        let storage = &self.config.storage;
-        self.plan_at_once(record, path, |there| {
-            Ok(there.kind == Kind::Symlink && storage.read_link(path)? == record.target)
-        })
-    }
-
-    fn plan_special(&self, record: &Record, path: &RelPath) -> Result<Verdict, Fault> {
-        if !self.config.keeper.preserve().specials {
-            let message = "the sender sends a special file that was not asked for".to_owned();
-            let code = FaultCode::NOT_REGULAR;
-            return Err(destination_fault(record.id, code, message));
-        }
-        let (kind, rdev) = self.special(record)?;
-        self.plan_at_once(record, path, |there| {
-            Ok(there.kind == kind && there.rdev == rdev)
-        })
-    }
-
-    fn special(&self, record: &Record) -> Result<(Kind, u64), Fault> {
-        let kind = match record.kind {
-            EntryKind::FIFO => Kind::Fifo,
-            EntryKind::SOCKET => Kind::Socket,
-            EntryKind::CHAR_DEVICE => Kind::CharDevice,
-            _ => Kind::BlockDevice,
-        };
-        let rdev = match kind {
-            Kind::CharDevice | Kind::BlockDevice => self.config.keeper.device(record)?,
-            _ => 0,
-        };
-        Ok((kind, rdev))
-    }
-
-    /// Makes what needs no contents, unless it is there.
-    fn plan_at_once(
-        &self,
-        record: &Record,
-        path: &RelPath,
-        is_same: impl FnOnce(&Meta) -> Result<bool, StoreError>,
-    ) -> Result<Verdict, Fault> {
-        let fault = |error: StoreError| entry::fault(record.id, Side::DESTINATION, &error);
-        let there = if self.is_fresh(path) {
-            None
-        } else {
-            self.look(path).map_err(fault)?
-        };
-        if self.stays_out(record.kind, there.as_ref()) {
-            return Ok(Verdict::Skip);
-        }
-        if let Some(there) = &there {
-            self.spare_special(record, there)?;
-        }
-        let dry = self.comparison().dry_run;
-        let replace = match &there {
-            None => Replace::Never,
-            Some(there) if there.kind == Kind::Directory && self.defers(record, path) => {
-                self.expect_way(record, path).map_err(fault)?;
-                if dry {
-                    self.counters.files_done.add(1);
-                } else {
-                    encode_directory(record)
-                        .and_then(|item| self.deferred.push_record(&item))
-                        .map_err(|error| fault(spill_error(path, &error)))?;
-                }
-                return Ok(Verdict::Done);
-            }
-            Some(there) if there.kind == Kind::Directory => {
-                return Err(fault(type_conflict(path)));
-            }
-            Some(there) if !self.config.force && is_same(there).map_err(fault)? => {
-                let meta = self.config.keeper.final_meta(record)?;
-                return self.adjust(path, there, &meta).map_err(fault);
-            }
-            Some(_) => Replace::Atomically,
-        };
-        if !dry {
-            self.make_at_once(record, path, replace)?;
-        }
-        self.counters.files_done.add(1);
-        Ok(Verdict::Done)
-    }
-
-    /// Makes a symbolic link or a special file.
-    pub(super) fn make_at_once(
-        &self,
-        record: &Record,
-        path: &RelPath,
-        replace: Replace,
-    ) -> Result<(), Fault> {
-        let temp = TempName::new(self.config.tag, path);
-        let meta = self.config.keeper.final_meta(record)?;
-        let storage = &self.config.storage;
-        let made = if record.kind == EntryKind::SYMLINK {
-            self.within_its_directory(path, &|| {
-                storage.make_symlink(path, &record.target, &meta, &temp, replace)
-            })
-        } else {
-            let (kind, rdev) = self.special(record)?;
-            self.within_its_directory(path, &|| {
-                storage.make_special(path, kind, rdev, &meta, &temp, replace)
-            })
-        };
-        let lost = made.map_err(|error| entry::fault(record.id, Side::DESTINATION, &error))?;
-        self.counters.count_lost(lost);
-        Ok(())
-    }
-
     fn plan_file(
         &self,
         record: &Record,
         path: &RelPath,
         look: &mut dyn Look,
+        last: &mut LastDirectory,
     ) -> Result<Verdict, Fault> {
         let fault = |error: StoreError| entry::fault(record.id, Side::DESTINATION, &error);
         if record.bytes == UNKNOWN_BYTES {
@@ -256,11 +161,7 @@ impl TreeSink {
                 errno: None,
             }));
         }
-        let there = if self.is_fresh(path) {
-            None
-        } else {
-            self.unless_in_the_way(look.stat(path)).map_err(fault)?
-        };
+        let there = self.there(record.id, path, last, || look.stat(path))?;
         if self.stays_out(record.kind, there.as_ref()) {
             self.leave(record, there.as_ref());
             return Ok(Verdict::Skip);

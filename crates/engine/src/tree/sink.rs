@@ -26,6 +26,7 @@ use super::open::OpenFiles;
 use super::plan::unreadable;
 use super::ranges::RangeBudget;
 use super::spared::Spared;
+use super::spelling::{LastDirectory, Spelling};
 use super::undelivered::{Undelivered, UndeliveredSet};
 use super::unusable::Unusable;
 use crate::select::Select;
@@ -94,6 +95,8 @@ pub struct TreeSink {
     pub(super) announced: Announced,
     /// What a deletion leaves alone with all that is in it.
     pub(super) spared: Spared,
+    /// Which names at the destination are those that were announced.
+    pub(super) spelling: Spelling,
     /// Why nothing can go to the destination at all.
     pub(super) unusable: Unusable,
     /// What has made way for directories: kind and path of each.
@@ -185,6 +188,7 @@ impl TreeSink {
             directories: Mutex::new(Later::new(&config.spill_directory)),
             announced: Announced::new(&config.spill_directory),
             spared: Spared::default(),
+            spelling: Spelling::new(&config.storage, &config.mapping, &config.spill_directory),
             unusable: Unusable::default(),
             replaced: Mutex::new(Later::new(&config.spill_directory)),
             way_at_root: Mutex::default(),
@@ -220,9 +224,10 @@ impl Sink for TreeSink {
         }
         let mut look = self.config.storage.look();
         let mut path = RelPath::root();
+        let mut last = LastDirectory::default();
         records
             .iter()
-            .map(|record| self.plan_one(record, &mut *look, &mut path))
+            .map(|record| self.plan_one(record, &mut *look, &mut path, &mut last))
             .collect()
     }
 

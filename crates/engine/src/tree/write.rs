@@ -72,6 +72,7 @@ impl TreeSink {
 
     fn create(&self, record: &Record) -> Result<OpenFile, Fault> {
         let path = self.mapped(record.root, &record.path)?;
+        self.hold_before_making(record.id, &path)?;
         let temp = TempName::new(self.config.tag, &path);
         let key = PathKey::new(record.root, &record.path);
         let held = lock(&self.partial)
@@ -243,6 +244,7 @@ impl TreeSink {
         content: &[u8],
     ) -> Result<super::commit::SmallFile, Fault> {
         let path = self.mapped(record.root, &record.path)?;
+        self.hold_before_making(record.id, &path)?;
         let temp = TempName::new(self.config.tag, &path);
         let meta = self.config.keeper.final_meta(record)?;
         let storage = &self.config.storage;

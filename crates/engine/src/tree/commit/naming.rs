@@ -9,6 +9,7 @@ use godwit_store::{RelPath, Replace, TempName, digest};
 use super::{Batch, Committer, SmallFile};
 use crate::tree::open::OpenFile;
 use crate::tree::sink::destination_fault;
+use crate::tree::spelling::taken;
 use crate::tree::undelivered::Undelivered;
 use crate::{entry, lock};
 
@@ -133,13 +134,11 @@ impl Committer {
         match self.storage.commit(file.path, file.temp, replace) {
             Ok(()) => true,
             Err(error) => {
-                let fault = entry::fault(file.id, Side::DESTINATION, &error);
-                let message = if fault.code == FaultCode::COLLISION {
-                    name_taken(file.path)
-                } else {
-                    fault.message
-                };
-                self.reject(file, fault.code, message);
+                let mut fault = entry::fault(file.id, Side::DESTINATION, &error);
+                if fault.code == FaultCode::COLLISION {
+                    fault = taken(file.id, file.path);
+                }
+                self.reject(file, fault.code, fault.message);
                 false
             }
         }
@@ -196,13 +195,6 @@ impl Committer {
         name.extend_from_slice(path.as_bytes());
         name
     }
-}
-
-/// Why something is not made whose name was free when it was looked at.
-pub(in crate::tree) fn name_taken(path: &RelPath) -> String {
-    format!(
-        "{path}: another entry already has this name at the destination (letter case or normalisation of names, or two sources of one name); it was not overwritten"
-    )
 }
 
 /// The path below its root of what goes to `path`: how the sender calls it.

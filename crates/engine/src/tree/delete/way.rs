@@ -64,6 +64,7 @@ impl TreeSink {
         if there.kind == Kind::Directory {
             return Ok(());
         }
+        self.hold_what_is_there(path)?;
         let allowed = comparison
             .max_delete
             .is_none_or(|max| self.counters.entries_deleted.get() < max);
