@@ -17,6 +17,7 @@ mod godwit {
     pub(crate) mod entries;
     pub(crate) mod escapes;
     pub(crate) mod filters;
+    pub(crate) mod folding;
     pub(crate) mod full;
     pub(crate) mod generate;
     pub(crate) mod gone;
