@@ -161,7 +161,15 @@ impl TreeSink {
                 errno: None,
             }));
         }
-        let there = self.there(record.id, path, last, || look.stat(path))?;
+        let there = if self.is_fresh(path) {
+            None
+        } else {
+            let there = self.unless_in_the_way(look.stat(path)).map_err(fault)?;
+            if !last.is_plain(path) {
+                self.hold_to_spelling(record.id, path, there.is_some(), last)?;
+            }
+            there
+        };
         if self.stays_out(record.kind, there.as_ref()) {
             self.leave(record, there.as_ref());
             return Ok(Verdict::Skip);

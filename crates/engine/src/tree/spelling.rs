@@ -58,6 +58,23 @@ struct Last {
     listing: Option<Listing>,
 }
 
+impl LastDirectory {
+    /// Whether it is known already that a look at `path` finds nothing but the announced entry: the usual case, at next to no cost.
+    pub(super) fn is_plain(&self, path: &RelPath) -> bool {
+        let Some(last) = &self.0 else {
+            return false;
+        };
+        let rest = path.as_bytes().strip_prefix(last.path.as_slice());
+        let name = match rest {
+            Some(rest) if !last.path.is_empty() => rest.strip_prefix(b"/"),
+            rest => rest,
+        };
+        last.known.is_exact
+            && last.known.folds == Folds::No
+            && name.is_some_and(|name| name.is_ascii() && !name.contains(&b'/'))
+    }
+}
+
 /// The names that one directory lists, once it was listed.
 type Listing = Arc<Mutex<Option<SeenSet>>>;
 
