@@ -187,25 +187,30 @@ fn with_delete_the_whole_makes_way_for_another_kind() {
 fn nothing_is_deleted_where_what_is_excluded_keeps_a_directory_in_the_way() {
     let mut world = Rig::new();
     world.write("src/foo", "now a file");
+    fs::hard_link(world.path("src/foo"), world.path("src/goo")).expect("linked");
     world.start(&[]);
-    for (to, there) in [("dst", "dst"), (&*world.url("dst"), "export/dst")] {
-        world.write(&format!("{there}/foo/p.bak"), "protected");
-        world.write(&format!("{there}/foo/q"), "q");
+    for (to, there, way) in [
+        ("dst", "dst", "foo"),
+        (&*world.url("dst"), "export/dst", "foo"),
+        ("linked", "linked", "goo"),
+    ] {
+        world.write(&format!("{there}/{way}/p.bak"), "protected");
+        world.write(&format!("{there}/{way}/q"), "q");
         world.write(&format!("{there}/extra"), "extra");
         for dry in [&["--dry-run"][..], &[]] {
             let line = [dry, &["--delete", "--exclude", "*.bak", "src", to]].concat();
             let outcome = world.client(&[&["sync", "--json"], &line[..]].concat());
             outcome.expect(3, "partial").says("nothing was deleted");
-            outcome.says("foo/p.bak is not this transfer's to delete");
+            outcome.says("oo/p.bak is not this transfer's to delete");
             assert_eq!(outcome.number("deleted"), 0);
-            assert_eq!(world.read(&format!("{there}/foo/p.bak")), b"protected");
-            assert_eq!(world.read(&format!("{there}/foo/q")), b"q");
+            assert_eq!(world.read(&format!("{there}/{way}/p.bak")), b"protected");
+            assert_eq!(world.read(&format!("{there}/{way}/q")), b"q");
             assert_eq!(world.read(&format!("{there}/extra")), b"extra");
         }
         let outcome = world.client(&["sync", "--json", "--delete", "src", to]);
         outcome.complete();
         assert_eq!(outcome.number("deleted"), 4, "{outcome:?}");
-        assert_eq!(world.read(&format!("{there}/foo")), b"now a file");
+        assert_eq!(world.read(&format!("{there}/{way}")), b"now a file");
     }
 }
 
