@@ -16,10 +16,10 @@ impl State {
         let most = limits::bundle_file_bytes_max(block_bytes);
         let first = self.to_digest.front()?;
         if first.kind == EntryKind::HARD_LINK {
-            return self
-                .to_digest
-                .pop_front()
-                .map(|link| Piece::Digests(vec![link]));
+            let are_links = |record: &&Record| record.kind == EntryKind::HARD_LINK;
+            let links = self.to_digest.iter().take_while(are_links).count();
+            let links = links.min(limits::DIGESTS_AT_ONCE);
+            return Some(Piece::Digests(self.to_digest.drain(..links).collect()));
         }
         if first.bytes > most || first.flags & RecordFlags::SPARSE != 0 {
             if self.active.len() >= limits::LARGE_FILES_ACTIVE_MAX {
@@ -31,7 +31,7 @@ impl State {
         let mut bytes = 0;
         while let Some(record) = self.to_digest.front()
             && records.len() < limits::DIGESTS_AT_ONCE
-            && record.kind == EntryKind::FILE
+            && record.kind != EntryKind::HARD_LINK
             && record.flags & RecordFlags::SPARSE == 0
             && bytes + record.bytes <= u64::from(block_bytes)
         {
@@ -121,4 +121,46 @@ fn with_digest(mut record: Record, digest: Digest) -> Record {
     record.digest = Some(digest);
     record.flags |= RecordFlags::HAS_DIGEST;
     record
+}
+
+#[cfg(test)]
+mod tests {
+    use godwit_proto::{EntryKind, Record, RecordFlags};
+    use proptest::prelude::*;
+
+    use super::super::state::{Piece, State};
+    use crate::limits;
+
+    proptest! {
+        /// A receiver may ask for the digest of anything.
+        #[test]
+        fn whatever_is_asked_for_is_taken_once_and_in_order(
+            asked in proptest::collection::vec((0..8_u8, 0..100_000_u64, any::<bool>()), 0..600),
+        ) {
+            let mut state = State::default();
+            for (number, (kind, bytes, sparse)) in (1..).zip(&asked) {
+                let mut record = Record {
+                    kind: EntryKind(*kind),
+                    bytes: *bytes,
+                    data_bytes: number,
+                    ..Record::default()
+                };
+                record.flags |= if *sparse { RecordFlags::SPARSE } else { 0 };
+                state.want_digest(record);
+            }
+            let mut taken = Vec::new();
+            while let Some(piece) = state.next_digests(64 << 10) {
+                match piece {
+                    Piece::Digests(records) => {
+                        prop_assert!((1..=limits::DIGESTS_AT_ONCE).contains(&records.len()));
+                        taken.extend(records);
+                    }
+                    Piece::OpenDigest(record) => taken.push(record),
+                    _ => prop_assert!(false, "another piece"),
+                }
+            }
+            let numbers: Vec<u64> = taken.iter().map(|record| record.data_bytes).collect();
+            prop_assert_eq!(numbers, (1..=asked.len() as u64).collect::<Vec<_>>());
+        }
+    }
 }
