@@ -141,6 +141,9 @@ impl Reports {
         self.began.store(true, Ordering::Relaxed);
         *locked(&self.displays) = roots.displays;
         locked(&self.prefixes).clone_from(&prefixes);
+        if let Some(failed) = &self.failed {
+            failed.begin();
+        }
         match &self.keeper {
             Some(keeper) => keeper.begin(prefixes, roots.copies, digest),
             None => Ok(()),

@@ -2,7 +2,7 @@
 //! Does not decide what is a failure.
 
 use std::fs::File;
-use std::io::{BufWriter, Write};
+use std::io::{BufWriter, Seek as _, SeekFrom, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
@@ -27,6 +27,8 @@ struct Inner {
     /// `None` where the names go into a device or FIFO: beside one there is no place for more.
     reasons: Option<Draft>,
     count: u64,
+    /// What was noted before the transfer began: lengths of names and reasons, and how many.
+    before: Option<(u64, u64, u64)>,
     error: Option<std::io::Error>,
 }
 
@@ -51,6 +53,15 @@ impl Draft {
         let target = Target::find(path, spill, what)?;
         let file = BufWriter::new(File::create(target.draft())?);
         Ok(Self { target, file })
+    }
+
+    /// Its length, or with one: what comes after that is void.
+    fn cut(&mut self, length: Option<u64>) -> std::io::Result<u64> {
+        if let Some(length) = length {
+            self.file.seek(SeekFrom::Start(length))?;
+            self.file.get_ref().set_len(length)?;
+        }
+        self.file.stream_position()
     }
 
     fn finish(mut self) -> std::io::Result<()> {
@@ -93,6 +104,7 @@ impl FailedList {
                 names: Some(names),
                 reasons,
                 count: 0,
+                before: None,
                 error: None,
             }),
         })
@@ -103,6 +115,30 @@ impl FailedList {
         let inner = locked(&self.inner);
         let drafts = inner.names.iter().chain(&inner.reasons);
         drafts.flat_map(|draft| draft.target.places()).collect()
+    }
+
+    /// The transfer begins; or anew: what failed in it before may not fail now.
+    pub(super) fn begin(&self) {
+        let mut inner = locked(&self.inner);
+        let inner = &mut *inner;
+        let before = inner.before;
+        let cut = |draft: &mut Option<Draft>, length| match draft {
+            Some(draft) => draft.cut(length),
+            None => Ok(0),
+        };
+        let names = cut(&mut inner.names, before.map(|(names, _, _)| names));
+        let reasons = cut(&mut inner.reasons, before.map(|(_, reasons, _)| reasons));
+        match names.and_then(|names| Ok((names, reasons?))) {
+            Ok((names, reasons)) => {
+                let (_, _, count) = *inner.before.get_or_insert((names, reasons, inner.count));
+                inner.count = count;
+            }
+            // What is in a pipe stays there.
+            Err(_) if before.is_none() => {}
+            Err(error) => {
+                inner.error.get_or_insert(error);
+            }
+        }
     }
 
     /// Notes an entry by its name below the source; the source itself is `.`.
