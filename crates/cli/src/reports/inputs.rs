@@ -208,7 +208,10 @@ fn looks_like(path: &Path, form: Form) -> io::Result<bool> {
     Ok(bytes == 0
         || match form {
             Form::Manifest => start.starts_with(b"#godwit-manifest\t"),
-            Form::Names => end == b"\0" && !start.starts_with(b"\0"),
+            // Each list of names has its reasons beside it; data may end in a zero byte as well.
+            Form::Names => {
+                end == b"\0" && !start.starts_with(b"\0") && reasons_path(path).is_file()
+            }
             Form::Reasons => end == b"\n",
             Form::Log => start.starts_with(b"{\"time\":\""),
         })

@@ -177,8 +177,9 @@ fn a_report_in_the_place_of_an_input_is_refused() {
 #[test]
 fn a_file_of_the_source_is_not_replaced_by_a_report() {
     let mut rig = Rig::new();
-    rig.write("tree/data", "data");
-    rig.write("file", "data");
+    // It ends as a list of names does.
+    rig.write("tree/data", "data\0");
+    rig.write("file", "data\0");
     symlink("tree/data", rig.path("link")).expect("made");
     rig.start(&[]);
     let push = rig.url("copy");
@@ -195,7 +196,7 @@ fn a_file_of_the_source_is_not_replaced_by_a_report() {
     let outcome = rig.client(&["manifest", "tree", "tree/data"]);
     assert_eq!(outcome.code, Some(2), "{outcome:?}");
     for name in ["tree/data", "file"] {
-        assert_eq!(rig.read(name), b"data", "{name}");
+        assert_eq!(rig.read(name), b"data\0", "{name}");
     }
     assert!(!rig.path("copy").exists() && !rig.path("export/copy").exists());
     assert_no_draft(&rig.path("tree"));
