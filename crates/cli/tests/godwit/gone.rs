@@ -61,6 +61,34 @@ fn an_unfinished_run_goes_on_when_a_missing_source_is_there() {
 }
 
 #[test]
+fn what_had_arrived_of_a_source_that_is_away_for_a_run_is_kept() {
+    let mut rig = Rig::new();
+    rig.start(&[]);
+    rig.write("export/set/large", vec![7; 8 << 20]);
+    rig.write("export/tree/deep/large", vec![8; 8 << 20]);
+    rig.write("export/small", "small");
+    rig.make_dirs("to");
+    // The file itself is not moved, which would be a change of it.
+    for (name, around) in [("set/large", "set"), ("tree", "tree")] {
+        let (source, small) = (rig.url(name), rig.url("small"));
+        let line = ["--block-size", "64KiB", &source, &small, "to"];
+        let limited = [&["--limit", "4MB"], &line[..]].concat();
+        let mut client = rig.begin_cp(&rig.path(""), &limited);
+        client.wait_for_bytes(4 << 20);
+        client.signal(rustix::process::Signal::INT);
+        assert_eq!(client.wait().code, Some(5));
+        fs::rename(rig.path("export").join(around), rig.path("away")).expect("moved");
+        rig.cp(&line).expect(3, "partial");
+        fs::rename(rig.path("away"), rig.path("export").join(around)).expect("moved");
+        let bytes = rig.cp(&line).complete().number("bytes");
+        assert!(bytes < 8 << 20, "{name}: {bytes}: it began anew");
+    }
+    assert_eq!(rig.read("to/large"), rig.read("export/set/large"));
+    assert_eq!(rig.read("to/tree/deep/large"), vec![8; 8 << 20]);
+    assert_tidy(&rig.path("to"), &rig.client_home());
+}
+
+#[test]
 fn a_closed_source_does_not_stop_the_others() {
     as_each_user(|rig| {
         rig.start(&[]);

@@ -293,7 +293,7 @@ impl Sink for TreeSink {
         let mut noted_ends = 0;
         for (record, content) in records.iter().zip(contents) {
             if record.flags & RecordFlags::SOURCE_FAILED != 0 {
-                self.give_up(record, false);
+                self.give_up(record, record.path.is_empty());
                 self.note_unseen(record);
             } else if record.flags & RecordFlags::END != 0 {
                 let noted = self.open_file(record).and_then(|file| match file {

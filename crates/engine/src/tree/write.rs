@@ -222,8 +222,12 @@ impl TreeSink {
     pub(super) fn note_unseen(&self, record: &Record) {
         if self.resumed {
             let path = self.mapped(record.root, &record.path).unwrap_or_default();
-            self.leftovers
-                .note_failure(&path, entry::fault_of(record).code);
+            // A whole source may be away for a while, and what has arrived of it is worth keeping.
+            let code = match record.path.is_empty() {
+                true => FaultCode::IO,
+                false => entry::fault_of(record).code,
+            };
+            self.leftovers.note_failure(&path, code);
         }
     }
 
