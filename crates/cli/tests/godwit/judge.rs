@@ -74,6 +74,12 @@ pub(crate) fn assert_no_temporaries(root: &Path) {
 /// Whatever has its final name must be whole, however the transfer ended. Returns how many there are.
 #[track_caller]
 pub(crate) fn assert_finals_whole(source: &Path, destination: &Path) -> usize {
+    assert_finals_whole_of(&[source], destination)
+}
+
+/// The same where each file may be as it is in any of several trees, but as a whole.
+#[track_caller]
+pub(crate) fn assert_finals_whole_of(trees: &[&Path], destination: &Path) -> usize {
     let mut finals = 0;
     if !destination.exists() {
         return finals;
@@ -83,33 +89,44 @@ pub(crate) fn assert_finals_whole(source: &Path, destination: &Path) -> usize {
         if is_temporary(&path) {
             continue;
         }
-        let (there, here) = (destination.join(&path), source.join(&path));
+        let there = destination.join(&path);
         let meta = there.symlink_metadata().expect("final names stay");
         if !meta.is_file() {
             continue;
         }
         finals += 1;
-        assert_eq!(
-            meta.len(),
-            here.metadata().expect("the source").size(),
-            "{}",
+        let differences: Vec<_> = trees
+            .iter()
+            .map(|tree| difference(&tree.join(&path), &there))
+            .collect();
+        assert!(
+            differences.contains(&None),
+            "{}: {differences:?}",
             path.display()
         );
-        let (mut one, mut other) = (
-            File::open(&there).expect("opened"),
-            File::open(&here).expect("opened"),
-        );
-        let (mut left, mut right) = (vec![0; 1 << 20], vec![0; 1 << 20]);
-        for offset in (0..meta.len()).step_by(1 << 20) {
-            let bytes = usize::try_from((meta.len() - offset).min(1 << 20)).expect("a block");
-            one.read_exact(&mut left[..bytes]).expect("read");
-            other.read_exact(&mut right[..bytes]).expect("read");
-            assert!(
-                left[..bytes] == right[..bytes],
-                "{} differs in the MiB at {offset}",
-                path.display()
-            );
-        }
     }
     finals
+}
+
+/// How the contents of two files differ, if they do.
+fn difference(here: &Path, there: &Path) -> Option<String> {
+    let bytes = |path: &Path| path.metadata().expect("a file").size();
+    let total = bytes(there);
+    if bytes(here) != total {
+        return Some(format!("{total} bytes instead of {}", bytes(here)));
+    }
+    let (mut one, mut other) = (
+        File::open(there).expect("opened"),
+        File::open(here).expect("opened"),
+    );
+    let (mut left, mut right) = (vec![0; 1 << 20], vec![0; 1 << 20]);
+    for offset in (0..total).step_by(1 << 20) {
+        let bytes = usize::try_from((total - offset).min(1 << 20)).expect("a block");
+        one.read_exact(&mut left[..bytes]).expect("read");
+        other.read_exact(&mut right[..bytes]).expect("read");
+        if left[..bytes] != right[..bytes] {
+            return Some(format!("another content in the MiB at {offset}"));
+        }
+    }
+    None
 }

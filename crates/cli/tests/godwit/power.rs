@@ -15,7 +15,7 @@ use rustix::process::Signal;
 use tempfile::TempDir;
 
 use super::data::{Seeded, first_seed, make_tree};
-use super::judge::{assert_finals_whole, assert_identical, assert_tidy};
+use super::judge::{assert_finals_whole, assert_finals_whole_of, assert_identical, assert_tidy};
 use super::process::wait_until;
 use super::rig::{Rig, is_root};
 
@@ -117,6 +117,17 @@ fn cut_until_complete(seed: u64) -> u64 {
     );
     let source = rig.path("run42");
     let total = make_tree(&source, 32, &mut Seeded(seed));
+    // Under every other pair of seeds, so that either home has both, an older tree is there, with other contents under the
+    // same names.
+    let older = (seed / 2).is_multiple_of(2).then(|| {
+        let older = rig.path("older");
+        make_tree(&older, 32, &mut Seeded(!seed));
+        assert!(tool("cp", &["-a"], &[&older, &export.join("new")]));
+        older
+    });
+    let names = older
+        .as_ref()
+        .map(|older| assert_finals_whole(older, &export.join("new")));
     rig.start(&[]);
     // Keys and grants were made long ago.
     rustix::fs::syncfs(File::open(&at).expect("there")).expect("synced");
@@ -125,7 +136,8 @@ fn cut_until_complete(seed: u64) -> u64 {
         let before = rig.daemon().written().expect("it runs");
         let moment = seeded.below(total * 5 / 4) >> seeded.below(2);
         let url = rig.url("new");
-        let line = ["--limit", "20MB", "run42", &url];
+        let from = if older.is_some() { "run42/." } else { "run42" };
+        let line = ["--limit", "20MB", from, &url];
         let mut client = rig.begin_cp(&rig.path(""), &line);
         let reached = wait_until(|| {
             let written = rig.daemon().written().expect("it runs") - before;
@@ -150,7 +162,16 @@ fn cut_until_complete(seed: u64) -> u64 {
         } else {
             cuts += 1;
         }
-        let whole = assert_finals_whole(&source, &export.join("new"));
+        let trees: Vec<&Path> = [Some(&source), older.as_ref()]
+            .into_iter()
+            .flatten()
+            .map(PathBuf::as_path)
+            .collect();
+        let whole = assert_finals_whole_of(&trees, &export.join("new"));
+        assert!(
+            names.is_none_or(|names| names == whole),
+            "{whole} names of {names:?} are left"
+        );
         eprintln!("seed {seed}: {how:?} after {moment} of {total} bytes, {whole} files were whole");
         if complete {
             // Complete means that no power cut takes it back.
