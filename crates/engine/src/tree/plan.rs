@@ -101,6 +101,7 @@ impl TreeSink {
                     let opened = self.config.storage.open_directory(path);
                     opened.map_err(fault)?;
                 }
+                self.spelling.remember_exact(path);
                 self.judge_directory(path, there, &meta)
             }
             Some(_) if self.defers(record, path) => {

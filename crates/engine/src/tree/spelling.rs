@@ -15,13 +15,17 @@ use super::sink::{TreeSink, destination_fault};
 use crate::{entry, lock};
 
 /// Directories of which the answers are remembered; beyond it they are asked again.
-const DIRECTORIES_MAX: usize = 8192;
+const DIRECTORIES_MAX: usize = 32 * 1024;
 
 /// Listings that are kept for the next manifest, beside the one that each manifest holds while it is planned.
 const LISTINGS_MAX: usize = 8;
 
 /// Names of one listing in memory, about 600 KiB; the rest is on disk.
 const LISTING_KEYS: usize = 16 * 1024;
+
+/// How often a directory is listed anew for one manifest, for names that may have come since: those that a file system spells in a
+/// way of its own are missed each time.
+const RELISTED_MAX: u32 = 4;
 
 /// Before the folded form of a name in a listing: no name has it in it.
 const FOLDED: u8 = b'/';
@@ -55,7 +59,15 @@ pub(super) struct LastDirectory(Option<Last>);
 struct Last {
     path: Vec<u8>,
     known: Known,
+    names: Listed,
+}
+
+/// What a directory lists, as far as somebody has asked.
+#[derive(Default)]
+struct Listed {
     listing: Option<Listing>,
+    /// How often it was listed anew.
+    again: u32,
 }
 
 impl LastDirectory {
@@ -129,7 +141,7 @@ impl Spelling {
                 turned.insert(Last {
                     path: parent.to_vec(),
                     known,
-                    listing: None,
+                    names: Listed::default(),
                 })
             }
         };
@@ -141,7 +153,7 @@ impl Spelling {
             Known {
                 folds: Folds::No, ..
             } if name.is_ascii() => Ok(true),
-            _ => self.compare(path, &mut last.known.folds, &mut last.listing),
+            _ => self.compare(path, &mut last.known.folds, &mut last.names),
         }
     }
 
@@ -169,12 +181,20 @@ impl Spelling {
                 if self.storage.stat(&directory)?.is_none() {
                     return Ok(None);
                 }
-                known.is_exact = self.compare(&directory, &mut known.folds, &mut None)?;
+                known.is_exact =
+                    self.compare(&directory, &mut known.folds, &mut Listed::default())?;
             }
             known.folds = Folds::Unknown;
             self.remember(path, known);
         }
         Ok(Some(known))
+    }
+
+    /// The directory at `path` was found, and has the announced name.
+    pub(super) fn remember_exact(&self, path: &RelPath) {
+        if self.remembered(path.as_bytes()).is_none() {
+            self.remember(path.as_bytes(), NOTHING);
+        }
     }
 
     fn remembered(&self, path: &[u8]) -> Option<Known> {
@@ -195,7 +215,7 @@ impl Spelling {
         &self,
         path: &RelPath,
         folds: &mut Folds,
-        listing: &mut Option<Listing>,
+        names: &mut Listed,
     ) -> Result<bool, StoreError> {
         let Some((parent, name)) = path.split() else {
             return Ok(true);
@@ -203,6 +223,7 @@ impl Spelling {
         if path.as_bytes().len() <= self.named.as_bytes().len() {
             return Ok(true);
         }
+        let Listed { listing, again } = names;
         let mut listing = || Arc::clone(listing.get_or_insert_with(|| self.listing(parent)));
         if *folds == Folds::Unknown
             && let Some(other) = in_other_case(path)
@@ -217,7 +238,7 @@ impl Spelling {
         if has_one_spelling(name, *folds) {
             return Ok(true);
         }
-        match self.lists(&listing(), parent, name, *folds) {
+        match self.lists(&listing(), again, parent, name, *folds) {
             // Who may not list a directory goes by what a look says, unless that is known to be wrong.
             Err(error) if error.kind == StoreErrorKind::Permission && *folds != Folds::Yes => {
                 Ok(true)
@@ -256,6 +277,7 @@ impl Spelling {
     fn lists(
         &self,
         listing: &Listing,
+        again: &mut u32,
         parent: &[u8],
         name: &[u8],
         folds: Folds,
@@ -272,6 +294,10 @@ impl Spelling {
                 return Ok(false);
             }
             // It may have been made since.
+            *again += 1;
+            if *again > RELISTED_MAX {
+                return Ok(false);
+            }
         }
         let names = listing.insert(self.list(&path, folds)?);
         names.contains(name).map_err(failed)
@@ -319,6 +345,17 @@ impl TreeSink {
     ) -> Result<(), Fault> {
         match self.spelling.suits(path, found, last) {
             Ok(true) => Ok(()),
+            // What has a directory's name makes way for it, before anything is made there.
+            Err(error)
+                if !found
+                    && self.comparison().delete
+                    && matches!(
+                        error.kind,
+                        StoreErrorKind::TypeConflict | StoreErrorKind::Escape
+                    ) =>
+            {
+                Ok(())
+            }
             Ok(false) => {
                 self.spelling.met.store(true, Ordering::Release);
                 if last.0.as_ref().is_none_or(|last| last.known.is_exact) {

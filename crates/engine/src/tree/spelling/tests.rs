@@ -6,7 +6,8 @@ use std::sync::atomic::AtomicU64;
 
 use godwit_proto::{Comparison, EntryKind, Generation, Record, Seq, TransferId, Verdict};
 use godwit_store::{
-    Faults, FinalMeta, HostileStorage, MemoryStorage, Operation, Replace, Timestamp,
+    Confine, Faults, FinalMeta, FsStorage, HostileStorage, MemoryStorage, Operation, Replace,
+    Timestamp,
 };
 
 use super::*;
@@ -466,4 +467,28 @@ fn a_name_that_came_after_a_listing_is_found_by_another_one() {
         .unwrap();
     storage.commit(&at("out/x"), &temp, Replace::Never).unwrap();
     run.sink.suspend();
+}
+
+/// A manifest may come before that of the directories around what it names.
+#[test]
+fn what_has_yet_to_make_way_for_a_directory_is_no_fault() {
+    let place = tempfile::tempdir().unwrap();
+    let file = place.path().join("out/d");
+    std::fs::create_dir(place.path().join("out")).unwrap();
+    std::fs::write(&file, "a file").unwrap();
+    let spill = tempfile::tempdir().unwrap();
+    let storage = FsStorage::open(place.path(), Confine::Local, spill.path());
+    let comparison = Comparison {
+        delete: true,
+        ..Comparison::default()
+    };
+    let storage = Arc::new(storage.unwrap());
+    let mut run = Run::to(storage, "out", &[""], Some(comparison));
+    let record = run.record(EntryKind::FILE, "d/e/f", "new");
+    assert_eq!(run.plan(&record), Verdict::Send);
+    assert_eq!(run.directory("d"), Verdict::Done);
+    assert_eq!(run.directory("d/e"), Verdict::Done);
+    assert_eq!(run.write(&record, "new"), []);
+    assert_eq!(run.finish().len(), 0);
+    assert_eq!(std::fs::read(file.join("e/f")).unwrap(), b"new");
 }
