@@ -51,7 +51,7 @@ struct Draft {
 impl Draft {
     fn create(path: &Path, spill: &Path, what: &str) -> std::io::Result<Self> {
         let target = Target::find(path, spill, what)?;
-        let file = BufWriter::new(File::create(target.draft())?);
+        let file = BufWriter::new(target.create()?);
         Ok(Self { target, file })
     }
 

@@ -154,7 +154,7 @@ impl Keeper {
 
     fn create_draft(&self) -> Result<File, Failure> {
         let created = match &self.target {
-            Some(target) => File::create(target.draft()),
+            Some(target) => target.create(),
             None => Err(std::io::ErrorKind::NotFound.into()),
         };
         created.map_err(|error| self.options.trouble(error))

@@ -4,7 +4,13 @@
 use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io;
+use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
+
+use rustix::fs::OFlags;
+
+/// A draft may have to be emptied and written again.
+const OWNER_WRITES: u32 = 0o200;
 
 /// As many links as the kernel follows.
 const LINKS_MAX: usize = 40;
@@ -53,6 +59,24 @@ impl Target {
     /// The file to write to.
     pub(super) fn draft(&self) -> &Path {
         &self.draft
+    }
+
+    /// Makes the draft, or empties it. What an earlier report was kept from is kept from this one, too.
+    ///
+    /// # Errors
+    /// It cannot be made; a link that somebody has put in its place is not followed.
+    pub(super) fn create(&self) -> io::Result<File> {
+        let no_link = i32::try_from(OFlags::NOFOLLOW.bits()).unwrap_or(0);
+        let mut options = File::options();
+        options.write(true).create(true).truncate(true);
+        let file = options.custom_flags(no_link).open(&self.draft)?;
+        if let End::Name(place) = &self.end
+            && let Ok(earlier) = fs::metadata(place)
+        {
+            let mode = earlier.permissions().mode() & 0o777 | OWNER_WRITES;
+            file.set_permissions(fs::Permissions::from_mode(mode))?;
+        }
+        Ok(file)
     }
 
     /// Where it is written, and what it will be called.

@@ -349,3 +349,21 @@ fn deletion_spares_what_reports_are_called() {
     assert_eq!(rig.client(&line).code, Some(0));
     assert_eq!(names(&rig.path("copy")), ["a", "r.txt"]);
 }
+
+#[test]
+fn who_may_not_read_a_report_may_not_read_the_next_one() {
+    let rig = Rig::new();
+    rig.write("tree/f", "content");
+    for to in ["one", "two"] {
+        let line = ["--failed", "list", "--manifest", "manifest", "tree", to];
+        rig.cp(&line).complete();
+        for name in ["list", "list.reasons", "manifest"] {
+            let path = rig.path(name);
+            if to == "one" {
+                set_mode(&path, 0o600);
+            }
+            let mode = fs::metadata(&path).expect("there").permissions().mode();
+            assert_eq!(mode & 0o777, 0o600, "{name}");
+        }
+    }
+}
