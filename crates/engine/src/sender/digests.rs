@@ -17,8 +17,9 @@ impl State {
         let first = self.to_digest.front()?;
         if first.kind == EntryKind::HARD_LINK {
             let are_links = |record: &&Record| record.kind == EntryKind::HARD_LINK;
-            let links = self.to_digest.iter().take_while(are_links).count();
-            let links = links.min(limits::DIGESTS_AT_ONCE);
+            // There may be hundreds of thousands behind them, and the state is locked.
+            let some = self.to_digest.iter().take(limits::DIGESTS_AT_ONCE);
+            let links = some.take_while(are_links).count();
             return Some(Piece::Digests(self.to_digest.drain(..links).collect()));
         }
         if first.bytes > most || first.flags & RecordFlags::SPARSE != 0 {
