@@ -23,7 +23,6 @@ use godwit_engine::{
 use godwit_net::{IdentityId, check_congestion};
 use godwit_proto::{DigestKind, Direction, ErrorCode, Fault, Open, Preserve, TransferId};
 use godwit_store::Kind;
-use godwit_store::journal::Journal;
 
 use crate::Shared;
 use crate::allow::No;
@@ -165,7 +164,7 @@ fn begin_push(
             if itself::is_ours(&request.view)
                 && let Some(why) = itself::reason(&request.sources, &prepared.destinations, deletes)
             {
-                let put_away = prepared.journal.map_or(Ok(()), Journal::finish);
+                let put_away = prepared.put_away();
                 let why = put_away.map_or_else(|error| error.to_string(), |()| why);
                 return Err(No::new(ErrorCode::DESTINATION, why));
             }

@@ -21,7 +21,6 @@ use godwit_node::itself;
 use godwit_node::local::LocalSource;
 use godwit_proto::{Fault, TransferId};
 use godwit_store::digest;
-use godwit_store::journal::Journal;
 
 use super::report::{Progressing, Report};
 use super::terms::{digest_of, lossy, resources, wire_preserve_of};
@@ -466,7 +465,7 @@ fn refuse_into_itself(
     let Some(reason) = itself::reason(sources, &prepared.destinations, deletes) else {
         return Ok(prepared);
     };
-    match prepared.journal.map_or(Ok(()), Journal::finish) {
+    match prepared.put_away() {
         Ok(()) => Err(Failure::failed(reason)),
         Err(error) => Err(Failure::failed(error)),
     }

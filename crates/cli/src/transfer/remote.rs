@@ -249,6 +249,10 @@ impl Job<'_> {
             .map_err(own)
         };
         let report = progressing.run(&far.client, &open, &mut begin);
+        // Nothing began, so there is nothing to resume.
+        if let Some(Some(prepared)) = prepared {
+            prepared.put_away().map_err(Failure::failed)?;
+        }
         Ok(Report::of_client(report, &totals, 0, false, self))
     }
 

@@ -39,5 +39,10 @@ fn a_source_inside_the_destination_is_found_by_any_name() {
         let outcome = world.client(&["sync", "--json", "--delete", from, to]);
         outcome.expect(1, "failed").says(words);
         assert_eq!(state(&world.path("export")), before, "{from} {to}");
+        // There is nothing to resume, at either end.
+        for home in [&world.client_home(), &world.daemon_home] {
+            let journals = Rig::journals(home);
+            assert!(journals.is_empty(), "{from} {to}: {journals:?}");
+        }
     }
 }

@@ -9,7 +9,8 @@ use std::sync::Arc;
 use godwit_proto::Comparison;
 
 use godwit_store::journal::{
-    BeginError, DoneSet, Journal, JournalDirectory, JournalHeader, JournalKey, Recovered,
+    BeginError, DoneSet, Journal, JournalDirectory, JournalError, JournalHeader, JournalKey,
+    Recovered,
 };
 use godwit_store::{Kind, RelPath, Storage, StoreError, digest};
 
@@ -71,6 +72,17 @@ impl PreparedDestination {
         self.recovered
             .received_bytes
             .saturating_sub(self.recovered.vouched_bytes)
+    }
+
+    /// Gives the destination back before anything was written to it. The journal of an earlier run stays, for the run that is to resume it.
+    ///
+    /// # Errors
+    /// When the journal that was made for this run cannot be removed.
+    pub fn put_away(self) -> Result<(), JournalError> {
+        match self.journal {
+            Some(journal) if !self.recovered.resumed => journal.finish(),
+            _ => Ok(()),
+        }
     }
 
     /// The copies of the source's roots, in order.
