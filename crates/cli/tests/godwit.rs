@@ -2,6 +2,7 @@
 //! Holds nothing itself.
 
 mod godwit {
+    pub(crate) mod asking;
     pub(crate) mod bits;
     pub(crate) mod case;
     pub(crate) mod changes;

@@ -7,14 +7,12 @@ use std::path::Path;
 use std::time::{Duration, SystemTime};
 
 use godwit_engine::session::{HELLO_DEADLINE, receive_frame};
-use godwit_net::{
-    AcceptOptions, Cipher, ClientTls, DialOptions, Expect, Identity, PeerAddress, ServerTls,
-    Stream as _, StreamOptions, accept, dial,
-};
+use godwit_net::{AcceptOptions, Cipher, Identity, ServerTls, Stream as _, StreamOptions, accept};
 use godwit_proto::hello::capability;
 use godwit_proto::limits::PRELUDE_BYTES;
 use godwit_proto::{Comparison, Direction, Frame, Hello, Open};
 
+use super::asking;
 use super::rig::{Rig, as_each_user, is_root};
 use super::sync::Way;
 
@@ -280,11 +278,6 @@ fn a_node_deletes_nothing_for_who_names_entries_by_a_list() {
     let mut rig = Rig::new();
     rig.write("export/dst/stray", "stray");
     rig.start(&[]);
-    let identity = Identity::load_or_create(&rig.client_home()).expect("a key");
-    let tls = ClientTls::new(&identity, &[Cipher::Aes256Gcm]).expect("set up");
-    let (host, port) = rig.address().rsplit_once(':').expect("an address");
-    let address = PeerAddress::new(host, port.parse().expect("a port"));
-    let node = rig.identity.parse().expect("an identity");
     let ask = |listed: u8| {
         let open = Open {
             direction: Direction::PUSH.0,
@@ -299,20 +292,13 @@ fn a_node_deletes_nothing_for_who_names_entries_by_a_list() {
             }),
             ..Open::default()
         };
-        let (mut hello, mut head) = (Vec::new(), Vec::new());
-        Hello::ours("godwit 9.9.9", capability::ALL).encode(&mut hello);
+        let mut head = Vec::new();
         open.encode(&mut head).expect("it may be asked");
         // The field `selection` with `listed` in it.
         head.extend([0x92, 1, 2, 0x30, listed]);
         let length = u32::try_from(head.len() - PRELUDE_BYTES).expect("short");
         head[4..8].copy_from_slice(&length.to_le_bytes());
-        hello.append(&mut head);
-        let options = DialOptions::new(Expect::Identity(node));
-        let (mut stream, _) = dial(&address, &tls, &options).expect("it listens");
-        stream.send_all(&hello).expect("sent");
-        let hello = receive_frame(&mut stream, HELLO_DEADLINE).expect("a hello");
-        assert!(matches!(hello, Frame::Hello(_)));
-        receive_frame(&mut stream, HELLO_DEADLINE)
+        asking::ask(&rig, &rig.client_home(), &head)
     };
     let answer = ask(0);
     assert!(matches!(answer, Ok(Frame::Opened(_))), "{answer:?}");

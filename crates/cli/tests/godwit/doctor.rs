@@ -7,13 +7,11 @@ use std::net::TcpListener;
 use std::os::unix::fs::symlink;
 use std::path::Path;
 
-use godwit_engine::session::{HELLO_DEADLINE, our_hello, receive_frame};
-use godwit_net::{
-    Cipher, ClientTls, DialOptions, Expect, Identity, PeerAddress, Stream as _, dial,
-};
+use godwit_net::Identity;
 use godwit_proto::{ErrorCode, Examine, Frame};
 use serde_json::Value;
 
+use super::asking;
 use super::full::unshare;
 use super::netns::{Netns, RIGHT, WanLink, WanOptions, with_network};
 use super::process::Outcome;
@@ -306,22 +304,10 @@ fn what_cannot_be_meant_is_wrong_usage() {
     }
 }
 
-/// Asks the node itself, as a client that does not ask itself what it may.
 fn ask(rig: &Rig, home: &Path, question: &Examine) -> Frame {
-    let identity = Identity::load_or_create(home).expect("a key");
-    let tls = ClientTls::new(&identity, &[Cipher::Aes256Gcm]).expect("set up");
-    let (host, port) = rig.address().rsplit_once(':').expect("an address");
-    let address = PeerAddress::new(host, port.parse().expect("a port"));
-    let node = rig.identity.parse().expect("an identity");
-    let (mut stream, _) =
-        dial(&address, &tls, &DialOptions::new(Expect::Identity(node))).expect("it listens");
-    let mut head = Vec::new();
-    our_hello().encode(&mut head);
-    question.encode(&mut head).expect("it may be asked");
-    stream.send_all(&head).expect("sent");
-    let hello = receive_frame(&mut stream, HELLO_DEADLINE).expect("a hello");
-    assert!(matches!(hello, Frame::Hello(_)));
-    receive_frame(&mut stream, HELLO_DEADLINE).expect("an answer")
+    let mut request = Vec::new();
+    question.encode(&mut request).expect("it may be asked");
+    asking::ask(rig, home, &request).expect("an answer")
 }
 
 #[test]

@@ -6,12 +6,10 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
-use godwit_engine::session::{GreetError, HELLO_DEADLINE, our_hello, receive_frame};
-use godwit_net::{
-    Cipher, ClientTls, DialOptions, Expect, Identity, PeerAddress, Stream as _, dial,
-};
+use godwit_engine::session::GreetError;
 use godwit_proto::{Direction, ErrorCode, Frame, Open};
 
+use super::asking;
 use super::rig::{Rig, as_each_user};
 
 /// A request in bytes. `placed` stands where `wanted`, as long, goes: what may not be asked cannot be encoded.
@@ -29,20 +27,7 @@ fn frame(open: &Open, placed: &[u8], wanted: &[u8]) -> Vec<u8> {
 
 /// What the daemon answers to a request of a client that may do everything in the export.
 fn ask(rig: &Rig, request: &[u8]) -> Result<Frame, GreetError> {
-    let identity = Identity::load_or_create(&rig.client_home()).expect("a key");
-    let tls = ClientTls::new(&identity, &[Cipher::Aes256Gcm]).expect("set up");
-    let (host, port) = rig.address().rsplit_once(':').expect("an address");
-    let address = PeerAddress::new(host, port.parse().expect("a port"));
-    let node = rig.identity.parse().expect("an identity");
-    let (mut stream, _) =
-        dial(&address, &tls, &DialOptions::new(Expect::Identity(node))).expect("it listens");
-    let mut frames = Vec::new();
-    our_hello().encode(&mut frames);
-    frames.extend_from_slice(request);
-    stream.send_all(&frames).expect("sent");
-    let hello = receive_frame(&mut stream, HELLO_DEADLINE).expect("a hello");
-    assert!(matches!(hello, Frame::Hello(_)), "{hello:?}");
-    receive_frame(&mut stream, HELLO_DEADLINE)
+    asking::ask(rig, &rig.client_home(), request)
 }
 
 fn push(destination: &[u8], name: &[u8]) -> Open {

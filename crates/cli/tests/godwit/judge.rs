@@ -50,6 +50,17 @@ pub(crate) fn files_below(root: &Path) -> Vec<PathBuf> {
     found
 }
 
+/// The names in a directory, sorted; each has to be text.
+pub(crate) fn names(directory: &Path) -> Vec<String> {
+    let listed = fs::read_dir(directory).expect("listed");
+    let mut names: Vec<String> = listed
+        .map(|entry| entry.expect("listed").file_name())
+        .map(|name| name.into_string().expect("text"))
+        .collect();
+    names.sort();
+    names
+}
+
 pub(crate) fn is_temporary(path: &Path) -> bool {
     path.file_name()
         .is_some_and(|name| name.as_encoded_bytes().starts_with(b".godwit-"))

@@ -3,11 +3,12 @@
 
 use std::fs;
 use std::io::Write as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::thread;
 
 use super::full::{mounted, unshare};
+use super::judge::names;
 use super::process::{Outcome, Process};
 use super::rig::Rig;
 
@@ -46,19 +47,19 @@ fn fill(at: &Path) {
     assert!(made.expect("mkfifo runs").success(), "made");
 }
 
-fn names(at: &Path) -> Vec<String> {
-    let mut names: Vec<String> = fs::read_dir(at)
-        .expect("ours")
-        .map(|entry| {
-            entry
-                .expect("read")
-                .file_name()
-                .into_string()
-                .expect("text")
-        })
-        .collect();
-    names.sort();
-    names
+/// Both ways that an input can take, here and to a daemon: what stands before a name, and the directory.
+fn filled() -> (Rig, [(String, PathBuf); 2]) {
+    let mut rig = Rig::new();
+    rig.start(&[]);
+    rig.make_dirs("to");
+    let places = [
+        ("to/".to_owned(), rig.path("to")),
+        (rig.url(""), rig.export.clone()),
+    ];
+    for (_, at) in &places {
+        fill(at);
+    }
+    (rig, places)
 }
 
 /// Nothing came, and nothing of ours is left.
@@ -72,15 +73,8 @@ fn assert_untouched(at: &Path) {
 
 #[test]
 fn an_input_that_is_skipped_is_not_read_to_its_end() {
-    let mut rig = Rig::new();
-    rig.start(&[]);
-    rig.make_dirs("to");
-    fill(&rig.path("to"));
-    fill(&rig.export);
-    for (prefix, at) in [
-        ("to/".to_owned(), rig.path("to")),
-        (rig.url(""), rig.export.clone()),
-    ] {
+    let (rig, places) = filled();
+    for (prefix, at) in places {
         for (flag, name) in [("--existing", "new"), ("--ignore-existing", "file")] {
             for input in INPUTS {
                 let end = cp(&rig, &[flag, "-", &format!("{prefix}{name}")], input);
@@ -95,15 +89,8 @@ fn an_input_that_is_skipped_is_not_read_to_its_end() {
 
 #[test]
 fn a_dry_run_does_not_read_the_input_and_knows_no_size() {
-    let mut rig = Rig::new();
-    rig.start(&[]);
-    rig.make_dirs("to");
-    fill(&rig.path("to"));
-    fill(&rig.export);
-    for (prefix, at) in [
-        ("to/".to_owned(), rig.path("to")),
-        (rig.url(""), rig.export.clone()),
-    ] {
+    let (rig, places) = filled();
+    for (prefix, at) in places {
         for name in ["new", "file"] {
             let there = format!("{prefix}{name}");
             for input in INPUTS {
@@ -135,17 +122,11 @@ fn a_dry_run_does_not_read_the_input_and_knows_no_size() {
 
 #[test]
 fn an_input_whose_place_is_taken_fails_as_a_file_does() {
-    let mut rig = Rig::new();
-    rig.start(&[]);
-    rig.make_dirs("to");
-    fill(&rig.path("to"));
-    fill(&rig.export);
+    let (rig, places) = filled();
     rig.write("stdin", "a file");
     let there = |name: &str| {
-        [
-            ("to/".to_owned() + name, rig.path("to")),
-            (rig.url(name), rig.export.clone()),
-        ]
+        let named = |(prefix, at): &(String, PathBuf)| (format!("{prefix}{name}"), at.clone());
+        places.each_ref().map(named)
     };
     let mut cases = Vec::new();
     cases.extend(there("dd").map(|place| (place, "in the place of the directory")));
