@@ -15,7 +15,6 @@ use godwit_store::{Kind, RelPath, StoreError, StoreErrorKind, SurveyItem, TempNa
 
 use super::announced::{Extras, Key, There};
 use super::sink::{TreeSink, destination_fault};
-use super::spelling::in_other_case;
 use crate::sink::Ending;
 use crate::{entry, limits, lock};
 
@@ -278,7 +277,7 @@ impl TreeSink {
             // Cannot be: the survey gave it below the base.
             return Ok(());
         }
-        if self.has_other_spellings(&path) {
+        if self.spelling.may_be_announced(&path) {
             return Err(StoreError {
                 operation: "delete (this file system takes several spellings for one name, so it may be a wanted one)",
                 path,
@@ -300,20 +299,6 @@ impl TreeSink {
             }
             result => result,
         }
-    }
-
-    /// Whether the entry answers to its name in other letter case: then what was announced may be it.
-    fn has_other_spellings(&self, path: &RelPath) -> bool {
-        let Some(other) = in_other_case(path) else {
-            return false;
-        };
-        let storage = &self.config.storage;
-        let inode = |path: &RelPath| {
-            let there = storage.stat(path).ok().flatten();
-            there.map(|there| (there.device, there.inode))
-        };
-        // Two links to one file under two such names look the same, and then the file stays: no loss.
-        inode(&other).is_some_and(|other| inode(path) == Some(other))
     }
 
     /// Counts and tells that an entry was removed, or would be.

@@ -273,6 +273,26 @@ impl Spelling {
         Ok(if both { Folds::No } else { Folds::Yes })
     }
 
+    /// Whether what a survey found at `path` may be an announced entry in another spelling: its directory takes several for one name, or
+    /// it cannot be found out whether it does.
+    pub(super) fn may_be_announced(&self, path: &RelPath) -> bool {
+        let Some((parent, _)) = path.split() else {
+            return false;
+        };
+        let known = self.remembered(parent).unwrap_or(NOTHING);
+        match (known.folds, in_other_case(path)) {
+            (Folds::Yes, _) => true,
+            (Folds::No, _) | (Folds::Unknown, None) => false,
+            (Folds::Unknown, Some(other)) => {
+                let Ok(folds) = self.probe(path, &other, &mut || self.listing(parent)) else {
+                    return true;
+                };
+                self.remember(parent, Known { folds, ..known });
+                folds == Folds::Yes
+            }
+        }
+    }
+
     /// Whether the directory lists this name, under which a look has found something.
     fn lists(
         &self,
@@ -446,7 +466,7 @@ pub(super) fn taken(entry: EntryId, path: &RelPath) -> Fault {
 }
 
 /// The path with one letter of its last name in the other case; `None` if there is no ASCII letter in it.
-pub(super) fn in_other_case(path: &RelPath) -> Option<RelPath> {
+fn in_other_case(path: &RelPath) -> Option<RelPath> {
     let (_, name) = path.split()?;
     let at = name.iter().position(u8::is_ascii_alphabetic)?;
     let mut other = path.as_bytes().to_vec();

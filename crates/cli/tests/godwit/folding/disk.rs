@@ -1,4 +1,5 @@
-//! A file system in memory, by FUSE, that keeps a name as it is spelled and finds it in any letter case, as those of cameras and other systems do.
+//! A file system in memory, by FUSE, that keeps a name as it is spelled but for dots at its end, and finds it in any letter case, as those of
+//! cameras and other systems do. Each spelling gives an entry another number, as some drivers of them do.
 //! Knows as much of the protocol as one transfer needs; does not test what it stores.
 
 #![expect(
@@ -25,6 +26,8 @@ const ENOTEMPTY: i32 = 39;
 const DIRECTORY: u32 = 0o040_000;
 const FORMAT: u32 = 0o170_000;
 const ROOT: u64 = 1;
+/// Where the number of a spelling stands, above that of its entry.
+const SPELLING_SHIFT: u32 = 32;
 const IN_HEADER_BYTES: usize = 40;
 const WRITE_BYTES_MAX: u32 = 128 << 10;
 
@@ -185,8 +188,9 @@ impl Tree {
             }
             // LOOKUP
             1 => {
-                let found = self.find(node, request.name())?;
-                Ok(self.entry(found))
+                let name = request.name();
+                let found = self.find(node, name)?;
+                Ok(self.entry(found, name))
             }
             // GETATTR
             3 => Ok(self.attributes(node)),
@@ -199,21 +203,23 @@ impl Tree {
                 let [name, target] = [request.name(), request.name()];
                 let made = self.make_in(node, name, 0o120_777)?;
                 self.node(made)?.content = target.to_vec();
-                Ok(self.entry(made))
+                Ok(self.entry(made, name))
             }
             // MKNOD
             8 => {
                 let mode = request.u32();
                 request.bytes(12);
-                let made = self.make_in(node, request.name(), mode)?;
-                Ok(self.entry(made))
+                let name = request.name();
+                let made = self.make_in(node, name, mode)?;
+                Ok(self.entry(made, name))
             }
             // MKDIR
             9 => {
                 let mode = request.u32();
                 request.bytes(4);
-                let made = self.make_in(node, request.name(), DIRECTORY | mode)?;
-                Ok(self.entry(made))
+                let name = request.name();
+                let made = self.make_in(node, name, DIRECTORY | mode)?;
+                Ok(self.entry(made, name))
             }
             // UNLINK, RMDIR
             10 | 11 => {
@@ -272,21 +278,22 @@ impl Tree {
             35 => {
                 let [_flags, mode] = [request.u32(), request.u32()];
                 request.bytes(8);
-                let made = self.make_in(node, request.name(), 0o100_000 | mode)?;
-                Ok(Reply(self.entry(made).zeros(16).0))
+                let name = request.name();
+                let made = self.make_in(node, name, 0o100_000 | mode)?;
+                Ok(Reply(self.entry(made, name).zeros(16).0))
             }
             _ => Err(ENOSYS),
         }
     }
 
     fn node(&mut self, node: u64) -> Result<&mut Node, i32> {
-        self.nodes.get_mut(&node).ok_or(ENOENT)
+        self.nodes.get_mut(&number(node)).ok_or(ENOENT)
     }
 
     fn changed(&mut self, node: u64) {
         self.clock += 1;
         let clock = self.clock;
-        if let Some(node) = self.nodes.get_mut(&node) {
+        if let Some(node) = self.nodes.get_mut(&number(node)) {
             node.ctime = clock;
             node.mtime = (clock, 0);
         }
@@ -312,7 +319,7 @@ impl Tree {
         let made = self.make(mode);
         self.node(parent)?
             .names
-            .insert(fold(name), (name.to_vec(), made));
+            .insert(fold(name), (stored(name).to_vec(), made));
         self.changed(parent);
         Ok(made)
     }
@@ -329,7 +336,7 @@ impl Tree {
     /// As there: what replaces another entry takes its spelling.
     fn rename(&mut self, from: (u64, &[u8]), to: (u64, &[u8]), keep: bool) -> Result<(), i32> {
         let moved = self.find(from.0, from.1)?;
-        let mut name = to.1.to_vec();
+        let mut name = stored(to.1).to_vec();
         if let Ok(there) = self.find(to.0, to.1) {
             let names = &self.node(to.0)?.names;
             let stored = names.get(&fold(to.1)).map(|(stored, _)| stored.clone());
@@ -390,7 +397,11 @@ impl Tree {
     }
 
     /// What is there, and how it is called among these; nothing of it may be kept.
-    fn entry(&mut self, node: u64) -> Reply {
+    fn entry(&mut self, node: u64, name: &[u8]) -> Reply {
+        let spelled = name.iter().fold(1, |sum: u64, byte| {
+            sum.wrapping_mul(31).wrapping_add(u64::from(*byte)) % (1 << 30)
+        });
+        let node = node | spelled << SPELLING_SHIFT;
         let mut reply = Reply::default().u64(node).zeros(32);
         reply.0.extend(self.attribute_bytes(node));
         reply
@@ -403,7 +414,7 @@ impl Tree {
     }
 
     fn attribute_bytes(&self, node: u64) -> Vec<u8> {
-        let found = &self.nodes[&node];
+        let found = &self.nodes[&number(node)];
         let (seconds, nanoseconds) = found.mtime;
         let bytes = found.content.len() as u64;
         let times = [seconds, seconds, found.ctime];
@@ -425,6 +436,18 @@ fn index(value: u64) -> usize {
     usize::try_from(value).expect("it fits memory")
 }
 
+/// The entry that a number means, whatever its spelling.
+fn number(node: u64) -> u64 {
+    node % (1 << SPELLING_SHIFT)
+}
+
+/// What is kept of a name.
+fn stored(name: &[u8]) -> &[u8] {
+    let end = name.iter().rposition(|byte| *byte != b'.');
+    end.map_or(name, |end| &name[..=end])
+}
+
 fn fold(name: &[u8]) -> Vec<u8> {
-    String::from_utf8_lossy(name).to_lowercase().into_bytes()
+    let name = String::from_utf8_lossy(stored(name));
+    name.to_lowercase().into_bytes()
 }
