@@ -232,9 +232,11 @@ impl TreeSink {
 
     /// The directory that a file or link goes to seems to be there still.
     pub(super) fn is_fresh(&self, path: &RelPath) -> bool {
-        self.made_any.load(Ordering::Acquire)
-            && path
-                .parent()
-                .is_some_and(|parent| lock(&self.fresh).contains(&parent))
+        path.split().is_some_and(|(parent, _)| self.made(parent))
+    }
+
+    /// Whether this transfer made the directory at this path, as far as that is remembered.
+    pub(super) fn made(&self, directory: &[u8]) -> bool {
+        self.made_any.load(Ordering::Acquire) && lock(&self.fresh).contains(directory)
     }
 }

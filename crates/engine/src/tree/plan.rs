@@ -139,7 +139,7 @@ impl TreeSink {
         if fresh.len() >= FRESH_MAX {
             fresh.clear();
         }
-        fresh.insert(path.clone());
+        fresh.insert(path.as_bytes().into());
         self.made_any.store(true, Ordering::Release);
     }
 
@@ -266,11 +266,14 @@ impl TreeSink {
             let Ok(path) = self.mapped(record.root, &record.path) else {
                 return;
             };
-            // Most are as they should be after a run that changes little.
+            // Most are as they should be after a run that changes little; what was made by it is not.
             let mut right = false;
             let set = self.config.keeper.final_meta(&record).and_then(|meta| {
-                let there = storage.stat(&path);
-                right = matches!(&there, Ok(Some(there)) if storage.agrees(&path, there, &meta));
+                let there = match self.made(path.as_bytes()) {
+                    true => None,
+                    false => storage.stat(&path).ok().flatten(),
+                };
+                right = there.is_some_and(|there| storage.agrees(&path, &there, &meta));
                 if right {
                     return Ok(Lost::NOTHING);
                 }

@@ -79,7 +79,7 @@ pub struct TreeSink {
     /// What a sweep leaves alone.
     pub(super) leftovers: Leftovers,
     /// Directories that this transfer made: nothing in them needs to be looked at.
-    pub(super) fresh: Mutex<HashSet<RelPath>>,
+    pub(super) fresh: Mutex<HashSet<Box<[u8]>>>,
     /// Whether there were any: most runs over what is there make none.
     pub(super) made_any: AtomicBool,
     /// Wanted entries whose name is taken already.
