@@ -319,6 +319,44 @@ fn storage_that_fails_and_streams_that_die_lose_and_mix_nothing() {
     }
 }
 
+/// Files in memory have their names before the batch that they are in fails to sync, and come again with it.
+#[test]
+fn what_has_its_name_already_comes_again_and_replaces_itself() {
+    let mut finished = 0;
+    for seed in 2000..2060 {
+        let random = &mut Random(seed);
+        let journals = tempfile::tempdir().unwrap();
+        let (source, mut known) = make_source(random);
+        let inner = MemoryStorage::new();
+        make_older(random, &inner, &mut known);
+        let mut faults = Faults::new(seed);
+        faults.in_memory = Some(|path| path.as_bytes().len().is_multiple_of(2));
+        faults.rules.push(Rule {
+            operation: Operation::SyncBatch,
+            when: When::Chance(300_000),
+            error: StoreErrorKind::Io,
+        });
+        let setup = Setup {
+            seed,
+            digest: digest_of(seed),
+            source: Arc::new(source),
+            target: Arc::new(HostileStorage::new(Arc::new(inner.clone()), faults)),
+            journals: journals.path().to_owned(),
+            comparison: None,
+        };
+        let breaks = i64::try_from(random.below(6)).unwrap();
+        let (end, said) = run(&setup, random, breaks);
+        check_final_names(seed, &inner, &known.versions);
+        if let End::Finished(report) = &end {
+            assert_eq!(report.failed, 0, "seed {seed}: {said:?}");
+            check_complete(seed, &inner, &known);
+            finished += 1;
+        }
+    }
+    // The others met three failures in a row.
+    assert!(finished > 30, "{finished}");
+}
+
 #[test]
 fn files_that_change_while_they_are_read_arrive_in_one_state() {
     for seed in 1000..1100 {

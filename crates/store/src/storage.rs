@@ -155,6 +155,25 @@ pub trait Storage: Send + Sync {
         content: &[u8],
     ) -> Result<Lost, StoreError>;
 
+    /// As [`Storage::write_whole`], and gives the file its final name at once, as [`Storage::commit`] does, if nothing has to be made durable
+    /// before that: `sync` says whether it has to wherever that can be done, and what a file system keeps in memory cannot be. Returns also
+    /// whether it has its name; nothing is left of it after an error.
+    fn write_named(
+        &self,
+        path: &RelPath,
+        temp: &TempName,
+        meta: &FinalMeta,
+        content: &[u8],
+        replace: Replace,
+        sync: bool,
+    ) -> Result<(Lost, bool), StoreError> {
+        let lost = self.write_whole(path, temp, meta, content)?;
+        if !sync {
+            self.commit(path, temp, replace)?;
+        }
+        Ok((lost, !sync))
+    }
+
     /// Afterwards the contents and metadata of these temporary files, `bytes` together, would survive a power cut.
     /// An error vouches for none of them: everything written since their last successful sync must be written again.
     fn sync_batch(&self, files: &[(&RelPath, TempName)], bytes: u64) -> Result<(), StoreError>;

@@ -14,9 +14,10 @@ use std::time::Instant;
 use godwit_proto::{EntryId, Record, Seq};
 use godwit_store::digest::{self, FileDigest};
 use godwit_store::journal::{DoneRecord, Journal, JournalError, PathKey, RangeRecord};
-use godwit_store::{RelPath, Replace, Storage, StoreError, TempName};
+use godwit_store::{RelPath, Storage, StoreError, TempName};
 
 use self::batch::Range;
+pub(super) use self::batch::{SmallFile, Unnamed};
 use self::naming::Ancestors;
 use super::deferred::Deferred;
 use super::open::{OpenFile, OpenFiles};
@@ -30,21 +31,6 @@ const SYNC_FAILURES_MAX: u32 = 3;
 
 /// How much may arrive between two progress marks in the journal.
 const MARK_BYTES: u64 = 4 << 20;
-
-/// A small file under its temporary name, with times and mode, to be made durable and named.
-pub(super) struct SmallFile {
-    pub(super) id: EntryId,
-    pub(super) root: u16,
-    pub(super) key: PathKey,
-    pub(super) generation: u64,
-    pub(super) bytes: u64,
-    pub(super) digest: Option<digest::Digest>,
-    pub(super) path: RelPath,
-    pub(super) temp: TempName,
-    pub(super) replace: Replace,
-    /// As it came, where somebody wants to be told of it.
-    pub(super) record: Option<Box<Record>>,
-}
 
 /// Makes batches durable on a thread of its own.
 pub(super) struct Committer {
@@ -193,6 +179,8 @@ impl Committer {
     pub(super) fn add_files(&self, files: Vec<SmallFile>, content: u64, seq: Seq, epoch: u64) {
         let mut state = lock(&self.state);
         if !self.is_epoch(epoch) {
+            drop(state);
+            self.expect_again(files.iter());
             self.acks.resend(&[seq]);
             return;
         }
@@ -327,7 +315,10 @@ impl Committer {
         for (seq, file) in &batch.small {
             if self.commit_small(*seq, file) {
                 told.extend(file.record.as_deref().cloned());
-                directories.add_of(&file.path);
+                // What has its name already is where names cannot be made durable, or need not be.
+                if let Some(unnamed) = &file.unnamed {
+                    directories.add_of(&unnamed.path);
+                }
                 done.push(DoneRecord {
                     key: file.key,
                     generation: file.generation,
@@ -386,7 +377,8 @@ impl Committer {
         let mut files: Vec<(&RelPath, TempName)> = batch
             .small
             .iter()
-            .map(|(_, file)| (&file.path, file.temp))
+            .filter_map(|(_, file)| file.unnamed.as_deref())
+            .map(|unnamed| (&unnamed.path, unnamed.temp))
             .collect();
         let large = batch
             .ranges
@@ -458,8 +450,15 @@ impl Committer {
             for file in files {
                 self.forget_undurable(file);
             }
+            self.expect_again(batch.small.iter().map(|(_, file)| file));
             self.acks.resend(&batch.seqs);
         }
+    }
+
+    /// Files come again although they have their names: what is in the way of them is theirs.
+    fn expect_again<'a>(&self, files: impl Iterator<Item = &'a SmallFile>) {
+        let named = files.filter(|file| file.unnamed.is_none());
+        lock(&self.replace).extend(named.map(|file| file.id));
     }
 
     /// Back to what is durable, and to what has been written since the failure.

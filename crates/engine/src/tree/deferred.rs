@@ -63,6 +63,11 @@ impl Deferred {
         lock(&self.files).insert(id);
     }
 
+    /// Whether this file will have to wait.
+    pub(super) fn expects(&self, id: EntryId) -> bool {
+        lock(&self.files).contains(&id)
+    }
+
     /// A whole file is about to get its name: `true` if it waits instead.
     /// `counted` bytes of it are counted as durable.
     pub(super) fn take(

@@ -291,6 +291,7 @@ impl Sink for TreeSink {
         let mut files = Vec::with_capacity(records.len());
         let mut bytes = 0;
         let mut noted_ends = 0;
+        let mut path = RelPath::root();
         for (record, content) in records.iter().zip(contents) {
             if record.flags & RecordFlags::SOURCE_FAILED != 0 {
                 self.give_up(record, record.path.is_empty());
@@ -312,7 +313,7 @@ impl Sink for TreeSink {
                 if record.attempt > 0 {
                     self.begin_anew(record);
                 }
-                match self.write_small(record, content) {
+                match self.write_small(record, content, &mut path) {
                     Ok(file) => {
                         bytes += content.len() as u64;
                         files.push(file);

@@ -9,9 +9,11 @@ use godwit_store::digest::{Added, FileDigest};
 use godwit_store::journal::PathKey;
 use godwit_store::{FinalMeta, RelPath, Replace, StoreError, StoreErrorKind, TempName};
 
+use super::commit::{SmallFile, Unnamed};
 use super::floors::FLOOR_FAILED;
 use super::open::{OpenFile, Progress};
 use super::sink::{TreeSink, destination_fault};
+use super::spelling::taken;
 use super::undelivered::Undelivered;
 use crate::sink::Slice;
 use crate::{entry, limits, lock};
@@ -242,41 +244,62 @@ impl TreeSink {
             .close(self.resumed, &self.config, &self.leftovers, &rest)
     }
 
+    /// Writes a small file, in the memory of `path`, and gives it its name where nothing has to come before that.
     pub(super) fn write_small(
         &self,
         record: &Record,
         content: &[u8],
-    ) -> Result<super::commit::SmallFile, Fault> {
-        let path = self.mapped(record.root, &record.path)?;
-        self.hold_before_making(record.id, &path)?;
-        let temp = TempName::new(self.config.tag, &path);
+        path: &mut RelPath,
+    ) -> Result<SmallFile, Fault> {
+        self.map_in(record.root, &record.path, path)?;
+        self.hold_before_making(record.id, path)?;
+        let temp = TempName::new(self.config.tag, path);
         let meta = self.config.keeper.final_meta(record)?;
-        let storage = &self.config.storage;
-        let result =
-            self.within_its_directory(&path, &|| storage.write_whole(&path, &temp, &meta, content));
-        match result {
-            Ok(lost) => self.counters.count_lost(lost),
-            Err(error) => {
-                let _ = storage.discard(&path, &temp);
-                return Err(entry::fault(record.id, Side::DESTINATION, &error));
-            }
-        }
         let replace = if lock(&self.replace).contains(&record.id) {
             Replace::Atomically
         } else {
             Replace::Never
         };
-        Ok(super::commit::SmallFile {
+        // What is read back first, or waits for others to go, gets its name later.
+        let later = self.config.verify || self.deferred.expects(record.id);
+        let storage = &self.config.storage;
+        let sync = !self.config.no_sync;
+        let written = self.within_its_directory(path, &|| {
+            if later {
+                let lost = storage.write_whole(path, &temp, &meta, content)?;
+                return Ok((lost, false));
+            }
+            storage.write_named(path, &temp, &meta, content, replace, sync)
+        });
+        let is_named = match written {
+            Ok((lost, is_named)) => {
+                self.counters.count_lost(lost);
+                is_named
+            }
+            Err(error) => {
+                let _ = storage.discard(path, &temp);
+                let fault = entry::fault(record.id, Side::DESTINATION, &error);
+                return Err(match fault.code {
+                    FaultCode::COLLISION => taken(record.id, path),
+                    _ => fault,
+                });
+            }
+        };
+        Ok(SmallFile {
             id: record.id,
-            root: record.root,
             key: PathKey::new(record.root, &record.path),
             generation: record.generation.0,
             bytes: record.bytes,
-            digest: record.digest.as_ref().map(entry::digest_to_store),
-            path,
-            temp,
-            replace,
             record: self.to_tell(record),
+            unnamed: (!is_named).then(|| {
+                Box::new(Unnamed {
+                    root: record.root,
+                    digest: record.digest.as_ref().map(entry::digest_to_store),
+                    path: std::mem::take(path),
+                    temp,
+                    replace,
+                })
+            }),
         })
     }
 

@@ -21,6 +21,10 @@ const RACES_MAX: u32 = 16;
 /// Most file systems below one root that are synced as a whole.
 const DEVICES_MAX: usize = 64;
 
+/// Types of file systems in memory (statfs(2)).
+const TMPFS_MAGIC: rustix::fs::FsWord = 0x0102_1994;
+const RAMFS_MAGIC: rustix::fs::FsWord = 0x8584_58f6;
+
 const DIRECTORY: OFlags = OFlags::DIRECTORY
     .union(OFlags::NOFOLLOW)
     .union(OFlags::CLOEXEC);
@@ -33,6 +37,8 @@ pub(super) struct Directory {
     search_only: bool,
     device: u64,
     default_acl: OnceLock<bool>,
+    /// Known once its file system is.
+    in_memory: OnceLock<bool>,
 }
 
 impl AsFd for Directory {
@@ -59,6 +65,7 @@ impl Directory {
             search_only,
             device,
             default_acl: OnceLock::new(),
+            in_memory: OnceLock::new(),
         })
     }
 
@@ -70,6 +77,11 @@ impl Directory {
     /// Whether this handle cannot list or sync.
     pub(super) fn is_search_only(&self) -> bool {
         self.search_only
+    }
+
+    /// Whether its file system keeps all in memory: nothing of it outlasts the machine, and nothing can be synced.
+    pub(super) fn is_in_memory(&self) -> bool {
+        *self.in_memory.get_or_init(|| is_in_memory(self))
     }
 
     /// Whether files made in it get other modes than asked for, because the directory carries a default access list.
@@ -241,9 +253,12 @@ impl Directories {
 
     fn note_device(&self, directory: &Arc<Directory>) {
         let mut devices = lock(&self.devices);
-        let known = devices
-            .get(&directory.device)
-            .is_some_and(|known| !known.search_only || directory.search_only);
+        let first = devices.get(&directory.device);
+        if let Some(first) = first {
+            // Nobody else can have its number while we hold it.
+            let _ = directory.in_memory.set(first.is_in_memory());
+        }
+        let known = first.is_some_and(|known| !known.search_only || directory.search_only);
         if !known && devices.len() < DEVICES_MAX {
             devices.insert(directory.device, Arc::clone(directory));
         }
@@ -299,6 +314,11 @@ impl Directories {
         }
         reached.ok_or(Errno::NOENT)
     }
+}
+
+/// Whether a file is in a file system that keeps all in memory.
+pub(super) fn is_in_memory(fd: impl AsFd) -> bool {
+    rustix::fs::fstatfs(fd).is_ok_and(|of| matches!(of.f_type, TMPFS_MAGIC | RAMFS_MAGIC))
 }
 
 /// An eighth of the handles that this process may have: the rest is for connections, files, and all that is not kept.

@@ -331,6 +331,34 @@ impl Storage for FsStorage {
         result.inspect_err(|_| self.sync.end(temp))
     }
 
+    fn write_named(
+        &self,
+        path: &RelPath,
+        temp: &TempName,
+        meta: &FinalMeta,
+        content: &[u8],
+        replace: Replace,
+        sync: bool,
+    ) -> Result<(Lost, bool), StoreError> {
+        let exact = self.options.umask_cleared;
+        let noreplace = self.options.rename_noreplace;
+        let result = self.directories.within("write", path, |directory, name| {
+            let at_once = !sync || directory.is_in_memory();
+            if !at_once {
+                self.sync.begin(temp);
+            }
+            let lost = write::write_whole(directory, temp, meta, content, self.allowed(), exact)?;
+            if at_once {
+                names::commit(directory, name, temp, replace, noreplace).inspect_err(|_| {
+                    // The error that counts is the first one; a leftover is swept later.
+                    let _ = write::unlink(directory, temp);
+                })?;
+            }
+            Ok((lost, at_once))
+        });
+        result.inspect_err(|_| self.sync.end(temp))
+    }
+
     fn sync_batch(&self, files: &[(&RelPath, TempName)], bytes: u64) -> Result<(), StoreError> {
         self.sync.sync_files(&self.directories, files, bytes)
     }

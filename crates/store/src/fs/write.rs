@@ -4,7 +4,7 @@
 use super::apply::{Birth, Target, apply};
 use super::attributes::{Allowed, meta_of, mode_of};
 use super::direct::Direct;
-use super::directories::{Directories, Directory, Trouble};
+use super::directories::{Directories, Directory, Trouble, is_in_memory};
 use super::read::{ENTRY, no_direct};
 use crate::error::{StoreError, StoreErrorKind};
 use crate::extended::Lost;
@@ -16,8 +16,6 @@ use rustix::fs::{AtFlags, CWD, FallocateFlags, Mode, OFlags};
 use rustix::io::Errno;
 use std::ops::Range;
 
-/// Type of a tmpfs (statfs(2)).
-const TMPFS_MAGIC: rustix::fs::FsWord = 0x0102_1994;
 /// Readable by the owner only.
 const PRIVATE: u32 = 0o600;
 /// How often a temporary name that is taken is freed and tried again; more than once only if somebody keeps taking it.
@@ -62,16 +60,10 @@ impl FsWriteFile {
     }
 }
 
-impl FsWriteFile {
-    /// A file system in memory gains no order from room taken beforehand: it would fill the pages with zeros first, in one thread.
-    fn is_in_memory(&self) -> bool {
-        rustix::fs::fstatfs(&self.fd).is_ok_and(|of| of.f_type == TMPFS_MAGIC)
-    }
-}
-
 impl WriteFile for FsWriteFile {
     fn preallocate(&self, range: Range<u64>) -> Result<(), StoreError> {
-        if range.is_empty() || self.is_in_memory() {
+        // A file system in memory gains no order from room taken beforehand: it would fill the pages with zeros first, in one thread.
+        if range.is_empty() || is_in_memory(&self.fd) {
             return Ok(());
         }
         loop {

@@ -93,6 +93,8 @@ pub struct Faults {
     /// Writes stay in a cache of their writer until they are synced, and renames until their directory is: a failed sync
     /// loses those of its batch, a crash all of them.
     pub writer_cache: bool,
+    /// What is kept in memory only, so that small files get their names at once. Not together with `writer_cache`.
+    pub in_memory: Option<fn(&RelPath) -> bool>,
     /// Called before each operation.
     pub hook: Option<Hook>,
 }
@@ -106,6 +108,7 @@ impl Faults {
             space_bytes: None,
             crash_after: None,
             writer_cache: false,
+            in_memory: None,
             hook: None,
         }
     }

@@ -338,6 +338,24 @@ impl Storage for HostileStorage {
         }
     }
 
+    fn write_named(
+        &self,
+        path: &RelPath,
+        temp: &TempName,
+        meta: &FinalMeta,
+        content: &[u8],
+        replace: Replace,
+        sync: bool,
+    ) -> Result<(Lost, bool), StoreError> {
+        let in_memory = self.shared.lock().progress.faults().in_memory;
+        let at_once = !sync || in_memory.is_some_and(|in_memory| in_memory(path));
+        let lost = self.write_whole(path, temp, meta, content)?;
+        if at_once {
+            self.commit(path, temp, replace)?;
+        }
+        Ok((lost, at_once))
+    }
+
     fn sync_batch(&self, files: &[(&RelPath, TempName)], bytes: u64) -> Result<(), StoreError> {
         let path = files
             .first()

@@ -3,11 +3,35 @@
 
 use std::sync::Arc;
 
+use godwit_proto::{EntryId, Record};
 use godwit_store::digest::Digest;
+use godwit_store::journal::PathKey;
+use godwit_store::{RelPath, Replace, TempName};
 
 use super::Batch;
 use crate::limits;
 use crate::tree::open::OpenFile;
+
+/// A small file that is written, with times and mode.
+pub(in crate::tree) struct SmallFile {
+    pub(in crate::tree) id: EntryId,
+    pub(in crate::tree) key: PathKey,
+    pub(in crate::tree) generation: u64,
+    pub(in crate::tree) bytes: u64,
+    /// As it came, where somebody wants to be told of it.
+    pub(in crate::tree) record: Option<Box<Record>>,
+    /// It is to be made durable and named. Without this it has its name.
+    pub(in crate::tree) unnamed: Option<Box<Unnamed>>,
+}
+
+/// What of a small file is needed until it has its name.
+pub(in crate::tree) struct Unnamed {
+    pub(in crate::tree) root: u16,
+    pub(in crate::tree) digest: Option<Digest>,
+    pub(in crate::tree) path: RelPath,
+    pub(in crate::tree) temp: TempName,
+    pub(in crate::tree) replace: Replace,
+}
 
 /// A part of a large file under its temporary name.
 pub(super) struct Range {

@@ -24,19 +24,6 @@ struct Named<'a> {
     counted: u64,
 }
 
-impl SmallFile {
-    fn named(&self, seq: Seq) -> Named<'_> {
-        Named {
-            seq,
-            id: self.id,
-            root: self.root,
-            path: &self.path,
-            temp: &self.temp,
-            counted: self.bytes,
-        }
-    }
-}
-
 impl OpenFile {
     fn named(&self, seq: Seq) -> Named<'_> {
         Named {
@@ -97,11 +84,21 @@ impl Committer {
     }
 
     pub(super) fn commit_small(&self, seq: Seq, file: &SmallFile) -> bool {
-        let named = file.named(seq);
-        if self.verify && !self.reads_back(&named, file.bytes, file.digest) {
+        let Some(unnamed) = &file.unnamed else {
+            return true;
+        };
+        let named = Named {
+            seq,
+            id: file.id,
+            root: unnamed.root,
+            path: &unnamed.path,
+            temp: &unnamed.temp,
+            counted: file.bytes,
+        };
+        if self.verify && !self.reads_back(&named, file.bytes, unnamed.digest) {
             return false;
         }
-        self.commit(&named, file.replace)
+        self.commit(&named, unnamed.replace)
     }
 
     pub(super) fn commit_large(&self, seq: Seq, file: &OpenFile) -> bool {
