@@ -250,8 +250,10 @@ impl Job<'_> {
         };
         let report = progressing.run(&far.client, &open, &mut begin);
         // Nothing began, so there is nothing to resume.
-        if let Some(Some(prepared)) = prepared {
-            prepared.put_away().map_err(Failure::failed)?;
+        if let Some(Some(prepared)) = prepared
+            && let Err(error) = prepared.put_away()
+        {
+            self.output.note(&error.to_string());
         }
         Ok(Report::of_client(report, &totals, 0, false, self))
     }
