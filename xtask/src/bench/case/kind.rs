@@ -84,6 +84,11 @@ impl Kind {
         }
     }
 
+    /// Whether it is something to use instead.
+    pub(crate) fn is_peer(self) -> bool {
+        matches!(self, Self::Peer(definition) if definition.role == Role::Peer)
+    }
+
     /// Whether it moves what the case has beside its load.
     pub(crate) fn moves_beside(self) -> bool {
         matches!(self, Self::GodwitBeside)

@@ -47,6 +47,21 @@ pub(crate) enum Expect {
     Growth { bytes_max: u64, cpu_ratio_max: f64 },
 }
 
+/// How far a bar beside a peer can reach: one that takes no digests may be so near to the limit that nobody who does is as far ahead of it
+/// as of the others.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub(crate) struct Ceiling {
+    pub(crate) limit: Kind,
+    /// Of the limit's speed. No bar beside a peer asks for more, nor for less processor time than the limit's, divided by this.
+    pub(crate) share: f64,
+}
+
+impl Ceiling {
+    pub(crate) fn of(limit: Kind, share: f64) -> Self {
+        Self { limit, share }
+    }
+}
+
 impl Bar {
     /// Godwit at least so many times as fast.
     fn ratio(reference: Kind, ratio_min: Option<f64>) -> Self {
@@ -110,6 +125,8 @@ pub(crate) struct Case {
     pub(crate) line: Option<LineSpec>,
     pub(crate) storage: Storage,
     pub(crate) bars: Vec<Bar>,
+    /// For the bars beside peers.
+    pub(crate) ceiling: Option<Ceiling>,
     /// The destination has everything already: `godwit sync` finds that out.
     pub(crate) again: bool,
     /// Resident memory of each side at most, where that is the question; such a case runs once.
@@ -131,6 +148,7 @@ impl Case {
             line: None,
             storage: Storage::Memory,
             bars: Vec::new(),
+            ceiling: None,
             again: false,
             rss_max: None,
             rounds_max: None,

@@ -5,7 +5,7 @@ use super::super::data::Load;
 use super::super::peers::{Definition, Role};
 use super::far::far_title;
 use super::title::size;
-use super::{Bar, Case, Class, Expect, Kind, LineSpec, Storage, Suite};
+use super::{Bar, Case, Ceiling, Class, Expect, Kind, LineSpec, Storage, Suite};
 
 /// Godwit's speed over that of the bare pipe with digests, by class: memory, and files of any size that is not small.
 const MEMORY_RATIO_MIN: [f64; 2] = [0.95, 0.92];
@@ -15,7 +15,7 @@ const LARGE_PEER_RATIO_MIN: [f64; 2] = [1.2, 1.6];
 const SMALL_PEER_RATIO_MIN: [f64; 2] = [1.0, 1.5];
 /// Godwit's speed with files of 1 MiB over its own with files of 100 MiB.
 const MIDDLE_RATIO_MIN: f64 = 0.9;
-/// Godwit's speed over that of the bare loop of the same calls, small files.
+/// Godwit's speed over that of the bare loop of the same calls and digests, small files.
 const LOOP_RATIO_MIN: f64 = 0.8;
 /// Godwit's speed over that of `fio`, to disk and from it.
 const DISK_RATIO_MIN: f64 = 0.95;
@@ -169,6 +169,7 @@ impl Table<'_> {
                     Bar::ratio(Kind::PipeDigest, Some(FILES_RATIO_MIN)),
                     Bar::ratio(Kind::Pipe, None),
                 ];
+                case.ceiling = Some(Ceiling::of(Kind::PipeDigest, FILES_RATIO_MIN));
                 self.limit("cp", case);
                 self.peers(case, Some(LARGE_PEER_RATIO_MIN[index]), Some(1.0));
             }));
@@ -192,10 +193,11 @@ impl Table<'_> {
         ] {
             cases.extend(self.both(names, load, |index, case| {
                 case.bars = vec![
-                    Bar::ratio(Kind::Loop, Some(LOOP_RATIO_MIN)),
-                    Bar::ratio(Kind::LoopDigest, None),
+                    Bar::ratio(Kind::LoopDigest, Some(LOOP_RATIO_MIN)),
+                    Bar::ratio(Kind::Loop, None),
                     Bar::ratio(Kind::Pipe, None),
                 ];
+                case.ceiling = Some(Ceiling::of(Kind::LoopDigest, LOOP_RATIO_MIN));
                 self.limit("cp", case);
                 self.peers(case, Some(SMALL_PEER_RATIO_MIN[index]), None);
             }));

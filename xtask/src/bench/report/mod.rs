@@ -12,7 +12,7 @@ use serde::Serialize;
 
 pub(crate) use plot::escaped;
 
-use super::case::{Bar, Case, Expect, Kind};
+use super::case::{Bar, Case, Ceiling, Expect, Kind};
 use super::machine::Fact;
 use super::process::Usage;
 use super::runner::{Sample, Track};
@@ -61,10 +61,23 @@ struct Comparison {
     /// Godwit's processor time, both sides, over the other's, pair by pair; for each byte or file where they move
     /// different loads.
     cpu_ratio: Option<Spread>,
+    /// What the bar comes down to where the limit is no further ahead of the other.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reach: Option<Reach>,
     /// Peak memory of Godwit's larger side over that of the other's.
     extra_bytes: Option<i64>,
     /// `None` where there is no bar, or nothing to hold against it.
     pass: Option<bool>,
+}
+
+/// The share of the limit that is asked for, beside a peer.
+#[derive(Debug, Clone, Copy, Serialize)]
+struct Reach {
+    ceiling: Ceiling,
+    /// Its speed over the peer's.
+    ratio: f64,
+    /// Its processor time over the peer's.
+    cpu_ratio: Option<f64>,
 }
 
 /// Peak resident memory against its limit.
@@ -83,7 +96,11 @@ impl CaseReport {
         let subject = of(case.subject);
         let compare = |&bar: &Bar| {
             let title = case.title_of(bar.reference);
-            Comparison::new(bar, title, rounds, subject, of(bar.reference))
+            let reference = of(bar.reference);
+            let ceiling = case.ceiling.filter(|_| bar.reference.is_peer());
+            let reach = ceiling
+                .and_then(|ceiling| Reach::new(ceiling, rounds, of(ceiling.limit), reference));
+            Comparison::new(bar, title, rounds, subject, reference, reach)
         };
         // Who was not asked to take part is no gap.
         let bars = case.bars.iter().filter(|bar| of(bar.reference).is_some());
@@ -116,33 +133,74 @@ impl CaseReport {
     }
 }
 
+/// Speed and processor time of `one` over those of `other`, pair by pair: for each byte, or for each file where there are no bytes.
+#[expect(clippy::cast_precision_loss, reason = "figures for people")]
+fn ratios(
+    rounds: u32,
+    one: Option<&Track>,
+    other: Option<&Track>,
+) -> (Option<Spread>, Option<Spread>) {
+    let units = |track: &Track| track.bytes.max(track.files).max(1) as f64;
+    let by_round = |track: Option<&Track>, figure: &dyn Fn(&Sample) -> f64| {
+        let Some(track) = track else {
+            return Vec::new();
+        };
+        let all = track.by_round(rounds, figure);
+        let unit = units(track);
+        all.into_iter()
+            .map(|figure| figure.map(|figure| figure / unit))
+            .collect::<Vec<_>>()
+    };
+    let cpu = |sample: &Sample| {
+        sample.outcome.source.cpu_seconds + sample.outcome.destination.cpu_seconds
+    };
+    (
+        paired_ratio(&by_round(one, &seconds), &by_round(other, &seconds)),
+        paired_ratio(&by_round(other, &cpu), &by_round(one, &cpu)),
+    )
+}
+
+fn seconds(sample: &Sample) -> f64 {
+    sample.outcome.seconds
+}
+
+impl Reach {
+    fn new(
+        ceiling: Ceiling,
+        rounds: u32,
+        limit: Option<&Track>,
+        peer: Option<&Track>,
+    ) -> Option<Self> {
+        let (ratio, cpu_ratio) = ratios(rounds, limit, peer);
+        Some(Self {
+            ceiling,
+            ratio: ratio?.median * ceiling.share,
+            cpu_ratio: cpu_ratio.map(|ratio| ratio.median / ceiling.share),
+        })
+    }
+
+    /// A speed that is asked for beside a peer, as far as it can be reached.
+    fn lowered(reach: Option<Self>, ratio_min: f64) -> f64 {
+        reach.map_or(ratio_min, |reach| reach.ratio.min(ratio_min))
+    }
+
+    /// The same for processor time.
+    fn raised(reach: Option<Self>, cpu_ratio_max: f64) -> f64 {
+        let reached = reach.and_then(|reach| reach.cpu_ratio);
+        reached.map_or(cpu_ratio_max, |reached| reached.max(cpu_ratio_max))
+    }
+}
+
 impl Comparison {
-    #[expect(clippy::cast_precision_loss, reason = "figures for people")]
     fn new(
         bar: Bar,
         title: String,
         rounds: u32,
         subject: Option<&Track>,
         reference: Option<&Track>,
+        reach: Option<Reach>,
     ) -> Self {
-        // Seconds and processor time for each byte, or for each file where there are no bytes.
-        let units = |track: &Track| track.bytes.max(track.files).max(1) as f64;
-        let by_round = |track: Option<&Track>, figure: &dyn Fn(&Sample) -> f64| {
-            let Some(track) = track else {
-                return Vec::new();
-            };
-            let all = track.by_round(rounds, figure);
-            let unit = units(track);
-            all.into_iter()
-                .map(|figure| figure.map(|figure| figure / unit))
-                .collect::<Vec<_>>()
-        };
-        let seconds = |sample: &Sample| sample.outcome.seconds;
-        let cpu = |sample: &Sample| {
-            sample.outcome.source.cpu_seconds + sample.outcome.destination.cpu_seconds
-        };
-        let ratio = paired_ratio(&by_round(subject, &seconds), &by_round(reference, &seconds));
-        let cpu_ratio = paired_ratio(&by_round(reference, &cpu), &by_round(subject, &cpu));
+        let (ratio, cpu_ratio) = ratios(rounds, subject, reference);
         let plain = |track: Option<&Track>| {
             let all = track.map(|track| track.by_round(rounds, &seconds));
             all.unwrap_or_default()
@@ -157,8 +215,14 @@ impl Comparison {
                 ratio_min,
                 cpu_ratio_max,
             } => {
-                let fast = ratio_min.map(|min| ratio.map(|is| is.median >= min));
-                let cheap = cpu_ratio_max.map(|max| cpu_ratio.map(|is| is.median <= max));
+                let fast = ratio_min.map(|min| {
+                    let min = Reach::lowered(reach, min);
+                    ratio.map(|is| is.median >= min)
+                });
+                let cheap = cpu_ratio_max.map(|max| {
+                    let max = Reach::raised(reach, max);
+                    cpu_ratio.map(|is| is.median <= max)
+                });
                 both(fast, cheap)
             }
             Expect::Extra { seconds_max } => extra_seconds.map(|is| is.median <= seconds_max),
@@ -177,6 +241,7 @@ impl Comparison {
             ratio,
             extra_seconds,
             cpu_ratio,
+            reach,
             extra_bytes,
             pass,
         }
@@ -232,6 +297,27 @@ impl Report {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_bar_beside_a_peer_asks_for_no_more_than_the_limit_has() {
+        let reach = |ratio, cpu_ratio| {
+            let ceiling = Ceiling::of(Kind::PipeDigest, 0.95);
+            Some(Reach {
+                ceiling,
+                ratio,
+                cpu_ratio,
+            })
+        };
+        for (reach, speed, cost) in [
+            (None, 1.2, 1.0),
+            (reach(2.0, Some(0.7)), 1.2, 1.0),
+            (reach(1.02, Some(1.17)), 1.02, 1.17),
+            (reach(1.02, None), 1.02, 1.0),
+        ] {
+            assert!((Reach::lowered(reach, 1.2) - speed).abs() < 1e-9);
+            assert!((Reach::raised(reach, 1.0) - cost).abs() < 1e-9);
+        }
+    }
 
     #[test]
     fn a_bar_that_was_not_measured_is_not_held() {

@@ -8,7 +8,7 @@ use super::super::process::Usage;
 use super::super::runner::{Sample, Track};
 use super::super::stats::Spread;
 use super::super::wan::RowReport;
-use super::{CaseReport, Comparison, Memory, Report};
+use super::{CaseReport, Comparison, Memory, Reach, Report};
 
 impl Report {
     /// The whole report as Markdown.
@@ -133,8 +133,16 @@ impl Comparison {
                 cpu_ratio_max,
             } => {
                 let pairs = self.ratio.map_or(0, |ratio| ratio.count);
-                let min = ratio_min.map_or_else(String::new, |min| format!(", bar {min:.2}"));
-                let max = cpu_ratio_max.map_or_else(String::new, |max| format!(", bar {max:.2}"));
+                let bar = |asked: f64, reached: f64| {
+                    if (asked - reached).abs() < f64::EPSILON {
+                        format!(", bar {asked:.2}")
+                    } else {
+                        format!(", bar {asked:.2}, by the limit {reached:.2}")
+                    }
+                };
+                let min = ratio_min.map(|min| bar(min, Reach::lowered(self.reach, min)));
+                let max = cpu_ratio_max.map(|max| bar(max, Reach::raised(self.reach, max)));
+                let (min, max) = (min.unwrap_or_default(), max.unwrap_or_default());
                 writeln!(
                     text,
                     "- beside `{name}`: speed × {} over {pairs} pairs{min}; processor time × {}{max}{end}",
