@@ -14,11 +14,12 @@ use rustix::fs::{Mode, OFlags, Stat, openat};
 use super::checked::CheckedLink;
 use super::link::{Link, PlainLink};
 use super::plan::{Part, Plan, PlanFile};
-use super::wire::Stamp;
-use super::{Load, SendArgs, tls, wire};
+use super::wire::{Frame, Stamp};
+use super::{Load, SendArgs, tls};
 
-/// Sent from in rotation when there are no files: larger than L2, as real data would be.
-const MEMORY_BYTES: usize = 64 << 20;
+/// Sent from in rotation when there are no files: larger than L2, as real data would be, and as large as what Godwit sends from, since a
+/// third-level cache may hold the one and not the other.
+const MEMORY_BYTES: usize = 8 << 20;
 
 /// Sends everything and waits until the receiver says that it has it.
 pub(super) fn run(args: &SendArgs) -> anyhow::Result<()> {
@@ -35,7 +36,7 @@ fn send_memory(args: &SendArgs, total: u64) -> anyhow::Result<()> {
     let block_bytes = args.shape.block_bytes;
     ensure!(
         (1..=MEMORY_BYTES).contains(&block_bytes),
-        "a block has between one byte and 64 MiB"
+        "a block has between one byte and 8 MiB"
     );
     let taken = AtomicU64::new(0);
     each_stream(args, |link| {
@@ -67,20 +68,17 @@ fn send_files(args: &SendArgs, source: &Path) -> anyhow::Result<()> {
             commit: args.shape.commit,
         };
         let mut parts = Vec::new();
-        let room = args.shape.block_bytes + wire::FRAME_EXTRA_BYTES + wire::FRAME_HEADER_BYTES;
-        let mut frame = Vec::with_capacity(room);
+        let mut frame = Frame::new(args.shape.block_bytes);
         loop {
             plan.take(args.shape.block_bytes, &mut parts);
             if parts.is_empty() {
                 return Ok(());
             }
             frame.clear();
-            frame.resize(wire::FRAME_HEADER_BYTES, 0);
             for part in &parts {
                 reader.append(&plan.files[part.file], *part, &mut frame)?;
             }
-            wire::seal(&mut frame)?;
-            link.send(&frame)?;
+            link.send(frame.seal()?)?;
         }
     })
 }
@@ -134,7 +132,7 @@ struct Reader<'a> {
 
 impl Reader<'_> {
     /// Appends one record with the content of `part`.
-    fn append(&mut self, file: &PlanFile, part: Part, frame: &mut Vec<u8>) -> anyhow::Result<()> {
+    fn append(&mut self, file: &PlanFile, part: Part, frame: &mut Frame) -> anyhow::Result<()> {
         let context = || format!("cannot read {:?}", file.path.escape_ascii().to_string());
         // A file in several frames is written by several streams, and none of them is the last.
         let is_whole =
@@ -144,14 +142,12 @@ impl Reader<'_> {
             .then(|| rustix::fs::fstat(open).map(|stat| stamp_of(&stat)))
             .transpose()
             .with_context(context)?;
-        wire::push_header(frame, &file.path, part.offset, part.bytes, stamp)?;
-        let start = frame.len();
-        frame.resize(start + part.bytes, 0);
+        let content = frame.push(&file.path, part.offset, part.bytes, stamp)?;
         let mut filled = 0;
         while filled < part.bytes {
             let offset = part.offset + filled as u64;
-            let more = rustix::io::pread(open, &mut frame[start + filled..], offset)
-                .with_context(context)?;
+            let more =
+                rustix::io::pread(open, &mut content[filled..], offset).with_context(context)?;
             ensure!(
                 more > 0,
                 "{:?} shrank",

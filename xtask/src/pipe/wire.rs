@@ -47,32 +47,67 @@ pub(crate) struct Record<'a> {
     pub(crate) content: &'a [u8],
 }
 
-/// Appends the header, path and stamp of a record; its `bytes` of content follow.
-pub(crate) fn push_header(
-    frame: &mut Vec<u8>,
-    path: &[u8],
-    offset: u64,
-    bytes: usize,
-    stamp: Option<Stamp>,
-) -> anyhow::Result<()> {
-    let path_bytes = u16::try_from(path.len()).context("path too long for the pipe")?;
-    let bytes = u32::try_from(bytes).context("block too long for the pipe")?;
-    frame.extend_from_slice(&path_bytes.to_le_bytes());
-    frame.extend_from_slice(&u16::from(stamp.is_some()).to_le_bytes());
-    frame.extend_from_slice(&bytes.to_le_bytes());
-    frame.extend_from_slice(&offset.to_le_bytes());
-    frame.extend_from_slice(path);
-    if let Some(stamp) = stamp {
-        frame.extend_from_slice(&stamp.bytes());
-    }
-    Ok(())
+/// A frame that is being filled, in memory that is used again and never cleared: contents are read right into it.
+#[derive(Debug)]
+pub(crate) struct Frame {
+    bytes: Vec<u8>,
+    filled: usize,
 }
 
-/// Writes the length of the frame that begins with [`FRAME_HEADER_BYTES`] of room.
-pub(crate) fn seal(frame: &mut [u8]) -> anyhow::Result<()> {
-    let bytes = u32::try_from(frame.len() - FRAME_HEADER_BYTES).context("frame too long")?;
-    frame[..FRAME_HEADER_BYTES].copy_from_slice(&bytes.to_le_bytes());
-    Ok(())
+impl Frame {
+    /// Memory for `block_bytes` of contents, with what goes with them.
+    pub(crate) fn new(block_bytes: usize) -> Self {
+        Self {
+            bytes: vec![0; FRAME_HEADER_BYTES + block_bytes + FRAME_EXTRA_BYTES],
+            filled: FRAME_HEADER_BYTES,
+        }
+    }
+
+    /// Begins the next frame.
+    pub(crate) fn clear(&mut self) {
+        self.filled = FRAME_HEADER_BYTES;
+    }
+
+    /// Appends the header, path and stamp of a record; returns the room for its `bytes` of content.
+    pub(crate) fn push(
+        &mut self,
+        path: &[u8],
+        offset: u64,
+        bytes: usize,
+        stamp: Option<Stamp>,
+    ) -> anyhow::Result<&mut [u8]> {
+        let path_bytes = u16::try_from(path.len()).context("path too long for the pipe")?;
+        let content_bytes = u32::try_from(bytes).context("block too long for the pipe")?;
+        self.put(&path_bytes.to_le_bytes())?;
+        self.put(&u16::from(stamp.is_some()).to_le_bytes())?;
+        self.put(&content_bytes.to_le_bytes())?;
+        self.put(&offset.to_le_bytes())?;
+        self.put(path)?;
+        if let Some(stamp) = stamp {
+            self.put(&stamp.bytes())?;
+        }
+        self.room(bytes)
+    }
+
+    /// The whole frame, with its length in front.
+    pub(crate) fn seal(&mut self) -> anyhow::Result<&[u8]> {
+        let bytes = u32::try_from(self.filled - FRAME_HEADER_BYTES).context("frame too long")?;
+        self.bytes[..FRAME_HEADER_BYTES].copy_from_slice(&bytes.to_le_bytes());
+        Ok(&self.bytes[..self.filled])
+    }
+
+    fn put(&mut self, bytes: &[u8]) -> anyhow::Result<()> {
+        self.room(bytes.len())?.copy_from_slice(bytes);
+        Ok(())
+    }
+
+    fn room(&mut self, bytes: usize) -> anyhow::Result<&mut [u8]> {
+        let start = self.filled;
+        let room = self.bytes.get_mut(start..start + bytes);
+        let room = room.context("more than a frame holds")?;
+        self.filled += bytes;
+        Ok(room)
+    }
 }
 
 /// Takes the first record off `frame` (without its length).
@@ -116,12 +151,15 @@ mod tests {
             (&b"a/b"[..], 7, None, &b"xyz"[..]),
             (b"c", u64::MAX, Some(stamp), b""),
         ];
-        let mut frame = vec![0; FRAME_HEADER_BYTES];
+        let mut frame = Frame::new(100);
+        // What an earlier frame has left is of no matter.
+        frame.push(b"earlier", 1, 50, None).unwrap().fill(7);
+        frame.clear();
         for (path, offset, stamp, content) in records {
-            push_header(&mut frame, path, offset, content.len(), stamp).unwrap();
-            frame.extend_from_slice(content);
+            let room = frame.push(path, offset, content.len(), stamp).unwrap();
+            room.copy_from_slice(content);
         }
-        seal(&mut frame).unwrap();
+        let frame = frame.seal().unwrap();
         assert_eq!(frame[..FRAME_HEADER_BYTES], 55_u32.to_le_bytes());
         let mut rest = &frame[FRAME_HEADER_BYTES..];
         for (path, offset, stamp, content) in records {
@@ -138,14 +176,15 @@ mod tests {
 
     #[test]
     fn every_cut_of_a_frame_is_noticed() {
-        let mut frame = Vec::new();
+        let mut frame = Frame::new(100);
         let stamp = Stamp {
             seconds: 1,
             nanoseconds: 2,
             mode: 3,
         };
-        push_header(&mut frame, b"path", 1, 3, Some(stamp)).unwrap();
-        frame.extend_from_slice(b"abc");
+        let room = frame.push(b"path", 1, 3, Some(stamp)).unwrap();
+        room.copy_from_slice(b"abc");
+        let frame = &frame.seal().unwrap()[FRAME_HEADER_BYTES..];
         for length in 0..frame.len() {
             assert!(take(&mut &frame[..length]).is_err(), "{length} bytes of it");
         }
