@@ -30,7 +30,7 @@ use case::{Case, Kind, Storage};
 use contender::{Programs, Stage};
 use data::{Load, Set};
 use options::Options;
-use peers::Definition;
+use peers::{Definition, Tool};
 use report::{CaseReport, Report};
 use runner::Sets;
 use spent::{Spent, timed};
@@ -53,7 +53,7 @@ pub(crate) fn run(matches: &ArgMatches) -> anyhow::Result<()> {
     let chosen = options.choose(&peers)?;
     let needed = needed(&chosen, &options);
     if options.install
-        && let Err(error) = peers::install(&needed, &mut say)
+        && let Err(error) = peers::install(&needed, &tools(&chosen, &options)?, &mut say)
     {
         // What is missing is named in the tables too, and the others can be measured all the same.
         say(&format!("{error:#}"));
@@ -143,6 +143,17 @@ fn needed(cases: &[Case], options: &Options) -> Vec<&'static Definition> {
         }
     }
     needed
+}
+
+/// What else is run beside Godwit.
+fn tools(cases: &[Case], options: &Options) -> anyhow::Result<Vec<Tool>> {
+    let kinds = cases.iter().flat_map(Case::contenders);
+    let wanted = kinds.filter(|&kind| options.wants_contender(kind));
+    let mut tools: Vec<Tool> = wanted.flat_map(Kind::tools).copied().collect();
+    if !options.rows()?.is_empty() {
+        tools.push(("iperf3", "iperf3"));
+    }
+    Ok(tools)
 }
 
 /// The data sets of the last case, kept for the next one if that moves the same.

@@ -30,7 +30,7 @@ const SLOW: f64 = 5.0;
 /// Below this, five runs cost nothing.
 const SLOW_SECONDS_MIN: f64 = 3.0;
 /// Who takes longer than this, and than this many times who is judged, is given up.
-const GIVEN_UP: f64 = 30.0;
+pub(crate) const GIVEN_UP: f64 = 30.0;
 const GIVEN_UP_AFTER_MIN: Duration = Duration::from_secs(60);
 
 /// One run as it was; none is thrown away unseen.
@@ -58,6 +58,9 @@ pub(crate) struct Track {
     pub(crate) bytes: u64,
     pub(crate) files: u64,
     pub(crate) samples: Vec<Sample>,
+    /// Nobody waited for it any longer: [`GIVEN_UP`] times as long as who is judged.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) given_up: bool,
     /// Why it takes no part, or no longer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) failure: Option<String>,
@@ -79,17 +82,17 @@ impl Track {
         (1..=rounds).map(|round| of(round).map(figure)).collect()
     }
 
-    /// The most memory that a side of it took.
-    pub(crate) fn peak_bytes(&self) -> Option<u64> {
+    /// The most memory that its source and its destination took.
+    pub(crate) fn peak_bytes(&self) -> Option<[u64; 2]> {
         let peaks = self.counted().map(|sample| {
             let Outcome {
                 source,
                 destination,
                 ..
             } = &sample.outcome;
-            source.peak_rss_bytes.max(destination.peak_rss_bytes)
+            [source.peak_rss_bytes, destination.peak_rss_bytes]
         });
-        peaks.max()
+        peaks.reduce(|most, next| std::array::from_fn(|side| most[side].max(next[side])))
     }
 }
 
@@ -147,6 +150,7 @@ pub(crate) fn run(
             bytes: set.bytes,
             files: set.names,
             samples: Vec::new(),
+            given_up: false,
             failure,
         });
         contenders.push(contender);
@@ -161,7 +165,10 @@ pub(crate) fn run(
     let mut copy = None;
     let mut spent = Spent::default();
     for round in rounds {
-        for (track, slot) in tracks.iter_mut().zip(&mut contenders) {
+        // Nobody is always the one behind the same other; the round that warms up is in order, for the patience with others.
+        let first = round as usize % tracks.len().max(1);
+        for at in (first..tracks.len()).chain(0..first) {
+            let (track, slot) = (&mut tracks[at], &mut contenders[at]);
             world.check()?;
             let Some(contender) = slot else { continue };
             if patience.is_enough(track, round) {
@@ -180,6 +187,7 @@ pub(crate) fn run(
                 // Who knows what it has done to it.
                 let left: Option<PathBuf> = copy.take();
                 left.as_deref().map_or(Ok(()), remove)?;
+                track.given_up = error.is::<TooLong>() && track.contender != case.subject;
                 track.failure = Some(why(&error, track.contender));
                 *slot = None;
             }

@@ -3,7 +3,9 @@
 
 use serde::{Serialize, Serializer};
 
-use super::super::peers::{Definition, Role};
+use super::super::peers::{Definition, Role, Tool};
+
+const SSH: &[Tool] = &[("ssh", "openssh-client"), ("sshd", "openssh-server")];
 
 /// Who moves the data.
 #[derive(Debug, Clone, Copy)]
@@ -75,6 +77,16 @@ impl Kind {
         }
     }
 
+    /// Programs that it needs and that are no peer's.
+    pub(crate) fn tools(self) -> &'static [Tool] {
+        match self {
+            Self::B3sum => &[("b3sum", "b3sum")],
+            Self::GodwitToSsh | Self::GodwitFromSsh | Self::SshTrue => SSH,
+            Self::Peer(definition) if definition.ssh => SSH,
+            _ => &[],
+        }
+    }
+
     /// Whether it shows what the machine can do, rather than being something to use instead.
     pub(crate) fn is_limit(self) -> bool {
         match self {
@@ -84,9 +96,9 @@ impl Kind {
         }
     }
 
-    /// Whether it is something to use instead.
-    pub(crate) fn is_peer(self) -> bool {
-        matches!(self, Self::Peer(definition) if definition.role == Role::Peer)
+    /// Whether it is something to use instead that takes no digests of what it moves.
+    pub(crate) fn is_unchecked_peer(self) -> bool {
+        matches!(self, Self::Peer(definition) if definition.role == Role::Peer && !definition.digests)
     }
 
     /// Whether it moves what the case has beside its load.

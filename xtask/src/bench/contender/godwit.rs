@@ -131,9 +131,9 @@ impl Contender for Godwit {
             Class::Encrypted => ("", ""),
         };
         let what = match (case.load, case.again) {
-            (Load::Memory { .. }, _) => "cp{none} mem:BYTES godwit://ADDR:PORT/null:",
-            (_, true) => "sync{none} SRC godwit://ADDR:PORT/data/SRC",
-            (_, false) => "cp{none} SRC godwit://ADDR:PORT/data/",
+            (Load::Memory { .. }, _) => "cp --json{none} mem:BYTES godwit://ADDR:PORT/null:",
+            (_, true) => "sync --json{none} SRC godwit://ADDR:PORT/data/SRC",
+            (_, false) => "cp --json{none} SRC godwit://ADDR:PORT/data/",
         };
         let what = what.replace("{none}", none);
         format!("godwit serve{any} --listen ADDR:0 --export data=DIR; godwit {what}")

@@ -5,6 +5,7 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context as _, bail};
 
+use super::super::contender::is_there;
 use super::Definition;
 
 /// Keeps Debian from starting the services that come with some packages: the benchmark has its own.
@@ -13,15 +14,24 @@ const NO_SERVICES: &str = "set -e; made=; policy=/usr/sbin/policy-rc.d; \
      trap 'rm -f $made' EXIT; export DEBIAN_FRONTEND=noninteractive; \
      apt-get update -qq; apt-get install -y -qq --no-install-recommends \"$@\" >/dev/null";
 
-/// Installs what `peers` need and is not there. Says what it does, and what it cannot do.
+/// A program that the benchmark itself runs, and Debian's package of it.
+pub(crate) type Tool = (&'static str, &'static str);
+
+/// Installs `tools` and what `peers` need, as far as it is not there. Says what it does, and what it cannot do.
 ///
 /// # Errors
 /// When it may not, or the packages cannot be had. The peers that are there can take part all the same.
-pub(crate) fn install(peers: &[&Definition], say: &mut dyn FnMut(&str)) -> anyhow::Result<()> {
+pub(crate) fn install(
+    peers: &[&Definition],
+    tools: &[Tool],
+    say: &mut dyn FnMut(&str),
+) -> anyhow::Result<()> {
+    let tools = tools.iter().filter(|(program, _)| !is_there(program));
     let missing: Vec<&&Definition> = peers.iter().filter(|peer| !peer.is_there()).collect();
     let mut packages: Vec<&str> = missing
         .iter()
         .flat_map(|peer| peer.packages.iter().map(String::as_str))
+        .chain(tools.map(|(_, package)| *package))
         .collect();
     packages.sort_unstable();
     packages.dedup();

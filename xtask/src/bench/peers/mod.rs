@@ -15,7 +15,7 @@ use super::contender::is_there;
 use super::data::{Arrival, Load};
 use super::process::Side;
 
-pub(crate) use install::install;
+pub(crate) use install::{Tool, install};
 pub(crate) use words::{Words, fill};
 
 /// Whether it is to be beaten, or shows what the machine can do.
@@ -46,6 +46,9 @@ pub(crate) struct Definition {
     pub(crate) version: String,
     /// What arrives beside names and contents, and what else a reader should know.
     pub(crate) note: String,
+    /// Whether it takes digests of contents at both ends and compares them; what encryption checks is none.
+    #[serde(default)]
+    pub(crate) digests: bool,
     /// Why it may take so long that nobody waits for it, if that is known.
     pub(crate) slow: Option<String>,
     /// Whether it needs an sshd at the destination.

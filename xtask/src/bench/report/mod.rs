@@ -64,8 +64,11 @@ struct Comparison {
     /// What the bar comes down to where the limit is no further ahead of the other.
     #[serde(skip_serializing_if = "Option::is_none")]
     reach: Option<Reach>,
-    /// Peak memory of Godwit's larger side over that of the other's.
+    /// Peak memory over that of the other's, of the side where it is more.
     extra_bytes: Option<i64>,
+    /// It was so slow that it was given up.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    given_up: bool,
     /// `None` where there is no bar, or nothing to hold against it.
     pass: Option<bool>,
 }
@@ -97,7 +100,7 @@ impl CaseReport {
         let compare = |&bar: &Bar| {
             let title = case.title_of(bar.reference);
             let reference = of(bar.reference);
-            let ceiling = case.ceiling.filter(|_| bar.reference.is_peer());
+            let ceiling = case.ceiling.filter(|_| bar.reference.is_unchecked_peer());
             let reach = ceiling
                 .and_then(|ceiling| Reach::new(ceiling, rounds, of(ceiling.limit), reference));
             Comparison::new(bar, title, rounds, subject, reference, reach)
@@ -207,10 +210,18 @@ impl Comparison {
         };
         let extra_seconds = paired_difference(&plain(subject), &plain(reference));
         let extra_bytes = subject.zip(reference).and_then(|(subject, reference)| {
-            let more = subject.peak_bytes()?.cast_signed();
-            Some(more - reference.peak_bytes()?.cast_signed())
+            let sides = subject
+                .peak_bytes()?
+                .into_iter()
+                .zip(reference.peak_bytes()?);
+            sides
+                .map(|(more, less)| more.cast_signed() - less.cast_signed())
+                .max()
         });
+        let given_up = reference.is_some_and(|reference| reference.given_up);
         let pass = match bar.expect {
+            // No bar is as high.
+            Expect::Speed { ratio_min, .. } if given_up => ratio_min.map(|_| true),
             Expect::Speed {
                 ratio_min,
                 cpu_ratio_max,
@@ -243,6 +254,7 @@ impl Comparison {
             cpu_ratio,
             reach,
             extra_bytes,
+            given_up,
             pass,
         }
     }
@@ -271,7 +283,10 @@ impl Report {
                         .memory
                         .as_ref()
                         .is_some_and(|memory| memory.pass == Some(false))
-                    || case.tracks.iter().any(|track| track.failure.is_some())
+                    || case
+                        .tracks
+                        .iter()
+                        .any(|track| track.failure.is_some() && !track.given_up)
             })
     }
 

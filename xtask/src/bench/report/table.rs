@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use super::super::case::{Expect, size};
 use super::super::process::Usage;
-use super::super::runner::{Sample, Track};
+use super::super::runner::{GIVEN_UP, Sample, Track};
 use super::super::stats::Spread;
 use super::super::wan::RowReport;
 use super::{CaseReport, Comparison, Memory, Reach, Report};
@@ -119,7 +119,13 @@ fn row(track: &Track, text: &mut String) {
 impl Comparison {
     fn lines(&self, text: &mut String) {
         let name = &self.title;
-        let end = verdict(self.pass);
+        let end = match self.bar.expect {
+            Expect::Speed {
+                ratio_min: None,
+                cpu_ratio_max: None,
+            } => "",
+            _ => verdict(self.pass),
+        };
         let said = |figure: Option<Spread>| {
             figure.map_or_else(|| "not measured".to_owned(), |figure| spread(&figure, 2))
         };
@@ -143,10 +149,13 @@ impl Comparison {
                 let min = ratio_min.map(|min| bar(min, Reach::lowered(self.reach, min)));
                 let max = cpu_ratio_max.map(|max| bar(max, Reach::raised(self.reach, max)));
                 let (min, max) = (min.unwrap_or_default(), max.unwrap_or_default());
+                let speed = match self.given_up {
+                    true => format!("more than {GIVEN_UP}"),
+                    false => format!("{} over {pairs} pairs", said(self.ratio)),
+                };
                 writeln!(
                     text,
-                    "- beside `{name}`: speed × {} over {pairs} pairs{min}; processor time × {}{max}{end}",
-                    said(self.ratio),
+                    "- beside `{name}`: speed × {speed}{min}; processor time × {}{max}{end}",
                     cost(self.cpu_ratio),
                 )
             }
@@ -199,6 +208,6 @@ fn verdict(pass: Option<bool>) -> &'static str {
     match pass {
         Some(true) => ": **pass**",
         Some(false) => ": **FAIL**",
-        None => "",
+        None => ": **not measured**",
     }
 }
