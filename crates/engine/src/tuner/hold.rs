@@ -37,8 +37,9 @@ impl Hold {
         self.wait = (self.wait / 2).max(self.shortest);
     }
 
-    /// What was found out before is no longer true.
-    pub(super) fn forget(&mut self) {
+    /// What was found out before is no longer true: it may be tried at once.
+    pub(super) fn forget(&mut self, now: Duration) {
+        self.until = self.until.min(now);
         self.wait = self.shortest;
     }
 }

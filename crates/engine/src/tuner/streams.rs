@@ -56,8 +56,9 @@ pub struct StreamTuner {
     held_up: Option<Duration>,
     /// The most that was moved in a window since the way was last found to be narrower.
     peak: f64,
-    /// The rate in steady state, and since when it has been far from that.
+    /// The rate in steady state, of how many windows, and since when it has been far from that.
     usual: Option<f64>,
+    usual_windows: u32,
     unusual: Option<Duration>,
 }
 
@@ -125,6 +126,10 @@ const FEWER_AFTER: Duration = Duration::from_secs(30);
 /// When the rate has been another for so long, the way is another.
 const UNUSUAL_FOR: Duration = Duration::from_secs(5);
 
+/// A window counts for so much of the usual rate, at the beginning and after some hundred windows.
+const USUAL_MOST: f64 = 0.1;
+const USUAL_LEAST: f64 = 0.005;
+
 /// Nor are more than this: who shares a way that is full wins by streams, and that is no reason to have them.
 const EXPLORE_MOST: u32 = 8;
 
@@ -160,6 +165,7 @@ impl StreamTuner {
             held_up: None,
             peak: 0.0,
             usual: None,
+            usual_windows: 0,
             unusual: None,
         }
     }
@@ -465,12 +471,16 @@ impl StreamTuner {
     fn notice_change(&mut self, now: Duration, reading: &Reading) {
         let Some(usual) = self.usual else {
             self.usual = Some(reading.rate);
+            self.usual_windows = 1;
             return;
         };
         let far = reading.rate < 0.6 * usual || reading.rate > 1.6 * usual;
         if !far {
             self.unusual = None;
-            self.usual = Some(0.9 * usual + 0.1 * reading.rate);
+            // The longer it has been so the slower it follows: a rate that falls step by step must not take it along.
+            self.usual_windows = self.usual_windows.saturating_add(1);
+            let weight = (1.0 / f64::from(self.usual_windows)).clamp(USUAL_LEAST, USUAL_MOST);
+            self.usual = Some(usual + weight * (reading.rate - usual));
         } else if now.saturating_sub(*self.unusual.get_or_insert(now)) >= UNUSUAL_FOR {
             self.usual = None;
             self.unusual = None;
@@ -483,7 +493,7 @@ impl StreamTuner {
                 &mut self.spare,
                 &mut self.more,
             ] {
-                hold.forget();
+                hold.forget(now);
             }
         }
     }

@@ -6,6 +6,7 @@
     reason = "a model with small numbers"
 )]
 
+mod changes;
 mod disks;
 
 use std::time::Duration;
@@ -324,35 +325,6 @@ fn a_plain_connection_keeps_a_fair_part() {
             "seed {seed}: {share:.2} {link:?}{}",
             told(&own)
         );
-    }
-}
-
-#[test]
-fn it_follows_a_sudden_change() {
-    for seed in 0..200 {
-        let mut dice = Dice::new(seed);
-        let mut link = clean(
-            1000.0 * MBIT,
-            dice.between(0.02, 0.1),
-            dice.one_of(&KINDS[1..]),
-        );
-        link.buffer = 2e6;
-        let narrow = dice.between(0.1, 0.5);
-        let mut world = World::new(link, seed);
-        let mut own = Run::new(&mut world);
-        run(&mut world, &mut [&mut own], 30.0);
-        world.link.capacity *= narrow;
-        run(&mut world, &mut [&mut own], 60.0);
-        let squeezed = rate_of(&own, 45, 59) / world.link.capacity;
-        world.link.capacity = link.capacity;
-        run(&mut world, &mut [&mut own], 100.0);
-        let wide = rate_of(&own, 80, 99) / link.capacity;
-        assert!(
-            squeezed > 0.9,
-            "seed {seed}: {squeezed:.2} {link:?}{}",
-            told(&own)
-        );
-        assert!(wide > 0.9, "seed {seed}: {wide:.2} {link:?}{}", told(&own));
     }
 }
 

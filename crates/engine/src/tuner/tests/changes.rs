@@ -1,0 +1,79 @@
+//! Properties of the tuner where the way changes while the transfer runs, soon or late.
+//! Knows no link itself (`world`).
+
+use super::super::world::{Dice, Run, World, fixed, run};
+use super::{KINDS, MBIT, clean, rate_of, told};
+
+#[test]
+fn it_follows_a_sudden_change() {
+    for seed in 0..200 {
+        let mut dice = Dice::new(seed);
+        let mut link = clean(
+            1000.0 * MBIT,
+            dice.between(0.02, 0.1),
+            dice.one_of(&KINDS[1..]),
+        );
+        link.buffer = 2e6;
+        let narrow = dice.between(0.1, 0.5);
+        let mut world = World::new(link, seed);
+        let mut own = Run::new(&mut world);
+        run(&mut world, &mut [&mut own], 30.0);
+        world.link.capacity *= narrow;
+        run(&mut world, &mut [&mut own], 60.0);
+        let squeezed = rate_of(&own, 45, 59) / world.link.capacity;
+        world.link.capacity = link.capacity;
+        run(&mut world, &mut [&mut own], 100.0);
+        let wide = rate_of(&own, 80, 99) / link.capacity;
+        assert!(
+            squeezed > 0.9,
+            "seed {seed}: {squeezed:.2} {link:?}{}",
+            told(&own)
+        );
+        assert!(wide > 0.9, "seed {seed}: {wide:.2} {link:?}{}", told(&own));
+    }
+}
+
+/// After ten minutes without a change what was for nothing is tried once in five minutes.
+#[test]
+fn it_follows_a_change_that_comes_late_as_soon_as_one_that_comes_early() {
+    let mut shown = 0;
+    for seed in 0..200 {
+        let mut dice = Dice::new(seed);
+        let mut link = clean(
+            dice.over(200.0 * MBIT, 1000.0 * MBIT),
+            dice.between(0.03, 0.1),
+            dice.one_of(&KINDS[1..]),
+        );
+        // Some streams fill it, and it does not show.
+        link.buffer = link.windows() * dice.between(1.02, 1.2) / dice.one_of(&[3.0, 4.0, 6.0, 8.0]);
+        let mut world = World::new(link, seed);
+        let mut own = Run::new(&mut world);
+        let when = 600.0 + dice.between(0.0, 300.0);
+        run(&mut world, &mut [&mut own], when);
+        let change = dice.one_of(&["buffers", "losses"]);
+        match change {
+            "buffers" => link.buffer *= dice.between(0.2, 0.5),
+            _ => link.loss = dice.over(1e-4, 1e-3),
+        }
+        // What does not show in the rate is found by the next try, whenever that is.
+        let left = fixed(link, seed, own.tuner.target(), 40.0);
+        if left > 0.5 * rate_of(&own, 500, 600) {
+            continue;
+        }
+        shown += 1;
+        world.link = link;
+        run(&mut world, &mut [&mut own], when + 42.0);
+        let best = [24, 64, 128]
+            .into_iter()
+            .map(|streams| fixed(link, seed, streams, 24.0))
+            .fold(0.0, f64::max);
+        let from = when.ceil() as usize + 20;
+        let share = rate_of(&own, from, from + 19) / best;
+        assert!(
+            share > 0.9,
+            "seed {seed}: {change} at {when:.0} s, {share:.2} {link:?}{}",
+            told(&own)
+        );
+    }
+    assert!(shown >= 100, "{shown} changes showed");
+}
