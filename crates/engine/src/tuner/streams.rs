@@ -75,6 +75,9 @@ struct Trial {
     /// Where it is to be judged over them, and the bytes that had gone through when it began.
     bursts: Option<Bursts>,
     bytes: u64,
+    /// Windows of it so far, and how many of them something else held up.
+    windows: u32,
+    held_up: u32,
 }
 
 /// A window is at least this long, and at least four round trips: less is noise.
@@ -447,6 +450,8 @@ impl StreamTuner {
             losses: self.losses,
             bursts,
             bytes: self.pace.bytes(),
+            windows: 0,
+            held_up: 0,
         });
         // It tells how long new streams take to start.
         self.last = Some(*reading);

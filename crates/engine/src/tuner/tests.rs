@@ -28,6 +28,7 @@ fn clean(capacity: f64, round_trip: f64, kind: Kind) -> Link {
         kind,
         storage: f64::INFINITY,
         batch: 0.0,
+        uneven: 0.0,
         processors: f64::INFINITY,
     }
 }

@@ -76,6 +76,8 @@ pub(super) struct Link {
     pub(super) storage: f64,
     /// Bytes that it takes at once and then syncs; 0 where it takes them evenly.
     pub(super) batch: f64,
+    /// By so much of itself the speed of syncing differs from batch to batch.
+    pub(super) uneven: f64,
     /// What the processors do with two streams; each more costs a hundredth.
     pub(super) processors: f64,
 }
@@ -348,8 +350,15 @@ impl World {
                 flow.round(self.now, round_trip, &self.link, factor < 1.0);
             }
         }
-        let Link { batch, storage, .. } = self.link;
-        self.disk.pass(tick, taken, batch, storage);
+        let Link {
+            batch,
+            storage,
+            uneven,
+            ..
+        } = self.link;
+        let chance = if uneven > 0.0 { self.dice.unit() } else { 0.5 };
+        let next = storage * (1.0 + uneven * (2.0 * chance - 1.0));
+        self.disk.pass(tick, taken, batch, next);
     }
 }
 

@@ -16,6 +16,9 @@ const BURSTS: f64 = 3.0;
 /// … in seconds, at most.
 const BURSTS_SECONDS_MAX: f64 = 12.0;
 
+/// Part of the windows of a trial in which something else has to have held the transfer up.
+const HELD_UP_PART: f64 = 0.5;
+
 impl StreamTuner {
     pub(super) fn try_fewer(
         &mut self,
@@ -101,6 +104,12 @@ impl StreamTuner {
         holdup: Holdup,
     ) -> Option<Decision> {
         let passed = now.saturating_sub(self.changed).as_secs_f64();
+        let trial = Trial {
+            windows: trial.windows + 1,
+            held_up: trial.held_up + u32::from(matches!(holdup, Holdup::Elsewhere(_))),
+            ..trial
+        };
+        self.trial = Some(trial);
         if let Holdup::Elsewhere(_) = holdup {
             self.held_up = Some(now);
         }
@@ -109,8 +118,11 @@ impl StreamTuner {
             return None;
         }
         let moved = self.pace.bytes().saturating_sub(trial.bytes) as f64;
-        // It may have begun after a burst and end before one.
-        if moved + bursts.bytes >= KEPT * bursts.rate * passed {
+        // It may have begun after a burst and end before one. And where the disk was waited for at least half of the time, it was not they
+        // that brought too little: then its batches have only taken longer.
+        let waited = f64::from(trial.held_up) >= HELD_UP_PART * f64::from(trial.windows);
+        let missing = if waited { 2.0 } else { 1.0 } * bursts.bytes;
+        if moved + missing >= KEPT * bursts.rate * passed {
             // What brought more of them was a burst.
             self.up.failed(now, self.changed);
             return self.keep_fewer(now, reading, holdup);

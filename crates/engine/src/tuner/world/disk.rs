@@ -7,6 +7,8 @@ pub(super) struct Disk {
     filled: f64,
     /// Bytes of the batch that is being synced.
     left: f64,
+    /// How fast, in bytes a second.
+    speed: f64,
     /// Seconds of the last one in which it took nothing, and of this one; and how long this one is.
     stalled_before: f64,
     stalled: f64,
@@ -24,7 +26,7 @@ impl Disk {
         self.stalled_before > 0.5
     }
 
-    /// `tick` seconds pass, in which it is given `bytes` and syncs at `rate`.
+    /// `tick` seconds pass, in which it is given `bytes`. What it begins to sync is synced at `rate`.
     pub(super) fn pass(&mut self, tick: f64, bytes: f64, batch: f64, rate: f64) {
         self.stalled += if self.is_full(batch) { tick } else { 0.0 };
         self.passed += tick;
@@ -33,9 +35,10 @@ impl Disk {
             (self.stalled, self.passed) = (0.0, 0.0);
         }
         self.filled += bytes;
-        self.left = (self.left - rate * tick).max(0.0);
+        self.left = (self.left - self.speed * tick).max(0.0);
         if self.filled >= batch && self.left <= 0.0 {
             self.left = self.filled;
+            self.speed = rate;
             self.filled = 0.0;
         }
     }
