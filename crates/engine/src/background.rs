@@ -79,6 +79,11 @@ impl Default for Background {
 }
 
 impl Background {
+    /// Bytes a second of a path of which nothing is known yet.
+    pub fn first() -> u64 {
+        whole(FIRST)
+    }
+
     /// The least round trip of the last minutes (the base delay of RFC 6817, with a minimum for each minute): a way that has
     /// become longer for good is no queue for ever.
     fn base(&mut self, now: Instant, seen: Duration) -> Duration {

@@ -68,6 +68,9 @@ const LIMITED: f64 = 0.05;
 /// A rate of this part of the limit is held to be at it.
 const AT_LIMIT: f64 = 0.85;
 
+/// A transfer in the background that sends this part of what its pace allows is held back by it.
+const AT_PACE: f64 = 0.85;
+
 /// Time that nobody counted as a wait is not yet work: storage and processors must show for this part of it.
 const SHOWN: f64 = 0.5;
 
@@ -123,6 +126,14 @@ impl Shares {
     /// Whether the sending streams had hardly anything to send.
     pub(crate) fn wants_data(&self) -> bool {
         self.source().is_some_and(|source| source.is_starved())
+    }
+
+    /// Whether the transfer is in the background, and sends what its own pace there allows.
+    pub(crate) fn is_at_pace(&self) -> bool {
+        self.source.is_some_and(|source| {
+            positive(source.paced_bytes)
+                .is_some_and(|paced| source.tcp_bytes_sent as f64 >= AT_PACE * paced)
+        })
     }
 
     fn source(&self) -> Option<Source> {

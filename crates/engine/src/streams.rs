@@ -2,6 +2,7 @@
 //! Measures nothing itself and decides nothing.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -40,6 +41,10 @@ impl StreamFigures {
 #[derive(Debug)]
 pub(crate) struct StreamTable {
     rows: Mutex<BTreeMap<u64, Row>>,
+    /// Bytes a second of each channel in the background; locked after the rows.
+    paces: Mutex<BTreeMap<u32, u64>>,
+    /// That of a channel of which nothing is known yet; 0 is no bound.
+    pace_first: AtomicU64,
     began: Instant,
 }
 
@@ -47,6 +52,8 @@ impl Default for StreamTable {
     fn default() -> Self {
         Self {
             rows: Mutex::default(),
+            paces: Mutex::default(),
+            pace_first: AtomicU64::new(0),
             began: Instant::now(),
         }
     }
@@ -78,7 +85,20 @@ impl StreamTable {
             counted_time: Duration::ZERO,
             counted,
         };
-        lock(&self.rows).insert(id, row);
+        self.insert(id, row);
+        // Its pace holds from the first byte on, not from the next measurement on.
+        stream.measure();
+    }
+
+    fn insert(&self, id: u64, row: Row) {
+        let mut rows = lock(&self.rows);
+        let channel = row.channel;
+        rows.insert(id, row);
+        let pace = lock(&self.paces).get(&channel).copied();
+        let pace = pace.unwrap_or_else(|| self.pace_first.load(Ordering::Relaxed));
+        if pace > 0 {
+            divide_pace(&rows, channel, pace);
+        }
     }
 
     /// The stream is given up.
@@ -139,17 +159,16 @@ impl StreamTable {
         paths
     }
 
-    /// Gives the streams of a channel this pace together; 0 is no bound.
+    /// The pace of a channel whose first stream comes, until it is given another; 0 is no bound.
+    pub(crate) fn set_pace_first(&self, bytes_per_second: u64) {
+        self.pace_first.store(bytes_per_second, Ordering::Relaxed);
+    }
+
+    /// Gives the streams of a channel this pace together, those too that are still to come; 0 is no bound.
     pub(crate) fn set_pace(&self, channel: u32, bytes_per_second: u64) {
         let rows = lock(&self.rows);
-        let streams = || {
-            rows.values()
-                .filter(|row| row.carries_blocks && row.channel == channel)
-        };
-        let each = bytes_per_second / (streams().count().max(1) as u64);
-        for row in streams() {
-            row.meter.set_pace(each);
-        }
+        lock(&self.paces).insert(channel, bytes_per_second);
+        divide_pace(&rows, channel, bytes_per_second);
     }
 
     pub(crate) fn figures(&self) -> Vec<StreamFigures> {
@@ -168,6 +187,18 @@ impl StreamTable {
                 }
             })
             .collect()
+    }
+}
+
+/// Gives each stream of the channel that carries contents its part of the pace.
+fn divide_pace(rows: &BTreeMap<u64, Row>, channel: u32, bytes_per_second: u64) {
+    let streams = || {
+        rows.values()
+            .filter(|row| row.carries_blocks && row.channel == channel)
+    };
+    let each = bytes_per_second / (streams().count().max(1) as u64);
+    for row in streams() {
+        row.meter.set_pace(each);
     }
 }
 
@@ -312,4 +343,51 @@ fn segments(tcp: &TcpInfo, count: u32) -> u64 {
 
 fn nanoseconds(time: Duration) -> u64 {
     u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn row(channel: u32, carries_blocks: bool) -> (Row, Arc<StreamMeter>) {
+        let meter = Arc::<StreamMeter>::default();
+        let row = Row {
+            channel,
+            carries_blocks,
+            attached: Instant::now(),
+            meter: Arc::clone(&meter),
+            told: None,
+            counted_time: Duration::ZERO,
+            counted: StreamMeasure::default(),
+        };
+        (row, meter)
+    }
+
+    #[test]
+    fn a_stream_that_comes_has_its_part_of_the_pace_at_once() {
+        let table = StreamTable::default();
+        table.set_pace_first(4_000_000);
+        let (of_control, control) = row(0, false);
+        let (first, of_first) = row(0, true);
+        table.insert(0, of_control);
+        table.insert(1, first);
+        assert_eq!(of_first.pace(), 4_000_000);
+        table.set_pace(0, 30_000_000);
+        let (second, of_second) = row(0, true);
+        table.insert(2, second);
+        let (other, of_other) = row(1, true);
+        table.insert(3, other);
+        assert_eq!(of_first.pace(), 15_000_000);
+        assert_eq!(of_second.pace(), 15_000_000);
+        assert_eq!(of_other.pace(), 4_000_000);
+        assert_eq!(control.pace(), 0);
+    }
+
+    #[test]
+    fn a_transfer_that_is_not_in_the_background_has_no_pace() {
+        let table = StreamTable::default();
+        let (first, meter) = row(0, true);
+        table.insert(1, first);
+        assert_eq!(meter.pace(), 0);
+    }
 }

@@ -42,7 +42,8 @@ impl StreamMeter {
         self.pace.store(bytes_per_second, Ordering::Relaxed);
     }
 
-    pub(crate) fn pace(&self) -> u64 {
+    /// The most bytes a second that it is to send, as set last; 0 is no bound.
+    pub fn pace(&self) -> u64 {
         self.pace.load(Ordering::Relaxed)
     }
 

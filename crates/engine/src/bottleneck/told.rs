@@ -6,9 +6,6 @@ use std::time::Duration;
 use super::{Bottleneck, ChannelRate, Finding, Shares, paths, per_second, positive};
 use crate::Snapshot;
 
-/// A transfer in the background that sends this part of what its pace allows is held back by it.
-const AT_PACE: f64 = 0.85;
-
 pub(super) fn finding(stage: Bottleneck, shares: &Shares, channels: &[ChannelRate]) -> Finding {
     let source = shares.source.unwrap_or_default();
     let destination = shares.destination.unwrap_or_default();
@@ -26,7 +23,7 @@ pub(super) fn finding(stage: Bottleneck, shares: &Shares, channels: &[ChannelRat
             ),
             Some(processor_advice(&source, "source")),
         ),
-        Bottleneck::Network => network(&source, &destination, channels),
+        Bottleneck::Network => network(shares, &source, &destination, channels),
         Bottleneck::DestinationCpu => (
             format!("{}, {}", written(&destination), processors(&destination)),
             Some(processor_advice(&destination, "destination")),
@@ -104,6 +101,7 @@ fn destination_storage(destination: &Snapshot) -> (String, Option<String>) {
 }
 
 fn network(
+    shares: &Shares,
     source: &Snapshot,
     destination: &Snapshot,
     channels: &[ChannelRate],
@@ -140,7 +138,7 @@ fn network(
         );
     }
     // Its own pace comes first: it is what it waits for, whatever the sockets say.
-    if share(source.tcp_bytes_sent, source.paced_bytes) >= AT_PACE {
+    if shares.is_at_pace() {
         let pace = per_second(source.paced_bytes, source.elapsed_ns);
         figure += &format!(", its own pace in the background is {}", bits(pace));
         let advice =

@@ -64,6 +64,7 @@ impl Sender {
         if !self.live.share().background {
             return Ok(());
         }
+        self.counters.table.set_pace_first(Background::first());
         let sender = Arc::clone(self);
         let thread = std::thread::Builder::new()
             .name("gw-pace".to_owned())

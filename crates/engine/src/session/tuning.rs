@@ -118,20 +118,29 @@ impl Tuning {
         self.named = now;
         let shares = engine.shares();
         let since = shares.since(&self.shares);
-        self.holdup = match since.bottleneck() {
-            Some(Bottleneck::Network) => Holdup::Network,
-            Some(Bottleneck::SourceCpu) if has_idle(since.source) => Holdup::Threads,
-            Some(Bottleneck::DestinationCpu) if has_idle(since.destination) => Holdup::Threads,
-            Some(Bottleneck::Limit) => Holdup::Elsewhere("the limit that was set"),
-            Some(stage) => Holdup::Elsewhere(stage.as_str()),
-            None if since.wants_data() => Holdup::Elsewhere("want of data"),
-            None => Holdup::Network,
-        };
+        self.holdup = holdup(&since);
         self.shares = shares;
     }
 }
 
-/// Whether an end has processors that nobody uses or waits for, as far as this transfer can tell.
+/// What holds the transfer up, as far as streams are concerned, from what both ends counted over a window.
+fn holdup(since: &Shares) -> Holdup {
+    match since.bottleneck() {
+        // What the total does under it is its own doing, and says nothing of streams; and each more is one more to yield with.
+        Some(Bottleneck::Network) | None if since.is_at_pace() => {
+            Holdup::Elsewhere("its own pace in the background")
+        }
+        Some(Bottleneck::Network) => Holdup::Network,
+        Some(Bottleneck::SourceCpu) if has_idle(since.source) => Holdup::Threads,
+        Some(Bottleneck::DestinationCpu) if has_idle(since.destination) => Holdup::Threads,
+        Some(Bottleneck::Limit) => Holdup::Elsewhere("the limit that was set"),
+        Some(stage) => Holdup::Elsewhere(stage.as_str()),
+        None if since.wants_data() => Holdup::Elsewhere("want of data"),
+        None => Holdup::Network,
+    }
+}
+
+/// Whether an end has processors that none of this transfer's threads uses or waits for: of other programs nothing is known.
 fn has_idle(end: Option<Snapshot>) -> bool {
     end.is_some_and(|end| {
         let wanted = end.cpu_ns.saturating_add(end.cpu_waiting_ns);
@@ -281,3 +290,6 @@ fn buffer_bytes(engine: &Engine) -> u64 {
         .and_then(|text| text.split_whitespace().nth(2)?.parse().ok())
         .unwrap_or(0)
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,65 @@
+//! Owns the tests of what the tuner is told.
+//! Runs no transfer.
+
+use super::*;
+
+const SECOND: u64 = 1_000_000_000;
+
+/// A second in which two streams wait for room, at a way that carries 100 MB of what the pace allows.
+fn waiting(paced_bytes: u64) -> Shares {
+    let source = Snapshot {
+        streams: 2,
+        streams_ns: 2 * SECOND,
+        elapsed_ns: SECOND,
+        blocked_sending_ns: 2 * SECOND,
+        tcp_bytes_sent: 100_000_000,
+        paced_bytes,
+        cores: 4,
+        ..Snapshot::default()
+    };
+    Shares {
+        source: Some(source),
+        destination: None,
+    }
+}
+
+#[test]
+fn its_own_pace_in_the_background_is_not_the_network() {
+    let pace = Holdup::Elsewhere("its own pace in the background");
+    assert_eq!(holdup(&waiting(101_000_000)), pace);
+    // What is sent again and what waited in the sockets may be more than was allowed.
+    assert_eq!(holdup(&waiting(90_000_000)), pace);
+    // The way, or the windows, carry less than it allows; and a transfer that is not in the background has none.
+    assert_eq!(holdup(&waiting(150_000_000)), Holdup::Network);
+    assert_eq!(holdup(&waiting(0)), Holdup::Network);
+}
+
+#[test]
+fn a_transfer_at_its_own_pace_gets_no_streams() {
+    // The pace grows, as it does when others have left: whatever was tried meanwhile would have won.
+    let mut tuner = StreamTuner::new(Bounds::STREAMS, 2);
+    let mut sample = ChannelSample {
+        round_trip: Duration::from_millis(50),
+        round_trip_min: Duration::from_millis(50),
+        segment_bytes: 1448,
+        ..ChannelSample::default()
+    };
+    let mut pace = 4_000_000_u64;
+    for tick in 0..600_u64 {
+        let second = tick / 10;
+        pace = if second % 20 == 0 {
+            4_000_000
+        } else {
+            (pace + pace / 50).min(80_000_000)
+        };
+        sample.streams = tuner.target();
+        sample.bytes += pace / 10;
+        sample.segments += pace / 10 / 1448;
+        sample.retransmitted += pace / 10 / 1448 / 1000;
+        sample.busy += Duration::from_millis(100) * sample.streams;
+        let told = holdup(&waiting(101_000_000));
+        let decision = tuner.step(Duration::from_millis(tick * 100), &sample, told);
+        assert_eq!(decision, None, "at {} ms", tick * 100);
+    }
+    assert_eq!(tuner.target(), 2);
+}
