@@ -7,6 +7,7 @@
 //! and by that measure they win less than half as soon as ours have half of it. So two copies meet in the middle.
 
 mod fewer;
+mod usual;
 
 use std::time::Duration;
 
@@ -125,13 +126,6 @@ const SHORT: Duration = Duration::from_millis(2);
 
 /// Without a queue to be seen, fewer are tried only after so long without any change.
 const FEWER_AFTER: Duration = Duration::from_secs(30);
-
-/// When the rate has been another for so long, the way is another.
-const UNUSUAL_FOR: Duration = Duration::from_secs(5);
-
-/// A window counts for so much of the usual rate, at the beginning and after some hundred windows.
-const USUAL_MOST: f64 = 0.1;
-const USUAL_LEAST: f64 = 0.005;
 
 /// Nor are more than this: who shares a way that is full wins by streams, and that is no reason to have them.
 const EXPLORE_MOST: u32 = 8;
@@ -470,36 +464,5 @@ impl StreamTuner {
         self.window = None;
         self.windows = 0;
         decision
-    }
-
-    /// What was for nothing before may not be after the way has changed.
-    fn notice_change(&mut self, now: Duration, reading: &Reading) {
-        let Some(usual) = self.usual else {
-            self.usual = Some(reading.rate);
-            self.usual_windows = 1;
-            return;
-        };
-        let far = reading.rate < 0.6 * usual || reading.rate > 1.6 * usual;
-        if !far {
-            self.unusual = None;
-            // The longer it has been so the slower it follows: a rate that falls step by step must not take it along.
-            self.usual_windows = self.usual_windows.saturating_add(1);
-            let weight = (1.0 / f64::from(self.usual_windows)).clamp(USUAL_LEAST, USUAL_MOST);
-            self.usual = Some(usual + weight * (reading.rate - usual));
-        } else if now.saturating_sub(*self.unusual.get_or_insert(now)) >= UNUSUAL_FOR {
-            self.usual = None;
-            self.unusual = None;
-            self.kept = None;
-            self.filled_by = None;
-            for hold in [
-                &mut self.up,
-                &mut self.explore,
-                &mut self.down,
-                &mut self.spare,
-                &mut self.more,
-            ] {
-                hold.forget(now);
-            }
-        }
     }
 }
