@@ -85,7 +85,7 @@ fn weigh(buffer: &Buffer, round_trip: Duration, streams: u64, findings: &mut Fin
         .unwrap_or(u64::MAX)
         .max(1);
     // About half of a buffer is the kernel's own.
-    let bound = scaled(buffer.most / 2 * streams, 1_000_000, micros);
+    let bound = scaled((buffer.most / 2).saturating_mul(streams), 1_000_000, micros);
     let wanted = findings
         .tightest(buffer.way)
         .map_or(RATE_WANTED, |limit| limit.bytes_per_second.min(RATE_WANTED));
@@ -192,5 +192,29 @@ mod tests {
         let mut findings = Findings::default();
         weigh(&buffer, Duration::from_micros(100), 2, &mut findings);
         assert_eq!(findings.all[0].level.name(), "fine");
+    }
+
+    #[test]
+    fn whatever_figure_the_other_side_tells_is_weighed() {
+        for most in [0, 1, 1 << 58, 1 << 63, u64::MAX] {
+            for micros in [1, 100, 10_000_000] {
+                for streams in [1, 2, STREAMS_MAX.into()] {
+                    let buffer = Buffer {
+                        name: RECEIVE,
+                        way: Way::Sending,
+                        least: 4_096,
+                        first: 131_072,
+                        most,
+                        there: Some("there".to_owned()),
+                    };
+                    let mut findings = Findings::default();
+                    let round_trip = Duration::from_micros(micros);
+                    weigh(&buffer, round_trip, streams, &mut findings);
+                    let limit = findings.tightest(Way::Sending).expect("a bound");
+                    let is_much = limit.bytes_per_second >= RATE_WANTED;
+                    assert_eq!(is_much, most >= 1 << 58, "{most} {micros} {streams}");
+                }
+            }
+        }
     }
 }
