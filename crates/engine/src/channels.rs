@@ -1,6 +1,7 @@
 //! Owns what one end of a transfer knows of its channels: figures of each, and a watch that cuts off what is dead.
 //! Makes no connections; a stream that was cut off is replaced by whoever keeps streams up.
 
+mod timers;
 mod verdict;
 
 use std::collections::BTreeMap;
@@ -9,6 +10,7 @@ use std::time::{Duration, Instant};
 
 use godwit_net::{Pulse, Stream, Vital, channel_of};
 
+use self::timers::Timers;
 use self::verdict::{ASK_AFTER, Sign, dead};
 use crate::{StreamLoss, lock};
 
@@ -62,10 +64,7 @@ struct Member {
     channel: u32,
     pulse: Pulse,
     counted_bytes: u64,
-    /// Since when something has been on its way at every look.
-    in_flight_since: Option<Instant>,
-    /// Since when the watch has asked and got no answer.
-    asked_since: Option<Instant>,
+    timers: Timers,
     /// What was acknowledged when it was last looked at by the watch.
     watched: Option<(Instant, u64)>,
     /// It was cut off after so long a silence.
@@ -112,8 +111,7 @@ impl ChannelTable {
                 channel,
                 pulse,
                 counted_bytes: 0,
-                in_flight_since: None,
-                asked_since: None,
+                timers: Timers::default(),
                 watched: None,
                 cut: None,
             },
@@ -134,7 +132,7 @@ impl ChannelTable {
     ) -> Result<(), StreamLoss> {
         let Some(id) = id else { return result };
         let mut inner = lock(&self.shared.inner);
-        inner.look(Instant::now());
+        inner.count();
         let member = inner.members.remove(&id);
         self.shared.changed.notify_all();
         match (result, member) {
@@ -156,8 +154,8 @@ impl ChannelTable {
     /// All channels that ever had a stream.
     pub(crate) fn figures(&self) -> Vec<ChannelFigures> {
         let mut inner = lock(&self.shared.inner);
+        inner.count();
         let now = Instant::now();
-        inner.look(now);
         let Inner {
             members, channels, ..
         } = &*inner;
@@ -202,10 +200,9 @@ impl Shared {
     fn run(&self) {
         let mut inner = lock(&self.inner);
         while !inner.members.is_empty() {
-            let now = Instant::now();
-            let signs = inner.look(now);
-            inner.hold(now);
-            inner.ask(now, &signs);
+            let signs = inner.look();
+            inner.hold(Instant::now());
+            inner.ask(&signs);
             let verdict: Vec<Sign> = signs.iter().map(|(_, sign)| *sign).collect();
             for at in dead(&verdict) {
                 let (id, sign) = signs[at];
@@ -233,16 +230,19 @@ impl Inner {
         totals.map_or_else(String::new, |totals| totals.name.clone())
     }
 
-    /// Looks at all streams: adds to the figures, and gives the signs of life of those that are not cut off.
-    fn look(&mut self, now: Instant) -> Vec<(u64, Sign)> {
+    /// Adds to the figures what all streams moved, and gives the signs of life of those that are not cut off, with the time at
+    /// which each was seen.
+    fn count(&mut self) -> Vec<(u64, Vital, Instant)> {
         let Self {
             members, channels, ..
         } = self;
-        let mut signs = Vec::with_capacity(members.len());
+        let mut seen = Vec::with_capacity(members.len());
         for (id, member) in members {
             let Ok(vital) = member.pulse.vital() else {
                 continue;
             };
+            // Not before: whoever had to wait in between would take what he waited for silence.
+            let now = Instant::now();
             let Some(totals) = channels.get_mut(&member.channel) else {
                 continue;
             };
@@ -251,7 +251,19 @@ impl Inner {
             totals.round_trip = vital.round_trip;
             member.counted_bytes = bytes.max(member.counted_bytes);
             if member.cut.is_none() {
-                signs.push((*id, member.sign(&vital, now)));
+                seen.push((*id, vital, now));
+            }
+        }
+        seen
+    }
+
+    /// A look of the watch at all streams that are not cut off.
+    fn look(&mut self) -> Vec<(u64, Sign)> {
+        let seen = self.count();
+        let mut signs = Vec::with_capacity(seen.len());
+        for (id, vital, now) in seen {
+            if let Some(member) = self.members.get_mut(&id) {
+                signs.push((id, member.timers.look(member.channel, &vital, now)));
             }
         }
         signs
@@ -270,15 +282,11 @@ impl Inner {
     }
 
     /// Asks those of whom nothing was heard lately.
-    fn ask(&mut self, now: Instant, signs: &[(u64, Sign)]) {
+    fn ask(&self, signs: &[(u64, Sign)]) {
         for (id, sign) in signs {
-            let Some(member) = self.members.get_mut(id) else {
-                continue;
-            };
-            if sign.quiet < ASK_AFTER {
-                member.asked_since = None;
-            } else {
-                member.asked_since.get_or_insert(now);
+            if sign.quiet >= ASK_AFTER
+                && let Some(member) = self.members.get(id)
+            {
                 member.pulse.ask();
             }
         }
@@ -293,24 +301,5 @@ impl Inner {
         }
         member.cut = Some(quiet);
         member.pulse.cut();
-    }
-}
-
-impl Member {
-    fn sign(&mut self, vital: &Vital, now: Instant) -> Sign {
-        let in_flight = if vital.in_flight {
-            Some(now.duration_since(*self.in_flight_since.get_or_insert(now)))
-        } else {
-            self.in_flight_since = None;
-            None
-        };
-        Sign {
-            channel: self.channel,
-            quiet: vital.quiet,
-            in_flight,
-            asked: self.asked_since.map(|since| now.duration_since(since)),
-            is_full: vital.waiting && !vital.in_flight,
-            round_trip: vital.round_trip,
-        }
     }
 }
