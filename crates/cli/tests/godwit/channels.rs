@@ -5,11 +5,14 @@ mod choice;
 mod cut;
 mod paths;
 
+use std::fs;
+
+use rustix::process::Signal;
 use serde_json::Value;
 
 use super::judge::assert_identical;
 use super::netns::with_network;
-use super::process::Outcome;
+use super::process::{Outcome, Process, wait_until};
 use paths::{Paths, World};
 
 /// The channels as the transfer told of them last.
@@ -204,6 +207,47 @@ fn interfaces_that_lead_nowhere_delay_nothing() {
             assert!(channels(&push).is_empty(), "{}", push.said());
             assert!(!push.said().contains("note"), "{}", push.said());
             assert_identical(&rig.path("tree"), &rig.export.join("to"));
+        },
+    );
+}
+
+/// The priorities of the threads of a process with this name, 0 being the usual one and more being less; `None` is its first.
+fn nice(process: &Process, name: Option<&str>) -> Vec<i32> {
+    let id = process.id().to_string();
+    let tasks = fs::read_dir(format!("/proc/{id}/task")).expect("it runs");
+    let nice = |task: fs::DirEntry| {
+        // It may have ended.
+        let stat = fs::read_to_string(task.path().join("stat")).ok()?;
+        let (begin, rest) = stat.rsplit_once(") ")?;
+        let (number, own) = begin.split_once(" (")?;
+        let is_it = name.map_or(number == id, |name| own == name);
+        let nice = rest.split_whitespace().nth(16)?;
+        is_it.then(|| nice.parse().expect("a number"))
+    };
+    tasks.flatten().filter_map(nice).collect()
+}
+
+#[test]
+fn who_watches_the_paths_does_not_stand_back_in_the_background() {
+    with_network(
+        "godwit::channels::who_watches_the_paths_does_not_stand_back_in_the_background",
+        || {
+            let paths = Paths::new(2);
+            let world = World::new(&paths, "0.0.0.0:0", &[]);
+            let rig = &world.rig;
+            rig.write("tree/file", paths::content(4_000_000));
+            let there = world.url("10.11.0.2", "to");
+            let line = ["--priority", "background", "--limit", "1KB", "tree", &there];
+            let mut process = rig.begin_cp(&rig.path(""), &line);
+            for end in [&process, rig.daemon()] {
+                let watches = wait_until(|| {
+                    let watches = nice(end, Some("gw-channels"));
+                    (!watches.is_empty()).then_some(watches)
+                });
+                assert_eq!(watches, Some(nice(end, None)), "{}", process.said());
+            }
+            process.signal(Signal::INT);
+            process.wait();
         },
     );
 }

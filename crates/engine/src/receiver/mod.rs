@@ -175,7 +175,6 @@ impl Receiver {
     /// What broke the stream. The transfer goes on with the others.
     pub fn run_stream(&self, stream: &mut dyn Stream) -> Result<(), StreamLoss> {
         let _panic = self.if_panicking();
-        self.begin_sharing();
         let id = {
             let mut state = lock(&self.state);
             state.next_stream += 1;
@@ -187,6 +186,8 @@ impl Receiver {
         self.counters.streams_attached.add(1);
         self.counters.table.attach(id, stream);
         let member = self.counters.channels.attach(stream);
+        // After the thread was started that watches the channels: one that inherits a low priority sees late what is dead.
+        self.begin_sharing();
         let (result, left) = self.stream_loop(id, stream);
         self.counters.table.detach(id, stream, &self.counters);
         // One that has left in order has said all, and been heard.

@@ -207,7 +207,6 @@ impl Sender {
     /// What broke the stream. The transfer goes on with the others.
     pub fn run_stream(&self, stream: &mut dyn Stream) -> Result<(), StreamLoss> {
         let _panic = self.if_panicking();
-        self.begin_sharing();
         let share = self.live.share();
         stream.share(&share.congestion, share.background)?;
         let id = self
@@ -216,6 +215,8 @@ impl Sender {
         self.counters.streams_attached.add(1);
         self.counters.table.attach(id, stream);
         let member = self.counters.channels.attach(stream);
+        // After the thread was started that watches the channels: one that inherits a low priority sees late what is dead.
+        self.begin_sharing();
         let result = match self.stream_loop(id, stream) {
             // There was no room for the last word.
             Err(StreamLoss::Stream(StreamError::Ended { .. })) => {
