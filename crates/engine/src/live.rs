@@ -152,12 +152,27 @@ impl RateLimit {
         if rate == 0 {
             return Duration::ZERO;
         }
-        let cost = Duration::from_secs_f64(bytes as f64 / rate as f64);
+        let cost = cost(bytes, rate);
         let earliest = now.checked_sub(BURST).unwrap_or(now);
         let start = paid_until.map_or(earliest, |paid| paid.max(earliest));
         *paid_until = Some(start + cost);
         start.saturating_duration_since(now)
     }
+
+    /// Gives back the leave to send `bytes` that is not used, so that who asks next need not wait for it. `changes` is that of
+    /// when it was taken: under another limit nothing of it is left.
+    pub fn give_back(&self, bytes: u64, changes: u64) {
+        let mut paid_until = crate::lock(&self.paid_until);
+        let rate = self.get();
+        if rate > 0 && self.changes() == changes {
+            *paid_until = paid_until.and_then(|paid| paid.checked_sub(cost(bytes, rate)));
+        }
+    }
+}
+
+/// The time that `bytes` take at `rate` bytes a second, which is not 0.
+fn cost(bytes: u64, rate: u64) -> Duration {
+    Duration::from_secs_f64(bytes as f64 / rate as f64)
 }
 
 #[cfg(test)]
@@ -205,5 +220,26 @@ mod tests {
         let before = limit.changes();
         limit.set(1_000_000_000);
         assert_eq!(limit.changes(), before, "nothing is new");
+    }
+
+    #[test]
+    fn what_is_given_back_is_not_paid_for_and_not_twice() {
+        let limit = RateLimit::new(1_000);
+        let now = Instant::now();
+        limit.reserve(5_000, now);
+        limit.reserve(60_000, now);
+        limit.give_back(60_000, limit.changes());
+        let wait = limit.reserve(1, now);
+        assert!((4..5).contains(&wait.as_secs()), "{wait:?}");
+        // Under another limit it has cost nothing.
+        let before = limit.changes();
+        limit.set(2_000);
+        limit.reserve(60_000, now);
+        limit.give_back(5_000, before);
+        assert!(limit.reserve(1, now) > Duration::from_secs(29));
+        // More than was taken is no credit.
+        limit.give_back(1_000_000, limit.changes());
+        limit.reserve(2_000, now);
+        assert!(limit.reserve(1, now) > Duration::from_millis(900));
     }
 }

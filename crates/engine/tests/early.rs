@@ -249,3 +249,43 @@ fn a_block_that_waits_for_the_limit_counts_while_it_does_and_is_not_sent_after_t
     thread.join().unwrap();
     assert_eq!(sender.counters().bytes_sent.get(), BLOCK_BYTES.into());
 }
+
+#[test]
+fn a_stream_that_waits_for_the_limit_leaves_at_once_and_another_sends_its_block_once() {
+    // Too large for a bundle. The first goes at once; the turn of the other comes in an hour.
+    let content = vec![7; BLOCK_BYTES as usize];
+    let sender = idle_sender(&[("a", &content), ("b", &content)], &Arc::default());
+    sender.live().rate().set(1);
+    let (mut hand, thread) = attach_to(&sender, None);
+    want_all(&mut hand);
+    let first = block(&mut hand);
+    let began = Instant::now();
+    while sender.counters().limited_ns.get() == 0 {
+        assert!(began.elapsed() < DEADLINE, "no wait is counted");
+        assert!(sender.wait(Duration::from_millis(10)).is_none());
+    }
+    sender.retire(sender.streams()[0].id);
+    hand.say(&ack(first, AckStatus::DURABLE));
+    loop {
+        match hand.hear() {
+            Frame::Retired(_) => break,
+            Frame::Block(block) => panic!("{:?} is sent before its turn", block.header),
+            _ => {}
+        }
+    }
+    hand.say(&Frame::Retired(Retired {}));
+    thread.join().unwrap();
+    sender.live().rate().set(0);
+    let (mut hand, thread) = attach_to(&sender, None);
+    let second = block(&mut hand);
+    assert_ne!(second, first);
+    assert_eq!(status(&mut hand, foretold), second);
+    hand.say(&ack(second, AckStatus::DURABLE));
+    hand.say(&finished(second));
+    assert!(matches!(sender.wait(DEADLINE), Some(End::Finished(_))));
+    sender.join();
+    thread.join().unwrap();
+    let counters = sender.counters();
+    assert_eq!(counters.bytes_sent.get(), 2 * u64::from(BLOCK_BYTES));
+    assert_eq!(counters.bytes_resent.get(), 0);
+}

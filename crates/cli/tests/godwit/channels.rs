@@ -26,18 +26,28 @@ fn channels(outcome: &Outcome) -> Vec<Value> {
     })
 }
 
+/// What each of them had, for messages.
+fn shares(channels: &[Value]) -> String {
+    let share = |channel: &Value| {
+        let [name, streams, bytes] = ["name", "streams", "bytes"].map(|field| &channel[field]);
+        format!("{name}: {bytes} bytes, {streams} streams at last")
+    };
+    channels.iter().map(share).collect::<Vec<_>>().join("; ")
+}
+
 /// Each of these words is in the name of one channel that carried something worth it, and there are no others.
 #[track_caller]
 fn expect_channels(outcome: &Outcome, words: &[&str]) {
     let found = channels(outcome);
-    assert_eq!(found.len(), words.len(), "{}", outcome.said());
+    let had = shares(&found);
+    assert_eq!(found.len(), words.len(), "{had}\n{}", outcome.said());
     for word in words {
         let channel = found
             .iter()
             .find(|channel| channel["name"].as_str().expect("text").contains(word));
-        let channel = channel.unwrap_or_else(|| panic!("no {word}: {}", outcome.said()));
+        let channel = channel.unwrap_or_else(|| panic!("no {word}: {had}\n{}", outcome.said()));
         let bytes = channel["bytes"].as_u64().expect("a number");
-        assert!(bytes > 1_000_000, "{}", outcome.said());
+        assert!(bytes > 1_000_000, "{word}: {had}\n{}", outcome.said());
     }
 }
 
@@ -79,7 +89,7 @@ fn a_fixed_number_of_streams_leaves_some_for_every_path() {
             let rig = &world.rig;
             rig.write("tree/file", paths::content(96_000_000));
             // Many, and fewer than there are paths.
-            for streams in ["64", "2"] {
+            for streams in ["128", "2"] {
                 let url = world.url("10.11.0.2", streams);
                 let push = rig.cp(&["--streams", streams, "--limit", "20MB", "tree", &url]);
                 push.complete();

@@ -20,12 +20,23 @@ const COUNT_EVERY: Duration = Duration::from_millis(100);
 pub(super) struct Waited {
     /// The other end said something meanwhile.
     pub(super) any: bool,
+    pub(super) turn: Turn,
+}
+
+/// How a wait for the limit ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Turn {
+    /// It may be sent, and is paid for.
+    Come,
     /// The transfer ended: nothing is to be sent any more.
-    pub(super) ended: bool,
+    Ended,
+    /// The stream is to leave: others send it, and pay for it.
+    Left,
 }
 
 impl Sender {
-    /// Waits until the rate limit lets `bytes` go, or the transfer ends; acknowledgements are still taken meanwhile.
+    /// Waits until the rate limit lets `bytes` go, the transfer ends or the stream is to leave; acknowledgements are still taken
+    /// meanwhile.
     pub(super) fn obey_limit(
         &self,
         id: u64,
@@ -44,10 +55,18 @@ impl Sender {
             }
             let left = until.saturating_duration_since(now);
             if left.is_zero() {
-                return Ok(Waited { any, ended: false });
+                let turn = Turn::Come;
+                return Ok(Waited { any, turn });
             }
             if self.end().is_some() {
-                return Ok(Waited { any, ended: true });
+                let turn = Turn::Ended;
+                return Ok(Waited { any, turn });
+            }
+            // With many streams its turn may be seconds away, and those that are to come have no room until it has left.
+            if self.lock_state().is_retiring(id) {
+                rate.give_back(bytes, changes);
+                let turn = Turn::Left;
+                return Ok(Waited { any, turn });
             }
             stream.wait(left.min(COUNT_EVERY))?;
             while let Some((prelude, head)) = stream.try_recv()? {

@@ -12,6 +12,7 @@ use godwit_proto::{
 };
 
 use super::Sender;
+use super::pace::{Turn, Waited};
 use super::state::{Desc, Head, Image, Outstanding, State};
 use super::step::{Reason, Step};
 use crate::counters::{CpuMeter, Snapshot};
@@ -60,13 +61,21 @@ impl Sender {
                     content,
                     again,
                 } => {
-                    if self.send(id, stream, seq, &image, content, again)? {
+                    let Waited { any, turn } =
+                        self.send(id, stream, seq, &image, content, again)?;
+                    if any {
                         heard = Instant::now();
                     }
-                    if self.source.reads_again() {
-                        self.lock_state().sent(seq);
+                    match turn {
+                        Turn::Come => {
+                            if self.source.reads_again() {
+                                self.lock_state().sent(seq);
+                            }
+                            spoke = Instant::now();
+                        }
+                        Turn::Left => self.lock_state().give_back(seq, id, again),
+                        Turn::Ended => {}
                     }
-                    spoke = Instant::now();
                     unlistened = (unlistened + 1) % LISTEN_EVERY_BLOCKS;
                 }
                 Step::Read(was_heard) => {
@@ -114,7 +123,7 @@ impl Sender {
         }
     }
 
-    /// Tells whether anything was heard while it had to wait for the limit.
+    /// Sends the item when the limit lets it go; tells what came of the wait for that.
     fn send(
         &self,
         id: u64,
@@ -123,13 +132,12 @@ impl Sender {
         image: &Image,
         content: u64,
         again: bool,
-    ) -> Result<bool, StreamLoss> {
+    ) -> Result<Waited, StreamLoss> {
         let payload = image.payload.as_slice();
-        let heard = self.obey_limit(id, stream, payload.len() as u64)?;
-        if heard.ended {
-            return Ok(heard.any);
+        let waited = self.obey_limit(id, stream, payload.len() as u64)?;
+        if waited.turn != Turn::Come {
+            return Ok(waited);
         }
-        let heard = heard.any;
         let mut written = Vec::new();
         let head = match &image.head {
             Head::Image(head) => head,
@@ -140,7 +148,7 @@ impl Sender {
                 {
                     let message = format!("a manifest cannot be encoded: {error}");
                     self.fail(ErrorCode::INTERNAL.0, &message);
-                    return Ok(heard);
+                    return Ok(waited);
                 }
                 &written
             }
@@ -152,7 +160,7 @@ impl Sender {
         if again {
             self.counters.bytes_resent.add(content);
         }
-        Ok(heard)
+        Ok(waited)
     }
 
     pub(super) fn handle(

@@ -3,7 +3,7 @@
 
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use godwit_engine::synthetic::NullSink;
 use godwit_engine::tree::{TreeRoot, TreeSource, TreeWork};
@@ -60,6 +60,7 @@ impl Hand {
 
     /// The next frame.
     pub(crate) fn hear_all(&mut self) -> Frame {
+        let began = Instant::now();
         loop {
             if let Some((prelude, head)) = self.0.try_recv().unwrap() {
                 self.0
@@ -67,6 +68,7 @@ impl Hand {
                     .unwrap();
                 return decode(&prelude, &head).unwrap();
             } else {
+                assert!(began.elapsed() < DEADLINE, "nothing comes");
                 self.0.wait(DEADLINE).unwrap();
             }
         }

@@ -29,6 +29,26 @@ impl State {
             .any(|item| item.stream == Some(stream) && !item.written)
     }
 
+    /// The stream has not sent the item that it had, and does not: another one does. `again` is as it was told.
+    pub(crate) fn give_back(&mut self, seq: u64, stream: u64, again: bool) {
+        let Some(item) = self.outstanding.get_mut(&seq) else {
+            return;
+        };
+        // It may have been asked for once more meanwhile, so that it waits already, or have been written.
+        if item.stream != Some(stream) || item.image.is_none() {
+            return;
+        }
+        item.stream = None;
+        item.sent_before = again;
+        if again {
+            self.first.push_front(seq);
+        } else {
+            self.ready.push_front(seq);
+        }
+        self.wake_stream();
+        self.wake_streams_without_blocks();
+    }
+
     pub(super) fn wake_retiring(&self) {
         for id in &self.retiring {
             if let Some(waker) = self.streams.get(id) {
