@@ -92,7 +92,7 @@ fn it_comes_near_the_best_fixed_number_on_any_link_and_stays_there() {
         );
         // Each try that was for nothing doubles the time to the next.
         let changed = changes(&own, 15.0, 30.0);
-        assert!(changed <= 12, "seed {seed}: {link:?}{}", told(&own));
+        assert!(changed <= 9, "seed {seed}: {link:?}{}", told(&own));
     }
     assert!(sum / seeds as f64 > 0.98, "{}", sum / seeds as f64);
     assert!(
@@ -237,19 +237,38 @@ fn losses_on_a_long_way_are_made_up_for_in_seconds() {
 }
 
 #[test]
-fn steady_state_is_steady() {
-    for seed in 0..120 {
+fn steady_state_is_steady_and_near_the_best() {
+    let seeds = 120;
+    let (mut sum, mut far) = (0.0, 0);
+    for seed in 0..seeds {
         let link = any(&mut Dice::new(seed ^ 0x5_0000));
+        let best = [2, 8, 24, 64, 128]
+            .into_iter()
+            .map(|streams| fixed(link, seed, streams, 60.0))
+            .fold(0.0, f64::max);
         let mut world = World::new(link, seed);
         let mut own = Run::new(&mut world);
         run(&mut world, &mut [&mut own], 240.0);
+        let share = rate_of(&own, 180, 240) / best;
         let late = changes(&own, 180.0, 240.0);
-        assert!(
-            late <= 16,
-            "seed {seed}: {late} changes {link:?}{}",
-            told(&own)
-        );
+        let streams = || own.seconds[180..].iter().map(|second| second.1);
+        let (least, most) = (streams().min(), streams().max());
+        let which = || {
+            let told = told(&own);
+            format!("seed {seed}: {share:.2}, {late} changes, {least:?} to {most:?} {link:?}{told}")
+        };
+        sum += share.min(1.0);
+        far += usize::from(share < 0.9);
+        // A trial may be lost by bad luck where packets are, and the next one is a minute away.
+        assert!(share > 0.45, "{}", which());
+        assert!(late <= 8, "{}", which());
+        assert!(most <= least.map(|least| 8 * least), "{}", which());
     }
+    assert!(sum / seeds as f64 > 0.97, "{}", sum / seeds as f64);
+    assert!(
+        far * 100 <= seeds as usize * 7,
+        "{far} of {seeds} below 0.9"
+    );
 }
 
 #[test]
