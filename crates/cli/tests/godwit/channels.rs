@@ -29,8 +29,8 @@ fn channels(outcome: &Outcome) -> Vec<Value> {
 /// What each of them had, for messages.
 fn shares(channels: &[Value]) -> String {
     let share = |channel: &Value| {
-        let [name, streams, bytes] = ["name", "streams", "bytes"].map(|field| &channel[field]);
-        format!("{name}: {bytes} bytes, {streams} streams at last")
+        let [name, bytes] = ["name", "bytes"].map(|field| &channel[field]);
+        format!("{name}: {bytes} bytes")
     };
     channels.iter().map(share).collect::<Vec<_>>().join("; ")
 }
