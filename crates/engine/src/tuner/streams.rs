@@ -69,8 +69,8 @@ struct Trial {
     from: u32,
     /// The total before it.
     before: f64,
-    /// What a trial of more has moved, where this is the part of it that should be enough.
-    more_moved: Option<f64>,
+    /// The number of a trial of more and what it moved, where this is the part of it that should be enough.
+    more_moved: Option<(u32, f64)>,
     /// What was known of losses: those that the trial itself made are forgotten with it.
     losses: Losses,
     /// Where it is to be judged over them, and the bytes that had gone through when it began.
@@ -106,6 +106,8 @@ const KEPT: f64 = 0.95;
 /// A part of the streams of a trial must move this share of what they all did. By streams that take from others it would be less
 /// as long as those have half.
 const PART: f64 = 0.93;
+/// The fewer streams the part leaves out the more it would be: it must be more than that by this.
+const TAKEN: f64 = 1.01;
 
 /// If so many times as much went through before, the streams have been held down since.
 const FALLEN: f64 = 1.2;
@@ -295,7 +297,12 @@ impl StreamTuner {
         let (from, to) = (f64::from(trial.from), f64::from(self.target));
         let moved = reading.rate.max(self.lately(now).unwrap_or(0.0));
         let won = moved / trial.before.max(1.0);
-        let is_enough = trial.more_moved.is_some_and(|more| moved >= PART * more);
+        let is_enough = trial.more_moved.is_some_and(|(more, all)| {
+            // What a part takes from as many of others, as a share of what all did: to move that is no sign that it is enough.
+            let more = f64::from(more);
+            let taken = (to / (to + from)) / (more / (more + from));
+            moved >= all * PART.max((TAKEN * taken).min(1.0))
+        });
         if is_enough || won >= 1.0 + (to / from - 1.0) / 2.0 {
             self.trial = None;
             self.up.won();
@@ -320,7 +327,7 @@ impl StreamTuner {
         if trial.more_moved.is_none() && won > WORTH && enough > trial.from && enough < self.target
         {
             self.trial = Some(Trial {
-                more_moved: Some(moved),
+                more_moved: Some((self.target, moved)),
                 ..trial
             });
             return Some(self.change(now, enough, format!("{words}; so many should do")));

@@ -322,6 +322,33 @@ fn two_copies_share_a_link_as_their_first_streams_would_and_fill_it() {
 }
 
 #[test]
+fn of_two_equal_transfers_on_a_full_way_without_a_queue_none_gets_more() {
+    for count in 16..=64 {
+        let mut tuner = StreamTuner::new(Bounds::STREAMS, count);
+        let mut sample = ChannelSample {
+            round_trip: Duration::from_millis(50),
+            round_trip_min: Duration::from_millis(50),
+            ..ChannelSample::default()
+        };
+        let mut least = u32::MAX;
+        for tick in 0..300 {
+            let now = Duration::from_millis(tick * 100);
+            sample.streams = tuner.target();
+            let ours = f64::from(sample.streams);
+            sample.bytes += (10_000_000.0 * ours / (ours + f64::from(count))) as u64;
+            sample.busy += Duration::from_millis(100) * sample.streams;
+            sample.buffer_limited += Duration::from_millis(90) * sample.streams;
+            tuner.step(now, &sample, Holdup::Network);
+            if tick >= 200 {
+                least = least.min(tuner.target());
+            }
+        }
+        // More are tried now and then.
+        assert_eq!(least, count);
+    }
+}
+
+#[test]
 fn a_plain_connection_keeps_a_fair_part() {
     for seed in 0..200 {
         let mut dice = Dice::new(seed);
