@@ -10,7 +10,6 @@ use std::io::{Read as _, Write as _};
 use std::net::{IpAddr, SocketAddr, TcpListener};
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
-use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -31,7 +30,7 @@ use crate::output::complain;
 use crate::ssh::{SOFTWARE, own_targets, ssh_connection};
 
 /// Runs the command.
-pub(crate) fn run(matches: &ArgMatches) -> Result<ExitCode, Failure> {
+pub(crate) fn run(matches: &ArgMatches) -> Result<Exit, Failure> {
     // The end of a session of ssh is no reason to stop: the transfer may go on beside it.
     let ignored = Arc::new(std::sync::atomic::AtomicBool::new(false));
     signal_hook::flag::register(signal_hook::consts::SIGHUP, ignored).map_err(Failure::failed)?;
@@ -66,7 +65,7 @@ pub(crate) fn run(matches: &ArgMatches) -> Result<ExitCode, Failure> {
         Err(failure) => {
             say(&mut output, &Started::refusal(SOFTWARE, &failure.message))?;
             complain(&failure.message);
-            Ok(failure.exit.into())
+            Ok(failure.exit)
         }
     }
 }
@@ -168,7 +167,7 @@ fn serve(
     early_bytes: Option<u64>,
     input: File,
     output: File,
-) -> Result<ExitCode, Failure> {
+) -> Result<Exit, Failure> {
     let (near, far) = UnixStream::pair().map_err(Failure::failed)?;
     let closing = near.try_clone().map_err(Failure::failed)?;
     let is_out = pipe::join(input, output, far).map_err(Failure::failed)?;
@@ -193,7 +192,7 @@ fn serve(
     // What was said last must be out before this process ends; an ssh that takes nothing any more does not hold it.
     let _ = last.shutdown(std::net::Shutdown::Both);
     let _ = is_out.recv_timeout(LAST_WORDS_PATIENCE);
-    Ok(Exit::Complete.into())
+    Ok(Exit::Complete)
 }
 
 /// With all connections through ssh, no stream outlives it, and who comes back starts another agent as easily. A goodbye that
@@ -204,7 +203,7 @@ const KEPT_VIA_SSH: Duration = Duration::from_secs(10);
 const LAST_WORDS_PATIENCE: Duration = Duration::from_secs(2);
 
 /// A pipe from ssh to the agent that listens on `port` of this machine.
-fn relay(port: u16, input: File, mut output: File) -> Result<ExitCode, Failure> {
+fn relay(port: u16, input: File, mut output: File) -> Result<Exit, Failure> {
     let local = SocketAddr::from((std::net::Ipv4Addr::LOCALHOST, port));
     let connected = std::net::TcpStream::connect_timeout(&local, Duration::from_secs(10));
     let socket = match connected {
@@ -214,7 +213,7 @@ fn relay(port: u16, input: File, mut output: File) -> Result<ExitCode, Failure> 
                 "the agent of this transfer is not here ({error}); does this name lead to several machines?"
             );
             say(&mut output, &Started::refusal(SOFTWARE, &problem))?;
-            return Ok(Exit::Failed.into());
+            return Ok(Exit::Failed);
         }
     };
     socket.set_nodelay(true).map_err(Failure::failed)?;
@@ -228,7 +227,7 @@ fn relay(port: u16, input: File, mut output: File) -> Result<ExitCode, Failure> 
         },
     )?;
     pipe::run(input, output, &socket).map_err(Failure::failed)?;
-    Ok(Exit::Complete.into())
+    Ok(Exit::Complete)
 }
 
 /// What the peer can be dialled at: where ssh came from, then what it says itself.

@@ -3,7 +3,6 @@
 
 use godwit_api::settings::SettingError;
 use std::fmt::Display;
-use std::process::ExitCode;
 
 /// How the program ends.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -20,12 +19,6 @@ pub(crate) enum Exit {
     Authentication = 4,
     /// Stopped before the end; the same command resumes it.
     Interrupted = 5,
-}
-
-impl From<Exit> for ExitCode {
-    fn from(exit: Exit) -> Self {
-        Self::from(exit as u8)
-    }
 }
 
 /// Why a command ends early.

@@ -21,10 +21,21 @@ mod transfer;
 mod verify;
 
 use std::ffi::OsString;
-use std::process::ExitCode;
+use std::io::Write as _;
 use std::time::Instant;
 
-fn main() -> ExitCode {
+use exit::Exit;
+
+fn main() {
+    let exit = run();
+    // Threads may still wait for an input that does not end, or dial a machine that is not needed any more. What is printed last,
+    // where nobody reads it, was told by `is_cut_short`.
+    let _ = std::io::stdout().flush();
+    godwit_sys::exit::exit(exit as u8);
+}
+
+/// From what was typed to how it ended.
+fn run() -> Exit {
     let started = Instant::now();
     let words: Vec<OsString> = std::env::args_os().collect();
     let matches = match args::command().try_get_matches_from(&words) {
@@ -33,20 +44,18 @@ fn main() -> ExitCode {
         Err(error) => match habits::hint(&error, &words) {
             Some(hint) => {
                 output::complain(&hint);
-                return exit::Exit::Usage.into();
+                return Exit::Usage;
             }
             None => error.exit(),
         },
     };
     match commands::run(&matches, started) {
         // Who reads what is printed shall not take a part of it for the whole.
-        Ok(code) if code == ExitCode::SUCCESS && output::is_cut_short() => {
-            exit::Exit::Failed.into()
-        }
-        Ok(code) => code,
+        Ok(Exit::Complete) if output::is_cut_short() => Exit::Failed,
+        Ok(exit) => exit,
         Err(failure) => {
             output::complain(&failure.message);
-            failure.exit.into()
+            failure.exit
         }
     }
 }

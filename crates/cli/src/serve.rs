@@ -2,7 +2,6 @@
 //! Parses nothing.
 
 use std::net::{SocketAddr, ToSocketAddrs};
-use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -20,13 +19,13 @@ use crate::output::{complain, print};
 const KEEP_FOR: Duration = Duration::from_secs(24 * 3600);
 
 /// Runs a node until it is told to stop.
-pub(crate) fn run(settings: &ServeSettings, home: &Home) -> ExitCode {
+pub(crate) fn run(settings: &ServeSettings, home: &Home) -> Exit {
     godwit_sys::umask::clear();
     match serve(settings, home) {
-        Ok(()) => Exit::Complete.into(),
+        Ok(()) => Exit::Complete,
         Err(failure) => {
             complain(&failure.message);
-            failure.exit.into()
+            failure.exit
         }
     }
 }

@@ -14,7 +14,6 @@ mod third;
 mod told;
 mod window;
 
-use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -58,14 +57,14 @@ pub(crate) fn run(
     home: &Home,
     output: Output,
     reports: Reports,
-) -> ExitCode {
+) -> Exit {
     godwit_sys::umask::clear();
     let chosen =
         match Chosen::of(&settings.selection, home).and_then(|chosen| chosen.suits(&sources)) {
             Ok(chosen) => chosen,
             Err(failure) => {
                 output.error(&failure.message);
-                return failure.exit.into();
+                return failure.exit;
             }
         };
     let job = Job {
@@ -101,7 +100,7 @@ pub(crate) fn run(
     if report.exit != Exit::Usage && (report.began || settings.json) {
         job.output.summary(&report.summary);
     }
-    report.exit.into()
+    report.exit
 }
 
 /// Runs what another machine's godwit wants: sources of this one, to an agent that `connector` reaches.
@@ -113,7 +112,7 @@ pub(crate) fn run_errand(
     home: &Home,
     output: Output,
     interrupted: Arc<AtomicBool>,
-) -> ExitCode {
+) -> Exit {
     godwit_sys::umask::clear();
     let output = Arc::new(output);
     let (entries, faults) = (errand.entries_wanted, errand.faults_wanted);
@@ -124,7 +123,7 @@ pub(crate) fn run_errand(
         Err(failure) => {
             output.error(&failure.message);
             say_failed(&output, failure.exit);
-            return failure.exit.into();
+            return failure.exit;
         }
     };
     let job = Job {
@@ -152,7 +151,7 @@ pub(crate) fn run_errand(
         });
     }
     job.output.summary(&report.summary);
-    report.exit.into()
+    report.exit
 }
 
 /// The last word on something that never began.

@@ -3,6 +3,7 @@
 
 pub mod accounts;
 pub mod background;
+pub mod exit;
 pub mod interfaces;
 pub mod page_buffer;
 pub mod shutdown;

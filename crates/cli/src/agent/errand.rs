@@ -4,7 +4,6 @@
 use std::fs::File;
 use std::io::Read as _;
 use std::net::{SocketAddr, TcpListener};
-use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -20,7 +19,7 @@ use godwit_proto::agent::{Errand, ListForm, Start, Started};
 
 use super::list::ToldList;
 use super::{base, hear, listen, started};
-use crate::exit::Failure;
+use crate::exit::{Exit, Failure};
 use crate::home::Home;
 use crate::output::Output;
 use crate::ssh::{SOFTWARE, unreachable};
@@ -51,7 +50,7 @@ pub(super) fn prepare(start: &Start) -> Result<Prepared, Failure> {
 }
 
 /// Hears what is to be done, and does it.
-pub(super) fn run(prepared: Prepared, mut input: File) -> Result<ExitCode, Failure> {
+pub(super) fn run(prepared: Prepared, mut input: File) -> Result<Exit, Failure> {
     let errand: Errand = hear(&mut input)?;
     // From here on everything is told as an event.
     let events = Output::new(true, false, Instant::now(), None);
@@ -185,9 +184,9 @@ impl Connector for ErrandConnector {
 }
 
 /// What cannot be begun is told as an event too.
-pub(super) fn failed(failure: &Failure) -> ExitCode {
+pub(super) fn failed(failure: &Failure) -> Exit {
     let output = Output::new(true, false, Instant::now(), None);
     output.error(&failure.message);
     transfer::say_failed(&output, failure.exit);
-    failure.exit.into()
+    failure.exit
 }

@@ -3,7 +3,7 @@
 
 use super::{not_a_stream, route, settings};
 use crate::args;
-use crate::exit::Failure;
+use crate::exit::{Exit, Failure};
 use crate::home::Home;
 use crate::output::{Log, Output};
 use crate::reports::{Reports, refuse_inputs, refuse_source};
@@ -13,15 +13,10 @@ use godwit_api::endpoint::{Endpoint, Place};
 use godwit_api::settings::{ComparisonSettings, CpSettings, Judge, Scope};
 use std::ffi::OsString;
 use std::io::IsTerminal;
-use std::process::ExitCode;
 use std::time::Instant;
 
 /// Runs the command.
-pub(super) fn run(
-    matches: &ArgMatches,
-    home: &Home,
-    started: Instant,
-) -> Result<ExitCode, Failure> {
+pub(super) fn run(matches: &ArgMatches, home: &Home, started: Instant) -> Result<Exit, Failure> {
     let settings = CpSettings::from_values(&settings(Scope::Cp, matches, home)?)?;
     transfer(&settings, matches, home, started)
 }
@@ -31,7 +26,7 @@ pub(super) fn run_sync(
     matches: &ArgMatches,
     home: &Home,
     started: Instant,
-) -> Result<ExitCode, Failure> {
+) -> Result<Exit, Failure> {
     let settings = CpSettings::from_sync_values(&settings(Scope::Sync, matches, home)?)?;
     transfer(&settings, matches, home, started)
 }
@@ -41,7 +36,7 @@ fn transfer(
     matches: &ArgMatches,
     home: &Home,
     started: Instant,
-) -> Result<ExitCode, Failure> {
+) -> Result<Exit, Failure> {
     let counterpart = settings.comparison.counterpart;
     if settings.comparison.contradicts {
         return Err(Failure::usage(

@@ -18,11 +18,10 @@ use clap::ArgMatches;
 use godwit_api::settings::{ConfigFile, Scope, ServeSettings, Values, resolve};
 use std::ffi::OsString;
 use std::path::Path;
-use std::process::ExitCode;
 use std::time::Instant;
 
 /// Runs the command that was typed.
-pub(crate) fn run(matches: &ArgMatches, started: Instant) -> Result<ExitCode, Failure> {
+pub(crate) fn run(matches: &ArgMatches, started: Instant) -> Result<Exit, Failure> {
     let Some((name, matches)) = matches.subcommand() else {
         return Err(Failure::usage("name a command: godwit help lists them"));
     };
@@ -30,9 +29,9 @@ pub(crate) fn run(matches: &ArgMatches, started: Instant) -> Result<ExitCode, Fa
     match name {
         // Whatever it cannot do, it says to who called it, so it must not fail before.
         "agent" => return crate::agent::run(matches),
-        "completions" => return documents::completions(matches).map(Exit::into),
-        "doctor" => return doctor::run(matches).map(Exit::into),
-        "man" => return documents::man(matches).map(Exit::into),
+        "completions" => return documents::completions(matches),
+        "doctor" => return doctor::run(matches),
+        "man" => return documents::man(matches),
         _ => {}
     }
     let home = Home::open()?;
@@ -43,14 +42,14 @@ pub(crate) fn run(matches: &ArgMatches, started: Instant) -> Result<ExitCode, Fa
             let settings = ServeSettings::from_values(&settings(Scope::Serve, matches, &home)?)?;
             Ok(serve::run(&settings, &home))
         }
-        "id" => peers::id(&home).map(Exit::into),
-        "authorize" => peers::authorize(matches, &home).map(Exit::into),
-        "revoke" => peers::revoke(matches, &home).map(Exit::into),
-        "trust" => peers::trust(matches, &home).map(Exit::into),
-        "verify" => verify::run(matches, &home, started).map(Exit::into),
-        "manifest" => verify::manifest(matches, &home).map(Exit::into),
-        "limit" => limit::run(matches, &home).map(Exit::into),
-        "gen" => generate::run(matches, &home).map(Exit::into),
+        "id" => peers::id(&home),
+        "authorize" => peers::authorize(matches, &home),
+        "revoke" => peers::revoke(matches, &home),
+        "trust" => peers::trust(matches, &home),
+        "verify" => verify::run(matches, &home, started),
+        "manifest" => verify::manifest(matches, &home),
+        "limit" => limit::run(matches, &home),
+        "gen" => generate::run(matches, &home),
         other => Err(Failure::usage(format!("{other} is not a command"))),
     }
 }
