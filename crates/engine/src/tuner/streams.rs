@@ -11,6 +11,7 @@ mod usual;
 
 use std::time::Duration;
 
+use self::fewer::Why;
 use super::hold::Hold;
 use super::pace::{Bursts, Pace};
 use super::path::{Losses, Reading, Room, START_MAX, Window};
@@ -37,11 +38,12 @@ pub struct StreamTuner {
     trial: Option<Trial>,
     /// Since when there have been other numbers of streams than meant.
     astray: Option<Duration>,
-    /// When more may be tried on evidence, when without any, when fewer, and when fewer where a disk takes bursts.
+    /// When more may be tried on evidence, when without any, when fewer, when fewer where a disk takes bursts, and when for a queue.
     up: Hold,
     explore: Hold,
     down: Hold,
     spare: Hold,
+    yielding: Hold,
     /// What went through lately.
     pace: Pace,
     /// The rate that fewer must keep, over a series of steps down, so that small losses do not add up.
@@ -49,7 +51,8 @@ pub struct StreamTuner {
     /// No more than this come about, and until when that is taken for granted.
     refused: Option<u32>,
     more: Hold,
-    /// So many had a queue on the way, or little fewer won nothing by being more: no more are tried because of their windows.
+    /// So many had a queue on the way, or little fewer won nothing by being more: windows are no reason for more than that, and once
+    /// there are so many, for little more.
     filled_by: Option<u32>,
     /// Windows in a row in which something else held the transfer up.
     elsewhere: u32,
@@ -73,6 +76,8 @@ struct Trial {
     more_moved: Option<(u32, f64)>,
     /// What was known of losses: those that the trial itself made are forgotten with it.
     losses: Losses,
+    /// Of one of fewer.
+    why: Why,
     /// Where it is to be judged over them, and the bytes that had gone through when it began.
     bursts: Option<Bursts>,
     bytes: u64,
@@ -119,6 +124,8 @@ const WORTH: f64 = 1.1;
 const UP_WAIT: Duration = Duration::from_secs(2);
 const EXPLORE_WAIT: Duration = Duration::from_secs(20);
 const DOWN_WAIT: Duration = Duration::from_secs(20);
+/// Where others keep up the queue, what a trial shows depends on what they try at that moment, more than on the number.
+const YIELD_WAIT: Duration = Duration::from_secs(4);
 const MORE_WAIT: Duration = Duration::from_secs(15);
 
 /// No stream is tried on no evidence before this time …
@@ -155,6 +162,7 @@ impl StreamTuner {
             explore: Hold::new(EXPLORE_WAIT, EXPLORE_FIRST),
             down: Hold::new(DOWN_WAIT, Duration::ZERO),
             spare: Hold::new(DOWN_WAIT, Duration::ZERO),
+            yielding: Hold::new(YIELD_WAIT, Duration::ZERO),
             pace: Pace::default(),
             kept: None,
             refused: None,
@@ -308,6 +316,7 @@ impl StreamTuner {
             self.up.won();
             self.more.won();
             self.down.until = now + self.down.wait;
+            self.yielding.until = self.down.until;
             self.kept = None;
             self.usual = None;
             return self.consider(now, reading, holdup);
@@ -334,11 +343,11 @@ impl StreamTuner {
         }
         self.trial = None;
         self.losses = trial.losses;
-        self.peak = moved.max(trial.before);
+        self.peak = trial.before;
         self.up.failed(now, self.changed);
         self.explore.failed(now, self.changed);
         // It is full, or next to it: a small step finds out whether it still is.
-        self.filled_by = Some(trial.from + trial.from.div_ceil(4));
+        self.filled_by = Some(next_to(trial.from));
         Some(self.change(now, trial.from, format!("{words}: not worth it")))
     }
 
@@ -373,10 +382,10 @@ impl StreamTuner {
         let room = reading.room();
         self.filled_by = match room {
             Room::None => Some(self.target),
-            _ => self.filled_by.filter(|most| *most > self.target),
+            _ => self.filled_by.filter(|most| *most >= self.target),
         };
         let factor: f64 = match room {
-            Room::None => return self.try_fewer(now, reading, &reading.words()),
+            Room::None => return self.try_fewer(now, reading, &reading.words(), Why::Queue),
             Room::Windows if self.target <= 2 => 4.0,
             Room::Windows if self.target <= START_MAX => 3.0,
             Room::Losses if self.target <= 8 => 4.0,
@@ -400,6 +409,7 @@ impl StreamTuner {
             if factor > 1.0 {
                 let to = whole(f64::from(self.target) * factor);
                 let most = self.filled_by.filter(|_| room == Room::Windows);
+                let most = most.map(|most| most.max(next_to(self.target)));
                 return self.try_more(now, reading, most.map_or(to, |most| to.min(most)), words);
             }
         }
@@ -410,7 +420,7 @@ impl StreamTuner {
             return self.try_more(now, reading, self.target * 2, reading.words());
         }
         if now.saturating_sub(self.changed) >= FEWER_AFTER {
-            return self.try_fewer(now, reading, &reading.words());
+            return self.try_fewer(now, reading, &reading.words(), Why::Spare);
         }
         None
     }
@@ -431,7 +441,7 @@ impl StreamTuner {
         if to <= self.target {
             return None;
         }
-        self.begin_trial(now, reading, None);
+        self.begin_trial(now, reading, None, Why::Spare);
         Some(self.change(now, to, words))
     }
 
@@ -442,13 +452,14 @@ impl StreamTuner {
             .mean_since(settled.max(now.saturating_sub(LATELY)))
     }
 
-    fn begin_trial(&mut self, now: Duration, reading: &Reading, bursts: Option<Bursts>) {
+    fn begin_trial(&mut self, now: Duration, reading: &Reading, bursts: Option<Bursts>, why: Why) {
         let lately = self.lately(now).unwrap_or(f64::MAX);
         self.trial = Some(Trial {
             from: self.target,
             before: reading.rate.min(lately),
             more_moved: None,
             losses: self.losses,
+            why,
             bursts,
             bytes: self.pace.bytes(),
             windows: 0,
@@ -472,4 +483,9 @@ impl StreamTuner {
         self.windows = 0;
         decision
     }
+}
+
+/// A small step up.
+const fn next_to(streams: u32) -> u32 {
+    streams.saturating_add(streams.div_ceil(4))
 }

@@ -19,19 +19,33 @@ const BURSTS_SECONDS_MAX: f64 = 12.0;
 /// Part of the windows of a trial in which something else has to have held the transfer up.
 const HELD_UP_PART: f64 = 0.5;
 
+/// Why fewer are tried.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Why {
+    /// A queue stands: others may want what these take.
+    Queue,
+    /// Fewer may do as well.
+    Spare,
+}
+
 impl StreamTuner {
     pub(super) fn try_fewer(
         &mut self,
         now: Duration,
         reading: &Reading,
-        why: &str,
+        words: &str,
+        why: Why,
     ) -> Option<Decision> {
-        if !self.down.is_over(now) || self.target <= self.floor {
+        let hold = match why {
+            Why::Queue => self.yielding,
+            Why::Spare => self.down,
+        };
+        if !hold.is_over(now) || self.target <= self.floor {
             return None;
         }
         let to = (self.target - (self.target / 4).max(1)).max(self.floor);
-        self.begin_trial(now, reading, None);
-        Some(self.change(now, to, format!("{why}; fewer may do")))
+        self.begin_trial(now, reading, None, why);
+        Some(self.change(now, to, format!("{words}; fewer may do")))
     }
 
     /// Fewer where a stage holds the transfer up that streams do not help. What goes through in one window is the burst of a disk
@@ -44,7 +58,7 @@ impl StreamTuner {
     ) -> Option<Decision> {
         let why = format!("{what} holds the transfer up");
         let bursts = match self.pace.course() {
-            Course::Even => return self.try_fewer(now, reading, &why),
+            Course::Even => return self.try_fewer(now, reading, &why, Why::Spare),
             Course::Uneven => return None,
             Course::Bursts(bursts) => bursts,
         };
@@ -61,7 +75,7 @@ impl StreamTuner {
             "{why}, and takes {} in bursts; fewer may do",
             shown_rate(bursts.rate)
         );
-        self.begin_trial(now, reading, Some(bursts));
+        self.begin_trial(now, reading, Some(bursts), Why::Spare);
         // It is that of so many from now on.
         self.peak = 0.0;
         Some(self.change(now, to, words))
@@ -78,20 +92,34 @@ impl StreamTuner {
             return self.judge_over_bursts(now, reading, trial, bursts, holdup);
         }
         let before = self.kept.unwrap_or(trial.before);
-        // Where the queue still stands, what was given up went to others: it is theirs as long as it is more than a share.
-        let (from, to) = (f64::from(trial.from), f64::from(self.target));
-        let share = trial.before * (1.0 - (1.0 - to / from) / 2.0);
+        // Where the queue still stands, what was given up went to others: it is theirs as long as ours is more than half of the way, of
+        // which a part of the streams then keeps this much, for others have as many as before.
+        let part = f64::from(self.target) / f64::from(trial.from);
+        let share = trial.before * 2.0 * part / (1.0 + part);
         let moved = reading.rate.max(self.lately(now).unwrap_or(0.0));
-        let given = reading.room() == Room::None && moved >= share;
+        let is_queued = reading.room() == Room::None;
+        let given = is_queued && moved >= share;
         if moved >= KEPT * before || given {
             self.kept = (!given).then_some(before);
+            if given {
+                // What more streams moved in a queue is no sign that these are held down.
+                self.peak = moved;
+            }
             return self.keep_fewer(now, reading, holdup);
         }
-        if self.windows < TRIAL_WINDOWS_MAX && (self.windows == 1 || self.is_rising(reading)) {
+        // Who shares a queue has a moment of much and one of little, of the length of some windows.
+        let go_on = self.windows == 1 || is_queued || self.is_rising(reading);
+        if self.windows < TRIAL_WINDOWS_MAX && go_on {
             return None;
         }
         self.kept = None;
-        self.down.failed(now, self.changed);
+        if trial.why == Why::Queue && is_queued {
+            self.yielding.failed(now, self.changed);
+        } else {
+            // The queue was our own.
+            self.down.failed(now, self.changed);
+            self.yielding.until = self.down.until;
+        }
         Some(self.go_back(now, trial, moved, trial.before))
     }
 

@@ -38,6 +38,7 @@ impl StreamTuner {
                 &mut self.explore,
                 &mut self.down,
                 &mut self.spare,
+                &mut self.yielding,
                 &mut self.more,
             ] {
                 hold.forget(now);

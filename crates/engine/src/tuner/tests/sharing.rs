@@ -110,3 +110,110 @@ fn a_plain_connection_keeps_a_fair_part() {
         );
     }
 }
+
+/// Bytes that the line takes in a tick of a tenth of a second.
+const LINE: f64 = 12_500_000.0;
+
+/// A transfer whose streams share a full line, and nothing of its storage or processors matters.
+struct Sharer {
+    tuner: StreamTuner,
+    sample: ChannelSample,
+    begun: u64,
+    /// Now and then it has more than its streams are worth, and less.
+    luck: f64,
+    told: Vec<String>,
+}
+
+impl Sharer {
+    fn new(streams: u32, begun: u64) -> Self {
+        let sample = ChannelSample {
+            round_trip_min: Duration::from_millis(50),
+            ..ChannelSample::default()
+        };
+        Self {
+            tuner: StreamTuner::new(Bounds::STREAMS, streams),
+            sample,
+            begun,
+            luck: 0.0,
+            told: Vec::new(),
+        }
+    }
+
+    fn weight(&self) -> f64 {
+        f64::from(self.tuner.target()) * self.luck.exp()
+    }
+
+    /// It has had this share of a tick, at this round trip.
+    fn look(&mut self, tick: u64, share: f64, round_trip: Duration) {
+        self.sample.streams = self.tuner.target();
+        self.sample.round_trip = round_trip;
+        self.sample.bytes += (LINE * share) as u64;
+        self.sample.busy += Duration::from_millis(100) * self.sample.streams;
+        let now = Duration::from_millis((tick - self.begun) * 100);
+        if let Some(decision) = self.tuner.step(now, &self.sample, Holdup::Network) {
+            self.told.push(format!("{now:?} {decision}"));
+        }
+    }
+}
+
+#[test]
+fn the_one_that_joins_in_a_queue_comes_down_to_half_though_moments_differ() {
+    let seeds = 300;
+    let (mut off, mut far) = (0.0, 0);
+    for seed in 0..seeds {
+        let mut dice = Dice::new(seed);
+        let mut two = [Sharer::new(3, 0), Sharer::new(5, 110)];
+        let mut late = [0.0; 2];
+        for tick in 0..340 {
+            for one in &mut two {
+                let chance = dice.unit() + dice.unit() + dice.unit() - 1.5;
+                one.luck = 0.8 * one.luck + 0.12 * chance;
+            }
+            let joined = tick >= 110;
+            let weights = [two[0].weight(), two[1].weight()];
+            let all = if joined {
+                weights[0] + weights[1]
+            } else {
+                weights[0]
+            };
+            let round_trip = Duration::from_millis(if joined { 85 } else { 62 });
+            two[0].look(tick, weights[0] / all, round_trip);
+            if joined {
+                two[1].look(tick, weights[1] / all, round_trip);
+            }
+            if tick >= 225 {
+                late[0] += weights[0] / all;
+                late[1] += weights[1] / all;
+            }
+        }
+        let miss = (late[0] / (late[0] + late[1]) - 0.5).abs() * 2.0;
+        off += miss;
+        far += u64::from(miss > 0.15);
+        let told = two.map(|one| one.told.join("\n  "));
+        assert!(
+            miss < 0.5,
+            "seed {seed}: {miss:.2}\n  {}\n\n  {}",
+            told[0],
+            told[1]
+        );
+    }
+    let mean = off / seeds as f64;
+    assert!(
+        mean < 0.06 && far * 100 <= seeds * 12,
+        "{mean:.3} off half, {far} of {seeds} far"
+    );
+}
+
+#[test]
+fn what_was_given_up_to_others_is_not_wanted_back_when_the_queue_is_gone_for_a_moment() {
+    let mut own = Sharer::new(5, 0);
+    for tick in 0..600 {
+        let ours = own.weight();
+        let is_gone = tick % 100 >= 85;
+        let round_trip = Duration::from_millis(if is_gone { 52 } else { 85 });
+        own.look(tick, ours / (ours + 3.0), round_trip);
+    }
+    let told = own.told.join("\n");
+    assert!(own.tuner.target() <= 4, "{told}");
+    assert!(!told.contains("went through before"), "{told}");
+}
