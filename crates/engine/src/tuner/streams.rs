@@ -316,7 +316,7 @@ impl StreamTuner {
             self.up.won();
             self.more.won();
             self.down.until = now + self.down.wait;
-            self.yielding.until = self.down.until;
+            self.yielding.until = self.yielding.until.max(now + DOWN_WAIT);
             self.kept = None;
             self.usual = None;
             return self.consider(now, reading, holdup);
@@ -409,8 +409,11 @@ impl StreamTuner {
             if factor > 1.0 {
                 let to = whole(f64::from(self.target) * factor);
                 let most = self.filled_by.filter(|_| room == Room::Windows);
-                let most = most.map(|most| most.max(next_to(self.target)));
-                return self.try_more(now, reading, most.map_or(to, |most| to.min(most)), words);
+                let most = most.map_or(to, |most| match most > self.target {
+                    true => most,
+                    false => next_to(self.target),
+                });
+                return self.try_more(now, reading, to.min(most), words);
             }
         }
         if room != Room::Unknown {

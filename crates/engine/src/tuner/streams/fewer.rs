@@ -6,7 +6,9 @@ use std::time::Duration;
 use super::super::pace::{Bursts, Course};
 use super::super::path::{Reading, Room};
 use super::super::{Decision, Holdup, shown_rate, whole};
-use super::{HELD_UP_FOR, HELD_UP_FOR_BURSTS, KEPT, StreamTuner, TRIAL_WINDOWS_MAX, Trial};
+use super::{
+    DOWN_WAIT, HELD_UP_FOR, HELD_UP_FOR_BURSTS, KEPT, StreamTuner, TRIAL_WINDOWS_MAX, Trial,
+};
 
 /// Streams that are left have room for so many times as much as goes through, pauses and all.
 const SPARE: f64 = 1.5;
@@ -92,8 +94,8 @@ impl StreamTuner {
             return self.judge_over_bursts(now, reading, trial, bursts, holdup);
         }
         let before = self.kept.unwrap_or(trial.before);
-        // Where the queue still stands, what was given up went to others: it is theirs as long as ours is more than half of the way, of
-        // which a part of the streams then keeps this much, for others have as many as before.
+        // Where the queue still stands, what was given up went to others: it is theirs where ours was half of the way or more, of which
+        // a part of the streams then keeps this much, for others have as many as before.
         let part = f64::from(self.target) / f64::from(trial.from);
         let share = trial.before * 2.0 * part / (1.0 + part);
         let moved = reading.rate.max(self.lately(now).unwrap_or(0.0));
@@ -113,12 +115,15 @@ impl StreamTuner {
             return None;
         }
         self.kept = None;
-        if trial.why == Why::Queue && is_queued {
-            self.yielding.failed(now, self.changed);
-        } else {
-            // The queue was our own.
-            self.down.failed(now, self.changed);
-            self.yielding.until = self.down.until;
+        match trial.why {
+            Why::Spare => self.down.failed(now, self.changed),
+            Why::Queue => {
+                if !is_queued {
+                    // It was our own.
+                    self.yielding.wait = self.yielding.wait.max(DOWN_WAIT);
+                }
+                self.yielding.failed(now, self.changed);
+            }
         }
         Some(self.go_back(now, trial, moved, trial.before))
     }
