@@ -28,6 +28,7 @@ use crate::exit::{Exit, Failure};
 use crate::home::Home;
 use crate::output::complain;
 use crate::ssh::{SOFTWARE, own_targets, ssh_connection};
+use crate::transfer::bounds_of;
 
 /// Runs the command.
 pub(crate) fn run(matches: &ArgMatches) -> Result<Exit, Failure> {
@@ -111,8 +112,8 @@ fn prepare(start: &Start) -> Result<(Agent, Started), Failure> {
         handshake_deadline: settings.handshake_deadline,
         stall_limit: settings.stall_deadline,
         pool_bytes: usize::try_from(settings.memory_bytes).unwrap_or(usize::MAX),
-        readers: settings.readers as usize,
-        writers: settings.writers as usize,
+        readers: bounds_of(settings.readers),
+        writers: bounds_of(settings.writers),
         keep_for: Duration::from_millis(start.retry_for_ms).min(if start.via_ssh {
             KEPT_VIA_SSH
         } else {

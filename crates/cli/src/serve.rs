@@ -14,6 +14,7 @@ use signal_hook::iterator::Signals;
 use crate::exit::{Exit, Failure};
 use crate::home::Home;
 use crate::output::{complain, print};
+use crate::transfer::bounds_of;
 
 /// How long an interrupted transfer is kept at most; a client may ask for less.
 const KEEP_FOR: Duration = Duration::from_secs(24 * 3600);
@@ -87,8 +88,8 @@ fn serve(settings: &ServeSettings, home: &Home) -> Result<(), Failure> {
         connections_max: settings.connections_max as usize,
         stall_limit: settings.stall_deadline,
         pool_bytes: usize::try_from(settings.memory_bytes).unwrap_or(usize::MAX),
-        readers: settings.readers as usize,
-        writers: settings.writers as usize,
+        readers: bounds_of(settings.readers),
+        writers: bounds_of(settings.writers),
         keep_for: KEEP_FOR,
         log: Arc::new(|line: &str| complain(line)),
     };

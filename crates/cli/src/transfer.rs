@@ -32,6 +32,7 @@ use crate::signals;
 pub(crate) use remote::client_tls;
 use report::Report;
 use selection::Chosen;
+pub(crate) use terms::bounds_of;
 use terms::lossy;
 
 /// What every part of a transfer needs.

@@ -49,6 +49,7 @@ mod godwit {
     pub(crate) mod stdio;
     pub(crate) mod strangers;
     pub(crate) mod sync;
+    pub(crate) mod threads;
     pub(crate) mod trees;
     pub(crate) mod tuning;
     pub(crate) mod unkept;

@@ -17,6 +17,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use godwit_engine::session::run_local;
+use godwit_engine::tuner::Bounds;
 use godwit_engine::{
     Acks, Counters, End, Ending, FinishReport, Live, Observer, Offers, ReadError, Receiver,
     ReceiverConfig, Sender, SenderConfig, Sink, Slice, Source, SourceFile, Work, limits,
@@ -181,7 +182,7 @@ fn main() -> std::io::Result<()> {
         },
         Box::new(sent.clone()),
         Arc::new(sent.clone()),
-        Arc::new(Live::new(0, 0, 0)),
+        Arc::new(Live::sending(0, Bounds::fixed(0))),
         Arc::default(),
     )?;
     let mut inbox = None;
@@ -204,7 +205,7 @@ fn main() -> std::io::Result<()> {
             itemise: false,
         },
         Box::new(make),
-        Arc::new(Live::new(0, 0, 0)),
+        Arc::new(Live::receiving(Bounds::fixed(0))),
         Arc::new(Counters::default()),
     )?;
     // Elsewhere, each end would call `run_stream` on threads of its own, with streams over the network.

@@ -13,6 +13,7 @@ pub struct Live {
     rate: RateLimit,
     readers: AtomicUsize,
     writers: AtomicUsize,
+    writers_max: usize,
     reader_tuner: Mutex<ThreadTuner>,
     writer_tuner: Mutex<ThreadTuner>,
     share: Share,
@@ -27,31 +28,38 @@ pub struct Share {
     pub background: bool,
 }
 
-/// The most threads of a kind that the tuner tries by itself.
-pub(crate) const THREADS_TUNED_MAX: u32 = 16;
-
 impl Live {
-    /// `rate`: content bytes a second, 0 for no limit. `readers`, `writers`: threads beside the streams' own; 0 begins with
-    /// none and leaves the number to the tuner.
-    pub fn new(rate: u64, readers: usize, writers: usize) -> Self {
-        let tuner = |knob, count: usize| {
-            let bounds = match u32::try_from(count).unwrap_or(u32::MAX) {
-                0 => Bounds {
-                    least: 0,
-                    most: THREADS_TUNED_MAX,
-                },
-                count => Bounds::fixed(count),
-            };
-            Mutex::new(ThreadTuner::new(knob, bounds))
-        };
+    /// Of an end that sends. `rate`: content bytes a second, 0 for no limit. `readers`: threads beside the streams' own that
+    /// read ahead of them; it begins with the least.
+    pub fn sending(rate: u64, readers: Bounds) -> Self {
+        Self::new(rate, readers, Bounds::fixed(0))
+    }
+
+    /// Of an end that receives. `writers`: threads beside the streams' own that write for them; it begins with the least.
+    pub fn receiving(writers: Bounds) -> Self {
+        Self::new(0, Bounds::fixed(0), writers)
+    }
+
+    fn new(rate: u64, readers: Bounds, writers: Bounds) -> Self {
         Self {
             rate: RateLimit::new(rate),
-            readers: AtomicUsize::new(readers),
-            writers: AtomicUsize::new(writers),
-            reader_tuner: tuner(Knob::Readers, readers),
-            writer_tuner: tuner(Knob::Writers, writers),
+            readers: AtomicUsize::new(readers.least as usize),
+            writers: AtomicUsize::new(writers.least as usize),
+            writers_max: writers.most as usize,
+            reader_tuner: Mutex::new(ThreadTuner::new(Knob::Readers, readers)),
+            writer_tuner: Mutex::new(ThreadTuner::new(Knob::Writers, writers)),
             share: Share::default(),
         }
+    }
+
+    /// What was decided of the readers before the transfer began.
+    pub(crate) fn begin_readers(&self) -> Option<Decision> {
+        crate::lock(&self.reader_tuner).begin()
+    }
+
+    /// Likewise of the writers.
+    pub(crate) fn begin_writers(&self) -> Option<Decision> {
+        crate::lock(&self.writer_tuner).begin()
     }
 
     /// What the tuner makes of the readers; `now` since the transfer began.
@@ -88,6 +96,11 @@ impl Live {
     /// Threads that write received blocks for the streams; streams write for themselves when these are busy.
     pub fn writers(&self) -> usize {
         self.writers.load(Ordering::Relaxed)
+    }
+
+    /// The most threads that the tuner may have write.
+    pub(crate) const fn writers_max(&self) -> usize {
+        self.writers_max
     }
 
     pub(crate) fn store_readers(&self, count: usize) {

@@ -13,6 +13,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use godwit_engine::synthetic::NullSink;
+use godwit_engine::tuner::Bounds;
 use godwit_engine::{
     Bottleneck, Counters, Finding, Live, Observer, Receiver, ReceiverConfig, Sender, SenderConfig,
     Shares,
@@ -52,8 +53,8 @@ struct Case {
     digest: DigestKind,
     plain: bool,
     streams: usize,
-    readers: usize,
-    writers: usize,
+    readers: u32,
+    writers: u32,
     seed: u64,
 }
 
@@ -77,8 +78,8 @@ impl Case {
             digest: [DigestKind::CRC64_NVME, DigestKind::BLAKE3][pick(2)],
             plain: pick(2) == 0,
             streams: 1 + pick(4),
-            readers: pick(3),
-            writers: pick(3),
+            readers: [0, 1, 2][pick(3)],
+            writers: [0, 1, 2][pick(3)],
             seed,
         }
     }
@@ -133,7 +134,7 @@ impl Case {
             },
             Box::new(Files::new(self.mix, self.seed)),
             Arc::new(SlowSource(source)),
-            Arc::new(Live::new(limit, self.readers, 0)),
+            Arc::new(Live::sending(limit, Bounds::fixed(self.readers))),
             Arc::default(),
         )
         .unwrap();
@@ -150,7 +151,7 @@ impl Case {
                 itemise: false,
             },
             Box::new(|acks| Arc::new(SlowSink(NullSink::new(acks, counted), sink))),
-            Arc::new(Live::new(0, 0, self.writers)),
+            Arc::new(Live::receiving(Bounds::fixed(self.writers))),
             counters,
         )
         .unwrap();

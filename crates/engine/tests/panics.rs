@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use godwit_engine::session::run_local;
 use godwit_engine::synthetic::{MemorySource, NullSink};
+use godwit_engine::tuner::Bounds;
 use godwit_engine::{
     Counters, End, Ending, FinishReport, Live, Observer, Offers, PANICKED, ReadError, Receiver,
     ReceiverConfig, Sender, SenderConfig, Sink, Slice, Source, SourceFile, Work,
@@ -94,7 +95,7 @@ fn a_panic_of_any_thread_ends_the_whole_with_an_error() {
             },
             Box::new(Mistaken(at, source)),
             Arc::new(Mistaken(at, source)),
-            Arc::new(Live::new(0, 0, 0)),
+            Arc::new(Live::sending(0, Bounds::fixed(0))),
             Arc::default(),
         )
         .unwrap();
@@ -113,7 +114,7 @@ fn a_panic_of_any_thread_ends_the_whole_with_an_error() {
             Box::new(move |acks| -> Arc<dyn Sink> {
                 Arc::new(Mistaken(at, NullSink::new(acks, for_sink)))
             }),
-            Arc::new(Live::new(0, 0, 0)),
+            Arc::new(Live::receiving(Bounds::fixed(0))),
             counters,
         )
         .unwrap();

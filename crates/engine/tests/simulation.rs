@@ -14,6 +14,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use godwit_engine::tree::{DestinationRequest, TreeRoot, TreeSink, TreeSource, TreeWork};
+use godwit_engine::tuner::Bounds;
 use godwit_engine::{
     Counters, End, Live, Observer, Receiver, ReceiverConfig, Sender, SenderConfig, Sink,
 };
@@ -114,12 +115,12 @@ fn run(setup: &Setup, random: &mut Random, breaks: i64) -> (End, Vec<String>) {
         comparison: setup.comparison,
         itemise: false,
     };
-    let readers = usize::try_from(setup.seed % 2).unwrap();
+    let readers = u32::try_from(setup.seed % 2).unwrap();
     let sender = Sender::start(
         config,
         Box::new(TreeWork::new(roots.clone())),
         Arc::new(TreeSource::new(roots)),
-        Arc::new(Live::new(0, readers, 0)),
+        Arc::new(Live::sending(0, Bounds::fixed(readers))),
         Arc::default(),
     )
     .unwrap();
@@ -156,8 +157,9 @@ fn start_receiver(
         )
         .unwrap()
     });
-    let writers = usize::try_from(seed / 2 % 2).unwrap();
-    Receiver::start(config, make, Arc::new(Live::new(0, 0, writers)), counters).unwrap()
+    let writers = u32::try_from(seed / 2 % 2).unwrap();
+    let live = Arc::new(Live::receiving(Bounds::fixed(writers)));
+    Receiver::start(config, make, live, counters).unwrap()
 }
 
 /// Keeps two streams up until the transfer ends.

@@ -11,6 +11,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use godwit_engine::session::{greet_client, receive_frame};
+use godwit_engine::tuner::Bounds;
 use godwit_net::{Connection, IdentityId, ServerTls, Waker};
 
 use crate::gate::Gate;
@@ -44,9 +45,9 @@ pub struct AgentConfig {
     /// Memory for blocks that are sent.
     pub pool_bytes: usize,
     /// Threads that read ahead.
-    pub readers: usize,
+    pub readers: Bounds,
     /// Threads that write.
-    pub writers: usize,
+    pub writers: Bounds,
     /// How long the transfer is kept without any stream.
     pub keep_for: Duration,
     /// Says what happens, a line each.

@@ -106,7 +106,7 @@ fn begin_push(
         comparison: request.comparison,
         itemise: false,
     };
-    let live = Live::new(0, 0, shared.config.writers).sharing(share_of(request));
+    let live = Live::receiving(shared.config.writers).sharing(share_of(request));
     let live = Arc::new(live);
     let counters = Arc::new(Counters::default());
     let started = |receiver: std::io::Result<Arc<Receiver>>| {
@@ -414,7 +414,7 @@ fn begin_pull(
         check_congestion(&share.congestion, "the machine that sends")
             .map_err(|error| No::new(ErrorCode::SOURCE, error.to_string()))?;
     }
-    let live = Live::new(request.limit_bytes_per_second, shared.config.readers, 0).sharing(share);
+    let live = Live::sending(request.limit_bytes_per_second, shared.config.readers).sharing(share);
     let live = Arc::new(live);
     let sender = Sender::start(config, work, source, live, counters)
         .map_err(|error| No::new(ErrorCode::INTERNAL, error.to_string()))?;

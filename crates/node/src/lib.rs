@@ -25,6 +25,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use godwit_engine::tuner::Bounds;
 use godwit_net::{Identity, IdentityId, ServerTls, Waker};
 
 pub use agent::{Agent, AgentConfig};
@@ -60,9 +61,9 @@ pub struct DaemonConfig {
     /// Memory for the blocks of each transfer that the daemon sends.
     pub pool_bytes: usize,
     /// Threads of each transfer that read ahead of its streams.
-    pub readers: usize,
+    pub readers: Bounds,
     /// Threads of each transfer that write for its streams.
-    pub writers: usize,
+    pub writers: Bounds,
     /// Longest time that an interrupted transfer is kept for its client to come back.
     pub keep_for: Duration,
     /// Says what happens, a line each.

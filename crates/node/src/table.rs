@@ -294,6 +294,7 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 #[cfg(test)]
 mod tests {
     use godwit_engine::synthetic::NullSink;
+    use godwit_engine::tuner::Bounds;
     use godwit_engine::{Counters, Live, Observer, Receiver, ReceiverConfig, Sink};
     use godwit_net::{Connection, Stream, StreamOptions, local_pair};
     use godwit_proto::{DigestKind, Fault, Frame, Pong, decode};
@@ -325,7 +326,7 @@ mod tests {
         };
         let make =
             Box::new(move |acks| -> Arc<dyn Sink> { Arc::new(NullSink::new(acks, for_sink)) });
-        let live = Arc::new(Live::new(0, 0, 0));
+        let live = Arc::new(Live::receiving(Bounds::fixed(0)));
         let receiver = Receiver::start(config, make, live, counters).unwrap();
         let (mut near, mut far) = local_pair(&StreamOptions::default()).unwrap();
         let serving = Arc::clone(&receiver);

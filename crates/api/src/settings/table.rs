@@ -79,6 +79,8 @@ pub enum Kind {
         min: u32,
         /// The most.
         max: u32,
+        /// The most with `auto`.
+        auto: u32,
     },
     /// A plain number, or `none`.
     CountOrNone,
@@ -162,6 +164,12 @@ const fn seconds(seconds: u64) -> Duration {
 pub const STREAMS_MAX: u32 = 128;
 /// The most threads of one kind.
 pub const THREADS_MAX: u64 = 1024;
+/// Threads beside those of the streams. What has once seemed to win a tenth stays, so few are tried unasked.
+const BESIDE: Kind = Kind::Bounds {
+    min: 0,
+    max: 64,
+    auto: 16,
+};
 
 /// The table.
 pub const SETTINGS: &[Setting] = &joined(GROUPS);
@@ -218,6 +226,7 @@ const GENERAL: &[Setting] = &[
         kind: Kind::Bounds {
             min: 1,
             max: STREAMS_MAX,
+            auto: STREAMS_MAX,
         },
         default: "auto",
         variable: "GODWIT_STREAMS",
@@ -240,20 +249,20 @@ const GENERAL: &[Setting] = &[
     Setting {
         name: "readers",
         scopes: BOTH,
-        kind: Kind::Count { min: 0, max: 64 },
-        default: "0",
+        kind: BESIDE,
+        default: "auto",
         variable: "GODWIT_READERS",
-        help: "Threads that read files at the source; 0 chooses",
-        detail: "They read ahead of the streams, which read for themselves as well. Where the streams' threads wait for storage, more are tried, and kept if they win a tenth.",
+        help: "Threads that read files at the source",
+        detail: "They read ahead of the streams, which read for themselves as well. One number fixes them, 0 is none; `2..8` leaves the choice between the two, `auto` is `0..16`. Where the streams' threads wait for storage, more are tried, and kept if they win a tenth.",
     },
     Setting {
         name: "writers",
         scopes: BOTH,
-        kind: Kind::Count { min: 0, max: 64 },
-        default: "0",
+        kind: BESIDE,
+        default: "auto",
         variable: "GODWIT_WRITERS",
-        help: "Threads that write files at the destination; 0 chooses",
-        detail: "They write for the streams, which write for themselves as well. Where the streams' threads wait for storage, more are tried, and kept if they win a tenth.",
+        help: "Threads that write files at the destination",
+        detail: "They write for the streams, which write for themselves as well. One number fixes them, 0 is none; `2..8` leaves the choice between the two, `auto` is `0..16`. Where the streams' threads wait for storage, more are tried, and kept if they win a tenth.",
     },
     Setting {
         name: "encryption",

@@ -66,10 +66,10 @@ pub struct CpSettings {
     pub threads: u32,
     /// CPUs to run on, or the network interface next to which; empty for all.
     pub pin: OsString,
-    /// 0 chooses.
-    pub readers: u32,
-    /// 0 chooses.
-    pub writers: u32,
+    /// From 0 to 64; chosen between them.
+    pub readers: Bounds,
+    /// From 0 to 64; chosen between them.
+    pub writers: Bounds,
     /// What this side asks for.
     pub encryption: Encryption,
     /// The only one that is offered.
@@ -196,10 +196,10 @@ pub struct ServeSettings {
     pub threads: u32,
     /// CPUs to run on, or the network interface next to which; empty for all.
     pub pin: OsString,
-    /// 0 chooses.
-    pub readers: u32,
-    /// 0 chooses.
-    pub writers: u32,
+    /// From 0 to 64; chosen between them.
+    pub readers: Bounds,
+    /// From 0 to 64; chosen between them.
+    pub writers: Bounds,
     /// For blocks, of each transfer.
     pub memory_bytes: u64,
     /// From accepting to the end of the hello.
@@ -252,8 +252,8 @@ impl CpSettings {
             streams: values.bounds("streams"),
             threads: values.count_u32("threads"),
             pin: values.text("pin"),
-            readers: values.count_u32("readers"),
-            writers: values.count_u32("writers"),
+            readers: values.bounds("readers"),
+            writers: values.bounds("writers"),
             encryption: match values.choice("encryption") {
                 "none" => Encryption::None,
                 _ => Encryption::Tls,
@@ -376,8 +376,8 @@ impl ServeSettings {
             },
             threads: values.count_u32("threads"),
             pin: values.text("pin"),
-            readers: values.count_u32("readers"),
-            writers: values.count_u32("writers"),
+            readers: values.bounds("readers"),
+            writers: values.bounds("writers"),
             memory_bytes: values.bytes("memory"),
             handshake_deadline: values.duration("handshake-deadline"),
             stall_deadline: values.duration("stall-deadline"),

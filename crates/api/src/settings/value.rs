@@ -191,7 +191,7 @@ pub fn parse_value(setting: &Setting, given: &[OsString]) -> Result<Value, Value
                 Err(range_error())
             }
         }
-        Kind::Bounds { min, max } => parse_bounds(text, min, max)
+        Kind::Bounds { min, max, auto } => parse_bounds(text, min, max, auto)
             .map(Value::Bounds)
             .ok_or_else(range_error),
         Kind::CountOrNone if text.eq_ignore_ascii_case("none") => Ok(Value::Count(u64::MAX)),
@@ -215,11 +215,11 @@ pub fn parse_value(setting: &Setting, given: &[OsString]) -> Result<Value, Value
 }
 
 /// `None` if it is neither a number, nor two of them in their order, nor `auto`, or not within the range.
-fn parse_bounds(text: &str, min: u32, max: u32) -> Option<Bounds> {
+fn parse_bounds(text: &str, min: u32, max: u32, auto: u32) -> Option<Bounds> {
     if text == "auto" {
         return Some(Bounds {
             least: min,
-            most: max,
+            most: auto,
         });
     }
     let (least, most) = text.split_once("..").unwrap_or((text, text));
@@ -270,7 +270,7 @@ pub fn range_text(kind: &Kind) -> String {
         }
         Kind::Count { min, max: u64::MAX } => format!("{min} or more"),
         Kind::Count { min, max } => format!("{min} to {max}"),
-        Kind::Bounds { min, max } => format!("N or N..N from {min} to {max}, `auto`"),
+        Kind::Bounds { min, max, .. } => format!("N or N..N from {min} to {max}, `auto`"),
         Kind::CountOrNone => "0 or more, `none`".to_owned(),
         Kind::Flag => "true, false".to_owned(),
         Kind::Choice(choices) => choices.join(", "),
@@ -321,7 +321,10 @@ mod tests {
             ("streams", "64", bounds(64, 64)),
             ("streams", "auto", bounds(1, 128)),
             ("streams", "4..16", bounds(4, 16)),
-            ("readers", "64", Value::Count(64)),
+            ("readers", "64", bounds(64, 64)),
+            ("readers", "0", bounds(0, 0)),
+            ("readers", "auto", bounds(0, 16)),
+            ("writers", "2..64", bounds(2, 64)),
             ("encryption", "TLS", Value::Choice("tls")),
             ("verify", "true", Value::Flag(true)),
             ("retry-for", "0", Value::Duration(Duration::ZERO)),
@@ -379,7 +382,17 @@ mod tests {
                 "two",
                 "`two` is out of range: N or N..N from 1 to 128, `auto`",
             ),
-            ("readers", "two", "`two` is not a whole number"),
+            (
+                "readers",
+                "65",
+                "`65` is out of range: N or N..N from 0 to 64, `auto`",
+            ),
+            (
+                "writers",
+                "8..2",
+                "`8..2` is out of range: N or N..N from 0 to 64, `auto`",
+            ),
+            ("threads", "two", "`two` is not a whole number"),
             (
                 "block-size",
                 "65537",

@@ -23,7 +23,7 @@ use godwit_proto::{Fault, TransferId};
 use godwit_store::digest;
 
 use super::report::{Progressing, Report};
-use super::terms::{digest_of, lossy, resources, wire_preserve_of};
+use super::terms::{bounds_of, digest_of, lossy, resources, wire_preserve_of};
 use super::{Job, memory_bytes};
 use crate::exit::Failure;
 use crate::output::Started;
@@ -123,6 +123,12 @@ impl Job<'_> {
             },
             digest,
         )?;
+        self.say_started(&Started {
+            transfer: &transfer.to_string(),
+            sources: &shown,
+            destination: &mapped,
+            resumed,
+        });
         let told = self.told(&shown, None);
         let sender = self.sender(
             &given,
@@ -133,12 +139,6 @@ impl Job<'_> {
             &sending,
             told,
         )?;
-        self.say_started(&Started {
-            transfer: &transfer.to_string(),
-            sources: &shown,
-            destination: &mapped,
-            resumed,
-        });
         let streams = self.settings.streams.hold(2);
         let mut progressing = Progressing::local(self, Arc::clone(&counters));
         let end = run_local(&sender, &receiver, streams, &mut |engine| {
@@ -302,7 +302,7 @@ impl Job<'_> {
             comparison: self.comparison(),
             itemise: self.itemises(),
         };
-        let live = Live::new(0, 0, self.settings.writers as usize).sharing(self.share());
+        let live = Live::receiving(bounds_of(self.settings.writers)).sharing(self.share());
         let live = Arc::new(live);
         let failed = |error: std::io::Error| {
             Failure::failed(format!("the receiving end cannot start: {error}"))
@@ -400,7 +400,7 @@ impl Job<'_> {
             .settings
             .limit_bytes_per_second
             .map_or(0, std::num::NonZeroU64::get);
-        let live = Live::new(limit, self.settings.readers as usize, 0).sharing(self.share());
+        let live = Live::sending(limit, bounds_of(self.settings.readers)).sharing(self.share());
         let live = Arc::new(live);
         Sender::start(config, work, source, live, Arc::clone(counters))
             .map_err(|error| Failure::failed(format!("the sending end cannot start: {error}")))

@@ -60,7 +60,7 @@ pub(super) fn shown_of(remote: &Remote) -> Vec<u8> {
 }
 
 /// What was set, for the tuner.
-pub(super) fn bounds_of(set: godwit_api::settings::Bounds) -> Bounds {
+pub(crate) fn bounds_of(set: godwit_api::settings::Bounds) -> Bounds {
     Bounds {
         least: set.least,
         most: set.most.min(limits::STREAMS_MAX),

@@ -25,7 +25,6 @@ use self::answers::Answers;
 use self::turns::Turns;
 use self::write::{Job, WriteQueue};
 use crate::counters::{self, Snapshot};
-use crate::live::THREADS_TUNED_MAX;
 use crate::names::NameFeed;
 use crate::sink::MakeSink;
 use crate::{
@@ -137,8 +136,7 @@ impl Receiver {
         ));
         let sink = make_sink(Arc::clone(&acks));
         // One block for each stream and each writer.
-        let writers = live.writers().max(THREADS_TUNED_MAX as usize);
-        let blocks = limits::STREAMS_MAX as usize + writers;
+        let blocks = limits::STREAMS_MAX as usize + live.writers_max();
         let receiver = Arc::new(Self {
             digest,
             sink,
@@ -165,6 +163,9 @@ impl Receiver {
             counters,
         });
         receiver.set_writers(receiver.live.writers())?;
+        if let Some(decision) = receiver.live.begin_writers() {
+            receiver.config.observer.tuned(&decision);
+        }
         receiver.start_checkers()?;
         Ok(receiver)
     }

@@ -131,6 +131,11 @@ impl Sender {
             .spawn(move || scanner.scan(work))?;
         lock(&sender.threads).push(thread);
         sender.set_readers(sender.live.readers())?;
+        if let Some(decision) = sender.live.begin_readers()
+            && sender.source.reads_again()
+        {
+            sender.config.observer.tuned(&decision);
+        }
         sender.keep_pace()?;
         Ok(sender)
     }

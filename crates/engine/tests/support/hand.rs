@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use godwit_engine::synthetic::NullSink;
 use godwit_engine::tree::{TreeRoot, TreeSource, TreeWork};
+use godwit_engine::tuner::Bounds;
 use godwit_engine::{
     Counters, Live, Observer, Receiver, ReceiverConfig, Sender, SenderConfig, Sink, StreamLoss,
 };
@@ -96,7 +97,7 @@ pub(crate) fn receiver_with(
     Receiver::start(
         config,
         make,
-        Arc::new(Live::new(0, 0, 0)),
+        Arc::new(Live::receiving(Bounds::fixed(0))),
         Arc::clone(counters),
     )
     .unwrap()
@@ -193,7 +194,7 @@ pub(crate) fn sender_from(
         config,
         Box::new(TreeWork::new(roots.clone())),
         Arc::new(TreeSource::new(roots)),
-        Arc::new(Live::new(0, 0, 0)),
+        Arc::new(Live::sending(0, Bounds::fixed(0))),
         Arc::default(),
     )
     .unwrap()

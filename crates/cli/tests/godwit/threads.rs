@@ -1,0 +1,99 @@
+//! Tests that as many threads read and write beside the streams as was asked for, and that it is told.
+//! Measures no speed.
+
+use std::fs;
+
+use rustix::process::Signal;
+
+use super::process::{Outcome, Process, wait_until};
+use super::rig::Rig;
+
+/// A file at either side, and a daemon with these settings.
+fn rig(daemon: &[&str]) -> Rig {
+    let mut rig = Rig::new();
+    rig.make_dirs("to");
+    for place in ["file", "export/from/file"] {
+        rig.write(place, vec![7; 4 << 20]);
+    }
+    rig.start(daemon);
+    rig
+}
+
+/// How many threads of a process have names that begin so.
+fn threads(process: &Process, name: &str) -> usize {
+    let tasks = fs::read_dir(format!("/proc/{}/task", process.id())).expect("it runs");
+    // One that has just ended has no name.
+    let names = tasks.filter_map(|task| fs::read_to_string(task.ok()?.path().join("comm")).ok());
+    names.filter(|comm| comm.starts_with(name)).count()
+}
+
+/// Waits until there are just so many.
+#[track_caller]
+fn expect_threads(process: &Process, name: &str, count: usize) {
+    let found = wait_until(|| (threads(process, name) == count).then_some(()));
+    let said = || format!("{} {name}: {}", threads(process, name), process.said());
+    assert!(found.is_some(), "{}", said());
+}
+
+/// What was decided of such threads, in its order.
+fn decisions(outcome: &Outcome) -> Vec<String> {
+    let mut events = outcome.complete().events();
+    events.retain(|event| event["event"] == "tuning" && event["what"] != "streams");
+    let told = events.iter().map(|event| {
+        let text = |name: &str| event[name].as_str().expect("text").to_owned();
+        let (what, reason) = (text("what"), text("reason"));
+        format!("{what} {} -> {}: {reason}", event["from"], event["to"])
+    });
+    told.collect()
+}
+
+#[test]
+fn as_many_threads_as_were_asked_for_read_and_write() {
+    let rig = rig(&["--readers", "3", "--writers", "2..4"]);
+    // Slow, so that it can be looked at.
+    let begin = |more: [&str; 4]| {
+        let flags = ["--limit", "1MB", "--block-size", "64KiB"];
+        let mut client = rig.begin_cp(&rig.path(""), &[flags, more].concat());
+        client.wait_for_bytes(1);
+        client
+    };
+    let end = |mut client: Process| {
+        client.signal(Signal::INT);
+        client.wait().expect(5, "interrupted");
+    };
+    let push = begin(["--readers", "4..8", "file", &rig.url("")]);
+    expect_threads(&push, "gw-read-", 4);
+    expect_threads(rig.daemon(), "gw-write-", 2);
+    end(push);
+    let pull = begin(["--writers", "5", &rig.url("from/file"), "to/"]);
+    expect_threads(&pull, "gw-write-", 5);
+    expect_threads(rig.daemon(), "gw-read-", 3);
+    end(pull);
+}
+
+#[test]
+fn bounds_that_were_given_are_told_and_a_number_is_not() {
+    let rig = rig(&[]);
+    let ways = |name: &str| {
+        [
+            ["file".to_owned(), rig.url(name)],
+            [rig.url("from/file"), format!("to/{name}")],
+            ["file".to_owned(), format!("to/local-{name}")],
+        ]
+    };
+    let run = |flags: &[&str], way: &[String; 2]| {
+        let way = way.iter().map(String::as_str);
+        decisions(&rig.cp(&flags.iter().copied().chain(way).collect::<Vec<_>>()))
+    };
+    let bounds = ["--readers", "2..3", "--writers", "4..5"];
+    let [push, pull, local] = ways("bounded").map(|way| run(&bounds, &way));
+    let readers = "readers 0 -> 2: at least 2 were asked for";
+    let writers = "writers 0 -> 4: at least 4 were asked for";
+    assert_eq!(push, [readers]);
+    assert_eq!(pull, [writers]);
+    assert_eq!(local, [readers]);
+    for way in ways("fixed") {
+        let told = run(&["--readers", "2", "--writers", "4"], &way);
+        assert_eq!(told, [""; 0], "{way:?}");
+    }
+}
