@@ -20,6 +20,7 @@ mod background;
 mod bottleneck;
 mod channels;
 pub mod counters;
+mod decided;
 mod entry;
 mod failed;
 mod item;
@@ -169,6 +170,11 @@ pub trait Observer: Send + Sync {
 
     /// The tuner has changed a number: of streams, of readers, of writers.
     fn tuned(&self, decision: &tuner::Decision) {
+        let _ = decision;
+    }
+
+    /// The tuner of the other end has changed a number of its own: of readers, or of writers. The reason is a peer's text.
+    fn tuned_there(&self, decision: &tuner::Decision) {
         let _ = decision;
     }
 

@@ -8,6 +8,7 @@ mod hand;
 
 use std::sync::Arc;
 
+use godwit_engine::synthetic::NullSink;
 use godwit_engine::tree::{DestinationRequest, TreeSink};
 use godwit_engine::{Counters, End, Receiver, Sink, StreamLoss};
 use godwit_proto::*;
@@ -303,4 +304,59 @@ fn frames_of_another_transfer_are_the_receivers_fault() {
         sender.cancel("over");
         sender.join();
     }
+}
+
+#[test]
+fn decisions_of_the_other_end_are_told_once_by_whatever_they_come() {
+    let said = |what, numbers: &[u32]| {
+        let tuned = |number: &u32| Tuned {
+            number: u64::from(*number),
+            what,
+            from: 0,
+            to: *number,
+            reason: "so".to_owned(),
+        };
+        Status {
+            tuned: numbers.iter().map(tuned).collect(),
+            ..Status::default()
+        }
+    };
+    let told = |what: &str| [1, 2, 3].map(|to| format!("theirs: {what} 0 -> {to}: so"));
+
+    let seen = Arc::new(Seen::default());
+    let (sender, mut hand, thread) = sender_of(&["x"], &seen);
+    for numbers in [&[1][..], &[1, 2], &[1]] {
+        hand.say(&Frame::Status(said(Tuned::WRITERS, numbers)));
+    }
+    let (seq, _) = take_all(&mut hand);
+    hand.say(&Frame::Finished(Finished {
+        transfer: TRANSFER.0.to_vec(),
+        seq,
+        counters: Some(said(Tuned::WRITERS, &[2, 3])),
+        ..Finished::default()
+    }));
+    assert!(matches!(sender.wait(DEADLINE), Some(End::Finished(_))));
+    assert_eq!(seen.all(), told("writers"));
+    sender.join();
+    thread.join().unwrap();
+
+    let (seen, counters) = <(Arc<Seen>, Arc<Counters>)>::default();
+    let for_sink = Arc::clone(&counters);
+    let make = Box::new(move |acks| -> Arc<dyn Sink> { Arc::new(NullSink::new(acks, for_sink)) });
+    let receiver = receiver_with(&seen, make, &counters);
+    let (mut hand, thread) = attach(&receiver);
+    for numbers in [&[1][..], &[1, 2], &[1]] {
+        hand.say(&Frame::Status(said(Tuned::READERS, numbers)));
+    }
+    hand.say(&Frame::Finish(Finish {
+        transfer: TRANSFER.0.to_vec(),
+        seq: 1,
+        counters: Some(said(Tuned::READERS, &[2, 3])),
+        ..Finish::default()
+    }));
+    while !matches!(hand.hear(), Frame::Finished(_)) {}
+    assert_eq!(seen.all(), told("readers"));
+    drop(hand);
+    thread.join().unwrap().unwrap();
+    receiver.join();
 }

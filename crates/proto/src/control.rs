@@ -11,6 +11,7 @@ mod selection;
 mod sending;
 mod setup;
 mod sharing;
+mod tuned;
 mod verification;
 mod watch;
 
@@ -24,6 +25,7 @@ pub use selection::{Moment, Rule, Selection};
 pub use sending::Sending;
 pub use setup::{Join, Joined, Open, Opened};
 pub use sharing::{Limit, Sharing};
+pub use tuned::Tuned;
 pub use verification::Verification;
 pub use watch::{Cancel, Error, Finish, Finished, Ping, Pong, Status};
 

@@ -79,6 +79,12 @@ pub const NOTICES_MAX: u32 = 8192;
 /// Longest text of a fault or error, in bytes of UTF-8. Longer ones are cut when they are encoded.
 pub const MESSAGE_BYTES_MAX: usize = 1024;
 
+/// Most decisions in one STATUS.
+pub const TUNED_MAX: usize = 8;
+
+/// Longest reason of a decision, in bytes of UTF-8. Longer ones are cut when they are encoded.
+pub const TUNED_REASON_BYTES_MAX: usize = 256;
+
 /// Longest name of a program in a hello.
 pub const SOFTWARE_BYTES_MAX: usize = 256;
 
@@ -119,3 +125,7 @@ const _: () = assert!(PAYLOAD_BYTES_MAX.is_power_of_two() && BLOCK_BYTES_MIN.is_
 // A name of a program, or a message, or all tokens (18 bytes each on the wire) fit into a small head.
 const _: () = assert!(TOKENS_MAX * 18 + 128 <= SMALL_HEAD_BYTES_MAX as usize);
 const _: () = assert!(MESSAGE_BYTES_MAX + 128 <= SMALL_HEAD_BYTES_MAX as usize);
+// All decisions with their tags and numbers (40 bytes each), a hundred counters of 12 bytes, and what a FINISHED has around them.
+const _: () = assert!(
+    TUNED_MAX * (TUNED_REASON_BYTES_MAX + 40) + 100 * 12 + 192 <= SMALL_HEAD_BYTES_MAX as usize
+);

@@ -66,6 +66,11 @@ impl Observer for Told {
         self.output.tuned(&tuned, self.verbose);
     }
 
+    // That it was the other end needs no word: readers are at the source, writers at the destination.
+    fn tuned_there(&self, decision: &Decision) {
+        self.tuned(decision);
+    }
+
     fn item(&self, item: &Item<'_>) {
         let told = match item.action {
             Action::Delete => true,

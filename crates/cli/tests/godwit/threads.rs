@@ -36,7 +36,7 @@ fn expect_threads(process: &Process, name: &str, count: usize) {
 }
 
 /// What was decided of such threads, in its order.
-fn decisions(outcome: &Outcome) -> Vec<String> {
+pub(crate) fn decisions(outcome: &Outcome) -> Vec<String> {
     let mut events = outcome.complete().events();
     events.retain(|event| event["event"] == "tuning" && event["what"] != "streams");
     let told = events.iter().map(|event| {
@@ -49,7 +49,7 @@ fn decisions(outcome: &Outcome) -> Vec<String> {
 
 #[test]
 fn as_many_threads_as_were_asked_for_read_and_write() {
-    let rig = rig(&["--readers", "3", "--writers", "2..4"]);
+    let rig = rig(&["--readers", "3..4", "--writers", "2..4"]);
     // Slow, so that it can be looked at.
     let begin = |more: [&str; 4]| {
         let flags = ["--limit", "1MB", "--block-size", "64KiB"];
@@ -64,10 +64,13 @@ fn as_many_threads_as_were_asked_for_read_and_write() {
     let push = begin(["--readers", "4..8", "file", &rig.url("")]);
     expect_threads(&push, "gw-read-", 4);
     expect_threads(rig.daemon(), "gw-write-", 2);
+    // Told while it runs: nobody says how this one ends.
+    push.wait_for("\"writers\",\"from\":0,\"to\":2,");
     end(push);
     let pull = begin(["--writers", "5", &rig.url("from/file"), "to/"]);
     expect_threads(&pull, "gw-write-", 5);
     expect_threads(rig.daemon(), "gw-read-", 3);
+    pull.wait_for("\"readers\",\"from\":0,\"to\":3,");
     end(pull);
 }
 
@@ -91,9 +94,52 @@ fn bounds_that_were_given_are_told_and_a_number_is_not() {
     let writers = "writers 0 -> 4: at least 4 were asked for";
     assert_eq!(push, [readers]);
     assert_eq!(pull, [writers]);
-    assert_eq!(local, [readers]);
+    // The ends of one process tell as those of two do.
+    assert_eq!(local, [readers, writers]);
     for way in ways("fixed") {
         let told = run(&["--readers", "2", "--writers", "4"], &way);
         assert_eq!(told, [""; 0], "{way:?}");
     }
+}
+
+#[test]
+fn the_client_tells_what_the_other_end_decides() {
+    let rig = rig(&["--readers", "2..3", "--writers", "4..5"]);
+    let push = [
+        "--readers",
+        "6..7",
+        "--log-file",
+        "log",
+        "file",
+        &rig.url(""),
+    ];
+    let pull = ["--writers", "8..9", &rig.url("from/file"), "to/"];
+    let own = [
+        "readers 0 -> 6: at least 6 were asked for",
+        "writers 0 -> 8: at least 8 were asked for",
+    ];
+    let theirs = [
+        "writers 0 -> 4: at least 4 were asked for",
+        "readers 0 -> 2: at least 2 were asked for",
+    ];
+    let outcome = rig.cp(&push);
+    assert_eq!(decisions(&outcome), [own[0], theirs[0]]);
+    let log = String::from_utf8(rig.read("log")).expect("text");
+    let logged = log.lines().filter(|line| line.contains("\"tuning\""));
+    assert_eq!(logged.count(), 2, "{log}");
+    assert_eq!(decisions(&rig.cp(&pull)), [own[1], theirs[1]]);
+    // A node has its own in its log, once, and not the client's.
+    for line in theirs {
+        rig.daemon().wait_for(line);
+        assert_eq!(rig.daemon().said().matches(line).count(), 1, "{line}");
+    }
+    for line in own {
+        assert!(!rig.daemon().said().contains(line), "{line}");
+    }
+    // On the screen for who wants to know.
+    let line = ["cp", "--force", "--readers", "0", "file", &rig.url("")];
+    let told = |more: &[&str]| rig.client(&[&line[..], more].concat()).said();
+    let (quiet, verbose) = (told(&[]), told(&["-v"]));
+    assert!(!quiet.contains(theirs[0]), "{quiet}");
+    assert!(verbose.contains(theirs[0]), "{verbose}");
 }

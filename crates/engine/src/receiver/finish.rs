@@ -12,7 +12,7 @@ use super::Receiver;
 use super::stream::StreamState;
 use crate::acks::Nearness;
 use crate::sink::{Ending, FinishReport};
-use crate::{Action, End, Item, StreamLoss, entry, limits, lock};
+use crate::{Action, End, Item, StreamLoss, limits, lock};
 
 /// Notices on their way out, while the sink closes.
 struct Telling<'a> {
@@ -116,7 +116,7 @@ impl Receiver {
                     failed: counted.entries_failed,
                     synced: report.synced,
                     max_rss_bytes: (self.config.resources)(),
-                    counters: Some(entry::status_from_snapshot(&counted)),
+                    counters: Some(self.status(&counted)),
                     deleted: counted.entries_deleted,
                     adjusted: counted.entries_adjusted,
                     ..Finished::default()

@@ -25,6 +25,7 @@ use self::answers::Answers;
 use self::turns::Turns;
 use self::write::{Job, WriteQueue};
 use crate::counters::{self, Snapshot};
+use crate::decided::Decided;
 use crate::names::NameFeed;
 use crate::sink::MakeSink;
 use crate::{
@@ -70,6 +71,7 @@ pub struct Receiver {
     /// Frames of notices, to be said again.
     said: Mutex<Vec<Vec<u8>>>,
     peer: Mutex<Option<Snapshot>>,
+    decided: Decided,
     peer_max_rss: Mutex<Option<u64>>,
     /// The sender has blocks that no stream there is may carry.
     peer_wants_stream: AtomicBool,
@@ -152,6 +154,7 @@ impl Receiver {
             finishing: Mutex::default(),
             said: Mutex::default(),
             peer: Mutex::default(),
+            decided: Decided::default(),
             peer_max_rss: Mutex::default(),
             peer_wants_stream: AtomicBool::new(false),
             announced: Mutex::default(),
@@ -164,7 +167,8 @@ impl Receiver {
         });
         receiver.set_writers(receiver.live.writers())?;
         if let Some(decision) = receiver.live.begin_writers() {
-            receiver.config.observer.tuned(&decision);
+            let observer = &*receiver.config.observer;
+            receiver.decided.decide(&decision, observer);
         }
         receiver.start_checkers()?;
         Ok(receiver)
@@ -326,8 +330,17 @@ impl Receiver {
         *lock(&self.peer_max_rss)
     }
 
-    /// What the sender has counted. One stream may bring later news than another that comes after it.
+    /// What this end has counted and decided.
+    fn status(&self, counted: &Snapshot) -> Status {
+        Status {
+            tuned: self.decided.latest(),
+            ..entry::status_from_snapshot(counted)
+        }
+    }
+
+    /// What the sender has counted and decided. One stream may bring later news than another that comes after it.
     fn take_peer(&self, status: &Status, announced: Option<u64>) {
+        self.decided.hear(&status.tuned, &*self.config.observer);
         let told = entry::snapshot_from_status(status);
         let mut peer = lock(&self.peer);
         if peer.is_none_or(|known| known.elapsed_ns <= told.elapsed_ns) {

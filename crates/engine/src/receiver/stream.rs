@@ -12,7 +12,7 @@ use godwit_proto::{
 use super::Receiver;
 use crate::acks::Ending;
 use crate::counters::CpuMeter;
-use crate::{End, StreamLoss, entry, limits, lock};
+use crate::{End, StreamLoss, limits, lock};
 
 /// How long a finished receiver keeps its streams for a sender that may ask again.
 const LINGER: Duration = Duration::from_secs(5);
@@ -309,7 +309,8 @@ impl Receiver {
             Limit { bytes_per_second }.encode(&mut own.outgoing);
         }
         if self.status_is_due() {
-            entry::status_from_snapshot(&self.counters.snapshot()).encode(&mut own.outgoing);
+            let counted = self.counters.snapshot();
+            self.status(&counted).encode(&mut own.outgoing);
         }
         if !own.outgoing.is_empty() {
             own.spoke = Instant::now();

@@ -251,7 +251,7 @@ impl Receiver {
         if let Some(decision) = decided
             && self.set_writers(decision.to as usize).is_ok()
         {
-            self.config.observer.tuned(&decision);
+            self.decided.decide(&decision, &*self.config.observer);
         }
     }
 

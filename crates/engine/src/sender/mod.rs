@@ -29,6 +29,7 @@ use godwit_store::pool::Pool;
 
 use self::state::State;
 use crate::counters::{self, Snapshot};
+use crate::decided::Decided;
 use crate::names::NameQueue;
 use crate::tuner::StageSample;
 use crate::{
@@ -76,6 +77,7 @@ pub struct Sender {
     /// Where the parts of a list go that the other end streams.
     names: OnceLock<Arc<NameQueue>>,
     peer: Mutex<Option<Snapshot>>,
+    decided: Decided,
     status_due: Mutex<Instant>,
     threads: Mutex<Vec<JoinHandle<()>>>,
     /// Paths of entries that are done with, for the memory of the next ones.
@@ -117,6 +119,7 @@ impl Sender {
             ended: Condvar::new(),
             names: OnceLock::new(),
             peer: Mutex::default(),
+            decided: Decided::default(),
             status_due: Mutex::new(Instant::now() + limits::STATUS_EVERY),
             threads: Mutex::default(),
             used_paths: Mutex::default(),
@@ -134,7 +137,7 @@ impl Sender {
         if let Some(decision) = sender.live.begin_readers()
             && sender.source.reads_again()
         {
-            sender.config.observer.tuned(&decision);
+            sender.decided.decide(&decision, &*sender.config.observer);
         }
         sender.keep_pace()?;
         Ok(sender)
@@ -195,7 +198,7 @@ impl Sender {
         if let Some(decision) = decided
             && self.set_readers(decision.to as usize).is_ok()
         {
-            self.config.observer.tuned(&decision);
+            self.decided.decide(&decision, &*self.config.observer);
         }
     }
 

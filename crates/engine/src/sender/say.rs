@@ -35,6 +35,7 @@ impl Sender {
             scan_done,
             entries_scanned: own.entries_scanned,
             bytes_scanned: own.bytes_scanned,
+            tuned: self.decided.latest(),
             ..entry::status_from_snapshot(&own)
         };
         let mut head = Vec::new();

@@ -202,7 +202,7 @@ impl Sender {
             }
             Frame::Finished(finished) => {
                 if let Some(status) = &finished.counters {
-                    *lock(&self.peer) = Some(entry::snapshot_from_status(status));
+                    self.take_peer(status);
                 }
                 self.count_unnamed(finished.failed);
                 let finished = self.lock_state().take_finished(Some(finished));
@@ -212,7 +212,7 @@ impl Sender {
                 Ok(())
             }
             Frame::Status(status) => {
-                *lock(&self.peer) = Some(entry::snapshot_from_status(&status));
+                self.take_peer(&status);
                 Ok(())
             }
             Frame::Error(error) => {
@@ -252,6 +252,12 @@ impl Sender {
                 what: format!("a {} frame came to the sending end", other.name()),
             }),
         }
+    }
+
+    /// What the receiver has counted, and decided.
+    fn take_peer(&self, status: &Status) {
+        *lock(&self.peer) = Some(entry::snapshot_from_status(status));
+        self.decided.hear(&status.tuned, &*self.config.observer);
     }
 
     fn take_ack(&self, ack: &Ack) {
@@ -360,6 +366,7 @@ impl Sender {
                 failed: own.entries_failed,
                 counters: Some(Status {
                     max_rss_bytes: (self.config.resources)(),
+                    tuned: self.decided.latest(),
                     ..entry::status_from_snapshot(&own)
                 }),
                 scan_faults: own.scan_faults,

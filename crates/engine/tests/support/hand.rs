@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use godwit_engine::synthetic::NullSink;
 use godwit_engine::tree::{TreeRoot, TreeSource, TreeWork};
-use godwit_engine::tuner::Bounds;
+use godwit_engine::tuner::{Bounds, Decision};
 use godwit_engine::{
     Counters, Live, Observer, Receiver, ReceiverConfig, Sender, SenderConfig, Sink, StreamLoss,
 };
@@ -36,6 +36,12 @@ impl Observer for Seen {
     }
     fn note(&self, message: &str) {
         self.0.lock().unwrap().push(format!("note: {message}"));
+    }
+    fn tuned(&self, decision: &Decision) {
+        self.0.lock().unwrap().push(format!("own: {decision}"));
+    }
+    fn tuned_there(&self, decision: &Decision) {
+        self.0.lock().unwrap().push(format!("theirs: {decision}"));
     }
 }
 

@@ -3,13 +3,13 @@
 
 use prost::Message;
 
-use super::{ErrorCode, check_message, cut_message, decode, encode};
+use super::{ErrorCode, Tuned, check_message, cut_message, decode, encode, tuned};
 use crate::error::WireError;
 use crate::ids::TransferId;
 use crate::prelude::FrameKind;
 
 /// Counters of one side since the transfer began, for the other side to show. Times are sums over all threads.
-#[derive(Clone, Copy, PartialEq, Message)]
+#[derive(Clone, PartialEq, Message)]
 pub struct Status {
     /// Content read from storage.
     #[prost(uint64, tag = "1")]
@@ -209,6 +209,9 @@ pub struct Status {
     /// files of which the metadata alone was set, files that failed. A sum, too.
     #[prost(uint64, tag = "72")]
     pub bytes_unmoved: u64,
+    /// What this end has decided on its threads: the latest decisions, in the order of their numbers.
+    #[prost(message, repeated, tag = "73")]
+    pub tuned: Vec<Tuned>,
 }
 
 /// The sender has nothing left: every item before this one is durable or has failed.
@@ -338,13 +341,38 @@ macro_rules! frames {
 }
 
 frames! {
-    Status = STATUS, Self::clone, |_| Ok::<(), WireError>(());
+    Status = STATUS, Self::bounded, Self::check;
     Ping = PING, Self::clone, |_| Ok::<(), WireError>(());
     Pong = PONG, Self::clone, |_| Ok::<(), WireError>(());
-    Finish = FINISH, Self::clone, Self::transfer_id;
-    Finished = FINISHED, Self::clone, Self::transfer_id;
+    Finish = FINISH,
+        |own: &Self| Self { counters: bounded(own.counters.as_ref()), ..own.clone() },
+        |own: &Self| own.transfer_id().and_then(|_| check(own.counters.as_ref()));
+    Finished = FINISHED,
+        |own: &Self| Self { counters: bounded(own.counters.as_ref()), ..own.clone() },
+        |own: &Self| own.transfer_id().and_then(|_| check(own.counters.as_ref()));
     Error = ERROR, |own: &Self| Self { message: cut_message(&own.message), ..*own }, |own: &Self| check_message(&own.message);
     Cancel = CANCEL, |own: &Self| Self { reason: cut_message(&own.reason) }, |own: &Self| check_message(&own.reason);
+}
+
+impl Status {
+    fn bounded(&self) -> Self {
+        Self {
+            tuned: tuned::bounded(&self.tuned),
+            ..self.clone()
+        }
+    }
+
+    fn check(&self) -> Result<(), WireError> {
+        tuned::check(&self.tuned)
+    }
+}
+
+fn bounded(counters: Option<&Status>) -> Option<Status> {
+    counters.map(Status::bounded)
+}
+
+fn check(counters: Option<&Status>) -> Result<(), WireError> {
+    counters.map_or(Ok(()), Status::check)
 }
 
 impl Finish {

@@ -1,7 +1,10 @@
 //! Refusals of hellos and control messages.
 //! Those of fixed layouts are in the other modules.
 
-use godwit_proto::limits::{FILLER_BYTES_MAX, MESSAGE_BYTES_MAX, PATH_BYTES_MAX, TOKENS_MAX};
+use godwit_proto::limits::{
+    FILLER_BYTES_MAX, MESSAGE_BYTES_MAX, PATH_BYTES_MAX, TOKENS_MAX, TUNED_MAX,
+    TUNED_REASON_BYTES_MAX,
+};
 use godwit_proto::*;
 
 use super::{changed, encode};
@@ -271,6 +274,84 @@ fn long_texts_are_cut_between_characters() {
         panic!("a failed entry comes back");
     };
     assert_eq!(failed.fault.message.len(), MESSAGE_BYTES_MAX - 1);
+}
+
+#[test]
+fn decisions_keep_their_bounds_wherever_counters_are_told() {
+    let framed = |count: u64, reason: &str| {
+        let tuned = |number| Tuned {
+            number,
+            what: Tuned::WRITERS,
+            reason: reason.to_owned(),
+            ..Tuned::default()
+        };
+        let counters = Status {
+            tuned: (1..=count).map(tuned).collect(),
+            ..Status::default()
+        };
+        [
+            Frame::Status(counters.clone()),
+            Frame::Finish(Finish {
+                transfer: vec![1; 16],
+                counters: Some(counters.clone()),
+                ..Finish::default()
+            }),
+            Frame::Finished(Finished {
+                transfer: vec![1; 16],
+                counters: Some(counters),
+                ..Finished::default()
+            }),
+        ]
+    };
+    let told = |frame: Frame| match frame {
+        Frame::Status(status) => status.tuned,
+        Frame::Finish(finish) => finish.counters.unwrap().tuned,
+        Frame::Finished(finished) => finished.counters.unwrap().tuned,
+        other => panic!("{other:?}"),
+    };
+    let most = TUNED_MAX as u64;
+    // The latest, and no more of a reason than fits.
+    for frame in framed(
+        most + 3,
+        &format!("x{}", "ä".repeat(TUNED_REASON_BYTES_MAX)),
+    ) {
+        let tuned = told(changed(&frame, |_| {}).unwrap());
+        let numbers: Vec<u64> = tuned.iter().map(|tuned| tuned.number).collect();
+        assert_eq!(numbers, (4..=most + 3).collect::<Vec<_>>());
+        let longest = tuned.iter().map(|tuned| tuned.reason.len()).max();
+        assert_eq!(longest, Some(TUNED_REASON_BYTES_MAX - 1));
+    }
+    // A peer that does not keep to that: one decision more, and a reason of one byte more. Behind all other fields, those of the
+    // counters of FINISH and FINISHED in one more piece of them, as the encoding allows.
+    let more = |frame: &Frame, tuned: &[u8]| {
+        let field = [&[0xca, 0x04][..], &varint(tuned.len()), tuned].concat();
+        let piece = |tag: u8| [&[tag][..], &varint(field.len()), &field].concat();
+        let field = match frame {
+            Frame::Finish(_) => piece(0x32),
+            Frame::Finished(_) => piece(0x52),
+            _ => field,
+        };
+        changed(frame, |head| head.extend(field))
+    };
+    let reason = |bytes: usize| [&[0x2a][..], &varint(bytes), &vec![b'x'; bytes]].concat();
+    for frame in framed(most, "why") {
+        let refused = more(&frame, &[]).unwrap_err();
+        assert!(refused.to_string().contains("decisions"), "{refused}");
+    }
+    for frame in framed(0, "") {
+        assert!(more(&frame, &reason(TUNED_REASON_BYTES_MAX)).is_ok());
+        let refused = more(&frame, &reason(TUNED_REASON_BYTES_MAX + 1)).unwrap_err();
+        assert!(refused.to_string().contains("reason"), "{refused}");
+    }
+}
+
+/// A length in front of a field.
+fn varint(length: usize) -> Vec<u8> {
+    let low = u8::try_from(length % 128).unwrap();
+    match u8::try_from(length / 128).unwrap() {
+        0 => vec![low],
+        high => vec![0x80 | low, high],
+    }
 }
 
 #[test]

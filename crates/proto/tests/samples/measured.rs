@@ -40,6 +40,28 @@ pub(super) fn all() -> Vec<(&'static str, Frame)> {
             }),
         ),
         (
+            "status_tuned",
+            Frame::Status(Status {
+                tuned: vec![
+                    Tuned {
+                        number: 300,
+                        what: Tuned::READERS,
+                        from: 2,
+                        to: 4,
+                        reason: "r\u{e9}".to_owned(),
+                    },
+                    Tuned {
+                        number: 301,
+                        what: Tuned::WRITERS,
+                        from: 0,
+                        to: 16,
+                        reason: "w".to_owned(),
+                    },
+                ],
+                ..Status::default()
+            }),
+        ),
+        (
             "sending",
             Frame::Sending(Sending {
                 round_trip_ns: 1000,

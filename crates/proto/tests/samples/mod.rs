@@ -365,7 +365,7 @@ fn watch() -> Vec<(&'static str, Frame)> {
         entries: 4,
         bytes: 5300,
         failed: 1,
-        counters: Some(status),
+        counters: Some(status.clone()),
         scan_faults: 1,
     };
     let finished = Finished {

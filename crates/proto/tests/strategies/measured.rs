@@ -5,8 +5,9 @@ use godwit_proto::*;
 use proptest::prelude::*;
 
 pub(crate) fn status() -> impl Strategy<Value = Status> {
-    any::<([u64; 32], [u64; 29], [bool; 3], Option<u64>)>().prop_map(
-        |(n, m, [drained, scan_done, wants_stream], max_rss_bytes)| Status {
+    let numbers = any::<([u64; 32], [u64; 29], [bool; 3], Option<u64>)>();
+    (numbers, tuned()).prop_map(
+        |((n, m, [drained, scan_done, wants_stream], max_rss_bytes), tuned)| Status {
             bytes_read: n[0],
             bytes_received: n[1],
             bytes_written: n[2],
@@ -72,8 +73,23 @@ pub(crate) fn status() -> impl Strategy<Value = Status> {
             elapsed_ns: m[26],
             paced_bytes: m[27],
             bytes_unmoved: m[28],
+            tuned,
         },
     )
+}
+
+fn tuned() -> impl Strategy<Value = Vec<Tuned>> {
+    let one =
+        (any::<(u64, [u32; 3])>(), ".{0,64}").prop_map(|((number, [what, from, to]), reason)| {
+            Tuned {
+                number,
+                what,
+                from,
+                to,
+                reason,
+            }
+        });
+    prop::collection::vec(one, 0..=limits::TUNED_MAX)
 }
 
 pub(crate) fn sending() -> impl Strategy<Value = Sending> {

@@ -7,6 +7,7 @@ use rustix::process::Signal;
 
 use super::super::judge::assert_identical as same;
 use super::super::process::{Process, wait_until};
+use super::super::threads::decisions;
 use super::far::{Far, random};
 use super::faults::kill;
 
@@ -44,6 +45,20 @@ fn data_goes_straight_from_one_machine_to_another() {
             .len(),
         2_000_000
     );
+    nobody_is_left([&here, &other]);
+}
+
+#[test]
+fn what_either_machine_decides_on_its_threads_is_told_here() {
+    let (here, other) = two();
+    here.write("home/file", "content");
+    other.write("home/.godwit/config.toml", "writers = '2..3'\n");
+    let outcome = here.cp(&["--readers", "4..5", "far:file", "other:copy"]);
+    let told = [
+        "readers 0 -> 4: at least 4 were asked for",
+        "writers 0 -> 2: at least 2 were asked for",
+    ];
+    assert_eq!(decisions(&outcome), told);
     nobody_is_left([&here, &other]);
 }
 

@@ -1,0 +1,185 @@
+//! What an end has decided on its own threads, kept for the other end to tell its user, and what was heard of the other's.
+//! Decides nothing itself (`tuner`).
+
+use std::collections::VecDeque;
+use std::sync::Mutex;
+
+use godwit_proto::Tuned;
+use godwit_proto::limits::TUNED_MAX;
+
+use crate::tuner::{Decision, Knob};
+use crate::{Observer, lock};
+
+/// The decisions of both ends of a transfer, each told once.
+#[derive(Debug, Default)]
+pub(crate) struct Decided {
+    own: Mutex<Own>,
+    /// Number of the last one of the other end that was told.
+    told: Mutex<u64>,
+}
+
+#[derive(Debug, Default)]
+struct Own {
+    count: u64,
+    /// The last ones, at most [`TUNED_MAX`].
+    latest: VecDeque<Tuned>,
+}
+
+/// An honest end decides once a second at most, and ever more rarely: more than these are told of none.
+const NUMBER_MAX: u64 = 10_000;
+
+impl Decided {
+    /// Tells one of this end's, here and from the next STATUS on there.
+    pub(crate) fn decide(&self, decision: &Decision, observer: &dyn Observer) {
+        observer.tuned(decision);
+        let what = match decision.knob {
+            Knob::Readers => Tuned::READERS,
+            Knob::Writers => Tuned::WRITERS,
+            // Those are the client's, and it tells them itself.
+            Knob::Streams => return,
+        };
+        let mut own = lock(&self.own);
+        own.count += 1;
+        if own.latest.len() == TUNED_MAX {
+            own.latest.pop_front();
+        }
+        let number = own.count;
+        own.latest.push_back(Tuned {
+            number,
+            what,
+            from: decision.from,
+            to: decision.to,
+            reason: decision.reason.clone(),
+        });
+    }
+
+    /// What a STATUS says of them.
+    pub(crate) fn latest(&self) -> Vec<Tuned> {
+        lock(&self.own).latest.iter().cloned().collect()
+    }
+
+    /// Tells those of the other end that are new. Any stream may bring any of them again.
+    pub(crate) fn hear(&self, theirs: &[Tuned], observer: &dyn Observer) {
+        let mut told = lock(&self.told);
+        for tuned in theirs {
+            if tuned.number <= *told || tuned.number > NUMBER_MAX {
+                continue;
+            }
+            *told = tuned.number;
+            let knob = match tuned.what {
+                Tuned::READERS => Knob::Readers,
+                Tuned::WRITERS => Knob::Writers,
+                _ => continue,
+            };
+            observer.tuned_there(&Decision {
+                knob,
+                from: tuned.from,
+                to: tuned.to,
+                reason: tuned.reason.clone(),
+            });
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use godwit_proto::Fault;
+
+    use super::*;
+
+    /// What was told, with whose it was.
+    #[derive(Default)]
+    struct Seen(Mutex<Vec<String>>);
+
+    impl Seen {
+        fn take(&self) -> Vec<String> {
+            std::mem::take(&mut lock(&self.0))
+        }
+    }
+
+    impl Observer for Seen {
+        fn entry_failed(&self, _path: &[u8], _fault: &Fault) {}
+
+        fn tuned(&self, decision: &Decision) {
+            lock(&self.0).push(format!("own {decision}"));
+        }
+
+        fn tuned_there(&self, decision: &Decision) {
+            lock(&self.0).push(format!("theirs {decision}"));
+        }
+    }
+
+    fn decision(to: u32) -> Decision {
+        Decision {
+            knob: Knob::Writers,
+            from: 0,
+            to,
+            reason: "so".to_owned(),
+        }
+    }
+
+    fn theirs(numbers: impl IntoIterator<Item = u32>) -> Vec<String> {
+        numbers
+            .into_iter()
+            .map(|to| format!("theirs writers 0 -> {to}: so"))
+            .collect()
+    }
+
+    #[test]
+    fn each_is_told_once_at_either_end_in_its_order() {
+        let (here, there) = (Decided::default(), Decided::default());
+        let (near, far) = (Seen::default(), Seen::default());
+        let mut said = vec![here.latest()];
+        for to in 1..=5 {
+            here.decide(&decision(to), &near);
+            assert_eq!(near.take(), [format!("own writers 0 -> {to}: so")]);
+            said.push(here.latest());
+        }
+        // One was lost with its stream, and others come late or again.
+        let told: [(usize, &[u32]); 5] =
+            [(0, &[]), (2, &[1, 2]), (1, &[]), (5, &[3, 4, 5]), (4, &[])];
+        for (at, told) in told {
+            there.hear(&said[at], &far);
+            assert_eq!(far.take(), theirs(told.iter().copied()), "{at}");
+        }
+    }
+
+    #[test]
+    fn of_many_the_latest_are_said() {
+        let (here, there) = (Decided::default(), Decided::default());
+        let (near, far) = (Seen::default(), Seen::default());
+        for to in 1..=30 {
+            here.decide(&decision(to), &near);
+            assert!(here.latest().len() <= TUNED_MAX);
+        }
+        there.hear(&here.latest(), &far);
+        assert_eq!(far.take(), theirs(23..=30));
+    }
+
+    #[test]
+    fn a_peer_that_does_not_keep_to_it_is_not_told_on_for_ever() {
+        let there = Decided::default();
+        let far = Seen::default();
+        let said = |number, what, to| Tuned {
+            number,
+            what,
+            from: 0,
+            to,
+            reason: "so".to_owned(),
+        };
+        // A number that would silence all that follow, one that nobody has, and one of what is not known here.
+        let wrong = [
+            said(u64::MAX, Tuned::WRITERS, 1),
+            said(0, Tuned::WRITERS, 1),
+            said(1, 77, 1),
+        ];
+        there.hear(&wrong, &far);
+        assert_eq!(far.take(), theirs([]));
+        let mut told = 0;
+        for number in 2..3 * NUMBER_MAX {
+            there.hear(&[said(number, Tuned::READERS, 1)], &far);
+            told += far.take().len() as u64;
+        }
+        assert_eq!(told, NUMBER_MAX - 1);
+    }
+}
