@@ -71,18 +71,19 @@ impl Godwit {
         command
     }
 
-    /// Starts the daemon at the far end, with an export of `into`, and returns the address and port that it listens at.
+    /// Starts the daemon at that end, with an export of `directory`, and returns the address and port that it listens at.
     ///
     /// # Errors
     /// When it does not listen.
     pub(crate) fn serve(
         &self,
+        side: Side,
         host: &str,
-        into: &Path,
+        directory: &Path,
         any: bool,
     ) -> anyhow::Result<(Process, String)> {
         let mut export = OsString::from("data=");
-        export.push(into);
+        export.push(directory);
         let mut serve = self.daemon();
         serve
             .args(["serve", "--listen", &format!("{host}:0"), "--export"])
@@ -90,8 +91,8 @@ impl Godwit {
         if any {
             serve.args(["--encryption", "any"]);
         }
-        let serve = self.place.at(Side::Destination, serve);
-        let daemon = Process::start("godwit serve", Side::Destination, serve, true)?;
+        let serve = self.place.at(side, serve);
+        let daemon = Process::start("godwit serve", side, serve, true)?;
         let said = daemon.line_after("listening on ")?;
         let address = said.split_whitespace().next().context("no address")?;
         Ok((daemon, address.to_owned()))
@@ -142,7 +143,7 @@ impl Contender for Godwit {
     fn run(&mut self, job: &Job<'_>) -> anyhow::Result<Outcome> {
         let host = self.place.address(Side::Destination);
         let is_plain = job.case.class == Class::Plain;
-        let (daemon, address) = self.serve(host, job.into, is_plain)?;
+        let (daemon, address) = self.serve(Side::Destination, host, job.into, is_plain)?;
         self.trust(&address)?;
 
         let mut copy = self.client();

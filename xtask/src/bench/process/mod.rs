@@ -21,11 +21,21 @@ use serde::{Deserialize, Serialize};
 use kernel::{cpu_ticks, family, listens, peak_rss};
 
 /// Which end of the transfer a process belongs to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Side {
     Source,
     Destination,
+}
+
+impl Side {
+    /// The other end.
+    pub(crate) const fn other(self) -> Self {
+        match self {
+            Self::Source => Self::Destination,
+            Self::Destination => Self::Source,
+        }
+    }
 }
 
 /// What the processes of one side took.

@@ -97,7 +97,7 @@ impl<'a> Running<'a> {
                 cable,
                 congestion,
             } => Self::iperf(flow, around, *streams, *cable, *congestion),
-            Who::Godwit { what, options } => Self::godwit(flow, around, *what, options),
+            Who::Godwit { what, options, .. } => Self::godwit(flow, around, *what, options),
         }
     }
 
@@ -170,35 +170,34 @@ impl<'a> Running<'a> {
             into = made.path().to_owned();
             disk = Some(made);
         }
+        let files = set.and_then(|set| set.path.as_deref());
+        let side = flow.who.client();
+        let exported = match (side, files) {
+            (Side::Destination, Some(path)) => path.parent().context("no parent")?,
+            _ => into.as_path(),
+        };
         // All cables lead to it.
         let listen = match &***place {
             Place::Cables(_) => "0.0.0.0",
-            _ => place.address(Side::Destination),
+            _ => place.address(side.other()),
         };
-        let (server, listening) = godwit.serve(listen, &into, false)?;
+        let (server, listening) = godwit.serve(side.other(), listen, exported, false)?;
         let port = listening.rsplit_once(':').context("no port")?.1.parse()?;
-        let address = format!("{}:{port}", place.address(Side::Destination));
+        let address = format!("{}:{port}", place.address(side.other()));
         godwit.trust(&address)?;
         let said = SAID.map(|end| scratch.join(end));
         let mut client = godwit.client();
         client.args(["cp", "--json"]).args(options);
-        let source = match what {
-            What::Endless => "mem:1PiB".to_owned(),
-            What::Memory { bytes } => format!("mem:{bytes}"),
-            What::Files { .. } | What::SlowDisk { .. } => {
-                let path = set.and_then(|set| set.path.as_deref());
-                let path = path.context("no files")?.to_str();
-                path.context("a path that is no text")?.to_owned()
-            }
+        let text = |path| Path::to_str(path).context("a path that is no text");
+        let paths = match files {
+            Some(files) => Some([text(files)?, text(&into)?]),
+            None => None,
         };
-        let is_file = set.is_some();
-        let target = if is_file { "data/" } else { "null:" };
-        client
-            .arg(&source)
-            .arg(format!("godwit://{address}/{target}"));
-        let shown = if is_file { "SRC" } else { &source };
-        let all = [&["godwit cp"], options, &[shown]].concat().join(" ");
-        let mut client = place.at(Side::Source, client);
+        client.args(words(side, &address, what, paths)?);
+        let shown = words(side, "ADDR", what, paths.map(|_| ["SRC", "DEST"]))?;
+        let shown = shown.each_ref().map(|word| &**word);
+        let commands = [&["godwit cp"], options, &shown].concat().join(" ");
+        let mut client = place.at(side, client);
         client.stdout(File::create(&said[0])?);
         Ok(Self {
             flow,
@@ -207,11 +206,11 @@ impl<'a> Running<'a> {
             client: None,
             said,
             pending: Some(client),
-            commands: format!("{all} godwit://ADDR/{target}"),
+            commands,
             began: 0.0,
             ended: None,
             seen: Seen::default(),
-            into: is_file.then_some(into),
+            into: files.is_some().then_some(into),
             _disk: disk,
         })
     }
@@ -225,7 +224,8 @@ impl<'a> Running<'a> {
         if let Some(pending) = self.pending.take_if(|_| now() >= self.flow.from) {
             self.began = now();
             let title = &self.flow.title;
-            self.client = Some(Process::start(title, Side::Source, pending, false)?);
+            let side = self.flow.who.client();
+            self.client = Some(Process::start(title, side, pending, false)?);
         }
         let Some(client) = &mut self.client else {
             return Ok(false);
@@ -237,7 +237,8 @@ impl<'a> Running<'a> {
             Who::Iperf { .. } => (20.0, 1),
             Who::Godwit { .. } => (0.0, 0),
         };
-        let rtts = seen.get(&self.port).map_or(&[][..], Vec::as_slice);
+        let server = (self.flow.who.client().other(), self.port);
+        let rtts = seen.get(&server).map_or(&[][..], Vec::as_slice);
         let rtts = rtts.get(idle..).unwrap_or_default();
         self.seen.add(now(), rtts, &[client, &self.server]);
         if client.has_ended()? || now() >= self.flow.until + patience {
@@ -260,7 +261,10 @@ impl<'a> Running<'a> {
 
     /// The process of a namespace at the sending end.
     pub(super) fn pid(&self) -> Option<u32> {
-        self.client.as_ref().map(Process::id)
+        match self.flow.who.client() {
+            Side::Source => self.client.as_ref().map(Process::id),
+            Side::Destination => Some(self.server.id()),
+        }
     }
 
     /// Stops what still runs and reads what was said.
@@ -270,7 +274,11 @@ impl<'a> Running<'a> {
     pub(super) fn finish(mut self, set: Option<&Set>) -> anyhow::Result<Trace> {
         let mut client = self.client.take().context("it never began")?;
         let complete = client.has_ended()?;
-        let [source, destination] = [client.usage(), self.server.usage()];
+        let mut usages = [client.usage(), self.server.usage()];
+        if self.flow.who.client() == Side::Destination {
+            usages.reverse();
+        }
+        let [source, destination] = usages;
         let status = client.collect()?;
         client.settle();
         let said = fs::read_to_string(&self.said[0]).unwrap_or_default();
@@ -376,6 +384,34 @@ impl Trace {
     }
 }
 
+/// Source and destination of a copy in the words of its client, which is at `side`; `paths` are those of the files, and of the
+/// directory that they go to.
+fn words(
+    side: Side,
+    address: &str,
+    what: What,
+    paths: Option<[&str; 2]>,
+) -> anyhow::Result<[String; 2]> {
+    let there = |place: &str| format!("godwit://{address}/{place}");
+    let memory = match what {
+        What::Endless => Some("mem:1PiB".to_owned()),
+        What::Memory { bytes } => Some(format!("mem:{bytes}")),
+        What::Files { .. } | What::SlowDisk { .. } => None,
+    };
+    Ok(match (memory, side) {
+        (Some(memory), Side::Source) => [memory, there("null:")],
+        (Some(memory), Side::Destination) => [there(&memory), "null:".to_owned()],
+        (None, side) => {
+            let [files, into] = paths.context("no files")?;
+            let name = files.rsplit('/').next().unwrap_or(files);
+            match side {
+                Side::Source => [files.to_owned(), there("data/")],
+                Side::Destination => [there(&format!("data/{name}")), format!("{into}/")],
+            }
+        }
+    })
+}
+
 /// The load that a flow moves, if it is files.
 pub(super) fn load(flow: &Flow) -> Option<Load> {
     let Who::Godwit { what, .. } = &flow.who else {
@@ -408,4 +444,33 @@ pub(super) fn make_set(
     let parent = world.root().join("wan-source");
     fs::create_dir(&parent)?;
     Set::make(load, &parent, programs, world).map(Some)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_client_names_the_other_end_and_its_own_as_it_sees_them() {
+        let files = What::Files { files: 1, bytes: 9 };
+        let paths = Some(["/from/set", "/into"]);
+        let words = |side, what, paths| words(side, "host:7", what, paths).expect("files");
+        assert_eq!(
+            words(Side::Source, files, paths),
+            ["/from/set", "godwit://host:7/data/"]
+        );
+        assert_eq!(
+            words(Side::Destination, files, paths),
+            ["godwit://host:7/data/set", "/into/"]
+        );
+        let some = What::Memory { bytes: 5 };
+        assert_eq!(
+            words(Side::Source, some, None),
+            ["mem:5", "godwit://host:7/null:"]
+        );
+        assert_eq!(
+            words(Side::Destination, some, None),
+            ["godwit://host:7/mem:5", "null:"]
+        );
+    }
 }

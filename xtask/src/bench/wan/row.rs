@@ -3,6 +3,7 @@
 
 use super::super::case::LineSpec;
 use super::super::data::Load;
+use super::super::process::Side;
 
 /// One row.
 #[derive(Debug, Clone)]
@@ -21,6 +22,18 @@ impl Row {
         let flows = self.turns.iter().flat_map(|turn| &turn.flows);
         let loads = flows.filter_map(super::flow::load);
         2 * loads.map(Load::footprint).max().unwrap_or(0)
+    }
+
+    /// The same row with Godwit's clients at the destination.
+    pub(super) fn pulled(mut self) -> Self {
+        self.name.insert_str(0, "pull-");
+        self.title.push_str(", pulled");
+        for flow in self.turns.iter_mut().flat_map(|turn| &mut turn.flows) {
+            if let Who::Godwit { client, .. } = &mut flow.who {
+                *client = Side::Destination;
+            }
+        }
+        self
     }
 }
 
@@ -61,10 +74,10 @@ pub(super) struct Flow {
     pub(super) until: f64,
 }
 
-/// Who sends.
+/// Who moves data: from the source to the destination, whichever of them the client is at.
 #[derive(Debug, Clone)]
 pub(super) enum Who {
-    /// From memory to memory, with so many connections over that cable.
+    /// From memory to memory, with so many connections over that cable; its client sends.
     Iperf {
         streams: u32,
         cable: u8,
@@ -73,8 +86,20 @@ pub(super) enum Who {
     /// `godwit cp` with its defaults and these options.
     Godwit {
         what: What,
+        /// Where its client is: one at the source pushes, one at the destination pulls.
+        client: Side,
         options: Vec<&'static str>,
     },
+}
+
+impl Who {
+    /// Where the client is; the server is at the other end.
+    pub(super) const fn client(&self) -> Side {
+        match self {
+            Self::Iperf { .. } => Side::Source,
+            Self::Godwit { client, .. } => *client,
+        }
+    }
 }
 
 /// What Godwit moves.

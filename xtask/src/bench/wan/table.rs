@@ -2,6 +2,7 @@
 //! Runs nothing.
 
 use super::super::case::LineSpec;
+use super::super::process::Side;
 use super::row::{Cut, Flow, Judge, Net, Row, Turn, What, Who};
 
 /// 4 GiB at 1 Gbit/s.
@@ -15,6 +16,10 @@ const BUFFERS_LARGE: [u64; 2] = [256 << 20, 256 << 20];
 /// What the limited disk takes: 300 Mbit/s.
 const DISK_BYTES_PER_SECOND: u64 = 37_500_000;
 
+/// Rows that are there a second time, as a pull: a large file, losses, small buffers. In a pull the tuner works from what the other
+/// end tells of its kernel.
+const PULLED: [&str; 3] = ["rtt-100-one", "loss-0.1-cubic", "buffers"];
+
 /// All rows, with runs of about so many seconds.
 pub(crate) fn rows(seconds: f64) -> Vec<Row> {
     let table = Table { seconds };
@@ -26,6 +31,14 @@ pub(crate) fn rows(seconds: f64) -> Vec<Row> {
     rows.push(table.disk());
     rows.push(table.joins());
     rows.push(table.background());
+    let pulled = |row: &&Row| PULLED.contains(&&*row.name);
+    let pulls: Vec<Row> = rows
+        .iter()
+        .filter(pulled)
+        .cloned()
+        .map(Row::pulled)
+        .collect();
+    rows.extend(pulls);
     rows
 }
 
@@ -329,6 +342,7 @@ impl Table {
                 title: title.to_owned(),
                 who: Who::Godwit {
                     what,
+                    client: Side::Source,
                     options: options.to_vec(),
                 },
                 from: 0.0,
@@ -374,5 +388,29 @@ mod tests {
             }
         }
         assert!(rows.len() >= 20);
+    }
+
+    #[test]
+    fn a_pull_is_its_push_but_for_the_end_that_the_client_is_at() {
+        let rows = rows(6.0);
+        let row = |name: &str| rows.iter().find(|row| row.name == name).expect("a row");
+        for name in PULLED {
+            let push = row(name);
+            let mut pull = row(&format!("pull-{name}")).clone();
+            let mut clients = 0;
+            for flow in pull.turns.iter_mut().flat_map(|turn| &mut turn.flows) {
+                if let Who::Godwit { client, .. } = &mut flow.who {
+                    let at = std::mem::replace(client, Side::Source);
+                    assert_eq!(at, Side::Destination, "{name}: {}", flow.title);
+                    clients += 1;
+                }
+            }
+            assert!(clients > 0, "{name}");
+            pull.name.clone_from(&push.name);
+            pull.title.clone_from(&push.title);
+            assert_eq!(format!("{pull:?}"), format!("{push:?}"));
+        }
+        let pulls = rows.iter().filter(|row| row.name.starts_with("pull-"));
+        assert_eq!(pulls.count(), PULLED.len());
     }
 }

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::process::Command;
 
-use super::super::process::{Process, kernel};
+use super::super::process::{Process, Side, kernel};
 use super::series::Series;
 
 /// What was seen of one program, over time.
@@ -20,8 +20,8 @@ pub(super) struct Seen {
     pub(super) memory_mib: Vec<(f64, f64)>,
 }
 
-/// Connections of one look, by the port of the server: their round trips in milliseconds.
-pub(super) type Connections = BTreeMap<u16, Vec<f64>>;
+/// Connections of one look, by the ports that they have at either end: their round trips in milliseconds.
+pub(super) type Connections = BTreeMap<(Side, u16), Vec<f64>>;
 
 /// Looks at the connections that `ss`, prepared to run at the sending end, tells of.
 pub(super) fn connections(mut ss: Command) -> Connections {
@@ -34,13 +34,18 @@ pub(super) fn connections(mut ss: Command) -> Connections {
 fn parse(text: &str) -> Connections {
     let mut connections = Connections::new();
     for line in text.lines() {
-        let peer = line.split_whitespace().nth(3);
-        let port = peer.and_then(|peer| peer.rsplit_once(':')?.1.parse().ok());
-        let rtt = line
-            .split_whitespace()
-            .find_map(|word| word.strip_prefix("rtt:")?.split('/').next()?.parse().ok());
-        if let (Some(port), Some(rtt)) = (port, rtt) {
-            connections.entry(port).or_default().push(rtt);
+        let mut words = line.split_whitespace();
+        let ends = [Side::Source, Side::Destination].into_iter();
+        // Ours stands before that of the peer, both behind what waits in the queues.
+        let ports: Vec<(Side, u16)> = ends
+            .zip(words.by_ref().skip(2))
+            .filter_map(|(end, address)| Some((end, address.rsplit_once(':')?.1.parse().ok()?)))
+            .collect();
+        let rtt = words.find_map(|word| word.strip_prefix("rtt:")?.split('/').next()?.parse().ok());
+        if let Some(rtt) = rtt {
+            for port in ports {
+                connections.entry(port).or_default().push(rtt);
+            }
         }
     }
     connections
@@ -86,14 +91,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn connections_are_told_apart_by_the_port_of_the_server() {
+    fn connections_are_told_apart_by_the_port_of_the_server_at_either_end() {
         let text = "0 0 10.77.0.1:41000 10.77.0.2:5201 bbr wscale:9,9 rto:300 rtt:50.1/0.2 mss:1448\n\
                     0 9 10.77.0.1:41002 10.77.0.2:5201 bbr rtt:60.1/0.2 x\n\
                     0 0 [fd00::1]:3 [fd00::2]:7 cubic rtt:1/0.5\nnonsense\n";
         let connections = parse(text);
-        assert_eq!(connections.get(&5201), Some(&vec![50.1, 60.1]));
-        assert_eq!(connections.get(&7), Some(&vec![1.0]));
-        assert_eq!(connections.len(), 2);
+        let of = |side, port| connections.get(&(side, port)).cloned();
+        assert_eq!(of(Side::Destination, 5201), Some(vec![50.1, 60.1]));
+        assert_eq!(of(Side::Destination, 7), Some(vec![1.0]));
+        assert_eq!(of(Side::Source, 41002), Some(vec![60.1]));
+        assert_eq!(of(Side::Source, 5201), None);
+        assert_eq!(connections.len(), 5);
     }
 
     #[test]
@@ -110,6 +118,8 @@ mod tests {
         let address = listener.local_addr().expect("its address");
         let _connection = std::net::TcpStream::connect(address).expect("dial");
         let seen = connections(Command::new("ss"));
-        assert_eq!(seen.get(&address.port()).map(Vec::len), Some(1));
+        for end in [Side::Source, Side::Destination] {
+            assert_eq!(seen.get(&(end, address.port())).map(Vec::len), Some(1));
+        }
     }
 }
