@@ -166,6 +166,7 @@ fn run(
         } else {
             digest.0.into()
         },
+        buffer_bytes: session.engine.buffer_bytes(),
     };
     let mut head = Vec::new();
     if opened.encode(&mut head).is_ok() && stream.send(&head, &[]).is_ok() {

@@ -45,11 +45,15 @@ impl World {
     }
 
     fn buffers(&self) {
-        for (inside, name) in [
+        self.buffers_of(&[
             (&self.near, "tcp_wmem"),
             (&self.far, "tcp_wmem"),
             (&self.near, "tcp_rmem"),
-        ] {
+        ]);
+    }
+
+    fn buffers_of(&self, small: &[(&Netns, &str)]) {
+        for (inside, name) in small {
             let script = format!("echo '{SMALL}' > /proc/sys/net/ipv4/{name}");
             let status = inside.command("sh").args(["-c", &script]).status();
             assert!(status.expect("sh runs").success(), "{name}");
@@ -128,6 +132,25 @@ fn small_buffers_on_a_long_way_are_made_up_for_by_streams_and_it_says_so() {
                 assert!(reason.contains("a buffer of 66 kB"), "{decisions:?}");
                 let most = streams_seen(&outcome).into_iter().max();
                 assert!(most > Some(4), "{decisions:?}");
+            }
+        },
+    );
+}
+
+#[test]
+fn small_buffers_of_the_other_end_are_known_from_the_beginning() {
+    with_network(
+        "godwit::tuning::small_buffers_of_the_other_end_are_known_from_the_beginning",
+        || {
+            let world = World::new(12 << 20);
+            // Of these the client's own kernel says nothing: they receive in the push and send in the pull.
+            world.buffers_of(&[(&world.far, "tcp_rmem"), (&world.far, "tcp_wmem")]);
+            for outcome in world.run(&[]) {
+                let decisions = decisions(&outcome);
+                let (from, to, reason) = decisions.first().expect("a decision");
+                assert_eq!(*from, 2, "{decisions:?}");
+                assert!(*to > 4, "{decisions:?}");
+                assert!(reason.contains("a buffer of 66 kB"), "{decisions:?}");
             }
         },
     );

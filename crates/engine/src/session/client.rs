@@ -93,7 +93,7 @@ fn keep_open(
                     .iter()
                     .filter_map(|token| Token::try_from(token.as_slice()).ok())
                     .collect();
-                let streams_max = opened.streams_max;
+                let (streams_max, buffer_bytes) = (opened.streams_max, opened.buffer_bytes);
                 report.opened = Some(opened);
                 let begun = Begun {
                     first: stream,
@@ -101,6 +101,7 @@ fn keep_open(
                     tokens,
                     theirs,
                     streams_max,
+                    buffer_bytes,
                 };
                 let outcome = run_engine(client, open, &engine, begun, watch);
                 engine.join();
@@ -202,6 +203,8 @@ struct Begun {
     theirs: Hello,
     /// Most streams that the daemon lets in.
     streams_max: u32,
+    /// The most that its kernel buffers for one of them; 0 if it does not say.
+    buffer_bytes: u64,
 }
 
 /// `None` if the transfer must be opened anew.
@@ -231,7 +234,8 @@ fn run_engine(
             retryable: false,
         });
     }
-    let mut tuning = Tuning::new(bounds, open.limit_bytes_per_second);
+    let buffers = [engine.buffer_bytes(), begun.buffer_bytes];
+    let mut tuning = Tuning::new(bounds, open.limit_bytes_per_second, buffers);
     let outcome = supervise(client, bounds, engine, &link, &mut tuning, watch);
     if outcome.is_none() {
         engine.cancel("the daemon was restarted");

@@ -179,6 +179,18 @@ impl Engine {
         }
     }
 
+    /// The most that this end's kernel buffers for one connection in the direction of the contents, in bytes; 0 if it does not say.
+    pub fn buffer_bytes(&self) -> u64 {
+        let name = match self {
+            Self::Sender(_) => "/proc/sys/net/ipv4/tcp_wmem",
+            Self::Receiver(_) => "/proc/sys/net/ipv4/tcp_rmem",
+        };
+        std::fs::read_to_string(name)
+            .ok()
+            .and_then(|text| text.split_whitespace().nth(2)?.parse().ok())
+            .unwrap_or(0)
+    }
+
     /// Peak memory of the other end's process, where it could attribute it to this transfer.
     pub fn peer_max_rss(&self) -> Option<u64> {
         match self {

@@ -15,6 +15,8 @@ pub(super) struct Tuning {
     bounds: Bounds,
     /// Content bytes a second that the user allows; 0 for any.
     limit: u64,
+    /// The most that both kernels buffer for one connection; 0 if not known.
+    buffer_bytes: u64,
     began: Instant,
     lanes: Vec<Lane>,
     /// What both ends had counted when the window began over which the bottleneck is named, and what was named last.
@@ -51,11 +53,14 @@ const NAME_EVERY: Duration = Duration::from_secs(1);
 const OBEYED_FOR: Duration = Duration::from_secs(2);
 
 impl Tuning {
-    pub(super) fn new(bounds: Bounds, limit: u64) -> Self {
+    /// `buffers` are those of this end and of the other one, 0 where they are not known.
+    pub(super) fn new(bounds: Bounds, limit: u64, buffers: [u64; 2]) -> Self {
         let now = Instant::now();
+        let known = buffers.into_iter().filter(|bytes| *bytes > 0);
         Self {
             bounds,
             limit,
+            buffer_bytes: known.min().unwrap_or(0),
             began: now,
             lanes: Vec::new(),
             shares: Shares::default(),
@@ -93,6 +98,7 @@ impl Tuning {
                 &Beginning {
                     bounds,
                     limit: self.limit,
+                    buffer_bytes: self.buffer_bytes,
                     engine,
                 },
                 self.holdup,
@@ -156,6 +162,7 @@ const IDLE: f64 = 0.6;
 struct Beginning<'a> {
     bounds: Bounds,
     limit: u64,
+    buffer_bytes: u64,
     engine: &'a Engine,
 }
 
@@ -174,7 +181,7 @@ impl Beginning<'_> {
         let left = known.bytes_scanned.saturating_sub(moved);
         now >= SMALL_FOR
             || known.entries_scanned >= ENTRIES_MANY
-            || left > u64::from(wanted).saturating_mul(buffer_bytes(self.engine))
+            || left > u64::from(wanted).saturating_mul(self.buffer_bytes)
     }
 }
 
@@ -203,7 +210,7 @@ impl Lane {
             }
             let path = Path {
                 round_trip: self.sample.round_trip_min.min(self.sample.round_trip),
-                buffer_bytes: buffer_bytes(beginning.engine),
+                buffer_bytes: beginning.buffer_bytes,
                 limit: beginning.limit,
             };
             let begin = start(&path, beginning.bounds);
@@ -277,18 +284,6 @@ impl Lane {
             sample.round_trip_min = Duration::from_nanos(least);
         }
     }
-}
-
-/// The most that this end's kernel buffers for one connection, in the direction that the contents take; 0 if unknown.
-fn buffer_bytes(engine: &Engine) -> u64 {
-    let name = match engine {
-        Engine::Sender(_) => "/proc/sys/net/ipv4/tcp_wmem",
-        Engine::Receiver(_) => "/proc/sys/net/ipv4/tcp_rmem",
-    };
-    std::fs::read_to_string(name)
-        .ok()
-        .and_then(|text| text.split_whitespace().nth(2)?.parse().ok())
-        .unwrap_or(0)
 }
 
 #[cfg(test)]

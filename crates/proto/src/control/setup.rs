@@ -250,6 +250,9 @@ pub struct Opened {
     /// See [`DigestKind`]: the one that the transfer was begun with; 0 is the one asked for.
     #[prost(uint32, tag = "9")]
     pub digest: u32,
+    /// The most that the daemon's kernel buffers for one connection in the direction of the contents, in bytes; 0 is not known.
+    #[prost(uint64, tag = "10")]
+    pub buffer_bytes: u64,
 }
 
 impl Opened {
@@ -316,6 +319,7 @@ impl fmt::Debug for Opened {
             .field("streams_max", &self.streams_max)
             .field("addresses", &self.addresses)
             .field("digest", &self.digest)
+            .field("buffer_bytes", &self.buffer_bytes)
             .finish()
     }
 }

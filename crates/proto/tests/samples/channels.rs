@@ -21,6 +21,7 @@ pub(super) fn all() -> Vec<(&'static str, Frame)> {
             Announced::new(v6.into(), 64, 7272, 3),
         ],
         digest: 0,
+        buffer_bytes: 0,
     };
     let join = Join::new(TransferId([0x11; 16]), Token([0x22; 16]), 3);
     vec![

@@ -62,9 +62,14 @@ fn setup() -> Vec<(&'static str, Frame)> {
         streams_max: 64,
         addresses: Vec::new(),
         digest: 0,
+        buffer_bytes: 0,
     };
     let redigested = Opened {
         digest: 2,
+        ..opened.clone()
+    };
+    let buffering = Opened {
+        buffer_bytes: 4_194_304,
         ..opened.clone()
     };
     vec![
@@ -76,6 +81,7 @@ fn setup() -> Vec<(&'static str, Frame)> {
         ("open_in_order", Frame::Open(in_order())),
         ("opened", Frame::Opened(opened)),
         ("opened_digest", Frame::Opened(redigested)),
+        ("opened_buffer", Frame::Opened(buffering)),
         (
             "join",
             Frame::Join(Join::new(transfer(), Token([0x22; 16]), 0)),

@@ -193,7 +193,7 @@ pub(crate) fn setup() -> impl Strategy<Value = Frame> {
     let opened = (
         transfer(),
         tokens(),
-        any::<(bool, u64)>(),
+        any::<(bool, u64, u64)>(),
         name(),
         12..=22_u32,
         any::<u32>(),
@@ -203,7 +203,7 @@ pub(crate) fn setup() -> impl Strategy<Value = Frame> {
             |(
                 transfer,
                 tokens,
-                (resumed, lost_bytes),
+                (resumed, lost_bytes, buffer_bytes),
                 destination,
                 log,
                 streams_max,
@@ -220,6 +220,7 @@ pub(crate) fn setup() -> impl Strategy<Value = Frame> {
                     streams_max,
                     addresses,
                     digest: log % 3,
+                    buffer_bytes,
                 })
             },
         );
