@@ -129,7 +129,7 @@ impl Forwarder {
             self.deliver(direction, now)
                 .with_context(|| format!("the device on the {} is lost", SIDES[1 - direction]))?;
             busy |= self
-                .take_in(direction, now)
+                .take_in(direction)
                 .with_context(|| format!("the device on the {} is lost", SIDES[direction]))?;
         }
         Ok(busy)
@@ -149,7 +149,7 @@ impl Forwarder {
         Ok(())
     }
 
-    fn take_in(&mut self, direction: usize, now: Time) -> io::Result<bool> {
+    fn take_in(&mut self, direction: usize) -> io::Result<bool> {
         for _ in 0..BATCH_PACKETS {
             let mut buffer = self.buffers.take();
             let bytes = match self.ends[direction].read(&mut buffer) {
@@ -166,6 +166,8 @@ impl Forwarder {
             let packet = self.buffers.packet(buffer, bytes);
             let wire_bytes = bytes.saturating_sub(self.header_bytes);
             let wire_bytes = u32::try_from(wire_bytes).expect("a packet fits its buffer");
+            // Not when the round began: an answer to what was delivered since would arrive before its time.
+            let now = self.now();
             if let Err((_refusal, packet)) =
                 self.lines[direction].handle_packet(now, wire_bytes, packet)
             {
