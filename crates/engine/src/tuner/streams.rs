@@ -51,8 +51,7 @@ pub struct StreamTuner {
     /// No more than this come about, and until when that is taken for granted.
     refused: Option<u32>,
     more: Hold,
-    /// So many had a queue on the way, or little fewer won nothing by being more: windows are no reason for more than that, and once
-    /// there are so many, for little more.
+    /// So many had a queue on the way, or little fewer won nothing by being more: for windows no more than that, then little more.
     filled_by: Option<u32>,
     /// Windows in a row in which something else held the transfer up.
     elsewhere: u32,
@@ -64,6 +63,8 @@ pub struct StreamTuner {
     usual: Option<f64>,
     usual_windows: u32,
     unusual: Option<Duration>,
+    /// When it was last about that.
+    usually: Option<Duration>,
 }
 
 /// A change that is being tried.
@@ -174,6 +175,7 @@ impl StreamTuner {
             usual: None,
             usual_windows: 0,
             unusual: None,
+            usually: None,
         }
     }
 
@@ -409,10 +411,8 @@ impl StreamTuner {
             if factor > 1.0 {
                 let to = whole(f64::from(self.target) * factor);
                 let most = self.filled_by.filter(|_| room == Room::Windows);
-                let most = most.map_or(to, |most| match most > self.target {
-                    true => most,
-                    false => next_to(self.target),
-                });
+                let next = next_to(self.target);
+                let most = most.map_or(to, |most| if most > self.target { most } else { next });
                 return self.try_more(now, reading, to.min(most), words);
             }
         }
@@ -445,6 +445,7 @@ impl StreamTuner {
             return None;
         }
         self.begin_trial(now, reading, None, Why::Spare);
+        self.hold_to_usual(now, reading);
         Some(self.change(now, to, words))
     }
 

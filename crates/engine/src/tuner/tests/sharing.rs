@@ -227,6 +227,38 @@ fn what_was_given_up_to_others_is_not_wanted_back_when_the_queue_is_gone_for_a_m
     assert!(!told.contains("went through before"), "{told}");
 }
 
+/// BBR sends next to nothing for a moment every ten seconds, to see the round trip without a queue.
+#[test]
+fn where_a_queue_stood_more_are_not_kept_because_it_paused_before() {
+    // Until the first pause it knows what is usual.
+    for phase in 0..36 {
+        let mut own = Sharer::new(3, 0);
+        own.held_up = 0.4;
+        for tick in 0..600 {
+            let pauses = (tick + phase) % 100 >= 96;
+            let round_trip = match (pauses, own.tuner.target()) {
+                (true, _) => 52,
+                (false, 3) if tick % 30 < 10 => 70,
+                (false, _) => 61,
+            };
+            // Two do not fill it.
+            let share = if pauses {
+                0.25
+            } else {
+                (f64::from(own.tuner.target()) / 2.5).min(1.0)
+            };
+            own.look(tick, share, Duration::from_millis(round_trip));
+        }
+        let told = own.told.join("\n");
+        assert!(own.tuner.target() <= 4, "{phase}: {told}");
+        let kept = own
+            .told
+            .iter()
+            .filter(|line| line.contains("streams 4 -> 5"));
+        assert_eq!(kept.count(), 0, "{phase}: {told}");
+    }
+}
+
 #[test]
 fn who_has_less_than_half_of_a_queue_does_not_give_up_all_to_others_that_do_not_yield() {
     let seeds = 200;
