@@ -386,6 +386,10 @@ impl StreamTuner {
             Room::None => Some(self.target),
             _ => self.filled_by.filter(|most| *most >= self.target),
         };
+        if room == Room::None {
+            // It is full with this: what went through before others came is no sign that the streams are held down.
+            self.peak = reading.rate;
+        }
         let factor: f64 = match room {
             Room::None => return self.try_fewer(now, reading, &reading.words(), Why::Queue),
             Room::Windows if self.target <= 2 => 4.0,

@@ -260,6 +260,31 @@ fn where_a_queue_stood_more_are_not_kept_because_it_paused_before() {
 }
 
 #[test]
+fn what_it_had_alone_is_not_wanted_back_when_the_queue_of_another_is_gone_for_a_moment() {
+    // The queue shows before it is gone.
+    for phase in 0..70 {
+        let mut own = Sharer::new(3, 0);
+        for tick in 0..600 {
+            let joined = tick >= 110;
+            let is_gone = (tick + phase) % 100 >= 90;
+            let round_trip = match (joined, is_gone) {
+                (false, _) => 61,
+                (true, false) => 85,
+                (true, true) => 55,
+            };
+            let ours = own.weight();
+            let share = if joined { ours / (ours + 3.0) } else { 1.0 };
+            own.look(tick, share, Duration::from_millis(round_trip));
+        }
+        let told = own.told.join("\n");
+        assert!(
+            !told.contains("1.00 Gbit/s went through before"),
+            "{phase}: {told}"
+        );
+    }
+}
+
+#[test]
 fn who_has_less_than_half_of_a_queue_does_not_give_up_all_to_others_that_do_not_yield() {
     let seeds = 200;
     for others in [16, 32, 64] {
