@@ -1,4 +1,4 @@
-//! Owns the usual rate, and notices when the way is another one than that was measured on.
+//! Owns the usual rate: what a trial is held to after a pause, and by which another way than that was measured on is noticed.
 //! Tries nothing.
 
 use std::time::Duration;
@@ -13,7 +13,7 @@ const UNUSUAL_FOR: Duration = Duration::from_secs(5);
 const USUAL_MOST: f64 = 0.1;
 const USUAL_LEAST: f64 = 0.005;
 
-/// So many windows make it known.
+/// So many windows make the usual rate known.
 const USUAL_KNOWN: u32 = 5;
 
 impl StreamTuner {
