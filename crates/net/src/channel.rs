@@ -1,17 +1,15 @@
-//! Owns a channel: one network path between two machines, and the making of connections over it.
-//! Finds none (`pairing`, `channels`).
+//! Owns a channel: one network path between two machines.
+//! Finds none (`pairing`, `channels`), and makes no connections itself (`connect`).
 
 use std::fmt;
 use std::io;
 use std::net::{IpAddr, SocketAddr, TcpStream};
-use std::os::fd::{AsFd, OwnedFd};
-use std::time::{Duration, Instant};
+use std::os::fd::AsFd;
+use std::time::Duration;
 
-use godwit_sys::interfaces::{InterfaceAddress, bind_to_interface, bind_without_port};
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::io::Errno;
-use rustix::net::{AddressFamily, SocketFlags, SocketType, sockopt};
+use godwit_sys::interfaces::{InterfaceAddress, bind_to_interface};
 
+use crate::connect::connect_from;
 use crate::pairing::shares_prefix;
 
 /// One network path: a local address, and the remote one that is reached from it.
@@ -91,61 +89,13 @@ impl Channel {
     /// # Errors
     /// What the kernel says: the address or interface is not there, nothing answers.
     pub fn connect(&self, deadline: Duration) -> io::Result<(TcpStream, LeavesBy)> {
-        let until = Instant::now() + deadline;
-        let Some(local) = &self.local else {
-            let connected = TcpStream::connect_timeout(&self.remote, deadline)?;
-            return Ok((connected, LeavesBy::Routing));
-        };
-        let family = match self.remote {
-            SocketAddr::V4(_) => AddressFamily::INET,
-            SocketAddr::V6(_) => AddressFamily::INET6,
-        };
-        let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
-        let socket: OwnedFd = rustix::net::socket_with(family, SocketType::STREAM, flags, None)?;
-        let leaves_by = match &local.interface {
-            Some(interface) => match bind_to_interface(&socket, interface) {
-                Ok(()) => LeavesBy::Interface,
-                // Before Linux 5.7 only the administrator might.
-                Err(error) if error.kind() == io::ErrorKind::PermissionDenied => LeavesBy::Routing,
-                Err(error) => return Err(error),
-            },
-            None => LeavesBy::Routing,
-        };
-        // Spares ports; without it all works as well.
-        let _ = bind_without_port(&socket);
-        rustix::net::bind(&socket, &SocketAddr::new(local.address, 0))?;
-        match rustix::net::connect(&socket, &self.remote) {
-            Ok(()) => {}
-            Err(Errno::INPROGRESS) => await_connection(&socket, until)?,
-            Err(errno) => return Err(errno.into()),
-        }
-        let stream = TcpStream::from(socket);
-        stream.set_nonblocking(false)?;
-        Ok((stream, leaves_by))
+        connect_from(self.local.as_ref(), self.remote, deadline)
     }
 }
 
 /// Whether the kernel lets this user bind a connection to an interface.
 pub fn may_bind_to_interface(socket: impl AsFd, interface: &str) -> bool {
     bind_to_interface(socket, interface).is_ok()
-}
-
-fn await_connection(socket: &OwnedFd, until: Instant) -> io::Result<()> {
-    loop {
-        let left = until.saturating_duration_since(Instant::now());
-        if left.is_zero() {
-            return Err(io::ErrorKind::TimedOut.into());
-        }
-        let timeout = Timespec::try_from(left).map_err(io::Error::other)?;
-        match poll(&mut [PollFd::new(socket, PollFlags::OUT)], Some(&timeout)) {
-            Ok(0) | Err(Errno::INTR) => {}
-            Ok(_) => {
-                sockopt::socket_error(socket)??;
-                return Ok(());
-            }
-            Err(errno) => return Err(errno.into()),
-        }
-    }
 }
 
 #[cfg(test)]

@@ -11,6 +11,7 @@ use thiserror::Error;
 
 use crate::address::PeerAddress;
 use crate::buffer::InBuffer;
+use crate::connect::connect;
 use crate::connection::{Connection, Layer};
 use crate::handshake::{HandshakeError, LooksLike, handshake};
 use crate::identity::IdentityId;
@@ -136,7 +137,7 @@ pub fn dial(
     tls: &ClientTls,
     options: &DialOptions,
 ) -> Result<(Connection, IdentityId), DialError> {
-    let tcp = connect(address, options.deadline)?;
+    let tcp = connect_any(address, options.deadline)?;
     dial_over(Carrier::Tcp(tcp), address, tls, options)
 }
 
@@ -199,7 +200,7 @@ pub fn dial_over(
 }
 
 /// Tries one address after the other, each with its share of the time left.
-fn connect(address: &PeerAddress, deadline: Duration) -> Result<TcpStream, DialError> {
+fn connect_any(address: &PeerAddress, deadline: Duration) -> Result<TcpStream, DialError> {
     let end = Instant::now() + deadline;
     let resolve_error = |source| DialError::Resolve {
         address: address.clone(),
@@ -210,7 +211,7 @@ fn connect(address: &PeerAddress, deadline: Duration) -> Result<TcpStream, DialE
     for (tried, candidate) in found.iter().enumerate() {
         let untried = u32::try_from(found.len() - tried).unwrap_or(u32::MAX);
         let share = end.saturating_duration_since(Instant::now()) / untried;
-        match TcpStream::connect_timeout(candidate, share.max(CONNECT_TIME_MIN)) {
+        match connect(*candidate, share.max(CONNECT_TIME_MIN)) {
             Ok(stream) => return Ok(stream),
             Err(error) => last = Some(error),
         }

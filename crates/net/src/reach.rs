@@ -3,7 +3,7 @@
 //! Starts nothing at the other end, and does not say what the connections are for.
 
 use std::io;
-use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, TcpStream};
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, SyncSender, sync_channel};
@@ -15,6 +15,7 @@ use rustix::event::{PollFd, PollFlags, poll};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, sockopt};
 
 use crate::address::PeerAddress;
+use crate::connect::connect;
 use crate::connection::Connection;
 use crate::dial::{Carrier, DialError, DialOptions, dial_over};
 use crate::identity::IdentityId;
@@ -227,11 +228,9 @@ impl Reach {
         let options = dial_options(&self.options);
         let body = move || {
             let address = PeerAddress::new(&target.ip().to_string(), target.port());
-            let connected = TcpStream::connect_timeout(&target, deadline).map_err(|source| {
-                DialError::Connect {
-                    address: address.clone(),
-                    source,
-                }
+            let connected = connect(target, deadline).map_err(|source| DialError::Connect {
+                address: address.clone(),
+                source,
             });
             let found = connected
                 .and_then(|tcp| dial_over(Carrier::Tcp(tcp), &address, &tls, &options))

@@ -75,7 +75,7 @@ fn connect(targets: &[SocketAddr]) -> Option<(SocketAddr, TcpStream)> {
     for target in targets.iter().copied() {
         let outcomes = outcomes.clone();
         let body = move || {
-            if let Ok(socket) = TcpStream::connect_timeout(&target, CONNECT_DEADLINE) {
+            if let Ok(socket) = godwit_net::connect(target, CONNECT_DEADLINE) {
                 // Another may have been faster.
                 let _ = outcomes.send((target, socket));
             }

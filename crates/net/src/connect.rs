@@ -1,0 +1,83 @@
+//! Owns the making of TCP connections, within a time, from a local address and interface or from wherever the kernel likes.
+//! Chooses neither end.
+
+use std::io;
+use std::net::{SocketAddr, TcpStream};
+use std::os::fd::OwnedFd;
+use std::time::{Duration, Instant};
+
+use godwit_sys::interfaces::{bind_to_interface, bind_without_port};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+use rustix::net::{AddressFamily, SocketFlags, SocketType, sockopt};
+
+use crate::channel::{LeavesBy, LocalEnd};
+
+/// Connects to `remote` within `deadline`; the kernel chooses the local end.
+///
+/// # Errors
+/// What the kernel says: nothing answers, no way leads there.
+pub fn connect(remote: SocketAddr, deadline: Duration) -> io::Result<TcpStream> {
+    connect_from(None, remote, deadline).map(|(stream, _)| stream)
+}
+
+/// The same from a local end, if there is one; says also whose word decides by which interface packets leave.
+pub(crate) fn connect_from(
+    local: Option<&LocalEnd>,
+    remote: SocketAddr,
+    deadline: Duration,
+) -> io::Result<(TcpStream, LeavesBy)> {
+    let until = Instant::now() + deadline;
+    let family = match remote {
+        SocketAddr::V4(_) => AddressFamily::INET,
+        SocketAddr::V6(_) => AddressFamily::INET6,
+    };
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    let socket: OwnedFd = rustix::net::socket_with(family, SocketType::STREAM, flags, None)?;
+    let leaves_by = match local {
+        Some(local) => leave_from(&socket, local)?,
+        None => LeavesBy::Routing,
+    };
+    match rustix::net::connect(&socket, &remote) {
+        Ok(()) => {}
+        Err(Errno::INPROGRESS) => await_connection(&socket, until)?,
+        Err(errno) => return Err(errno.into()),
+    }
+    let stream = TcpStream::from(socket);
+    stream.set_nonblocking(false)?;
+    Ok((stream, leaves_by))
+}
+
+fn leave_from(socket: &OwnedFd, local: &LocalEnd) -> io::Result<LeavesBy> {
+    let leaves_by = match &local.interface {
+        Some(interface) => match bind_to_interface(socket, interface) {
+            Ok(()) => LeavesBy::Interface,
+            // Before Linux 5.7 only the administrator might.
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => LeavesBy::Routing,
+            Err(error) => return Err(error),
+        },
+        None => LeavesBy::Routing,
+    };
+    // Spares ports; without it all works as well.
+    let _ = bind_without_port(socket);
+    rustix::net::bind(socket, &SocketAddr::new(local.address, 0))?;
+    Ok(leaves_by)
+}
+
+fn await_connection(socket: &OwnedFd, until: Instant) -> io::Result<()> {
+    loop {
+        let left = until.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return Err(io::ErrorKind::TimedOut.into());
+        }
+        let timeout = Timespec::try_from(left).map_err(io::Error::other)?;
+        match poll(&mut [PollFd::new(socket, PollFlags::OUT)], Some(&timeout)) {
+            Ok(0) | Err(Errno::INTR) => {}
+            Ok(_) => {
+                sockopt::socket_error(socket)??;
+                return Ok(());
+            }
+            Err(errno) => return Err(errno.into()),
+        }
+    }
+}
