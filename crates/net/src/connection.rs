@@ -401,12 +401,16 @@ impl Stream for Connection {
             self.pace = pace;
             self.socket.set_pace(pace);
         }
+        let tcp = self.socket.tcp_info();
+        if let Some(tcp) = &tcp {
+            self.socket.mind_losses(tcp);
+        }
         self.meter.store(StreamMeasure {
             bytes_in: self.socket.bytes_in,
             bytes_out: self.socket.bytes_out,
             blocked_sending: self.counters.blocked_sending,
             blocked_receiving: self.counters.blocked_receiving,
-            tcp: self.socket.tcp_info(),
+            tcp,
         });
     }
 

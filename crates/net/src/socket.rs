@@ -18,12 +18,15 @@ use rustix::net::{
 use crate::channels::canonical;
 use crate::limits::KEEPALIVE_INTERVAL;
 use crate::pulse::Pulse;
+use crate::short_way::Usual;
 
 /// A connected stream socket.
 pub(crate) struct Socket {
     fd: OwnedFd,
     is_tcp: bool,
     peer: String,
+    /// What the system would have chosen where we did; `None` where it has its way.
+    usual: Option<Usual>,
     pub(crate) bytes_in: u64,
     pub(crate) bytes_out: u64,
 }
@@ -45,7 +48,8 @@ impl Socket {
         sockopt::set_socket_keepalive(&stream, true)?;
         sockopt::set_tcp_keepidle(&stream, KEEPALIVE_INTERVAL)?;
         sockopt::set_tcp_keepintvl(&stream, KEEPALIVE_INTERVAL)?;
-        let socket = Self::new(stream.into(), true, peer);
+        let mut socket = Self::new(stream.into(), true, peer);
+        socket.usual = Usual::of(&socket.fd);
         socket.set_user_timeout(stall_limit)?;
         Ok(socket)
     }
@@ -61,6 +65,7 @@ impl Socket {
             fd,
             is_tcp,
             peer,
+            usual: None,
             bytes_in: 0,
             bytes_out: 0,
         }
@@ -79,7 +84,7 @@ impl Socket {
     }
 
     /// The congestion control, unless its name is empty, and the marks of what yields to others.
-    pub(crate) fn share(&self, congestion: &str, background: bool) -> io::Result<()> {
+    pub(crate) fn share(&mut self, congestion: &str, background: bool) -> io::Result<()> {
         /// The code point LE in the byte that holds it.
         const LOWER_EFFORT: u8 = 1 << 2;
         /// The class of the kernel's queues for what fills gaps.
@@ -96,6 +101,7 @@ impl Socket {
         if congestion.is_empty() {
             return Ok(());
         }
+        self.usual = None;
         Ok(sockopt::set_tcp_congestion(&self.fd, congestion)?)
     }
 
@@ -117,6 +123,13 @@ impl Socket {
             tcp_info(&self.fd).ok()
         } else {
             None
+        }
+    }
+
+    /// Gives a connection that loses too much on a short way the system's congestion control.
+    pub(crate) fn mind_losses(&mut self, tcp: &TcpInfo) {
+        if let Some(usual) = self.usual.take_if(|usual| usual.is_wanted(tcp)) {
+            usual.give_to(&self.fd);
         }
     }
 

@@ -140,6 +140,7 @@ impl Daemon {
                     source,
                 })?;
             listener.set_nonblocking(true)?;
+            godwit_net::prepare_for_short_way(&listener);
             listeners.push(listener);
         }
         let mut addresses = Vec::new();

@@ -26,7 +26,7 @@ pub(super) const SHARING: &[Setting] = &[
         default: "",
         variable: "GODWIT_CONGESTION",
         help: "The congestion control of the connections that send contents, as in bbr or cubic",
-        detail: "On the machine that sends, here or there; without it, its own default. Where its kernel does not have or allow it, nothing is sent: \
+        detail: "On the machine that sends, here or there; without it, its own default, but cubic or reno instead of BBR where the round trip is below 1 ms. Where its kernel does not have or allow it, nothing is sent: \
                  the message says what net.ipv4.tcp_allowed_congestion_control lists.",
     },
 ];

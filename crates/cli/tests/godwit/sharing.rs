@@ -124,29 +124,37 @@ fn stop(mut transfer: Process) {
     assert_eq!(transfer.wait().code, Some(5));
 }
 
-/// Waits until the kernel says of each socket that sends contents what `is_so` asks for; there is one at least.
-#[track_caller]
-fn wait_for_senders(rig: &Rig, push: bool, is_so: impl Fn(&str) -> bool) {
-    let port = rig.address().rsplit_once(':').expect("a port").1;
+/// Words of the kernel about each socket that has sent contents; `within` comes before the command that asks.
+fn senders(rig: &Rig, push: bool, within: &[String]) -> Vec<String> {
+    let port = rig.address().rsplit_once(':').expect("a port").1.to_owned();
     let end = if push { "dport" } else { "sport" };
-    let look = || {
-        let output = Command::new("ss")
-            .args(["-tinHO", "--tos", "state", "established"])
-            .arg(format!("{end} = :{port}"))
-            .output()
-            .expect("ss (Debian package iproute2) runs");
-        String::from_utf8(output.stdout).expect("text")
-    };
+    let mut words = within.iter().map(String::as_str).chain(["ss"]);
+    let output = Command::new(words.next().expect("ss at least"))
+        .args(words)
+        .args(["-tinHO", "--tos", "state", "established"])
+        .arg(format!("{end} = :{port}"))
+        .output()
+        .expect("ss (Debian package iproute2) runs");
     let sent = |line: &&str| {
         let word = |word: &str| word.strip_prefix("bytes_sent:")?.parse::<u64>().ok();
         line.split_whitespace().find_map(word) > Some(1 << 20)
     };
+    let said = String::from_utf8(output.stdout).expect("text");
+    said.lines().filter(sent).map(str::to_owned).collect()
+}
+
+/// Waits until the kernel says of each socket that sends contents what `is_so` asks for; there is one at least.
+#[track_caller]
+fn wait_for_senders(rig: &Rig, push: bool, is_so: impl Fn(&str) -> bool) {
     let holds = wait_until(|| {
-        let said = look();
-        let mut senders = said.lines().filter(sent).peekable();
-        (senders.peek().is_some() && senders.all(&is_so)).then_some(())
+        let senders = senders(rig, push, &[]);
+        (!senders.is_empty() && senders.iter().all(|line| is_so(line))).then_some(())
     });
-    assert!(holds.is_some(), "{}", look());
+    assert!(holds.is_some(), "{:?}", senders(rig, push, &[]));
+}
+
+fn has_word(line: &str, word: &str) -> bool {
+    line.split_whitespace().any(|found| found == word)
 }
 
 #[test]
@@ -163,14 +171,103 @@ fn the_congestion_control_that_was_asked_for_is_that_of_the_sockets_that_send() 
     let mut rig = Rig::new();
     rig.start(&[]);
     for push in DIRECTIONS {
-        for (flags, name) in [(&["--congestion", other][..], other), (&[], &usual)] {
-            let transfer = begin(&rig, push, &[&["--limit", "40MB"], flags].concat());
-            wait_for_senders(&rig, push, |line| {
-                line.split_whitespace().any(|word| word == name)
-            });
+        for name in [other, &usual] {
+            let flags = ["--limit", "40MB", "--congestion", name];
+            let transfer = begin(&rig, push, &flags);
+            wait_for_senders(&rig, push, |line| has_word(line, name));
             stop(transfer);
         }
     }
+}
+
+/// Has BBR as what is usual in a namespace, where the kernel has it, and tells what is.
+fn usual_in(host: &Netns) -> String {
+    let name = "net.ipv4.tcp_congestion_control";
+    let _ = host
+        .command("sysctl")
+        .args(["-qw", &format!("{name}=bbr")])
+        .output();
+    let output = host.command("sysctl").args(["-n", name]).output();
+    let said = output.expect("sysctl (Debian package procps) runs").stdout;
+    String::from_utf8(said).expect("text").trim().to_owned()
+}
+
+#[test]
+fn without_a_pace_over_a_short_way_and_as_usual_over_a_long_one() {
+    with_network(
+        "godwit::sharing::without_a_pace_over_a_short_way_and_as_usual_over_a_long_one",
+        || {
+            let (near, far) = (Netns::new(), Netns::new());
+            let options = WanOptions {
+                rtt: "10ms",
+                ..WanOptions::default()
+            };
+            let _link = WanLink::between(&near, &far, &options);
+            let usual = usual_in(&near);
+            assert_eq!(usual, usual_in(&far));
+            for host in [&near, &far] {
+                let mut rig = Rig::new();
+                rig.wrap_client(near.wrapper());
+                rig.wrap_daemon(host.wrapper());
+                let is_short = host.name() == near.name();
+                let address = if is_short { "127.0.0.1" } else { RIGHT };
+                rig.listen(&format!("{address}:0"));
+                rig.start(&[]);
+                for push in DIRECTIONS {
+                    let transfer = begin(&rig, push, &["--limit", "400MB", "--streams", "4"]);
+                    let within = if push { near.wrapper() } else { host.wrapper() };
+                    let kept = wait_until(|| {
+                        let senders = senders(&rig, push, &within);
+                        let usual = senders.iter().filter(|line| has_word(line, &usual));
+                        (senders.len() == 4).then(|| usual.count())
+                    });
+                    // A machine that is busy may take one short way for a long one.
+                    let without = if is_short && usual.starts_with("bbr") {
+                        1..=4
+                    } else {
+                        0..=0
+                    };
+                    let kept = kept.expect("four streams");
+                    assert!(
+                        without.contains(&(4 - kept)),
+                        "{usual}, push: {push}: {kept} of 4"
+                    );
+                    stop(transfer);
+                }
+            }
+        },
+    );
+}
+
+#[test]
+fn a_short_way_that_loses_gets_what_is_usual() {
+    with_network(
+        "godwit::sharing::a_short_way_that_loses_gets_what_is_usual",
+        || {
+            let (near, far) = (Netns::new(), Netns::new());
+            let options = WanOptions {
+                rtt: "0ms",
+                loss: "2%",
+                ..WanOptions::default()
+            };
+            let _link = WanLink::between(&near, &far, &options);
+            let usual = usual_in(&near);
+            let mut rig = Rig::new();
+            rig.wrap_client(near.wrapper());
+            rig.wrap_daemon(far.wrapper());
+            rig.listen(&format!("{RIGHT}:0"));
+            rig.start(&[]);
+            let transfer = begin(&rig, true, &["--streams", "2"]);
+            let back = wait_until(|| {
+                let senders = senders(&rig, true, &near.wrapper());
+                let all = senders.iter().all(|line| has_word(line, &usual));
+                (senders.len() == 2 && all).then_some(())
+            });
+            let seen = senders(&rig, true, &near.wrapper());
+            assert!(back.is_some(), "{usual}: {seen:?}");
+            stop(transfer);
+        },
+    );
 }
 
 #[test]
