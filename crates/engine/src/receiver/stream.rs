@@ -24,6 +24,8 @@ pub(super) struct StreamState {
     heard: Instant,
     pub(super) spoke: Instant,
     unflushed: u32,
+    /// When the last acknowledgements left.
+    flushed: Instant,
     /// The last question whether the sender is there that this stream has passed on.
     asked: u64,
     pub(super) outgoing: Vec<u8>,
@@ -50,6 +52,7 @@ impl Receiver {
             heard: Instant::now(),
             spoke: Instant::now(),
             unflushed: 0,
+            flushed: Instant::now(),
             asked: 0,
             outgoing: Vec::new(),
             manifest: Manifest::default(),
@@ -123,7 +126,10 @@ impl Receiver {
                 if own.leaves {
                     return self.leave(stream, own);
                 }
-                if own.unflushed >= limits::ACK_EVERY_BLOCKS {
+                // A fast stream brings four blocks in a part of that time.
+                if own.unflushed >= limits::ACK_EVERY_BLOCKS
+                    && own.heard.duration_since(own.flushed) >= limits::ACK_DELAY
+                {
                     self.flush(stream, own)?;
                     self.ask_to_leave(stream, own)?;
                 }
@@ -291,6 +297,7 @@ impl Receiver {
         own: &mut StreamState,
     ) -> Result<(), StreamLoss> {
         own.unflushed = 0;
+        own.flushed = own.heard;
         self.acks.take(&mut own.ack.items, &mut own.faults);
         own.outgoing.clear();
         self.acks.take_answers(own.id, &mut own.outgoing);

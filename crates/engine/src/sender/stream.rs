@@ -26,11 +26,13 @@ impl Sender {
         let mut spoke = Instant::now();
         let mut listened = Instant::now();
         let mut unlistened = 0;
+        let mut listens = true;
         let mut tell_due = Instant::now() + limits::STATUS_EVERY;
         loop {
             // Each look costs a system call, and while there is something to send nothing depends on it; but of a slow stream
             // the other end would have to wait until it has sent some blocks.
-            if unlistened == 0 || listened.elapsed() >= LISTEN_EVERY {
+            if listens || unlistened >= LISTEN_EVERY_BLOCKS || listened.elapsed() >= LISTEN_EVERY {
+                (listens, unlistened) = (false, 0);
                 listened = Instant::now();
                 while let Some((prelude, head)) = stream.try_recv()? {
                     heard = Instant::now();
@@ -76,7 +78,7 @@ impl Sender {
                         Turn::Left => self.lock_state().give_back(seq, id, again),
                         Turn::Ended => {}
                     }
-                    unlistened = (unlistened + 1) % LISTEN_EVERY_BLOCKS;
+                    unlistened += 1;
                 }
                 Step::Read(was_heard) => {
                     if was_heard {
@@ -87,7 +89,7 @@ impl Sender {
                     meter.settle(&self.counters);
                     return self.leave(id, stream);
                 }
-                Step::Wait(_) if unlistened > 0 => unlistened = 0,
+                Step::Wait(_) if unlistened > 0 => listens = true,
                 // Taken since the look above, and before this stream could be woken for it.
                 Step::Wait(_) if self.names.get().is_some_and(|names| names.is_due()) => {}
                 Step::Wait(reason) => {
@@ -113,6 +115,7 @@ impl Sender {
                     }
                     let start = Instant::now();
                     stream.wait(limits::STATUS_EVERY)?;
+                    listens = true;
                     match reason {
                         Reason::Starved => self.counters.starved_ns.add_since(start),
                         Reason::Unacknowledged => self.counters.unacknowledged_ns.add_since(start),
