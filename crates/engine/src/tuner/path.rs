@@ -122,7 +122,8 @@ impl Losses {
     }
 
     fn share(&self) -> f64 {
-        if self.segments < 1.0 {
+        // What is left of the last loss never becomes nothing by itself, and would be a sign for hours.
+        if self.segments < 1.0 || self.retransmitted < 0.5 {
             return 0.0;
         }
         (self.retransmitted / self.segments).min(1.0)
