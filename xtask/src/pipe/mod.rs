@@ -32,6 +32,8 @@ pub(crate) struct Shape {
     pub(crate) commit: bool,
     /// Take the digest of all bytes at both ends, and compare the two.
     pub(crate) digest: bool,
+    /// The kernel's name of a congestion control, instead of the system's own.
+    pub(crate) congestion: Option<String>,
     /// Speak TLS 1.3: the receiver writes its certificate to this file, the sender trusts it.
     pub(crate) certificate: Option<PathBuf>,
 }
@@ -76,6 +78,7 @@ pub(crate) fn command() -> Command {
             .value_parser(value_parser!(usize)),
         Arg::new("commit").long("commit").action(ArgAction::SetTrue),
         Arg::new("digest").long("digest").action(ArgAction::SetTrue),
+        Arg::new("congestion").long("congestion"),
         Arg::new("certificate")
             .long("certificate")
             .value_parser(path()),
@@ -138,6 +141,7 @@ pub(crate) fn run(matches: &ArgMatches) -> anyhow::Result<()> {
         streams: copied("streams").unwrap_or(STREAMS_DEFAULT),
         block_bytes: copied("block-bytes").unwrap_or(BLOCK_BYTES_DEFAULT),
         commit: matches.get_flag("commit"),
+        congestion: matches.get_one::<String>("congestion").cloned(),
         digest: matches.get_flag("digest"),
         certificate: path("certificate"),
     };

@@ -33,6 +33,10 @@ pub(super) fn run(args: &ReceiveArgs) -> anyhow::Result<()> {
         .transpose()
         .context("no directory")?;
     let listener = TcpListener::bind(args.listen).context("cannot listen")?;
+    if let Some(name) = &args.shape.congestion {
+        rustix::net::sockopt::set_tcp_congestion(&listener, name)
+            .context("no such congestion control")?;
+    }
     let mut out = std::io::stdout();
     writeln!(out, "listening on {}", listener.local_addr()?)?;
     out.flush()?;

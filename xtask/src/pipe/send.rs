@@ -2,7 +2,7 @@
 //! Keeps nothing to send again: a failure ends the run.
 
 use std::fs::File;
-use std::net::TcpStream;
+use std::net::{SocketAddr, TcpStream};
 use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::sync::Arc;
@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use anyhow::{Context as _, anyhow, ensure};
 use rustix::fs::{Mode, OFlags, Stat, openat};
+use rustix::net::{AddressFamily, SocketFlags, SocketType, connect, socket_with, sockopt};
 
 use super::checked::CheckedLink;
 use super::link::{Link, PlainLink};
@@ -83,6 +84,20 @@ fn send_files(args: &SendArgs, source: &Path) -> anyhow::Result<()> {
     })
 }
 
+/// What the socket is to have it gets before it connects: BBR leaves something behind.
+fn dial(args: &SendArgs) -> std::io::Result<TcpStream> {
+    let family = match args.to {
+        SocketAddr::V4(_) => AddressFamily::INET,
+        SocketAddr::V6(_) => AddressFamily::INET6,
+    };
+    let socket = socket_with(family, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
+    if let Some(name) = &args.shape.congestion {
+        sockopt::set_tcp_congestion(&socket, name)?;
+    }
+    connect(&socket, &args.to)?;
+    Ok(socket.into())
+}
+
 /// Dials all streams, runs `work` on each in its own thread, ends each in order.
 fn each_stream(
     args: &SendArgs,
@@ -95,7 +110,7 @@ fn each_stream(
         .map(tls::client)
         .transpose()?;
     let one = || -> anyhow::Result<()> {
-        let socket = TcpStream::connect(args.to).context("cannot dial")?;
+        let socket = dial(args).context("cannot dial")?;
         socket.set_nodelay(true)?;
         let mut link: Box<dyn Link> = match &config {
             Some(config) => Box::new(tls::dial(

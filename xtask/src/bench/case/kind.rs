@@ -25,6 +25,8 @@ pub(crate) enum Kind {
     Pipe,
     /// The bare pipe with the digest of all bytes taken at both ends.
     PipeDigest,
+    /// The same with cubic, whatever the system's congestion control is.
+    PipeCubic,
     /// The bare pipe with the calls that keep times and give names last.
     Loop,
     /// The same with digests, as with the pipe.
@@ -50,6 +52,7 @@ impl Kind {
             Self::SshTrue => "ssh-true",
             Self::Pipe => "pipe",
             Self::PipeDigest => "pipe-digest",
+            Self::PipeCubic => "pipe-cubic",
             Self::Loop => "loop",
             Self::LoopDigest => "loop-digest",
             Self::Scan => "scan",
@@ -69,6 +72,7 @@ impl Kind {
             Self::SshTrue => "ssh true",
             Self::Pipe => "bare pipe",
             Self::PipeDigest => "bare pipe with digests",
+            Self::PipeCubic => "bare pipe with digests, cubic",
             Self::Loop => "bare file loop",
             Self::LoopDigest => "bare file loop with digests",
             Self::Scan => "two bare scans",
@@ -90,7 +94,12 @@ impl Kind {
     /// Whether it shows what the machine can do, rather than being something to use instead.
     pub(crate) fn is_limit(self) -> bool {
         match self {
-            Self::Pipe | Self::PipeDigest | Self::Loop | Self::LoopDigest | Self::Scan => true,
+            Self::Pipe
+            | Self::PipeDigest
+            | Self::PipeCubic
+            | Self::Loop
+            | Self::LoopDigest
+            | Self::Scan => true,
             Self::Peer(definition) => definition.role == Role::Limit,
             _ => false,
         }

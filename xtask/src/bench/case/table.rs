@@ -135,6 +135,7 @@ impl Table<'_> {
             let mut case = Case::new(names[index], class, load);
             case.bars = vec![
                 Bar::ratio(Kind::PipeDigest, Some(MEMORY_RATIO_MIN[index])),
+                Bar::ratio(Kind::PipeCubic, None),
                 Bar::ratio(Kind::Pipe, None),
             ];
             if class == Class::Plain {
@@ -167,6 +168,7 @@ impl Table<'_> {
             cases.extend(self.both(names, load, |index, case| {
                 case.bars = vec![
                     Bar::ratio(Kind::PipeDigest, Some(FILES_RATIO_MIN)),
+                    Bar::ratio(Kind::PipeCubic, None),
                     Bar::ratio(Kind::Pipe, None),
                 ];
                 case.ceiling = Some(Ceiling::of(Kind::PipeDigest, FILES_RATIO_MIN));

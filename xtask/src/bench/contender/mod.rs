@@ -124,6 +124,7 @@ pub(crate) fn prepare(
         }
         Kind::Pipe => pipe(pipe::BARE)?,
         Kind::PipeDigest => pipe(pipe::DIGEST)?,
+        Kind::PipeCubic => pipe(pipe::CUBIC)?,
         Kind::Loop => pipe(pipe::COMMIT)?,
         Kind::LoopDigest => pipe(pipe::COMMIT_AND_DIGEST)?,
         Kind::GodwitVerify => Box::new(verify::GodwitVerify::prepare(programs, &scratch()?)),

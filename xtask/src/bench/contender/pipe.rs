@@ -27,7 +27,9 @@ pub(super) const BARE: &[&str] = &[];
 pub(super) const COMMIT: &[&str] = &["--commit"];
 /// All bytes are digested at both ends.
 pub(super) const DIGEST: &[&str] = &["--digest"];
-/// Both.
+/// The same with cubic, which keeps no pace.
+pub(super) const CUBIC: &[&str] = &["--digest", "--congestion", "cubic"];
+/// Both of the calls for files and digests.
 pub(super) const COMMIT_AND_DIGEST: &[&str] = &["--commit", "--digest"];
 
 impl Pipe {
