@@ -113,7 +113,7 @@ impl Table {
             name: "fast".to_owned(),
             title: "150 ms, 5 Gbit/s".to_owned(),
             net: Net::Line(line(150, "5Gbit")),
-            turns: self.beside(&[1, 4, 16], None, What::Endless, self.seconds),
+            turns: self.beside(&[1, 4, 16, 64], None, What::Endless, self.seconds),
             judge: Judge::Beside {
                 half_min: 0.9,
                 after: 6.0,
@@ -265,7 +265,8 @@ impl Table {
         let foreground = Flow {
             title: "iperf3 in front".to_owned(),
             who: Who::Iperf {
-                streams: 1,
+                // As many as fill the line: one has windows for half of it, and nobody would have to yield.
+                streams: 4,
                 cable: 0,
                 congestion: None,
             },
