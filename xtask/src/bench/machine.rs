@@ -49,6 +49,11 @@ pub(crate) fn describe(world: &World, stage: &Stage, peers: &[&'static Definitio
     add("ends", Some(stage.place.describe()));
     add("directory", kind_of(world.root()));
     add(
+        "free memory",
+        memory_goes_back()
+            .then(|| "goes back to the host; touched again before each run".to_owned()),
+    );
+    add(
         "huge pages in tmpfs",
         file("/sys/kernel/mm/transparent_hugepage/shmem_enabled"),
     );
@@ -69,6 +74,18 @@ pub(crate) fn describe(world: &World, stage: &Stage, peers: &[&'static Definitio
         add(&peer.title, peer.version_line());
     }
     facts
+}
+
+/// Whether this is a virtual machine whose host takes back what is free: free page reporting of the virtio balloon.
+pub(crate) fn memory_goes_back() -> bool {
+    const REPORTING: usize = 5; // VIRTIO_BALLOON_F_REPORTING of linux/virtio_balloon.h
+    let Ok(devices) = fs::read_dir("/sys/bus/virtio/drivers/virtio_balloon") else {
+        return false;
+    };
+    devices.flatten().any(|device| {
+        let features = fs::read(device.path().join("features")).unwrap_or_default();
+        features.get(REPORTING) == Some(&b'1')
+    })
 }
 
 /// Processor time of the whole machine so far, in ticks.

@@ -81,6 +81,8 @@ pub(crate) fn run(matches: &ArgMatches) -> anyhow::Result<()> {
     let of_rows = options.rows()?.iter().map(wan::Row::peak_bytes).max();
     let peak = chosen.iter().map(Case::peak_bytes).max();
     let peak = peak.max(of_rows).unwrap_or(0);
+    let names = chosen.iter().map(Case::peak_names).max();
+    world.make_room_for_names(names.unwrap_or(0))?;
     say(&format!("touching {} of memory twice", case::size(peak)));
     world.touch(peak)?;
     let mut report = Report {

@@ -301,6 +301,8 @@ impl Turn<'_> {
                 if case.storage == Storage::DiskRead {
                     set.cool()?;
                 }
+                // Last of all, and for everybody alike.
+                world.warm(case.warm_bytes(set.load))?;
                 anyhow::Ok(())
             })?;
             let before = Ticks::now()?;

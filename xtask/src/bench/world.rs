@@ -4,14 +4,20 @@
 use std::fs::{self, File};
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::{Context as _, ensure};
+use rustix::fs::statvfs;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+
+use super::machine;
 
 /// The benchmark never holds more than this in its directory.
 pub(crate) const PEAK_BYTES_MAX: u64 = 14 << 30;
+/// Names beside the data sets: homes, keys, configurations.
+const SPARE_NAMES: u64 = 100_000;
 /// Memory that must stay free beside what the benchmark takes.
 const SPARE_BYTES: u64 = 1 << 30;
 
@@ -23,6 +29,10 @@ pub(crate) struct World {
     disk: Option<PathBuf>,
     interrupted: Arc<AtomicBool>,
     destinations: u64,
+    /// What was freed goes back to the host of this virtual machine.
+    memory_goes_back: bool,
+    /// The directory in memory is a file system of its own.
+    is_mounted: bool,
 }
 
 impl World {
@@ -42,6 +52,8 @@ impl World {
             disk: None,
             interrupted,
             destinations: 0,
+            memory_goes_back: machine::memory_goes_back(),
+            is_mounted: false,
         };
         world.disk = disk.map(make).transpose()?;
         Ok(world)
@@ -104,27 +116,72 @@ impl World {
             free >= bytes + SPARE_BYTES,
             "{free} bytes of memory are free; the cases take {bytes} and leave {SPARE_BYTES}; use --scale"
         );
+        for _ in 0..2 {
+            self.touch_once(bytes)?;
+        }
+        Ok(())
+    }
+
+    /// Uses `bytes` of the memory once and frees it, where the host takes free memory back: what was touched a while ago is
+    /// as dear as what never was.
+    ///
+    /// # Errors
+    /// When it cannot be used.
+    pub(crate) fn warm(&self, bytes: u64) -> anyhow::Result<()> {
+        if self.memory_goes_back && bytes > 0 {
+            self.touch_once(bytes)?;
+        }
+        Ok(())
+    }
+
+    fn touch_once(&self, bytes: u64) -> anyhow::Result<()> {
         let path = self.root.join("touch");
         let block = vec![0x5a_u8; 1 << 20];
-        for _ in 0..2 {
-            let mut file = File::create(&path)?;
-            let mut left = bytes;
-            while left > 0 {
-                self.check()?;
-                let part = usize::try_from(left).unwrap_or(usize::MAX).min(block.len());
-                file.write_all(&block[..part])
-                    .context("cannot touch the memory")?;
-                left -= part as u64;
-            }
-            drop(file);
-            fs::remove_file(&path)?;
+        let mut file = File::create(&path)?;
+        let mut left = bytes;
+        while left > 0 {
+            self.check()?;
+            let part = usize::try_from(left).unwrap_or(usize::MAX).min(block.len());
+            file.write_all(&block[..part])
+                .context("cannot touch the memory")?;
+            left -= part as u64;
         }
+        drop(file);
+        fs::remove_file(&path)?;
+        Ok(())
+    }
+
+    /// Sees to it that `names` can be made in memory: a tmpfs has room for a bounded number, half as many as there are pages if not told
+    /// otherwise. Where that is not enough the directory becomes a tmpfs of its own without such a bound.
+    ///
+    /// # Errors
+    /// When that is not allowed.
+    pub(crate) fn make_room_for_names(&mut self, names: u64) -> anyhow::Result<()> {
+        let free = statvfs(&self.root)?.f_favail;
+        if free == 0 || free >= names + SPARE_NAMES {
+            return Ok(()); // none at all is said by who counts none
+        }
+        let options = "size=100%,nr_inodes=0,mode=700";
+        let mut mount = Command::new("mount");
+        mount.args(["-t", "tmpfs", "-o", options, "godwit-bench"]);
+        let output = mount.arg(&self.root).output().context("cannot run mount")?;
+        ensure!(
+            output.status.success(),
+            "{:?} has room for {free} names, and {names} are needed; a tmpfs with nr_inodes=0 has no bound, which root makes by itself, others choose one by --directory: {}",
+            self.root,
+            String::from_utf8_lossy(&output.stderr).trim()
+        );
+        self.is_mounted = true;
         Ok(())
     }
 }
 
 impl Drop for World {
     fn drop(&mut self) {
+        if self.is_mounted {
+            // Also while a process that was killed just now still has something open in it.
+            let _ = Command::new("umount").arg("-l").arg(&self.root).status();
+        }
         for root in std::iter::once(&self.root).chain(&self.disk) {
             if let Err(error) = fs::remove_dir_all(root) {
                 // Nothing else can be done: the user must know what is left.

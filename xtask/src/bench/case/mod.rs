@@ -184,6 +184,23 @@ impl Case {
             Storage::DiskWrite | Storage::DiskRead => load,
         }
     }
+
+    /// Memory that a run takes and that was free before it: what arrives, and what is read from disk or written to it.
+    pub(crate) fn warm_bytes(&self, load: Load) -> u64 {
+        match self.storage {
+            // Of these the memory alone is asked.
+            _ if self.rss_max.is_some() => 0,
+            Storage::Memory | Storage::DiskWrite => load.footprint(),
+            Storage::DiskRead => 2 * load.footprint(),
+        }
+    }
+
+    /// Names in memory while it runs: the source and what arrives.
+    pub(crate) fn peak_names(&self) -> u64 {
+        let load = self.load.names();
+        let beside = self.beside.map_or(0, Load::names);
+        load + beside + load.max(beside)
+    }
 }
 
 /// Which cases, how large.
