@@ -169,3 +169,25 @@ fn the_pictures_of_the_page_are_there_and_of_any_colour_scheme() {
         assert!(picture.len() < 20_000, "{name} is large");
     }
 }
+
+#[test]
+fn the_picture_of_processors_shows_the_rows_of_the_table() {
+    let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs");
+    let read = |name: &str| fs::read_to_string(docs.join(name)).expect("part of the documentation");
+    let table = read("performance.md");
+    let rows = ["memory-plain", "memory-tls", "forty-plain", "forty-tls"];
+    let measured = rows.map(|case| {
+        let (_, rest) = table.split_once(&format!("(`{case}`)\n")).expect(case);
+        let godwit = rest.lines().find(|line| line.starts_with("| godwit |"));
+        let cell = godwit.expect(case).split('|').nth(6).expect("both ends");
+        let (source, destination) = cell.split_once(" + ").expect("two figures");
+        [source.trim().to_owned(), destination.trim().to_owned()]
+    });
+    let picture = read("how-fast/cpu.svg");
+    let shown = picture
+        .split('>')
+        .filter_map(|text| text.split('<').next())
+        .filter(|text| text.parse::<f64>().is_ok());
+    let shown: Vec<&str> = shown.collect();
+    assert_eq!(shown, measured.as_flattened());
+}
