@@ -139,3 +139,47 @@ fn a_path_without_anything_on_its_way_is_missed_as_well() {
         },
     );
 }
+
+/// The events of progress after the first so many.
+fn progress(process: &Process, after: usize) -> Vec<Value> {
+    let said = process.said();
+    let told = said
+        .lines()
+        .filter(|line| line.starts_with("{\"event\":\"progress\""));
+    told.skip(after)
+        .map(|line| serde_json::from_str(line).expect("JSON"))
+        .collect()
+}
+
+#[test]
+fn the_network_is_what_limits_and_the_path_that_was_cut_is_named() {
+    with_network(
+        "godwit::channels::cut::the_network_is_what_limits_and_the_path_that_was_cut_is_named",
+        || {
+            let paths = Paths::new(2);
+            // Slow enough that nothing else can be what limits.
+            for number in [0, 1] {
+                paths.slow_down(number, "16mbit");
+            }
+            let world = World::new(&paths, "0.0.0.0:0", &[]);
+            let rig = &world.rig;
+            rig.write("tree/file", content(240_000_000));
+            let mut process = rig.begin_cp(&rig.path(""), &["tree", &world.url("10.11.0.2", "to")]);
+            wait_for_more(&process, 1, 4_000_000);
+            let (before, _) = process.progress();
+            paths.cut(1);
+            let named = wait_until(|| {
+                progress(&process, before).into_iter().find(|event| {
+                    let figure = event["bottleneck_told"]["figure"].as_str();
+                    figure.is_some_and(|figure| figure.contains(" carries 0 % of it"))
+                })
+            });
+            let named = named.unwrap_or_else(|| panic!("none is named: {}", process.said()));
+            assert_eq!(named["bottleneck"], "network", "{named}");
+            let figure = named["bottleneck_told"]["figure"].as_str().expect("text");
+            assert!(figure.contains(", channel 1 (c1 "), "{figure}");
+            process.signal(Signal::INT);
+            process.wait();
+        },
+    );
+}

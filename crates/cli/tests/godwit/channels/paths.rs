@@ -64,6 +64,14 @@ impl Paths {
         self.ip(&self.middle, &["link", "set", &format!("b{number}"), "up"]);
     }
 
+    /// What goes to the far end over it has so many bits a second from now on, as `tc` writes them.
+    pub(crate) fn slow_down(&self, number: u32, rate: &str) {
+        let (namespace, port) = (self.middle.name(), format!("f{number}"));
+        let line = ["-n", namespace, "qdisc", "add", "dev", &port, "root"];
+        let bucket = ["tbf", "rate", rate, "burst", "64kb", "latency", "50ms"];
+        run("tc", &[&line[..], &bucket].concat());
+    }
+
     pub(crate) fn drop_v4(&self, number: u32) {
         self.drop_addresses(number, "-4");
     }
@@ -82,13 +90,15 @@ impl Paths {
     /// Runs `ip` in a namespace.
     #[track_caller]
     pub(crate) fn ip(&self, namespace: &Netns, words: &[&str]) {
-        let output = Command::new("ip")
-            .args(["-n", namespace.name()])
-            .args(words)
-            .output()
-            .expect("ip runs");
-        assert!(output.status.success(), "{words:?}: {output:?}");
+        run("ip", &[&["-n", namespace.name()], words].concat());
     }
+}
+
+#[track_caller]
+fn run(program: &str, words: &[&str]) {
+    let output = Command::new(program).args(words).output();
+    let output = output.unwrap_or_else(|error| panic!("{program} (iproute2): {error}"));
+    assert!(output.status.success(), "{words:?}: {output:?}");
 }
 
 /// A daemon at the far end, a client at the near one.
