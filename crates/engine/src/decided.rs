@@ -31,7 +31,7 @@ const NUMBER_MAX: u64 = 10_000;
 impl Decided {
     /// Tells one of this end's, here and from the next STATUS on there.
     pub(crate) fn decide(&self, decision: &Decision, observer: &dyn Observer) {
-        observer.tuned(decision);
+        observer.tuned(decision, None);
         let what = match decision.knob {
             Knob::Readers => Tuned::READERS,
             Knob::Writers => Tuned::WRITERS,
@@ -100,7 +100,7 @@ mod tests {
     impl Observer for Seen {
         fn entry_failed(&self, _path: &[u8], _fault: &Fault) {}
 
-        fn tuned(&self, decision: &Decision) {
+        fn tuned(&self, decision: &Decision, _channel: Option<u32>) {
             lock(&self.0).push(format!("own {decision}"));
         }
 

@@ -168,9 +168,10 @@ pub trait Observer: Send + Sync {
         let _ = message;
     }
 
-    /// The tuner has changed a number: of streams, of readers, of writers.
-    fn tuned(&self, decision: &tuner::Decision) {
-        let _ = decision;
+    /// The tuner has changed a number: of streams, of readers, of writers. `channel` says whose streams they are where there are
+    /// several channels; readers and writers belong to none.
+    fn tuned(&self, decision: &tuner::Decision, channel: Option<u32>) {
+        let _ = (decision, channel);
     }
 
     /// The tuner of the other end has changed a number of its own: of readers, or of writers. The reason is a peer's text.

@@ -489,7 +489,8 @@ impl Observer for Silent {
         (self.0)(message);
     }
 
-    fn tuned(&self, decision: &Decision) {
+    // Threads alone are tuned here, and those are of no channel: streams are the client's.
+    fn tuned(&self, decision: &Decision, _channel: Option<u32>) {
         (self.0)(&decision.to_string());
     }
 }

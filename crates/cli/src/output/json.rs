@@ -65,6 +65,7 @@ impl JsonLines {
     pub(super) fn tuning(tuned: &Tuned<'_>, elapsed: Duration) -> String {
         line(&Event::Tuning {
             what: tuned.what,
+            channel: tuned.channel,
             from: tuned.from,
             to: tuned.to,
             reason: tuned.reason,
@@ -125,6 +126,8 @@ enum Event<'a> {
     },
     Tuning {
         what: &'a str,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        channel: Option<u32>,
         from: u32,
         to: u32,
         reason: &'a str,

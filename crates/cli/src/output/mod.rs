@@ -67,6 +67,8 @@ pub(crate) struct Progress<'a> {
 pub(crate) struct Tuned<'a> {
     /// Of what: streams, readers, writers.
     pub(crate) what: &'a str,
+    /// Whose streams, where there are several channels.
+    pub(crate) channel: Option<u32>,
     /// Until now.
     pub(crate) from: u32,
     /// From now on.

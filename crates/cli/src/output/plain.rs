@@ -78,11 +78,16 @@ impl PlainLines {
     pub(super) fn tuning(&self, tuned: &Tuned<'_>) -> String {
         let Tuned {
             what,
+            channel,
             from,
             to,
             reason,
         } = tuned;
-        format!("godwit: {what} {from} -> {to}: {}", printable(reason))
+        let whose = channel.map_or_else(String::new, |number| format!("channel {number}: "));
+        format!(
+            "godwit: {whose}{what} {from} -> {to}: {}",
+            printable(reason)
+        )
     }
 
     pub(super) fn item(&self, item: &Itemised<'_>) -> String {

@@ -123,16 +123,7 @@ impl<'a> Retold<'a> {
             }
             Some("channels") => self.channels(&event),
             Some("note") => self.output.note(text(&event["message"])),
-            Some("tuning") => {
-                let count = |value| u32::try_from(number(value)).unwrap_or(u32::MAX);
-                let tuned = Tuned {
-                    what: text(&event["what"]),
-                    from: count(&event["from"]),
-                    to: count(&event["to"]),
-                    reason: text(&event["reason"]),
-                };
-                self.output.tuned(&tuned, self.itemises);
-            }
+            Some("tuning") => self.output.tuned(&tuned(&event), self.itemises),
             Some("error") => {
                 let message = text(&event["message"]);
                 self.unreachable |= message.starts_with(UNREACHABLE);
@@ -223,6 +214,20 @@ impl<'a> Retold<'a> {
     }
 }
 
+fn tuned(event: &Value) -> Tuned<'_> {
+    let count = |value| u32::try_from(number(value)).unwrap_or(u32::MAX);
+    Tuned {
+        what: text(&event["what"]),
+        // One that does not name it has one channel, or is too old to say.
+        channel: event["channel"]
+            .as_u64()
+            .and_then(|channel| u32::try_from(channel).ok()),
+        from: count(&event["from"]),
+        to: count(&event["to"]),
+        reason: text(&event["reason"]),
+    }
+}
+
 fn summary(event: &Value) -> Summary {
     let sides = |field: &str| {
         let of = |side: &str| event[field][side].clone();
@@ -302,4 +307,28 @@ fn text(value: &Value) -> &str {
 
 fn number(value: &Value) -> u64 {
     value.as_u64().unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_decision_is_told_on_with_its_channel_or_without_one() {
+        let told = |channel: Value| {
+            let mut event = json!({"what": "streams", "from": 1, "to": 4, "reason": "so"});
+            if !channel.is_null() {
+                event["channel"] = channel;
+            }
+            let tuned = tuned(&event);
+            assert_eq!((tuned.what, tuned.from, tuned.to), ("streams", 1, 4));
+            tuned.channel
+        };
+        assert_eq!(told(json!(3)), Some(3));
+        for odd in [Value::Null, json!("3"), json!(-1), json!(u64::MAX)] {
+            assert_eq!(told(odd), None);
+        }
+    }
 }

@@ -56,9 +56,10 @@ impl Observer for Told {
         self.output.note(message);
     }
 
-    fn tuned(&self, decision: &Decision) {
+    fn tuned(&self, decision: &Decision, channel: Option<u32>) {
         let tuned = Tuned {
             what: decision.knob.as_str(),
+            channel,
             from: decision.from,
             to: decision.to,
             reason: &decision.reason,
@@ -68,7 +69,7 @@ impl Observer for Told {
 
     // That it was the other end needs no word: readers are at the source, writers at the destination.
     fn tuned_there(&self, decision: &Decision) {
-        self.tuned(decision);
+        self.tuned(decision, None);
     }
 
     fn item(&self, item: &Item<'_>) {

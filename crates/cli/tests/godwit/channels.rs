@@ -174,6 +174,49 @@ fn one_path_is_one_channel_and_nobody_is_told_of_it() {
     );
 }
 
+/// The channels that the decisions on streams name, in their order; null is none.
+fn decided(outcome: &Outcome) -> Vec<Value> {
+    let mut events = outcome.complete().events();
+    events.retain(|event| event["event"] == "tuning" && event["what"] == "streams");
+    events
+        .iter()
+        .map(|event| event["channel"].clone())
+        .collect()
+}
+
+#[test]
+fn decisions_on_streams_name_their_channel_where_there_are_several() {
+    with_network(
+        "godwit::channels::decisions_on_streams_name_their_channel_where_there_are_several",
+        || {
+            let paths = Paths::new(2);
+            let world = World::new(&paths, "0.0.0.0:0", &[]);
+            let rig = &world.rig;
+            rig.write("tree/file", paths::content(32_000_000));
+            // The last number is what is reckoned with: so little that every way asks for more streams. The kernel gives the second
+            // one from the beginning, so that all of them are fast.
+            let script = "echo '4096 16777216 64' > /proc/sys/net/ipv4/tcp_wmem";
+            let mut small = paths.near.command("sh");
+            let status = small.args(["-c", script]).status().expect("sh runs");
+            assert!(status.success());
+            let there = |name: &str| world.url("10.11.0.2", name);
+            let push = |more: &[&str]| {
+                let url = there(&more.concat());
+                rig.cp(&[more, &["--limit", "20MB", "tree", &url]].concat())
+            };
+            let both = push(&[]);
+            let named = decided(&both);
+            assert!(named.contains(&1.into()), "{}", both.said());
+            let one = push(&["--channel", "c1"]);
+            let named = decided(&one);
+            assert!(!named.is_empty(), "{}", one.said());
+            assert!(named.iter().all(Value::is_null), "{}", one.said());
+            let line = ["cp", "-v", "--limit", "20MB", "tree", &there("said")];
+            rig.client(&line).says("godwit: channel 1: streams 1 -> ");
+        },
+    );
+}
+
 #[test]
 fn interfaces_that_lead_nowhere_delay_nothing() {
     with_network(

@@ -108,11 +108,11 @@ impl Engine {
         }
     }
 
-    /// Tells the user of a decision of the tuner.
-    pub(crate) fn tuned(&self, decision: &Decision) {
+    /// Tells the user of a decision on streams; `channel` says of which, where there are several.
+    pub(crate) fn tuned(&self, decision: &Decision, channel: Option<u32>) {
         match self {
-            Self::Sender(sender) => sender.observer().tuned(decision),
-            Self::Receiver(receiver) => receiver.observer().tuned(decision),
+            Self::Sender(sender) => sender.observer().tuned(decision, channel),
+            Self::Receiver(receiver) => receiver.observer().tuned(decision, channel),
         }
     }
 

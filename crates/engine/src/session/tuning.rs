@@ -106,7 +106,7 @@ impl Tuning {
             let lane = &mut self.lanes[index];
             if let Some(decision) = decision {
                 lane.decided = Some((since, decision.to));
-                engine.tuned(&decision);
+                engine.tuned(&decision, (channels > 1).then_some(channel));
             }
             // Streams that came or went meanwhile may have been counted wrongly.
             if let Some((when, wanted)) = lane.decided

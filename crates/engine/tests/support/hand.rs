@@ -37,7 +37,7 @@ impl Observer for Seen {
     fn note(&self, message: &str) {
         self.0.lock().unwrap().push(format!("note: {message}"));
     }
-    fn tuned(&self, decision: &Decision) {
+    fn tuned(&self, decision: &Decision, _channel: Option<u32>) {
         self.0.lock().unwrap().push(format!("own: {decision}"));
     }
     fn tuned_there(&self, decision: &Decision) {
