@@ -253,7 +253,7 @@ const GENERAL: &[Setting] = &[
         default: "auto",
         variable: "GODWIT_READERS",
         help: "Threads that read files at the source",
-        detail: "They read ahead of the streams, which read for themselves as well. One number fixes them, 0 is none; `2..8` leaves the choice between the two, `auto` is `0..16`. Where the streams' threads wait for storage, more are tried, and kept if they win a tenth.",
+        detail: "They read ahead of the streams, which read for themselves as well. One number fixes them, 0 is none; `2..8` leaves the choice between the two, `auto` is `0..16`. Where the streams' threads wait for storage, more are tried, and kept if they win a tenth; where they do not wait, fewer.",
     },
     Setting {
         name: "writers",
@@ -262,7 +262,7 @@ const GENERAL: &[Setting] = &[
         default: "auto",
         variable: "GODWIT_WRITERS",
         help: "Threads that write files at the destination",
-        detail: "They write for the streams, which write for themselves as well. One number fixes them, 0 is none; `2..8` leaves the choice between the two, `auto` is `0..16`. Where the streams' threads wait for storage, more are tried, and kept if they win a tenth.",
+        detail: "They write for the streams, which write for themselves as well. One number fixes them, 0 is none; `2..8` leaves the choice between the two, `auto` is `0..16`. Where the streams' threads wait for storage, more are tried, and kept if they win a tenth; where they do not wait, fewer.",
     },
     Setting {
         name: "encryption",

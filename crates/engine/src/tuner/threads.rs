@@ -2,10 +2,12 @@
 //! Does not know which of the two it tunes but for the words, and starts no thread.
 //!
 //! Streams read and write for themselves, and on fast storage nothing is better. Threads beside them help where the streams' own
-//! threads wait for storage while their connections idle: then the wait is shared by more.
+//! threads wait for storage while their connections idle: then the wait is shared by more. Where none is waited for any more, they go.
 
+use std::collections::VecDeque;
 use std::time::Duration;
 
+use super::hold::Hold;
 use super::{Bounds, Decision, Knob, shown_rate};
 
 /// What the threads of one end did; all grows.
@@ -28,11 +30,17 @@ pub struct ThreadTuner {
     bounds: Bounds,
     target: u32,
     window: Option<(Duration, StageSample)>,
-    /// Windows in a row in which storage was waited for.
+    /// What the last windows moved, in bytes a second, the latest at the end; at most [`PAST`].
+    rates: VecDeque<f64>,
+    /// So many of them are of the number that there is now.
+    settled: usize,
+    /// Windows in a row, since the number changed, in which storage was waited for.
     waits: u32,
+    /// Likewise, in which it was not.
+    calm: usize,
     trial: Option<Trial>,
-    hold_until: Duration,
-    wait: Duration,
+    more: Hold,
+    fewer: Hold,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -40,19 +48,43 @@ struct Trial {
     from: u32,
     before: f64,
     windows: u32,
+    /// What the window before this one moved.
+    last: f64,
 }
 
 /// Long enough for a batch to be made durable within it.
 const WINDOW: Duration = Duration::from_secs(1);
 
+/// Windows that a raise is judged by: a disk that takes a batch at once and syncs it in 2 to 4 s has shown its burst in them.
+const PAST: usize = 8;
+
 /// Storage is what is waited for when the streams' threads spend this share of their time there and not at work.
 const WAITING: f64 = 0.4;
+
+/// Below this share it is not waited for. Between the two nothing is tried.
+const CALM: f64 = 0.2;
+
+/// After so many windows of that in a row fewer are tried.
+const CALM_WINDOWS: usize = 5;
 
 /// More threads must win this much: they cost hand-overs.
 const WIN: f64 = 1.1;
 
-const WAIT_FIRST: Duration = Duration::from_secs(15);
-const WAIT_MAX: Duration = Duration::from_secs(300);
+/// Fewer must leave this much.
+const KEPT: f64 = 0.95;
+
+/// What grows by more than this over two windows grows by itself, and whatever was tried meanwhile would seem to win.
+const STEADY: f64 = 1.03;
+
+/// So many windows with one number tell that at least, and the last so many at most.
+const STEADY_WINDOWS_LEAST: usize = 3;
+const STEADY_WINDOWS_MOST: usize = 4;
+
+const _: () = assert!(CALM_WINDOWS <= PAST && STEADY_WINDOWS_MOST <= PAST);
+
+const MORE_WAIT: Duration = Duration::from_secs(15);
+/// Where more have just won, half as many are known to be too few.
+const FEWER_WAIT: Duration = Duration::from_secs(30);
 
 impl ThreadTuner {
     /// Begins with the least that is allowed.
@@ -62,10 +94,13 @@ impl ThreadTuner {
             bounds,
             target: bounds.least,
             window: None,
+            rates: VecDeque::with_capacity(PAST),
+            settled: 0,
             waits: 0,
+            calm: 0,
             trial: None,
-            hold_until: Duration::ZERO,
-            wait: WAIT_FIRST,
+            more: Hold::new(MORE_WAIT, Duration::ZERO),
+            fewer: Hold::new(FEWER_WAIT, Duration::ZERO),
         }
     }
 
@@ -101,63 +136,142 @@ impl ThreadTuner {
         self.window = Some((now, *sample));
         let seconds = passed.as_secs_f64();
         let rate = sample.bytes.saturating_sub(before.bytes) as f64 / seconds;
-        if let Some(trial) = self.trial {
-            return self.judge(now, rate, trial);
-        }
         let threads = f64::from(sample.streams.max(1)) * seconds;
         let storage = (sample.storage.saturating_sub(before.storage)).as_secs_f64() / threads;
         let work = (sample.processor.saturating_sub(before.processor)).as_secs_f64() / threads;
-        let waiting = (storage - work).max(0.0);
-        self.waits = if waiting >= WAITING && rate > 0.0 {
+        let waiting = (storage - work).clamp(0.0, 1.0);
+        self.count(rate, waiting);
+        match self.trial {
+            Some(trial) if self.target > trial.from => self.judge_more(now, rate, trial),
+            Some(trial) => self.judge_fewer(now, rate, trial),
+            None if self.waits >= 2 => self.try_more(now, rate, waiting),
+            None if self.calm >= CALM_WINDOWS => self.try_fewer(now, waiting),
+            None => None,
+        }
+    }
+
+    fn count(&mut self, rate: f64, waiting: f64) {
+        if self.rates.len() == PAST {
+            self.rates.pop_front();
+        }
+        self.rates.push_back(rate);
+        self.settled = (self.settled + 1).min(PAST);
+        let moves = rate > 0.0;
+        self.waits = if moves && waiting >= WAITING {
             self.waits + 1
         } else {
             0
         };
-        if self.waits < 2 || now < self.hold_until {
-            return None;
-        }
+        self.calm = if moves && waiting < CALM {
+            self.calm + 1
+        } else {
+            0
+        };
+    }
+
+    fn try_more(&mut self, now: Duration, rate: f64, waiting: f64) -> Option<Decision> {
         let to = self.bounds.hold((self.target * 2).max(2));
-        if to == self.target {
+        if to == self.target || !self.more.is_over(now) || !self.is_steady() {
             return None;
         }
-        self.trial = Some(Trial {
-            from: self.target,
-            before: rate,
-            windows: 0,
-        });
+        // A disk may just be busy with what it took at once before.
+        self.begin_trial(self.rates.iter().copied().fold(0.0, f64::max));
         let reason = format!(
             "the streams wait for storage {:.0} % of their time, at {}",
-            100.0 * waiting.min(1.0),
+            100.0 * waiting,
             shown_rate(rate)
         );
         Some(self.change(to, reason))
     }
 
-    fn judge(&mut self, now: Duration, rate: f64, mut trial: Trial) -> Option<Decision> {
-        trial.windows += 1;
-        self.trial = Some(trial);
-        if rate >= WIN * trial.before {
-            // One window may be luck: the next raise starts from what this one settles at.
+    /// Two windows in a row have to win: one may be luck. Where the first did not, threads that were only coming may be why.
+    fn judge_more(&mut self, now: Duration, rate: f64, trial: Trial) -> Option<Decision> {
+        let wins = |rate: f64| rate >= WIN * trial.before;
+        let windows = trial.windows + 1;
+        if wins(rate) && wins(trial.last) {
             self.trial = None;
-            self.waits = 0;
-            self.wait = WAIT_FIRST;
+            self.more.forget(now);
+            self.fewer.until = now + self.fewer.wait;
             return None;
         }
-        if trial.windows < 2 {
+        if windows == 1 || (windows == 2 && wins(rate)) {
+            self.go_on(rate, trial);
             return None;
         }
-        self.trial = None;
-        self.waits = 0;
-        self.hold_until = now + self.wait;
-        self.wait = (self.wait * 2).min(WAIT_MAX);
+        self.more.failed(now, now);
+        Some(self.go_back(rate, trial, "not worth it"))
+    }
+
+    fn try_fewer(&mut self, now: Duration, waiting: f64) -> Option<Decision> {
+        let half = if self.target > 2 { self.target / 2 } else { 0 };
+        let to = self.bounds.hold(half);
+        if to == self.target || !self.fewer.is_over(now) {
+            return None;
+        }
+        // All of them are of this number: a change begins to count anew.
+        self.begin_trial(mean(self.rates.iter().rev().take(CALM_WINDOWS)));
         let reason = format!(
-            "{} moved {} where {} had moved {}: not worth it",
+            "the streams wait for storage {:.0} % of their time; fewer may do",
+            100.0 * waiting
+        );
+        Some(self.change(to, reason))
+    }
+
+    /// Fewer stay where they move as much, and storage is not waited for all the same.
+    fn judge_fewer(&mut self, now: Duration, rate: f64, trial: Trial) -> Option<Decision> {
+        if trial.windows == 0 {
+            self.go_on(rate, trial);
+            return None;
+        }
+        let moved = mean(&[trial.last, rate]);
+        if moved >= KEPT * trial.before && self.waits == 0 {
+            self.trial = None;
+            self.fewer.won();
+            self.more.forget(now);
+            return None;
+        }
+        self.fewer.failed(now, now);
+        Some(self.go_back(moved, trial, "too few"))
+    }
+
+    /// Whether what goes through does not grow by itself, as far as is known by now.
+    fn is_steady(&self) -> bool {
+        if self.settled < STEADY_WINDOWS_LEAST {
+            return false;
+        }
+        let count = self.settled.min(STEADY_WINDOWS_MOST);
+        let half = count / 2;
+        let latest = || self.rates.iter().rev().take(count);
+        mean(latest().take(half)) <= STEADY * mean(latest().skip(count - half))
+    }
+
+    const fn begin_trial(&mut self, before: f64) {
+        self.trial = Some(Trial {
+            from: self.target,
+            before,
+            windows: 0,
+            last: 0.0,
+        });
+    }
+
+    const fn go_on(&mut self, rate: f64, trial: Trial) {
+        self.trial = Some(Trial {
+            windows: trial.windows + 1,
+            last: rate,
+            ..trial
+        });
+    }
+
+    fn go_back(&mut self, rate: f64, trial: Trial, verdict: &str) -> Decision {
+        self.trial = None;
+        let reason = format!(
+            "{} moved {} where {} had moved {}: {verdict}",
             self.target,
             shown_rate(rate),
             trial.from,
             shown_rate(trial.before)
         );
-        Some(self.change(trial.from, reason))
+        self.change(trial.from, reason)
     }
 
     fn change(&mut self, to: u32, reason: String) -> Decision {
@@ -170,8 +284,19 @@ impl ThreadTuner {
         self.target = to;
         // What is under way is still of the old number.
         self.window = None;
+        self.settled = 0;
+        self.waits = 0;
+        self.calm = 0;
         decision
     }
+}
+
+/// Of one or more.
+fn mean<'a>(rates: impl IntoIterator<Item = &'a f64>) -> f64 {
+    let (sum, count) = rates
+        .into_iter()
+        .fold((0.0, 0.0), |(sum, count), rate| (sum + rate, count + 1.0));
+    sum / count
 }
 
 #[cfg(test)]

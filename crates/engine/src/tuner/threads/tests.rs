@@ -2,6 +2,7 @@
 //! Reads and writes nothing.
 
 use super::*;
+use crate::tuner::whole;
 use crate::tuner::world::Dice;
 
 const ANY: Bounds = Bounds { least: 0, most: 64 };
@@ -107,4 +108,129 @@ fn each_decision_is_within_the_bounds_and_follows_from_the_last() {
         }
     }
     assert!(decided > 1000, "{decided}");
+}
+
+/// `storage` tells, of a second and the number of threads beside two streams, how many bytes a second go through, and what share of
+/// their time the streams wait for it. Returns the numbers over time, five a second.
+fn simulate(
+    bounds: Bounds,
+    seconds: u32,
+    mut storage: impl FnMut(f64, u32) -> (f64, f64),
+) -> Vec<u32> {
+    let mut tuner = ThreadTuner::new(Knob::Writers, bounds);
+    let mut sample = StageSample {
+        streams: 2,
+        ..StageSample::default()
+    };
+    let tick = Duration::from_millis(200);
+    let mut targets = Vec::new();
+    for count in 0..seconds * 5 {
+        let now = tick * count;
+        tuner.step(now, &sample);
+        let (rate, waiting) = storage(now.as_secs_f64(), tuner.target());
+        sample.bytes += u64::from(whole(rate * tick.as_secs_f64()));
+        sample.storage += (tick * sample.streams).mul_f64(waiting);
+        targets.push(tuner.target());
+    }
+    targets
+}
+
+/// The part of the time in which this holds.
+fn part(targets: &[u32], is: impl Fn(u32) -> bool) -> f64 {
+    let times = targets.iter().filter(|target| is(**target)).count();
+    times as f64 / targets.len() as f64
+}
+
+#[test]
+fn a_disk_in_bursts_gets_none_by_luck() {
+    for seed in 0..1000 {
+        let mut dice = Dice::new(seed);
+        // A batch at the speed of the network, then a sync in which hardly anything more is taken.
+        let network = dice.over(20e6, 800e6);
+        let burst = dice.between(0.5, 3.0);
+        let trickle = dice.between(0.01, 0.2);
+        let (mut batch, mut synced) = (network * burst, 0.0);
+        let targets = simulate(ANY, 300, |now, _| {
+            if now < synced {
+                return (trickle * network, 0.9);
+            }
+            let rate = network * dice.between(0.95, 1.05);
+            batch -= rate * 0.2;
+            if batch <= 0.0 {
+                batch = network * burst * dice.between(0.95, 1.05);
+                synced = now + dice.between(2.0, 4.0);
+            }
+            (rate, dice.between(0.0, 0.5))
+        });
+        // Tries are all that there is.
+        assert!(targets.iter().all(|target| *target <= 2), "seed {seed}");
+        let tried = part(&targets, |target| target > 0);
+        assert!(tried < 0.1, "seed {seed}: {tried}");
+    }
+}
+
+#[test]
+fn a_rate_that_grows_by_itself_gets_none() {
+    for seed in 0..1000 {
+        let mut dice = Dice::new(seed);
+        let growth = dice.over(1.005, 1.6);
+        let targets = simulate(ANY, 120, |now, _| {
+            let rate = (5e6 * growth.powf(now)).min(500e6);
+            (rate * dice.between(0.98, 1.02), 0.9)
+        });
+        let tried = part(&targets, |target| target > 0);
+        assert!(
+            targets.iter().all(|target| *target <= 2) && tried < 0.15,
+            "seed {seed}, growing {growth} times a second: {tried}"
+        );
+    }
+}
+
+#[test]
+fn a_disk_that_becomes_fast_gets_fewer() {
+    for seed in 0..300 {
+        let mut dice = Dice::new(seed);
+        let bounds = Bounds {
+            least: dice.one_of(&[0, 0, 1, 3]),
+            most: 64,
+        };
+        let parallel = dice.one_of(&[8, 20, 50]);
+        let targets = simulate(bounds, 240, |now, target| {
+            if now < 60.0 {
+                let threads = (2 + target).min(parallel);
+                return (f64::from(threads) * 10e6, 0.9);
+            }
+            (600e6 * dice.between(0.95, 1.05), dice.between(0.0, 0.1))
+        });
+        assert!(
+            targets[299] >= parallel / 2,
+            "seed {seed}: {}",
+            targets[299]
+        );
+        // A try that a moment spoilt is made again.
+        let left = part(&targets[120 * 5..], |target| target > bounds.least);
+        assert!(left < 0.5, "seed {seed}: {left}");
+        assert_eq!(targets.last(), Some(&bounds.least), "seed {seed}");
+    }
+}
+
+#[test]
+fn threads_that_keep_storage_from_being_waited_for_stay() {
+    for needed in [6, 10, 18] {
+        let targets = simulate(ANY, 600, |_, target| {
+            let threads = (2 + target).min(needed);
+            let waiting = if threads < needed { 0.9 } else { 0.05 };
+            (f64::from(threads) * 10e6, waiting)
+        });
+        let enough = part(&targets[60 * 5..], |target| target + 2 >= needed);
+        assert!(enough > 0.95, "{needed}: {enough}");
+        assert!(changes(&targets[60 * 5..]) <= 12, "{needed}");
+    }
+}
+
+#[test]
+fn storage_that_gains_from_threads_has_them_soon() {
+    let targets = run(ANY, 0.9, 64, 30);
+    let many = targets.iter().position(|target| *target >= 16);
+    assert!(many.is_some_and(|tick| tick <= 15 * 5), "{many:?}");
 }
