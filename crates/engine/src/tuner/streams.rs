@@ -7,6 +7,7 @@
 //! and by that measure they win less than half as soon as ours have half of it. So two copies meet in the middle.
 
 mod fewer;
+mod more;
 mod usual;
 
 use std::time::Duration;
@@ -109,17 +110,8 @@ const TRIAL_WINDOWS_MAX: u32 = 4;
 /// Fewer streams must keep this share of the total.
 const KEPT: f64 = 0.95;
 
-/// A part of the streams of a trial must move this share of what they all did. By streams that take from others it would be less
-/// as long as those have half.
-const PART: f64 = 0.93;
-/// The fewer streams the part leaves out the more it would be: it must be more than that by this.
-const TAKEN: f64 = 1.01;
-
 /// If so many times as much went through before, the streams have been held down since.
 const FALLEN: f64 = 1.2;
-
-/// What a trial of more must win at least for its streams to be kept in part.
-const WORTH: f64 = 1.1;
 
 /// First waiting times after a trial for nothing; each doubles up to [`WAIT_MAX`](super::hold::WAIT_MAX).
 const UP_WAIT: Duration = Duration::from_secs(2);
@@ -297,62 +289,6 @@ impl StreamTuner {
             .is_none_or(|last| reading.rate > RISING * last.rate)
     }
 
-    fn judge_more(
-        &mut self,
-        now: Duration,
-        reading: &Reading,
-        trial: Trial,
-        holdup: Holdup,
-    ) -> Option<Decision> {
-        let (from, to) = (f64::from(trial.from), f64::from(self.target));
-        let moved = reading.rate.max(self.lately(now).unwrap_or(0.0));
-        let won = moved / trial.before.max(1.0);
-        let is_enough = trial.more_moved.is_some_and(|(more, all)| {
-            // What a part takes from as many of others, as a share of what all did: to move that is no sign that it is enough.
-            let more = f64::from(more);
-            let taken = (to / (to + from)) / (more / (more + from));
-            moved >= all * PART.max((TAKEN * taken).min(1.0))
-        });
-        if is_enough || won >= 1.0 + (to / from - 1.0) / 2.0 {
-            self.trial = None;
-            self.up.won();
-            self.more.won();
-            self.down.until = now + self.down.wait;
-            self.yielding.until = self.yielding.until.max(now + DOWN_WAIT);
-            self.kept = None;
-            self.usual = None;
-            return self.consider(now, reading, holdup);
-        }
-        if self.windows < TRIAL_WINDOWS_MAX && (self.windows == 1 || self.is_rising(reading)) {
-            return None;
-        }
-        let words = format!(
-            "{} moved {} where {} had moved {}",
-            self.target,
-            shown_rate(moved),
-            trial.from,
-            shown_rate(trial.before)
-        );
-        // A part of them may be worth it: as many as the old rate of each makes the new total.
-        let enough = whole(from * won * 1.05);
-        if trial.more_moved.is_none() && won > WORTH && enough > trial.from && enough < self.target
-        {
-            self.trial = Some(Trial {
-                more_moved: Some((self.target, moved)),
-                ..trial
-            });
-            return Some(self.change(now, enough, format!("{words}; so many should do")));
-        }
-        self.trial = None;
-        self.losses = trial.losses;
-        self.peak = trial.before;
-        self.up.failed(now, self.changed);
-        self.explore.failed(now, self.changed);
-        // It is full, or next to it: a small step finds out whether it still is.
-        self.filled_by = Some(next_to(trial.from));
-        Some(self.change(now, trial.from, format!("{words}: not worth it")))
-    }
-
     /// Nothing is being tried: should something be?
     fn consider(&mut self, now: Duration, reading: &Reading, holdup: Holdup) -> Option<Decision> {
         if let Holdup::Elsewhere(what) = holdup {
@@ -430,27 +366,6 @@ impl StreamTuner {
             return self.try_fewer(now, reading, &reading.words(), Why::Spare);
         }
         None
-    }
-
-    fn try_more(
-        &mut self,
-        now: Duration,
-        reading: &Reading,
-        to: u32,
-        words: String,
-    ) -> Option<Decision> {
-        if self.more.is_over(now) {
-            self.refused = None;
-        }
-        let to = self
-            .bounds
-            .hold(self.refused.map_or(to, |most| to.min(most)));
-        if to <= self.target {
-            return None;
-        }
-        self.begin_trial(now, reading, None, Why::Spare);
-        self.hold_to_usual(now, reading);
-        Some(self.change(now, to, words))
     }
 
     /// What went through on average since there have been so many streams, and not longer ago than a window's noise asks for.
