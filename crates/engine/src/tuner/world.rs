@@ -5,51 +5,17 @@
     reason = "a model with small numbers"
 )]
 
+mod dice;
 mod disk;
 
 use std::time::Duration;
 
+pub(super) use dice::Dice;
 use disk::Disk;
 
 use super::{Bounds, ChannelSample, Holdup, Path, StreamTuner, start};
 
 pub(super) const SEGMENT: f64 = 1448.0;
-
-/// Numbers from a seed.
-#[derive(Debug, Clone)]
-pub(super) struct Dice(u64);
-
-impl Dice {
-    pub(super) fn new(seed: u64) -> Self {
-        Self(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ 0x5851_f42d_4c95_7f2d)
-    }
-
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
-    /// From 0 to 1.
-    pub(super) fn unit(&mut self) -> f64 {
-        (self.next() >> 11) as f64 / (1_u64 << 53) as f64
-    }
-
-    pub(super) fn between(&mut self, low: f64, high: f64) -> f64 {
-        low + (high - low) * self.unit()
-    }
-
-    /// Evenly over orders of magnitude.
-    pub(super) fn over(&mut self, low: f64, high: f64) -> f64 {
-        (low.ln() + (high.ln() - low.ln()) * self.unit()).exp()
-    }
-
-    pub(super) fn one_of<T: Copy>(&mut self, all: &[T]) -> T {
-        all[(self.next() % all.len() as u64) as usize]
-    }
-}
 
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Kind {
