@@ -185,6 +185,11 @@ impl Reading {
         (self.round_trip.as_secs_f64() - least).max(0.0) / least
     }
 
+    /// Nothing moves, or next to it: no congestion control sends so little, and if it does it waits to send again.
+    pub(super) fn stands_still(&self) -> bool {
+        self.per_stream() < STILL_SEGMENTS * self.segment_bytes
+    }
+
     /// What a stream of the usual kinds can move at this loss, the better of Reno's and CUBIC's law, in bytes a second.
     fn loss_bound(&self) -> f64 {
         let round_trip = self.round_trip.as_secs_f64().max(1e-4);
@@ -253,6 +258,9 @@ impl Reading {
 /// A queue that makes the round trip longer by a quarter is a standing one; what processors and schedulers add is below that
 /// on a way long enough to matter.
 const QUEUE_STANDS: f64 = 0.25;
+
+/// Segments a second of a stream: the least window is two of them, and a round trip no second.
+const STILL_SEGMENTS: f64 = 3.0;
 
 /// Held up for so much of the time, a stream has no other limit worth speaking of.
 const HELD_UP: f64 = 0.3;

@@ -63,9 +63,11 @@ pub struct StreamTuner {
     /// The rate in steady state, of how many windows, and since when it has been far from that.
     usual: Option<f64>,
     usual_windows: u32,
+    usual_since: Duration,
     unusual: Option<Duration>,
-    /// When it was last about that.
+    /// When it was last about that, and when nothing moved.
     usually: Option<Duration>,
+    still: Option<Duration>,
 }
 
 /// A change that is being tried.
@@ -166,8 +168,10 @@ impl StreamTuner {
             peak: 0.0,
             usual: None,
             usual_windows: 0,
+            usual_since: Duration::ZERO,
             unusual: None,
             usually: None,
+            still: None,
         }
     }
 
@@ -240,7 +244,7 @@ impl StreamTuner {
         );
         self.window = Some(Window::new(now, sample));
         self.windows += 1;
-        self.peak = self.peak.max(reading.rate);
+        self.notice_standstill(now, &reading);
         let decision = self.judge(now, &reading, holdup);
         if decision.is_none() {
             self.last = Some(reading);
@@ -300,9 +304,11 @@ impl StreamTuner {
             return self.try_fewer_elsewhere(now, reading, what);
         }
         self.elsewhere = 0;
-        if self.was_held_up(now) {
+        if self.was_held_up(now) || reading.stands_still() {
             return None;
         }
+        let room = reading.room();
+        let may_be_pause = self.may_be_pause(now, reading, room);
         // While streams start the figures are of that.
         let moving = self.last.is_none_or(|last| {
             reading.rate > RISING * last.rate || reading.rate < last.rate / RISING / RISING
@@ -311,13 +317,12 @@ impl StreamTuner {
             return None;
         }
         if holdup == Holdup::Threads {
-            if !self.up.is_over(now) {
+            if !self.up.is_over(now) || may_be_pause {
                 return None;
             }
             let words = "each keeps a processor busy, and there are idle ones".to_owned();
             return self.try_more(now, reading, self.target * 2, words);
         }
-        let room = reading.room();
         self.filled_by = match room {
             Room::None => Some(self.target),
             _ => self.filled_by.filter(|most| *most >= self.target),
@@ -325,6 +330,9 @@ impl StreamTuner {
         if room == Room::None {
             // It is full with this: what went through before others came is no sign that the streams are held down.
             self.peak = reading.rate;
+        }
+        if may_be_pause {
+            return None;
         }
         let factor: f64 = match room {
             Room::None => return self.try_fewer(now, reading, &reading.words(), Why::Queue),

@@ -6,6 +6,7 @@
     reason = "a model with small numbers"
 )]
 
+mod absences;
 mod changes;
 mod disks;
 mod sharing;

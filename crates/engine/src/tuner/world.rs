@@ -5,6 +5,7 @@
     reason = "a model with small numbers"
 )]
 
+mod away;
 mod dice;
 mod disk;
 
@@ -103,6 +104,8 @@ pub(super) struct World {
     disk: Disk,
     /// Streams of a transfer beyond this do not come about.
     pub(super) admitted: u32,
+    /// Since when nothing gets through.
+    away_since: Option<f64>,
 }
 
 impl World {
@@ -116,6 +119,7 @@ impl World {
             queued: 0.0,
             disk: Disk::default(),
             admitted: u32::MAX,
+            away_since: None,
         }
     }
 
@@ -234,7 +238,11 @@ impl World {
     pub(super) fn pass(&mut self, until: f64) {
         while self.now < until {
             let tick = (self.link.round_trip / 2.0).clamp(0.005, 0.05);
-            self.tick(tick);
+            if self.away_since.is_some() {
+                self.stand_still(tick);
+            } else {
+                self.tick(tick);
+            }
             self.now += tick;
         }
     }

@@ -103,6 +103,9 @@ impl StreamTuner {
         let given = is_queued && moved >= share;
         if moved >= KEPT * before || given {
             self.kept = (!given).then_some(before);
+            if trial.why == Why::Queue {
+                self.usual = None;
+            }
             if given {
                 // What more streams moved in a queue is no sign that these are held down.
                 self.peak = moved;
@@ -158,6 +161,7 @@ impl StreamTuner {
         if moved + missing >= KEPT * bursts.rate * passed {
             // What brought more of them was a burst.
             self.up.failed(now, self.changed);
+            self.usual = None;
             return self.keep_fewer(now, reading, holdup);
         }
         self.spare.failed(now, self.changed);
@@ -177,7 +181,6 @@ impl StreamTuner {
 
     fn keep_fewer(&mut self, now: Duration, reading: &Reading, holdup: Holdup) -> Option<Decision> {
         self.trial = None;
-        self.usual = None;
         self.explore.until = self.explore.until.max(now + self.explore.wait);
         self.consider(now, reading, holdup)
     }

@@ -1,0 +1,54 @@
+//! A time in which nothing gets through a way.
+//! Knows no transfer.
+
+use super::{Flow, Kind, SEGMENT, World};
+
+impl World {
+    /// From now on nothing gets through.
+    pub(in crate::tuner) fn go_away(&mut self) {
+        self.away_since = Some(self.now);
+    }
+
+    /// What was under way for longer than kernels wait is taken for lost: then they start anew.
+    pub(in crate::tuner) fn come_back(&mut self) {
+        let round_trip = self.link.round_trip + self.queued / self.link.capacity;
+        let Some(since) = self.away_since.take() else {
+            return;
+        };
+        let is_lost = self.now - since > 0.2 + round_trip;
+        self.queued *= if is_lost { 0.0 } else { 1.0 };
+        for flow in self.flows.iter_mut().filter(|flow| flow.from <= since) {
+            flow.come_back(self.now, round_trip, is_lost);
+        }
+    }
+
+    /// Time passes, and nothing else.
+    pub(super) fn stand_still(&mut self, tick: f64) {
+        for flow in &mut self.flows {
+            if flow.from > self.now {
+                // Nor does one that is being made come about.
+                flow.from += tick;
+                continue;
+            }
+            let own = &mut self.owners[flow.owner];
+            own.busy += tick;
+            let held_up = flow.window >= self.link.buffer;
+            own.held_up += if held_up { tick } else { 0.0 };
+        }
+    }
+}
+
+impl Flow {
+    fn come_back(&mut self, now: f64, round_trip: f64, is_lost: bool) {
+        self.round_bytes = 0.0;
+        self.round_since = now;
+        self.next_round = now + round_trip;
+        // Who keeps to a rate goes on at the one that it saw.
+        if is_lost && self.kind != Kind::Rate {
+            self.peak = self.window;
+            self.since = now;
+            self.threshold = 0.7 * self.window;
+            self.window = 2.0 * SEGMENT;
+        }
+    }
+}
