@@ -258,23 +258,28 @@ impl StreamTuner {
         self.window = None;
         let patience = PATIENCE + sample.round_trip * 10;
         let astray = *self.astray.get_or_insert(now);
-        let Some(trial) = self.trial else {
-            if now.saturating_sub(astray) >= patience && sample.streams > 0 {
-                // They are not replaced, or do not go: it goes on from those that there are.
-                self.target = self.bounds.hold(sample.streams);
-                self.astray = None;
-            }
-            return None;
-        };
-        if now.saturating_sub(self.changed) < patience || sample.streams > self.target {
+        if now.saturating_sub(astray) < patience {
             return None;
         }
-        // The other end takes no more, or the network does not let them through; for now, for it may have been away.
-        let to = self.bounds.hold(sample.streams.max(trial.from));
-        self.refused = Some(to);
-        self.more.failed(now, self.changed);
-        self.trial = None;
-        (to != self.target).then(|| self.change(now, to, "no more come about".to_owned()))
+        match self.trial {
+            Some(_) if sample.streams > self.target => None,
+            Some(trial) if trial.from < self.target => {
+                // The other end takes no more, or the network does not let them through; for now, for it may have been away.
+                let to = self.bounds.hold(sample.streams.max(trial.from));
+                self.refused = Some(to);
+                self.more.failed(now, self.changed);
+                self.trial = None;
+                (to != self.target).then(|| self.change(now, to, "no more come about".to_owned()))
+            }
+            _ if sample.streams == 0 => None,
+            _ => {
+                // They are not replaced, or do not go: it goes on from those that there are.
+                self.trial = None;
+                self.target = self.bounds.hold(sample.streams);
+                self.astray = None;
+                None
+            }
+        }
     }
 
     fn judge(&mut self, now: Duration, reading: &Reading, holdup: Holdup) -> Option<Decision> {

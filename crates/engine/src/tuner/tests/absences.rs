@@ -2,8 +2,10 @@
 //! Knows no link itself (`world`).
 
 use std::ops::Range;
+use std::time::Duration;
 
 use super::super::world::{Dice, Run, World, run};
+use super::super::{Bounds, ChannelSample, Holdup, StreamTuner};
 use super::{any, rate_of, told};
 
 /// The number of streams in the middle of those that there were in these seconds.
@@ -57,4 +59,61 @@ fn times_in_which_nothing_moves_win_nothing_for_more_streams() {
         sum += (with / without).min(1.0);
     }
     assert!(sum / seeds as f64 > 0.98, "{}", sum / seeds as f64);
+}
+
+/// What a tuner decides over a way of half a second, whose streams come or go six seconds after that was decided, and of which so
+/// many are away at a tick of a tenth of a second.
+fn decided(holdup: Holdup, streams: u32, away: impl Fn(u64) -> u32) -> (u32, String) {
+    let mut tuner = StreamTuner::new(Bounds::STREAMS, streams);
+    let mut sample = ChannelSample {
+        round_trip: Duration::from_millis(500),
+        round_trip_min: Duration::from_millis(500),
+        ..ChannelSample::default()
+    };
+    let mut coming = (0, streams);
+    let mut there = streams;
+    let mut told = String::new();
+    for tick in 0..500 {
+        if tick == coming.0 {
+            there = coming.1;
+        }
+        sample.streams = there - away(tick);
+        let busy = Duration::from_millis(100) * sample.streams;
+        sample.busy += busy;
+        if holdup == Holdup::Network {
+            sample.buffer_limited += busy.mul_f64(0.9);
+            sample.bytes += 100_000 * u64::from(sample.streams);
+        } else {
+            sample.bytes += 400_000;
+        }
+        let now = Duration::from_millis(tick * 100);
+        if let Some(decision) = tuner.step(now, &sample, holdup) {
+            coming = (tick + 60, decision.to);
+            told += &format!("{now:?} {decision}\n");
+        }
+    }
+    (tuner.target(), told)
+}
+
+#[test]
+fn a_stream_that_is_away_for_a_moment_ends_no_trial() {
+    let disk = Holdup::Elsewhere("destination storage");
+    for when in 0..400 {
+        let away = |tick| u32::from(tick == when);
+        for (holdup, streams) in [(Holdup::Network, 2), (disk, 8)] {
+            let (target, told) = decided(holdup, streams, away);
+            assert!(!told.contains("no more come about"), "{when}: {told}");
+            assert_ne!(target, streams, "{when}: {told}");
+        }
+    }
+}
+
+#[test]
+fn streams_that_are_lost_while_fewer_are_tried_are_not_said_to_be_refused() {
+    let disk = Holdup::Elsewhere("destination storage");
+    for when in 1..400 {
+        let (target, told) = decided(disk, 8, |tick| u32::from(tick >= when));
+        assert!(!told.contains("no more come about"), "{when}: {told}");
+        assert!(target < 8, "{when}: {told}");
+    }
 }
