@@ -366,14 +366,21 @@ impl StreamTuner {
                 let most = self.filled_by.filter(|_| room == Room::Windows);
                 let next = next_to(self.target);
                 let most = most.map_or(to, |most| if most > self.target { most } else { next });
-                return self.try_more(now, reading, to.min(most), words);
+                // There may be no more to try, and then fewer may do.
+                let decision = self.try_more(now, reading, to.min(most), words);
+                if decision.is_some() {
+                    return decision;
+                }
             }
         }
         if room != Room::Unknown {
             return None;
         }
         if self.explore.is_over(now) && self.target * 2 <= EXPLORE_MOST {
-            return self.try_more(now, reading, self.target * 2, reading.words());
+            let decision = self.try_more(now, reading, self.target * 2, reading.words());
+            if decision.is_some() {
+                return decision;
+            }
         }
         if now.saturating_sub(self.changed) >= FEWER_AFTER {
             return self.try_fewer(now, reading, &reading.words(), Why::Spare);

@@ -1,7 +1,10 @@
 //! Properties of the tuner where the way changes while the transfer runs, soon or late.
 //! Knows no link itself (`world`).
 
+use std::time::Duration;
+
 use super::super::world::{Dice, Run, World, fixed, run};
+use super::super::{Bounds, ChannelSample, Holdup, StreamTuner};
 use super::{KINDS, MBIT, clean, rate_of, told};
 
 #[test]
@@ -76,4 +79,25 @@ fn it_follows_a_change_that_comes_late_as_soon_as_one_that_comes_early() {
         );
     }
     assert!(shown >= 100, "{shown} changes showed");
+}
+
+#[test]
+fn fewer_are_tried_where_more_went_through_before_and_no_more_are_allowed() {
+    for most in [3, 8, 128] {
+        let mut tuner = StreamTuner::new(Bounds { least: 1, most }, most);
+        let mut sample = ChannelSample {
+            round_trip: Duration::from_millis(50),
+            round_trip_min: Duration::from_millis(50),
+            ..ChannelSample::default()
+        };
+        for tick in 0..6000 {
+            sample.streams = tuner.target();
+            // As much however many there are.
+            sample.bytes += if tick < 100 { 2_000_000 } else { 1_500_000 };
+            sample.busy += Duration::from_millis(100) * sample.streams;
+            tuner.step(Duration::from_millis(tick * 100), &sample, Holdup::Network);
+        }
+        let target = tuner.target();
+        assert!(target <= most * 3 / 4, "{target} of {most}");
+    }
 }
