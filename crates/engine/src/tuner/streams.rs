@@ -68,6 +68,8 @@ pub struct StreamTuner {
     /// When it was last about that, and when nothing moved.
     usually: Option<Duration>,
     still: Option<Duration>,
+    /// Windows in which it was clearly less and a queue stood, since it was not.
+    crowded: u32,
 }
 
 /// A change that is being tried.
@@ -172,6 +174,7 @@ impl StreamTuner {
             unusual: None,
             usually: None,
             still: None,
+            crowded: 0,
         }
     }
 

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use super::super::path::{Reading, Room};
-use super::{KEPT, LATELY, RISING, StreamTuner, WINDOW_ROUND_TRIPS};
+use super::{DOWN_WAIT, KEPT, LATELY, RISING, StreamTuner, WINDOW_ROUND_TRIPS};
 
 /// When the rate has been another for so long, the way is another.
 const UNUSUAL_FOR: Duration = Duration::from_secs(5);
@@ -12,6 +12,10 @@ const UNUSUAL_FOR: Duration = Duration::from_secs(5);
 /// A window counts for so much of the usual rate, at the beginning and after some hundred windows.
 const USUAL_MOST: f64 = 0.1;
 const USUAL_LEAST: f64 = 0.005;
+
+/// In a queue in which less than this part of the usual rate goes through for so many windows, others are.
+const CROWDED: f64 = 0.85;
+const CROWDED_WINDOWS: u32 = 4;
 
 /// So many windows make the usual rate known, and so long a time makes it that of a steady state.
 const USUAL_KNOWN: u32 = 5;
@@ -76,6 +80,19 @@ impl StreamTuner {
         then.is_some_and(|then| now.saturating_sub(then) <= time)
     }
 
+    /// What was given up in a queue of our own came back to us. If others keep it up now it is theirs, and is not waited with.
+    fn notice_others(&mut self, now: Duration, reading: &Reading, usual: f64) {
+        if reading.rate >= CROWDED * usual {
+            self.crowded = 0;
+        } else if reading.room() == Room::None && self.usual_of(now, Duration::ZERO).is_some() {
+            self.crowded = self.crowded.saturating_add(1);
+            // Once: how that goes tells when the next one is.
+            if self.crowded == CROWDED_WINDOWS && self.yielding.wait > DOWN_WAIT {
+                self.yielding.forget(now);
+            }
+        }
+    }
+
     /// What was for nothing before may not be after the way has changed.
     pub(super) fn notice_change(&mut self, now: Duration, reading: &Reading) {
         if reading.stands_still() {
@@ -92,6 +109,7 @@ impl StreamTuner {
         if (usual / RISING..=usual * RISING).contains(&reading.rate) {
             self.usually = Some(now);
         }
+        self.notice_others(now, reading, usual);
         let far = reading.rate < 0.6 * usual || reading.rate > 1.6 * usual;
         if !far {
             self.unusual = None;

@@ -306,3 +306,42 @@ fn who_has_less_than_half_of_a_queue_does_not_give_up_all_to_others_that_do_not_
         assert!(mean >= 2.6, "{mean} of 8 beside {others}");
     }
 }
+
+#[test]
+fn who_was_long_alone_in_its_own_queue_gives_way_within_a_minute_to_who_joins() {
+    let seeds = 100;
+    let (mut off, mut far) = (0.0, 0);
+    for seed in 0..seeds {
+        let mut dice = Dice::new(seed);
+        let alone = 6000;
+        let mut two = [Sharer::new(8, 0), Sharer::new(2 + seed as u32 % 2, alone)];
+        let mut late = [0.0; 2];
+        for tick in 0..alone + 1200 {
+            for one in &mut two {
+                one.change_luck(&mut dice);
+            }
+            let weights = [two[0].weight(), two[1].weight()];
+            if tick < alone {
+                // All of them are needed to fill it, and the queue is its own.
+                let share = (f64::from(two[0].tuner.target()) / 7.5).min(1.0);
+                two[0].look(tick, share, Duration::from_millis(65));
+                continue;
+            }
+            let all = weights[0] + weights[1];
+            two[0].look(tick, weights[0] / all, Duration::from_millis(85));
+            two[1].look(tick, weights[1] / all, Duration::from_millis(85));
+            if tick >= alone + 600 {
+                late[0] += weights[0] / all;
+                late[1] += weights[1] / all;
+            }
+        }
+        let miss = (late[0] / (late[0] + late[1]) - 0.5).abs() * 2.0;
+        off += miss;
+        far += u64::from(miss > 0.25);
+    }
+    let mean = off / seeds as f64;
+    assert!(
+        mean < 0.05 && far * 100 <= seeds * 5,
+        "{mean:.3} off half, {far} of {seeds} far"
+    );
+}
