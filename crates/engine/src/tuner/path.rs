@@ -199,7 +199,8 @@ impl Reading {
     }
 
     pub(super) fn room(&self) -> Room {
-        if self.queueing() >= QUEUE_STANDS {
+        // What the hosts add to a short round trip is no queue that others stand in.
+        if self.round_trip_min >= SHORT && self.queueing() >= QUEUE_STANDS {
             return Room::None;
         }
         if self.window_share + self.buffer_share >= HELD_UP {
@@ -254,6 +255,9 @@ impl Reading {
         doublings + 2.0
     }
 }
+
+/// On a way shorter than this the processors limit (docs/performance.md).
+pub(super) const SHORT: Duration = Duration::from_millis(2);
 
 /// A queue that makes the round trip longer by a quarter is a standing one; what processors and schedulers add is below that
 /// on a way long enough to matter.

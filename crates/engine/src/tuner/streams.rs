@@ -15,7 +15,7 @@ use std::time::Duration;
 use self::fewer::Why;
 use super::hold::Hold;
 use super::pace::{Bursts, Pace};
-use super::path::{Losses, Reading, Room, START_MAX, Window};
+use super::path::{Losses, Reading, Room, SHORT, START_MAX, Window};
 use super::{Bounds, ChannelSample, Decision, Holdup, Knob, shown_rate, whole};
 
 /// Chooses the number of streams of one channel.
@@ -125,15 +125,13 @@ const DOWN_WAIT: Duration = Duration::from_secs(20);
 const YIELD_WAIT: Duration = Duration::from_secs(4);
 const MORE_WAIT: Duration = Duration::from_secs(15);
 
-/// No stream is tried on no evidence before this time …
+/// No stream is tried on no evidence before this time.
 const EXPLORE_FIRST: Duration = Duration::from_secs(3);
-/// … and none for windows or losses on a way shorter than this: there the processors limit (docs/performance.md).
-const SHORT: Duration = Duration::from_millis(2);
 
 /// Without a queue to be seen, fewer are tried only after so long without any change.
 const FEWER_AFTER: Duration = Duration::from_secs(30);
 
-/// Nor are more than this: who shares a way that is full wins by streams, and that is no reason to have them.
+/// No more than this are tried on none: who shares a way that is full wins by streams, and that is no reason to have them.
 const EXPLORE_MOST: u32 = 8;
 
 /// Streams that are to come or go have this long, and some round trips more.
@@ -351,6 +349,7 @@ impl StreamTuner {
             Room::Losses => 2.0,
             Room::Unknown => 1.0,
         };
+        // There none is tried for windows or losses either.
         if reading.round_trip_min() < SHORT {
             return None;
         }

@@ -334,6 +334,55 @@ fn idle_processors_get_streams_until_they_are_no_more() {
     }
 }
 
+/// What hosts that are busy add to a round trip of microseconds is no queue in which others stand.
+#[test]
+fn on_a_short_way_what_idle_processors_have_won_is_kept() {
+    for seed in 0..200 {
+        let mut dice = Dice::new(seed);
+        // So many streams have a processor each, and what more of them add is less.
+        let useful = dice.between(2.0, 12.0);
+        let more = dice.between(0.0, 0.5);
+        let rate = |streams: u32| {
+            let streams = f64::from(streams);
+            streams.min(useful) + more * (streams - useful).max(0.0)
+        };
+        let mut tuner = StreamTuner::new(Bounds { least: 1, most: 32 }, 2);
+        let mut sample = ChannelSample {
+            round_trip: Duration::from_micros(300),
+            round_trip_min: Duration::from_micros(50),
+            ..ChannelSample::default()
+        };
+        let mut told = String::new();
+        let mut changed = 0;
+        let (mut moved, mut won) = (0.0, 0.0_f64);
+        for tick in 0..3000 {
+            let now = Duration::from_millis(tick * 100);
+            sample.streams = tuner.target();
+            sample.bytes += (1e7 * rate(sample.streams)) as u64;
+            let holdup = if f64::from(sample.streams) < useful {
+                Holdup::Threads
+            } else {
+                Holdup::Elsewhere("source CPU")
+            };
+            if tick >= 600 {
+                moved += rate(sample.streams) / 2400.0;
+            } else if tick >= 200 {
+                won += rate(sample.streams) / 400.0;
+            }
+            if let Some(decision) = tuner.step(now, &sample, holdup) {
+                changed += u32::from(tick >= 600);
+                told += &format!("{now:?} {decision}\n");
+            }
+        }
+        // Trials of more and of fewer, ever more rarely.
+        let share = moved / won;
+        assert!(
+            changed <= 12 && share > 0.97,
+            "seed {seed}: {changed} changes, {share:.2} of what was won\n{told}"
+        );
+    }
+}
+
 #[test]
 fn channels_share_what_is_allowed_evenly_and_each_has_one() {
     for (least, most) in [(64, 64), (1, 64), (5, 17), (2, 2)] {
