@@ -27,7 +27,7 @@ fn keeps_pace(name: &str) -> bool {
 }
 
 /// Prepares a socket that is to connect, or a listening one for those that it accepts, as if the way were short: once BBR
-/// has begun on a connection the kernel goes on keeping a pace under any other. [`Usual::of`] undoes it on longer ways.
+/// has begun on a connection the kernel goes on keeping a pace under any other. Where the way turns out to be longer it is undone once connected.
 pub fn prepare_for_short_way(socket: impl AsFd) {
     if !sockopt::tcp_congestion(&socket).is_ok_and(|usual| keeps_pace(&usual)) {
         return;
