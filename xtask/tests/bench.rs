@@ -214,8 +214,8 @@ fn a_row_whose_network_cannot_be_made_is_told_and_leaves_nothing() {
     let report = fs::read(out.join("bench.json")).expect("read the report");
     let report: serde_json::Value = serde_json::from_slice(&report).expect("parse the report");
     let failures = report["rows"][0]["failures"].as_array().expect("failures");
-    // Three of iperf3 and one of Godwit, twice.
-    assert_eq!(failures.len(), 8, "{failures:?}");
+    // Four of iperf3 and one of Godwit, twice.
+    assert_eq!(failures.len(), 10, "{failures:?}");
     let said = failures[0].as_str().expect("text");
     assert!(said.contains("cannot make the network"), "{said}");
     let table = fs::read_to_string(out.join("bench.md")).expect("read the table");
