@@ -30,6 +30,8 @@ pub(crate) struct Shape {
     /// Give whole files what Godwit gives them, by the same calls: written under a temporary name, with mode and times,
     /// and renamed.
     pub(crate) commit: bool,
+    /// Sync a file before it is closed.
+    pub(crate) sync: bool,
     /// Take the digest of all bytes at both ends, and compare the two.
     pub(crate) digest: bool,
     /// The kernel's name of a congestion control, instead of the system's own.
@@ -77,6 +79,7 @@ pub(crate) fn command() -> Command {
             .long("block-bytes")
             .value_parser(value_parser!(usize)),
         Arg::new("commit").long("commit").action(ArgAction::SetTrue),
+        Arg::new("sync").long("sync").action(ArgAction::SetTrue),
         Arg::new("digest").long("digest").action(ArgAction::SetTrue),
         Arg::new("congestion").long("congestion"),
         Arg::new("certificate")
@@ -141,6 +144,7 @@ pub(crate) fn run(matches: &ArgMatches) -> anyhow::Result<()> {
         streams: copied("streams").unwrap_or(STREAMS_DEFAULT),
         block_bytes: copied("block-bytes").unwrap_or(BLOCK_BYTES_DEFAULT),
         commit: matches.get_flag("commit"),
+        sync: matches.get_flag("sync"),
         congestion: matches.get_one::<String>("congestion").cloned(),
         digest: matches.get_flag("digest"),
         certificate: path("certificate"),

@@ -1,5 +1,5 @@
 //! Owns the receiving end of a bare pipe: one thread per stream, each receiving a frame and writing it.
-//! Makes nothing durable, and sets metadata only where it is asked to.
+//! Makes contents durable, and sets metadata, only where it is asked to.
 
 use std::fs::File;
 use std::io::Write as _;
@@ -51,7 +51,7 @@ pub(super) fn run(args: &ReceiveArgs) -> anyhow::Result<()> {
             link = Box::new(CheckedLink::new(link));
         }
         match &root {
-            Some(root) => receive_files(&mut *link, root, args.directory.as_deref(), block_bytes)?,
+            Some(root) => receive_files(&mut *link, root, args)?,
             None => receive_memory(&mut *link, block_bytes)?,
         }
         // The sender leaves as soon as it has this; there is nobody to close in order with.
@@ -80,13 +80,13 @@ fn receive_memory(link: &mut dyn Link, block_bytes: usize) -> anyhow::Result<()>
 fn receive_files(
     link: &mut dyn Link,
     root: &File,
-    root_path: Option<&Path>,
-    block_bytes: usize,
+    args: &ReceiveArgs,
 ) -> anyhow::Result<()> {
-    let root_path = root_path.context("no directory")?;
+    let block_bytes = args.shape.block_bytes;
     let mut writer = Writer {
         root,
-        root_path,
+        root_path: args.directory.as_deref().context("no directory")?,
+        sync: args.shape.sync,
         directory: None,
         file: None,
     };
@@ -109,7 +109,7 @@ fn receive_files(
             })?;
         }
     }
-    Ok(())
+    writer.close()
 }
 
 fn write_all(file: &OwnedFd, offset: u64, content: &[u8]) -> anyhow::Result<()> {
@@ -124,6 +124,7 @@ fn write_all(file: &OwnedFd, offset: u64, content: &[u8]) -> anyhow::Result<()> 
 struct Writer<'a> {
     root: &'a File,
     root_path: &'a Path,
+    sync: bool,
     directory: Option<(Vec<u8>, OwnedFd)>,
     file: Option<(Vec<u8>, OwnedFd)>,
 }
@@ -169,9 +170,21 @@ impl Writer<'_> {
     fn open(&mut self, path: &[u8]) -> anyhow::Result<&OwnedFd> {
         let found = match self.file.take() {
             Some((last, file)) if last == path => file,
-            _ => self.create(path)?,
+            other => {
+                self.file = other;
+                self.close()?;
+                self.create(path)?
+            }
         };
         Ok(&self.file.insert((path.to_vec(), found)).1)
+    }
+
+    /// Closes the last file, if there is one.
+    fn close(&mut self) -> anyhow::Result<()> {
+        if let Some((_, file)) = self.file.take().filter(|_| self.sync) {
+            rustix::fs::fsync(file)?;
+        }
+        Ok(())
     }
 
     fn create(&mut self, path: &[u8]) -> anyhow::Result<OwnedFd> {

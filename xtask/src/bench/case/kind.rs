@@ -27,6 +27,8 @@ pub(crate) enum Kind {
     PipeDigest,
     /// The same with cubic, whatever the system's congestion control is.
     PipeCubic,
+    /// That again, with every file synced before it is closed.
+    PipeSynced,
     /// The bare pipe with the calls that keep times and give names last.
     Loop,
     /// The same with digests, as with the pipe.
@@ -53,6 +55,7 @@ impl Kind {
             Self::Pipe => "pipe",
             Self::PipeDigest => "pipe-digest",
             Self::PipeCubic => "pipe-cubic",
+            Self::PipeSynced => "pipe-synced",
             Self::Loop => "loop",
             Self::LoopDigest => "loop-digest",
             Self::Scan => "scan",
@@ -73,6 +76,7 @@ impl Kind {
             Self::Pipe => "bare pipe",
             Self::PipeDigest => "bare pipe with digests",
             Self::PipeCubic => "bare pipe with digests, cubic",
+            Self::PipeSynced => "bare pipe with digests, cubic, synced",
             Self::Loop => "bare file loop",
             Self::LoopDigest => "bare file loop with digests",
             Self::Scan => "two bare scans",
@@ -97,6 +101,7 @@ impl Kind {
             Self::Pipe
             | Self::PipeDigest
             | Self::PipeCubic
+            | Self::PipeSynced
             | Self::Loop
             | Self::LoopDigest
             | Self::Scan => true,

@@ -247,6 +247,7 @@ impl Table<'_> {
                 let mut case = Case::new(names[index], class, load);
                 case.title = format!("{}, {said}", case.title);
                 case.storage = storage;
+                case.bars = vec![Bar::ratio(Kind::PipeSynced, None)];
                 self.limit(limit, &mut case);
                 // Both ends of TLS on one machine may be slower than its disk.
                 if class == Class::Plain {

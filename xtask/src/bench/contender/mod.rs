@@ -125,6 +125,7 @@ pub(crate) fn prepare(
         Kind::Pipe => pipe(pipe::BARE)?,
         Kind::PipeDigest => pipe(pipe::DIGEST)?,
         Kind::PipeCubic => pipe(pipe::CUBIC)?,
+        Kind::PipeSynced => pipe(pipe::SYNCED)?,
         Kind::Loop => pipe(pipe::COMMIT)?,
         Kind::LoopDigest => pipe(pipe::COMMIT_AND_DIGEST)?,
         Kind::GodwitVerify => Box::new(verify::GodwitVerify::prepare(programs, &scratch()?)),
