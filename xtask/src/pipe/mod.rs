@@ -32,6 +32,8 @@ pub(crate) struct Shape {
     pub(crate) commit: bool,
     /// Sync a file before it is closed.
     pub(crate) sync: bool,
+    /// Each stream sends whole files, one after the other, instead of taking turns at each.
+    pub(crate) by_file: bool,
     /// Take the digest of all bytes at both ends, and compare the two.
     pub(crate) digest: bool,
     /// The kernel's name of a congestion control, instead of the system's own.
@@ -79,6 +81,9 @@ pub(crate) fn command() -> Command {
             .long("block-bytes")
             .value_parser(value_parser!(usize)),
         Arg::new("commit").long("commit").action(ArgAction::SetTrue),
+        Arg::new("by-file")
+            .long("by-file")
+            .action(ArgAction::SetTrue),
         Arg::new("sync").long("sync").action(ArgAction::SetTrue),
         Arg::new("digest").long("digest").action(ArgAction::SetTrue),
         Arg::new("congestion").long("congestion"),
@@ -145,6 +150,7 @@ pub(crate) fn run(matches: &ArgMatches) -> anyhow::Result<()> {
         block_bytes: copied("block-bytes").unwrap_or(BLOCK_BYTES_DEFAULT),
         commit: matches.get_flag("commit"),
         sync: matches.get_flag("sync"),
+        by_file: matches.get_flag("by-file"),
         congestion: matches.get_one::<String>("congestion").cloned(),
         digest: matches.get_flag("digest"),
         certificate: path("certificate"),

@@ -1,4 +1,4 @@
-//! Owns what the bare file pipe sends and in which parts: every stream takes the next frame's worth from one cursor.
+//! Owns what the bare file pipe sends and in which parts: every stream takes the next frame's worth from one cursor, or whole files.
 //! Does not read contents.
 
 use std::fs;
@@ -33,7 +33,7 @@ pub(crate) struct Plan {
 }
 
 #[derive(Debug, Default)]
-struct Cursor {
+pub(crate) struct Cursor {
     file: usize,
     offset: u64,
 }
@@ -91,6 +91,38 @@ impl Plan {
                 };
             }
         }
+    }
+}
+
+impl Plan {
+    /// Takes the part of the next frame from the file that is a stream's own, and then from the next that is nobody's; none at the end.
+    pub(crate) fn take_of_own(
+        &self,
+        own: &mut Option<Cursor>,
+        block_bytes: usize,
+        parts: &mut Vec<Part>,
+    ) {
+        parts.clear();
+        let mut cursor = own.take().unwrap_or_else(|| {
+            let mut next = self.cursor.lock().unwrap_or_else(PoisonError::into_inner);
+            next.file += 1;
+            Cursor {
+                file: next.file - 1,
+                offset: 0,
+            }
+        });
+        let Some(file) = self.files.get(cursor.file) else {
+            return;
+        };
+        let left = file.bytes - cursor.offset;
+        let bytes = usize::try_from(left).unwrap_or(usize::MAX).min(block_bytes);
+        parts.push(Part {
+            file: cursor.file,
+            offset: cursor.offset,
+            bytes,
+        });
+        cursor.offset += bytes as u64;
+        *own = (cursor.offset < file.bytes).then_some(cursor);
     }
 }
 
@@ -153,6 +185,30 @@ mod tests {
         }
         assert_eq!(next, sizes);
         assert!(seen.iter().all(|&seen| seen));
+    }
+
+    #[test]
+    fn streams_with_files_of_their_own_cover_every_byte_once() {
+        let sizes = [3, 0, 25, 4, 10];
+        let plan = plan(&sizes);
+        let mut next: Vec<u64> = vec![0; sizes.len()];
+        let mut owner = vec![None; sizes.len()];
+        let (mut owns, mut parts, mut live) = ([None, None], Vec::new(), 2);
+        while live > 0 {
+            live = 0;
+            for (stream, own) in owns.iter_mut().enumerate() {
+                plan.take_of_own(own, 10, &mut parts);
+                live += parts.len();
+                for part in &parts {
+                    assert_eq!(*owner[part.file].get_or_insert(stream), stream);
+                    assert!(part.bytes <= 10);
+                    assert_eq!(part.offset, next[part.file]);
+                    next[part.file] += part.bytes as u64;
+                }
+            }
+        }
+        assert_eq!(next, sizes);
+        assert!(owner.iter().all(Option::is_some));
     }
 
     #[test]

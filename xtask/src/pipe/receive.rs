@@ -77,11 +77,7 @@ fn receive_memory(link: &mut dyn Link, block_bytes: usize) -> anyhow::Result<()>
     Ok(())
 }
 
-fn receive_files(
-    link: &mut dyn Link,
-    root: &File,
-    args: &ReceiveArgs,
-) -> anyhow::Result<()> {
+fn receive_files(link: &mut dyn Link, root: &File, args: &ReceiveArgs) -> anyhow::Result<()> {
     let block_bytes = args.shape.block_bytes;
     let mut writer = Writer {
         root,

@@ -68,10 +68,14 @@ fn send_files(args: &SendArgs, source: &Path) -> anyhow::Result<()> {
             file: None,
             commit: args.shape.commit,
         };
-        let mut parts = Vec::new();
+        let (mut parts, mut own) = (Vec::new(), None);
         let mut frame = Frame::new(args.shape.block_bytes);
         loop {
-            plan.take(args.shape.block_bytes, &mut parts);
+            if args.shape.by_file {
+                plan.take_of_own(&mut own, args.shape.block_bytes, &mut parts);
+            } else {
+                plan.take(args.shape.block_bytes, &mut parts);
+            }
             if parts.is_empty() {
                 return Ok(());
             }

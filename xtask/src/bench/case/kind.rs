@@ -27,7 +27,7 @@ pub(crate) enum Kind {
     PipeDigest,
     /// The same with cubic, whatever the system's congestion control is.
     PipeCubic,
-    /// That again, with every file synced before it is closed.
+    /// That again, each stream with files of its own, each synced before it is closed: what two ends do to a disk and from it.
     PipeSynced,
     /// The bare pipe with the calls that keep times and give names last.
     Loop,
@@ -110,9 +110,9 @@ impl Kind {
         }
     }
 
-    /// Whether it is something to use instead that takes no digests of what it moves.
-    pub(crate) fn is_unchecked_peer(self) -> bool {
-        matches!(self, Self::Peer(definition) if definition.role == Role::Peer && !definition.digests)
+    /// Whether it is another's program that takes no digests of what it moves, or moves nothing.
+    pub(crate) fn is_unchecked(self) -> bool {
+        matches!(self, Self::Peer(definition) if !definition.digests)
     }
 
     /// Whether it moves what the case has beside its load.

@@ -47,12 +47,12 @@ pub(crate) enum Expect {
     Growth { bytes_max: u64, cpu_ratio_max: f64 },
 }
 
-/// How far a bar beside a peer that takes no digests can reach: it may be so near to the limit with digests that nobody who takes them is
-/// as far ahead of it as of the others.
+/// How far a bar beside a program that takes no digests, or carries nothing anywhere, can reach: it may be so near to the limit of who
+/// does both that nobody who does is as far ahead of it as of the others.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub(crate) struct Ceiling {
     pub(crate) limit: Kind,
-    /// Of the limit's speed. No bar beside such a peer asks for more, nor for less processor time than the limit's, divided by this.
+    /// Of the limit's speed. No bar beside such a program asks for more, nor for less processor time than the limit's, divided by this.
     pub(crate) share: f64,
 }
 
@@ -125,7 +125,7 @@ pub(crate) struct Case {
     pub(crate) line: Option<LineSpec>,
     pub(crate) storage: Storage,
     pub(crate) bars: Vec<Bar>,
-    /// For the bars beside peers without digests.
+    /// For the bars beside programs without digests.
     pub(crate) ceiling: Option<Ceiling>,
     /// The destination has everything already: `godwit sync` finds that out.
     pub(crate) again: bool,

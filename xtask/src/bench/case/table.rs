@@ -17,7 +17,7 @@ const SMALL_PEER_RATIO_MIN: [f64; 2] = [1.0, 1.5];
 const MIDDLE_RATIO_MIN: f64 = 0.9;
 /// Godwit's speed over that of the bare loop of the same calls, small files.
 const LOOP_RATIO_MIN: f64 = 0.8;
-/// Godwit's speed over that of `fio`, to disk and from it.
+/// Godwit's speed to disk and from it over that of the pipe, and over that of `fio` as far as the pipe reaches it.
 const DISK_RATIO_MIN: f64 = 0.95;
 /// Godwit's speed over that of `b3sum`, checking the same files.
 const VERIFY_RATIO_MIN: f64 = 0.9;
@@ -248,12 +248,10 @@ impl Table<'_> {
                 case.title = format!("{}, {said}", case.title);
                 case.storage = storage;
                 case.bars = vec![Bar::ratio(Kind::PipeSynced, None)];
+                case.ceiling = Some(Ceiling::of(Kind::PipeSynced, DISK_RATIO_MIN));
                 self.limit(limit, &mut case);
-                // Both ends of TLS on one machine may be slower than its disk.
-                if class == Class::Plain {
-                    for bar in &mut case.bars {
-                        bar.expect = Bar::ratio(bar.reference, Some(DISK_RATIO_MIN)).expect;
-                    }
+                for bar in &mut case.bars {
+                    bar.expect = Bar::ratio(bar.reference, Some(DISK_RATIO_MIN)).expect;
                 }
                 case
             })

@@ -29,8 +29,8 @@ pub(super) const COMMIT: &[&str] = &["--commit"];
 pub(super) const DIGEST: &[&str] = &["--digest"];
 /// The same with cubic, which keeps no pace.
 pub(super) const CUBIC: &[&str] = &["--digest", "--congestion", "cubic"];
-/// That again, with every file synced before it is closed.
-pub(super) const SYNCED: &[&str] = &["--digest", "--congestion", "cubic", "--sync"];
+/// That again, each stream with files of its own, each synced before it is closed.
+pub(super) const SYNCED: &[&str] = &["--digest", "--congestion", "cubic", "--by-file", "--sync"];
 /// Both of the calls for files and digests.
 pub(super) const COMMIT_AND_DIGEST: &[&str] = &["--commit", "--digest"];
 

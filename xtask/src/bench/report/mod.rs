@@ -100,7 +100,7 @@ impl CaseReport {
         let compare = |&bar: &Bar| {
             let title = case.title_of(bar.reference);
             let reference = of(bar.reference);
-            let ceiling = case.ceiling.filter(|_| bar.reference.is_unchecked_peer());
+            let ceiling = case.ceiling.filter(|_| bar.reference.is_unchecked());
             let reach = ceiling
                 .and_then(|ceiling| Reach::new(ceiling, rounds, of(ceiling.limit), reference));
             Comparison::new(bar, title, rounds, subject, reference, reach)
