@@ -363,6 +363,10 @@ pub trait WriteFile: Send + Sync {
     /// Writes all of `data` at `offset`; what lies between writes is a hole.
     fn write_at(&self, offset: u64, data: &[u8]) -> Result<(), StoreError>;
 
+    /// Has the storage begin to make durable what was written in `range`, so that it is not idle until a sync. A hint: it promises
+    /// nothing, waits for nothing but room in a queue, and what goes wrong is told by the sync.
+    fn write_out(&self, range: Range<u64>);
+
     /// Sets the final length and metadata. The file still has to be synced and committed.
     /// Returns what of `meta` could not be kept.
     fn finish(&self, bytes: u64, meta: &FinalMeta) -> Result<Lost, StoreError>;

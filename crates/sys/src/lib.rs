@@ -11,3 +11,4 @@ pub mod tcp_info;
 pub mod tcp_options;
 pub mod tun;
 pub mod umask;
+pub mod write_back;

@@ -269,6 +269,12 @@ impl Sink for TreeSink {
                     rest = tail;
                 }
             }
+            if !self.config.no_sync {
+                // A disk that is idle until the batch is synced is lost time.
+                let begin = slice.header.offset;
+                file.file
+                    .write_out(begin..begin + u64::from(slice.header.length));
+            }
             self.note(&file, slice.record, Some(slice), seq, epoch)
         });
         if let Err(fault) = &mut result {

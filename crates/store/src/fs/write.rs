@@ -15,6 +15,7 @@ use rustix::fd::{AsFd, AsRawFd, OwnedFd};
 use rustix::fs::{AtFlags, CWD, FallocateFlags, Mode, OFlags};
 use rustix::io::Errno;
 use std::ops::Range;
+use std::sync::OnceLock;
 
 /// Readable by the owner only.
 const PRIVATE: u32 = 0o600;
@@ -28,6 +29,7 @@ pub(super) struct FsWriteFile {
     direct: Option<Direct>,
     path: RelPath,
     allowed: Allowed,
+    in_memory: OnceLock<bool>,
 }
 
 impl FsWriteFile {
@@ -52,7 +54,12 @@ impl FsWriteFile {
             fd,
             path: path.clone(),
             allowed,
+            in_memory: OnceLock::new(),
         })
+    }
+
+    fn is_in_memory(&self) -> bool {
+        *self.in_memory.get_or_init(|| is_in_memory(&self.fd))
     }
 
     fn failed(&self, operation: &'static str, errno: Errno) -> StoreError {
@@ -63,7 +70,7 @@ impl FsWriteFile {
 impl WriteFile for FsWriteFile {
     fn preallocate(&self, range: Range<u64>) -> Result<(), StoreError> {
         // A file system in memory gains no order from room taken beforehand: it would fill the pages with zeros first, in one thread.
-        if range.is_empty() || is_in_memory(&self.fd) {
+        if range.is_empty() || self.is_in_memory() {
             return Ok(());
         }
         loop {
@@ -97,6 +104,13 @@ impl WriteFile for FsWriteFile {
             }
         }
         Ok(())
+    }
+
+    fn write_out(&self, range: Range<u64>) {
+        // The kernel has nowhere to write it to, or may be told nothing: the sync says what is wrong.
+        if !self.is_in_memory() {
+            let _ = godwit_sys::write_back::begin(&self.fd, &range);
+        }
     }
 
     fn finish(&self, bytes: u64, meta: &FinalMeta) -> Result<Lost, StoreError> {

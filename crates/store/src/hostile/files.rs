@@ -86,6 +86,10 @@ impl WriteFile for HostileWrite {
         })
     }
 
+    fn write_out(&self, range: Range<u64>) {
+        self.file.write_out(range);
+    }
+
     fn finish(&self, bytes: u64, meta: &FinalMeta) -> Result<Lost, StoreError> {
         let mut state = self.shared.enter(Operation::Finish, &self.path)?;
         if state.caches() {

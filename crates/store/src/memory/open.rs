@@ -55,6 +55,10 @@ impl WriteFile for MemoryFile {
         Ok(())
     }
 
+    fn write_out(&self, _range: Range<u64>) {
+        // There is nowhere to write it to.
+    }
+
     fn finish(&self, bytes: u64, meta: &FinalMeta) -> Result<Lost, StoreError> {
         let mut node = lock(&self.node);
         node.content.set_bytes(bytes);

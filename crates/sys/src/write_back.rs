@@ -1,0 +1,58 @@
+//! Owns the call that has the kernel begin to bring parts of a file to disk, which no safe interface has.
+//! Does not decide when, and makes nothing durable.
+
+use std::io;
+use std::ops::Range;
+use std::os::fd::{AsFd, AsRawFd};
+
+/// Has the kernel begin to write what is changed in `range` of `file`, in bytes, from its page cache to its disk; parts of pages at
+/// the ends count whole. Waits for none of it, but may wait for room in the queue of the disk. It promises nothing: fsync(2) does,
+/// and tells what went wrong.
+///
+/// # Errors
+/// What the kernel says: `ESPIPE` for what is no file, `EINVAL` for a range beyond what a file can have.
+#[expect(unsafe_code, reason = "rustix has no form of sync_file_range")]
+pub fn begin(file: impl AsFd, range: &Range<u64>) -> io::Result<()> {
+    let bytes = range.end.saturating_sub(range.start);
+    if bytes == 0 {
+        // To the kernel this would mean up to the end.
+        return Ok(());
+    }
+    let position = |value| libc::off64_t::try_from(value).map_err(io::Error::other);
+    let (offset, bytes) = (position(range.start)?, position(bytes)?);
+    // SAFETY: takes numbers only, and the descriptor is open for as long as the call.
+    let answer = unsafe {
+        libc::sync_file_range(
+            file.as_fd().as_raw_fd(),
+            offset,
+            bytes,
+            libc::SYNC_FILE_RANGE_WRITE,
+        )
+    };
+    if answer == 0 {
+        Ok(())
+    } else {
+        Err(io::Error::last_os_error())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write as _;
+
+    #[test]
+    fn a_file_is_written_back_and_a_pipe_is_not() {
+        let mut file = std::fs::File::from(
+            rustix::fs::memfd_create(c"write-back", rustix::fs::MemfdFlags::CLOEXEC).unwrap(),
+        );
+        file.write_all(&[1; 10_000]).unwrap();
+        for range in [0..10_000, 5..5, 4097..4098, 9_999..20_000] {
+            super::begin(&file, &range).unwrap();
+        }
+        let error = super::begin(&file, &(1 << 63..u64::MAX)).unwrap_err();
+        assert_ne!(error.kind(), std::io::ErrorKind::NotFound);
+        let (reader, _writer) = std::io::pipe().unwrap();
+        let error = super::begin(&reader, &(0..1)).unwrap_err();
+        assert_eq!(error.raw_os_error(), Some(libc::ESPIPE));
+    }
+}
