@@ -298,8 +298,11 @@ impl Turn<'_> {
                 if case.again && copy.is_none() {
                     fill(copy.insert(into.clone()), set.path.as_deref())?;
                 }
-                if case.storage == Storage::DiskRead {
-                    set.cool()?;
+                match case.storage {
+                    Storage::Memory => {}
+                    Storage::DiskRead => set.cool()?,
+                    // The disk gets back what the last one left when the journal is written, which would be in this run.
+                    Storage::DiskWrite => rustix::fs::syncfs(std::fs::File::open(&into)?)?,
                 }
                 // Last of all, and for everybody alike.
                 world.warm(case.warm_bytes(set.load))?;
