@@ -247,7 +247,7 @@ fn a_short_way_that_loses_gets_what_is_usual() {
             let (near, far) = (Netns::new(), Netns::new());
             let options = WanOptions {
                 rtt: "0ms",
-                loss: "2%",
+                loss: "0.5%",
                 ..WanOptions::default()
             };
             let _link = WanLink::between(&near, &far, &options);
