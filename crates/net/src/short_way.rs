@@ -29,6 +29,12 @@ fn keeps_pace(name: &str) -> bool {
     name.starts_with("bbr")
 }
 
+/// Whether a connection that has this has it for its way may be short. Where what is usual keeps no pace it was the route that said so, which
+/// then goes before; where it does keep one nobody can tell.
+fn was_replaced(has: &str, usual: &str) -> bool {
+    keeps_pace(usual) && WITHOUT_PACE.contains(&has)
+}
+
 /// Prepares a socket that is to connect, or a listening one for those that it accepts, as if the way were short: once BBR
 /// has begun on a connection the kernel goes on keeping a pace under any other. Where the way turns out to be longer it is undone once connected.
 pub fn prepare_for_short_way(socket: impl AsFd) {
@@ -57,12 +63,9 @@ impl Usual {
     /// Looks at a connection that was just made, and gives it what is usual if its way is not short. `None`: it has that.
     pub(crate) fn of(connected: impl AsFd) -> Option<Self> {
         let has = sockopt::tcp_congestion(&connected).ok()?;
-        if !WITHOUT_PACE.contains(&&*has) {
-            return None;
-        }
         let fresh = socket(AddressFamily::INET, SocketType::STREAM, None).ok()?;
         let usual = sockopt::tcp_congestion(&fresh).ok()?;
-        if usual == has {
+        if !was_replaced(&has, &usual) {
             return None;
         }
         let is_short = tcp_info(&connected).is_ok_and(|tcp| tcp.round_trip < SHORT);
@@ -125,6 +128,25 @@ mod tests {
         prepare_for_short_way(&chosen);
         let prepared = congestion(&chosen);
         assert_eq!(prepared == usual, !keeps_pace(&usual), "{prepared}");
+    }
+
+    #[test]
+    fn what_a_route_says_stays_where_nothing_was_replaced() {
+        let replaced = [("cubic", "bbr"), ("reno", "bbr"), ("cubic", "bbr3")];
+        for (has, usual) in replaced {
+            assert!(was_replaced(has, usual), "{has} where {usual} is usual");
+        }
+        let others = [
+            ("cubic", "dctcp"),
+            ("reno", "cubic"),
+            ("cubic", "htcp"),
+            ("cubic", "cubic"),
+            ("bbr", "bbr"),
+            ("dctcp", "bbr"),
+        ];
+        for (has, usual) in others {
+            assert!(!was_replaced(has, usual), "{has} where {usual} is usual");
+        }
     }
 
     #[test]
