@@ -1,9 +1,10 @@
-//! Owns whether this machine's kernel lets a congestion control be chosen.
-//! Chooses none.
+//! Owns whether this machine's kernel lets a congestion control be chosen, and sockets to try it with.
+//! Chooses none for connections.
 
 use std::io;
+use std::os::fd::OwnedFd;
 
-use rustix::net::{AddressFamily, SocketType, socket, sockopt};
+use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with, sockopt};
 use thiserror::Error;
 
 /// The congestion control cannot be had.
@@ -23,8 +24,7 @@ pub struct CongestionError {
 /// # Errors
 /// The kernel does not have it, or does not allow it; the message says which it allows.
 pub fn check_congestion(name: &str, machine: &str) -> Result<(), CongestionError> {
-    let tried = socket(AddressFamily::INET, SocketType::STREAM, None)
-        .and_then(|socket| sockopt::set_tcp_congestion(&socket, name));
+    let tried = socket_to_try().and_then(|socket| sockopt::set_tcp_congestion(&socket, name));
     tried.map_err(|errno| {
         let listed = std::fs::read_to_string("/proc/sys/net/ipv4/tcp_allowed_congestion_control");
         let allowed = listed.map_or_else(
@@ -42,6 +42,12 @@ pub fn check_congestion(name: &str, machine: &str) -> Result<(), CongestionError
             },
         }
     })
+}
+
+/// A socket that goes nowhere: it has what the system gives, and what may be chosen can be.
+pub(crate) fn socket_to_try() -> rustix::io::Result<OwnedFd> {
+    let (family, flags) = (AddressFamily::INET, SocketFlags::CLOEXEC);
+    socket_with(family, SocketType::STREAM, flags, None)
 }
 
 #[cfg(test)]

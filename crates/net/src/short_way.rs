@@ -6,7 +6,9 @@ use std::os::fd::AsFd;
 use std::time::Duration;
 
 use godwit_sys::tcp_info::{TcpInfo, tcp_info};
-use rustix::net::{AddressFamily, SocketType, socket, sockopt};
+use rustix::net::sockopt;
+
+use crate::congestion::socket_to_try;
 
 /// Below this round trip a loss is made good before anybody notices, and keeping a pace costs more than it saves: the
 /// kernel sets a timer for every few segments, at both ends where they share a processor. Within one machine two streams
@@ -63,8 +65,7 @@ impl Usual {
     /// Looks at a connection that was just made, and gives it what is usual if its way is not short. `None`: it has that.
     pub(crate) fn of(connected: impl AsFd) -> Option<Self> {
         let has = sockopt::tcp_congestion(&connected).ok()?;
-        let fresh = socket(AddressFamily::INET, SocketType::STREAM, None).ok()?;
-        let usual = sockopt::tcp_congestion(&fresh).ok()?;
+        let usual = sockopt::tcp_congestion(socket_to_try().ok()?).ok()?;
         if !was_replaced(&has, &usual) {
             return None;
         }
@@ -123,7 +124,7 @@ mod tests {
         for name in ["cubic", "reno", "htcp", "dctcp"] {
             assert!(!keeps_pace(name), "{name}");
         }
-        let chosen = socket(AddressFamily::INET, SocketType::STREAM, None).unwrap();
+        let chosen = socket_to_try().unwrap();
         let usual = congestion(&chosen);
         prepare_for_short_way(&chosen);
         let prepared = congestion(&chosen);
