@@ -40,14 +40,23 @@ fn was_replaced(has: &str, usual: &str) -> bool {
 /// Prepares a socket that is to connect, or a listening one for those that it accepts, as if the way were short: once BBR
 /// has begun on a connection the kernel goes on keeping a pace under any other. Where the way turns out to be longer it is undone once connected.
 pub fn prepare_for_short_way(socket: impl AsFd) {
-    if !sockopt::tcp_congestion(&socket).is_ok_and(|usual| keeps_pace(&usual)) {
+    let Ok(usual) = sockopt::tcp_congestion(&socket) else {
         return;
+    };
+    if keeps_pace(&usual)
+        && let Some(name) = instead_of(&usual)
+    {
+        // Where this fails all the same it has what is usual.
+        let _ = sockopt::set_tcp_congestion(&socket, name);
     }
-    for name in WITHOUT_PACE {
-        if sockopt::set_tcp_congestion(&socket, name).is_ok() {
-            return;
-        }
-    }
+}
+
+/// What may be had and given up for `usual` again: a user who may not choose that would leave it for good, over long ways too.
+fn instead_of(usual: &str) -> Option<&'static str> {
+    let tried = socket_to_try().ok()?;
+    let may_have = |name: &str| sockopt::set_tcp_congestion(&tried, name).is_ok();
+    let there_and_back = |name: &&str| may_have(name) && may_have(usual);
+    WITHOUT_PACE.into_iter().find(there_and_back)
 }
 
 /// The congestion control that the system would have chosen for a connection that has another, for its way is short.
@@ -129,6 +138,14 @@ mod tests {
         prepare_for_short_way(&chosen);
         let prepared = congestion(&chosen);
         assert_eq!(prepared == usual, !keeps_pace(&usual), "{prepared}");
+    }
+
+    #[test]
+    fn what_could_not_be_had_again_is_not_left() {
+        // Reno is part of every kernel, and allowed unless somebody has taken it off the list.
+        let usual = congestion(socket_to_try().unwrap());
+        assert!(instead_of(&usual).is_some());
+        assert_eq!(instead_of("bbr-nosuch"), None);
     }
 
     #[test]
