@@ -403,7 +403,7 @@ impl Stream for Connection {
         }
         let tcp = self.socket.tcp_info();
         if let Some(tcp) = &tcp {
-            self.socket.mind_losses(tcp);
+            self.socket.mind_short_way(tcp);
         }
         self.meter.store(StreamMeasure {
             bytes_in: self.socket.bytes_in,

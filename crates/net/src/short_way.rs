@@ -37,6 +37,11 @@ fn was_replaced(has: &str, usual: &str) -> bool {
     keeps_pace(usual) && WITHOUT_PACE.contains(&has)
 }
 
+/// Of the first round trip; zero is none that was measured, as where the kernel answered by SYN cookies.
+fn is_short(round_trip: Duration) -> bool {
+    !round_trip.is_zero() && round_trip < SHORT
+}
+
 /// Prepares a socket that is to connect, or a listening one for those that it accepts, as if the way were short: once BBR
 /// has begun on a connection the kernel goes on keeping a pace under any other. Where the way turns out to be longer it is undone once connected.
 pub fn prepare_for_short_way(socket: impl AsFd) {
@@ -78,8 +83,7 @@ impl Usual {
         if !was_replaced(&has, &usual) {
             return None;
         }
-        let is_short = tcp_info(&connected).is_ok_and(|tcp| tcp.round_trip < SHORT);
-        if is_short {
+        if tcp_info(&connected).is_ok_and(|tcp| is_short(tcp.round_trip)) {
             return Some(Self::new(usual));
         }
         // It was allowed to have this before anybody asked.
@@ -96,7 +100,7 @@ impl Usual {
         }
     }
 
-    /// Whether so much was lost lately that the connection should have it after all.
+    /// Whether the connection should have it after all: so much was lost lately, or the way is not short.
     pub(crate) fn is_wanted(&mut self, tcp: &TcpInfo) -> bool {
         let segments = tcp.data_segments.wrapping_sub(self.sent);
         if segments < SEGMENTS_MIN {
@@ -106,7 +110,9 @@ impl Usual {
         (self.sent, self.resent) = (tcp.data_segments, tcp.retransmitted_segments);
         let is_lossy = f64::from(lost) > LOSSES_MAX * f64::from(segments);
         // One window may be the start, which overfills a queue, or a moment in which others came.
-        mem::replace(&mut self.was_lossy, is_lossy) && is_lossy
+        let goes_on_losing = mem::replace(&mut self.was_lossy, is_lossy) && is_lossy;
+        // The least of five minutes: where something near has answered first, in the place of a host far away, that is forgotten then.
+        goes_on_losing || tcp.round_trip_min >= SHORT
     }
 
     /// Gives it back.
@@ -216,6 +222,29 @@ mod tests {
         assert_eq!(wanted(&mut usual(), &above), [false, true]);
         let now_and_then = [(20_000, 500), (20_000, 0), (20_000, 500)];
         assert_eq!(wanted(&mut usual(), &now_and_then), [false; 3]);
+    }
+
+    #[test]
+    fn a_way_is_short_below_a_millisecond_if_that_was_measured() {
+        assert!(is_short(Duration::from_micros(1)));
+        assert!(is_short(SHORT - Duration::from_micros(1)));
+        assert!(!is_short(SHORT));
+        assert!(!is_short(Duration::ZERO));
+    }
+
+    #[test]
+    fn a_way_that_turns_out_long_gets_what_is_usual_once_that_is_sure() {
+        let wants = |data_segments, round_trip_min| {
+            Usual::new("bbr".to_owned()).is_wanted(&TcpInfo {
+                data_segments,
+                round_trip_min,
+                ..TcpInfo::default()
+            })
+        };
+        assert!(wants(SEGMENTS_MIN, SHORT));
+        assert!(!wants(SEGMENTS_MIN, SHORT - Duration::from_micros(1)));
+        // After a rest the least is that of a few.
+        assert!(!wants(SEGMENTS_MIN - 1, 40 * SHORT));
     }
 
     #[test]

@@ -126,8 +126,8 @@ impl Socket {
         }
     }
 
-    /// Gives a connection that loses too much on a short way the system's congestion control.
-    pub(crate) fn mind_losses(&mut self, tcp: &TcpInfo) {
+    /// Gives a connection that loses too much on a short way, or has a longer one, the system's congestion control.
+    pub(crate) fn mind_short_way(&mut self, tcp: &TcpInfo) {
         if let Some(usual) = self.usual.take_if(|usual| usual.is_wanted(tcp)) {
             usual.give_to(&self.fd);
         }
