@@ -3,6 +3,7 @@
 
 use std::mem;
 use std::os::fd::AsFd;
+use std::sync::OnceLock;
 use std::time::Duration;
 
 use godwit_sys::tcp_info::{TcpInfo, tcp_info};
@@ -25,6 +26,9 @@ const LOSSES_MAX: f64 = 0.001;
 
 /// Losses among fewer segments than these tell nothing: ten of them would be too many.
 const SEGMENTS_MIN: u32 = 10_000;
+
+/// What was replaced first in this process; none where nothing ever was.
+static REPLACED: OnceLock<String> = OnceLock::new();
 
 /// Whether a congestion control sends by a clock of its own instead of by acknowledgements: BBR in all its versions.
 fn keeps_pace(name: &str) -> bool {
@@ -53,6 +57,7 @@ pub fn prepare_for_short_way(socket: impl AsFd) {
     {
         // Where this fails all the same it has what is usual.
         let _ = sockopt::set_tcp_congestion(&socket, name);
+        let _ = REPLACED.set(usual);
     }
 }
 
@@ -78,8 +83,11 @@ pub(crate) struct Usual {
 impl Usual {
     /// Looks at a connection that was just made, and gives it what is usual if its way is not short. `None`: it has that.
     pub(crate) fn of(connected: impl AsFd) -> Option<Self> {
+        let replaced = REPLACED.get()?;
         let has = sockopt::tcp_congestion(&connected).ok()?;
-        let usual = sockopt::tcp_congestion(socket_to_try().ok()?).ok()?;
+        // It may have changed, or be another in this network namespace; but there may be no socket left to ask with.
+        let asked = socket_to_try().and_then(sockopt::tcp_congestion);
+        let usual = asked.unwrap_or_else(|_| replaced.clone());
         if !was_replaced(&has, &usual) {
             return None;
         }
