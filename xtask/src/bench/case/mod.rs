@@ -175,21 +175,29 @@ impl Case {
         self.subject != Kind::GodwitVerify
     }
 
-    /// Memory that the case takes at its peak: the data sets and a copy.
+    /// Memory that the case takes at its peak: the data sets where they are in memory, and what a run takes beside them.
     pub(crate) fn peak_bytes(&self) -> u64 {
-        let load = self.load.footprint();
-        let beside = self.beside.map_or(0, Load::footprint);
-        match self.storage {
-            Storage::Memory => load + beside + load.max(beside),
-            Storage::DiskWrite | Storage::DiskRead => load,
+        let loads = || std::iter::once(self.load).chain(self.beside);
+        let sets = match self.storage {
+            Storage::Memory | Storage::DiskWrite => loads().map(Load::footprint).sum(),
+            Storage::DiskRead => 0,
+        };
+        let run = loads().map(|load| self.run_bytes(load)).max();
+        sets + run.unwrap_or(0)
+    }
+
+    /// Memory that is used once before a run, for the run to take.
+    pub(crate) fn warm_bytes(&self, load: Load) -> u64 {
+        // Of some the memory alone is asked.
+        match self.rss_max {
+            Some(_) => 0,
+            None => self.run_bytes(load),
         }
     }
 
     /// Memory that a run takes and that was free before it: what arrives, and what is read from disk or written to it.
-    pub(crate) fn warm_bytes(&self, load: Load) -> u64 {
+    fn run_bytes(&self, load: Load) -> u64 {
         match self.storage {
-            // Of these the memory alone is asked.
-            _ if self.rss_max.is_some() => 0,
             Storage::Memory | Storage::DiskWrite => load.footprint(),
             Storage::DiskRead => 2 * load.footprint(),
         }
