@@ -143,11 +143,11 @@ pub const FAILED_RANGES_MAX: usize = 2 * FAULTS_KEPT_MAX;
 /// Streams of one transfer.
 pub const STREAMS_MAX: u32 = 128;
 
-/// Received blocks between two flushes of acknowledgements while more data keeps coming.
+/// Received blocks between two flushes of acknowledgements at least, while more data keeps coming; and [`ACK_DELAY`] lies between them.
 pub const ACK_EVERY_BLOCKS: u32 = 4;
 
-/// An acknowledgement that no further block hurries waits this long for one: it shares a frame, a record and a system call
-/// at both ends with the next. Nothing but the end of a transfer waits for it.
+/// An acknowledgement waits for further blocks until there are [`ACK_EVERY_BLOCKS`] and this has passed, or none comes for so long: it shares
+/// a frame, a record and a system call at both ends with the next. Nothing but the end of a transfer waits for it.
 pub const ACK_DELAY: Duration = Duration::from_millis(1);
 
 /// How often each end tells the other how things stand.

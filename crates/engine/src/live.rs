@@ -22,7 +22,7 @@ pub struct Live {
 /// How a transfer behaves towards others; set at its beginning.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Share {
-    /// The congestion control of sockets that send contents, by the kernel's name; empty is the kernel's choice.
+    /// The congestion control of sockets that send contents, by the kernel's name; empty leaves it to the end that sends.
     pub congestion: String,
     /// It yields to all others: on the network, at processors and disks.
     pub background: bool,

@@ -36,7 +36,7 @@ pub(super) const SHARING: &[Setting] = &[
 pub struct SharingSettings {
     /// It yields to all others.
     pub background: bool,
-    /// Name of a congestion control; empty is the kernel's choice.
+    /// Name of a congestion control; empty leaves it to the end that sends.
     pub congestion: String,
 }
 

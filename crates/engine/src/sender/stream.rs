@@ -383,7 +383,7 @@ impl Sender {
     }
 }
 
-/// Blocks sent between two looks for acknowledgements: as many as the receiver puts into one.
+/// Blocks sent between two looks for acknowledgements: the receiver puts at least as many into one while more keep coming.
 const LISTEN_EVERY_BLOCKS: u32 = limits::ACK_EVERY_BLOCKS;
 
 /// And the longest time, where it has sent anything meanwhile.

@@ -11,7 +11,7 @@ use crate::prelude::FrameKind;
 /// How the sockets and threads of a transfer behave towards others.
 #[derive(Clone, PartialEq, Eq, Message)]
 pub struct Sharing {
-    /// The congestion control of the sockets that send contents, by the kernel's name; empty is the kernel's choice.
+    /// The congestion control of the sockets that send contents, by the kernel's name; empty leaves it to the end that sends.
     #[prost(string, tag = "1")]
     pub congestion: String,
     /// It yields to all other traffic.
