@@ -39,6 +39,8 @@ pub struct ThreadTuner {
     /// Likewise, in which it was not.
     calm: usize,
     trial: Option<Trial>,
+    /// The rate that fewer must keep, over a series of steps down, so that small losses do not add up.
+    kept: Option<f64>,
     more: Hold,
     fewer: Hold,
 }
@@ -70,7 +72,7 @@ const CALM_WINDOWS: usize = 5;
 /// More threads must win this much: they cost hand-overs.
 const WIN: f64 = 1.1;
 
-/// Fewer must leave this much.
+/// Fewer must leave this much, of what there was before the first of several steps down.
 const KEPT: f64 = 0.95;
 
 /// What grows by more than this over two windows grows by itself, and whatever was tried meanwhile would seem to win.
@@ -99,6 +101,7 @@ impl ThreadTuner {
             waits: 0,
             calm: 0,
             trial: None,
+            kept: None,
             more: Hold::new(MORE_WAIT, Duration::ZERO),
             fewer: Hold::new(FEWER_WAIT, Duration::ZERO),
         }
@@ -190,6 +193,7 @@ impl ThreadTuner {
         let windows = trial.windows + 1;
         if wins(rate) && wins(trial.last) {
             self.trial = None;
+            self.kept = None;
             self.more.forget(now);
             self.fewer.until = now + self.fewer.wait;
             return None;
@@ -224,8 +228,13 @@ impl ThreadTuner {
             return None;
         }
         let moved = mean(&[trial.last, rate]);
-        if moved >= KEPT * trial.before && self.waits == 0 {
+        // Where clearly less moved just before than steps down may have left, there is less to move now.
+        let least = KEPT * KEPT;
+        let kept = self.kept.filter(|kept| trial.before >= least * kept);
+        let before = kept.map_or(trial.before, |kept| kept.max(trial.before));
+        if moved >= KEPT * before && self.waits == 0 {
             self.trial = None;
+            self.kept = Some(before);
             self.fewer.won();
             self.more.forget(now);
             return None;

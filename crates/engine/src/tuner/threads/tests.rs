@@ -214,6 +214,50 @@ fn a_disk_that_becomes_fast_gets_fewer() {
     }
 }
 
+/// Storage that is waited for until there are 16 threads, and not from the first minute on; then `rate` tells, of their number, what goes
+/// through. Returns the numbers and these rates from then on, five a second.
+fn simulate_calm(seed: u64, mut rate: impl FnMut(u32) -> f64) -> (Vec<u32>, Vec<f64>) {
+    let mut dice = Dice::new(seed);
+    let mut rates = Vec::new();
+    let bounds = Bounds { least: 0, most: 16 };
+    let targets = simulate(bounds, 600, |now, target| {
+        if now < 60.0 {
+            return (f64::from(2 + target) * 10e6, 0.9);
+        }
+        rates.push(rate(target));
+        let noise = dice.between(0.99, 1.01);
+        (rates[rates.len() - 1] * noise, dice.between(0.0, 0.1))
+    });
+    assert_eq!(targets[300], 16, "seed {seed}");
+    (targets, rates)
+}
+
+#[test]
+fn small_losses_of_several_steps_down_do_not_add_up() {
+    for seed in 0..100 {
+        for each in [0.96_f64, 0.965, 0.97] {
+            // Of 16; the last step is from 2 to none.
+            let halvings = |target: u32| 4.0 - f64::from(target.max(1)).log2();
+            let (_, rates) = simulate_calm(seed, |target| 600e6 * each.powf(halvings(target)));
+            let low = rates.iter().filter(|rate| **rate < 0.9 * 600e6).count();
+            let part = low as f64 / rates.len() as f64;
+            assert!(part < 0.1, "seed {seed}, {each}: {part}");
+        }
+    }
+}
+
+#[test]
+fn where_there_is_less_to_move_after_a_step_down_the_next_are_judged_by_that() {
+    for seed in 0..100 {
+        let mut ticks = 0;
+        let (targets, _) = simulate_calm(seed, |target| {
+            ticks += u32::from(target <= 8);
+            if ticks < 30 { 600e6 } else { 300e6 }
+        });
+        assert_eq!(targets.last(), Some(&0), "seed {seed}");
+    }
+}
+
 #[test]
 fn threads_that_keep_storage_from_being_waited_for_stay() {
     for needed in [6, 10, 18] {
