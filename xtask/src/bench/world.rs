@@ -122,14 +122,15 @@ impl World {
         Ok(())
     }
 
-    /// Uses `bytes` of the memory once and frees it, where the host takes free memory back: what was touched a while ago is
+    /// Uses `bytes` of the memory, or what is free if that is less, once and frees it, where the host takes free memory back: what was touched a while ago is
     /// as dear as what never was.
     ///
     /// # Errors
     /// When it cannot be used.
     pub(crate) fn warm(&self, bytes: u64) -> anyhow::Result<()> {
-        if self.memory_goes_back && bytes > 0 {
-            self.touch_once(bytes)?;
+        if self.memory_goes_back {
+            let free = available_bytes().context("cannot read how much memory is free")?;
+            self.touch_once(bytes.min(free.saturating_sub(SPARE_BYTES)))?;
         }
         Ok(())
     }

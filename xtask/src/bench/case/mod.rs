@@ -186,12 +186,14 @@ impl Case {
         sets + run.unwrap_or(0)
     }
 
-    /// Memory that is used once before a run, for the run to take.
+    /// Memory that is used once before a run, for the run to take, where there is as much.
     pub(crate) fn warm_bytes(&self, load: Load) -> u64 {
-        // Of some the memory alone is asked.
-        match self.rss_max {
-            Some(_) => 0,
-            None => self.run_bytes(load),
+        match self.storage {
+            // Of these the memory alone is asked.
+            _ if self.rss_max.is_some() => 0,
+            Storage::Memory => self.run_bytes(load),
+            // The page cache of a disk takes large pages, which are elsewhere in memory than what was freed last.
+            Storage::DiskWrite | Storage::DiskRead => 3 * load.footprint(),
         }
     }
 
