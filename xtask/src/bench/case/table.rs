@@ -57,7 +57,8 @@ const RSS_MAX: u64 = 256 << 20;
 /// Peers that stand for the others where there is no time for all: the fastest with small files, by class.
 const BEST: [&str; 2] = ["tar-socat", "tar-ssh"];
 /// Cases that the quick suite has only when they are named: others are nearly the same.
-const NOT_QUICK: [&str; 5] = [
+const NOT_QUICK: [&str; 6] = [
+    "one-plain",
     "forty-plain",
     "middle-tls",
     "tree-plain",
@@ -247,6 +248,8 @@ impl Table<'_> {
                 let mut case = Case::new(names[index], class, load);
                 case.title = format!("{}, {said}", case.title);
                 case.storage = storage;
+                // Memory is touched before them for longer than they run.
+                case.rounds_max = (self.suite == Suite::Quick).then_some(3);
                 case.bars = vec![Bar::ratio(Kind::PipeSynced, None)];
                 case.ceiling = Some(Ceiling::of(Kind::PipeSynced, DISK_RATIO_MIN));
                 self.limit(limit, &mut case);
