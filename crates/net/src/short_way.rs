@@ -94,7 +94,7 @@ impl Usual {
         if tcp_info(&connected).is_ok_and(|tcp| is_short(tcp.round_trip)) {
             return Some(Self::new(usual));
         }
-        // It was allowed to have this before anybody asked.
+        // Before anything else was taken it was tried that this may be had again.
         let _ = sockopt::set_tcp_congestion(&connected, &usual);
         None
     }

@@ -122,8 +122,8 @@ impl World {
         Ok(())
     }
 
-    /// Uses `bytes` of the memory, or what is free if that is less, once and frees it, where the host takes free memory back: what was touched a while ago is
-    /// as dear as what never was.
+    /// Uses `bytes` of the memory, or what is free if that is less, once and frees it, where the host takes free memory back:
+    /// what was touched a while ago is as dear as what never was.
     ///
     /// # Errors
     /// When it cannot be used.

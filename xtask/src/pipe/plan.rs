@@ -92,9 +92,7 @@ impl Plan {
             }
         }
     }
-}
 
-impl Plan {
     /// Takes the part of the next frame from the file that is a stream's own, and then from the next that is nobody's; none at the end.
     pub(crate) fn take_of_own(
         &self,

@@ -107,8 +107,8 @@ impl WriteFile for FsWriteFile {
     }
 
     fn write_out(&self, range: Range<u64>) {
-        // The kernel has nowhere to write it to, or may be told nothing: the sync says what is wrong.
         if !self.is_in_memory() {
+            // What it does not begin with now the sync writes, and says what went wrong.
             let _ = godwit_sys::write_back::begin(&self.fd, &range);
         }
     }
