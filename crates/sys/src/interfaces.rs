@@ -84,7 +84,7 @@ pub fn bind_to_interface(socket: impl AsFd, interface: &str) -> io::Result<()> {
             length,
         )
     };
-    check(answer)
+    crate::check(answer)
 }
 
 /// Lets a socket be bound to an address without taking a port yet: the port is chosen with the peer known.
@@ -116,15 +116,7 @@ fn set(socket: impl AsFd, level: i32, name: i32, value: i32) -> io::Result<()> {
             length,
         )
     };
-    check(answer)
-}
-
-fn check(answer: i32) -> io::Result<()> {
-    if answer == 0 {
-        Ok(())
-    } else {
-        Err(io::Error::last_os_error())
-    }
+    crate::check(answer)
 }
 
 /// Calls `tell` for every address that there is.
@@ -132,9 +124,7 @@ fn check(answer: i32) -> io::Result<()> {
 fn each(mut tell: impl FnMut(&libc::ifaddrs, IpAddr)) -> io::Result<()> {
     let mut first: *mut libc::ifaddrs = std::ptr::null_mut();
     // SAFETY: it writes one pointer, to where it is told.
-    if unsafe { libc::getifaddrs(&raw mut first) } != 0 {
-        return Err(io::Error::last_os_error());
-    }
+    crate::check(unsafe { libc::getifaddrs(&raw mut first) })?;
     let list = List(first);
     let mut next = NonNull::new(list.0);
     while let Some(entry) = next {

@@ -12,3 +12,12 @@ pub mod tcp_options;
 pub mod tun;
 pub mod umask;
 pub mod write_back;
+
+/// What a call of the kernel's that answers with zero or an error came to.
+fn check(answer: i32) -> std::io::Result<()> {
+    if answer == 0 {
+        Ok(())
+    } else {
+        Err(std::io::Error::last_os_error())
+    }
+}

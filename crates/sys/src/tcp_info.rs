@@ -122,9 +122,7 @@ pub fn tcp_info(socket: impl AsFd) -> io::Result<TcpInfo> {
             &raw mut length,
         )
     };
-    if answer != 0 {
-        return Err(io::Error::last_os_error());
-    }
+    crate::check(answer)?;
     // SAFETY: plain integers, zeroed before: every bit pattern is a value, however much the kernel wrote.
     let raw = unsafe { raw.assume_init() };
     Ok(TcpInfo {

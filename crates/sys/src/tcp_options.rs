@@ -34,11 +34,7 @@ fn set<T: Copy>(socket: impl AsFd, option: libc::c_int, value: T) -> io::Result<
             length,
         )
     };
-    if answer == 0 {
-        Ok(())
-    } else {
-        Err(io::Error::last_os_error())
-    }
+    crate::check(answer)
 }
 
 #[cfg(test)]

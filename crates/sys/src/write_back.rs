@@ -29,11 +29,7 @@ pub fn begin(file: impl AsFd, range: &Range<u64>) -> io::Result<()> {
             libc::SYNC_FILE_RANGE_WRITE,
         )
     };
-    if answer == 0 {
-        Ok(())
-    } else {
-        Err(io::Error::last_os_error())
-    }
+    crate::check(answer)
 }
 
 #[cfg(test)]
