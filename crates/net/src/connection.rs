@@ -305,7 +305,7 @@ impl Stream for Connection {
         }
         let ready = self
             .socket
-            .poll(PollFlags::IN, Some(self.waker.as_fd()), timeout)
+            .poll(PollFlags::IN, 1, Some(self.waker.as_fd()), timeout)
             .map_err(|error| self.error_network("poll", error))?;
         if ready.woken {
             self.waker.clear();

@@ -171,13 +171,13 @@ pub(crate) fn send_all(
     Ok(())
 }
 
-fn await_ready(socket: &Socket, want: PollFlags, deadline: Instant) -> Result<(), HandshakeError> {
+fn await_ready(socket: &mut Socket, want: PollFlags, deadline: Instant) -> Result<(), HandshakeError> {
     let left = deadline.saturating_duration_since(Instant::now());
     if left.is_zero() {
         return Err(HandshakeError::Deadline);
     }
     socket
-        .poll(want, None, left)
+        .poll(want, 1, None, left)
         .map(|_| ())
         .map_err(|source| HandshakeError::Network {
             operation: "poll",

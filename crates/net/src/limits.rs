@@ -76,6 +76,9 @@ pub const INBOX_BYTES_MAX: usize = 8 * (HEAD_BYTES_MAX as usize + PRELUDE_BYTES)
 /// Taken along behind a payload in clear: the head of the slice that follows, and little of its payload.
 pub const HEAD_AHEAD_BYTES: usize = 1024;
 
+/// Who waits for a payload is woken for so much of it, and not for each packet: over many slow streams that is most of the work.
+pub const INPUT_BYTES_MAX: u32 = 64 << 10;
+
 /// What a client of another protocol is looked at for, before it is told that this is not its port.
 pub const SNIFF_BYTES: usize = 64;
 

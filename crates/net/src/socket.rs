@@ -8,7 +8,7 @@ use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
 use godwit_sys::tcp_info::{TcpInfo, tcp_info};
-use godwit_sys::tcp_options::{set_max_pacing_rate, set_priority};
+use godwit_sys::tcp_options::{set_max_pacing_rate, set_priority, set_readable_from};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::net::{
@@ -27,6 +27,8 @@ pub(crate) struct Socket {
     peer: String,
     /// What the system would have chosen where we did; `None` where it has its way.
     usual: Option<Usual>,
+    /// It is readable from so many bytes on.
+    readable_from: u32,
     pub(crate) bytes_in: u64,
     pub(crate) bytes_out: u64,
 }
@@ -66,6 +68,7 @@ impl Socket {
             is_tcp,
             peer,
             usual: None,
+            readable_from: 1,
             bytes_in: 0,
             bytes_out: 0,
         }
@@ -203,10 +206,12 @@ impl Socket {
         }
     }
 
-    /// Waits for what `want` names, an error of the socket (then both directions are ready) or `waker` to be readable.
+    /// Waits for what `want` names, an error of the socket (then both directions are ready) or `waker` to be readable. There is
+    /// input from `input_bytes` on, or once no more can come: what arrives before wakes nobody.
     pub(crate) fn poll(
-        &self,
+        &mut self,
         want: PollFlags,
+        input_bytes: u32,
         waker: Option<BorrowedFd<'_>>,
         timeout: Duration,
     ) -> io::Result<Ready> {
@@ -214,6 +219,9 @@ impl Socket {
             tv_sec: i64::from(u32::MAX),
             tv_nsec: 0,
         });
+        if want.contains(PollFlags::IN) {
+            self.set_readable_from(input_bytes);
+        }
         let socket = PollFd::from_borrowed_fd(self.fd.as_fd(), want);
         let found = match waker {
             Some(waker) => {
@@ -243,6 +251,14 @@ impl Socket {
             output: broken || socket.contains(PollFlags::OUT),
             woken: !woken.is_empty(),
         })
+    }
+
+    fn set_readable_from(&mut self, bytes: u32) {
+        // Where the kernel refuses, every packet wakes whoever waits, as it does without this.
+        if self.is_tcp && bytes != self.readable_from && set_readable_from(&self.fd, bytes).is_ok()
+        {
+            self.readable_from = bytes;
+        }
     }
 
     /// Ends the sending direction; the peer sees the end of the stream.

@@ -1,4 +1,4 @@
-//! Owns the options of a socket that no safe interface has: its pace and its priority.
+//! Owns the options of a socket that no safe interface has: its pace, its priority, and from how many bytes on it is readable.
 //! Decides no values.
 
 use std::io;
@@ -21,6 +21,19 @@ pub fn set_priority(socket: impl AsFd, priority: u32) -> io::Result<()> {
     set(socket, libc::SO_PRIORITY, priority)
 }
 
+/// Has `socket` be readable from so many bytes on, or once no more can come: who waits for many is not woken for each packet.
+///
+/// # Errors
+/// What the kernel says.
+pub fn set_readable_from(socket: impl AsFd, bytes: u32) -> io::Result<()> {
+    // A C `int`; the kernel takes no more than half of what it may buffer.
+    set(
+        socket,
+        libc::SO_RCVLOWAT,
+        i32::try_from(bytes).unwrap_or(i32::MAX),
+    )
+}
+
 #[expect(unsafe_code, reason = "setsockopt with options rustix has no form for")]
 fn set<T: Copy>(socket: impl AsFd, option: libc::c_int, value: T) -> io::Result<()> {
     let length = libc::socklen_t::try_from(size_of::<T>()).map_err(io::Error::other)?;
@@ -39,7 +52,11 @@ fn set<T: Copy>(socket: impl AsFd, option: libc::c_int, value: T) -> io::Result<
 
 #[cfg(test)]
 mod tests {
+    use std::io::Write as _;
     use std::net::{TcpListener, TcpStream};
+    use std::time::Duration;
+
+    use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
     #[test]
     fn a_socket_takes_a_pace_and_a_priority() {
@@ -48,5 +65,26 @@ mod tests {
         super::set_max_pacing_rate(&socket, 5_000_000_000).unwrap();
         super::set_max_pacing_rate(&socket, u64::MAX).unwrap();
         super::set_priority(&socket, 1).unwrap();
+    }
+
+    #[test]
+    fn a_socket_is_readable_from_so_many_bytes_on() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let mut sender = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let (receiver, _) = listener.accept().unwrap();
+        super::set_readable_from(&receiver, 1000).unwrap();
+        let wait = |milliseconds| {
+            let mut files = [PollFd::new(&receiver, PollFlags::IN)];
+            let timeout = Timespec::try_from(Duration::from_millis(milliseconds)).unwrap();
+            poll(&mut files, Some(&timeout)).unwrap()
+        };
+        sender.write_all(&[0; 999]).unwrap();
+        assert_eq!(wait(50), 0);
+        sender.write_all(&[0]).unwrap();
+        assert_eq!(wait(60_000), 1);
+        super::set_readable_from(&receiver, 5000).unwrap();
+        assert_eq!(wait(0), 0);
+        drop(sender);
+        assert_eq!(wait(60_000), 1);
     }
 }

@@ -9,7 +9,7 @@ use rustix::event::PollFlags;
 
 use super::{Connection, Layer};
 use crate::buffer::Record;
-use crate::limits::{HEAD_AHEAD_BYTES, METER_EVERY, RECORD_BYTES_MAX};
+use crate::limits::{HEAD_AHEAD_BYTES, INPUT_BYTES_MAX, METER_EVERY, RECORD_BYTES_MAX};
 use crate::stream::StreamError;
 
 impl Connection {
@@ -192,9 +192,17 @@ impl Connection {
         let began = Instant::now();
         let left = self.time_left("receiving", began.duration_since(since))?;
         let end = self.waker.end_fd();
-        let ready = self
-            .socket
-            .poll(PollFlags::IN, Some(end), left.min(METER_EVERY));
+        // Of a record that is here in part no more than its payload is: so much is still to come in any case.
+        let due = self
+            .payload_due
+            .saturating_sub(self.incoming.filled().len());
+        let input_bytes = u32::try_from(due).unwrap_or(u32::MAX);
+        let ready = self.socket.poll(
+            PollFlags::IN,
+            input_bytes.clamp(1, INPUT_BYTES_MAX),
+            Some(end),
+            left.min(METER_EVERY),
+        );
         let passed = began.elapsed();
         self.counters.blocked_receiving += passed;
         self.measure_if_due(began + passed);

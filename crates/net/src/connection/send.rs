@@ -107,7 +107,7 @@ impl Connection {
                 self.time_left("sending", began.duration_since(since))?
             };
             let end = (!ended).then(|| self.waker.end_fd());
-            let ready = self.socket.poll(want, end, left.min(METER_EVERY));
+            let ready = self.socket.poll(want, 1, end, left.min(METER_EVERY));
             let passed = began.elapsed();
             self.counters.blocked_sending += passed;
             self.measure_if_due(began + passed);
