@@ -82,6 +82,8 @@ struct Trial {
     more_moved: Option<(u32, f64)>,
     /// What was known of losses: those that the trial itself made are forgotten with it.
     losses: Losses,
+    /// Losses alone held the streams up.
+    for_losses: bool,
     /// Of one of fewer.
     why: Why,
     /// Where it is to be judged over them, and the bytes that had gone through when it began.
@@ -404,6 +406,7 @@ impl StreamTuner {
             before: reading.rate.min(lately),
             more_moved: None,
             losses: self.losses,
+            for_losses: reading.room() == Room::Losses,
             why,
             bursts,
             bytes: self.pace.bytes(),

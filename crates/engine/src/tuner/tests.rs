@@ -239,6 +239,36 @@ fn losses_on_a_long_way_are_made_up_for_in_seconds() {
 }
 
 #[test]
+fn streams_held_down_by_losses_are_not_measured_by_how_others_started() {
+    let mut tuner = StreamTuner::new(Bounds::STREAMS, 36);
+    let mut sample = ChannelSample {
+        segment_bytes: SEGMENT as u32,
+        round_trip: Duration::from_millis(51),
+        round_trip_min: Duration::from_millis(50),
+        ..ChannelSample::default()
+    };
+    let mut tried = Vec::new();
+    for tenth in 1..100 {
+        sample.streams = tuner.target();
+        // The first 36 have more at first than losses leave them.
+        let rate: f64 = match sample.streams {
+            ..=36 => 62e6,
+            37..=71 => 60e6,
+            _ => 73e6,
+        };
+        sample.bytes += (rate / 10.0) as u64;
+        sample.segments = sample.bytes / SEGMENT as u64;
+        sample.retransmitted = sample.segments / 1000;
+        sample.busy += Duration::from_millis(100) * sample.streams;
+        let now = Duration::from_millis(100) * tenth;
+        if let Some(decision) = tuner.step(now, &sample, Holdup::Network) {
+            tried.push(decision.to_string());
+        }
+    }
+    assert_eq!(tuner.target(), 72, "{tried:#?}");
+}
+
+#[test]
 fn steady_state_is_steady_and_near_the_best() {
     let seeds = 120;
     let (mut sum, mut far) = (0.0, 0);

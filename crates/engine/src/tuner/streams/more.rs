@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use super::super::path::Reading;
+use super::super::path::{Reading, Room};
 use super::super::{Decision, Holdup, shown_rate, whole};
 use super::fewer::Why;
 use super::{DOWN_WAIT, StreamTuner, TRIAL_WINDOWS_MAX, Trial, next_to};
@@ -16,6 +16,9 @@ const TAKEN: f64 = 1.01;
 
 /// What a trial of more must win at least for its streams to be kept in part.
 const WORTH: f64 = 1.1;
+
+/// Where losses alone hold all of them up it must win this share of what it would win on an empty way, for all to be kept.
+const WORTH_LOSSES: f64 = 0.15;
 
 impl StreamTuner {
     pub(super) fn try_more(
@@ -56,17 +59,18 @@ impl StreamTuner {
             moved >= all * PART.max((TAKEN * taken).min(1.0))
         });
         if is_enough || won >= 1.0 + (to / from - 1.0) / 2.0 {
-            self.trial = None;
-            self.up.won();
-            self.more.won();
-            self.down.until = now + self.down.wait;
-            self.yielding.until = self.yielding.until.max(now + DOWN_WAIT);
-            self.kept = None;
-            self.usual = None;
-            return self.consider(now, reading, holdup);
+            return self.keep_more(now, reading, holdup);
         }
         if self.windows < TRIAL_WINDOWS_MAX && (self.windows == 1 || self.is_rising(reading)) {
             return None;
+        }
+        // Where losses alone hold them up, before and now, nobody stands in a queue from whom they could take; and those that there were
+        // before may still have had more than losses leave them, from their start.
+        if trial.for_losses
+            && reading.room() == Room::Losses
+            && won >= 1.0 + WORTH_LOSSES * (to / from - 1.0)
+        {
+            return self.keep_more(now, reading, holdup);
         }
         let words = format!(
             "{} moved {} where {} had moved {}",
@@ -93,5 +97,16 @@ impl StreamTuner {
         // It is full, or next to it: a small step finds out whether it still is.
         self.filled_by = Some(next_to(trial.from));
         Some(self.change(now, trial.from, format!("{words}: not worth it")))
+    }
+
+    fn keep_more(&mut self, now: Duration, reading: &Reading, holdup: Holdup) -> Option<Decision> {
+        self.trial = None;
+        self.up.won();
+        self.more.won();
+        self.down.until = now + self.down.wait;
+        self.yielding.until = self.yielding.until.max(now + DOWN_WAIT);
+        self.kept = None;
+        self.usual = None;
+        self.consider(now, reading, holdup)
     }
 }
