@@ -171,7 +171,11 @@ pub(crate) fn send_all(
     Ok(())
 }
 
-fn await_ready(socket: &mut Socket, want: PollFlags, deadline: Instant) -> Result<(), HandshakeError> {
+fn await_ready(
+    socket: &mut Socket,
+    want: PollFlags,
+    deadline: Instant,
+) -> Result<(), HandshakeError> {
     let left = deadline.saturating_duration_since(Instant::now());
     if left.is_zero() {
         return Err(HandshakeError::Deadline);

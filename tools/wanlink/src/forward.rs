@@ -1,9 +1,11 @@
-//! Owns the loop that moves packets between the two devices through the two lines, on one thread.
+//! Owns the loops that move packets between the two devices through the two lines, a thread for each direction.
 //! Decides nothing about a packet's fate: that is `line`'s.
 
 use std::io;
 use std::num::NonZeroU64;
-use std::os::fd::BorrowedFd;
+use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
+use std::sync::{Mutex, PoisonError};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
@@ -12,14 +14,15 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use crate::line::{Counters, Line, LineConfig, Time};
 
+/// What one direction did, and how many packets the kernel at its far end refused.
+pub(crate) type Sums = (Counters, u64);
+
 /// The two ends and what is between them. Index 0 is left, or from left to right.
 pub(crate) struct Forwarder {
     ends: [Tun; 2],
-    lines: [Line<Packet>; 2],
-    /// Packets that the other end's kernel did not take.
-    refused: [u64; 2],
+    lines: [LineConfig; 2],
     header_bytes: usize,
-    buffers: Buffers,
+    sums: [Mutex<Sums>; 2],
     start: Instant,
 }
 
@@ -34,22 +37,33 @@ pub(crate) struct Control<'fd> {
 }
 
 impl Control<'_> {
-    /// The files to watch. Without an input the first one stands in for it.
-    fn files(&self) -> [PollFd<'_>; 2] {
+    /// Waits until told to stop, or until `ended` has come to its end.
+    fn wait(&self, ended: &OwnedFd, report: impl Fn()) -> io::Result<()> {
+        let mut report_at = self.report_every.map(|every| Instant::now() + every);
+        // Without an input the signals stand in for it.
         let input = self.input.unwrap_or(self.signalled);
-        [self.signalled, input].map(|file| PollFd::from_borrowed_fd(file, PollFlags::IN))
-    }
-
-    /// Whether one of `files` means stop.
-    fn stops(&self, files: &[PollFd<'_>; 2]) -> io::Result<bool> {
-        if !files[0].revents().is_empty() {
-            return Ok(true);
-        }
-        match self.input {
-            Some(input) if files[1].revents().contains(PollFlags::IN) => {
-                Ok(rustix::io::read(input, &mut [0; 256])? == 0)
+        loop {
+            let mut files = [ended.as_fd(), self.signalled, input]
+                .map(|file| PollFd::from_borrowed_fd(file, PollFlags::IN));
+            let left = report_at.map(|at| at.saturating_duration_since(Instant::now()));
+            wait(&mut files, left)?;
+            if !files[0].revents().is_empty() || !files[1].revents().is_empty() {
+                return Ok(());
             }
-            _ => Ok(!files[1].revents().is_empty()),
+            let said = files[2].revents();
+            if said.contains(PollFlags::IN) {
+                if rustix::io::read(input, &mut [0; 256])? == 0 {
+                    return Ok(());
+                }
+            } else if !said.is_empty() {
+                return Ok(());
+            }
+            if let (Some(at), Some(every)) = (report_at, self.report_every)
+                && Instant::now() >= at
+            {
+                report();
+                report_at = Some(at + every);
+            }
         }
     }
 }
@@ -58,23 +72,18 @@ impl Forwarder {
     pub(crate) fn new(ends: [Tun; 2], lines: [LineConfig; 2], offload: Offload) -> Self {
         Self {
             ends,
-            lines: lines.map(Line::new),
-            refused: [0; 2],
+            lines,
             header_bytes: match offload {
                 Offload::Off => 0,
                 Offload::On => VNET_HEADER_BYTES,
             },
-            buffers: Buffers::default(),
+            sums: Default::default(),
             start: Instant::now(),
         }
     }
 
-    /// What each direction did, and how many packets the kernel at its far end refused.
-    pub(crate) fn counters(&self) -> [(Counters, u64); 2] {
-        [
-            (self.lines[0].counters(), self.refused[0]),
-            (self.lines[1].counters(), self.refused[1]),
-        ]
+    pub(crate) fn sums(&self) -> [Sums; 2] {
+        [0, 1].map(|direction| *lock(&self.sums[direction]))
     }
 
     /// Forwards until told to stop.
@@ -82,77 +91,131 @@ impl Forwarder {
     /// # Errors
     ///
     /// A device has gone, for instance with its namespace.
-    pub(crate) fn run(
-        &mut self,
-        control: &Control<'_>,
-        report: impl Fn(&Self),
-    ) -> anyhow::Result<()> {
+    pub(crate) fn run(&self, control: &Control<'_>, report: impl Fn(&Self)) -> anyhow::Result<()> {
+        let pipe = || rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC);
+        let (ended, ends) = pipe().context("cannot make a pipe")?;
+        let (stop, stops) = pipe().context("cannot make a pipe")?;
+        thread::scope(|scope| {
+            let mut directions = Vec::with_capacity(2);
+            for direction in 0..2 {
+                let ending = Ending(ends.try_clone().context("cannot copy a pipe")?);
+                let mut way = Way::new(self, direction);
+                let stop = stop.as_fd();
+                directions.push(scope.spawn(move || {
+                    let _ending = ending;
+                    way.run(stop)
+                }));
+            }
+            let waited = control.wait(&ended, || report(self));
+            drop(stops);
+            for direction in directions {
+                direction
+                    .join()
+                    .expect("a direction reports its errors and does not panic")?;
+            }
+            waited.context("cannot wait")
+        })
+    }
+}
+
+/// Says when a direction has ended, by an error or a panic too: the other is not to go on without it.
+struct Ending(OwnedFd);
+
+impl Drop for Ending {
+    fn drop(&mut self) {
+        // The pipe is empty, and its other end is there as long as any direction.
+        let _ = rustix::io::write(&self.0, &[0]);
+    }
+}
+
+/// One direction: what it takes from one end it gives to the other, on a thread of its own. A receiver's stack runs within the
+/// call that delivers to it, so that one thread for both would be the narrowest place of many a line.
+struct Way<'forwarder> {
+    direction: usize,
+    from: &'forwarder Tun,
+    to: &'forwarder Tun,
+    line: Line<Packet>,
+    /// Packets that the other end's kernel did not take.
+    refused: u64,
+    header_bytes: usize,
+    buffers: Buffers,
+    sums: &'forwarder Mutex<Sums>,
+    start: Instant,
+}
+
+impl<'forwarder> Way<'forwarder> {
+    fn new(forwarder: &'forwarder Forwarder, direction: usize) -> Self {
+        Self {
+            direction,
+            from: &forwarder.ends[direction],
+            to: &forwarder.ends[1 - direction],
+            line: Line::new(forwarder.lines[direction]),
+            refused: 0,
+            header_bytes: forwarder.header_bytes,
+            buffers: Buffers::default(),
+            sums: &forwarder.sums[direction],
+            start: forwarder.start,
+        }
+    }
+
+    /// Forwards until nobody holds the other end of `stop`.
+    fn run(&mut self, stop: BorrowedFd<'_>) -> anyhow::Result<()> {
         // The default of 50 µs would show in every round trip. Without the call the timers are merely later.
         let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(TIMER_SLACK_NANOSECONDS));
-        let mut report_at = control
-            .report_every
-            .map(|every| self.now().0 + nanoseconds(every));
         loop {
             let now = self.now();
-            let busy = self.round(now)?;
-            if let (Some(at), Some(every)) = (report_at, control.report_every)
-                && now.0 >= at
-            {
-                report(self);
-                report_at = Some(at + nanoseconds(every));
-            }
+            let busy = self.round(now);
+            *lock(self.sums) = (self.line.counters(), self.refused);
+            let busy = busy?;
             // Packets that come closer together than this share a round: the poll watches for the end alone.
             let pause = if busy {
                 now
             } else {
                 Time(now.0 + ROUND_NANOSECONDS)
             };
-            if self.wait_for_end(control, pause)? {
+            let mut files = [PollFd::from_borrowed_fd(stop, PollFlags::IN)];
+            wait(&mut files, Some(self.left(pause)))?;
+            if !files[0].revents().is_empty() {
                 return Ok(());
             }
             if busy {
                 continue;
             }
-            let next = [
-                self.lines[0].poll_timeout(),
-                self.lines[1].poll_timeout(),
-                report_at.map(Time),
+            let next = self.line.poll_timeout().map(|next| self.left(next));
+            let mut files = [
+                PollFd::new(self.from, PollFlags::IN),
+                PollFd::from_borrowed_fd(stop, PollFlags::IN),
             ];
-            self.wait_for_packets(control, next.into_iter().flatten().min())?;
+            wait(&mut files, next)?;
         }
     }
 
     /// Delivers what is due and takes in what has come. Says whether more may be waiting.
     fn round(&mut self, now: Time) -> anyhow::Result<bool> {
-        let mut busy = false;
-        for direction in 0..2 {
-            self.deliver(direction, now)
-                .with_context(|| format!("the device on the {} is lost", SIDES[1 - direction]))?;
-            busy |= self
-                .take_in(direction)
-                .with_context(|| format!("the device on the {} is lost", SIDES[direction]))?;
-        }
-        Ok(busy)
+        self.deliver(now)
+            .with_context(|| format!("the device on the {} is lost", SIDES[1 - self.direction]))?;
+        self.take_in()
+            .with_context(|| format!("the device on the {} is lost", SIDES[self.direction]))
     }
 
-    fn deliver(&mut self, direction: usize, now: Time) -> io::Result<()> {
-        while let Some(packet) = self.lines[direction].poll_packet(now) {
-            let written = self.ends[1 - direction].write(packet.bytes());
+    fn deliver(&mut self, now: Time) -> io::Result<()> {
+        while let Some(packet) = self.line.poll_packet(now) {
+            let written = self.to.write(packet.bytes());
             self.buffers.put_back(packet);
             match written {
                 Ok(_) => {}
                 Err(error) if is_gone(&error) => return Err(error),
                 // A device set down, or a packet that the stack does not like: lost there, as on any line.
-                Err(_) => self.refused[direction] += 1,
+                Err(_) => self.refused += 1,
             }
         }
         Ok(())
     }
 
-    fn take_in(&mut self, direction: usize) -> io::Result<bool> {
+    fn take_in(&mut self) -> io::Result<bool> {
         for _ in 0..BATCH_PACKETS {
             let mut buffer = self.buffers.take();
-            let bytes = match self.ends[direction].read(&mut buffer) {
+            let bytes = match self.from.read(&mut buffer) {
                 Ok(bytes) => bytes,
                 Err(error) => {
                     self.buffers.keep(buffer);
@@ -168,52 +231,40 @@ impl Forwarder {
             let wire_bytes = u32::try_from(wire_bytes).expect("a packet fits its buffer");
             // Not when the round began: an answer to what was delivered since would arrive before its time.
             let now = self.now();
-            if let Err((_refusal, packet)) =
-                self.lines[direction].handle_packet(now, wire_bytes, packet)
-            {
+            if let Err((_refusal, packet)) = self.line.handle_packet(now, wire_bytes, packet) {
                 self.buffers.put_back(packet);
             }
         }
         Ok(true)
     }
 
-    fn wait_for_end(&self, control: &Control<'_>, until: Time) -> io::Result<bool> {
-        let mut files = control.files();
-        self.wait(&mut files, Some(until))?;
-        control.stops(&files)
-    }
-
-    fn wait_for_packets(&self, control: &Control<'_>, until: Option<Time>) -> io::Result<()> {
-        let [signalled, input] = control.files();
-        let [left, right] = &self.ends;
-        let mut all = [
-            PollFd::new(left, PollFlags::IN),
-            PollFd::new(right, PollFlags::IN),
-            signalled,
-            input,
-        ];
-        self.wait(&mut all, until)
-    }
-
-    fn wait(&self, files: &mut [PollFd<'_>], until: Option<Time>) -> io::Result<()> {
-        let timeout = until.map(|until| {
-            let left = Duration::from_nanos(until.0.saturating_sub(self.now().0));
-            Timespec::try_from(left).unwrap_or(Timespec {
-                tv_sec: i64::MAX,
-                tv_nsec: 0,
-            })
-        });
-        match poll(files, timeout.as_ref()) {
-            Ok(_) => Ok(()),
-            // A signal: whatever it means comes through one of the files.
-            Err(rustix::io::Errno::INTR) => Ok(()),
-            Err(error) => Err(error.into()),
-        }
+    fn left(&self, until: Time) -> Duration {
+        Duration::from_nanos(until.0.saturating_sub(self.now().0))
     }
 
     fn now(&self) -> Time {
         Time::after_start(self.start.elapsed())
     }
+}
+
+fn wait(files: &mut [PollFd<'_>], left: Option<Duration>) -> io::Result<()> {
+    let timeout = left.map(|left| {
+        Timespec::try_from(left).unwrap_or(Timespec {
+            tv_sec: i64::MAX,
+            tv_nsec: 0,
+        })
+    });
+    match poll(files, timeout.as_ref()) {
+        Ok(_) => Ok(()),
+        // A signal: whatever it means comes through one of the files.
+        Err(rustix::io::Errno::INTR) => Ok(()),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// What another thread left behind is whole: sums are replaced at once.
+fn lock(sums: &Mutex<Sums>) -> std::sync::MutexGuard<'_, Sums> {
+    sums.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// One packet with the header before it, if the devices use one.
@@ -274,17 +325,12 @@ fn is_gone(error: &io::Error) -> bool {
     )
 }
 
-fn nanoseconds(duration: Duration) -> u64 {
-    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
-}
-
 const SIDES: [&str; 2] = ["left", "right"];
 /// The largest packet of the kernel, 64 KiB, with its header and to spare: a packet that fills it would be cut.
 const READ_BYTES: usize = (64 << 10) + (4 << 10);
-/// Packets taken from one device before the other has its turn.
+/// Packets taken in before those that are due have their turn.
 const BATCH_PACKETS: usize = 64;
-/// One batch in each direction.
-const FREE_BUFFERS_MAX: usize = 2 * BATCH_PACKETS;
+const FREE_BUFFERS_MAX: usize = BATCH_PACKETS;
 /// At most 20,000 rounds a second, however many packets: a fifth of a core where each packet alone would take it all.
 const ROUND_NANOSECONDS: u64 = 50_000;
 const TIMER_SLACK_NANOSECONDS: u64 = 1_000;

@@ -54,7 +54,7 @@ fn run(options: &Options) -> anyhow::Result<()> {
         endpoint::open(left, &options.device)?,
         endpoint::open(right, &options.device)?,
     ];
-    let mut forwarder = Forwarder::new(ends, options.lines, options.device.offload);
+    let forwarder = Forwarder::new(ends, options.lines, options.device.offload);
     announce(options.ready_fd).context("cannot say that the line is ready")?;
 
     let stdin = io::stdin();
@@ -90,7 +90,7 @@ fn announce(ready_fd: Option<u32>) -> io::Result<()> {
 
 fn print_counters(out: &mut impl Write, forwarder: &Forwarder) -> io::Result<()> {
     let names = ["left-to-right", "right-to-left"];
-    for (name, (counters, refused)) in names.into_iter().zip(forwarder.counters()) {
+    for (name, (counters, refused)) in names.into_iter().zip(forwarder.sums()) {
         writeln!(
             out,
             "{name} offered={} offered_bytes={} delivered={} delivered_bytes={} lost={} queue_full={} overflow={} \
