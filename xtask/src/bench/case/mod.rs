@@ -2,6 +2,7 @@
 //! Runs nothing; which cases there are is in `table`.
 
 mod far;
+mod growth;
 mod kind;
 mod table;
 mod title;

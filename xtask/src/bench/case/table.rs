@@ -21,11 +21,6 @@ const LOOP_RATIO_MIN: f64 = 0.8;
 const DISK_RATIO_MIN: f64 = 0.95;
 /// Godwit's speed over that of `b3sum`, checking the same files.
 const VERIFY_RATIO_MIN: f64 = 0.9;
-/// Memory that more data may take, and what a byte or a file of more may cost beside one of less.
-const GROWTH: Expect = Expect::Growth {
-    bytes_max: 32 << 20,
-    cpu_ratio_max: 1.25,
-};
 /// Round trip of the delay case.
 const DELAY_MS: u32 = 50;
 /// Round trips that the delay may cost.
@@ -120,7 +115,7 @@ impl Case {
 }
 
 pub(super) struct Table<'a> {
-    suite: Suite,
+    pub(super) suite: Suite,
     scale: f64,
     peers: &'a [&'static Definition],
     added: &'a [String],
@@ -260,34 +255,6 @@ impl Table<'_> {
             })
         });
         each.collect()
-    }
-
-    /// What more data costs.
-    fn growth(&self) -> Vec<Case> {
-        let files = |files| Load::Files {
-            files: self.scaled(files),
-            bytes: 0,
-            directories: self.scaled(files / 1000),
-        };
-        let memory = |gigabytes: u64| Load::Memory {
-            bytes: self.scaled(gigabytes << 30),
-        };
-        let each = [
-            ("grow-files", files(3_000_000), files(10_000)),
-            ("grow-bytes", memory(64), memory(1)),
-        ];
-        let each = each.map(|(name, load, beside)| {
-            let mut case = Case::new(name, Class::Encrypted, load);
-            case.beside = Some(beside);
-            // Each is long, and what is asked is far from the noise.
-            case.rounds_max = Some(if self.suite == Suite::Quick { 1 } else { 3 });
-            case.bars = vec![Bar {
-                reference: Kind::GodwitBeside,
-                expect: GROWTH,
-            }];
-            case
-        });
-        each.into()
     }
 
     /// Checking files by a manifest, against hashing them.

@@ -1,0 +1,42 @@
+//! Owns the cases of growth: what ever more files and bytes cost beside few.
+//! Measures nothing.
+
+use super::super::data::Load;
+use super::table::Table;
+use super::{Bar, Case, Class, Expect, Kind, Suite};
+
+/// Memory that more data may take, and what a byte or a file of more may cost beside one of less.
+const GROWTH: Expect = Expect::Growth {
+    bytes_max: 32 << 20,
+    cpu_ratio_max: 1.25,
+};
+
+impl Table<'_> {
+    /// What more data costs.
+    pub(super) fn growth(&self) -> Vec<Case> {
+        let files = |files| Load::Files {
+            files: self.scaled(files),
+            bytes: 0,
+            directories: self.scaled(files / 1000),
+        };
+        let memory = |gigabytes: u64| Load::Memory {
+            bytes: self.scaled(gigabytes << 30),
+        };
+        let each = [
+            ("grow-files", files(3_000_000), files(10_000)),
+            ("grow-bytes", memory(64), memory(1)),
+        ];
+        let each = each.map(|(name, load, beside)| {
+            let mut case = Case::new(name, Class::Encrypted, load);
+            case.beside = Some(beside);
+            // Each is long, and what is asked is far from the noise.
+            case.rounds_max = Some(if self.suite == Suite::Quick { 1 } else { 3 });
+            case.bars = vec![Bar {
+                reference: Kind::GodwitBeside,
+                expect: GROWTH,
+            }];
+            case
+        });
+        each.into()
+    }
+}
