@@ -4,6 +4,7 @@
 mod desc;
 mod early;
 mod ending;
+mod files;
 mod parking;
 mod retiring;
 
@@ -284,42 +285,6 @@ impl State {
         {
             self.reading += 1;
             return Some(piece);
-        }
-        None
-    }
-
-    /// Slices of the file in front; the file after it is opened while those are still being read.
-    fn next_large(&mut self) -> Option<Piece> {
-        if self.active.len() < 2 {
-            self.next_open().or_else(|| self.next_slice())
-        } else {
-            self.next_slice().or_else(|| self.next_open())
-        }
-    }
-
-    fn next_open(&mut self) -> Option<Piece> {
-        if self.active.len() >= limits::LARGE_FILES_ACTIVE_MAX {
-            return None;
-        }
-        let (record, held) = self.large.pop_front()?;
-        self.extensions_wanted -= record.extensions.len();
-        Some(Piece::Open { record, held })
-    }
-
-    fn next_slice(&mut self) -> Option<Piece> {
-        while let Some(file) = self.active.first() {
-            match file.take_cut() {
-                Some(cut) => {
-                    return Some(Piece::Slice {
-                        file: Arc::clone(file),
-                        cut,
-                        seq: None,
-                    });
-                }
-                None => {
-                    self.active.remove(0);
-                }
-            }
         }
         None
     }
