@@ -27,6 +27,12 @@ pub trait Source: Send + Sync {
         true
     }
 
+    /// Whether files are read as fast each by one thread as one after the other by all of them in turns. It costs less: the other end
+    /// writes them apart, too.
+    fn reads_apart(&self) -> bool {
+        false
+    }
+
     /// Nobody wants any more of it: who waits for bytes gives up soon.
     fn close(&self) {}
 

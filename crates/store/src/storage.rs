@@ -75,6 +75,13 @@ pub trait Storage: Send + Sync {
     /// Opens a regular file for reading; anything else is `NotRegular`, and never blocks.
     fn open(&self, path: &RelPath) -> Result<Box<dyn ReadFile>, StoreError>;
 
+    /// Whether several files at `path` or below it are read at a time as fast as one after the other: not from a disk that has to
+    /// seek between them. Another file system below is taken to be like that one.
+    fn reads_apart(&self, path: &RelPath) -> bool {
+        let _ = path;
+        false
+    }
+
     /// Reads a small file in the fewest calls. Returns what it is and how many bytes of `buffer` it filled.
     /// `Changed` if it changed meanwhile, or does not fit into `buffer`.
     fn read_whole(&self, path: &RelPath, buffer: &mut [u8]) -> Result<(Meta, usize), StoreError>;

@@ -22,6 +22,8 @@ pub(crate) struct LargeFile {
     block_bytes: u64,
     /// Given up or begun anew under another generation: what is left of it is of no use.
     dead: AtomicBool,
+    /// Who has begun to read it, where each reader has a file of its own; 0 for nobody.
+    reader: AtomicU64,
     /// Bytes passed over, held by the receiver or holes, that nobody has asked for yet.
     passed: AtomicU64,
     progress: Mutex<Progress>,
@@ -115,6 +117,7 @@ impl LargeFile {
             digest_only: false,
             block_bytes: u64::from(block_bytes),
             dead: AtomicBool::new(false),
+            reader: AtomicU64::new(0),
             passed: AtomicU64::new(0),
             progress: Mutex::new(progress),
         };
@@ -237,6 +240,14 @@ impl LargeFile {
         progress.undurable = progress.undurable.saturating_sub(1);
         drop(progress);
         self.end_without_slices(stop)
+    }
+
+    pub(crate) fn reader(&self) -> Option<u64> {
+        Some(self.reader.load(Ordering::Relaxed)).filter(|reader| *reader > 0)
+    }
+
+    pub(crate) fn set_reader(&self, reader: Option<u64>) {
+        self.reader.store(reader.unwrap_or(0), Ordering::Relaxed);
     }
 
     pub(crate) fn kill(&self) -> bool {

@@ -109,11 +109,11 @@ impl Sender {
         let blocks = (config.pool_bytes / config.block_bytes as usize).max(4);
         let sender = Arc::new(Self {
             digest,
-            source,
             live,
             counters,
             pool: Pool::new(config.block_bytes as usize, blocks),
-            state: Mutex::default(),
+            state: Mutex::new(State::new(source.reads_apart())),
+            source,
             changed: Condvar::new(),
             waiting: AtomicUsize::new(0),
             ended: Condvar::new(),

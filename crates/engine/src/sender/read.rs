@@ -33,14 +33,17 @@ impl Sender {
     }
 
     fn wait_for_piece(&self, index: usize) -> Option<Piece> {
+        // Streams are numbered from below.
+        let reader = u64::MAX - index as u64;
         let mut state = self.lock_state();
         loop {
             if state.end.is_some() || index >= self.live.readers() {
+                state.let_go_of_files(reader);
                 return None;
             }
             // Half of the pool may wait for streams; the rest is for what they hold and what is not acknowledged.
             if state.ready_blocks() * 2 <= self.pool.counters().blocks_max
-                && let Some(piece) = state.next_piece(self.config.block_bytes)
+                && let Some(piece) = state.next_piece(reader, self.config.block_bytes)
             {
                 return Some(piece);
             }

@@ -100,6 +100,8 @@ pub(crate) struct State {
     /// Files of which the receiver wants to know the digests.
     pub(super) to_digest: VecDeque<Record>,
     pub(crate) active: Vec<Arc<LargeFile>>,
+    /// Each reader has one of its own, as far as there are any.
+    apart: bool,
     pub(crate) unanswered: usize,
     /// Records in items that are sent and not yet durable.
     undurable: usize,
@@ -135,6 +137,14 @@ pub(crate) struct State {
 }
 
 impl State {
+    /// `apart`: large files are read by one reader each.
+    pub(crate) fn new(apart: bool) -> Self {
+        Self {
+            apart,
+            ..Self::default()
+        }
+    }
+
     pub(crate) fn attach(&mut self, waker: Waker, carries_blocks: bool) -> u64 {
         self.next_stream += 1;
         self.streams.insert(self.next_stream, waker);
@@ -149,6 +159,7 @@ impl State {
     /// Puts what the stream had sent and nobody has acknowledged as written back in front.
     pub(crate) fn detach(&mut self, stream: u64) {
         self.streams.remove(&stream);
+        self.let_go_of_files(stream);
         self.without_blocks.retain(|id| *id != stream);
         self.retiring.retain(|id| *id != stream);
         self.unpark(stream);
@@ -251,7 +262,7 @@ impl State {
                 return next;
             }
         }
-        if read && let Some(piece) = self.next_piece(block_bytes) {
+        if read && let Some(piece) = self.next_piece(stream, block_bytes) {
             return Next::Read(piece);
         }
         Next::Nothing
@@ -267,7 +278,8 @@ impl State {
         self.ready.len()
     }
 
-    pub(crate) fn next_piece(&mut self, block_bytes: u32) -> Option<Piece> {
+    /// Something to read for `reader`: a stream's number, or another of a thread that reads ahead.
+    pub(crate) fn next_piece(&mut self, reader: u64, block_bytes: u32) -> Option<Piece> {
         if self.end.is_some() {
             return None;
         }
@@ -280,7 +292,7 @@ impl State {
         }
         if let Some(piece) = self
             .next_digests(block_bytes)
-            .or_else(|| self.next_large())
+            .or_else(|| self.next_large(reader))
             .or_else(|| self.next_bundle(block_bytes))
         {
             self.reading += 1;

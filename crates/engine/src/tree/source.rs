@@ -130,6 +130,11 @@ impl Source for TreeSource {
             .map_err(|error| read_error(record.id, &error))
     }
 
+    fn reads_apart(&self) -> bool {
+        let mut roots = self.roots.iter().flatten();
+        roots.all(|root| root.storage.reads_apart(&root.start))
+    }
+
     fn refresh(&self, record: &Record) -> Result<Record, Fault> {
         let (root, path) = self.locate(record)?;
         let meta = root

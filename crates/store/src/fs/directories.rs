@@ -2,6 +2,7 @@
 //! Does not touch what is in a directory; that happens relative to the handles given out here.
 
 use super::kept::Kept;
+use super::medium;
 use crate::error::{StoreError, StoreErrorKind};
 use crate::extended::Lost;
 use crate::path::RelPath;
@@ -20,10 +21,6 @@ const STEP_BYTES_MAX: usize = 4000;
 const RACES_MAX: u32 = 16;
 /// Most file systems below one root that are synced as a whole.
 const DEVICES_MAX: usize = 64;
-
-/// Types of file systems in memory (statfs(2)).
-const TMPFS_MAGIC: rustix::fs::FsWord = 0x0102_1994;
-const RAMFS_MAGIC: rustix::fs::FsWord = 0x8584_58f6;
 
 const DIRECTORY: OFlags = OFlags::DIRECTORY
     .union(OFlags::NOFOLLOW)
@@ -81,7 +78,7 @@ impl Directory {
 
     /// Whether its file system keeps all in memory: nothing of it outlasts the machine, and nothing can be synced.
     pub(super) fn is_in_memory(&self) -> bool {
-        *self.in_memory.get_or_init(|| is_in_memory(self))
+        *self.in_memory.get_or_init(|| medium::is_in_memory(self))
     }
 
     /// Whether files made in it get other modes than asked for, because the directory carries a default access list.
@@ -314,11 +311,6 @@ impl Directories {
         }
         reached.ok_or(Errno::NOENT)
     }
-}
-
-/// Whether a file is in a file system that keeps all in memory.
-pub(super) fn is_in_memory(fd: impl AsFd) -> bool {
-    rustix::fs::fstatfs(fd).is_ok_and(|of| matches!(of.f_type, TMPFS_MAGIC | RAMFS_MAGIC))
 }
 
 /// An eighth of the handles that this process may have: the rest is for connections, files, and all that is not kept.

@@ -9,6 +9,7 @@ mod direct;
 mod directories;
 mod kept;
 mod look;
+mod medium;
 mod names;
 mod present;
 mod read;
@@ -213,6 +214,16 @@ impl Storage for FsStorage {
         let (fd, _) = self.directories.within("open", path, read::open_regular)?;
         let file = FsReadFile::new(fd, path, self.direct())?;
         Ok(Box::new(file))
+    }
+
+    fn reads_apart(&self, path: &RelPath) -> bool {
+        let own = self.directories.get(path.as_bytes());
+        let parent = || {
+            let parent = path.parent().unwrap_or_else(RelPath::root);
+            self.directories.get(parent.as_bytes())
+        };
+        own.or_else(|_| parent())
+            .is_ok_and(|(directory, _)| !medium::has_to_seek(&*directory))
     }
 
     fn read_whole(&self, path: &RelPath, buffer: &mut [u8]) -> Result<(Meta, usize), StoreError> {

@@ -4,7 +4,8 @@
 use super::apply::{Birth, Target, apply};
 use super::attributes::{Allowed, meta_of, mode_of};
 use super::direct::Direct;
-use super::directories::{Directories, Directory, Trouble, is_in_memory};
+use super::directories::{Directories, Directory, Trouble};
+use super::medium::is_in_memory;
 use super::read::{ENTRY, no_direct};
 use crate::error::{StoreError, StoreErrorKind};
 use crate::extended::Lost;

@@ -213,6 +213,10 @@ impl Storage for HostileStorage {
         self.inner().read_link(path)
     }
 
+    fn reads_apart(&self, path: &RelPath) -> bool {
+        self.inner().reads_apart(path)
+    }
+
     fn open(&self, path: &RelPath) -> Result<Box<dyn ReadFile>, StoreError> {
         let state = self.shared.enter(Operation::Open, path)?;
         let (dirty, temp) = state.cache.named(path);

@@ -151,6 +151,10 @@ impl Storage for MemoryStorage {
         Ok(node.target.clone())
     }
 
+    fn reads_apart(&self, _: &RelPath) -> bool {
+        true
+    }
+
     fn open(&self, path: &RelPath) -> Result<Box<dyn ReadFile>, StoreError> {
         Ok(Box::new(self.file("open", path)?))
     }

@@ -7,12 +7,13 @@ use super::{Piece, State};
 use crate::limits;
 
 impl State {
-    /// Slices of the file in front; the file after it is opened while those are still being read.
-    pub(super) fn next_large(&mut self) -> Option<Piece> {
-        if self.active.len() < 2 {
-            self.next_open().or_else(|| self.next_slice())
+    /// A slice for `reader`: of the file in front or, where they are read apart, of its own. Files are opened before they are needed.
+    pub(super) fn next_large(&mut self, reader: u64) -> Option<Piece> {
+        let readers = if self.apart { self.streams.len() } else { 1 };
+        if self.active.len() <= readers.clamp(1, limits::LARGE_FILES_ACTIVE_MAX - 1) {
+            self.next_open().or_else(|| self.next_slice(reader))
         } else {
-            self.next_slice().or_else(|| self.next_open())
+            self.next_slice(reader).or_else(|| self.next_open())
         }
     }
 
@@ -25,8 +26,10 @@ impl State {
         Some(Piece::Open { record, held })
     }
 
-    fn next_slice(&mut self) -> Option<Piece> {
-        while let Some(file) = self.active.first() {
+    fn next_slice(&mut self, reader: u64) -> Option<Piece> {
+        loop {
+            let at = self.file_of(reader)?;
+            let file = &self.active[at];
             match file.take_cut() {
                 Some(cut) => {
                     return Some(Piece::Slice {
@@ -36,10 +39,124 @@ impl State {
                     });
                 }
                 None => {
-                    self.active.remove(0);
+                    self.active.remove(at);
                 }
             }
         }
-        None
+    }
+
+    /// Which of the files `reader` goes on with: the one that it has begun, else one that nobody has, else the one in front.
+    fn file_of(&self, reader: u64) -> Option<usize> {
+        let of = |reader| self.active.iter().position(|file| file.reader() == reader);
+        if self.apart
+            && let Some(at) = of(Some(reader)).or_else(|| of(None))
+        {
+            self.active[at].set_reader(Some(reader));
+            return Some(at);
+        }
+        (!self.active.is_empty()).then_some(0)
+    }
+
+    /// What it has begun is for others.
+    pub(crate) fn let_go_of_files(&self, reader: u64) {
+        for file in &self.active {
+            if file.reader() == Some(reader) {
+                file.set_reader(None);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::ops::Range;
+    use std::sync::Arc;
+
+    use godwit_net::Waker;
+    use godwit_proto::{EntryId, Record};
+    use godwit_store::digest::DigestKind;
+
+    use super::super::super::large::LargeFile;
+    use super::super::{Piece, State};
+    use crate::source::{ReadError, SourceFile};
+
+    const BLOCK_BYTES: u32 = 1024;
+
+    struct Data(u64);
+
+    impl SourceFile for Data {
+        fn read_at(&self, _: u64, _: &mut [u8]) -> Result<(), ReadError> {
+            Ok(())
+        }
+
+        fn next_data(&self, offset: u64) -> Result<Option<Range<u64>>, ReadError> {
+            Ok((offset < self.0).then_some(0..self.0))
+        }
+
+        fn generation(&self) -> Result<u64, ReadError> {
+            Ok(0)
+        }
+    }
+
+    /// With files of so many slices, numbered from 1, that are open.
+    fn state(apart: bool, files: &[u64]) -> State {
+        let mut state = State::new(apart);
+        for (number, slices) in (1..).zip(files) {
+            let bytes = slices * u64::from(BLOCK_BYTES);
+            let record = Record {
+                id: EntryId(number),
+                bytes,
+                ..Record::default()
+            };
+            let file = Arc::new(Data(bytes));
+            let file = LargeFile::new(record, file, &[], DigestKind::Blake3, BLOCK_BYTES);
+            state.active.push(Arc::new(file.unwrap()));
+        }
+        state
+    }
+
+    /// The number of the file of which the reader gets a slice.
+    fn file(state: &mut State, reader: u64) -> Option<u64> {
+        match state.next_large(reader)? {
+            Piece::Slice { file, .. } => Some(file.record.id.0),
+            _ => None,
+        }
+    }
+
+    #[test]
+    fn readers_take_turns_at_one_file() {
+        let mut state = state(false, &[3, 3]);
+        let files: Vec<_> = (0..7).map(|turn| file(&mut state, 1 + turn % 2)).collect();
+        let expected = [Some(1), Some(1), Some(1), Some(2), Some(2), Some(2), None];
+        assert_eq!(files, expected);
+    }
+
+    #[test]
+    fn readers_apart_have_files_of_their_own_and_share_the_last() {
+        let mut state = state(true, &[2, 4, 2]);
+        let files: Vec<_> = (0..9).map(|turn| file(&mut state, 1 + turn % 2)).collect();
+        let expected = [1, 2, 1, 2, 3, 2, 3, 2].map(Some);
+        assert_eq!(files[..8], expected);
+        assert_eq!(files[8], None);
+        let mut state = self::state(true, &[4]);
+        let files: Vec<_> = (0..4).map(|turn| file(&mut state, 1 + turn % 2)).collect();
+        assert_eq!(files, [Some(1); 4]);
+    }
+
+    #[test]
+    fn the_file_of_a_stream_that_has_gone_is_taken_on_before_one_that_nobody_has_begun() {
+        let mut state = State {
+            active: state(true, &[4, 4, 4]).active,
+            ..State::new(true)
+        };
+        let waker = Waker::new().unwrap();
+        let gone = state.attach(waker.clone(), true);
+        let other = state.attach(waker, true);
+        assert_eq!(file(&mut state, gone), Some(1));
+        assert_eq!(file(&mut state, other), Some(2));
+        state.detach(gone);
+        let next = state.next_stream + 1;
+        assert_eq!(file(&mut state, next), Some(1));
+        assert_eq!(file(&mut state, other), Some(2));
     }
 }
