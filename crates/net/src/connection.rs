@@ -15,7 +15,7 @@ use godwit_sys::tcp_info::TcpInfo;
 use rustix::event::PollFlags;
 
 use crate::buffer::{InBuffer, OutBuffer};
-use crate::limits::METER_EVERY;
+use crate::limits::{INPUT_BYTES_MAX, INPUT_PARTS, METER_EVERY};
 use crate::meter::{StreamMeasure, StreamMeter};
 use crate::pulse::Pulse;
 use crate::session::Session;
@@ -36,6 +36,8 @@ pub struct Connection {
     payload_in_inbox: bool,
     /// What is left of the payload of the frame given out last.
     payload_due: usize,
+    /// For so much of it a wait ends.
+    input_bytes: u32,
     outgoing: OutBuffer,
     /// What TLS has to say on its own; leaves before the next record, never inside a payload in clear.
     control: OutBuffer,
@@ -91,6 +93,7 @@ impl Connection {
             inbox_bytes: 0,
             payload_in_inbox: false,
             payload_due: 0,
+            input_bytes: 1,
             outgoing: OutBuffer::default(),
             control: OutBuffer::default(),
             waker: Waker::new()?,
@@ -404,6 +407,7 @@ impl Stream for Connection {
         let tcp = self.socket.tcp_info();
         if let Some(tcp) = &tcp {
             self.socket.mind_short_way(tcp);
+            self.input_bytes = (tcp.receive_space_bytes / INPUT_PARTS).clamp(1, INPUT_BYTES_MAX);
         }
         self.meter.store(StreamMeasure {
             bytes_in: self.socket.bytes_in,

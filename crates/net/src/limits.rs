@@ -79,6 +79,10 @@ pub const HEAD_AHEAD_BYTES: usize = 1024;
 /// Who waits for a payload is woken for so much of it, and not for each packet: over many slow streams that is most of the work.
 pub const INPUT_BYTES_MAX: u32 = 64 << 10;
 
+/// And for no more than this part of what comes in a round trip: the kernel opens the window by what is taken in one, and the
+/// peer waits where the window is full before anything was.
+pub const INPUT_PARTS: u32 = 8;
+
 /// What a client of another protocol is looked at for, before it is told that this is not its port.
 pub const SNIFF_BYTES: usize = 64;
 

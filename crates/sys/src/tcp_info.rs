@@ -31,6 +31,8 @@ pub struct TcpInfo {
     pub acknowledged_bytes: u64,
     /// Bytes that arrived from the peer.
     pub received_bytes: u64,
+    /// The most that was received in a round trip so far; the receive window follows it.
+    pub receive_space_bytes: u32,
     /// Bytes in the socket that were never sent yet.
     pub unsent_bytes: u32,
     /// The latest measured delivery rate, bytes per second.
@@ -73,8 +75,9 @@ struct Raw {
     rttvar: u32,
     snd_ssthresh: u32,
     snd_cwnd: u32,
-    // advmss, reordering, rcv_rtt, rcv_space.
-    receiving: [u32; 4],
+    // advmss, reordering, rcv_rtt.
+    receiving: [u32; 3],
+    rcv_space: u32,
     total_retrans: u32,
     // pacing_rate, max_pacing_rate.
     pacing: [u64; 2],
@@ -137,6 +140,7 @@ pub fn tcp_info(socket: impl AsFd) -> io::Result<TcpInfo> {
         retransmitted_segments: raw.total_retrans,
         acknowledged_bytes: raw.bytes_acked,
         received_bytes: raw.bytes_received,
+        receive_space_bytes: raw.rcv_space,
         unsent_bytes: raw.notsent_bytes,
         delivery_bytes_per_second: raw.delivery_rate,
         busy: Duration::from_micros(raw.busy_time),

@@ -9,7 +9,7 @@ use rustix::event::PollFlags;
 
 use super::{Connection, Layer};
 use crate::buffer::Record;
-use crate::limits::{HEAD_AHEAD_BYTES, INPUT_BYTES_MAX, METER_EVERY, RECORD_BYTES_MAX};
+use crate::limits::{HEAD_AHEAD_BYTES, METER_EVERY, RECORD_BYTES_MAX};
 use crate::stream::StreamError;
 
 impl Connection {
@@ -199,7 +199,7 @@ impl Connection {
         let input_bytes = u32::try_from(due).unwrap_or(u32::MAX);
         let ready = self.socket.poll(
             PollFlags::IN,
-            input_bytes.clamp(1, INPUT_BYTES_MAX),
+            input_bytes.clamp(1, self.input_bytes),
             Some(end),
             left.min(METER_EVERY),
         );
