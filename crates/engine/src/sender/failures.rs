@@ -77,8 +77,14 @@ impl Sender {
     /// Counts and tells of an entry that failed, the first time that it is heard of.
     pub(super) fn report(&self, root: u16, path: &[u8], fault: &Fault) {
         self.let_go();
-        if self.lock_state().failed.is_first(fault.entry) {
+        let mut state = self.lock_state();
+        let is_first = state.failed.is_first(fault.entry);
+        if is_first {
+            // Before another thread compares the number with the receiver's: it would take this one for one without a name.
             self.counters.entries_failed.add(1);
+        }
+        drop(state);
+        if is_first {
             self.config
                 .observer
                 .entry_failed(&self.display(root, path), fault);
@@ -95,9 +101,11 @@ impl Sender {
 
     /// The receiver says one by one which entries failed as long as they are few; it has counted all of them.
     pub(super) fn count_unnamed(&self, failed: u64) {
+        let state = self.lock_state();
         let unnamed = failed.saturating_sub(self.counters.entries_failed.get());
+        self.counters.entries_failed.add(unnamed);
+        drop(state);
         if unnamed > 0 {
-            self.counters.entries_failed.add(unnamed);
             self.config.observer.note(&format!(
                 "{unnamed} more entries failed at the destination, of which only the number is known; the same command tries them again"
             ));
