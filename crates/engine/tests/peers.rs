@@ -11,6 +11,7 @@ use std::sync::Arc;
 use godwit_engine::synthetic::NullSink;
 use godwit_engine::tree::{DestinationRequest, TreeSink};
 use godwit_engine::{Counters, End, Receiver, Sink, StreamLoss};
+use godwit_net::Stream as _;
 use godwit_proto::*;
 use godwit_store::{FinalMeta, MemoryStorage, Timestamp, digest};
 
@@ -232,13 +233,17 @@ fn take_all(hand: &mut Hand) -> (u64, Vec<Record>) {
     }
 }
 
-fn finish(hand: &mut Hand, seq: u64, failed: u64) {
-    hand.say(&Frame::Finished(Finished {
+fn finished(seq: u64, failed: u64) -> Frame {
+    Frame::Finished(Finished {
         transfer: TRANSFER.0.to_vec(),
         seq,
         failed,
         ..Finished::default()
-    }));
+    })
+}
+
+fn finish(hand: &mut Hand, seq: u64, failed: u64) {
+    hand.say(&finished(seq, failed));
 }
 
 #[test]
@@ -275,11 +280,28 @@ fn failures_beyond_what_is_remembered_are_counted() {
     finish(&mut hand, seq, said + 10);
     assert!(matches!(sender.wait(DEADLINE), Some(End::Finished(_))));
     assert_eq!(sender.counters().entries_failed.get(), said + 10);
+    sender.join();
+    thread.join().unwrap();
     let seen = seen.all();
     assert_eq!(seen.len() as u64, said + 1);
     assert!(seen.last().unwrap().starts_with("note: 10 more entries"));
+}
+
+#[test]
+fn a_failure_that_is_heard_after_the_end_is_counted_once() {
+    let seen = Arc::new(Seen::default());
+    let (sender, mut hand, thread) = sender_of(&["x"], &seen);
+    let (seq, _) = take_all(&mut hand);
+    // As where the end comes first on another stream: in one piece, so that both are heard.
+    let mut frames = Vec::new();
+    finished(seq, 1).encode(&mut frames).unwrap();
+    failed(0, 1000, "x").encode(&mut frames).unwrap();
+    hand.0.send_all(&frames).unwrap();
+    assert!(matches!(sender.wait(DEADLINE), Some(End::Finished(_))));
     sender.join();
     thread.join().unwrap();
+    assert_eq!(sender.counters().entries_failed.get(), 1);
+    assert_eq!(seen.all(), ["src/x"]);
 }
 
 #[test]

@@ -80,8 +80,11 @@ impl Sender {
         let mut state = self.lock_state();
         let is_first = state.failed.is_first(fault.entry);
         if is_first {
-            // Before another thread compares the number with the receiver's: it would take this one for one without a name.
-            self.counters.entries_failed.add(1);
+            // Under the state's lock, as the comparison with the receiver's number is.
+            match &mut state.unnamed {
+                0 => self.counters.entries_failed.add(1),
+                counted => *counted -= 1,
+            }
         }
         drop(state);
         if is_first {
@@ -99,11 +102,22 @@ impl Sender {
         }
     }
 
-    /// The receiver says one by one which entries failed as long as they are few; it has counted all of them.
+    /// The receiver says one by one which entries failed as long as they are few; it has counted all of them. Those that it has
+    /// said on other streams may still be heard.
     pub(super) fn count_unnamed(&self, failed: u64) {
-        let state = self.lock_state();
+        let mut state = self.lock_state();
         let unnamed = failed.saturating_sub(self.counters.entries_failed.get());
         self.counters.entries_failed.add(unnamed);
+        state.unnamed += unnamed;
+    }
+
+    /// Tells of those once no stream is there that could bring their names.
+    pub(super) fn tell_unnamed(&self) {
+        let mut state = self.lock_state();
+        if state.end.is_none() || !state.streams.is_empty() {
+            return;
+        }
+        let unnamed = std::mem::take(&mut state.unnamed);
         drop(state);
         if unnamed > 0 {
             self.config.observer.note(&format!(

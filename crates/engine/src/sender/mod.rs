@@ -238,6 +238,7 @@ impl Sender {
         }
         self.counters.table.detach(id, stream, &self.counters);
         self.lock_state().detach(id);
+        self.tell_unnamed();
         let result = self.counters.channels.detach(member, result);
         if result.is_err() {
             self.counters.streams_lost.add(1);

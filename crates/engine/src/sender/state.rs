@@ -132,6 +132,8 @@ pub(crate) struct State {
     /// Parked streams that carry no blocks.
     parked_without_blocks: Vec<u64>,
     pub(crate) failed: Failed,
+    /// Entries that the receiver has counted as failed, and that are counted here, without having heard which.
+    pub(crate) unnamed: u64,
     /// Number of the last notice of the receiver that was told.
     pub(crate) noticed: u64,
 }
