@@ -82,6 +82,8 @@ struct Trial {
     more_moved: Option<(u32, f64)>,
     /// What was known of losses: those that the trial itself made are forgotten with it.
     losses: Losses,
+    /// Those of its own windows.
+    own_losses: Losses,
     /// Losses alone held the streams up.
     for_losses: bool,
     /// Of one of fewer.
@@ -238,6 +240,9 @@ impl StreamTuner {
         }
         // Those of streams that only start are of their own making, and not counted.
         self.losses.add(&window.begin, sample, passed.as_secs_f64());
+        if let Some(trial) = &mut self.trial {
+            trial.own_losses.add(&window.begin, sample, 0.0);
+        }
         let reading = Reading::between(
             &window.begin,
             sample,
@@ -406,6 +411,7 @@ impl StreamTuner {
             before: reading.rate.min(lately),
             more_moved: None,
             losses: self.losses,
+            own_losses: Losses::default(),
             for_losses: reading.room() == Room::Losses,
             why,
             bursts,

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use super::super::path::{Reading, Room};
+use super::super::path::{Reading, Room, START_MAX};
 use super::super::{Decision, Holdup, shown_rate, whole};
 use super::fewer::Why;
 use super::{DOWN_WAIT, StreamTuner, TRIAL_WINDOWS_MAX, Trial, next_to};
@@ -17,7 +17,8 @@ const TAKEN: f64 = 1.01;
 /// What a trial of more must win at least for its streams to be kept in part.
 const WORTH: f64 = 1.1;
 
-/// Where losses alone hold all of them up it must win this share of what it would win on an empty way, for all to be kept.
+/// Where losses alone hold all of them up, and they are more than a transfer begins with, it must win this share of what it would win
+/// on an empty way, for all to be kept.
 const WORTH_LOSSES: f64 = 0.15;
 
 impl StreamTuner {
@@ -58,15 +59,19 @@ impl StreamTuner {
             let taken = (to / (to + from)) / (more / (more + from));
             moved >= all * PART.max((TAKEN * taken).min(1.0))
         });
-        if is_enough || won >= 1.0 + (to / from - 1.0) / 2.0 {
+        // A queue too short to be seen runs over when there are more: what they win they take from others.
+        let grown = trial.for_losses && trial.own_losses.have_grown(&trial.losses);
+        if is_enough && !grown || won >= 1.0 + (to / from - 1.0) / 2.0 {
             return self.keep_more(now, reading, holdup);
         }
         if self.windows < TRIAL_WINDOWS_MAX && (self.windows == 1 || self.is_rising(reading)) {
             return None;
         }
-        // Where losses alone hold them up, before and now, nobody stands in a queue from whom they could take; and those that there were
-        // before may still have had more than losses leave them, from their start.
+        // Where losses alone hold them up, before and now, and are no more, there is nobody from whom they could take; and those that
+        // there were before may still have had more than losses leave them, from their start. Fewer start before they are many.
         if trial.for_losses
+            && !grown
+            && trial.from >= START_MAX
             && reading.room() == Room::Losses
             && won >= 1.0 + WORTH_LOSSES * (to / from - 1.0)
         {

@@ -111,6 +111,29 @@ fn a_plain_connection_keeps_a_fair_part() {
     }
 }
 
+#[test]
+fn a_queue_too_short_to_be_seen_is_not_run_over_for_more() {
+    let (mut left, mut many) = (0.0, 0);
+    let seeds = 100_u32;
+    for seed in 0..seeds {
+        let mut dice = Dice::new(seed.into());
+        let capacity = dice.over(100.0 * MBIT, 1000.0 * MBIT);
+        let mut link = clean(capacity, dice.over(0.01, 0.1), Kind::Cubic);
+        link.queue = dice.between(0.05, 0.2) * link.windows();
+        let mut world = World::new(link, seed.into());
+        let plain = world.add_plain();
+        world.pass(10.0);
+        let mut own = Run::new(&mut world);
+        run(&mut world, &mut [&mut own], 80.0);
+        let before = world.bytes(plain);
+        run(&mut world, &mut [&mut own], 140.0);
+        left += (world.bytes(plain) - before) / 60.0 / capacity / f64::from(seeds);
+        many += u32::from(own.tuner.target() > 16);
+    }
+    assert!(left > 0.1, "{left}");
+    assert!(many < 30, "{many}");
+}
+
 /// Bytes that the line takes in a tick of a tenth of a second.
 const LINE: f64 = 12_500_000.0;
 
