@@ -240,6 +240,14 @@ impl ThreadTuner {
             return None;
         }
         self.fewer.failed(now, now);
+        // What there is to move may be less by itself: the next is not held to all that went through long ago.
+        self.kept = self.kept.map(|kept| {
+            if trial.before >= KEPT * kept {
+                kept
+            } else {
+                mean(&[kept, trial.before])
+            }
+        });
         Some(self.go_back(moved, trial, "too few"))
     }
 

@@ -259,6 +259,18 @@ fn where_there_is_less_to_move_after_a_step_down_the_next_are_judged_by_that() {
 }
 
 #[test]
+fn what_falls_a_little_by_itself_keeps_no_threads_for_long() {
+    for seed in 0..100 {
+        let mut ticks = 0;
+        let (targets, _) = simulate_calm(seed, |target| {
+            ticks += u32::from(target <= 8);
+            if ticks < 30 { 600e6 } else { 557e6 }
+        });
+        assert_eq!(targets.last(), Some(&0), "seed {seed}");
+    }
+}
+
+#[test]
 fn threads_that_keep_storage_from_being_waited_for_stay() {
     for needed in [6, 10, 18] {
         let targets = simulate(ANY, 600, |_, target| {
