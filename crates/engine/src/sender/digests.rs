@@ -23,10 +23,12 @@ impl State {
             return Some(Piece::Digests(self.to_digest.drain(..links).collect()));
         }
         if first.bytes > most || first.flags & RecordFlags::SPARSE != 0 {
-            if self.active.len() >= limits::LARGE_FILES_ACTIVE_MAX {
+            if self.open_files() >= limits::LARGE_FILES_ACTIVE_MAX {
                 return None;
             }
-            return self.to_digest.pop_front().map(Piece::OpenDigest);
+            let record = self.to_digest.pop_front()?;
+            self.begin_opening();
+            return Some(Piece::OpenDigest(record));
         }
         let mut records = Vec::new();
         let mut bytes = 0;
@@ -156,7 +158,10 @@ mod tests {
                         prop_assert!((1..=limits::DIGESTS_AT_ONCE).contains(&records.len()));
                         taken.extend(records);
                     }
-                    Piece::OpenDigest(record) => taken.push(record),
+                    Piece::OpenDigest(record) => {
+                        state.end_opening();
+                        taken.push(record);
+                    }
                     _ => prop_assert!(false, "another piece"),
                 }
             }

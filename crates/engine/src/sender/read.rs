@@ -54,6 +54,7 @@ impl Sender {
     /// Reads a piece into `block` and files the item that becomes of it. Where a large hole is hashed `stop` is asked now and
     /// then; once it says yes, nothing becomes of the piece.
     pub(super) fn read(&self, piece: Piece, block: Block, stop: &dyn Fn() -> bool) {
+        let opens = matches!(piece, Piece::Open { .. } | Piece::OpenDigest(_));
         match piece {
             Piece::Open { record, held } => self.open_large(record, &held, false, stop),
             Piece::Slice { file, cut, seq } => self.read_slice(&file, &cut, seq, block, stop),
@@ -63,6 +64,9 @@ impl Sender {
         }
         let mut state = self.lock_state();
         state.reading -= 1;
+        if opens {
+            state.end_opening();
+        }
         self.finish_if_done(&mut state);
         drop(state);
         self.notify();

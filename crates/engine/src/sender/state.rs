@@ -100,6 +100,8 @@ pub(crate) struct State {
     /// Files of which the receiver wants to know the digests.
     pub(super) to_digest: VecDeque<Record>,
     pub(crate) active: Vec<Arc<LargeFile>>,
+    /// Large files that are being opened.
+    opening: usize,
     /// Each reader has one of its own, as far as there are any.
     apart: bool,
     pub(crate) unanswered: usize,

@@ -175,7 +175,7 @@ impl Sender {
         }
         if self.source.reads_again()
             && let Some(block) = self.pool.try_take()
-            && let Some(piece) = state.next_early_piece(id, early_bytes, self.config.block_bytes)
+            && let Some(piece) = state.next_early_piece(early_bytes, self.config.block_bytes)
         {
             drop(state);
             return self.read_for(id, stream, piece, block);

@@ -1,6 +1,7 @@
 //! What goes out on a stream that carries no blocks, and what of the blocks may, while there is no other stream.
 //! Does not know how much that is; each stream does.
 
+use super::files::NOBODY;
 use super::{Desc, Next, Piece, State};
 
 impl State {
@@ -38,16 +39,11 @@ impl State {
     }
 
     /// Something to read for a stream that carries few blocks: not before what was read is gone.
-    pub(crate) fn next_early_piece(
-        &mut self,
-        stream: u64,
-        early_bytes: u64,
-        block_bytes: u32,
-    ) -> Option<Piece> {
+    pub(crate) fn next_early_piece(&mut self, early_bytes: u64, block_bytes: u32) -> Option<Piece> {
         if early_bytes == 0 || self.has_carrier() || !self.ready.is_empty() {
             return None;
         }
-        self.next_piece(stream, block_bytes)
+        self.next_piece(NOBODY, block_bytes)
     }
 
     /// Notes whether blocks wait for a stream that carries them, after one that does not has found nothing to do. Tells

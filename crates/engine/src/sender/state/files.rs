@@ -6,11 +6,14 @@ use std::sync::Arc;
 use super::{Piece, State};
 use crate::limits;
 
+/// The number of a reader that goes on with nothing: who reads little.
+pub(super) const NOBODY: u64 = 0;
+
 impl State {
     /// A slice for `reader`: of the file in front or, where they are read apart, of its own. Files are opened before they are needed.
     pub(super) fn next_large(&mut self, reader: u64) -> Option<Piece> {
         let readers = if self.apart { self.streams.len() } else { 1 };
-        if self.active.len() <= readers.clamp(1, limits::LARGE_FILES_ACTIVE_MAX - 1) {
+        if self.open_files() <= readers.clamp(1, limits::LARGE_FILES_ACTIVE_MAX - 1) {
             self.next_open().or_else(|| self.next_slice(reader))
         } else {
             self.next_slice(reader).or_else(|| self.next_open())
@@ -18,12 +21,28 @@ impl State {
     }
 
     fn next_open(&mut self) -> Option<Piece> {
-        if self.active.len() >= limits::LARGE_FILES_ACTIVE_MAX {
+        if self.open_files() >= limits::LARGE_FILES_ACTIVE_MAX {
             return None;
         }
         let (record, held) = self.large.pop_front()?;
         self.extensions_wanted -= record.extensions.len();
+        self.begin_opening();
         Some(Piece::Open { record, held })
+    }
+
+    /// With those that will be in a moment.
+    pub(in crate::sender) fn open_files(&self) -> usize {
+        self.active.len() + self.opening
+    }
+
+    /// One will be.
+    pub(in crate::sender) fn begin_opening(&mut self) {
+        self.opening += 1;
+    }
+
+    /// It is, or never will be.
+    pub(in crate::sender) fn end_opening(&mut self) {
+        self.opening = self.opening.saturating_sub(1);
     }
 
     fn next_slice(&mut self, reader: u64) -> Option<Piece> {
@@ -46,10 +65,15 @@ impl State {
     }
 
     /// Which of the files `reader` goes on with: the one that it has begun, else one that nobody has, else the one in front.
+    /// [`NOBODY`] has none of its own.
     fn file_of(&self, reader: u64) -> Option<usize> {
         let of = |reader| self.active.iter().position(|file| file.reader() == reader);
+        let begun = self.active.iter().filter(|file| file.reader().is_some());
+        // One is open ahead of those that are read.
+        let one_more = begun.count() < limits::LARGE_FILES_ACTIVE_MAX - 1;
         if self.apart
-            && let Some(at) = of(Some(reader)).or_else(|| of(None))
+            && reader != NOBODY
+            && let Some(at) = of(Some(reader)).or_else(|| one_more.then(|| of(None))?)
         {
             self.active[at].set_reader(Some(reader));
             return Some(at);
@@ -78,6 +102,8 @@ mod tests {
 
     use super::super::super::large::LargeFile;
     use super::super::{Piece, State};
+    use super::NOBODY;
+    use crate::limits;
     use crate::source::{ReadError, SourceFile};
 
     const BLOCK_BYTES: u32 = 1024;
@@ -158,5 +184,49 @@ mod tests {
         let next = state.next_stream + 1;
         assert_eq!(file(&mut state, next), Some(1));
         assert_eq!(file(&mut state, other), Some(2));
+    }
+
+    #[test]
+    fn of_many_readers_three_have_files_of_their_own() {
+        let mut state = state(true, &[4, 4, 4, 4]);
+        let files: Vec<_> = (1..=6).map(|reader| file(&mut state, reader)).collect();
+        assert_eq!(files, [1, 2, 3, 1, 1, 1].map(Some));
+        assert_eq!(file(&mut state, 2), Some(2));
+    }
+
+    #[test]
+    fn who_reads_little_begins_no_file_and_who_is_to_leave_goes_on_with_none() {
+        let mut state = State {
+            active: state(true, &[4, 4]).active,
+            ..State::new(true)
+        };
+        assert_eq!(file(&mut state, NOBODY), Some(1));
+        let waker = Waker::new().unwrap();
+        let leaving = state.attach(waker.clone(), true);
+        assert_eq!(file(&mut state, leaving), Some(1));
+        let other = state.attach(waker, true);
+        state.retire(leaving);
+        assert_eq!(file(&mut state, other), Some(1));
+    }
+
+    #[test]
+    fn streams_that_ask_at_once_open_no_more_files_than_may_be() {
+        let mut state = State::new(true);
+        let waker = Waker::new().unwrap();
+        for number in 0..16 {
+            state.attach(waker.clone(), true);
+            let record = Record {
+                id: EntryId(number),
+                ..Record::default()
+            };
+            state.large.push_back((record, Vec::new()));
+        }
+        let opened: Vec<_> = (1..=16)
+            .filter_map(|reader| state.next_large(reader))
+            .collect();
+        assert_eq!(opened.len(), limits::LARGE_FILES_ACTIVE_MAX);
+        state.end_opening();
+        assert!(matches!(state.next_large(1), Some(Piece::Open { .. })));
+        assert!(state.next_large(2).is_none());
     }
 }

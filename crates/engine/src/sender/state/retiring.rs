@@ -10,6 +10,7 @@ impl State {
             return;
         }
         self.retiring.push(stream);
+        self.let_go_of_files(stream);
         self.unpark(stream);
         if let Some(waker) = self.streams.get(&stream) {
             waker.wake();
