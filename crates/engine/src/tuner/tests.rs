@@ -162,6 +162,21 @@ fn a_way_that_small_buffers_fill_is_not_flooded() {
 }
 
 #[test]
+fn buffers_that_nearly_fill_a_way_are_not_taken_for_enough() {
+    for seed in 0..100 {
+        let mut dice = Dice::new(seed);
+        let mut link = clean(1000.0 * MBIT, 0.05, Kind::Rate);
+        // Two streams leave a twentieth of it at most, and three have a queue.
+        link.buffer = dice.between(0.955, 0.98) * link.windows() / 2.0;
+        let mut world = World::new(link, seed);
+        let mut own = Run::new(&mut world);
+        run(&mut world, &mut [&mut own], 60.0);
+        let share = rate_of(&own, 20, 60) / link.capacity;
+        assert!(share > 0.985, "seed {seed}: {share:.3}{}", told(&own));
+    }
+}
+
+#[test]
 fn a_long_fast_way_is_full_after_some_round_trips_however_small_the_buffers() {
     let seeds = 300;
     let (mut soon, mut far) = (0.0, 0);

@@ -18,6 +18,9 @@ const BURSTS: f64 = 3.0;
 /// … in seconds, at most.
 const BURSTS_SECONDS_MAX: f64 = 12.0;
 
+/// Fewer that no longer fill a way that nobody else wants must keep this share of the total.
+const KEPT_ALONE: f64 = 0.985;
+
 /// Part of the windows of a trial in which something else has to have held the transfer up.
 const HELD_UP_PART: f64 = 0.5;
 
@@ -99,9 +102,16 @@ impl StreamTuner {
         let part = f64::from(self.target) / f64::from(trial.from);
         let share = trial.before * 2.0 * part / (1.0 + part);
         let moved = reading.rate.max(self.lately(now).unwrap_or(0.0));
-        let is_queued = reading.room() == Room::None;
+        let room = reading.room();
+        let is_queued = room == Room::None;
+        // Where the queue is gone and their windows hold them up, they do not fill the way, and nobody waits for what more would take.
+        let keep = if trial.why == Why::Queue && room == Room::Windows {
+            KEPT_ALONE
+        } else {
+            KEPT
+        };
         let given = is_queued && moved >= share;
-        if moved >= KEPT * before || given {
+        if moved >= keep * before || given {
             self.kept = (!given).then_some(before);
             if trial.why == Why::Queue {
                 self.usual = None;
