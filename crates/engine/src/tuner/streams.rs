@@ -78,6 +78,8 @@ struct Trial {
     from: u32,
     /// The total before it.
     before: f64,
+    /// The mean of what went through just before.
+    mean: f64,
     /// The number of a trial of more and what it moved, where this is the part of it that should be enough.
     more_moved: Option<(u32, f64)>,
     /// What was known of losses: those that the trial itself made are forgotten with it.
@@ -405,10 +407,11 @@ impl StreamTuner {
     }
 
     fn begin_trial(&mut self, now: Duration, reading: &Reading, bursts: Option<Bursts>, why: Why) {
-        let lately = self.lately(now).unwrap_or(f64::MAX);
+        let mean = self.lately(now).unwrap_or(reading.rate);
         self.trial = Some(Trial {
             from: self.target,
-            before: reading.rate.min(lately),
+            before: reading.rate.min(mean),
+            mean,
             more_moved: None,
             losses: self.losses,
             own_losses: Losses::default(),

@@ -20,6 +20,8 @@ const BURSTS_SECONDS_MAX: f64 = 12.0;
 
 /// Fewer that no longer fill a way that nobody else wants must keep this share of the total.
 const KEPT_ALONE: f64 = 0.985;
+/// They are looked at for so long: BBR tries more and less in turn within half a second.
+const ALONE_FOR: Duration = Duration::from_secs(1);
 
 /// Part of the windows of a trial in which something else has to have held the transfer up.
 const HELD_UP_PART: f64 = 0.5;
@@ -105,13 +107,17 @@ impl StreamTuner {
         let room = reading.room();
         let is_queued = room == Room::None;
         // Where the queue is gone and their windows hold them up, they do not fill the way, and nobody waits for what more would take.
-        let keep = if trial.why == Why::Queue && room == Room::Windows {
-            KEPT_ALONE
-        } else {
-            KEPT
-        };
+        // That is some hundredths, less than one window differs from the next: means are compared.
+        let is_alone = trial.why == Why::Queue && room == Room::Windows;
+        let mut is_kept = moved >= KEPT * before;
+        if is_kept && is_alone {
+            if self.settled.is_none_or(|then| now < then + ALONE_FOR) {
+                return None;
+            }
+            is_kept = self.lately(now).unwrap_or(0.0) >= KEPT_ALONE * trial.mean;
+        }
         let given = is_queued && moved >= share;
-        if moved >= keep * before || given {
+        if is_kept || given {
             self.kept = (!given).then_some(before);
             if trial.why == Why::Queue {
                 self.usual = None;
