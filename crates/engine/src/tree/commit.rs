@@ -48,7 +48,7 @@ pub(super) struct Committer {
     mapping: Vec<RelPath>,
     /// Changes when a sync failed: whatever was written under an earlier one is not to be trusted.
     epoch: AtomicU64,
-    journal: Mutex<Option<Journal>>,
+    pub(super) journal: Mutex<Option<Journal>>,
     received: AtomicU64,
     received_marked: AtomicU64,
     state: Mutex<State>,

@@ -6,6 +6,7 @@ use std::sync::atomic::Ordering;
 use godwit_proto::{
     EntryKind, Fault, FaultCode, HeldRange, Record, RecordFlags, Seq, Side, UNKNOWN_BYTES, Verdict,
 };
+use godwit_store::digest::FileDigest;
 use godwit_store::journal::PathKey;
 use godwit_store::{Kind, Look, Lost, RelPath, StoreError, StoreErrorKind, TempName};
 
@@ -63,7 +64,8 @@ impl TreeSink {
     /// What an earlier run has brought of a file that is not asked for now is kept for the next one.
     fn keep_held(&self, record: &Record) {
         let key = PathKey::new(record.root, &record.path);
-        if lock(&self.partial).remove(&key).is_some()
+        let known = lock(&self.partial).remove(&key);
+        if known.is_some_and(|partial| partial.digest.covered() > 0)
             && let Ok(path) = self.mapped(record.root, &record.path)
         {
             self.leftovers.keep(TempName::new(self.config.tag, &path));
@@ -210,7 +212,9 @@ impl TreeSink {
             return None;
         }
         let key = PathKey::new(record.root, &record.path);
-        let found = partial.get(&key)?;
+        let found = partial
+            .get_mut(&key)
+            .filter(|found| found.digest.covered() > 0)?;
         let ranges = found.digest.ranges();
         let reach = ranges
             .iter()
@@ -228,7 +232,8 @@ impl TreeSink {
             && reach <= record.bytes;
         // More ranges than an answer can name are sent again: it takes thousands of gaps in one file.
         if !usable || ranges.len() > limits::HELD_RANGES_MAX {
-            partial.remove(&key);
+            // That the journal tells of it is to be known when it is made anew.
+            found.digest = FileDigest::new(found.digest.kind());
             return None;
         }
         let held = ranges

@@ -77,9 +77,13 @@ impl TreeSink {
         self.hold_before_making(record.id, &path)?;
         let temp = TempName::new(self.config.tag, &path);
         let key = PathKey::new(record.root, &record.path);
-        let held = lock(&self.partial)
-            .remove(&key)
-            .filter(|partial| partial.generation == record.generation.0 && record.attempt == 0);
+        let known = lock(&self.partial).remove(&key);
+        let is_in_journal = known.is_some() || record.attempt > 0;
+        let held = known.filter(|partial| {
+            partial.generation == record.generation.0
+                && partial.digest.covered() > 0
+                && record.attempt == 0
+        });
         let fault = |error: StoreError| entry::fault(record.id, Side::DESTINATION, &error);
         if i64::try_from(record.bytes).is_err() && record.bytes != UNKNOWN_BYTES {
             let message = "no storage holds a file of that size".to_owned();
@@ -90,7 +94,10 @@ impl TreeSink {
             self.within_its_directory(&path, &|| storage.create(&path, &temp, held.is_some()));
         let file = made.map_err(fault)?;
         if held.is_none() {
-            self.committer.restart(key);
+            // Of no other file: whoever writes into the journal waits for it to be synced, and all streams for whoever opens a file.
+            if is_in_journal {
+                self.committer.restart(key);
+            }
             if record.flags & RecordFlags::DENSE != 0 && record.bytes != UNKNOWN_BYTES {
                 file.preallocate(0..record.bytes).map_err(fault)?;
             }

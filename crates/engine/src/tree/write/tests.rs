@@ -98,3 +98,19 @@ fn scattered_slices_fail_their_file_before_their_digests_take_all_memory() {
     write_byte(&sink, 1, 1000).unwrap();
     sink.suspend();
 }
+
+#[test]
+fn a_new_file_is_opened_while_the_journal_is_being_synced() {
+    let journals = tempfile::tempdir().unwrap();
+    let sink = sink(100, journals.path());
+    let syncing = lock(&sink.committer.journal);
+    assert!(syncing.is_some(), "there is a journal");
+    let (done, opened) = std::sync::mpsc::sync_channel(1);
+    std::thread::scope(|scope| {
+        scope.spawn(|| done.send(write_byte(&sink, 1, 0)));
+        let opened = opened.recv_timeout(std::time::Duration::from_secs(20));
+        drop(syncing);
+        opened.unwrap().unwrap();
+    });
+    sink.suspend();
+}
