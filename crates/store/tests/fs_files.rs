@@ -169,6 +169,26 @@ fn resuming_keeps_what_is_there_even_after_its_mode_was_set() {
 }
 
 #[test]
+fn a_file_ends_where_it_is_said_to_wherever_writing_ended() {
+    let tree = Tree::new();
+    for (name, keep, written) in [("new", false, 4), ("kept", true, 4), ("longer", true, 2)] {
+        let path = rel(name);
+        let temp = temp_of(&path);
+        if keep {
+            let file = tree.storage.create(&path, &temp, false).unwrap();
+            file.write_at(0, b"123456789").unwrap();
+        }
+        let file = tree.storage.create(&path, &temp, keep).unwrap();
+        file.write_at(0, &b"abcdefg"[..written]).unwrap();
+        for bytes in [4, 2, 6, written as u64] {
+            file.finish(bytes, &meta(0o644, 1, 0)).unwrap();
+            let there = fs::metadata(tree.at(&temp.to_string())).unwrap();
+            assert_eq!(there.len(), bytes, "{name}");
+        }
+    }
+}
+
+#[test]
 fn holes_stay_holes_and_are_found_again() {
     let tree = Tree::new();
     let path = rel("sparse");

@@ -5,7 +5,6 @@ use super::apply::{Birth, Target, apply};
 use super::attributes::{Allowed, meta_of, mode_of};
 use super::direct::Direct;
 use super::directories::{Directories, Directory, Trouble};
-use super::medium::is_in_memory;
 use super::read::{ENTRY, no_direct};
 use crate::error::{StoreError, StoreErrorKind};
 use crate::extended::Lost;
@@ -16,7 +15,7 @@ use rustix::fd::{AsFd, AsRawFd, OwnedFd};
 use rustix::fs::{AtFlags, CWD, FallocateFlags, Mode, OFlags};
 use rustix::io::Errno;
 use std::ops::Range;
-use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Readable by the owner only.
 const PRIVATE: u32 = 0o600;
@@ -30,17 +29,32 @@ pub(super) struct FsWriteFile {
     direct: Option<Direct>,
     path: RelPath,
     allowed: Allowed,
-    in_memory: OnceLock<bool>,
+    /// Its file system keeps all in memory.
+    in_memory: bool,
+    /// Where the file ends, if it was empty at first.
+    end: Option<AtomicU64>,
+}
+
+/// A temporary file that was just opened.
+pub(super) struct Opened {
+    fd: OwnedFd,
+    in_memory: bool,
+    is_new: bool,
 }
 
 impl FsWriteFile {
     /// Writes past the page cache if `direct` names the directories whose kept handles may be given up for that.
     pub(super) fn new(
-        fd: OwnedFd,
+        opened: Opened,
         path: &RelPath,
         allowed: Allowed,
         direct: Option<&Directories>,
     ) -> Result<Self, StoreError> {
+        let Opened {
+            fd,
+            in_memory,
+            is_new,
+        } = opened;
         let open = |directories| match Direct::open(&fd, OFlags::RDWR, directories) {
             // It got its final mode before it was interrupted, and gets it again when it is finished.
             Err(Errno::ACCESS) => {
@@ -55,12 +69,15 @@ impl FsWriteFile {
             fd,
             path: path.clone(),
             allowed,
-            in_memory: OnceLock::new(),
+            in_memory,
+            end: is_new.then(AtomicU64::default),
         })
     }
 
-    fn is_in_memory(&self) -> bool {
-        *self.in_memory.get_or_init(|| is_in_memory(&self.fd))
+    fn reaches(&self, end: u64) {
+        if let Some(reached) = &self.end {
+            reached.fetch_max(end, Ordering::Relaxed);
+        }
     }
 
     fn failed(&self, operation: &'static str, errno: Errno) -> StoreError {
@@ -71,7 +88,7 @@ impl FsWriteFile {
 impl WriteFile for FsWriteFile {
     fn preallocate(&self, range: Range<u64>) -> Result<(), StoreError> {
         // A file system in memory gains no order from room taken beforehand: it would fill the pages with zeros first, in one thread.
-        if range.is_empty() || self.is_in_memory() {
+        if range.is_empty() || self.in_memory {
             return Ok(());
         }
         loop {
@@ -82,8 +99,12 @@ impl WriteFile for FsWriteFile {
                 range.end - range.start,
             ) {
                 Err(Errno::INTR) => {}
+                Ok(()) => {
+                    self.reaches(range.end);
+                    return Ok(());
+                }
                 // Not every file system can; the room is then taken as the data comes.
-                Ok(()) | Err(Errno::OPNOTSUPP | Errno::NOSYS) => return Ok(()),
+                Err(Errno::OPNOTSUPP | Errno::NOSYS) => return Ok(()),
                 Err(error) => return Err(self.failed("take room for", error)),
             }
         }
@@ -104,19 +125,23 @@ impl WriteFile for FsWriteFile {
                 Err(error) => return Err(self.failed("write", error)),
             }
         }
+        self.reaches(offset + data.len() as u64);
         Ok(())
     }
 
     fn write_out(&self, range: Range<u64>) {
-        if !self.is_in_memory() {
+        if !self.in_memory {
             // What it does not begin with now the sync writes, and says what went wrong.
             let _ = godwit_sys::write_back::begin(&self.fd, &range);
         }
     }
 
     fn finish(&self, bytes: u64, meta: &FinalMeta) -> Result<Lost, StoreError> {
-        rustix::fs::ftruncate(&self.fd, bytes)
-            .map_err(|error| self.failed("set the length of", error))?;
+        let reached = self.end.as_ref();
+        if reached.is_none_or(|end| end.swap(bytes, Ordering::Relaxed) != bytes) {
+            rustix::fs::ftruncate(&self.fd, bytes)
+                .map_err(|error| self.failed("set the length of", error))?;
+        }
         // An earlier try may have given it attributes, of an earlier state of the source perhaps.
         let birth = Birth {
             has_mode: false,
@@ -176,14 +201,20 @@ pub(super) fn create(
     directory: &Directory,
     temp: &TempName,
     keep: bool,
-) -> Result<OwnedFd, Trouble> {
+) -> Result<Opened, Trouble> {
+    let opened = |fd, is_new| Opened {
+        fd,
+        in_memory: directory.is_in_memory(),
+        is_new,
+    };
     if keep {
         match open_temp(directory, temp, OFlags::RDWR) {
             Err(Trouble::Errno(Errno::NOENT)) => {}
-            result => return result,
+            result => return Ok(opened(result?, false)),
         }
     }
-    Ok(create_new(directory, temp, OFlags::RDWR, PRIVATE)?)
+    let fd = create_new(directory, temp, OFlags::RDWR, PRIVATE)?;
+    Ok(opened(fd, true))
 }
 
 /// Opens a temporary file that was made before, whatever mode it was given since. Anything that is not plainly ours, such as
