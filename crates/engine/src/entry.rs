@@ -25,6 +25,14 @@ pub(crate) fn digest_to_store(digest: &Digest) -> digest::Digest {
     digest::Digest(digest.0)
 }
 
+/// The flag of a file with holes.
+pub(crate) fn sparse_flag(meta: &Meta) -> u8 {
+    match meta.kind == Kind::File && meta.sparse {
+        true => RecordFlags::SPARSE,
+        false => 0,
+    }
+}
+
 /// The record of an entry found below root `root`, without its path and what goes with it.
 pub(crate) fn record(root: u16, meta: &Meta, target: Vec<u8>) -> Record {
     let kind = match meta.kind {
@@ -40,11 +48,7 @@ pub(crate) fn record(root: u16, meta: &Meta, target: Vec<u8>) -> Record {
         root,
         kind,
         generation: Generation(meta.generation()),
-        flags: if kind == EntryKind::FILE && meta.sparse {
-            RecordFlags::SPARSE
-        } else {
-            0
-        },
+        flags: sparse_flag(meta),
         bytes: if kind == EntryKind::FILE {
             meta.bytes
         } else {

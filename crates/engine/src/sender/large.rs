@@ -8,8 +8,8 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use godwit_proto::{HeldRange, Range, Record, RecordFlags, UNKNOWN_BYTES};
 use godwit_store::digest::{self, FileDigest};
 
-use crate::entry;
 use crate::source::{ReadError, SourceFile};
+use crate::{entry, limits};
 
 pub(crate) struct LargeFile {
     pub(crate) record: Record,
@@ -79,7 +79,10 @@ impl LargeFile {
         kind: digest::DigestKind,
         block_bytes: u32,
     ) -> Result<Self, ReadError> {
-        let first = file.next_data(0)?;
+        let first = match may_have_holes(&record) {
+            true => file.next_data(0)?,
+            false => Some(0..record.bytes),
+        };
         let dense = first
             .as_ref()
             .is_some_and(|data| data.start == 0 && data.end >= record.bytes)
@@ -393,6 +396,13 @@ impl LargeFile {
     }
 }
 
+/// Whether its holes are looked up. As the copy pays for it in time that grows with the number of files, the number of its blocks
+/// is believed of what is no larger than a few of ours.
+pub(super) fn may_have_holes(record: &Record) -> bool {
+    record.flags & RecordFlags::SPARSE != 0
+        || !(1..=limits::UNSOUNDED_BYTES_MAX).contains(&record.bytes)
+}
+
 /// Ranges in ascending order, those that overlap or touch made one.
 fn merged(mut ranges: Vec<(u64, u64)>) -> VecDeque<(u64, u64)> {
     ranges.sort_unstable();
@@ -419,7 +429,23 @@ fn window(offset: u64, file_bytes: u64, block_bytes: u64, held_from: Option<u64>
 
 #[cfg(test)]
 mod tests {
-    use super::{merged, window};
+    use godwit_proto::{Record, RecordFlags};
+
+    use super::{may_have_holes, merged, window};
+    use crate::limits;
+
+    #[test]
+    fn holes_are_looked_for_where_there_may_be_some_worth_it() {
+        let record = |bytes, flags| Record {
+            bytes,
+            flags,
+            ..Record::default()
+        };
+        let most = limits::UNSOUNDED_BYTES_MAX;
+        assert!(!may_have_holes(&record(1, 0)) && !may_have_holes(&record(most, 0)));
+        assert!(may_have_holes(&record(1, RecordFlags::SPARSE)));
+        assert!(may_have_holes(&record(most + 1, 0)) && may_have_holes(&record(0, 0)));
+    }
 
     #[test]
     fn windows_are_aligned_and_keep_clear_of_what_is_held() {

@@ -11,7 +11,7 @@ use godwit_store::digest;
 use godwit_store::pool::Block;
 
 use super::Sender;
-use super::large::{LargeFile, SliceCut};
+use super::large::{LargeFile, SliceCut, may_have_holes};
 use super::state::{Desc, Head, Image, Piece};
 use crate::counters::CpuMeter;
 use crate::entry;
@@ -96,8 +96,10 @@ impl Sender {
                     self.config.block_bytes,
                 )?;
                 large.digest_only = digest_only;
-                // Where its first data is was looked up after the generation.
-                self.check_generation(&large)?;
+                // Where its first data is was looked up after the generation; with no slice nothing else looks at it again.
+                if may_have_holes(&record) || large.is_spent() {
+                    self.check_generation(&large)?;
+                }
                 Ok(large)
             });
         match opened {

@@ -6,7 +6,7 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
-use godwit_proto::{EntryId, Fault, FaultCode, Generation, Record, Side};
+use godwit_proto::{EntryId, Fault, FaultCode, Generation, Record, RecordFlags, Side};
 use godwit_store::{
     Kind, Known, ReadFile, RelPath, Scan, ScanEntry, ScanItem, Storage, StoreError, StoreErrorKind,
 };
@@ -146,6 +146,8 @@ impl Source for TreeSource {
                 let mut fresh = record.clone();
                 fresh.generation = Generation(meta.generation());
                 fresh.bytes = meta.bytes;
+                fresh.flags &= !RecordFlags::SPARSE;
+                fresh.flags |= entry::sparse_flag(&meta);
                 fresh.mtime_seconds = meta.mtime.seconds;
                 fresh.mtime_nanoseconds = meta.mtime.nanoseconds;
                 fresh.mode = meta.mode;

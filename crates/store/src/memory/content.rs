@@ -21,6 +21,11 @@ impl Content {
         self.bytes
     }
 
+    /// Whether a page at least was never written.
+    pub(super) fn is_sparse(&self) -> bool {
+        (self.pages.len() as u64) < self.bytes / PAGE
+    }
+
     /// Reads until `buffer` is full or the end is reached.
     pub(super) fn read_at(&self, offset: u64, buffer: &mut [u8]) -> usize {
         let left = usize::try_from(self.bytes.saturating_sub(offset)).unwrap_or(usize::MAX);

@@ -215,6 +215,7 @@ impl Node {
             Kind::Symlink => self.target.len() as u64,
             _ => self.content.bytes(),
         };
+        self.meta.sparse = self.content.is_sparse();
     }
 
     /// Sets mode, mtime, owner, and what else is given.
