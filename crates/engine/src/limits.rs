@@ -18,7 +18,7 @@ pub const fn bundle_file_bytes_max(block_bytes: u32) -> u64 {
 }
 
 /// A file up to this many bytes that takes as much room as it has bytes is read without a look for holes: that takes 9 µs
-/// for each MiB in memory, and no larger hole can be missed, behind room taken beyond the end of the file.
+/// for each MiB in memory. What is missed is no larger: room that was taken and never written, or a hole that room taken elsewhere hides.
 pub const UNSOUNDED_BYTES_MAX: u64 = 8 << 20;
 
 /// Most files in one bundle: their records (64 bytes and a name each) stay well below the frame's head limit.

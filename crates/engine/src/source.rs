@@ -66,7 +66,8 @@ pub trait SourceFile: Send + Sync {
         None
     }
 
-    /// The first range with data at or after `offset`; `None` if only a hole is left.
+    /// The first range with data at or after `offset`; `None` if only a hole is left. Not asked of files up to 8 MiB whose
+    /// records do not say that they seem to have holes.
     ///
     /// # Errors
     /// The file cannot be examined.

@@ -68,7 +68,7 @@ impl TreeSink {
         if known.is_some_and(|partial| partial.digest.covered() > 0)
             && let Ok(path) = self.mapped(record.root, &record.path)
         {
-            self.leftovers.keep(TempName::new(self.config.tag, &path));
+            self.keep_arrived(&path);
         }
     }
 

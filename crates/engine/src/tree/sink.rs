@@ -78,6 +78,8 @@ pub struct TreeSink {
     damage: Option<String>,
     /// What a sweep leaves alone.
     pub(super) leftovers: Leftovers,
+    /// Something was kept of a file that has failed.
+    pub(super) has_kept: AtomicBool,
     /// Directories that this transfer made: nothing in them needs to be looked at.
     pub(super) fresh: Mutex<HashSet<Box<[u8]>>>,
     /// Whether there were any: most runs over what is there make none.
@@ -206,6 +208,7 @@ impl TreeSink {
             resumed: recovered.resumed,
             damage: recovered.damage,
             leftovers: Leftovers::default(),
+            has_kept: AtomicBool::new(false),
             fresh: Mutex::default(),
             made_any: AtomicBool::new(false),
             replace,

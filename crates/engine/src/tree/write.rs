@@ -78,7 +78,9 @@ impl TreeSink {
         let temp = TempName::new(self.config.tag, &path);
         let key = PathKey::new(record.root, &record.path);
         let known = lock(&self.partial).remove(&key);
-        let is_in_journal = known.is_some() || record.attempt > 0;
+        // Of what was kept nobody may remember that it failed.
+        let is_in_journal =
+            known.is_some() || record.attempt > 0 || self.has_kept.load(Ordering::Relaxed);
         let held = known.filter(|partial| {
             partial.generation == record.generation.0
                 && partial.digest.covered() > 0
@@ -216,7 +218,7 @@ impl TreeSink {
         lock(&self.replace).remove(&record.id);
         if let Ok(path) = self.mapped(record.root, &record.path) {
             if keep && !self.comes_once.load(Ordering::Relaxed) {
-                self.leftovers.keep(TempName::new(self.config.tag, &path));
+                self.keep_arrived(&path);
                 return;
             }
             self.committer
@@ -225,6 +227,12 @@ impl TreeSink {
             // What cannot be removed now is swept by the next complete run.
             let _ = self.config.storage.discard(&path, &temp);
         }
+    }
+
+    /// What has arrived of a file is for the next run, and the journal goes on vouching for it.
+    pub(super) fn keep_arrived(&self, path: &RelPath) {
+        self.has_kept.store(true, Ordering::Relaxed);
+        self.leftovers.keep(TempName::new(self.config.tag, path));
     }
 
     /// The source has failed at an entry, and perhaps at all that is in it.

@@ -137,10 +137,13 @@ impl WriteFile for FsWriteFile {
     }
 
     fn finish(&self, bytes: u64, meta: &FinalMeta) -> Result<Lost, StoreError> {
-        let reached = self.end.as_ref();
-        if reached.is_none_or(|end| end.swap(bytes, Ordering::Relaxed) != bytes) {
+        let end = self.end.as_ref();
+        if end.is_none_or(|end| end.load(Ordering::Relaxed) != bytes) {
             rustix::fs::ftruncate(&self.fd, bytes)
                 .map_err(|error| self.failed("set the length of", error))?;
+            if let Some(end) = end {
+                end.store(bytes, Ordering::Relaxed);
+            }
         }
         // An earlier try may have given it attributes, of an earlier state of the source perhaps.
         let birth = Birth {

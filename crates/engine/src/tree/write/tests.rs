@@ -51,15 +51,19 @@ fn sink(ranges_max: usize, journals: &std::path::Path) -> Arc<TreeSink> {
     .unwrap()
 }
 
-fn write_byte(sink: &TreeSink, entry: u64, offset: u64) -> Result<(), Fault> {
-    let record = Record {
+fn record(entry: u64) -> Record {
+    Record {
         id: EntryId(entry),
         generation: Generation(1),
         kind: godwit_proto::EntryKind::FILE,
         bytes: 1 << 30,
         path: format!("f{entry}").into_bytes(),
         ..Record::default()
-    };
+    }
+}
+
+fn write_byte(sink: &TreeSink, entry: u64, offset: u64) -> Result<(), Fault> {
+    let record = record(entry);
     let header = BlockHeader {
         seq: Seq(1 + offset + (entry << 32)),
         entry: record.id,
@@ -112,5 +116,24 @@ fn a_new_file_is_opened_while_the_journal_is_being_synced() {
         drop(syncing);
         opened.unwrap().unwrap();
     });
+    sink.suspend();
+}
+
+/// Bytes in the files of a directory.
+fn bytes_in(directory: &std::path::Path) -> u64 {
+    let entries = std::fs::read_dir(directory).unwrap();
+    entries
+        .map(|entry| entry.unwrap().metadata().unwrap().len())
+        .sum()
+}
+
+#[test]
+fn once_something_was_kept_of_a_failed_file_each_new_one_is_struck_out_in_the_journal() {
+    let journals = tempfile::tempdir().unwrap();
+    let sink = sink(100, journals.path());
+    sink.give_up(&record(1), true);
+    let before = bytes_in(journals.path());
+    write_byte(&sink, 2, 0).unwrap();
+    assert!(bytes_in(journals.path()) > before, "{before} bytes");
     sink.suspend();
 }
