@@ -73,6 +73,13 @@ impl Netns {
         &self.name
     }
 
+    /// Writes a value into a file below `/proc/sys`, as this namespace has it.
+    pub(crate) fn set(&self, name: &str, value: &str) {
+        let script = format!("echo '{value}' > /proc/sys/{name}");
+        let status = self.command("sh").args(["-c", &script]).status();
+        assert!(status.expect("sh runs").success(), "{name} = {value}");
+    }
+
     /// A command that runs inside. Its process id is that of the program: `nsenter` replaces itself.
     pub(crate) fn command(&self, program: impl AsRef<std::ffi::OsStr>) -> Command {
         let [enter, rest @ ..] = self.wrapper();
