@@ -242,11 +242,12 @@ fn small_buffers_of_the_other_machine_are_named_with_what_mends_them_there() {
         || {
             let (near, other) = (Netns::new(), Netns::new());
             let options = WanOptions {
-                rtt: "50ms",
+                rtt: "200ms",
                 ..WanOptions::default()
             };
             let _line = WanLink::between(&near, &other, &options);
-            set(&other, "net/ipv4/tcp_rmem", "4096 16384 65536");
+            // 5 MB/s: less than any disk that is busy with other tests.
+            other.set("net/ipv4/tcp_rmem", "4096 16384 16384");
             let far = Far::at(Where {
                 inside: Some((&other, RIGHT)),
                 ..Where::default()
@@ -262,23 +263,17 @@ fn small_buffers_of_the_other_machine_are_named_with_what_mends_them_there() {
             );
             // Half of a round trip is what nobody knows.
             let number = |name: &str| found.object["path"][name].as_f64().expect("a number");
-            assert!(number("round_trip_seconds") >= 0.05);
+            assert!(number("round_trip_seconds") >= 0.2);
             let (ahead, uncertain) = (
                 number("clock_ahead_seconds"),
                 number("clock_uncertainty_seconds"),
             );
             assert!(
-                uncertain >= 0.025 && ahead.abs() <= uncertain + 1e-6,
+                uncertain >= 0.1 && ahead.abs() <= uncertain + 1e-6,
                 "{ahead} {uncertain}"
             );
         },
     );
-}
-
-fn set(inside: &Netns, name: &str, value: &str) {
-    let script = format!("echo '{value}' > /proc/sys/{name}");
-    let status = inside.command("sh").args(["-c", &script]).status();
-    assert!(status.expect("sh runs").success(), "{name}");
 }
 
 /// Four machines in a row; packets between the two in the middle are smaller.
@@ -322,7 +317,7 @@ impl Row {
             up(right, "left", format!("10.9.{net}.2/24"));
         }
         for middle in &row.machines[1..3] {
-            set(middle, "net/ipv4/ip_forward", "1");
+            middle.set("net/ipv4/ip_forward", "1");
         }
         for (machine, to, by) in [
             (0, "default", "10.9.1.2"),
