@@ -24,6 +24,7 @@ mod decided;
 mod entry;
 mod failed;
 mod item;
+mod last_words;
 pub mod limits;
 mod live;
 mod loss;
@@ -135,6 +136,15 @@ impl End {
             Self::Finished(_) => {}
         }
         frame
+    }
+
+    /// The other side failed, or refused.
+    pub(crate) fn by_failure(failure: WireFailure) -> Self {
+        Self::Failed {
+            code: failure.code,
+            message: failure.message,
+            retryable: failure.retryable,
+        }
     }
 
     /// The other side gave the transfer up in good order: it was stopped, and may be there again soon.

@@ -3,18 +3,22 @@
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
 
+#[path = "support/flaky.rs"]
+mod flaky;
 #[path = "support/hand.rs"]
 mod hand;
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicI64;
 
 use godwit_engine::synthetic::NullSink;
 use godwit_engine::tree::{DestinationRequest, TreeSink};
 use godwit_engine::{Counters, End, Receiver, Sink, StreamLoss};
-use godwit_net::Stream as _;
+use godwit_net::{Stream as _, StreamOptions, local_pair};
 use godwit_proto::*;
 use godwit_store::{FinalMeta, MemoryStorage, Timestamp, digest};
 
+use flaky::Flaky;
 use hand::*;
 
 fn manifest(seq: u64, records: Vec<Record>) -> Frame {
@@ -380,5 +384,72 @@ fn decisions_of_the_other_end_are_told_once_by_whatever_they_come() {
     assert_eq!(seen.all(), told("readers"));
     drop(hand);
     thread.join().unwrap().unwrap();
+    receiver.join();
+}
+
+/// A stream to which nothing can be sent from the first frame on, and on which the other end says these frames after that.
+fn hung_up(frames: &[Frame]) -> Flaky {
+    let (inner, other) = local_pair(&StreamOptions::default()).unwrap();
+    let mut said = Vec::new();
+    for frame in frames {
+        frame.encode(&mut said).unwrap();
+    }
+    Flaky {
+        inner,
+        left: 1,
+        breaks: Arc::new(AtomicI64::new(1)),
+        last_words: Some((other, said)),
+    }
+}
+
+#[test]
+fn what_was_said_before_hanging_up_is_heard_though_nothing_can_be_sent() {
+    let told = Frame::Error(Error {
+        code: ErrorCode::LIMIT.0,
+        message: "no way for data".to_owned(),
+        retryable: false,
+    });
+    let heard = |end: Option<End>| {
+        let Some(End::Failed { code, message, .. }) = end else {
+            panic!("it is not known how it ended: {end:?}");
+        };
+        assert_eq!(
+            (code, &message[..]),
+            (ErrorCode::LIMIT.0, "no way for data")
+        );
+    };
+    let receiver = null_receiver();
+    receiver
+        .run_stream(&mut hung_up(&[
+            Frame::Status(Status::default()),
+            told.clone(),
+        ]))
+        .unwrap();
+    heard(receiver.end());
+    receiver.join();
+    let sender = idle_sender(&[("a", b"content")], &Arc::default());
+    sender.run_stream(&mut hung_up(&[told])).unwrap();
+    heard(sender.end());
+    sender.join();
+    let receiver = null_receiver();
+    let cancel = Frame::Cancel(Cancel {
+        reason: "stopped by its user".to_owned(),
+    });
+    receiver.run_stream(&mut hung_up(&[cancel])).unwrap();
+    let Some(End::Failed {
+        retryable: true,
+        message,
+        ..
+    }) = receiver.end()
+    else {
+        panic!("it is not known how it ended: {:?}", receiver.end());
+    };
+    assert!(message.contains("stopped by its user"), "{message}");
+    receiver.join();
+    // One that says nothing is lost, and the transfer goes on.
+    let receiver = null_receiver();
+    let loss = receiver.run_stream(&mut hung_up(&[])).unwrap_err();
+    assert!(loss.is_retryable(), "{loss}");
+    assert!(receiver.end().is_none());
     receiver.join();
 }

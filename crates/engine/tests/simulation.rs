@@ -195,6 +195,7 @@ fn carry(
                     inner,
                     left: 1 + random.below(40),
                     breaks: Arc::clone(&breaks),
+                    last_words: None,
                 };
                 let (mut near, mut far) = (flaky(near), flaky(far));
                 let sending = Arc::clone(&sender);

@@ -12,6 +12,7 @@ use godwit_proto::{
 use super::Receiver;
 use crate::acks::Ending;
 use crate::counters::CpuMeter;
+use crate::last_words::last_words;
 use crate::{End, StreamLoss, limits, lock};
 
 /// How long a finished receiver keeps its streams for a sender that may ask again.
@@ -78,6 +79,13 @@ impl Receiver {
                     loss => Err(loss),
                 }
             }
+            (Err(loss), None) => match last_words(stream, &loss) {
+                Some(end) => {
+                    self.finish(end);
+                    Ok(())
+                }
+                None => Err(loss),
+            },
             (other, _) => other,
         };
         (result, own.left)
@@ -258,11 +266,7 @@ impl Receiver {
                 Ok(())
             }
             Frame::Error(error) => {
-                self.finish(End::Failed {
-                    code: error.code,
-                    message: error.message,
-                    retryable: error.retryable,
-                });
+                self.finish(End::by_failure(error));
                 Ok(())
             }
             Frame::Cancel(cancel) => {

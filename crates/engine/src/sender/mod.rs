@@ -23,13 +23,14 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use godwit_net::{Stream, StreamError};
-use godwit_proto::{Comparison, DigestKind, Error as WireFailure, ErrorCode, TransferId};
+use godwit_proto::{Comparison, DigestKind, ErrorCode, TransferId};
 use godwit_store::digest;
 use godwit_store::pool::Pool;
 
 use self::state::State;
 use crate::counters::{self, Snapshot};
 use crate::decided::Decided;
+use crate::last_words::last_words;
 use crate::names::NameQueue;
 use crate::tuner::StageSample;
 use crate::{
@@ -231,6 +232,13 @@ impl Sender {
                 stream.shutdown();
                 Ok(())
             }
+            Err(loss) if self.end().is_none() => match last_words(stream, &loss) {
+                Some(end) => {
+                    self.finish(end);
+                    Ok(())
+                }
+                None => Err(loss),
+            },
             other => other,
         };
         if let Some(names) = self.names.get() {
@@ -384,14 +392,6 @@ impl Sender {
 
     fn lock_state(&self) -> MutexGuard<'_, State> {
         lock(&self.state)
-    }
-
-    fn fail_wire(&self, error: &WireFailure) {
-        self.finish(End::Failed {
-            code: error.code,
-            message: error.message.clone(),
-            retryable: error.retryable,
-        });
     }
 
     fn display(&self, root: u16, path: &[u8]) -> Vec<u8> {

@@ -219,7 +219,7 @@ impl Sender {
                 Ok(())
             }
             Frame::Error(error) => {
-                self.fail_wire(&error);
+                self.finish(End::by_failure(error));
                 Ok(())
             }
             Frame::Cancel(cancel) => {

@@ -1,6 +1,7 @@
 //! A stream that breaks in the middle of things.
 //! Knows nothing of frames.
 
+use std::io::ErrorKind;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
@@ -13,12 +14,22 @@ pub(crate) struct Flaky {
     pub(crate) inner: Connection,
     pub(crate) left: u64,
     pub(crate) breaks: Arc<AtomicI64>,
+    /// What its other end says only after nothing can be sent to it any more.
+    pub(crate) last_words: Option<(Connection, Vec<u8>)>,
 }
 
 impl Flaky {
     fn step(&mut self) -> Result<(), StreamError> {
         self.left = self.left.saturating_sub(1);
         if self.left == 0 && self.breaks.fetch_sub(1, Ordering::SeqCst) > 0 {
+            if let Some((other, frames)) = &mut self.last_words {
+                other.send_all(frames)?;
+                return Err(StreamError::Network {
+                    peer: self.inner.peer(),
+                    operation: "send",
+                    source: ErrorKind::BrokenPipe.into(),
+                });
+            }
             return Err(StreamError::Closed {
                 peer: self.inner.peer(),
             });

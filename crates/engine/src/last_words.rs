@@ -1,0 +1,51 @@
+//! What the other end said before it hung up, where that shows first in that nothing can be sent to it any more.
+//! Heeds nothing but how the transfer ended: all else is said again on another stream.
+
+use std::time::{Duration, Instant};
+
+use godwit_net::{Stream, StreamError};
+use godwit_proto::{Frame, FrameKind, decode};
+
+use crate::{End, StreamLoss};
+
+/// How long last words may take that are behind the end of the other direction: they pass through other programs, each at its own pace.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// Payload is dropped in pieces of so many bytes.
+const PIECE_BYTES: usize = 64 << 10;
+
+/// The end that the peer told on a stream that was lost with something to be sent; `None` if it told none.
+pub(crate) fn last_words(stream: &mut dyn Stream, loss: &StreamLoss) -> Option<End> {
+    let StreamLoss::Stream(StreamError::Network { .. }) = loss else {
+        return None;
+    };
+    let until = Instant::now() + PATIENCE;
+    stream.set_stall_limit(PATIENCE);
+    loop {
+        let left = until.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return None;
+        }
+        let Some((prelude, head)) = stream.try_recv().ok()? else {
+            stream.wait(left).ok()?;
+            continue;
+        };
+        if matches!(prelude.kind, FrameKind::ERROR | FrameKind::CANCEL) {
+            return match decode(&prelude, &head).ok()? {
+                Frame::Error(error) => Some(End::by_failure(error)),
+                Frame::Cancel(cancel) => Some(End::by_peer(&cancel.reason)),
+                _ => None,
+            };
+        }
+        let mut dropped = prelude.payload_bytes as usize;
+        let mut piece = vec![0; dropped.min(PIECE_BYTES)];
+        while dropped > 0 {
+            if Instant::now() >= until {
+                return None;
+            }
+            let bytes = dropped.min(PIECE_BYTES);
+            stream.recv_payload(&mut piece[..bytes]).ok()?;
+            dropped -= bytes;
+        }
+    }
+}
