@@ -2,6 +2,7 @@
 //! Does not make engines (`begin`) and does not move data (the engine).
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use godwit_engine::session::send_error;
@@ -93,6 +94,9 @@ pub(crate) fn join(
 }
 
 fn serve(shared: &Arc<Shared>, session: &Session, stream: &mut dyn Stream) {
+    if stream.carries_blocks() {
+        session.reached.store(true, Ordering::Relaxed);
+    }
     if let Err(loss) = session.engine.run_stream(stream) {
         shared.log(&format!("{}: a stream was lost: {loss}", session.label));
     }
@@ -213,6 +217,7 @@ impl Session {
             mapped: begun.mapped,
             writes_to: begun.writes_to,
             keep_for,
+            reached: AtomicBool::new(false),
             label,
             tokens: std::sync::Mutex::default(),
             leave: shared.places.leave(request),

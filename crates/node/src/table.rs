@@ -25,6 +25,10 @@ const ANSWER_LOOK_EVERY: Duration = Duration::from_millis(50);
 /// How long a finished transfer is kept for a client that lost the last word.
 const LINGER: Duration = Duration::from_secs(10);
 
+/// How long a transfer is kept for a client that has reached us only beside its data, and is gone: its connections for data did not
+/// come about, or it does better with a new one. What it said last may have been lost.
+const KEPT_UNREACHED: Duration = Duration::from_secs(10);
+
 /// Tokens in circulation for one transfer: as many as it may have streams.
 pub(crate) const TOKENS: usize = limits::STREAMS_MAX as usize;
 const _: () = assert!(TOKENS <= TOKENS_MAX);
@@ -38,6 +42,8 @@ pub(crate) struct Session {
     /// What identifies the transfer's destination; `None` where there is none to be written by only one.
     pub(crate) key: Option<[u8; 32]>,
     pub(crate) keep_for: Duration,
+    /// A stream that carries blocks was there.
+    pub(crate) reached: AtomicBool,
     pub(crate) label: String,
     /// No other transfer ran while this one did, so that the process's memory is its own.
     pub(crate) alone: Arc<AtomicBool>,
@@ -87,6 +93,14 @@ impl Session {
                 true
             }
             None => false,
+        }
+    }
+
+    /// How long it is kept without any stream.
+    fn kept_for(&self) -> Duration {
+        match self.reached.load(Ordering::Relaxed) {
+            true => self.keep_for,
+            false => self.keep_for.min(KEPT_UNREACHED),
         }
     }
 
@@ -156,7 +170,7 @@ impl Table {
             }
             if !session.is_orphan() {
                 alive = Instant::now();
-            } else if alive.elapsed() >= session.keep_for {
+            } else if alive.elapsed() >= session.kept_for() {
                 session.engine.cancel("the client did not come back");
             } else if session
                 .wanted
@@ -338,6 +352,7 @@ mod tests {
             plain_payload: false,
             key: Some(KEY),
             keep_for: ENDLESS,
+            reached: AtomicBool::new(true),
             label: String::new(),
             alone: Arc::default(),
             resumed: false,
@@ -384,6 +399,19 @@ mod tests {
         thread.join().unwrap();
         client.join().unwrap();
         session.engine.join();
+    }
+
+    #[test]
+    fn a_client_that_was_reached_only_beside_its_data_is_not_waited_for_as_long() {
+        let table = Table::default();
+        let (session, near, thread) = running(&table);
+        assert_eq!(session.kept_for(), ENDLESS);
+        session.reached.store(false, Ordering::Relaxed);
+        drop(near);
+        thread.join().unwrap();
+        // It would never end otherwise.
+        let end = table.keep(&session, &|_| None);
+        assert!(matches!(end, End::Cancelled(reason) if reason.contains("did not come back")));
     }
 
     #[test]
