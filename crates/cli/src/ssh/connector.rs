@@ -4,7 +4,7 @@
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use godwit_api::login::Login;
 use godwit_api::settings::CpSettings;
@@ -364,10 +364,18 @@ impl Live {
 
     fn end(&self) {
         self.channels.stop();
-        self.process.end();
-        locked(&self.relays).iter().for_each(SshProcess::end);
+        let until = Instant::now() + GOODBYE_PATIENCE;
+        let end = |process: &SshProcess| {
+            process.end_after(until.saturating_duration_since(Instant::now()));
+        };
+        end(&self.process);
+        locked(&self.relays).iter().for_each(end);
     }
 }
+
+/// How long all processes of a transfer that did not complete may take to end: a goodbye goes through them, the other side makes
+/// durable what it has, and each machine may have much else to do. An ssh that is told to end drops what it has not sent.
+const GOODBYE_PATIENCE: Duration = Duration::from_secs(5);
 
 /// A failure of the moment.
 pub(super) fn later(login: &Login, message: String) -> Refusal {

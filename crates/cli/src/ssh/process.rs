@@ -132,11 +132,18 @@ impl SshProcess {
     /// Waits for its end for a moment, and then makes it end: it has nothing left to do. If others use its connection it goes on
     /// for them.
     pub(crate) fn end(&self) {
+        self.end_after(END_PATIENCE);
+    }
+
+    /// The same with another patience: what it was given last may still be on its way.
+    pub(crate) fn end_after(&self, patience: Duration) {
+        let mut patience = patience;
         for signal in [Signal::TERM, Signal::KILL] {
-            if self.wait(END_PATIENCE).is_some() || serves_others(self.pid) {
+            if self.wait(patience).is_some() || serves_others(self.pid) {
                 return;
             }
             self.signal(signal);
+            patience = END_PATIENCE;
         }
         let _ = self.wait(END_PATIENCE);
     }
