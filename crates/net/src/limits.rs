@@ -35,7 +35,8 @@ pub const KEEPALIVE_INTERVAL_CHANNEL: Duration = Duration::from_secs(1);
 /// No byte moved for this long: the stream is dead. Longer than a slow disk's worst sync.
 pub const STALL_LIMIT: Duration = Duration::from_secs(60);
 
-/// How long a blocked send may still take once the stream's owner has ended it: a few round trips of a bad path.
+/// How long a blocked send may still take once the stream's owner has ended it or the peer has hung up: a few round trips of a
+/// bad path.
 pub const END_GRACE: Duration = Duration::from_secs(1);
 
 /// How often a stream that is at work measures itself.

@@ -1,8 +1,8 @@
 //! Owns how frames leave: sealed piece by piece while they are in cache, and what arrives while there is no room.
 //! Does not assemble what arrives.
 
-use std::mem;
 use std::time::{Duration, Instant};
+use std::{io, mem};
 
 use godwit_proto::PRELUDE_BYTES;
 use rustix::event::PollFlags;
@@ -103,6 +103,8 @@ impl Connection {
             let ended = self.waker.is_ended();
             let left = if ended {
                 self.time_left_after_end(began)?
+            } else if self.closed || self.ended {
+                self.time_left_after_hang_up(began.duration_since(since))?
             } else {
                 self.time_left("sending", began.duration_since(since))?
             };
@@ -127,6 +129,17 @@ impl Connection {
         let left = END_GRACE.saturating_sub(now.duration_since(since));
         if left.is_zero() {
             return Err(self.error_ended());
+        }
+        Ok(left.max(Duration::from_millis(1)))
+    }
+
+    /// A peer that has hung up will say no more of what is sent to it, and may be gone: a window that it has closed before stays
+    /// closed then, and nobody tells us so for a minute and more.
+    fn time_left_after_hang_up(&self, waited: Duration) -> Result<Duration, StreamError> {
+        let left = END_GRACE.saturating_sub(waited);
+        if left.is_zero() {
+            let source = io::Error::new(io::ErrorKind::BrokenPipe, "the peer has hung up");
+            return Err(self.error_network("send", source));
         }
         Ok(left.max(Duration::from_millis(1)))
     }

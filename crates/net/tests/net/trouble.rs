@@ -106,6 +106,25 @@ fn a_peer_that_takes_nothing_is_given_up() {
 }
 
 #[test]
+fn a_peer_that_has_hung_up_and_takes_nothing_is_given_up_at_once() {
+    let endless = StreamOptions {
+        stall_limit: Duration::from_secs(3600),
+        ..StreamOptions::default()
+    };
+    for (mut one, mut other) in [local_pair(&endless).unwrap(), pair(&[], &endless)] {
+        send(&mut other, 7, 10, 0).unwrap();
+        other.shutdown();
+        let error = (0..100)
+            .find_map(|seed| send(&mut one, seed, 0, 4 << 20).err())
+            .unwrap();
+        assert!(matches!(error, StreamError::Network { .. }), "{error}");
+        assert!(error.is_retryable());
+        // What it had said before can still be read.
+        expect(&mut one, 7, 10, 0).unwrap();
+    }
+}
+
+#[test]
 fn a_payload_that_does_not_come_is_given_up() {
     let options = StreamOptions {
         stall_limit: Duration::from_millis(50),
