@@ -5,6 +5,7 @@ use std::process::Command;
 
 use super::super::data::Seeded;
 use super::super::netns::Netns;
+use super::super::process::wait_until;
 use super::super::rig::Rig;
 
 /// Two machines; path N joins `cN` of both: 10.11.N.1 and fd00:11:N::1 with 10.11.N.2 and fd00:11:N::2. Between each two there is
@@ -24,6 +25,9 @@ impl Paths {
         };
         for number in 0..count {
             paths.add(number);
+        }
+        for number in 0..count {
+            paths.await_up(number);
         }
         paths
     }
@@ -48,6 +52,18 @@ impl Paths {
             self.ip(namespace, &["addr", "add", &v4, "dev", &end]);
             self.ip(namespace, &["addr", "add", &v6, "dev", &end, "nodad"]);
             self.ip(namespace, &["link", "set", &end, "up"]);
+        }
+    }
+
+    /// An interface that was set up is only told to be running by a thread of the kernel's, which may have much to do.
+    fn await_up(&self, number: u32) {
+        for namespace in [&self.near, &self.far] {
+            let (name, end) = (namespace.name(), format!("c{number}"));
+            let up = wait_until(|| {
+                let told = run("ip", &["-n", name, "-o", "link", "show", &end]);
+                told.contains(" state UP ").then_some(())
+            });
+            assert!(up.is_some(), "{end} of {name} does not come up");
         }
     }
 
@@ -94,11 +110,13 @@ impl Paths {
     }
 }
 
+/// What it prints.
 #[track_caller]
-fn run(program: &str, words: &[&str]) {
+fn run(program: &str, words: &[&str]) -> String {
     let output = Command::new(program).args(words).output();
     let output = output.unwrap_or_else(|error| panic!("{program} (iproute2): {error}"));
     assert!(output.status.success(), "{words:?}: {output:?}");
+    String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
 /// A daemon at the far end, a client at the near one.
