@@ -136,8 +136,7 @@ impl SshProcess {
     }
 
     /// The same with another patience: what it was given last may still be on its way.
-    pub(crate) fn end_after(&self, patience: Duration) {
-        let mut patience = patience;
+    pub(crate) fn end_after(&self, mut patience: Duration) {
         for signal in [Signal::TERM, Signal::KILL] {
             if self.wait(patience).is_some() || serves_others(self.pid) {
                 return;
