@@ -103,8 +103,8 @@ impl<'a> Progressing<'a> {
         begin: &mut dyn FnMut(&Opened, TransferId) -> Result<Engine, Refusal>,
     ) -> ClientReport {
         let job = self.job;
-        let report = run(client, open, begin, &mut |engine| {
-            self.show(engine);
+        let report = run(client, open, begin, &mut |watch| {
+            self.show(watch.engine);
             job.goes_on()
         });
         if let Ok(end) = &report.end {

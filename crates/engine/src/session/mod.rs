@@ -18,7 +18,7 @@ use std::time::Duration;
 use godwit_net::Stream;
 use godwit_proto::ErrorCode;
 
-pub use client::{Client, ClientReport, run};
+pub use client::{Client, ClientReport, Outage, Watch, run};
 pub use connect::{Connector, Refusal};
 pub use daemon::{DaemonConnector, DaemonOptions, their_addresses};
 pub use examine::{Examination, Findings, serve_verification};
