@@ -22,6 +22,7 @@ use godwit_api::settings::CpSettings;
 use godwit_engine::names::ListBytes;
 use godwit_engine::session::Connector;
 use godwit_proto::agent::Errand;
+use godwit_proto::limits::SOURCES_MAX;
 
 use crate::exit::{Exit, Failure};
 use crate::home::Home;
@@ -169,6 +170,12 @@ impl Job<'_> {
     }
 
     fn transfer(&self, sources: &[Endpoint], destination: &Endpoint) -> Result<Report, Failure> {
+        if sources.len() > SOURCES_MAX {
+            return Err(Failure::usage(format!(
+                "{} sources: a transfer takes {SOURCES_MAX} at most; name their directory, or list them with --files-from",
+                sources.len()
+            )));
+        }
         match (sources, destination) {
             ([Endpoint::Ssh(_), ..], Endpoint::Ssh(place)) => self.between(sources, place),
             (_, Endpoint::Ssh(place)) => self.push_by_ssh(sources, place),

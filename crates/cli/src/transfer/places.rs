@@ -20,11 +20,12 @@ impl Job<'_> {
         let spill = self.home.spill()?;
         let mut found = Vec::with_capacity(sources.len());
         let mut failures = Vec::new();
+        let mut places = local::Sources::new(&spill, access_of(self.settings));
         for source in sources {
             let Endpoint::Local(path) = source else {
                 continue;
             };
-            match local::source(path, &spill, access_of(self.settings)) {
+            match places.find(path) {
                 Ok(source) => found.push(source),
                 Err(error) => failures.push((path, error)),
             }
