@@ -49,6 +49,8 @@ pub(crate) struct Job<'a> {
     output_used: AtomicBool,
     steering: Steering,
     interrupted: Arc<AtomicBool>,
+    /// How many sources were named.
+    source_count: usize,
 }
 
 /// Runs one transfer to its end.
@@ -80,6 +82,7 @@ pub(crate) fn run(
         output_used: AtomicBool::new(false),
         steering: Steering::default(),
         interrupted: Arc::new(AtomicBool::new(false)),
+        source_count: sources.len(),
     };
     let report = job
         .prepare()
@@ -139,6 +142,7 @@ pub(crate) fn run_errand(
         output_used: AtomicBool::new(false),
         steering: Steering::default(),
         interrupted,
+        source_count: errand.sources.len(),
     };
     let report = job.send_for(errand, connector).unwrap_or_else(|failure| {
         job.output.error(&failure.message);
@@ -252,6 +256,11 @@ impl Job<'_> {
                 "godwit limit will not find this transfer: {message}"
             ));
         }
+    }
+
+    /// Whether so many sources that could not be read are all of them.
+    fn has_no_other(&self, unread: u64) -> bool {
+        unread > 0 && unread >= self.source_count as u64
     }
 
     /// Whether to go on.

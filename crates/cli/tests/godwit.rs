@@ -56,5 +56,6 @@ mod godwit {
     pub(crate) mod unkept;
     pub(crate) mod unread;
     pub(crate) mod unusable;
+    pub(crate) mod vanish;
     pub(crate) mod verify;
 }

@@ -250,7 +250,8 @@ impl Report {
         job: &Job<'_>,
     ) -> Self {
         let failed = source.entries_failed + missing;
-        let (exit, status) = outcome(end, failed);
+        let unread = source.sources_failed + missing;
+        let (exit, status) = outcome(end, failed, job.has_no_other(unread));
         if let End::Failed { message, .. } | End::Cancelled(message) = end {
             job.output.error(message);
         }
@@ -342,7 +343,8 @@ impl Report {
             .map_or(0, |last| last.entries_failed)
             .max(finished.map_or(0, |finished| finished.failed))
             .saturating_add(missing);
-        let (exit, status) = outcome(&end, failed);
+        let unread = totals.last().map_or(0, |last| last.sources_failed) + missing;
+        let (exit, status) = outcome(&end, failed, job.has_no_other(unread));
         let not_kept = tell_not_kept([totals.last().as_ref(), peer.as_ref()], job);
         let own_cpu = Some(usage::process_cpu_time().as_secs_f64());
         let own_rss = usage::peak_rss_bytes();
@@ -409,9 +411,11 @@ fn sides<T>(sending: bool, own: Option<T>, peer: Option<T>) -> Sides<T> {
     }
 }
 
-fn outcome(end: &End, failed: u64) -> (Exit, Status) {
+/// `in_vain` says that no source could be read.
+fn outcome(end: &End, failed: u64, in_vain: bool) -> (Exit, Status) {
     match end {
         End::Finished(_) if failed == 0 => (Exit::Complete, Status::Complete),
+        End::Finished(_) if in_vain => (Exit::Failed, Status::Failed),
         End::Finished(_) => (Exit::Partial, Status::Partial),
         End::Cancelled(_) => (Exit::Interrupted, Status::Interrupted),
         End::Failed { code, .. }

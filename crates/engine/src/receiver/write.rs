@@ -155,6 +155,9 @@ impl Receiver {
             if !self.acks.count_failure(record.id) {
                 continue;
             }
+            if record.path.is_empty() {
+                self.counters.sources_failed.add(1);
+            }
             let mut shown = self.sink.display_path(record.root, &record.path);
             if let Some(name) = entry::odd_name(record) {
                 if !shown.is_empty() && !shown.ends_with(b"/") {

@@ -56,6 +56,11 @@ impl Directories {
         self.made_any.load(Ordering::Acquire) && lock(&self.fresh).contains(directory)
     }
 
+    /// Whether this transfer made a directory.
+    pub(super) fn made_any(&self) -> bool {
+        self.made_any.load(Ordering::Acquire)
+    }
+
     pub(super) fn remember_fresh(&self, path: &RelPath) {
         let mut fresh = lock(&self.fresh);
         if fresh.len() >= FRESH_MAX {

@@ -5,6 +5,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
+use std::time::SystemTime;
 
 use godwit_proto::limits::MESSAGE_BYTES_MAX;
 use godwit_proto::{Fault, FaultCode, Notice, NoticeKind, Side};
@@ -22,6 +23,7 @@ use super::links::Linker;
 use super::maker::Maker;
 use super::open::OpenFiles;
 use super::target::{Target, below, destination_fault};
+use super::unclaimed::sweep_unclaimed;
 use super::undelivered::{Undelivered, UndeliveredSet};
 use crate::sink::Ending;
 use crate::{entry, lock};
@@ -213,7 +215,19 @@ impl Finisher {
             self.held.leftovers.keep(file.temp);
         }
         let rest = self.held.take_rest();
+        let counters = &self.target.counters;
+        let made = self.directories.made_any()
+            || [
+                &counters.files_done,
+                &counters.files_skipped,
+                &counters.entries_adjusted,
+                &counters.entries_deleted,
+            ]
+            .into_iter()
+            .any(|counter| counter.get() > 0);
         self.committer
-            .close(self.held.resumed, &self.held.leftovers, &rest)
+            .close(self.held.resumed, made, &self.held.leftovers, &rest)?;
+        sweep_unclaimed(&self.target, SystemTime::now());
+        Ok(())
     }
 }

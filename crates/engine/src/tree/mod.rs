@@ -30,6 +30,7 @@ mod source;
 mod spared;
 mod spelling;
 mod target;
+mod unclaimed;
 mod undelivered;
 mod unusable;
 mod verify;

@@ -7,7 +7,9 @@ use std::sync::{Arc, Mutex};
 
 use std::sync::atomic::Ordering;
 
-use godwit_proto::{EntryId, Fault, FaultCode, Record, RecordFlags, Seq, Side, UNKNOWN_BYTES};
+use godwit_proto::{
+    EntryId, EntryKind, Fault, FaultCode, Record, RecordFlags, Seq, Side, UNKNOWN_BYTES,
+};
 use godwit_store::digest::{Added, FileDigest};
 use godwit_store::journal::PathKey;
 use godwit_store::{FinalMeta, RelPath, Replace, StoreError, TempName};
@@ -105,7 +107,7 @@ impl Writer {
         let mut path = RelPath::root();
         for (record, content) in records.iter().zip(contents) {
             if record.flags & RecordFlags::SOURCE_FAILED != 0 {
-                self.give_up(record, record.path.is_empty());
+                self.give_up(record, record.path.is_empty() && !is_gone(record));
                 self.note_unseen(record);
             } else if record.flags & RecordFlags::END != 0 {
                 let noted = self.open_file(record).and_then(|file| match file {
@@ -417,7 +419,7 @@ impl Writer {
                 .mapped(record.root, &record.path)
                 .unwrap_or_default();
             // A whole source may be away for a while, and what has arrived of it is worth keeping.
-            let code = match record.path.is_empty() {
+            let code = match record.path.is_empty() && !is_gone(record) {
                 true => FaultCode::IO,
                 false => entry::fault_of(record).code,
             };
@@ -436,6 +438,11 @@ impl Writer {
             let _ = self.target.config.storage.discard(&file.path, &file.temp);
         }
     }
+}
+
+/// The source says that a file is not there any more, so no later run can resume it.
+fn is_gone(record: &Record) -> bool {
+    record.kind == EntryKind::FILE && entry::fault_of(record).code == FaultCode::NOT_FOUND
 }
 
 fn too_scattered(id: EntryId) -> Fault {

@@ -5,7 +5,7 @@
 //! one process as well: one of the directory, held while a journal is begun or removed, and one of each journal's
 //! file, held by its transfer. Only the first is ever waited for.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 use std::ffi::OsStr;
 use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
 use std::hash::{BuildHasher, Hasher, RandomState};
@@ -112,6 +112,25 @@ impl JournalDirectory {
     pub fn header_of(path: &Path, key: JournalKey) -> Option<JournalHeader> {
         let file = File::open(path.join(format!("{key}.{EXTENSION}"))).ok()?;
         load::load_header(BufReader::new(file)).ok()
+    }
+
+    /// The tags of temporary files that the journals in the directory at `path` claim. Takes no lock.
+    ///
+    /// # Errors
+    /// The directory cannot be listed.
+    pub fn tags(path: &Path) -> io::Result<HashSet<u64>> {
+        let mut tags = HashSet::new();
+        for entry in fs::read_dir(path)? {
+            let name = PathBuf::from(entry?.file_name());
+            let key = name.file_stem().and_then(OsStr::to_str);
+            if name.extension() == Some(OsStr::new(EXTENSION))
+                && let Some(tag) = key.and_then(|key| u64::from_str_radix(key.get(..16)?, 16).ok())
+            {
+                // A tag is the first bytes of the key in little-endian order; names have the bytes in their order.
+                tags.insert(tag.swap_bytes());
+            }
+        }
+        Ok(tags)
     }
 
     /// Opens and locks the journal at `path` if it is there and no live transfer's.

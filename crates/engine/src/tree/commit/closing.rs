@@ -57,11 +57,12 @@ impl Committer {
     }
 
     /// The last steps of a complete transfer.
-    /// With entries missing, what a later run can go on with stays; what the source has no more goes, from the journal too:
-    /// `rest` is of files that nobody has asked for.
+    /// With entries missing, what a later run can resume stays; what the source has no more goes, from the journal too:
+    /// `rest` is of files that nobody has asked for. Where nothing was made and nothing is kept, the journal goes.
     pub(in crate::tree) fn close(
         &self,
         resumed: bool,
+        made: bool,
         leftovers: &Leftovers,
         rest: &[PathKey],
     ) -> Result<(), CloseError> {
@@ -91,7 +92,9 @@ impl Committer {
         }
         match journal {
             // With entries missing the transfer is unfinished: the same command goes on from here.
-            Some(journal) if clean => journal.finish().map_err(CloseError::Journal),
+            Some(journal) if clean || !made && leftovers.is_empty() => {
+                journal.finish().map_err(CloseError::Journal)
+            }
             _ => Ok(()),
         }
     }
