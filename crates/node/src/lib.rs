@@ -15,6 +15,7 @@ pub mod local;
 mod open;
 mod places;
 pub mod probe;
+mod refusal;
 mod table;
 mod verify;
 

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use godwit_proto::{Comparison, EntryId, EntryKind, Fault, FaultCode, Record, Seq, Side, Verdict};
-use godwit_store::{Kind, Meta, RelPath, StoreError, StoreErrorKind};
+use godwit_store::{Kind, Meta, RelPath, StoreError, StoreErrorKind, TempName};
 
 use super::compare::mtime_of;
 use super::sink::TreeSinkConfig;
@@ -42,6 +42,12 @@ impl Target {
             .mapping
             .get(usize::from(root))
             .ok_or_else(|| name("an entry of a root that was never named"))?;
+        // Only a sender that breaks the rules sends one: it would pass for a file that is not whole.
+        if path.split(|byte| *byte == b'/').any(TempName::is_temp) {
+            return Err(name(
+                "the name has the form of Godwit's temporary names, which no sender may deliver; rename it at the source",
+            ));
+        }
         prefix
             .join_in(path, mapped)
             .map_err(|_error| name("the name is not allowed, or too long, at the destination"))
@@ -196,3 +202,6 @@ pub(super) fn below<'a>(base: &RelPath, path: &'a RelPath) -> &'a [u8] {
     let rest = rest.strip_prefix(base.as_bytes()).unwrap_or(rest);
     rest.strip_prefix(b"/").unwrap_or(rest)
 }
+
+#[cfg(test)]
+mod tests;
