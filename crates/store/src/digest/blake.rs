@@ -1,6 +1,8 @@
 //! Owns the shape of the BLAKE3 tree: which slices are subtrees, how to hash one, how subtrees join.
 //! Does not remember parts: `file` does.
 
+mod zeros;
+
 use std::cell::Cell;
 
 use blake3::hazmat::{
@@ -109,6 +111,11 @@ impl<'a> Zeros<'a> {
         }
     }
 
+    /// Whether whoever wants the hash says to stop.
+    fn stops(&self) -> bool {
+        (self.stop)()
+    }
+
     fn count(&self, bytes: u64) -> Option<()> {
         self.unasked.set(self.unasked.get() + bytes);
         if self.unasked.get() < STOP_EVERY_BYTES {
@@ -123,7 +130,7 @@ impl<'a> Zeros<'a> {
 /// `node` knows. `None` if it was told to stop.
 pub(super) fn root(
     file_bytes: u64,
-    node: &impl Fn(u64, u64) -> Node,
+    node: &dyn Fn(u64, u64) -> Node,
     zeros: &Zeros<'_>,
 ) -> Option<[u8; 32]> {
     let left = left_subtree_len(file_bytes);
@@ -146,7 +153,7 @@ pub(super) enum Node {
 fn subtree(
     offset: u64,
     bytes: u64,
-    node: &impl Fn(u64, u64) -> Node,
+    node: &dyn Fn(u64, u64) -> Node,
     zeros: &Zeros<'_>,
 ) -> Option<ChainingValue> {
     match node(offset, bytes) {
@@ -157,6 +164,15 @@ fn subtree(
             let second = subtree(offset + left, bytes - left, node, zeros)?;
             Some(join(&first, &second))
         }
+        Node::Zeros if bytes > zeros::UNIT_BYTES => {
+            zeros::make(offset, bytes, zeros)?;
+            let left = left_subtree_len(bytes);
+            let known = |_, _| Node::Zeros;
+            let first = subtree(offset, left, &known, zeros)?;
+            let second = subtree(offset + left, bytes - left, &known, zeros)?;
+            Some(join(&first, &second))
+        }
+        Node::Zeros if bytes == zeros::UNIT_BYTES => zeros::unit(offset, zeros),
         // A chunk is not split: whoever asks has checked that its parts are subtrees.
         Node::Zeros | Node::Split => {
             let mut run = Run::inner(offset);

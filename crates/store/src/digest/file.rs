@@ -3,6 +3,8 @@
 
 use std::collections::BTreeMap;
 
+use blake3::CHUNK_LEN;
+
 use super::blake::{self, Node, Zeros};
 use super::{Digest, DigestKind, crc64};
 
@@ -155,12 +157,12 @@ impl FileDigest {
             return Some(whole.digest);
         }
         let zeros = Zeros::new(stop);
-        if self.parts.is_empty() {
+        if self.parts.is_empty() && file_bytes <= CHUNK_LEN as u64 {
             let mut run = blake::Run::new(0, file_bytes, file_bytes);
             run.zeros_unless(file_bytes, &zeros)?;
             return Some(Digest(run.finish()));
         }
-        // A file of one chunk with a part has that part as a whole, so here it is longer.
+        // A file of one chunk is settled by here.
         let node = |offset, bytes| match self.parts.get(&offset) {
             Some(part) if part.bytes == bytes => Node::Known(part.digest.0),
             _ if self.covered_within(offset, offset + bytes) == 0 => Node::Zeros,
