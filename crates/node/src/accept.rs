@@ -12,11 +12,14 @@ use godwit_proto::{ErrorCode, Frame, Open};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use crate::Shared;
-use crate::gate::Place;
+use crate::gate::StrangerPlace;
 use crate::{examine, open};
 
 /// After the system refused a connection for want of descriptors or memory: there is no event for their return.
 const REFUSED_PAUSE: Duration = Duration::from_millis(100);
+
+/// For the first bytes of a connection.
+const FIRST_BYTES_DEADLINE: Duration = Duration::from_secs(3);
 
 /// Body of a listener's thread.
 pub(crate) fn listen(shared: &Arc<Shared>, listener: &TcpListener, waker: &Waker) {
@@ -45,11 +48,14 @@ pub(crate) fn listen(shared: &Arc<Shared>, listener: &TcpListener, waker: &Waker
 }
 
 fn admit(shared: &Arc<Shared>, socket: TcpStream, address: IpAddr) {
-    let Some(place) = shared.gate.stranger(address) else {
-        shared.log(&format!(
-            "{address}: too many connections that have not said who they are; one was closed"
-        ));
-        return;
+    let place = match shared.gate.stranger(&socket, address, Instant::now()) {
+        Ok(place) => place,
+        Err(error) => {
+            shared.log(&format!(
+                "{address}: a connection could not be taken: {error}"
+            ));
+            return;
+        }
     };
     let own = Arc::clone(shared);
     let body = move || serve(&own, socket, place);
@@ -61,8 +67,15 @@ fn admit(shared: &Arc<Shared>, socket: TcpStream, address: IpAddr) {
     }
 }
 
+/// Whether the first bytes come soon. A client speaks first, so a connection that is silent for longer is none.
+fn speaks(socket: &TcpStream, deadline: Duration) -> bool {
+    let wait = Timespec::try_from(deadline.min(FIRST_BYTES_DEADLINE)).ok();
+    let mut fds = [PollFd::new(socket, PollFlags::IN)];
+    matches!(poll(&mut fds, wait.as_ref()), Ok(1..))
+}
+
 /// Body of a connection's thread.
-pub(crate) fn serve(shared: &Arc<Shared>, socket: TcpStream, stranger: Place<IpAddr>) {
+pub(crate) fn serve(shared: &Arc<Shared>, socket: TcpStream, stranger: StrangerPlace) {
     let began = Instant::now();
     let options = AcceptOptions {
         deadline: shared.config.handshake_deadline,
@@ -73,6 +86,9 @@ pub(crate) fn serve(shared: &Arc<Shared>, socket: TcpStream, stranger: Place<IpA
     };
     if let Err(error) = socket.set_nonblocking(false) {
         shared.log(&format!("a connection could not be used: {error}"));
+        return;
+    }
+    if !speaks(&socket, shared.config.handshake_deadline) {
         return;
     }
     let accepted = match accept(socket, &shared.config.tls, &options) {
@@ -90,16 +106,22 @@ pub(crate) fn serve(shared: &Arc<Shared>, socket: TcpStream, stranger: Place<IpA
         return;
     }
     let mut stream = accepted.stream;
-    let deadline = shared
-        .config
-        .handshake_deadline
-        .saturating_sub(began.elapsed())
-        .max(Duration::from_secs(1));
-    if let Err(error) = greet_client(&mut stream, deadline) {
-        shared.log(&error.to_string());
-        return;
-    }
-    let frame = match receive_frame(&mut stream, deadline) {
+    // Who has proven a key that is known here no longer competes with those who say nothing.
+    let stranger = match shared.places.may_ask(accepted.peer) {
+        Ok(()) => {
+            stranger.is_known();
+            None
+        }
+        Err(_) => Some(stranger),
+    };
+    let left = || {
+        shared
+            .config
+            .handshake_deadline
+            .saturating_sub(began.elapsed())
+    };
+    let frame = greet_client(&mut stream, left()).and_then(|_| receive_frame(&mut stream, left()));
+    let frame = match frame {
         Ok(frame) => frame,
         Err(error) => {
             shared.log(&error.to_string());

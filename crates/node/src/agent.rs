@@ -73,7 +73,7 @@ impl Agent {
             base: config.base,
         };
         let shared = Arc::new(Shared {
-            gate: Gate::new(PEER_CONNECTIONS_MAX, PEER_CONNECTIONS_MAX),
+            gate: Gate::new(PEER_CONNECTIONS_MAX, PEER_CONNECTIONS_MAX, true),
             table: Table::default(),
             stopping: AtomicBool::new(false),
             places: Box::new(places),

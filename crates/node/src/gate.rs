@@ -1,21 +1,32 @@
 //! Counts connections, so that nobody takes more of the daemon than is meant for one peer.
 //! Does not know what the connections are for.
 
+mod admission;
+
 use std::collections::HashMap;
 use std::hash::Hash;
-use std::net::IpAddr;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::net::{IpAddr, Shutdown, TcpStream};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
 
 use godwit_net::IdentityId;
 
-/// Connections that have not proven who they are, over all addresses: a thread and a few pages each.
+use admission::{Admission, Bounds};
+
+/// Connections that have not proven who they are, over all addresses: a thread, two descriptors and a few pages each.
 const STRANGERS_MAX: usize = 256;
+
+/// Of one address from which nobody with a grant has come yet.
+const STRANGERS_PER_ADDRESS: usize = 32;
+
+/// Of one address from which somebody has: the streams of a client come together.
+const STRANGERS_PER_KNOWN_ADDRESS: usize = 128;
 
 /// The counts.
 pub(crate) struct Gate {
     per_peer: usize,
     all: usize,
-    strangers: Arc<Counts<IpAddr>>,
+    strangers: Arc<Strangers>,
     peers: Arc<Counts<IdentityId>>,
 }
 
@@ -29,29 +40,88 @@ pub(crate) struct Place<K: Eq + Hash + Copy> {
     key: K,
 }
 
+/// Those that have not said who they are, and how to close them.
+struct Strangers(Mutex<(Admission, HashMap<u64, TcpStream>)>);
+
+/// The place of a connection that has not said who it is; given back when dropped.
+pub(crate) struct StrangerPlace {
+    strangers: Arc<Strangers>,
+    id: u64,
+    address: IpAddr,
+}
+
 impl Gate {
-    pub(crate) fn new(per_peer: usize, all: usize) -> Self {
+    /// `known_only` says that one peer alone is expected, whose connections may all come at a time.
+    pub(crate) fn new(per_peer: usize, all: usize, known_only: bool) -> Self {
+        let strangers = STRANGERS_MAX.min(all).max(1);
+        let bounds = Bounds {
+            per_address: match known_only {
+                true => strangers,
+                false => STRANGERS_PER_ADDRESS.min(strangers),
+            },
+            per_known_address: STRANGERS_PER_KNOWN_ADDRESS.min(strangers),
+            all: strangers,
+        };
+        let inner = (Admission::new(bounds), HashMap::new());
         Self {
             per_peer,
             all,
-            strangers: Arc::new(Counts::default()),
+            strangers: Arc::new(Strangers(Mutex::new(inner))),
             peers: Arc::new(Counts::default()),
         }
     }
 
-    /// A place for a connection that has not said who it is; `None` if that address, or all together, have too many.
-    pub(crate) fn stranger(&self, address: IpAddr) -> Option<Place<IpAddr>> {
-        Counts::take(
-            &self.strangers,
+    /// A place for a connection that has not said who it is. Another one may be closed for it.
+    ///
+    /// # Errors
+    /// No descriptor is left.
+    pub(crate) fn stranger(
+        &self,
+        socket: &TcpStream,
+        address: IpAddr,
+        now: Instant,
+    ) -> std::io::Result<StrangerPlace> {
+        let handle = socket.try_clone()?;
+        let mut strangers = self.strangers.lock();
+        let (admission, handles) = &mut *strangers;
+        let (id, displaced) = admission.admit(address, now);
+        handles.insert(id, handle);
+        if let Some(socket) = displaced.and_then(|id| handles.remove(&id)) {
+            // Its thread finds the connection closed.
+            let _ = socket.shutdown(Shutdown::Both);
+        }
+        drop(strangers);
+        Ok(StrangerPlace {
+            strangers: Arc::clone(&self.strangers),
+            id,
             address,
-            self.per_peer,
-            STRANGERS_MAX.min(self.all),
-        )
+        })
     }
 
     /// A place for a stream of a known peer.
     pub(crate) fn peer(&self, identity: IdentityId) -> Option<Place<IdentityId>> {
         Counts::take(&self.peers, identity, self.per_peer, self.all)
+    }
+}
+
+impl Strangers {
+    fn lock(&self) -> MutexGuard<'_, (Admission, HashMap<u64, TcpStream>)> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl StrangerPlace {
+    /// The connection is of somebody with a grant: it needs this place no longer, and others from its address come first from now on.
+    pub(crate) fn is_known(self) {
+        self.strangers.lock().0.know(self.address);
+    }
+}
+
+impl Drop for StrangerPlace {
+    fn drop(&mut self) {
+        let mut strangers = self.strangers.lock();
+        strangers.0.leave(self.id);
+        strangers.1.remove(&self.id);
     }
 }
 
@@ -103,28 +173,22 @@ impl<K: Eq + Hash + Copy> Drop for Place<K> {
 
 #[cfg(test)]
 mod tests {
-    use std::net::Ipv4Addr;
-
     use super::*;
 
     #[test]
     fn places_are_limited_for_each_and_for_all_and_come_back() {
-        let gate = Gate::new(2, 1024);
-        let address = IpAddr::V4(Ipv4Addr::LOCALHOST);
-        let first = gate.stranger(address).unwrap();
-        let second = gate.stranger(address).unwrap();
-        assert!(gate.stranger(address).is_none());
+        let gate = Gate::new(2, 3, false);
+        let peer = |letter: &str| format!("gw1-{}", letter.repeat(52)).parse().unwrap();
+        let (one, other): (IdentityId, IdentityId) = (peer("a"), peer("q"));
+        let first = gate.peer(one).unwrap();
+        let second = gate.peer(one).unwrap();
+        assert!(gate.peer(one).is_none());
+        let third = gate.peer(other).unwrap();
+        assert!(gate.peer(other).is_none());
         drop(first);
-        let third = gate.stranger(address).unwrap();
-        let others: Vec<_> = (0..STRANGERS_MAX - 2)
-            .map(|index| {
-                gate.stranger(IpAddr::V4(Ipv4Addr::from(u32::try_from(index).unwrap())))
-                    .unwrap()
-            })
-            .collect();
-        assert!(gate.stranger(IpAddr::V4(Ipv4Addr::BROADCAST)).is_none());
-        drop((second, third, others));
-        assert_eq!(gate.strangers.inner.lock().unwrap().1, 0);
-        assert!(gate.strangers.inner.lock().unwrap().0.is_empty());
+        let fourth = gate.peer(one).unwrap();
+        drop((second, third, fourth));
+        assert_eq!(gate.peers.inner.lock().unwrap().1, 0);
+        assert!(gate.peers.inner.lock().unwrap().0.is_empty());
     }
 }

@@ -149,7 +149,7 @@ impl Daemon {
             addresses.push(listener.local_addr()?);
         }
         let shared = Arc::new(Shared {
-            gate: Gate::new(config.connections_per_peer, config.connections_max),
+            gate: Gate::new(config.connections_per_peer, config.connections_max, false),
             table: Table::default(),
             stopping: AtomicBool::new(false),
             places: Box::new(Exports {

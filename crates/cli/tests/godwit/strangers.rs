@@ -1,9 +1,14 @@
 //! Tests that who connects and does not belong here disturbs neither a transfer nor the daemon.
 //! Does not test who is known and may not (`contract`).
 
+use std::collections::VecDeque;
 use std::fs;
 use std::io::{Read as _, Write as _};
-use std::net::{Shutdown, TcpStream};
+use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpStream};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use rustix::net::{AddressFamily, SocketType};
 
 use super::data::{Seeded, write_file};
 use super::judge::{assert_identical, assert_tidy};
@@ -46,6 +51,87 @@ fn strangers_do_not_disturb_a_transfer() {
         let said = rig.daemon().said();
         assert!(!said.contains("panicked"), "{said}");
     });
+}
+
+/// Connections that are opened from one address and never say who they are, each replaced by a new one.
+fn flood(from: Ipv4Addr, to: SocketAddr, stop: &AtomicBool) -> u64 {
+    let mut open = VecDeque::new();
+    let mut count = 0;
+    while !stop.load(Ordering::Relaxed) {
+        let socket =
+            rustix::net::socket(AddressFamily::INET, SocketType::STREAM, None).expect("a socket");
+        rustix::net::bind(&socket, &SocketAddr::from((from, 0))).expect("bound");
+        // It may have no room for one more just now.
+        if rustix::net::connect(&socket, &to).is_ok() {
+            let mut socket = TcpStream::from(socket);
+            if count % 2 == 0 {
+                let _ = socket.write_all(&HALF_HELLO);
+            }
+            open.push_back(socket);
+            count += 1;
+        }
+        if open.len() > FLOOD_SOCKETS / FLOOD_ADDRESSES {
+            open.pop_front();
+        }
+        std::thread::sleep(FLOOD_PAUSE);
+    }
+    count
+}
+
+/// Half-open connections that are held at a time, from all addresses together.
+const FLOOD_SOCKETS: usize = 2000;
+const FLOOD_ADDRESSES: usize = 8;
+const FLOOD_PAUSE: Duration = Duration::from_millis(10);
+const FLOOD_TIME: Duration = Duration::from_secs(30);
+
+#[test]
+fn a_flood_of_half_open_connections_locks_nobody_out() {
+    let files = rustix::process::Resource::Nofile;
+    let limits = rustix::process::getrlimit(files);
+    let more = rustix::process::Rlimit {
+        current: limits.maximum,
+        maximum: limits.maximum,
+    };
+    rustix::process::setrlimit(files, more).expect("as many as there may be");
+    let mut rig = Rig::new();
+    rig.start(&[]);
+    rig.write("file", "content");
+    let to: SocketAddr = rig.address().parse().expect("an address");
+    let stop = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        // The client's own address is one of them.
+        let floods: Vec<_> = (0..FLOOD_ADDRESSES as u8)
+            .map(|number| Ipv4Addr::new(127, 0, 0, 1 + number))
+            .map(|from| {
+                scope.spawn({
+                    let stop = &stop;
+                    move || flood(from, to, stop)
+                })
+            })
+            .collect();
+        let began = Instant::now();
+        let mut copies = 0;
+        while copies < 50 || began.elapsed() < FLOOD_TIME {
+            let destination = rig.url(&format!("copy-{copies}"));
+            let outcome = rig.cp(&["--retry-for", "60s", "file", &destination]);
+            if outcome.code != Some(0) {
+                stop.store(true, Ordering::Relaxed);
+            }
+            outcome.complete();
+            copies += 1;
+        }
+        stop.store(true, Ordering::Relaxed);
+        let count: u64 = floods
+            .into_iter()
+            .map(|flood| flood.join().expect("no panic"))
+            .sum();
+        assert!(
+            count > FLOOD_SOCKETS as u64,
+            "{count} connections are no flood"
+        );
+    });
+    let said = rig.daemon().said();
+    assert!(!said.contains("panicked"), "{said}");
 }
 
 #[derive(Default)]

@@ -216,7 +216,10 @@ fn keep_open(
                     return report;
                 }
                 let known = report.opened.is_some();
-                if !known || !refusal.is_retryable() {
+                let waits = refusal
+                    .load_patience()
+                    .is_some_and(|patience| alive.elapsed() < patience.min(client.retry_for));
+                if !(known && refusal.is_retryable()) && !waits {
                     report.end = Err(refusal);
                     return report;
                 }

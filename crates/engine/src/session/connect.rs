@@ -1,6 +1,8 @@
 //! How a client's connections are made: the trait, and why there may be none.
 //! Makes none (`daemon`), opens no transfer and keeps no stream up (`client`, `link`).
 
+use std::time::Duration;
+
 use godwit_net::{Connection, DialError};
 use godwit_proto::{ErrorCode, Opened};
 
@@ -56,6 +58,9 @@ pub trait Connector: Send + Sync {
     }
 }
 
+/// What closes connections at once for so long is no daemon that is flooded.
+const FLOODED_PATIENCE: Duration = Duration::from_secs(20);
+
 /// Why a transfer did not come about.
 #[derive(Debug, thiserror::Error)]
 pub enum Refusal {
@@ -108,6 +113,22 @@ impl Refusal {
             Self::Gone(_) => true,
             Self::Greet(_) | Self::Own(_) | Self::Unreachable(_) => false,
             Self::Daemon { retryable, .. } | Self::Start { retryable, .. } => *retryable,
+        }
+    }
+
+    /// For how long the connection that opens a transfer is tried again: a daemon that is flooded closes connections before it knows
+    /// whose they are, and one that is full says so. Of anything else the user hears at once.
+    pub fn load_patience(&self) -> Option<Duration> {
+        match self {
+            Self::Dial(DialError::Broken { .. } | DialError::Deadline { .. }) => {
+                Some(FLOODED_PATIENCE)
+            }
+            Self::Daemon {
+                code: ErrorCode::LIMIT,
+                retryable: true,
+                ..
+            } => Some(Duration::MAX),
+            _ => None,
         }
     }
 

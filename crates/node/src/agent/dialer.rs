@@ -5,7 +5,7 @@ use std::net::{SocketAddr, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::sync_channel;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use godwit_net::Waker;
 
@@ -55,7 +55,7 @@ fn serve(shared: &Arc<Shared>, active: &Arc<AtomicUsize>, socket: TcpStream, tar
     active.fetch_add(1, Ordering::SeqCst);
     let (own, count) = (Arc::clone(shared), Arc::clone(active));
     let body = move || {
-        if let Some(place) = own.gate.stranger(target.ip()) {
+        if let Ok(place) = own.gate.stranger(&socket, target.ip(), Instant::now()) {
             accept::serve(&own, socket, place);
         }
         count.fetch_sub(1, Ordering::SeqCst);

@@ -1,0 +1,212 @@
+//! Decides which connections may stay that have not said who they are: who comes always gets in, and the oldest of the address with the
+//! most makes way. Closes nothing and asks no clock.
+//!
+//! So do sshd and nginx shed load: a flood displaces itself, since the address that sends it holds the most. An address from which
+//! somebody with a grant has come before has places of its own, which no other address can take.
+
+use std::collections::{HashMap, HashSet, VecDeque};
+use std::net::{IpAddr, Ipv6Addr};
+use std::time::Instant;
+
+/// Addresses from which somebody with a grant has come; the one that came longest ago is forgotten first.
+const KNOWN_MAX: usize = 4096;
+
+/// How many there may be.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Bounds {
+    /// Of one address that is not known.
+    pub(super) per_address: usize,
+    /// Of one known address: all streams of a client may come at a time.
+    pub(super) per_known_address: usize,
+    /// Of all addresses that are not known, and as many of all that are.
+    pub(super) all: usize,
+}
+
+/// Connections that have not said who they are.
+pub(super) struct Admission {
+    bounds: Bounds,
+    strangers: HashMap<u64, Stranger>,
+    next: u64,
+    known: HashSet<IpAddr>,
+    known_by_age: VecDeque<IpAddr>,
+}
+
+struct Stranger {
+    address: IpAddr,
+    since: Instant,
+    known: bool,
+}
+
+impl Admission {
+    pub(super) fn new(bounds: Bounds) -> Self {
+        Self {
+            bounds,
+            strangers: HashMap::new(),
+            next: 0,
+            known: HashSet::new(),
+            known_by_age: VecDeque::new(),
+        }
+    }
+
+    /// Takes a connection in: its number, and that of the connection that makes way for it, if one has to.
+    pub(super) fn admit(&mut self, address: IpAddr, now: Instant) -> (u64, Option<u64>) {
+        let address = network_of(address);
+        let known = self.known.contains(&address);
+        let displaced = self.makes_way(address, known);
+        if let Some(id) = displaced {
+            self.strangers.remove(&id);
+        }
+        let id = self.next;
+        self.next += 1;
+        let since = now;
+        self.strangers.insert(
+            id,
+            Stranger {
+                address,
+                since,
+                known,
+            },
+        );
+        (id, displaced)
+    }
+
+    /// The connection has said who it is, or is gone.
+    pub(super) fn leave(&mut self, id: u64) {
+        self.strangers.remove(&id);
+    }
+
+    /// Somebody with a grant came from this address.
+    pub(super) fn know(&mut self, address: IpAddr) {
+        let address = network_of(address);
+        if !self.known.insert(address) {
+            return;
+        }
+        self.known_by_age.push_back(address);
+        if self.known_by_age.len() > KNOWN_MAX
+            && let Some(oldest) = self.known_by_age.pop_front()
+        {
+            self.known.remove(&oldest);
+        }
+    }
+
+    fn makes_way(&self, address: IpAddr, known: bool) -> Option<u64> {
+        let mut counts: HashMap<IpAddr, usize> = HashMap::new();
+        let rivals = || self.strangers.values().filter(|one| one.known == known);
+        for one in rivals() {
+            *counts.entry(one.address).or_default() += 1;
+        }
+        let each = match known {
+            true => self.bounds.per_known_address,
+            false => self.bounds.per_address,
+        };
+        let from = if counts.get(&address).is_some_and(|count| *count >= each) {
+            address
+        } else if rivals().count() >= self.bounds.all {
+            let (most, _) = counts
+                .iter()
+                .max_by_key(|(address, count)| (**count, **address))?;
+            *most
+        } else {
+            return None;
+        };
+        self.strangers
+            .iter()
+            .filter(|(_, one)| one.known == known && one.address == from)
+            .min_by_key(|(id, one)| (one.since, **id))
+            .map(|(id, _)| *id)
+    }
+}
+
+/// What one host or subscriber has: an address of IPv4, the upper half of one of IPv6.
+fn network_of(address: IpAddr) -> IpAddr {
+    match address.to_canonical() {
+        IpAddr::V6(address) => {
+            let network = u128::from(address) & !u128::from(u64::MAX);
+            IpAddr::V6(Ipv6Addr::from(network))
+        }
+        address => address,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::Ipv4Addr;
+    use std::time::Duration;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const BOUNDS: Bounds = Bounds {
+        per_address: 4,
+        per_known_address: 6,
+        all: 10,
+    };
+
+    fn address(number: u8) -> IpAddr {
+        IpAddr::V4(Ipv4Addr::new(10, 0, 0, number))
+    }
+
+    #[test]
+    fn a_flood_displaces_itself_and_a_known_address_has_places_of_its_own() {
+        let start = Instant::now();
+        let mut admission = Admission::new(BOUNDS);
+        admission.know(address(9));
+        let (friend, displaced) = admission.admit(address(9), start);
+        assert_eq!(displaced, None);
+        let (lonely, _) = admission.admit(address(8), start);
+        for number in 0..1000_u64 {
+            let at = start + Duration::from_millis(number);
+            let (_, displaced) = admission.admit(address((number % 5) as u8), at);
+            assert_ne!(displaced, Some(friend));
+            assert_ne!(displaced, Some(lonely));
+        }
+    }
+
+    #[test]
+    fn one_subscriber_of_ipv6_is_one_address() {
+        let start = Instant::now();
+        let mut admission = Admission::new(BOUNDS);
+        let mut first = None;
+        for host in 0..5_u16 {
+            let address = Ipv6Addr::new(0x2001, 0xdb8, 0, 7, host, 0, 0, 1);
+            let (id, displaced) = admission.admit(IpAddr::V6(address), start);
+            let first = *first.get_or_insert(id);
+            assert_eq!(displaced, (host == 4).then_some(first));
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn bounds_hold_and_only_one_of_the_address_with_the_most_makes_way(
+            steps in proptest::collection::vec((0..12_u8, 0..4_u8), 1..300),
+        ) {
+            let start = Instant::now();
+            let mut admission = Admission::new(BOUNDS);
+            let mut alive: Vec<u64> = Vec::new();
+            for (step, (from, what)) in steps.into_iter().enumerate() {
+                let now = start + Duration::from_millis(step as u64);
+                match what {
+                    0 if !alive.is_empty() => admission.leave(alive.swap_remove(usize::from(from) % alive.len())),
+                    1 => admission.know(address(from)),
+                    _ => {
+                        let (id, displaced) = admission.admit(address(from), now);
+                        prop_assert!(displaced.is_none_or(|gone| alive.contains(&gone)));
+                        alive.retain(|one| Some(*one) != displaced);
+                        alive.push(id);
+                    }
+                }
+                prop_assert_eq!(alive.len(), admission.strangers.len());
+                for known in [false, true] {
+                    let rivals: Vec<_> = admission.strangers.values().filter(|one| one.known == known).collect();
+                    prop_assert!(rivals.len() <= BOUNDS.all);
+                    let each = if known { BOUNDS.per_known_address } else { BOUNDS.per_address };
+                    for one in &rivals {
+                        let own = rivals.iter().filter(|other| other.address == one.address).count();
+                        prop_assert!(own <= each);
+                    }
+                }
+            }
+        }
+    }
+}
