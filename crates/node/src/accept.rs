@@ -109,7 +109,7 @@ pub(crate) fn serve(shared: &Arc<Shared>, socket: TcpStream, stranger: StrangerP
     // Who has proven a key that is known here no longer competes with those who say nothing.
     let stranger = match shared.places.may_ask(accepted.peer) {
         Ok(()) => {
-            stranger.is_known();
+            stranger.give_back_known();
             None
         }
         Err(_) => Some(stranger),

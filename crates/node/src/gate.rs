@@ -112,7 +112,7 @@ impl Strangers {
 
 impl StrangerPlace {
     /// The connection is of somebody with a grant: it needs this place no longer, and others from its address come first from now on.
-    pub(crate) fn is_known(self) {
+    pub(crate) fn give_back_known(self) {
         self.strangers.lock().0.know(self.address);
     }
 }

@@ -81,6 +81,9 @@ impl Job<'_> {
         let totals = Totals::default();
         let mut progressing = Progressing::with(self, totals.clone());
         let mut begin = |opened: &Opened, transfer: TransferId| {
+            if let Some(advice) = far.client.connector.advice() {
+                self.output.note(&advice);
+            }
             self.say_begun(
                 &shown,
                 &[far.prefix.as_bytes(), &opened.destination].concat(),
@@ -198,6 +201,9 @@ impl Job<'_> {
         let totals = Totals::default();
         let mut progressing = Progressing::with(self, totals.clone());
         let mut begin = |opened: &Opened, transfer: TransferId| {
+            if let Some(advice) = far.client.connector.advice() {
+                self.output.note(&advice);
+            }
             let own = |failure: Failure| Refusal::Own(failure.message);
             let prepared = match prepared.take() {
                 Some(prepared) => prepared,

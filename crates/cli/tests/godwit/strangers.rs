@@ -70,7 +70,7 @@ fn flood(from: Ipv4Addr, to: SocketAddr, stop: &AtomicBool) -> u64 {
             open.push_back(socket);
             count += 1;
         }
-        if open.len() > FLOOD_SOCKETS / FLOOD_ADDRESSES {
+        if open.len() > FLOOD_SOCKETS / FLOOD_ADDRESSES as usize {
             open.pop_front();
         }
         std::thread::sleep(FLOOD_PAUSE);
@@ -80,7 +80,7 @@ fn flood(from: Ipv4Addr, to: SocketAddr, stop: &AtomicBool) -> u64 {
 
 /// Half-open connections that are held at a time, from all addresses together.
 const FLOOD_SOCKETS: usize = 2000;
-const FLOOD_ADDRESSES: usize = 8;
+const FLOOD_ADDRESSES: u32 = 8;
 const FLOOD_PAUSE: Duration = Duration::from_millis(10);
 const FLOOD_TIME: Duration = Duration::from_secs(30);
 
@@ -100,8 +100,8 @@ fn a_flood_of_half_open_connections_locks_nobody_out() {
     let stop = AtomicBool::new(false);
     std::thread::scope(|scope| {
         // The client's own address is one of them.
-        let floods: Vec<_> = (0..FLOOD_ADDRESSES as u8)
-            .map(|number| Ipv4Addr::new(127, 0, 0, 1 + number))
+        let floods: Vec<_> = (0..FLOOD_ADDRESSES)
+            .map(|number| Ipv4Addr::from(0x7f00_0001 + number))
             .map(|from| {
                 scope.spawn({
                     let stop = &stop;

@@ -79,12 +79,12 @@ fn where_no_source_can_be_read_nothing_useful_was_done() {
             rig.write(&format!("{directory}closed"), "x");
             rig.write(&format!("{directory}good"), "x");
             rig.own();
-            let closed = fs::Permissions::from_mode(0);
+            let closed = fs::Permissions::from_mode(0o0);
             fs::set_permissions(rig.path(format!("{directory}closed")), closed).expect("ours");
         }
         rig.make_dirs("into");
         rig.own();
-        let closed = fs::Permissions::from_mode(0);
+        let closed = fs::Permissions::from_mode(0o0);
         for path in ["closed", "export/closed"] {
             fs::set_permissions(rig.path(path), closed.clone()).expect("ours");
         }

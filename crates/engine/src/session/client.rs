@@ -219,7 +219,7 @@ fn keep_open(
                 let waits = refusal
                     .load_patience()
                     .is_some_and(|patience| alive.elapsed() < patience.min(client.retry_for));
-                if !(known && refusal.is_retryable()) && !waits {
+                if !(waits || known && refusal.is_retryable()) {
                     report.end = Err(refusal);
                     return report;
                 }

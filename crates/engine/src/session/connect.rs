@@ -48,6 +48,11 @@ pub trait Connector: Send + Sync {
     /// The other end, for messages.
     fn peer(&self) -> String;
 
+    /// What the user may want to know of the connections, once the transfer is open.
+    fn advice(&self) -> Option<String> {
+        None
+    }
+
     /// The end is known: a connection that is being waited for is not wanted any more, unless the transfer is opened anew.
     fn give_up(&self) {}
 

@@ -39,6 +39,8 @@ pub struct DaemonConnector {
     channels: Channels,
     /// Wishes that do not say where they lead, and are not fulfilled yet.
     unfulfilled: Mutex<Vec<ChannelWish>>,
+    /// Paths that are left unused, in words.
+    unused: Mutex<Option<String>>,
     /// All wishes were fulfilled once: what fails now may work later.
     fulfilled: AtomicBool,
 }
@@ -51,6 +53,7 @@ impl DaemonConnector {
             options,
             channels,
             unfulfilled: Mutex::default(),
+            unused: Mutex::default(),
             fulfilled: AtomicBool::new(false),
         }
     }
@@ -134,6 +137,33 @@ impl DaemonConnector {
         }))
     }
 
+    /// Which paths to these addresses are left unused, and what to type to use them.
+    fn unused(&self, their: &[TheirAddress]) -> Option<String> {
+        let paths = self.channels.untried(their);
+        if paths.is_empty() {
+            return None;
+        }
+        let wish = |channel: &Channel| {
+            let local = channel.local.as_ref()?;
+            let local = local.interface.clone().unwrap_or(local.address.to_string());
+            Some(format!("--channel {local}={}", channel.remote.ip()))
+        };
+        let named: Vec<String> = paths.iter().map(ToString::to_string).collect();
+        let first = self.channels.get(0).map(|first| match wish(&first) {
+            Some(wish) => wish,
+            None => format!("--channel INTERFACE={}", first.remote.ip()),
+        });
+        let wishes: Vec<String> = first
+            .into_iter()
+            .chain(paths.iter().filter_map(wish))
+            .collect();
+        Some(format!(
+            "contents in clear use only the path that was dialled; left unused: {}. To use all of them: {}",
+            named.join(", "),
+            wishes.join(" ")
+        ))
+    }
+
     fn wishing(&self) -> Wishing<'_> {
         Wishing {
             channels: &self.channels,
@@ -161,7 +191,10 @@ impl Connector for DaemonConnector {
     fn opened(&self, opened: &Opened, in_clear: bool) -> Result<(), Refusal> {
         let their = their_addresses(opened);
         if self.options.wishes.is_empty() {
-            if !in_clear {
+            if in_clear {
+                // Clear contents go only where the user meant them to.
+                *lock(&self.unused) = self.unused(&their);
+            } else {
                 self.channels.find(&their);
             }
             return Ok(());
@@ -200,6 +233,10 @@ impl Connector for DaemonConnector {
 
     fn give_up(&self) {
         self.channels.stop();
+    }
+
+    fn advice(&self) -> Option<String> {
+        lock(&self.unused).take()
     }
 }
 

@@ -9,6 +9,47 @@ use super::paths::{Paths, World, content};
 use super::{channels, expect_channels};
 
 #[test]
+fn contents_in_clear_use_further_paths_only_by_name_and_their_user_is_told_how() {
+    with_network(
+        "godwit::channels::choice::contents_in_clear_use_further_paths_only_by_name_and_their_user_is_told_how",
+        || {
+            let paths = Paths::new(3);
+            let world = World::new(&paths, "0.0.0.0:0", &["--encryption", "any"]);
+            let rig = &world.rig;
+            rig.write("tree/file", content(24_000_000));
+            let copy = |name: &str, flags: &[&str]| -> Outcome {
+                let url = format!("{}{name}", world.url("10.11.0.2", ""));
+                let line = [
+                    flags,
+                    &["--encryption", "none", "--limit", "20MB", "tree", &url],
+                ];
+                let outcome = rig.cp(&line.concat());
+                outcome.complete();
+                assert_identical(&rig.path("tree"), &rig.export.join(name));
+                outcome
+            };
+            let alone = copy("alone", &[]);
+            assert!(channels(&alone).is_empty(), "{}", alone.said());
+            let note = alone
+                .events()
+                .into_iter()
+                .filter(|event| event["event"] == "note")
+                .find_map(|event| event["message"].as_str().map(ToOwned::to_owned))
+                .unwrap_or_else(|| panic!("no note: {}", alone.said()));
+            for path in ["c1 (10.11.1.1) to 10.11.1.2", "c2 (10.11.2.1) to 10.11.2.2"] {
+                assert!(note.contains(path), "{note}");
+            }
+            // What the note says to type does what it says.
+            let (_, wishes) = note.split_once("To use all of them: ").expect("advice");
+            let wishes: Vec<&str> = wishes.split(' ').collect();
+            let all = copy("all", &wishes);
+            let words = ["to 10.11.0.2", "to 10.11.1.2", "to 10.11.2.2"];
+            expect_channels(&all, &words);
+        },
+    );
+}
+
+#[test]
 fn only_the_channels_that_are_named_are_used() {
     with_network(
         "godwit::channels::choice::only_the_channels_that_are_named_are_used",

@@ -56,7 +56,7 @@ fn record(entry: u64) -> Record {
     Record {
         id: EntryId(entry),
         generation: Generation(1),
-        kind: godwit_proto::EntryKind::FILE,
+        kind: EntryKind::FILE,
         bytes: 1 << 30,
         path: format!("f{entry}").into_bytes(),
         ..Record::default()
