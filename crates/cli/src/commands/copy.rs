@@ -10,7 +10,7 @@ use crate::reports::{Reports, refuse_inputs, refuse_source};
 use crate::transfer as transfers;
 use clap::ArgMatches;
 use godwit_api::endpoint::{Endpoint, Place};
-use godwit_api::settings::{ComparisonSettings, CpSettings, Judge, Scope};
+use godwit_api::settings::{ComparisonSettings, CpSettings, Judge, ObeyedBy, Scope, Setting};
 use std::ffi::OsString;
 use std::io::IsTerminal;
 use std::time::Instant;
@@ -138,26 +138,15 @@ fn leaves_unseen(comparison: &ComparisonSettings) -> Option<&'static str> {
 /// the environment and in files is meant for other transfers.
 fn nothing_chosen(matches: &ArgMatches) -> Result<(), Failure> {
     let typed = args::typed(Scope::Cp, matches);
-    match CHOOSING.iter().find(|name| typed.contains_key(**name)) {
+    let choosing = Setting::all_of(Scope::Cp)
+        .find(|setting| setting.obeyed_by == ObeyedBy::Rules && typed.contains_key(setting.name));
+    match choosing.map(|setting| setting.name) {
         Some(name) => Err(Failure::usage(format!(
             "--{name}: standard input is one file, whose size and time nobody knows before it ends: there is nothing to choose from; leave --{name} out"
         ))),
         None => Ok(()),
     }
 }
-
-/// The settings that leave entries out.
-const CHOOSING: [&str; 9] = [
-    "exclude",
-    "include",
-    "exclude-from",
-    "include-from",
-    "min-size",
-    "max-size",
-    "newer",
-    "older",
-    "files-from",
-];
 
 fn is_synthetic(endpoints: &[Endpoint]) -> bool {
     endpoints.iter().any(|endpoint| match endpoint {

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use godwit_api::endpoint::{Endpoint, SshPlace};
 use godwit_api::login::Login;
+use godwit_api::settings::{ObeyedBy, Scope, Setting};
 use godwit_engine::session::Refusal;
 use godwit_net::Identity;
 use godwit_proto::agent::{AgentMessage as _, Errand, ListForm};
@@ -248,15 +249,20 @@ impl Job<'_> {
 
     /// What was set for this command and concerns those who carry it out.
     fn settings_for_others(&self) -> Result<Vec<String>, Failure> {
+        let scope = if self.settings.comparison.counterpart {
+            Scope::Sync
+        } else {
+            Scope::Cp
+        };
         let mut settings = Vec::new();
         for (name, text) in &self.settings.given {
-            if OURS.contains(name) || OF_THE_SELECTION.contains(name) {
+            let setting = Setting::find(scope, name);
+            if !setting.is_some_and(|setting| setting.obeyed_by == ObeyedBy::Sender) {
                 continue;
             }
-            let text = text.to_str().filter(|_| THEIRS.contains(name));
-            let text = text.ok_or_else(|| {
+            let text = text.to_str().ok_or_else(|| {
                 Failure::usage(format!(
-                    "--{name} cannot be used between two other machines; copy to this machine first"
+                    "--{name}: its value is not UTF-8, and the machine that sends could not read it"
                 ))
             })?;
             settings.push(format!("{name}={text}"));
@@ -297,78 +303,6 @@ fn ended(carrier: &Started, retold: Retold<'_>, peer: &Login) -> Ended {
     Ended::With(Box::new(report), unreachable)
 }
 
-/// Settings that concern this machine only.
-const OURS: [&str; 15] = [
-    "channel",
-    "log-file",
-    "manifest",
-    "manifest-sorted",
-    "sign",
-    "failed",
-    "stats",
-    "json",
-    "rsh",
-    "remote-command",
-    "via-ssh",
-    "data-ports",
-    "threads",
-    "pin",
-    "handshake-deadline",
-];
-
-/// Settings that say which entries are meant: read here, and told as rules, limits and a list.
-const OF_THE_SELECTION: [&str; 11] = [
-    "exclude",
-    "include",
-    "exclude-from",
-    "include-from",
-    "min-size",
-    "max-size",
-    "newer",
-    "older",
-    "files-from",
-    "from0",
-    "recursive",
-];
-
-/// Settings that the sending agent obeys as this machine would.
-const THEIRS: [&str; 34] = [
-    "checksum",
-    "size-only",
-    "update",
-    "existing",
-    "ignore-existing",
-    "delete",
-    "max-delete",
-    "dry-run",
-    "verbose",
-    "limit",
-    "priority",
-    "congestion",
-    "streams",
-    "readers",
-    "writers",
-    "encryption",
-    "cipher",
-    "digest",
-    "retry-for",
-    "no-sync",
-    "direct",
-    "verify",
-    "owner",
-    "group",
-    "numeric-ids",
-    "xattrs",
-    "acls",
-    "specials",
-    "archive",
-    "strict",
-    "force",
-    "block-size",
-    "memory",
-    "stall-deadline",
-];
-
 fn is_later(error: &std::io::Error) -> bool {
     matches!(
         error.kind(),
@@ -376,22 +310,4 @@ fn is_later(error: &std::io::Error) -> bool {
             | std::io::ErrorKind::TimedOut
             | std::io::ErrorKind::Interrupted
     )
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use godwit_api::settings::{Scope, Setting};
-
-    #[test]
-    fn each_setting_is_obeyed_by_somebody() {
-        for setting in [Scope::Cp, Scope::Sync]
-            .into_iter()
-            .flat_map(Setting::all_of)
-        {
-            let lists = [&OURS[..], &OF_THE_SELECTION, &THEIRS];
-            let found = lists.iter().filter(|list| list.contains(&setting.name));
-            assert_eq!(found.count(), 1, "{}", setting.name);
-        }
-    }
 }
