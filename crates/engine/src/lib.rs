@@ -16,7 +16,6 @@
 //! (dialling, opening, joining and retrying for a client). `examples/buffers.rs` moves buffers without any files.
 
 pub mod acks;
-mod background;
 mod bottleneck;
 mod channels;
 pub mod counters;
@@ -40,7 +39,6 @@ mod source;
 mod streams;
 pub mod synthetic;
 pub mod tree;
-pub mod tuner;
 pub mod usage;
 pub mod verification;
 mod work;
@@ -49,10 +47,11 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 pub use acks::Acks;
-pub use background::{Background, PathSample};
 pub use bottleneck::{Bottleneck, ChannelRate, Finding, Shares};
 pub use channels::ChannelFigures;
 pub use counters::{Counters, Snapshot};
+pub use godwit_tuner as tuner;
+pub use godwit_tuner::{Background, PathSample};
 pub use item::{Action, Item};
 pub use live::{Live, RateLimit, Share};
 pub use loss::StreamLoss;

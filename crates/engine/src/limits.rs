@@ -145,7 +145,7 @@ pub const FAULTS_KEPT_BYTES_MAX: usize = FAULTS_KEPT_MAX * 1024;
 pub const FAILED_RANGES_MAX: usize = 2 * FAULTS_KEPT_MAX;
 
 /// Streams of one transfer.
-pub const STREAMS_MAX: u32 = 128;
+pub const STREAMS_MAX: u32 = godwit_tuner::STREAMS_MAX;
 
 /// Received blocks between two flushes of acknowledgements at least, while more data keeps coming; and [`ACK_DELAY`] lies between them.
 pub const ACK_EVERY_BLOCKS: u32 = 4;

@@ -2,8 +2,8 @@
 //! Reads and writes nothing.
 
 use super::*;
-use crate::tuner::whole;
-use crate::tuner::world::Dice;
+use crate::whole;
+use crate::world::Dice;
 
 const ANY: Bounds = Bounds { least: 0, most: 64 };
 

@@ -1,6 +1,7 @@
-//! Finds how many streams a channel wants, and how many threads beside them storage wants, from what is measured while the
-//! transfer runs. Has no clock, no socket and no lock: time and samples go in, decisions with their reasons come out.
+//! Owns the judgements of a transfer: how many streams a channel wants, how many threads storage wants, and the pace in the background.
+//! Has no clock, no socket and no lock: time and samples go in, decisions with their reasons come out.
 
+mod background;
 mod hold;
 mod pace;
 mod path;
@@ -12,10 +13,13 @@ mod world;
 use std::fmt;
 use std::time::Duration;
 
+pub use self::background::{Background, PathSample};
 pub use self::path::{Path, Start, start};
 pub use self::streams::StreamTuner;
 pub use self::threads::{StageSample, ThreadTuner};
-use crate::limits;
+
+/// The most streams of one transfer.
+pub const STREAMS_MAX: u32 = 128;
 
 /// The least and the most that the tuner may choose; one number fixes it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,7 +34,7 @@ impl Bounds {
     /// As many streams as the tuner finds good.
     pub const STREAMS: Self = Self {
         least: 1,
-        most: limits::STREAMS_MAX,
+        most: STREAMS_MAX,
     };
 
     /// Just so many.

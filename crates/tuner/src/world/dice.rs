@@ -3,10 +3,10 @@
 
 /// Numbers from a seed.
 #[derive(Debug, Clone)]
-pub(in crate::tuner) struct Dice(u64);
+pub(crate) struct Dice(u64);
 
 impl Dice {
-    pub(in crate::tuner) fn new(seed: u64) -> Self {
+    pub(crate) fn new(seed: u64) -> Self {
         Self(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ 0x5851_f42d_4c95_7f2d)
     }
 
@@ -19,20 +19,20 @@ impl Dice {
     }
 
     /// From 0 to 1.
-    pub(in crate::tuner) fn unit(&mut self) -> f64 {
+    pub(crate) fn unit(&mut self) -> f64 {
         (self.next() >> 11) as f64 / (1_u64 << 53) as f64
     }
 
-    pub(in crate::tuner) fn between(&mut self, low: f64, high: f64) -> f64 {
+    pub(crate) fn between(&mut self, low: f64, high: f64) -> f64 {
         low + (high - low) * self.unit()
     }
 
     /// Evenly over orders of magnitude.
-    pub(in crate::tuner) fn over(&mut self, low: f64, high: f64) -> f64 {
+    pub(crate) fn over(&mut self, low: f64, high: f64) -> f64 {
         (low.ln() + (high.ln() - low.ln()) * self.unit()).exp()
     }
 
-    pub(in crate::tuner) fn one_of<T: Copy>(&mut self, all: &[T]) -> T {
+    pub(crate) fn one_of<T: Copy>(&mut self, all: &[T]) -> T {
         all[(self.next() % all.len() as u64) as usize]
     }
 }

@@ -5,12 +5,12 @@ use super::{Flow, Kind, SEGMENT, World};
 
 impl World {
     /// From now on nothing gets through.
-    pub(in crate::tuner) fn go_away(&mut self) {
+    pub(crate) fn go_away(&mut self) {
         self.away_since = Some(self.now);
     }
 
     /// What was under way for longer than kernels wait is taken for lost: then they start anew.
-    pub(in crate::tuner) fn come_back(&mut self) {
+    pub(crate) fn come_back(&mut self) {
         let round_trip = self.link.round_trip + self.queued / self.link.capacity;
         let Some(since) = self.away_since.take() else {
             return;
