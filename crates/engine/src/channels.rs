@@ -9,6 +9,7 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use godwit_net::{Pulse, Stream, Vital, channel_of};
+pub use godwit_tuner::ChannelFigures;
 
 use self::timers::Timers;
 use self::verdict::{ASK_AFTER, Sign, dead};
@@ -16,25 +17,6 @@ use crate::{StreamLoss, lock};
 
 /// How often the watch looks: a dead channel is noticed this much later at most.
 const LOOK_EVERY: Duration = Duration::from_millis(200);
-
-/// One channel of a transfer, as this end sees it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ChannelFigures {
-    /// Its number, as the client counts them from 0.
-    pub number: u32,
-    /// For people: the interface and addresses.
-    pub name: String,
-    /// Streams attached now.
-    pub streams: u32,
-    /// Bytes that passed over it in the direction in which more did, with all overhead.
-    pub bytes: u64,
-    /// Smoothed round trip of the stream looked at last; zero if there was none.
-    pub round_trip: Duration,
-    /// How often streams of it were cut off because it was dead.
-    pub cuts: u64,
-    /// Since its first stream was attached.
-    pub age: Duration,
-}
 
 /// The channels of one end of a transfer. Cheap to clone.
 #[derive(Clone, Debug, Default)]

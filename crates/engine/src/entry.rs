@@ -259,3 +259,59 @@ counters_on_the_wire! {
     elapsed_ns,
     paced_bytes,
 }
+
+#[cfg(test)]
+mod tests {
+    use godwit_proto::{Frame, Prelude, decode};
+
+    use super::*;
+    use crate::{Bottleneck, Shares};
+
+    const SECOND: u64 = 1_000_000_000;
+
+    /// The judgement of a client that receives, which knows the sender by what a STATUS says; `change` alters that.
+    fn told(change: fn(&mut Status)) -> crate::Finding {
+        let side = Snapshot {
+            streams: 2,
+            streams_ns: 20 * SECOND,
+            elapsed_ns: 10 * SECOND,
+            cores: 4,
+            bytes_read: 1_000_000_000,
+            bytes_received: 1_000_000_000,
+            ..Snapshot::default()
+        };
+        let mut status = status_from_snapshot(&Snapshot {
+            blocked_sending_ns: 18 * SECOND,
+            paced_bytes: 1_000_000_000,
+            tcp_bytes_sent: 950_000_000,
+            ..side
+        });
+        change(&mut status);
+        let mut image = Vec::new();
+        Frame::Status(status).encode(&mut image).unwrap();
+        let (prelude, head) = image.split_first_chunk().unwrap();
+        let frame = decode(&Prelude::decode(prelude).unwrap(), head).unwrap();
+        let Frame::Status(status) = frame else {
+            panic!("it was a STATUS");
+        };
+        let shares = Shares {
+            source: Some(snapshot_from_status(&status)),
+            destination: Some(Snapshot {
+                waiting_ns: 18 * SECOND,
+                ..side
+            }),
+        };
+        shares.finding(&[]).unwrap()
+    }
+
+    #[test]
+    fn a_client_that_receives_is_told_that_the_other_end_yields() {
+        let held = told(|_| ());
+        let pace = "its own pace in the background is 800 Mbit/s";
+        assert!(held.figure.ends_with(pace), "{}", held.figure);
+        // An older one does not say so.
+        let old = told(|status| status.paced_bytes = 0);
+        assert_eq!(old.stage, Bottleneck::Network);
+        assert!(!old.figure.contains("pace"), "{}", old.figure);
+    }
+}

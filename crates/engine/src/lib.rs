@@ -16,7 +16,6 @@
 //! (dialling, opening, joining and retrying for a client). `examples/buffers.rs` moves buffers without any files.
 
 pub mod acks;
-mod bottleneck;
 mod channels;
 pub mod counters;
 mod decided;
@@ -47,11 +46,10 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 pub use acks::Acks;
-pub use bottleneck::{Bottleneck, ChannelRate, Finding, Shares};
 pub use channels::ChannelFigures;
 pub use counters::{Counters, Snapshot};
 pub use godwit_tuner as tuner;
-pub use godwit_tuner::{Background, PathSample};
+pub use godwit_tuner::{Background, Bottleneck, ChannelRate, Finding, PathSample, Shares};
 pub use item::{Action, Item};
 pub use live::{Live, RateLimit, Share};
 pub use loss::StreamLoss;

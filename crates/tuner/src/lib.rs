@@ -1,7 +1,9 @@
-//! Owns the judgements of a transfer: how many streams a channel wants, how many threads storage wants, and the pace in the background.
+//! Owns the judgements of a transfer: how many streams a channel wants, how many threads storage wants, the pace in the background, what limits.
 //! Has no clock, no socket and no lock: time and samples go in, decisions with their reasons come out.
 
 mod background;
+mod bottleneck;
+mod counted;
 mod hold;
 mod pace;
 mod path;
@@ -14,6 +16,8 @@ use std::fmt;
 use std::time::Duration;
 
 pub use self::background::{Background, PathSample};
+pub use self::bottleneck::{Bottleneck, ChannelRate, Finding, Shares};
+pub use self::counted::{ChannelFigures, Snapshot};
 pub use self::path::{Path, Start, start};
 pub use self::streams::StreamTuner;
 pub use self::threads::{StageSample, ThreadTuner};

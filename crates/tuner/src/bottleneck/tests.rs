@@ -3,12 +3,10 @@
 
 use std::time::Duration;
 
-use godwit_proto::{Frame, Prelude, Status, decode};
 use proptest::prelude::*;
 
 use super::*;
 use crate::ChannelFigures;
-use crate::entry::{snapshot_from_status, status_from_snapshot};
 
 const SECOND: u64 = 1_000_000_000;
 
@@ -416,32 +414,4 @@ fn a_transfer_in_the_background_says_that_it_yields() {
     let free = paced(500_000_000);
     assert!(!free.figure.contains("pace"), "{}", free.figure);
     assert!(free.advice.unwrap().contains("lost"));
-}
-
-#[test]
-fn a_client_that_receives_is_told_that_the_other_end_yields() {
-    let told = |change: fn(&mut Status)| {
-        with(|source, _| {
-            source.paced_bytes = 1_000_000_000;
-            source.tcp_bytes_sent = 950_000_000;
-            let mut status = status_from_snapshot(source);
-            change(&mut status);
-            let mut image = Vec::new();
-            Frame::Status(status).encode(&mut image).unwrap();
-            let (prelude, head) = image.split_first_chunk().unwrap();
-            let frame = decode(&Prelude::decode(prelude).unwrap(), head).unwrap();
-            let Frame::Status(status) = frame else {
-                panic!("it was a STATUS");
-            };
-            *source = snapshot_from_status(&status);
-        })
-        .unwrap()
-    };
-    let held = told(|_| ());
-    let pace = "its own pace in the background is 800 Mbit/s";
-    assert!(held.figure.ends_with(pace), "{}", held.figure);
-    // An older one does not say so.
-    let old = told(|status| status.paced_bytes = 0);
-    assert_eq!(old.stage, Bottleneck::Network);
-    assert!(!old.figure.contains("pace"), "{}", old.figure);
 }

@@ -124,12 +124,12 @@ impl Shares {
     }
 
     /// Whether the sending streams had hardly anything to send.
-    pub(crate) fn wants_data(&self) -> bool {
+    pub fn wants_data(&self) -> bool {
         self.source().is_some_and(|source| source.is_starved())
     }
 
     /// Whether the transfer is in the background, and sends what its own pace there allows.
-    pub(crate) fn is_at_pace(&self) -> bool {
+    pub fn is_at_pace(&self) -> bool {
         self.source.is_some_and(|source| {
             positive(source.paced_bytes)
                 .is_some_and(|paced| source.tcp_bytes_sent as f64 >= AT_PACE * paced)
