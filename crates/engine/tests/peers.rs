@@ -16,7 +16,8 @@ use godwit_engine::tree::{DestinationRequest, TreeSink};
 use godwit_engine::{Counters, End, Receiver, Sink, StreamLoss};
 use godwit_net::{Stream as _, StreamOptions, local_pair};
 use godwit_proto::*;
-use godwit_store::{FinalMeta, MemoryStorage, Timestamp, digest};
+use godwit_store::{FinalMeta, Timestamp, digest};
+use godwit_testkit::MemoryStorage;
 
 use flaky::Flaky;
 use hand::*;

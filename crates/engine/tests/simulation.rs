@@ -20,10 +20,8 @@ use godwit_engine::{
 };
 use godwit_net::{StreamOptions, local_pair};
 use godwit_proto::{Comparison, DigestKind, Fault, Judge, TransferId};
-use godwit_store::{
-    Faults, HostileStorage, MemoryStorage, Operation, Replace, Rule, Storage, StoreErrorKind, When,
-    digest,
-};
+use godwit_store::{Replace, Storage, StoreErrorKind, digest};
+use godwit_testkit::{Faults, HostileStorage, MemoryStorage, Operation, Rule, When};
 
 use flaky::Flaky;
 use support::Random;

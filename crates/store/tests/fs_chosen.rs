@@ -6,10 +6,8 @@
 mod fs_common;
 
 use fs_common::{Tree, drain, entry_of, is_root, meta, rel, temp_of};
-use godwit_store::{
-    Choice, Faults, FsStorage, HostileStorage, MemoryStorage, Pick, RelPath, Replace, ScanItem,
-    Storage,
-};
+use godwit_store::{Choice, FsStorage, Pick, RelPath, Replace, ScanItem, Storage};
+use godwit_testkit::{Faults, HostileStorage, MemoryStorage};
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::sync::{Arc, Mutex};

@@ -6,9 +6,8 @@
 mod fs_common;
 
 use fs_common::{TAG, Tree, drain, meta, rel, temp_of};
-use godwit_store::{
-    Faults, HostileStorage, Kind, MemoryStorage, RelPath, Replace, ScanItem, Storage, StoreError,
-};
+use godwit_store::{Kind, RelPath, Replace, ScanItem, Storage, StoreError};
+use godwit_testkit::{Faults, HostileStorage, MemoryStorage};
 use proptest::prelude::*;
 use std::sync::Arc;
 

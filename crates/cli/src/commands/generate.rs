@@ -1,5 +1,5 @@
 //! `godwit gen`: makes a data set by specification.
-//! The generator itself is in the store.
+//! The generator itself is a crate.
 
 use super::{required, required_text, settings};
 use crate::exit::{Exit, Failure};
@@ -7,7 +7,7 @@ use crate::home::Home;
 use crate::output::print;
 use clap::ArgMatches;
 use godwit_api::settings::{GenSettings, Scope};
-use godwit_store::generator;
+use godwit_generator as generator;
 use std::path::Path;
 
 /// Runs the command.

@@ -475,7 +475,7 @@ fn decode_mapping(mut bytes: &[u8]) -> Option<Vec<RelPath>> {
 
 #[cfg(test)]
 mod tests {
-    use godwit_store::MemoryStorage;
+    use godwit_testkit::MemoryStorage;
 
     use super::*;
 

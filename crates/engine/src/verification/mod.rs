@@ -305,7 +305,7 @@ impl Shared {
 
 #[cfg(test)]
 mod tests {
-    use godwit_store::MemoryStorage;
+    use godwit_testkit::MemoryStorage;
 
     use super::*;
 

@@ -13,7 +13,8 @@ use godwit_engine::{
 };
 use godwit_net::{Connection, Stream as _, StreamOptions, local_pair};
 use godwit_proto::*;
-use godwit_store::{FinalMeta, MemoryStorage, RelPath, Storage, Timestamp};
+use godwit_store::{FinalMeta, RelPath, Storage, Timestamp};
+use godwit_testkit::MemoryStorage;
 
 pub(crate) const TRANSFER: TransferId = TransferId([7; 16]);
 pub(crate) const BLOCK_BYTES: u32 = 4096;

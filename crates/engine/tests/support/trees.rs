@@ -3,7 +3,8 @@
 
 use std::collections::HashMap;
 
-use godwit_store::{FinalMeta, MemoryStorage, RelPath, Replace, Storage, TempName, Timestamp};
+use godwit_store::{FinalMeta, RelPath, Replace, Storage, TempName, Timestamp};
+use godwit_testkit::MemoryStorage;
 
 use super::support::Random;
 

@@ -5,10 +5,8 @@ use std::collections::HashMap;
 use std::sync::atomic::AtomicU64;
 
 use godwit_proto::{Comparison, EntryKind, Generation, Record, Seq, TransferId, Verdict};
-use godwit_store::{
-    Confine, Faults, FinalMeta, FsStorage, HostileStorage, MemoryStorage, Operation, Replace,
-    Timestamp,
-};
+use godwit_store::{Confine, FinalMeta, FsStorage, Replace, Timestamp};
+use godwit_testkit::{Faults, HostileStorage, MemoryStorage, Operation};
 
 use super::*;
 use crate::sink::Ending;

@@ -2,7 +2,7 @@
 //! What it does for honest ones is in the simulation.
 
 use godwit_proto::{BlockHeader, Generation, TransferId};
-use godwit_store::MemoryStorage;
+use godwit_testkit::MemoryStorage;
 
 use super::super::ranges::RangeBudget;
 use super::*;

@@ -2,11 +2,11 @@
 //! Holds no entries.
 
 use super::tree::{Shared, Tree, lock};
-use crate::error::{StoreError, StoreErrorKind};
-use crate::extended::Lost;
-use crate::meta::Kind;
-use crate::path::{RelPath, TempName};
-use crate::storage::Replace;
+use godwit_store::error::{StoreError, StoreErrorKind};
+use godwit_store::extended::Lost;
+use godwit_store::meta::Kind;
+use godwit_store::path::{RelPath, TempName};
+use godwit_store::storage::Replace;
 
 /// The path of the temporary name beside `path`.
 pub(super) fn temp_path(

@@ -2,11 +2,11 @@
 //! Does not make, rename or remove anything.
 
 use super::tree::{Shared, Tree, lock};
-use crate::error::{StoreError, StoreErrorKind};
-use crate::extended::{Extended, Lost};
-use crate::meta::{FinalMeta, Kind, Meta};
-use crate::path::{RelPath, TempName};
-use crate::storage::{
+use godwit_store::error::{StoreError, StoreErrorKind};
+use godwit_store::extended::{Extended, Lost};
+use godwit_store::meta::{FinalMeta, Kind, Meta};
+use godwit_store::path::{RelPath, TempName};
+use godwit_store::storage::{
     Choice, Pick, ReadFile, SCAN_BATCH_ITEMS, Scan, ScanEntry, ScanItem, WriteFile,
 };
 use std::collections::BTreeMap;

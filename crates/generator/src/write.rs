@@ -16,7 +16,7 @@ use rustix::fs::{AtFlags, CWD, Mode, OFlags, Timespec, Timestamps, futimens, ope
 use super::content::Content;
 use super::layout::{Layout, root_time};
 use super::spec::Spec;
-use crate::meta::Timestamp;
+use godwit_store::Timestamp;
 
 /// How much was made.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -7,16 +7,16 @@ mod files;
 
 pub use faults::{Faults, Hook, Operation, Rule, When};
 
-use crate::error::{StoreError, StoreErrorKind};
-use crate::extended::{Extended, Lost};
-use crate::meta::{FinalMeta, Kind, Meta};
-use crate::path::{RelPath, TempName};
-use crate::storage::{
-    Capabilities, Choice, ReadFile, Replace, Scan, Storage, SurveyItem, WriteFile,
-};
 use cache::Cache;
 use faults::{Fate, Progress, failed};
 use files::{HostileRead, HostileScan, HostileWrite};
+use godwit_store::error::{StoreError, StoreErrorKind};
+use godwit_store::extended::{Extended, Lost};
+use godwit_store::meta::{FinalMeta, Kind, Meta};
+use godwit_store::path::{RelPath, TempName};
+use godwit_store::storage::{
+    Capabilities, Choice, ReadFile, Replace, Scan, Storage, SurveyItem, WriteFile,
+};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// A storage that misbehaves. Clones are handles on the same one.

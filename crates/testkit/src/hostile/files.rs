@@ -4,11 +4,11 @@
 use super::Shared;
 use super::cache::Dirty;
 use super::faults::{Operation, failed};
-use crate::error::StoreError;
-use crate::extended::Lost;
-use crate::meta::{FinalMeta, Kind, Meta};
-use crate::path::{RelPath, TempName};
-use crate::storage::{ReadFile, Scan, ScanItem, WriteFile};
+use godwit_store::error::StoreError;
+use godwit_store::extended::Lost;
+use godwit_store::meta::{FinalMeta, Kind, Meta};
+use godwit_store::path::{RelPath, TempName};
+use godwit_store::storage::{ReadFile, Scan, ScanItem, WriteFile};
 use std::ops::Range;
 use std::sync::Arc;
 

@@ -3,13 +3,12 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails where it unwraps")]
 
+#[path = "../../store/tests/fs_common/mod.rs"]
 mod fs_common;
 
 use fs_common::{drain, meta, rel, temp_of};
-use godwit_store::{
-    Faults, HostileStorage, MemoryStorage, Operation, RelPath, Replace, Rule, ScanItem, Storage,
-    StoreErrorKind, When,
-};
+use godwit_store::{RelPath, Replace, ScanItem, Storage, StoreErrorKind};
+use godwit_testkit::{Faults, HostileStorage, MemoryStorage, Operation, Rule, When};
 use proptest::prelude::*;
 use std::sync::{Arc, Mutex};
 

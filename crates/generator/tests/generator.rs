@@ -8,7 +8,7 @@ use std::io::ErrorKind;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use godwit_store::generator::{Content, Texture, Totals, generate, parse};
+use godwit_generator::{Content, Texture, Totals, generate, parse};
 use proptest::prelude::*;
 
 type Tree = BTreeMap<PathBuf, (u32, i64, i64, Option<Vec<u8>>)>;

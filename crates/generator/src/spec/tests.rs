@@ -1,7 +1,7 @@
 //! What specifications mean, and what they become at another scale.
 
 use super::{Item, SCALE_MAX, Shape, Sizes, parse};
-use crate::generator::Texture;
+use crate::Texture;
 use proptest::prelude::*;
 
 const PLAIN: Item = Item {

@@ -1,10 +1,10 @@
 //! Owns what writers believe to have written while it is in a cache only: contents, final metadata, names.
 //! Decides neither when it is written back nor when it is lost.
 
-use crate::error::{StoreError, StoreErrorKind};
-use crate::meta::{FinalMeta, Meta};
-use crate::path::{RelPath, TempName};
-use crate::storage::{Replace, Storage};
+use godwit_store::error::{StoreError, StoreErrorKind};
+use godwit_store::meta::{FinalMeta, Meta};
+use godwit_store::path::{RelPath, TempName};
+use godwit_store::storage::{Replace, Storage};
 use std::collections::BTreeMap;
 use std::ops::Range;
 

@@ -1,8 +1,8 @@
 //! Owns which operation of a hostile storage fails, and how: by rules, counters and a seed.
 //! Performs no operation itself.
 
-use crate::error::{StoreError, StoreErrorKind};
-use crate::path::RelPath;
+use godwit_store::error::{StoreError, StoreErrorKind};
+use godwit_store::path::RelPath;
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;

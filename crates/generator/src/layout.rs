@@ -3,7 +3,7 @@
 
 use super::content::{Purpose, draw};
 use super::spec::{Item, Shape, Sizes};
-use crate::meta::Timestamp;
+use godwit_store::Timestamp;
 
 /// One item of a specification, with its place in it.
 #[derive(Clone, Copy, Debug)]
@@ -220,7 +220,7 @@ const ENDINGS: [&str; 8] = [".rs", ".c", ".h", ".py", ".md", ".txt", ".json", ""
 #[cfg(test)]
 mod tests {
     use super::{Layout, around, spread};
-    use crate::generator::parse;
+    use crate::parse;
     use proptest::prelude::*;
     use std::collections::HashSet;
 

@@ -3,10 +3,10 @@
 
 use super::beside::absent_is_fine;
 use super::content::Content;
-use crate::error::{StoreError, StoreErrorKind};
-use crate::extended::Extended;
-use crate::meta::{FinalMeta, Kind, Meta, Timestamp};
-use crate::path::RelPath;
+use godwit_store::error::{StoreError, StoreErrorKind};
+use godwit_store::extended::Extended;
+use godwit_store::meta::{FinalMeta, Kind, Meta, Timestamp};
+use godwit_store::path::RelPath;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::ops::Bound;

@@ -6,14 +6,14 @@ mod content;
 mod open;
 mod tree;
 
-use crate::error::{StoreError, StoreErrorKind};
-use crate::extended::{Extended, Lost};
-use crate::meta::{FinalMeta, Kind, Meta};
-use crate::path::{RelPath, TempName};
-use crate::storage::{
+use beside::{absent_is_fine, named, put_at_once, temp_path};
+use godwit_store::error::{StoreError, StoreErrorKind};
+use godwit_store::extended::{Extended, Lost};
+use godwit_store::meta::{FinalMeta, Kind, Meta};
+use godwit_store::path::{RelPath, TempName};
+use godwit_store::storage::{
     Capabilities, Choice, ReadFile, Replace, Scan, Storage, SurveyItem, WriteFile,
 };
-use beside::{absent_is_fine, named, put_at_once, temp_path};
 use open::{MemoryFile, MemoryScan};
 use std::sync::{Arc, Mutex};
 use tree::{Shared, Tree, lock};
