@@ -11,6 +11,7 @@ mod selection;
 mod sending;
 mod setup;
 mod sharing;
+mod sources;
 mod tuned;
 mod verification;
 mod watch;

@@ -145,7 +145,8 @@ impl DaemonConnector {
         }
         let wish = |channel: &Channel| {
             let local = channel.local.as_ref()?;
-            let local = local.interface.clone().unwrap_or(local.address.to_string());
+            let address = || local.address.to_string();
+            let local = local.interface.clone().unwrap_or_else(address);
             Some(format!("--channel {local}={}", channel.remote.ip()))
         };
         let named: Vec<String> = paths.iter().map(ToString::to_string).collect();

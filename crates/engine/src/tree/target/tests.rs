@@ -2,7 +2,7 @@
 //! Does not test names of honest ones.
 
 use godwit_proto::{BlockHeader, Generation, RecordFlags, Seq, TransferId};
-use godwit_store::MemoryStorage;
+use godwit_testkit::MemoryStorage;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::*;
