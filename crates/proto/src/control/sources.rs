@@ -51,7 +51,7 @@ impl Open {
     }
 
     /// For each frame that this request takes, the number of sources that it and those before it hold.
-    fn frame_ends(&self) -> Vec<usize> {
+    pub(super) fn frame_ends(&self) -> Vec<usize> {
         let mut ends = Vec::new();
         let mut bytes = 0;
         for (index, source) in self.sources.iter().enumerate() {
