@@ -382,6 +382,7 @@ pub(crate) fn reach(how: &Reach<'_>, remote: &Remote) -> Result<Far, Failure> {
         identity,
         handshake_deadline: how.handshake_deadline,
         stall_limit: how.stall_deadline,
+        streams_max: how.streams.most,
         wishes,
     });
     Ok(Far {

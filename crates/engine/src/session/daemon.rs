@@ -4,7 +4,7 @@
 use std::net::SocketAddr;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use godwit_net::{
     Channel, ChannelWish, Channels, ClientTls, Connection, DialError, DialOptions, Expect,
@@ -13,6 +13,7 @@ use godwit_net::{
 };
 use godwit_proto::Opened;
 
+use super::early::{self, Early};
 use super::wishing::Wishing;
 use super::{Connector, GreetError, Refusal};
 use crate::lock;
@@ -31,6 +32,8 @@ pub struct DaemonOptions {
     pub stall_limit: Duration,
     /// The only channels to use; none: whatever is found.
     pub wishes: Vec<ChannelWish>,
+    /// Most streams of the transfer.
+    pub streams_max: u32,
 }
 
 /// Dials a daemon.
@@ -39,6 +42,8 @@ pub struct DaemonConnector {
     channels: Channels,
     /// Wishes that do not say where they lead, and are not fulfilled yet.
     unfulfilled: Mutex<Vec<ChannelWish>>,
+    /// Made beside the opening, for the first streams that join.
+    early: Early<Connection>,
     /// Paths that are left unused, in words.
     unused: Mutex<Option<String>>,
     /// All wishes were fulfilled once: what fails now may work later.
@@ -53,6 +58,7 @@ impl DaemonConnector {
             options,
             channels,
             unfulfilled: Mutex::default(),
+            early: Early::default(),
             unused: Mutex::default(),
             fulfilled: AtomicBool::new(false),
         }
@@ -62,6 +68,15 @@ impl DaemonConnector {
     fn dial_by_name(&self) -> Result<Connection, DialError> {
         let options = self.options.dialling();
         Ok(dial(&self.options.address, &self.options.tls, &options)?.0)
+    }
+
+    /// On a long path the first further streams find their connections made when the transfer is open.
+    fn begin_early(&self, round_trip: Duration) {
+        let count = early::count(self.options.streams_max, round_trip);
+        let (address, tls) = (self.options.address.clone(), self.options.tls.clone());
+        let options = self.options.dialling();
+        let make = move || dial(&address, &tls, &options).ok().map(|(made, _)| made);
+        self.early.begin(count, make);
     }
 
     /// The connection that opens, over one of the channels that the user wishes. All that say where they lead are proven.
@@ -179,6 +194,9 @@ impl Connector for DaemonConnector {
         let mut stream = if self.options.wishes.is_empty() {
             let stream = self.dial_by_name()?;
             let way = stream.pulse();
+            if let Some(vital) = way.as_ref().and_then(|way| way.vital().ok()) {
+                self.begin_early(vital.round_trip);
+            }
             let channel = way.map(|way| (channel_of(way.local(), way.remote()), None));
             self.channels.begin(channel.into_iter().collect());
             stream
@@ -225,7 +243,10 @@ impl Connector for DaemonConnector {
                 other => return Ok(other?),
             }
         }
-        Ok(self.dial_by_name()?)
+        match self.early.take(Instant::now) {
+            Some(made) => Ok(made),
+            None => Ok(self.dial_by_name()?),
+        }
     }
 
     fn peer(&self) -> String {
@@ -234,6 +255,7 @@ impl Connector for DaemonConnector {
 
     fn give_up(&self) {
         self.channels.stop();
+        self.early.end();
     }
 
     fn advice(&self) -> Option<String> {

@@ -4,6 +4,7 @@
 mod client;
 mod connect;
 mod daemon;
+mod early;
 mod examine;
 mod greet;
 mod link;
