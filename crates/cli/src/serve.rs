@@ -8,12 +8,11 @@ use std::time::Duration;
 use godwit_api::settings::{ServeEncryption, ServeSettings};
 use godwit_net::{Cipher, Identity, ServerTls, own_interfaces};
 use godwit_node::{Announce, Daemon, DaemonConfig, Export};
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
-use signal_hook::iterator::Signals;
 
 use crate::exit::{Exit, Failure};
 use crate::home::Home;
 use crate::output::{complain, print};
+use crate::signals;
 use crate::transfer::bounds_of;
 
 /// How long an interrupted transfer is kept at most; a client may ask for less.
@@ -33,7 +32,7 @@ pub(crate) fn run(settings: &ServeSettings, home: &Home) -> Exit {
 
 fn serve(settings: &ServeSettings, home: &Home) -> Result<(), Failure> {
     crate::cores::restrict(settings.threads, &settings.pin)?;
-    let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP]).map_err(Failure::failed)?;
+    let mut signals = signals::ending().map_err(Failure::failed)?;
     let identity = Identity::load_or_create(home.path()).map_err(Failure::failed)?;
     let tls = ServerTls::new(&identity, &Cipher::ALL).map_err(Failure::failed)?;
     let mut exports = Vec::with_capacity(settings.exports.len());

@@ -35,24 +35,26 @@ const ENDING: [i32; 13] = [
     Signal::STKFLT.as_raw(),
 ];
 
+/// The signals that ask the program to end, but for those that were ignored when it started: `nohup` ignores HUP.
+pub(crate) fn ending() -> io::Result<Signals> {
+    let ignored = ignored();
+    let is_handled = |signal: &i32| ignored & 1 << (signal - 1) == 0;
+    // With a handler, a write beyond the file size limit fails, and only that entry with it.
+    signal_hook::flag::register(SIGXFSZ, Arc::new(AtomicBool::new(false)))?;
+    let all = ENDING.into_iter().chain(godwit_sys::signals::real_time());
+    Signals::new(all.filter(is_handled))
+}
+
 /// Sets `interrupted` when the program is asked to end, and ends it when it is asked again later.
 ///
 /// # Errors
 /// Signals cannot be handled, or no thread can be started.
 pub(crate) fn watch(interrupted: &Arc<AtomicBool>) -> io::Result<()> {
-    let ignored = ignored();
-    let handled = ENDING
-        .into_iter()
-        // With a handler, a write beyond the largest file that is allowed fails instead: that is the entry's fault.
-        .chain([SIGXFSZ])
-        // Who started the program wants them ignored, as `nohup` does.
-        .filter(|signal| ignored & 1 << (signal - 1) == 0);
-    let mut signals = Signals::new(handled)?;
+    let mut signals = ending()?;
     let interrupted = Arc::clone(interrupted);
     let body = move || {
         let mut first = None;
-        for signal in signals.forever().filter(|signal| *signal != SIGXFSZ) {
-            debug_assert!(ENDING.contains(&signal));
+        for _ in signals.forever() {
             interrupted.store(true, Ordering::Relaxed);
             let first = *first.get_or_insert_with(Instant::now);
             if first.elapsed() >= INSISTS_AFTER {

@@ -7,6 +7,7 @@ pub mod exit;
 pub mod interfaces;
 pub mod page_buffer;
 pub mod shutdown;
+pub mod signals;
 pub mod tcp_info;
 pub mod tcp_options;
 pub mod tun;

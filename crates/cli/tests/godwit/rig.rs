@@ -223,6 +223,13 @@ impl Rig {
         }
     }
 
+    /// Ends the daemon by the signal; tells how it ended.
+    pub(crate) fn stop_daemon(&mut self, signal: Signal) -> Outcome {
+        let mut daemon = self.daemon.take().expect("the daemon runs");
+        daemon.signal(signal);
+        daemon.wait()
+    }
+
     /// Runs a command with the client's home to its end.
     pub(crate) fn client<S: AsRef<OsStr>>(&self, line: &[S]) -> Outcome {
         self.begin(line).wait()
