@@ -143,6 +143,54 @@ fn nothing_but_missing_sources_is_refused() {
     });
 }
 
+/// Whatever they are and however many, and whichever end reads them.
+#[test]
+fn nothing_but_closed_sources_is_a_failure() {
+    as_each_user(|rig| {
+        rig.start(&[]);
+        if !rig.unprivileged() {
+            return;
+        }
+        for place in ["", "export/"] {
+            for name in ["file", "other", "directory/x", "second/x", "good"] {
+                rig.write(&format!("{place}{name}"), "secret");
+            }
+        }
+        rig.own();
+        for place in ["", "export/"] {
+            for name in ["file", "other", "directory", "second"] {
+                let closed = fs::Permissions::from_mode(0o000);
+                fs::set_permissions(rig.path(format!("{place}{name}")), closed).expect("ours");
+            }
+        }
+        for (from, to) in [
+            (String::new(), "to/".to_owned()),
+            (String::new(), rig.url("to/")),
+            (rig.url(""), "to/".to_owned()),
+        ] {
+            for names in [
+                &["file"][..],
+                &["directory"],
+                &["file", "other"],
+                &["directory", "second"],
+                &["file", "directory"],
+                &["missing", "file"],
+            ] {
+                let sources: Vec<String> =
+                    names.iter().map(|name| format!("{from}{name}")).collect();
+                let mut line: Vec<&str> = sources.iter().map(String::as_str).collect();
+                line.push(&to);
+                let outcome = rig.cp(&line);
+                outcome.expect(1, "failed").says("permission denied");
+                assert_eq!(outcome.number("failed"), names.len() as u64, "{line:?}");
+                let good = format!("{from}good");
+                line.insert(0, &good);
+                rig.cp(&line).expect(3, "partial");
+            }
+        }
+    });
+}
+
 /// What may not be had is no fault of one source: nothing of such a request is carried out.
 #[test]
 fn what_is_not_granted_or_leads_out_still_stops_everything() {
@@ -231,6 +279,15 @@ fn through_ssh_it_is_the_same() {
         assert!(reasons.contains(line), "{line}: {reasons}");
     }
 
+    for line in [
+        &["far:file", "none/"][..],
+        &["far:closed", "none/"],
+        &["far:file", "far:closed", "far:missing", "none/"],
+    ] {
+        let outcome = far.cp(line);
+        outcome.expect(1, "failed").says("permission denied");
+        assert_eq!(outcome.number("failed"), line.len() as u64 - 1);
+    }
     far.cp(&["far:missing", "far:locked/inside", "none/"])
         .expect(1, "failed")
         .says("missing")
