@@ -41,6 +41,7 @@ mod godwit {
     pub(crate) mod process;
     pub(crate) mod progress;
     pub(crate) mod reports;
+    pub(crate) mod restless;
     pub(crate) mod resume;
     pub(crate) mod rig;
     pub(crate) mod sharing;

@@ -127,8 +127,15 @@ pub const BATCH_FILES: usize = 4096;
 /// … or when its oldest content is this old.
 pub const BATCH_AGE: Duration = Duration::from_millis(500);
 
-/// How often a file that changes while it is read is tried again before it is reported.
-pub const ATTEMPTS_MAX: u16 = 4;
+/// How often a file that changes while it is read is tried before it is reported.
+pub const ATTEMPTS_MAX: u16 = 8;
+
+/// The time before the second of those tries. Each further gap is twice as long: 250 ms × (2⁷ − 1) is 32 s for all seven.
+pub const RETRY_GAP_FIRST: Duration = Duration::from_millis(250);
+
+/// Entries that wait for their next try; of more the first due is tried at once. The receiver may have each open as a large file,
+/// and half of those are for files that do not change.
+pub const RESTING_MAX: usize = LARGE_FILES_OPEN_MAX / 2;
 
 /// Blocks whose digest was wrong on arrival before the transfer is given up as broken.
 pub const DIGEST_FAILURES_MAX: u64 = 16;

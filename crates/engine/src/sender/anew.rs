@@ -1,11 +1,14 @@
 //! What is not sent as it was announced: entries that changed and begin anew, and bytes that never move.
 //! Does not read contents (`read`) and does not tell of failures (`failures`).
 
-use godwit_proto::{Fault, FaultCode, Record, Side};
+use std::time::Instant;
+
+use godwit_proto::{Fault, FaultCode, Record, RecordFlags, Side};
 
 use super::Sender;
 use super::large::{LargeFile, SliceCut};
-use crate::{entry, limits};
+use super::state::Retry;
+use crate::entry;
 
 impl Sender {
     /// So much of what was announced is not going to move.
@@ -21,7 +24,7 @@ impl Sender {
         self.forget(seq);
     }
 
-    /// The entry is no longer what was announced: it is sent afresh in its new generation, a few times at most.
+    /// The entry is no longer what was announced: it is sent afresh in its new generation, after a while.
     pub(super) fn offer_again(&self, old: Record) {
         let rest = entry::known_bytes(&old);
         self.offer_anew(old, rest);
@@ -29,38 +32,63 @@ impl Sender {
 
     /// The same, where all but `rest` was sent or passed over.
     pub(super) fn offer_anew(&self, old: Record, rest: u64) {
-        self.give_up(rest);
-        if let Some(record) = self.refreshed(&old) {
-            self.counters.bytes_scanned.add(entry::known_bytes(&record));
-            let mut state = self.lock_state();
-            state.want(record, Vec::new(), self.config.block_bytes);
-            state.wake_streams();
+        self.try_later(Retry {
+            record: old,
+            rest,
+            announces: false,
+        });
+    }
+
+    /// The file whose digest is wanted is no longer what was announced: it is announced as it is after a while.
+    pub(super) fn announce_again(&self, old: &Record) {
+        self.try_later(Retry {
+            rest: entry::known_bytes(old),
+            record: old.clone(),
+            announces: true,
+        });
+    }
+
+    fn try_later(&self, retry: Retry) {
+        let spent = self.lock_state().rest(retry, Instant::now());
+        if let Err(spent) = spent {
+            let record = &spent.retry.record;
+            self.give_up(spent.retry.rest);
+            let message = format!(
+                "it changed while it was read; tried {} times over {} s; send it again when it is at rest",
+                spent.tries,
+                spent.over.as_secs()
+            );
+            let fault = Fault {
+                entry: record.id,
+                side: Side::SOURCE,
+                code: FaultCode::CHANGED,
+                errno: None,
+                message,
+            };
+            self.fail_entry(record, fault);
         }
     }
 
-    /// The entry as it is now, for another attempt; `None` if it has failed.
-    pub(super) fn refreshed(&self, old: &Record) -> Option<Record> {
-        match self.source.refresh(old) {
-            Ok(mut record) if old.attempt + 1 < limits::ATTEMPTS_MAX => {
-                record.id = old.id;
-                record.root = old.root;
-                record.attempt = old.attempt + 1;
-                record.digest = None;
-                return Some(record);
-            }
-            Ok(_) => self.fail_entry(
-                old,
-                Fault {
-                    entry: old.id,
-                    side: Side::SOURCE,
-                    code: FaultCode::CHANGED,
-                    errno: None,
-                    message: format!("it kept changing while it was read ({} tries); send it again when it is at rest", limits::ATTEMPTS_MAX),
-                },
-            ),
-            Err(fault) => self.fail_entry(old, fault),
+    /// The entry has rested: begins its next try.
+    pub(super) fn try_again(&self, retry: Retry) {
+        self.give_up(retry.rest);
+        let old = retry.record;
+        let mut record = match self.source.refresh(&old) {
+            Ok(record) => record,
+            Err(fault) => return self.fail_entry(&old, fault),
+        };
+        record.id = old.id;
+        record.root = old.root;
+        record.attempt = old.attempt + 1;
+        record.digest = None;
+        self.counters.bytes_scanned.add(entry::known_bytes(&record));
+        if retry.announces {
+            record.flags &= !RecordFlags::HAS_DIGEST;
+            return self.send_manifest(vec![record]);
         }
-        None
+        let mut state = self.lock_state();
+        state.want(record, Vec::new(), self.config.block_bytes);
+        state.wake_streams();
     }
 
     /// The file has failed at the receiver.

@@ -107,17 +107,6 @@ impl Sender {
             self.send_manifest(vec![with_digest(record.clone(), digest)]);
         }
     }
-
-    /// The file is no longer what was announced: it is announced as it is now.
-    pub(super) fn announce_again(&self, old: &Record) {
-        self.give_up(entry::known_bytes(old));
-        if let Some(mut record) = self.refreshed(old) {
-            self.counters.bytes_scanned.add(entry::known_bytes(&record));
-            record.digest = None;
-            record.flags &= !RecordFlags::HAS_DIGEST;
-            self.send_manifest(vec![record]);
-        }
-    }
 }
 
 fn with_digest(mut record: Record, digest: Digest) -> Record {

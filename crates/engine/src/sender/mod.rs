@@ -374,13 +374,23 @@ impl Sender {
         }
     }
 
-    /// Waits for a change of the state.
-    fn wait_for_change<'a>(&'a self, state: MutexGuard<'a, State>) -> MutexGuard<'a, State> {
+    /// Waits for a change of the state, no longer than `at_most`.
+    fn wait_for_change<'a>(
+        &'a self,
+        state: MutexGuard<'a, State>,
+        at_most: Option<Duration>,
+    ) -> MutexGuard<'a, State> {
         self.waiting.fetch_add(1, Ordering::SeqCst);
-        let state = self
-            .changed
-            .wait(state)
-            .unwrap_or_else(PoisonError::into_inner);
+        let state = match at_most {
+            None => self
+                .changed
+                .wait(state)
+                .unwrap_or_else(PoisonError::into_inner),
+            Some(most) => {
+                let waited = self.changed.wait_timeout(state, most);
+                waited.unwrap_or_else(PoisonError::into_inner).0
+            }
+        };
         self.waiting.fetch_sub(1, Ordering::SeqCst);
         state
     }

@@ -41,13 +41,16 @@ impl Sender {
                 state.let_go_of_files(reader);
                 return None;
             }
+            let now = Instant::now();
+            state.take_rested(now);
             // Half of the pool may wait for streams; the rest is for what they hold and what is not acknowledged.
             if state.ready_blocks() * 2 <= self.pool.counters().blocks_max
                 && let Some(piece) = state.next_piece(reader, self.config.block_bytes)
             {
                 return Some(piece);
             }
-            state = self.wait_for_change(state);
+            let left = state.rest_left(now);
+            state = self.wait_for_change(state, left);
         }
     }
 
@@ -61,6 +64,7 @@ impl Sender {
             Piece::Bundle { records, seq } => self.read_bundle(records, seq, block),
             Piece::Digests(records) => self.read_digests(records, block),
             Piece::OpenDigest(record) => self.open_large(record, &[], true, stop),
+            Piece::Retry(retry) => self.try_again(retry),
         }
         let mut state = self.lock_state();
         state.reading -= 1;

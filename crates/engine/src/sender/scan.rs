@@ -53,7 +53,7 @@ impl Sender {
     fn wait_for_scan_window(&self) -> bool {
         let mut state = self.lock_state();
         while state.end.is_none() && !Self::scan_may_go_on(&state) {
-            state = self.wait_for_change(state);
+            state = self.wait_for_change(state, None);
         }
         state.end.is_none()
     }

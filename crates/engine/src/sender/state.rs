@@ -6,6 +6,7 @@ mod early;
 mod ending;
 mod files;
 mod parking;
+mod resting;
 mod retiring;
 
 use std::collections::{HashMap, VecDeque};
@@ -15,6 +16,8 @@ use godwit_net::Waker;
 use godwit_proto::{Finished, HeldRange, Record, RecordFlags};
 
 pub(crate) use self::desc::Desc;
+use self::resting::Resting;
+pub(crate) use self::resting::Retry;
 use super::large::{LargeFile, SliceCut};
 use crate::failed::Failed;
 use crate::source::Payload;
@@ -69,6 +72,8 @@ pub(crate) enum Piece {
     Digests(Vec<Record>),
     /// A large one.
     OpenDigest(Record),
+    /// An entry that changed, to be looked at once more.
+    Retry(Retry),
 }
 
 /// What a thread that asks for work gets.
@@ -92,6 +97,7 @@ pub(crate) struct State {
     ready: VecDeque<u64>,
     pub(crate) outstanding: HashMap<u64, Outstanding>,
     again: VecDeque<Piece>,
+    resting: Resting,
     /// Records that say "this entry failed at the source", for the next bundle.
     pub(crate) notices: Vec<Record>,
     small: VecDeque<Record>,
@@ -351,9 +357,16 @@ impl State {
         let small = record.bytes <= limits::bundle_file_bytes_max(block_bytes);
         if small && held.is_empty() && record.flags & RecordFlags::SPARSE == 0 {
             self.small_bytes += record.bytes;
-            self.small.push_back(record);
+            // What was looked at again a moment ago is read before it can change again.
+            match record.attempt {
+                0 => self.small.push_back(record),
+                _ => self.small.push_front(record),
+            }
         } else {
-            self.large.push_back((record, held));
+            match record.attempt {
+                0 => self.large.push_back((record, held)),
+                _ => self.large.push_front((record, held)),
+            }
         }
     }
 
@@ -400,10 +413,13 @@ impl State {
 
     /// Counts the files that are complete now that the item is durable, and adds their records to `done` where somebody
     /// wants to hear of them.
-    pub(crate) fn take_done(&self, desc: &Desc, done: Option<&mut Vec<Record>>) -> u64 {
+    pub(crate) fn take_done(&mut self, desc: &Desc, done: Option<&mut Vec<Record>>) -> u64 {
         match desc {
             Desc::Slice { file, .. } => {
                 let whole = file.slice_durable();
+                if let Some(record) = &whole {
+                    self.resting.forget(record);
+                }
                 let files = u64::from(whole.is_some());
                 if let Some(done) = done {
                     done.extend(whole);
@@ -411,6 +427,9 @@ impl State {
                 files
             }
             Desc::Bundle(records) => {
+                for record in records.iter() {
+                    self.resting.forget(record);
+                }
                 let delivered = records
                     .iter()
                     .filter(|record| record.flags & RecordFlags::SOURCE_FAILED == 0)

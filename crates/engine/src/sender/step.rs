@@ -45,6 +45,9 @@ impl Sender {
     ) -> Result<Step, StreamLoss> {
         let mut state = self.lock_state();
         state.unpark(id);
+        if state.has_resting() {
+            state.take_rested(Instant::now());
+        }
         if state.is_retiring(id) {
             return Ok(if state.may_leave(id) {
                 Step::Leave

@@ -93,11 +93,12 @@ impl Sender {
                 // Taken since the look above, and before this stream could be woken for it.
                 Step::Wait(_) if self.names.get().is_some_and(|names| names.is_due()) => {}
                 Step::Wait(reason) => {
-                    let (drained, last_item, news) = {
+                    let (drained, last_item, news, rest) = {
                         let mut state = self.lock_state();
                         self.finish_if_done(&mut state);
                         let news = early_bytes.is_some_and(|bytes| state.note_want(bytes));
-                        (state.is_drained(), state.foretold_end(), news)
+                        let rest = state.rest_left(now).unwrap_or(limits::STATUS_EVERY);
+                        (state.is_drained(), state.foretold_end(), news, rest)
                     };
                     if drained || last_item.is_some() || news {
                         self.say_status(stream, drained, last_item)?;
@@ -114,7 +115,7 @@ impl Sender {
                         spoke = Instant::now();
                     }
                     let start = Instant::now();
-                    stream.wait(limits::STATUS_EVERY)?;
+                    stream.wait(rest.min(limits::STATUS_EVERY))?;
                     listens = true;
                     match reason {
                         Reason::Starved => self.counters.starved_ns.add_since(start),

@@ -61,6 +61,7 @@ impl State {
 
     /// All is found, answered and read.
     fn is_all_taken(&self) -> bool {
-        self.scan_done && self.unanswered == 0 && self.reading == 0 && !self.has_work()
+        let idle = self.reading == 0 && !self.has_work() && self.resting.is_empty();
+        self.scan_done && self.unanswered == 0 && idle
     }
 }

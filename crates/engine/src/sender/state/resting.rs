@@ -1,0 +1,195 @@
+//! Entries that changed while they were read: when each is tried again, and how often.
+//! Looks at no entry; the sender does.
+
+use std::collections::{BTreeMap, HashMap};
+use std::time::{Duration, Instant};
+
+use godwit_proto::Record;
+
+use super::{Piece, State};
+use crate::limits;
+
+/// An entry that changed while it was read.
+pub(crate) struct Retry {
+    /// The entry as it was announced.
+    pub(crate) record: Record,
+    /// What of its bytes was not sent or passed over.
+    pub(crate) rest: u64,
+    /// Only its digest was wanted, so it is announced again and not sent.
+    pub(crate) announces: bool,
+}
+
+/// An entry that has had its last try.
+pub(crate) struct Spent {
+    pub(crate) retry: Retry,
+    pub(crate) tries: u16,
+    /// The time since its first try failed.
+    pub(crate) over: Duration,
+}
+
+/// Entries that wait for their next try.
+#[derive(Default)]
+pub(super) struct Resting {
+    by_time: BTreeMap<(Instant, u64), Retry>,
+    /// When each entry that is not done with was first found changed.
+    since: HashMap<u64, Instant>,
+    /// Tells entries with the same time apart.
+    count: u64,
+}
+
+impl Resting {
+    pub(super) fn is_empty(&self) -> bool {
+        self.by_time.is_empty()
+    }
+
+    /// The entry has arrived, or failed.
+    pub(super) fn forget(&mut self, record: &Record) {
+        if record.attempt > 0 {
+            self.since.remove(&record.id.0);
+        }
+    }
+}
+
+impl State {
+    /// Keeps the entry until its next try, other work goes on meanwhile.
+    ///
+    /// # Errors
+    /// The entry has had its last try.
+    pub(crate) fn rest(&mut self, mut retry: Retry, now: Instant) -> Result<(), Box<Spent>> {
+        let id = retry.record.id.0;
+        let attempt = retry.record.attempt;
+        if attempt + 1 >= limits::ATTEMPTS_MAX {
+            let since = self.resting.since.remove(&id).unwrap_or(now);
+            return Err(Box::new(Spent {
+                retry,
+                tries: attempt + 1,
+                over: now.saturating_duration_since(since),
+            }));
+        }
+        if self.resting.since.len() < limits::WANTED_RECORDS_MAX {
+            self.resting.since.entry(id).or_insert(now);
+        }
+        // They are read anew with the entry.
+        retry.record.extensions = Vec::new();
+        self.resting.count += 1;
+        let due = now + limits::RETRY_GAP_FIRST * (1 << attempt);
+        self.resting
+            .by_time
+            .insert((due, self.resting.count), retry);
+        if self.resting.by_time.len() > limits::RESTING_MAX {
+            self.take_first_rested();
+        }
+        Ok(())
+    }
+
+    /// Hands out those whose time has come.
+    pub(crate) fn take_rested(&mut self, now: Instant) {
+        while self.rest_left(now).is_some_and(|left| left.is_zero()) {
+            self.take_first_rested();
+        }
+    }
+
+    /// The time until [`Self::take_rested`] has something to hand out; `None` if no entry waits.
+    pub(crate) fn rest_left(&self, now: Instant) -> Option<Duration> {
+        let ((due, _), _) = self.resting.by_time.first_key_value()?;
+        Some(due.saturating_duration_since(now))
+    }
+
+    pub(crate) fn has_resting(&self) -> bool {
+        !self.resting.is_empty()
+    }
+
+    fn take_first_rested(&mut self) {
+        if let Some((_, retry)) = self.resting.by_time.pop_first() {
+            self.again.push_back(Piece::Retry(retry));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::{Duration, Instant};
+
+    use godwit_proto::{EntryId, Record};
+
+    use super::super::{Piece, State};
+    use super::Retry;
+    use crate::limits;
+
+    fn retry(id: u64, attempt: u16) -> Retry {
+        Retry {
+            record: Record {
+                id: EntryId(id),
+                attempt,
+                ..Record::default()
+            },
+            rest: 0,
+            announces: false,
+        }
+    }
+
+    fn taken(state: &mut State) -> Option<u64> {
+        match state.again.pop_front()? {
+            Piece::Retry(retry) => Some(retry.record.id.0),
+            _ => None,
+        }
+    }
+
+    #[test]
+    fn the_gaps_grow_and_end_after_half_a_minute() {
+        let begun = Instant::now();
+        let (mut state, mut now) = (State::default(), begun);
+        let mut gaps = Vec::new();
+        for attempt in 0..limits::ATTEMPTS_MAX - 1 {
+            assert!(state.rest(retry(1, attempt), now).is_ok());
+            let gap = state.rest_left(now).unwrap();
+            state.take_rested(now + gap - Duration::from_millis(1));
+            assert_eq!(taken(&mut state), None);
+            now += gap;
+            state.take_rested(now);
+            assert_eq!(taken(&mut state), Some(1));
+            assert!(!state.has_resting());
+            gaps.push(gap);
+        }
+        assert!(gaps.is_sorted() && gaps[0] < Duration::from_secs(1));
+        let spent = state.rest(retry(1, limits::ATTEMPTS_MAX - 1), now);
+        let spent = spent.err().unwrap();
+        assert_eq!(spent.tries, limits::ATTEMPTS_MAX);
+        assert_eq!(spent.over, now - begun);
+        assert!((30..40).contains(&spent.over.as_secs()));
+        assert!(state.resting.since.is_empty());
+    }
+
+    #[test]
+    fn the_first_that_is_due_comes_first_and_few_wait() {
+        let now = Instant::now();
+        let mut state = State::default();
+        assert!(state.rest(retry(1, 3), now).is_ok());
+        assert!(state.rest(retry(2, 0), now).is_ok());
+        assert!(state.rest(retry(3, 0), now).is_ok());
+        state.take_rested(now + Duration::from_secs(60));
+        let order = [(); 3].map(|()| taken(&mut state));
+        assert_eq!(order, [Some(2), Some(3), Some(1)]);
+        for id in 0..limits::RESTING_MAX as u64 + 2 {
+            assert!(state.rest(retry(id, 0), now).is_ok());
+        }
+        assert_eq!(
+            [(); 3].map(|()| taken(&mut state)),
+            [Some(0), Some(1), None]
+        );
+    }
+
+    #[test]
+    fn nothing_is_at_its_end_while_an_entry_waits() {
+        let now = Instant::now();
+        let mut state = State {
+            scan_done: true,
+            ..State::default()
+        };
+        assert!(state.rest(retry(1, 0), now).is_ok());
+        assert!(!state.should_finish());
+        state.take_rested(now + limits::RETRY_GAP_FIRST);
+        assert!(taken(&mut state).is_some());
+        assert!(state.should_finish());
+    }
+}
