@@ -1,0 +1,238 @@
+//! Owns what the nodes that run jobs say: claims, reports, ends of attempts, restarts.
+//! Leaves submission and what users change to `jobs`.
+
+use rusqlite::params;
+
+use super::jobs::{check_reason, clip, save, shift};
+use super::{Context, Stop, notices, sql};
+use crate::bounds;
+use crate::model::{
+    Cause, CommandError, Effect, FailureGroup, Finish, Job, JobState, Outcome, Reason, Runner,
+    UnixMillis, reason,
+};
+use crate::read::job_by_id;
+
+/// What an attempt brought.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Moved {
+    bytes: u64,
+    files: u64,
+}
+
+impl Moved {
+    pub(super) const fn new(bytes: u64, files: u64) -> Self {
+        Self { bytes, files }
+    }
+}
+
+/// From: queued, scheduled. To: scanning.
+pub(super) fn claim(
+    context: &Context<'_>,
+    job: &mut Job,
+    runner: &Runner,
+    seen: u64,
+) -> Result<(), Stop> {
+    bounds::name("node", &runner.node)?;
+    bounds::name("instance", &runner.instance)?;
+    fresh(job, seen)?;
+    shift(context, job, Cause::Claim, JobState::Scanning, None)?;
+    job.epoch += 1;
+    job.attempts += 1;
+    job.runner = Some(runner.clone());
+    job.next_attempt = None;
+    job.started = job.started.or(Some(context.at));
+    context
+        .db
+        .prepare_cached(
+            "INSERT INTO attempts (job, number, epoch, node, started, bytes, files) \
+             VALUES (?1, ?2, ?3, ?4, ?5, 0, 0)",
+        )?
+        .execute(params![
+            job.id,
+            job.attempts,
+            sql(job.epoch),
+            runner.node,
+            context.at.0
+        ])?;
+    Ok(())
+}
+
+/// From: scanning, running, verifying. To: the same.
+pub(super) fn report(
+    context: &Context<'_>,
+    job: &mut Job,
+    epoch: u64,
+    state: JobState,
+    why: Option<&Reason>,
+) -> Result<(), Stop> {
+    fresh(job, epoch)?;
+    if let Some(why) = why {
+        check_reason(why)?;
+    }
+    Ok(shift(context, job, Cause::Report, state, why.cloned())?)
+}
+
+/// From: scanning, running, verifying. To: queued; failed, where the policy allows no other attempt.
+pub(super) fn backoff(
+    context: &Context<'_>,
+    job: &mut Job,
+    epoch: u64,
+    why: &Reason,
+    next_attempt: UnixMillis,
+    moved: Moved,
+) -> Result<(), Stop> {
+    fresh(job, epoch)?;
+    check_reason(why)?;
+    if job.retry.retries_max.is_some_and(|max| job.retries >= max) {
+        let text = format!("The job used up its {} retries. {}", job.retries, why.text);
+        let why = Reason::new(reason::RETRIES_EXHAUSTED, clip(text));
+        return leave(context, job, Cause::Expire, JobState::Failed, why, moved);
+    }
+    if let Some(deadline) = job.deadline.filter(|deadline| next_attempt > *deadline) {
+        let text = format!(
+            "The deadline {deadline} comes before the next attempt. {}",
+            why.text
+        );
+        let why = Reason::new(reason::DEADLINE_PASSED, clip(text));
+        return leave(context, job, Cause::Expire, JobState::Failed, why, moved);
+    }
+    let why = why.clone();
+    leave(context, job, Cause::Backoff, JobState::Queued, why, moved)?;
+    job.retries += 1;
+    job.next_attempt = Some(next_attempt);
+    Ok(())
+}
+
+/// From: scanning, running, verifying. To: complete, partial, failed.
+pub(super) fn finish(context: &Context<'_>, job: &mut Job, finish: &Finish) -> Result<(), Stop> {
+    fresh(job, finish.epoch)?;
+    bounds::spec("summary", &finish.summary)?;
+    let why = match (&finish.reason, finish.outcome) {
+        (Some(why), _) => {
+            check_reason(why)?;
+            why.clone()
+        }
+        (None, Outcome::Complete) => Reason::new(reason::COMPLETE, "All of the job is done."),
+        (None, _) => {
+            return Err(CommandError::invalid("reason", "only a complete job has none").into());
+        }
+    };
+    let moved = Moved::new(finish.bytes, finish.files);
+    let to = finish.outcome.state();
+    leave(context, job, Cause::Finish, to, why, moved)?;
+    job.summary = Some(finish.summary.clone());
+    failures(context, &job.id, &finish.failures)
+}
+
+/// Ends whatever the job does. From: all that have not ended. To: paused, cancelled, failed.
+pub(super) fn stop(
+    context: &Context<'_>,
+    job: &mut Job,
+    cause: Cause,
+    to: JobState,
+    why: Reason,
+) -> Result<(), Stop> {
+    leave(context, job, cause, to, why, Moved::default())
+}
+
+/// Returns the jobs of the node's earlier starts. From: scanning, running, verifying. To: queued.
+pub(super) fn restart(context: &Context<'_>, runner: &Runner) -> Result<Effect, Stop> {
+    bounds::name("node", &runner.node)?;
+    bounds::name("instance", &runner.instance)?;
+    let ids: Vec<String> = context
+        .db
+        .prepare_cached(
+            "SELECT id FROM jobs WHERE runner_node = ?1 AND runner_instance <> ?2 ORDER BY id",
+        )?
+        .query_map(params![runner.node, runner.instance], |row| row.get(0))?
+        .collect::<Result<_, _>>()?;
+    let mut jobs = 0;
+    for id in ids {
+        let Some(mut job) = job_by_id(context.db, &id)? else {
+            continue;
+        };
+        let text = format!(
+            "Node {} was restarted; the job goes on by itself.",
+            runner.node
+        );
+        let why = Reason::new(reason::NODE_RESTARTED, clip(text));
+        let (cause, to) = (Cause::Restart, JobState::Queued);
+        leave(context, &mut job, cause, to, why, Moved::default())?;
+        save(context, &job)?;
+        notices::job(context, &job, true)?;
+        jobs += 1;
+    }
+    Ok(Effect::Restarted { jobs })
+}
+
+/// Moves a job to a state in which nobody runs it, and ends its attempt if there is one.
+fn leave(
+    context: &Context<'_>,
+    job: &mut Job,
+    cause: Cause,
+    to: JobState,
+    why: Reason,
+    moved: Moved,
+) -> Result<(), Stop> {
+    let outcome = match cause {
+        Cause::Backoff => "backoff",
+        Cause::Restart => "restart",
+        _ => to.name(),
+    };
+    if job.state.moves() {
+        context
+            .db
+            .prepare_cached(
+                "UPDATE attempts SET ended = ?3, outcome = ?4, reason_code = ?5, reason_text = ?6, bytes = ?7, \
+                 files = ?8 WHERE job = ?1 AND number = ?2",
+            )?
+            .execute(params![
+                job.id,
+                job.attempts,
+                context.at.0,
+                outcome,
+                why.code,
+                why.text,
+                sql(moved.bytes),
+                sql(moved.files)
+            ])?;
+    }
+    shift(context, job, cause, to, Some(why))?;
+    job.epoch += 1;
+    job.runner = None;
+    job.next_attempt = None;
+    Ok(())
+}
+
+/// Refuses a command that was made for an earlier epoch of the job.
+fn fresh(job: &Job, given: u64) -> Result<(), CommandError> {
+    if job.epoch == given {
+        return Ok(());
+    }
+    Err(CommandError::Stale {
+        id: job.id.clone(),
+        given,
+        now: job.epoch,
+    })
+}
+
+fn failures(context: &Context<'_>, id: &str, groups: &[FailureGroup]) -> Result<(), Stop> {
+    bounds::count("failures", groups.len(), bounds::FAILURE_GROUPS_MAX)?;
+    context
+        .db
+        .prepare_cached("DELETE FROM failures WHERE job = ?1")?
+        .execute([id])?;
+    let mut insert = context
+        .db
+        .prepare_cached("INSERT INTO failures (job, number, body) VALUES (?1, ?2, ?3)")?;
+    for (number, group) in (0_i64..).zip(groups) {
+        check_reason(&group.reason)?;
+        let examples = &group.examples;
+        bounds::count("examples", examples.len(), bounds::FAILURE_EXAMPLES_MAX)?;
+        for example in examples {
+            bounds::text("examples", example)?;
+        }
+        insert.execute(params![id, number, serde_json::to_string(group)?])?;
+    }
+    Ok(())
+}

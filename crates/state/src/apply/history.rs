@@ -1,0 +1,136 @@
+//! Owns the audit log and the deletion of old history.
+//! Does not choose how long history is kept: the command says it.
+
+use rusqlite::{Connection, params};
+
+use super::{Context, Stop, notices};
+use crate::bounds::{self, PRUNE_ROWS_MAX};
+use crate::model::Object as _;
+use crate::model::{Actor, AuditEntry, Effect, Prune, Token, Topic, UnixMillis};
+use crate::read::job_by_id;
+
+/// Appends a line that a command brings.
+pub(super) fn append(context: &Context<'_>, entry: &AuditEntry) -> Result<Effect, Stop> {
+    bounds::name("action", &entry.action)?;
+    bounds::text("object", &entry.object)?;
+    bounds::name("outcome", &entry.outcome)?;
+    write(
+        context.db,
+        context.at,
+        context.actor,
+        &entry.action,
+        &entry.object,
+        &entry.outcome,
+    )?;
+    Ok(Effect::Done)
+}
+
+/// Writes a line of the audit log.
+pub(super) fn write(
+    db: &Connection,
+    at: UnixMillis,
+    actor: &Actor,
+    action: &str,
+    object: &str,
+    outcome: &str,
+) -> Result<(), rusqlite::Error> {
+    db.prepare_cached(
+        "INSERT INTO audit (at, actor, role, action, object, outcome, remote, request) \
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
+    )?
+    .execute(params![
+        at.0,
+        actor.name,
+        actor.role.map(crate::model::Role::name),
+        action,
+        object,
+        outcome,
+        actor.remote,
+        actor.request
+    ])?;
+    Ok(())
+}
+
+/// Deletes old history, a bounded number of rows of each kind.
+pub(super) fn prune(context: &Context<'_>, prune: &Prune) -> Result<Effect, Stop> {
+    let jobs = match prune.jobs_before {
+        Some(before) => prune_jobs(context, before)?,
+        None => 0,
+    };
+    let audit = rows(
+        context,
+        "DELETE FROM audit WHERE seq IN (SELECT seq FROM audit WHERE at < ?1 ORDER BY seq LIMIT ?2)",
+        prune.audit_before,
+    )?;
+    let deliveries = rows(
+        context,
+        "DELETE FROM deliveries WHERE id IN (SELECT id FROM deliveries \
+         WHERE next_attempt IS NULL AND at < ?1 ORDER BY id LIMIT ?2)",
+        prune.deliveries_before,
+    )?;
+    if let Some(before) = prune.tokens_before {
+        context.db.execute(
+            "DELETE FROM objects WHERE kind = ?1 AND \
+             (json_extract(body, '$.revoked') < ?2 OR json_extract(body, '$.expires') < ?2)",
+            params![Token::KIND, before.0],
+        )?;
+    }
+    let full = PRUNE_ROWS_MAX.unsigned_abs();
+    let more = jobs == full || audit == full || deliveries == full;
+    if jobs > 0 {
+        let body = serde_json::json!({ "jobs": jobs }).to_string();
+        notices::event(context, Topic::History, "jobs", &body)?;
+    }
+    Ok(Effect::Pruned {
+        jobs,
+        audit,
+        deliveries,
+        more,
+    })
+}
+
+fn rows(context: &Context<'_>, delete: &str, before: Option<UnixMillis>) -> Result<u64, Stop> {
+    let Some(before) = before else {
+        return Ok(0);
+    };
+    let count = context
+        .db
+        .execute(delete, params![before.0, PRUNE_ROWS_MAX])?;
+    Ok(u64::try_from(count).unwrap_or(u64::MAX))
+}
+
+fn prune_jobs(context: &Context<'_>, before: UnixMillis) -> Result<u64, Stop> {
+    let ids: Vec<String> = context
+        .db
+        .prepare_cached(
+            "SELECT id FROM jobs WHERE ended IS NOT NULL AND ended < ?1 ORDER BY ended, id LIMIT ?2",
+        )?
+        .query_map(params![before.0, PRUNE_ROWS_MAX], |row| row.get(0))?
+        .collect::<Result<_, _>>()?;
+    for id in &ids {
+        let Some(job) = job_by_id(context.db, id)? else {
+            continue;
+        };
+        for place in job.sources.iter().chain([&job.destination]) {
+            context
+                .db
+                .prepare_cached(
+                    "DELETE FROM job_sites WHERE site = ?1 AND created = ?2 AND job = ?3",
+                )?
+                .execute(params![place.site, job.created.0, id])?;
+        }
+        for delete in [
+            "DELETE FROM attempts WHERE job = ?1",
+            "DELETE FROM failures WHERE job = ?1",
+            "DELETE FROM job_specs WHERE job = ?1",
+            "DELETE FROM jobs WHERE id = ?1",
+        ] {
+            context.db.prepare_cached(delete)?.execute([id])?;
+        }
+    }
+    Ok(sql_count(ids.len()))
+}
+
+fn sql_count(count: usize) -> u64 {
+    u64::try_from(count).unwrap_or(u64::MAX)
+}

@@ -1,0 +1,373 @@
+//! Owns submission of jobs and what users change of them.
+//! Leaves what runners say to `claims`.
+
+use rusqlite::{OptionalExtension as _, params};
+
+use super::{Context, Stop, claims, notices, sql};
+use crate::bounds;
+use crate::model::{
+    Cause, CommandError, Effect, Job, JobOp, JobState, NewJob, Reason, UnixMillis, allowed, reason,
+};
+use crate::read::{job_by_id, job_spec};
+
+/// Adds a job. From: nothing. To: queued, scheduled.
+pub(super) fn submit(
+    context: &Context<'_>,
+    new: &NewJob,
+    schedule: Option<&str>,
+) -> Result<Effect, Stop> {
+    check(context, new)?;
+    if let Some(key) = &new.idempotency_key {
+        let earlier: Option<String> = context
+            .db
+            .prepare_cached("SELECT id FROM jobs WHERE owner = ?1 AND idempotency_key = ?2")?
+            .query_row(params![new.owner, key], |row| row.get(0))
+            .optional()?;
+        if let Some(job) = earlier {
+            let same = job_spec(context.db, &job)?.as_deref() == Some(new.spec.as_str());
+            return Err(CommandError::Duplicate { job, same }.into());
+        }
+    }
+    if job_by_id(context.db, &new.id)?.is_some() {
+        return Err(CommandError::Conflict {
+            kind: "job".to_owned(),
+            id: new.id.clone(),
+        }
+        .into());
+    }
+    let waiting: i64 = context
+        .db
+        .prepare_cached("SELECT count(*) FROM jobs WHERE state IN ('queued', 'scheduled')")?
+        .query_row([], |row| row.get(0))?;
+    if waiting >= sql(bounds::JOBS_WAITING_MAX) {
+        return Err(CommandError::TooMany {
+            kind: "waiting job".to_owned(),
+            max: bounds::JOBS_WAITING_MAX,
+        }
+        .into());
+    }
+    let (state, why) = waits(
+        new.not_before,
+        context.at,
+        reason::WAITING,
+        "The job waits for a node.",
+    );
+    let job = Job {
+        id: new.id.clone(),
+        label: new.label.clone(),
+        owner: new.owner.clone(),
+        sources: new.sources.clone(),
+        destination: new.destination.clone(),
+        state,
+        reason: Some(why),
+        since: context.at,
+        next_attempt: None,
+        priority: new.priority,
+        limit: new.limit,
+        not_before: new.not_before,
+        deadline: new.deadline,
+        retry: new.retry,
+        attempts: 0,
+        retries: 0,
+        epoch: 0,
+        runner: None,
+        idempotency_key: new.idempotency_key.clone(),
+        created: context.at,
+        started: None,
+        ended: None,
+        summary: None,
+        schedule: schedule.map(ToOwned::to_owned),
+    };
+    insert(context, &job, &new.spec)?;
+    notices::job(context, &job, true)?;
+    Ok(effect(&job))
+}
+
+/// Changes one job.
+pub(super) fn change(context: &Context<'_>, id: &str, op: &JobOp) -> Result<Effect, Stop> {
+    let mut job = job_by_id(context.db, id)?.ok_or_else(|| CommandError::not_found("job", id))?;
+    let before = job.state;
+    match op {
+        JobOp::Claim { runner, seen } => claims::claim(context, &mut job, runner, *seen)?,
+        JobOp::Report {
+            epoch,
+            state,
+            reason,
+        } => claims::report(context, &mut job, *epoch, *state, reason.as_ref())?,
+        JobOp::Backoff {
+            epoch,
+            reason,
+            next_attempt,
+            bytes,
+            files,
+        } => {
+            let moved = claims::Moved::new(*bytes, *files);
+            claims::backoff(context, &mut job, *epoch, reason, *next_attempt, moved)?;
+        }
+        JobOp::Finish(finish) => claims::finish(context, &mut job, finish)?,
+        JobOp::Explain { seen, reason } => explain(&mut job, *seen, reason)?,
+        JobOp::Expire => expire(context, &mut job)?,
+        JobOp::Pause => {
+            let text = format!("{} paused the job.", context.actor.name);
+            let why = Reason::new(reason::PAUSED, text);
+            claims::stop(context, &mut job, Cause::Pause, JobState::Paused, why)?;
+        }
+        JobOp::Resume => resume(context, &mut job)?,
+        JobOp::Cancel { comment } => {
+            let text = match comment {
+                Some(comment) => format!("{} cancelled the job: {comment}", context.actor.name),
+                None => format!("{} cancelled the job.", context.actor.name),
+            };
+            bounds::text("comment", &text)?;
+            let why = Reason::new(reason::CANCELLED, text);
+            claims::stop(context, &mut job, Cause::Cancel, JobState::Cancelled, why)?;
+        }
+        JobOp::Retry => retry(context, &mut job)?,
+        JobOp::SetLimit(limit) => {
+            open(&job, "set_limit")?;
+            job.limit = *limit;
+        }
+        JobOp::SetPriority(priority) => {
+            open(&job, "set_priority")?;
+            job.priority = *priority;
+        }
+        JobOp::SetLabel(label) => {
+            bounds::text("label", label)?;
+            job.label.clone_from(label);
+        }
+    }
+    save(context, &job)?;
+    notices::job(context, &job, job.state != before)?;
+    Ok(effect(&job))
+}
+
+/// Sets state, reason and time, if the table allows it.
+pub(super) fn shift(
+    context: &Context<'_>,
+    job: &mut Job,
+    cause: Cause,
+    to: JobState,
+    why: Option<Reason>,
+) -> Result<(), CommandError> {
+    if !allowed(job.state, cause, to) {
+        return Err(CommandError::forbidden(&job.id, job.state, cause));
+    }
+    if job.state != to {
+        job.since = context.at;
+    }
+    job.state = to;
+    job.reason = why;
+    job.ended = to.ended().then_some(context.at);
+    Ok(())
+}
+
+/// Writes the columns that change.
+pub(super) fn save(context: &Context<'_>, job: &Job) -> Result<(), Stop> {
+    let mut statement = context.db.prepare_cached(
+        "UPDATE jobs SET label = ?2, state = ?3, reason_code = ?4, reason_text = ?5, since = ?6, next_attempt = ?7, \
+         priority = ?8, rate_limit = ?9, deadline = ?10, due = ?11, attempts = ?12, retries = ?13, epoch = ?14, \
+         runner_node = ?15, runner_instance = ?16, started = ?17, ended = ?18, summary = ?19 WHERE id = ?1",
+    )?;
+    statement.execute(params![
+        job.id,
+        job.label,
+        job.state.name(),
+        job.reason.as_ref().map(|reason| &reason.code),
+        job.reason.as_ref().map(|reason| &reason.text),
+        job.since.0,
+        job.next_attempt.map(|time| time.0),
+        job.priority,
+        job.limit.map(sql),
+        job.deadline.map(|time| time.0),
+        due(job),
+        job.attempts,
+        job.retries,
+        sql(job.epoch),
+        job.runner.as_ref().map(|runner| &runner.node),
+        job.runner.as_ref().map(|runner| &runner.instance),
+        job.started.map(|time| time.0),
+        job.ended.map(|time| time.0),
+        job.summary,
+    ])?;
+    Ok(())
+}
+
+/// When a waiting job may be taken.
+fn due(job: &Job) -> i64 {
+    let times = [job.not_before, job.next_attempt];
+    times.into_iter().flatten().max().map_or(0, |time| time.0)
+}
+
+/// From: paused. To: queued, scheduled.
+fn resume(context: &Context<'_>, job: &mut Job) -> Result<(), CommandError> {
+    let text = format!(
+        "{} resumed the job; the job waits for a node.",
+        context.actor.name
+    );
+    let (state, why) = waits(job.not_before, context.at, reason::RESUMED, &text);
+    shift(context, job, Cause::Resume, state, Some(why))?;
+    job.epoch += 1;
+    job.next_attempt = None;
+    Ok(())
+}
+
+/// From: partial, failed, cancelled. To: queued.
+fn retry(context: &Context<'_>, job: &mut Job) -> Result<(), CommandError> {
+    let text = format!(
+        "{} had the job run again; the job waits for a node.",
+        context.actor.name
+    );
+    let why = Reason::new(reason::RETRIED, text);
+    shift(context, job, Cause::Retry, JobState::Queued, Some(why))?;
+    job.epoch += 1;
+    job.retries = 0;
+    job.next_attempt = None;
+    // A deadline that has passed would end the job at once.
+    job.deadline = job.deadline.filter(|deadline| *deadline > context.at);
+    Ok(())
+}
+
+/// From: all states that have not ended. To: failed.
+fn expire(context: &Context<'_>, job: &mut Job) -> Result<(), Stop> {
+    let Some(deadline) = job.deadline.filter(|deadline| *deadline <= context.at) else {
+        return Err(CommandError::invalid("at", "the job's deadline has not passed").into());
+    };
+    let last = job.reason.as_ref().map_or("", |reason| &reason.text);
+    let text = clip(format!("The deadline passed at {deadline}. {last}"));
+    let why = Reason::new(reason::DEADLINE_PASSED, text);
+    claims::stop(context, job, Cause::Expire, JobState::Failed, why)
+}
+
+fn explain(job: &mut Job, seen: u64, why: &Reason) -> Result<(), CommandError> {
+    check_reason(why)?;
+    if seen != job.epoch {
+        return Err(CommandError::Stale {
+            id: job.id.clone(),
+            given: seen,
+            now: job.epoch,
+        });
+    }
+    if !job.state.waits() {
+        return Err(CommandError::Forbidden {
+            id: job.id.clone(),
+            state: job.state,
+            action: "explain".to_owned(),
+        });
+    }
+    job.reason = Some(why.clone());
+    Ok(())
+}
+
+fn open(job: &Job, action: &str) -> Result<(), CommandError> {
+    if job.state.ended() {
+        return Err(CommandError::Forbidden {
+            id: job.id.clone(),
+            state: job.state,
+            action: action.to_owned(),
+        });
+    }
+    Ok(())
+}
+
+/// The state of a job that waits from `at` on, and why.
+fn waits(
+    not_before: Option<UnixMillis>,
+    at: UnixMillis,
+    code: &str,
+    text: &str,
+) -> (JobState, Reason) {
+    match not_before {
+        Some(time) if time > at => {
+            let text = format!("The job begins at {time} or later.");
+            (JobState::Scheduled, Reason::new(reason::NOT_BEFORE, text))
+        }
+        _ => (JobState::Queued, Reason::new(code, text)),
+    }
+}
+
+/// Cuts a sentence that was put together to what a text may have.
+pub(super) fn clip(mut text: String) -> String {
+    const SENTENCE_BYTES_MAX: usize = 2_048;
+    if text.len() > SENTENCE_BYTES_MAX {
+        let mut end = SENTENCE_BYTES_MAX;
+        while !text.is_char_boundary(end) {
+            end -= 1;
+        }
+        text.truncate(end);
+        text.push('…');
+    }
+    text
+}
+
+pub(super) fn check_reason(why: &Reason) -> Result<(), CommandError> {
+    bounds::name("reason.code", &why.code)?;
+    bounds::text("reason.text", &why.text)
+}
+
+pub(super) fn effect(job: &Job) -> Effect {
+    Effect::Job {
+        id: job.id.clone(),
+        state: job.state,
+        epoch: job.epoch,
+    }
+}
+
+fn check(context: &Context<'_>, new: &NewJob) -> Result<(), CommandError> {
+    bounds::name("id", &new.id)?;
+    bounds::name("owner", &new.owner)?;
+    bounds::text("label", &new.label)?;
+    bounds::spec("spec", &new.spec)?;
+    bounds::count("sources", new.sources.len(), bounds::SOURCES_MAX)?;
+    if new.sources.is_empty() {
+        return Err(CommandError::invalid("sources", "a job has a source"));
+    }
+    for place in new.sources.iter().chain([&new.destination]) {
+        bounds::name("site", &place.site)?;
+        bounds::text("path", &place.path)?;
+    }
+    if let Some(key) = &new.idempotency_key {
+        bounds::name("idempotency_key", key)?;
+    }
+    if new.deadline.is_some_and(|deadline| deadline <= context.at) {
+        return Err(CommandError::invalid("deadline", "has passed already"));
+    }
+    new.retry.check()
+}
+
+fn insert(context: &Context<'_>, job: &Job, spec: &str) -> Result<(), Stop> {
+    let mut statement = context.db.prepare_cached(
+        "INSERT INTO jobs (id, created, owner, label, state, reason_code, reason_text, since, priority, rate_limit, \
+         not_before, deadline, due, retry, attempts, retries, epoch, idempotency_key, schedule, sources, destination) \
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?2, ?8, ?9, ?10, ?11, ?12, ?13, 0, 0, 0, ?14, ?15, ?16, ?17)",
+    )?;
+    statement.execute(params![
+        job.id,
+        job.created.0,
+        job.owner,
+        job.label,
+        job.state.name(),
+        job.reason.as_ref().map(|reason| &reason.code),
+        job.reason.as_ref().map(|reason| &reason.text),
+        job.priority,
+        job.limit.map(sql),
+        job.not_before.map(|time| time.0),
+        job.deadline.map(|time| time.0),
+        due(job),
+        serde_json::to_string(&job.retry)?,
+        job.idempotency_key,
+        job.schedule,
+        serde_json::to_string(&job.sources)?,
+        serde_json::to_string(&job.destination)?,
+    ])?;
+    context
+        .db
+        .prepare_cached("INSERT INTO job_specs (job, spec) VALUES (?1, ?2)")?
+        .execute(params![job.id, spec])?;
+    let mut site = context.db.prepare_cached(
+        "INSERT OR IGNORE INTO job_sites (site, created, job) VALUES (?1, ?2, ?3)",
+    )?;
+    for place in job.sources.iter().chain([&job.destination]) {
+        site.execute(params![place.site, job.created.0, job.id])?;
+    }
+    Ok(())
+}

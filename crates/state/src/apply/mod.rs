@@ -1,0 +1,131 @@
+//! Owns what each command does to the database; the same commands give the same rows everywhere.
+//! Reads no clock and draws no random number. Does not begin or commit transactions.
+
+mod claims;
+mod history;
+mod jobs;
+mod notices;
+mod objects;
+
+use rusqlite::{Connection, ErrorCode};
+
+use crate::model::{
+    Actor, Applied, COMMAND_VERSION, Command, CommandError, Effect, Op, UnixMillis,
+};
+
+/// A command that is being applied.
+pub(crate) struct Context<'a> {
+    pub(crate) db: &'a Connection,
+    pub(crate) index: u64,
+    pub(crate) at: UnixMillis,
+    pub(crate) actor: &'a Actor,
+    pub(crate) action: String,
+}
+
+/// Why a command was not applied.
+pub(crate) enum Stop {
+    /// The command is at fault, on every replica.
+    Refused(CommandError),
+    /// This machine is at fault.
+    Broken(rusqlite::Error),
+}
+
+impl From<CommandError> for Stop {
+    fn from(error: CommandError) -> Self {
+        Self::Refused(error)
+    }
+}
+
+impl From<rusqlite::Error> for Stop {
+    /// What depends on the content alone is the same on every replica, so it must not end them one after the other.
+    fn from(error: rusqlite::Error) -> Self {
+        let of_content = match &error {
+            rusqlite::Error::SqliteFailure(failure, _) => matches!(
+                failure.code,
+                ErrorCode::ConstraintViolation | ErrorCode::TooBig | ErrorCode::TypeMismatch
+            ),
+            _ => true,
+        };
+        if of_content {
+            Self::Refused(CommandError::Internal {
+                what: error.to_string(),
+            })
+        } else {
+            Self::Broken(error)
+        }
+    }
+}
+
+impl From<serde_json::Error> for Stop {
+    fn from(error: serde_json::Error) -> Self {
+        Self::Refused(CommandError::Internal {
+            what: error.to_string(),
+        })
+    }
+}
+
+/// Applies `command`. A refused command leaves rows behind that the caller rolls back.
+pub(crate) fn apply(db: &Connection, index: u64, command: &Command) -> Result<Effect, Stop> {
+    let context = Context {
+        db,
+        index,
+        at: command.at,
+        actor: &command.actor,
+        action: command.op.action(),
+    };
+    if command.version == 0 || command.version > COMMAND_VERSION {
+        let what = format!("{}; this program knows {COMMAND_VERSION}", command.version);
+        return Err(CommandError::invalid("version", what).into());
+    }
+    crate::bounds::name("actor", &command.actor.name)?;
+    match &command.op {
+        Op::Submit(job) => jobs::submit(&context, job, None),
+        Op::Job(id, op) => jobs::change(&context, id, op),
+        Op::Restart(runner) => claims::restart(&context, runner),
+        Op::Prune(prune) => history::prune(&context, prune),
+        Op::Site(change) => objects::change(&context, change),
+        Op::Schedule(change) => objects::schedule(&context, change),
+        Op::Fired {
+            schedule,
+            tick,
+            job,
+        } => objects::fired(&context, schedule, *tick, job.as_deref()),
+        Op::User(change) => objects::user(&context, change),
+        Op::Token(change) => objects::token(&context, change),
+        Op::Access(change) => objects::change(&context, change),
+        Op::Limit(change) => objects::change(&context, change),
+        Op::Share(change) => objects::change(&context, change),
+        Op::Webhook(change) => objects::change(&context, change),
+        Op::Delivery(delivery) => notices::delivered(&context, delivery),
+        Op::Setting(change) => objects::change(&context, change),
+        Op::Audit(entry) => history::append(&context, entry),
+    }
+}
+
+/// Writes down who wanted what and what became of it, for the commands of users.
+pub(crate) fn audit(
+    db: &Connection,
+    command: &Command,
+    applied: &Applied,
+) -> Result<(), rusqlite::Error> {
+    let by_user = match &command.op {
+        Op::Job(_, op) => op.by_user(),
+        Op::Restart(_) | Op::Fired { .. } | Op::Delivery(_) | Op::Audit(_) => false,
+        Op::Prune(_) => command.actor.role.is_some(),
+        _ => true,
+    };
+    if !by_user {
+        return Ok(());
+    }
+    let outcome = match applied {
+        Ok(_) => "ok",
+        Err(error) => error.code(),
+    };
+    let (action, object) = (command.op.action(), command.op.object());
+    history::write(db, command.at, &command.actor, &action, &object, outcome)
+}
+
+/// A number as SQLite holds it.
+pub(crate) fn sql(value: u64) -> i64 {
+    i64::try_from(value).unwrap_or(i64::MAX)
+}

@@ -1,0 +1,156 @@
+//! Owns what follows a change: its event, and its deliveries to webhooks.
+//! Sends nothing: readers follow the events, and a node delivers.
+
+use rusqlite::params;
+use serde::Serialize;
+
+use super::{Context, Stop, sql};
+use crate::bounds;
+use crate::model::{
+    CommandError, Delivery, Effect, Job, JobState, Object as _, Reason, Topic, UnixMillis, Webhook,
+};
+
+/// Content of an event of a job.
+#[derive(Serialize)]
+struct JobBody<'a> {
+    owner: &'a str,
+    state: JobState,
+    reason: Option<&'a Reason>,
+    since: UnixMillis,
+    next_attempt: Option<UnixMillis>,
+    epoch: u64,
+}
+
+/// Content of a delivery, in the form of Standard Webhooks.
+#[derive(Serialize)]
+struct DeliveryBody<'a> {
+    r#type: String,
+    timestamp: UnixMillis,
+    data: DeliveryJob<'a>,
+}
+
+#[derive(Serialize)]
+struct DeliveryJob<'a> {
+    id: &'a str,
+    label: &'a str,
+    owner: &'a str,
+    state: JobState,
+    reason: Option<&'a Reason>,
+}
+
+/// Tells of a job that changed; `moved` says that its state did.
+pub(super) fn job(context: &Context<'_>, job: &Job, moved: bool) -> Result<(), Stop> {
+    let body = serde_json::to_string(&JobBody {
+        owner: &job.owner,
+        state: job.state,
+        reason: job.reason.as_ref(),
+        since: job.since,
+        next_attempt: job.next_attempt,
+        epoch: job.epoch,
+    })?;
+    event(context, Topic::Job, &job.id, &body)?;
+    if moved {
+        deliver(context, job)?;
+    }
+    Ok(())
+}
+
+/// Tells of a change; the oldest event makes way.
+pub(super) fn event(
+    context: &Context<'_>,
+    topic: Topic,
+    object: &str,
+    body: &str,
+) -> Result<(), Stop> {
+    context
+        .db
+        .prepare_cached(
+            "INSERT INTO events (log_index, at, topic, object, change, body) VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+        )?
+        .execute(params![
+            sql(context.index),
+            context.at.0,
+            topic.name(),
+            object,
+            context.action,
+            body
+        ])?;
+    let seq = context.db.last_insert_rowid();
+    context
+        .db
+        .prepare_cached("DELETE FROM events WHERE seq <= ?1")?
+        .execute([seq - bounds::EVENTS_KEPT])?;
+    Ok(())
+}
+
+/// Notes a delivery for each webhook that wants to know the job's state.
+fn deliver(context: &Context<'_>, job: &Job) -> Result<(), Stop> {
+    let bodies: Vec<String> = context
+        .db
+        .prepare_cached("SELECT body FROM objects WHERE kind = ?1 ORDER BY id")?
+        .query_map([Webhook::KIND], |row| row.get(0))?
+        .collect::<Result<_, _>>()?;
+    for body in bodies {
+        let webhook: Webhook = serde_json::from_str(&body)?;
+        let state = job.state.name();
+        let event = webhook.events.is_empty() || webhook.events.iter().any(|name| name == state);
+        let owner = webhook
+            .owner
+            .as_ref()
+            .is_none_or(|owner| *owner == job.owner);
+        if webhook.disabled || !event || !owner {
+            continue;
+        }
+        let body = serde_json::to_string(&DeliveryBody {
+            r#type: format!("job.{state}"),
+            timestamp: context.at,
+            data: DeliveryJob {
+                id: &job.id,
+                label: &job.label,
+                owner: &job.owner,
+                state: job.state,
+                reason: job.reason.as_ref(),
+            },
+        })?;
+        context
+            .db
+            .prepare_cached(
+                "INSERT INTO deliveries (webhook, job, event, body, at, attempts, next_attempt, status) \
+                 VALUES (?1, ?2, ?3, ?4, ?5, 0, ?5, '')",
+            )?
+            .execute(params![
+                webhook.id,
+                job.id,
+                state,
+                body,
+                context.at.0
+            ])?;
+        let id = context.db.last_insert_rowid();
+        context
+            .db
+            .prepare_cached("DELETE FROM deliveries WHERE id <= ?1")?
+            .execute([id - bounds::DELIVERIES_KEPT])?;
+    }
+    Ok(())
+}
+
+/// Notes how a delivery went.
+pub(super) fn delivered(context: &Context<'_>, delivery: &Delivery) -> Result<Effect, Stop> {
+    bounds::text("status", &delivery.status)?;
+    let changed = context
+        .db
+        .prepare_cached(
+            "UPDATE deliveries SET attempts = attempts + 1, next_attempt = ?2, status = ?3, at = ?4 \
+             WHERE id = ?1 AND next_attempt IS NOT NULL",
+        )?
+        .execute(params![
+            sql(delivery.id),
+            delivery.next_attempt.map(|time| time.0),
+            delivery.status,
+            context.at.0
+        ])?;
+    if changed == 0 {
+        return Err(CommandError::not_found("delivery", &delivery.id.to_string()).into());
+    }
+    Ok(Effect::Done)
+}

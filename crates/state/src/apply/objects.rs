@@ -1,0 +1,165 @@
+//! Owns changes of the named objects, and what ties them to each other.
+//! Leaves the acceptable values of a single object to `model`.
+
+use rusqlite::{OptionalExtension as _, params};
+
+use super::{Context, Stop, jobs, notices, sql};
+use crate::model::{
+    Change, CommandError, Effect, NewJob, Object, Schedule, Token, Topic, UnixMillis, User,
+};
+use crate::read::object_by_id;
+
+/// Adds, replaces or removes an object that stands alone.
+pub(super) fn change<T: Object>(context: &Context<'_>, change: &Change<T>) -> Result<Effect, Stop> {
+    match change {
+        Change::Create(object) => {
+            let id = object.id();
+            if object_by_id::<T>(context.db, &id)?.is_some() {
+                let kind = T::KIND.to_owned();
+                return Err(CommandError::Conflict { kind, id }.into());
+            }
+            put(context, object)
+        }
+        Change::Put(object) => put(context, object),
+        Change::Remove(id) => remove::<T>(context, id),
+    }
+}
+
+/// A schedule keeps the tick that it fired last; a new one fires for later ticks only.
+pub(super) fn schedule(context: &Context<'_>, change: &Change<Schedule>) -> Result<Effect, Stop> {
+    let with_fired = |given: &Schedule| -> Result<Schedule, Stop> {
+        let earlier = object_by_id::<Schedule>(context.db, &given.id)?;
+        let fired = earlier.map_or(Some(context.at), |earlier| earlier.fired);
+        Ok(Schedule {
+            fired,
+            ..given.clone()
+        })
+    };
+    let change = match change {
+        Change::Create(given) => Change::Create(with_fired(given)?),
+        Change::Put(given) => Change::Put(with_fired(given)?),
+        Change::Remove(id) => Change::Remove(id.clone()),
+    };
+    self::change(context, &change)
+}
+
+/// Submits the job of a tick, and remembers the tick.
+pub(super) fn fired(
+    context: &Context<'_>,
+    id: &str,
+    tick: UnixMillis,
+    job: Option<&NewJob>,
+) -> Result<Effect, Stop> {
+    let mut schedule = object_by_id::<Schedule>(context.db, id)?
+        .ok_or_else(|| CommandError::not_found(Schedule::KIND, id))?;
+    if schedule.fired.is_some_and(|fired| fired >= tick) {
+        let schedule = id.to_owned();
+        return Err(CommandError::AlreadyFired { schedule }.into());
+    }
+    schedule.fired = Some(tick);
+    put(context, &schedule)?;
+    match job {
+        Some(job) => jobs::submit(context, job, Some(id)),
+        None => Ok(Effect::Done),
+    }
+}
+
+/// A user who is removed takes the tokens along.
+pub(super) fn user(context: &Context<'_>, change: &Change<User>) -> Result<Effect, Stop> {
+    if let Change::Remove(id) = change {
+        context.db.execute(
+            "DELETE FROM objects WHERE kind = ?1 AND json_extract(body, '$.user') = ?2",
+            params![Token::KIND, id],
+        )?;
+    }
+    self::change(context, change)
+}
+
+/// A token is made once, for a user who may at least as much, and revoked once.
+pub(super) fn token(context: &Context<'_>, change: &Change<Token>) -> Result<Effect, Stop> {
+    match change {
+        Change::Create(token) => {
+            let user = object_by_id::<User>(context.db, &token.user)?
+                .ok_or_else(|| CommandError::not_found(User::KIND, &token.user))?;
+            if user.disabled {
+                return Err(CommandError::invalid("user", "the user is disabled").into());
+            }
+            if token.role > user.role {
+                let what = format!("user {} is {} only", user.name, user.role.name());
+                return Err(CommandError::invalid("role", what).into());
+            }
+            let other: Option<String> = context
+                .db
+                .prepare_cached("SELECT id FROM objects WHERE kind = ?1 AND lookup = ?2")?
+                .query_row(params![Token::KIND, token.hash.expose()], |row| row.get(0))
+                .optional()?;
+            if let Some(id) = other {
+                let kind = Token::KIND.to_owned();
+                return Err(CommandError::Conflict { kind, id }.into());
+            }
+            self::change(
+                context,
+                &Change::Create(Token {
+                    created: context.at,
+                    revoked: None,
+                    ..token.clone()
+                }),
+            )
+        }
+        Change::Put(_) => Err(CommandError::invalid("token", "tokens do not change").into()),
+        Change::Remove(id) => {
+            let mut token = object_by_id::<Token>(context.db, id)?
+                .ok_or_else(|| CommandError::not_found(Token::KIND, id))?;
+            token.revoked = token.revoked.or(Some(context.at));
+            put(context, &token)
+        }
+    }
+}
+
+fn put<T: Object>(context: &Context<'_>, object: &T) -> Result<Effect, Stop> {
+    object.check()?;
+    let id = object.id();
+    if object_by_id::<T>(context.db, &id)?.is_none() {
+        let count: i64 = context
+            .db
+            .prepare_cached("SELECT count(*) FROM objects WHERE kind = ?1")?
+            .query_row([T::KIND], |row| row.get(0))?;
+        if count >= sql(T::COUNT_MAX) {
+            return Err(CommandError::TooMany {
+                kind: T::KIND.to_owned(),
+                max: T::COUNT_MAX,
+            }
+            .into());
+        }
+    }
+    context
+        .db
+        .prepare_cached(
+            "INSERT INTO objects (kind, id, lookup, body, changed) VALUES (?1, ?2, ?3, ?4, ?5) \
+             ON CONFLICT (kind, id) DO UPDATE SET lookup = ?3, body = ?4, changed = ?5",
+        )?
+        .execute(params![
+            T::KIND,
+            id,
+            object.lookup(),
+            serde_json::to_string(object)?,
+            context.at.0
+        ])?;
+    tell::<T>(context, &id)
+}
+
+fn remove<T: Object>(context: &Context<'_>, id: &str) -> Result<Effect, Stop> {
+    let count = context
+        .db
+        .prepare_cached("DELETE FROM objects WHERE kind = ?1 AND id = ?2")?
+        .execute(params![T::KIND, id])?;
+    if count == 0 {
+        return Err(CommandError::not_found(T::KIND, id).into());
+    }
+    tell::<T>(context, id)
+}
+
+fn tell<T: Object>(context: &Context<'_>, id: &str) -> Result<Effect, Stop> {
+    notices::event(context, Topic::Object, &format!("{}/{id}", T::KIND), "{}")?;
+    Ok(Effect::Done)
+}

@@ -1,0 +1,76 @@
+//! Owns the bounds of the state: how long texts are, and how many rows there may be.
+//! Does not know the fields: those who own them ask here.
+
+use crate::model::CommandError;
+
+/// Longest name or id: a DNS name, a user name, an identity, a path component.
+const NAME_BYTES_MAX: usize = 255;
+/// Longest free text: a Linux path, and a sentence that names one.
+const TEXT_BYTES_MAX: usize = 4_352;
+/// Longest specification or summary: 60 sources with paths of the longest kind.
+const SPEC_BYTES_MAX: usize = 256 << 10;
+/// Addresses of a site, events of a webhook, windows of a limit.
+pub(crate) const LIST_MAX: usize = 64;
+/// Sources of one job; the specification has room for as many of usual length.
+pub(crate) const SOURCES_MAX: usize = 1_024;
+/// Groups of failed entries of a job: more than the failure catalogue has codes.
+pub(crate) const FAILURE_GROUPS_MAX: usize = 64;
+/// Paths that a group of failed entries names.
+pub(crate) const FAILURE_EXAMPLES_MAX: usize = 16;
+/// Objects of one kind: a hundred users with a hundred tokens each.
+pub(crate) const OBJECTS_MAX: u64 = 10_000;
+/// Webhooks: each change of a job looks at all of them.
+pub(crate) const WEBHOOKS_MAX: u64 = 100;
+/// Jobs that wait: fifty times the figure that the node is measured with.
+pub(crate) const JOBS_WAITING_MAX: u64 = 50_000;
+/// Events that can be resumed: three hours at one a second.
+pub(crate) const EVENTS_KEPT: i64 = 10_000;
+/// Deliveries that wait for a webhook; the oldest one makes way.
+pub(crate) const DELIVERIES_KEPT: i64 = 10_000;
+/// Rows of each kind that one prune deletes: some 100 ms of work.
+pub(crate) const PRUNE_ROWS_MAX: i64 = 1_000;
+/// Rows that one page of a list has at most.
+pub(crate) const PAGE_ROWS_MAX: usize = 1_000;
+
+/// Checks a name or an id.
+pub(crate) fn name(field: &str, value: &str) -> Result<(), CommandError> {
+    if value.is_empty() {
+        return Err(CommandError::invalid(field, "must not be empty"));
+    }
+    if value.chars().any(char::is_control) {
+        let what = "must not contain control characters";
+        return Err(CommandError::invalid(field, what));
+    }
+    bytes(field, value, NAME_BYTES_MAX)
+}
+
+/// Checks free text.
+pub(crate) fn text(field: &str, value: &str) -> Result<(), CommandError> {
+    bytes(field, value, TEXT_BYTES_MAX)
+}
+
+/// Checks JSON text that is only kept.
+pub(crate) fn spec(field: &str, value: &str) -> Result<(), CommandError> {
+    bytes(field, value, SPEC_BYTES_MAX)?;
+    match serde_json::from_str::<serde::de::IgnoredAny>(value) {
+        Ok(_) => Ok(()),
+        Err(error) => Err(CommandError::invalid(field, format!("not JSON: {error}"))),
+    }
+}
+
+/// Checks the length of a list.
+pub(crate) fn count(field: &str, count: usize, max: usize) -> Result<(), CommandError> {
+    if count > max {
+        let what = format!("has {count} entries; at most {max}");
+        return Err(CommandError::invalid(field, what));
+    }
+    Ok(())
+}
+
+fn bytes(field: &str, value: &str, max: usize) -> Result<(), CommandError> {
+    if value.len() > max {
+        let what = format!("has {} bytes; at most {max}", value.len());
+        return Err(CommandError::invalid(field, what));
+    }
+    Ok(())
+}

@@ -1,0 +1,110 @@
+//! Owns what can go wrong with the files of the state: which file, whose fault, what to do.
+//! Does not hold refusals of commands: those are `CommandError`.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use rusqlite::ErrorCode;
+use thiserror::Error;
+
+/// A failure of a file of the state.
+#[derive(Debug, Error)]
+#[error("{}: {kind}", file.display())]
+pub struct Fault {
+    /// The file.
+    pub file: PathBuf,
+    /// What is wrong with it.
+    #[source]
+    pub kind: FaultKind,
+}
+
+/// What is wrong with a file of the state.
+#[derive(Debug, Error)]
+pub enum FaultKind {
+    /// No room on the file system, or a quota.
+    #[error(
+        "the file system is full. Nothing was changed; make room and start the node again ({0})"
+    )]
+    Full(String),
+    /// The content does not hold together.
+    #[error(
+        "the file is damaged ({0}). It was left as it is; restore a backup with `godwit restore`"
+    )]
+    Damaged(String),
+    /// The file is no part of a node's state.
+    #[error("this is not a file of a node's state; name the right directory")]
+    Foreign,
+    /// The file is from a newer program.
+    #[error(
+        "the file has version {version}; this program knows versions up to {newest}. Run the newer program, \
+         or restore a backup of this version"
+    )]
+    Newer {
+        /// Version of the file.
+        version: usize,
+        /// Newest version that this program knows.
+        newest: usize,
+    },
+    /// Another process uses the state.
+    #[error("another process uses the state; stop it first")]
+    Locked,
+    /// The files of the state do not belong together.
+    #[error("{0}. Restore a backup with `godwit restore`")]
+    Apart(String),
+    /// Reading or writing failed.
+    #[error("{0}")]
+    Io(#[source] io::Error),
+    /// SQLite failed otherwise.
+    #[error("{0}")]
+    Sqlite(#[source] rusqlite::Error),
+}
+
+impl Fault {
+    pub(crate) fn new(file: &Path, kind: FaultKind) -> Self {
+        Self {
+            file: file.to_owned(),
+            kind,
+        }
+    }
+
+    pub(crate) fn io(file: &Path, error: io::Error) -> Self {
+        let full = matches!(
+            error.kind(),
+            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::FileTooLarge
+        );
+        let kind = if full {
+            FaultKind::Full(error.to_string())
+        } else {
+            FaultKind::Io(error)
+        };
+        Self::new(file, kind)
+    }
+
+    pub(crate) fn sqlite(file: &Path, error: rusqlite::Error) -> Self {
+        let kind = match error.sqlite_error_code() {
+            Some(ErrorCode::DiskFull) => FaultKind::Full(error.to_string()),
+            Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => {
+                FaultKind::Damaged(error.to_string())
+            }
+            _ => FaultKind::Sqlite(error),
+        };
+        Self::new(file, kind)
+    }
+
+    /// Whether the file system had no room.
+    #[must_use]
+    pub const fn is_full(&self) -> bool {
+        matches!(self.kind, FaultKind::Full(_))
+    }
+}
+
+impl From<Fault> for io::Error {
+    fn from(fault: Fault) -> Self {
+        let kind = if fault.is_full() {
+            io::ErrorKind::StorageFull
+        } else {
+            io::ErrorKind::Other
+        };
+        Self::new(kind, fault)
+    }
+}

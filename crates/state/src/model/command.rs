@@ -1,0 +1,383 @@
+//! Owns the commands: all that changes the state, with the time and the ids that the caller chose.
+//! Does not apply them.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use super::{
+    AccessRule, Actor, FailureGroup, JobState, Limit, Object, Place, Reason, RetryPolicy, Runner,
+    Schedule, Setting, Share, Site, Token, UnixMillis, User, Webhook,
+};
+
+/// Version of the commands that this program writes and the newest one that it reads.
+pub const COMMAND_VERSION: u16 = 1;
+
+/// Longest command as JSON: a specification of 256 KiB whose every byte is escaped to two, and as much for all else.
+pub const COMMAND_BYTES_MAX: usize = 1 << 20;
+
+/// One change of the state.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct Command {
+    /// [`COMMAND_VERSION`] of the program that made the command.
+    pub version: u16,
+    /// The caller's clock.
+    pub at: UnixMillis,
+    /// Who wants the change.
+    pub actor: Actor,
+    /// What changes.
+    pub op: Op,
+}
+
+impl Command {
+    /// A command of this program's version.
+    #[must_use]
+    pub const fn new(at: UnixMillis, actor: Actor, op: Op) -> Self {
+        Self {
+            version: COMMAND_VERSION,
+            at,
+            actor,
+            op,
+        }
+    }
+}
+
+impl fmt::Display for Command {
+    /// Names the change, without any content.
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{} by {}", self.op.action(), self.actor.name)
+    }
+}
+
+/// What a command changes.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Op {
+    /// Submits a job.
+    Submit(Box<NewJob>),
+    /// Changes the job with that id.
+    Job(String, JobOp),
+    /// Returns the jobs that an earlier start of this node ran to the queue.
+    Restart(Runner),
+    /// Deletes history.
+    Prune(Prune),
+    /// Changes a site.
+    Site(Change<Site>),
+    /// Changes a schedule.
+    Schedule(Change<Schedule>),
+    /// Submits the job of a schedule's tick, once for each tick.
+    Fired {
+        /// Id of the schedule.
+        schedule: String,
+        /// Time of the tick.
+        tick: UnixMillis,
+        /// Job to submit; None skips the tick.
+        job: Option<Box<NewJob>>,
+    },
+    /// Changes a user.
+    User(Change<User>),
+    /// Changes a token; `Remove` revokes it.
+    Token(Change<Token>),
+    /// Changes an access rule.
+    Access(Change<AccessRule>),
+    /// Changes a limit.
+    Limit(Change<Limit>),
+    /// Changes an owner's share.
+    Share(Change<Share>),
+    /// Changes a webhook.
+    Webhook(Change<Webhook>),
+    /// Tells how a delivery to a webhook went.
+    Delivery(Delivery),
+    /// Changes a setting.
+    Setting(Change<Setting>),
+    /// Appends to the audit log what happened outside the state, such as a refused log-in.
+    Audit(AuditEntry),
+}
+
+/// A change of a named object.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Change<T> {
+    /// Adds the object; an object of the same id is a conflict.
+    Create(T),
+    /// Adds the object or replaces it.
+    Put(T),
+    /// Removes the object of that id.
+    Remove(String),
+}
+
+/// A job that is submitted.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct NewJob {
+    /// Short id; ids made later sort after it.
+    pub id: String,
+    /// Free text.
+    pub label: String,
+    /// User to whom the job belongs.
+    pub owner: String,
+    /// Description of the transfer, as JSON text that the state does not look into.
+    pub spec: String,
+    /// Places to copy from.
+    pub sources: Vec<Place>,
+    /// Place to copy to.
+    pub destination: Place,
+    /// Higher runs first.
+    pub priority: i32,
+    /// Limit in bytes per second.
+    pub limit: Option<u64>,
+    /// Time before which the job does not begin.
+    pub not_before: Option<UnixMillis>,
+    /// Time after which the job is given up.
+    pub deadline: Option<UnixMillis>,
+    /// How the job is retried.
+    pub retry: RetryPolicy,
+    /// Key by which the owner's repeated submission is known.
+    pub idempotency_key: Option<String>,
+}
+
+/// A change of one job.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum JobOp {
+    /// A node takes the job.
+    Claim {
+        /// The node.
+        runner: Runner,
+        /// Epoch of the job as the node saw it. The claim gets the next one.
+        seen: u64,
+    },
+    /// The runner tells how far it is.
+    Report {
+        /// Epoch of the claim.
+        epoch: u64,
+        /// One of the moving states.
+        state: JobState,
+        /// Why the job hardly moves, if so.
+        reason: Option<Reason>,
+    },
+    /// The runner ends the attempt for a passing reason.
+    Backoff {
+        /// Epoch of the claim.
+        epoch: u64,
+        /// What was in the way.
+        reason: Reason,
+        /// When to try again.
+        next_attempt: UnixMillis,
+        /// Bytes that the attempt moved.
+        bytes: u64,
+        /// Files that the attempt finished.
+        files: u64,
+    },
+    /// The runner ends the job.
+    Finish(Box<Finish>),
+    /// Tells why a waiting job waits.
+    Explain {
+        /// Epoch of the job as it was seen.
+        seen: u64,
+        /// Why it waits.
+        reason: Reason,
+    },
+    /// Gives the job up, for its deadline passed.
+    Expire,
+    /// Stops the job for a time.
+    Pause,
+    /// Lets a paused job go on.
+    Resume,
+    /// Gives the job up.
+    Cancel {
+        /// The user's words.
+        comment: Option<String>,
+    },
+    /// Runs an ended job once more.
+    Retry,
+    /// Sets the limit in bytes per second.
+    SetLimit(Option<u64>),
+    /// Sets the priority.
+    SetPriority(i32),
+    /// Sets the label.
+    SetLabel(String),
+}
+
+/// The end of a job.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct Finish {
+    /// Epoch of the claim.
+    pub epoch: u64,
+    /// How the job ended.
+    pub outcome: Outcome,
+    /// Why it ended so; may be left out of a complete job only.
+    pub reason: Option<Reason>,
+    /// Result as JSON text.
+    pub summary: String,
+    /// Bytes that the attempt moved.
+    pub bytes: u64,
+    /// Files that the attempt finished.
+    pub files: u64,
+    /// Failed entries grouped by reason.
+    pub failures: Vec<FailureGroup>,
+}
+
+/// How a job ended.
+#[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Outcome {
+    /// All of it is done.
+    Complete,
+    /// It is done except for failed entries.
+    Partial,
+    /// It failed.
+    Failed,
+}
+
+impl Outcome {
+    /// The state of a job that ended so.
+    #[must_use]
+    pub const fn state(self) -> JobState {
+        match self {
+            Self::Complete => JobState::Complete,
+            Self::Partial => JobState::Partial,
+            Self::Failed => JobState::Failed,
+        }
+    }
+}
+
+/// Which history to delete. One command deletes a bounded number of rows and says whether there are more.
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct Prune {
+    /// Jobs that ended before this time.
+    pub jobs_before: Option<UnixMillis>,
+    /// Audit entries from before this time.
+    pub audit_before: Option<UnixMillis>,
+    /// Deliveries that were done or given up before this time.
+    pub deliveries_before: Option<UnixMillis>,
+    /// Tokens that were revoked or ended before this time.
+    pub tokens_before: Option<UnixMillis>,
+}
+
+/// How an attempt to deliver to a webhook went.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct Delivery {
+    /// Id of the delivery.
+    pub id: u64,
+    /// When to try again; None ends the delivery.
+    pub next_attempt: Option<UnixMillis>,
+    /// What the receiver answered, or what was in the way.
+    pub status: String,
+}
+
+/// A line of the audit log, as far as the command does not say it.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct AuditEntry {
+    /// What was wanted, such as `login`.
+    pub action: String,
+    /// Of what.
+    pub object: String,
+    /// `ok`, or the code of the refusal.
+    pub outcome: String,
+}
+
+impl Op {
+    /// The object of the change, for the audit log: `site/siteB`, or the id of a job.
+    #[must_use]
+    pub fn object(&self) -> String {
+        fn change<T: Object>(change: &Change<T>) -> String {
+            let id = match change {
+                Change::Create(object) | Change::Put(object) => object.id(),
+                Change::Remove(id) => id.clone(),
+            };
+            format!("{}/{id}", T::KIND)
+        }
+        match self {
+            Self::Submit(job) => job.id.clone(),
+            Self::Job(id, _) => id.clone(),
+            Self::Restart(runner) => runner.node.clone(),
+            Self::Prune(_) => String::new(),
+            Self::Site(of) => change(of),
+            Self::Schedule(of) => change(of),
+            Self::Fired { schedule, .. } => format!("{}/{schedule}", Schedule::KIND),
+            Self::User(of) => change(of),
+            Self::Token(of) => change(of),
+            Self::Access(of) => change(of),
+            Self::Limit(of) => change(of),
+            Self::Share(of) => change(of),
+            Self::Webhook(of) => change(of),
+            Self::Delivery(delivery) => delivery.id.to_string(),
+            Self::Setting(of) => change(of),
+            Self::Audit(entry) => entry.object.clone(),
+        }
+    }
+
+    /// The name of the change: `job.pause`, `site.put`.
+    #[must_use]
+    pub fn action(&self) -> String {
+        fn change<T>(kind: &str, change: &Change<T>) -> String {
+            let what = match change {
+                Change::Create(_) => "create",
+                Change::Put(_) => "put",
+                Change::Remove(_) => "remove",
+            };
+            format!("{kind}.{what}")
+        }
+        match self {
+            Self::Submit(_) => "job.submit".to_owned(),
+            Self::Job(_, op) => format!("job.{}", op.name()),
+            Self::Restart(_) => "node.restart".to_owned(),
+            Self::Prune(_) => "history.prune".to_owned(),
+            Self::Site(of) => change("site", of),
+            Self::Schedule(of) => change("schedule", of),
+            Self::Fired { .. } => "schedule.fired".to_owned(),
+            Self::User(of) => change("user", of),
+            Self::Token(of) => change("token", of),
+            Self::Access(of) => change("access", of),
+            Self::Limit(of) => change("limit", of),
+            Self::Share(of) => change("share", of),
+            Self::Webhook(of) => change("webhook", of),
+            Self::Delivery(_) => "webhook.delivery".to_owned(),
+            Self::Setting(of) => change("setting", of),
+            Self::Audit(entry) => entry.action.clone(),
+        }
+    }
+}
+
+impl JobOp {
+    /// The name of the change.
+    #[must_use]
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::Claim { .. } => "claim",
+            Self::Report { .. } => "report",
+            Self::Backoff { .. } => "backoff",
+            Self::Finish(_) => "finish",
+            Self::Explain { .. } => "explain",
+            Self::Expire => "expire",
+            Self::Pause => "pause",
+            Self::Resume => "resume",
+            Self::Cancel { .. } => "cancel",
+            Self::Retry => "retry",
+            Self::SetLimit(_) => "set_limit",
+            Self::SetPriority(_) => "set_priority",
+            Self::SetLabel(_) => "set_label",
+        }
+    }
+
+    /// Whether a user asks for it; what nodes do by themselves is not audited.
+    #[must_use]
+    pub const fn by_user(&self) -> bool {
+        matches!(
+            self,
+            Self::Pause
+                | Self::Resume
+                | Self::Cancel { .. }
+                | Self::Retry
+                | Self::SetLimit(_)
+                | Self::SetPriority(_)
+                | Self::SetLabel(_)
+        )
+    }
+}

@@ -1,0 +1,252 @@
+//! Owns what is known of a job: its states, why it waits, who runs it, and its attempts.
+//! Does not change jobs: `apply` does.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use super::{RetryPolicy, UnixMillis};
+
+/// Where a job is on its way.
+#[derive(Clone, Copy, Debug, Deserialize, Eq, Hash, Ord, PartialEq, PartialOrd, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum JobState {
+    /// The job waits for a node that takes it, or for its next attempt.
+    Queued,
+    /// The job waits for the time at which it may begin.
+    Scheduled,
+    /// A node looks at what there is to copy.
+    Scanning,
+    /// A node copies.
+    Running,
+    /// A user stopped the job for a time.
+    Paused,
+    /// A node compares what was copied.
+    Verifying,
+    /// All of the job is done.
+    Complete,
+    /// The job is done except for failed entries.
+    Partial,
+    /// The job ended without its result.
+    Failed,
+    /// A user gave the job up.
+    Cancelled,
+}
+
+impl JobState {
+    /// All states, in the order of a job's life.
+    pub const ALL: [Self; 10] = [
+        Self::Queued,
+        Self::Scheduled,
+        Self::Scanning,
+        Self::Running,
+        Self::Paused,
+        Self::Verifying,
+        Self::Complete,
+        Self::Partial,
+        Self::Failed,
+        Self::Cancelled,
+    ];
+
+    /// The name in commands, in the database and in the API.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Queued => "queued",
+            Self::Scheduled => "scheduled",
+            Self::Scanning => "scanning",
+            Self::Running => "running",
+            Self::Paused => "paused",
+            Self::Verifying => "verifying",
+            Self::Complete => "complete",
+            Self::Partial => "partial",
+            Self::Failed => "failed",
+            Self::Cancelled => "cancelled",
+        }
+    }
+
+    /// The state of that name.
+    #[must_use]
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|state| state.name() == name)
+    }
+
+    /// Whether a node is at work on the job.
+    #[must_use]
+    pub const fn moves(self) -> bool {
+        matches!(self, Self::Scanning | Self::Running | Self::Verifying)
+    }
+
+    /// Whether the job waits for a node to take it.
+    #[must_use]
+    pub const fn waits(self) -> bool {
+        matches!(self, Self::Queued | Self::Scheduled)
+    }
+
+    /// Whether the job ended.
+    #[must_use]
+    pub const fn ended(self) -> bool {
+        matches!(
+            self,
+            Self::Complete | Self::Partial | Self::Failed | Self::Cancelled
+        )
+    }
+}
+
+impl fmt::Display for JobState {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(self.name())
+    }
+}
+
+/// Why a job is in its state: a code for machines and a sentence for people.
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct Reason {
+    /// One of [`reason`], or a code of the failure catalogue.
+    pub code: String,
+    /// One sentence.
+    pub text: String,
+}
+
+impl Reason {
+    /// A reason of `code` and `text`.
+    pub fn new(code: impl Into<String>, text: impl Into<String>) -> Self {
+        Self {
+            code: code.into(),
+            text: text.into(),
+        }
+    }
+}
+
+/// Codes of the reasons that the state itself gives.
+pub mod reason {
+    /// No node has taken the job yet.
+    pub const WAITING: &str = "waiting";
+    /// The job may begin later only.
+    pub const NOT_BEFORE: &str = "not_before";
+    /// A user paused the job.
+    pub const PAUSED: &str = "paused_by_user";
+    /// A user resumed the job.
+    pub const RESUMED: &str = "resumed_by_user";
+    /// A user had the job run again.
+    pub const RETRIED: &str = "retried_by_user";
+    /// A user cancelled the job.
+    pub const CANCELLED: &str = "cancelled_by_user";
+    /// The node that ran the job was started anew.
+    pub const NODE_RESTARTED: &str = "node_restarted";
+    /// The deadline of the job passed.
+    pub const DEADLINE_PASSED: &str = "deadline_passed";
+    /// The job used up its retries.
+    pub const RETRIES_EXHAUSTED: &str = "retries_exhausted";
+    /// The job is done.
+    pub const COMPLETE: &str = "complete";
+}
+
+/// A site and a path in it.
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct Place {
+    /// Name of the site.
+    pub site: String,
+    /// Path below it: export first.
+    pub path: String,
+}
+
+/// A node that runs jobs, and which start of it.
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct Runner {
+    /// Name of the node.
+    pub node: String,
+    /// Random text that the node made at its start.
+    pub instance: String,
+}
+
+/// A job as it is stored; its specification is read apart, for it may be long.
+#[derive(Clone, Debug, Eq, PartialEq, Serialize)]
+pub struct Job {
+    /// Short id that the submitter's node made; ids sort by time.
+    pub id: String,
+    /// Free text of the owner.
+    pub label: String,
+    /// User to whom the job belongs.
+    pub owner: String,
+    /// Places to copy from.
+    pub sources: Vec<Place>,
+    /// Place to copy to.
+    pub destination: Place,
+    /// Where the job is on its way.
+    pub state: JobState,
+    /// Why it is there; always set where the job does not move.
+    pub reason: Option<Reason>,
+    /// When the job came into its state.
+    pub since: UnixMillis,
+    /// When the job is tried next.
+    pub next_attempt: Option<UnixMillis>,
+    /// Higher runs first.
+    pub priority: i32,
+    /// Limit in bytes per second.
+    pub limit: Option<u64>,
+    /// Time before which the job does not begin.
+    pub not_before: Option<UnixMillis>,
+    /// Time after which the job is given up.
+    pub deadline: Option<UnixMillis>,
+    /// How the job is retried.
+    pub retry: RetryPolicy,
+    /// Attempts begun so far.
+    pub attempts: u32,
+    /// Retries that count against the policy.
+    pub retries: u32,
+    /// Rises with each claim, and whenever a claim ends.
+    pub epoch: u64,
+    /// Who runs the job.
+    pub runner: Option<Runner>,
+    /// Key by which the owner's repeated submission is known.
+    pub idempotency_key: Option<String>,
+    /// When the job was submitted.
+    pub created: UnixMillis,
+    /// When the first attempt began.
+    pub started: Option<UnixMillis>,
+    /// When the job ended.
+    pub ended: Option<UnixMillis>,
+    /// Result as JSON text.
+    pub summary: Option<String>,
+    /// Schedule from which the job came.
+    pub schedule: Option<String>,
+}
+
+/// One attempt of a job.
+#[derive(Clone, Debug, Eq, PartialEq, Serialize)]
+pub struct Attempt {
+    /// From 1.
+    pub number: u32,
+    /// Epoch under which the attempt ran.
+    pub epoch: u64,
+    /// Node that ran it.
+    pub node: String,
+    /// When it began.
+    pub started: UnixMillis,
+    /// When it ended.
+    pub ended: Option<UnixMillis>,
+    /// How it ended: a state, or `backoff` or `restart`.
+    pub outcome: Option<String>,
+    /// Why it ended so.
+    pub reason: Option<Reason>,
+    /// Bytes that it moved.
+    pub bytes: u64,
+    /// Files that it finished.
+    pub files: u64,
+}
+
+/// Failed entries of one reason.
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct FailureGroup {
+    /// Why these entries failed.
+    pub reason: Reason,
+    /// How many there are.
+    pub count: u64,
+    /// Some of their paths.
+    pub examples: Vec<String>,
+}

@@ -1,0 +1,28 @@
+//! Owns the words of the replicated state: commands, effects, jobs, and the other objects.
+//! Touches no database, no clock and no network.
+
+mod command;
+mod effect;
+mod event;
+mod job;
+mod object;
+mod policy;
+mod secret;
+mod time;
+mod transition;
+
+pub use command::{
+    AuditEntry, COMMAND_BYTES_MAX, COMMAND_VERSION, Change, Command, Delivery, Finish, JobOp,
+    NewJob, Op, Outcome, Prune,
+};
+pub use effect::{Applied, CommandError, Effect};
+pub use event::{Event, Topic};
+pub use job::{Attempt, FailureGroup, Job, JobState, Place, Reason, Runner, reason};
+pub use object::{
+    AccessRight, AccessRule, Actor, Limit, LimitScope, LimitWindow, Object, Role, Schedule,
+    Setting, Share, Site, Token, User, Webhook,
+};
+pub use policy::RetryPolicy;
+pub use secret::Secret;
+pub use time::UnixMillis;
+pub use transition::{Cause, TRANSITIONS, allowed, transition_table};

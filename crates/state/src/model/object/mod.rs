@@ -1,0 +1,291 @@
+//! Owns the named objects beside jobs: sites, schedules, users, tokens, rules, limits, webhooks, settings.
+//! Does not enforce them: the node does.
+
+mod check;
+
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+use super::{CommandError, Secret, UnixMillis};
+use crate::bounds;
+
+/// An object that is stored under its kind and id.
+pub trait Object: Serialize + DeserializeOwned + Clone {
+    /// Name of the kind, as the API and the database know it.
+    const KIND: &'static str;
+    /// How many there may be.
+    const COUNT_MAX: u64 = bounds::OBJECTS_MAX;
+    /// Id of this object.
+    fn id(&self) -> String;
+    /// A second key by which it is found.
+    fn lookup(&self) -> Option<String> {
+        None
+    }
+    /// Whether its fields are acceptable.
+    ///
+    /// # Errors
+    /// Names the first field that is not.
+    fn check(&self) -> Result<(), CommandError>;
+}
+
+/// What a user may do; each role includes those before it.
+#[derive(Clone, Copy, Debug, Deserialize, Eq, Ord, PartialEq, PartialOrd, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Role {
+    /// Looks.
+    Viewer,
+    /// Submits and changes jobs.
+    Operator,
+    /// Changes everything.
+    Admin,
+}
+
+impl Role {
+    /// The name in commands and in the API.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Viewer => "viewer",
+            Self::Operator => "operator",
+            Self::Admin => "admin",
+        }
+    }
+}
+
+/// Who sent a command.
+#[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct Actor {
+    /// Name of the user or node.
+    pub name: String,
+    /// The role in which the command was sent; None for a node.
+    pub role: Option<Role>,
+    /// Address from which it came.
+    pub remote: Option<String>,
+    /// Id of the request.
+    pub request: Option<String>,
+}
+
+impl Actor {
+    /// A node that acts by itself.
+    pub fn node(name: impl Into<String>) -> Self {
+        Self {
+            name: name.into(),
+            ..Self::default()
+        }
+    }
+}
+
+/// A site: a node or cluster under one name.
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct Site {
+    /// Name, as in `NAME:/export/path`.
+    pub name: String,
+    /// Addresses to dial, in this order.
+    pub addresses: Vec<String>,
+    /// Identity that the site must prove.
+    pub identity: String,
+    /// The operator's words.
+    pub comment: String,
+}
+
+/// A job that is submitted again and again.
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct Schedule {
+    /// Id.
+    pub id: String,
+    /// Cron expression.
+    pub cron: String,
+    /// Name of the time zone in which the expression is meant.
+    pub time_zone: String,
+    /// Owner of the jobs.
+    pub owner: String,
+    /// Job to submit, as JSON text that the state does not look into.
+    pub template: String,
+    /// Whether the schedule rests.
+    pub disabled: bool,
+    /// The latest tick that was dealt with; the state sets it.
+    pub fired: Option<UnixMillis>,
+    /// The operator's words.
+    pub comment: String,
+}
+
+/// A user.
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct User {
+    /// Name.
+    pub name: String,
+    /// Role.
+    pub role: Role,
+    /// argon2id hash; None for users who log in elsewhere.
+    pub password: Option<Secret>,
+    /// Whether the user is locked out.
+    pub disabled: bool,
+}
+
+/// A bearer token.
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct Token {
+    /// Id.
+    pub id: String,
+    /// User as whom it acts.
+    pub user: String,
+    /// Digest of the secret.
+    pub hash: Secret,
+    /// What it is limited to, in the API's words; empty is no limit.
+    pub scope: String,
+    /// Role; at most the user's.
+    pub role: Role,
+    /// When it was made.
+    pub created: UnixMillis,
+    /// When it ends.
+    pub expires: Option<UnixMillis>,
+    /// When it was revoked; the state sets it.
+    pub revoked: Option<UnixMillis>,
+    /// The last digits, for lists.
+    pub last_digits: String,
+    /// The user's words.
+    pub comment: String,
+}
+
+/// One thing that an access rule allows.
+#[derive(Clone, Copy, Debug, Deserialize, Eq, Ord, PartialEq, PartialOrd, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum AccessRight {
+    /// Read files.
+    Read,
+    /// Write files.
+    Write,
+    /// List directories.
+    List,
+    /// Delete entries.
+    Delete,
+}
+
+/// Who may do what below a path of an export.
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct AccessRule {
+    /// Id.
+    pub id: String,
+    /// Identity that the rule is for.
+    pub identity: String,
+    /// Name of the export.
+    pub export: String,
+    /// Path below the export; empty is all of it.
+    pub path: String,
+    /// What is allowed.
+    pub rights: Vec<AccessRight>,
+    /// When the rule ends.
+    pub expires: Option<UnixMillis>,
+    /// The operator's words.
+    pub comment: String,
+}
+
+/// What a limit is for.
+#[derive(Clone, Copy, Debug, Deserialize, Eq, Ord, PartialEq, PartialOrd, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum LimitScope {
+    /// A node.
+    Node,
+    /// All jobs of an owner.
+    Owner,
+    /// All jobs with a site.
+    Site,
+    /// Each job that has no limit of its own.
+    JobDefault,
+}
+
+/// A rate that holds at times of the week.
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct LimitWindow {
+    /// Days: 0 is Monday, 6 is Sunday.
+    pub days: Vec<u8>,
+    /// First minute of the day, 0 to 1439.
+    pub from: u16,
+    /// Minute of the day at which it ends. A window that ends before it begins lasts over midnight.
+    pub to: u16,
+    /// Bytes per second; None is no limit.
+    pub rate: Option<u64>,
+}
+
+/// A limit.
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct Limit {
+    /// What it is for.
+    pub scope: LimitScope,
+    /// Which node, owner or site; `*` for each.
+    pub name: String,
+    /// Bytes per second; None is no limit.
+    pub rate: Option<u64>,
+    /// Jobs at once; None is no limit.
+    pub jobs_max: Option<u32>,
+    /// Rates by time of day; the first window that holds counts.
+    pub windows: Vec<LimitWindow>,
+    /// Name of the time zone of the windows.
+    pub time_zone: String,
+}
+
+impl Limit {
+    /// The rate on a day (0 is Monday) at a minute of it, both in the limit's time zone.
+    #[must_use]
+    pub fn rate_at(&self, day: u8, minute: u16) -> Option<u64> {
+        let holds = |window: &&LimitWindow| {
+            let yesterday = (day + 6) % 7;
+            let on = |day: u8| window.days.contains(&day);
+            if window.from < window.to {
+                on(day) && (window.from..window.to).contains(&minute)
+            } else {
+                (on(day) && minute >= window.from) || (on(yesterday) && minute < window.to)
+            }
+        };
+        match self.windows.iter().find(holds) {
+            Some(window) => window.rate,
+            None => self.rate,
+        }
+    }
+}
+
+/// An owner's part where owners compete.
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct Share {
+    /// The owner.
+    pub owner: String,
+    /// Weight; an owner without a share has 1.
+    pub weight: u32,
+}
+
+/// An address that is told of changes.
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct Webhook {
+    /// Id.
+    pub id: String,
+    /// Where to send.
+    pub url: String,
+    /// States of jobs that are told; empty is all.
+    pub events: Vec<String>,
+    /// Owner whose jobs are told; None is everybody's.
+    pub owner: Option<String>,
+    /// Key for signatures.
+    pub secret: Secret,
+    /// Whether it rests.
+    pub disabled: bool,
+}
+
+/// A setting that was changed while the node runs.
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct Setting {
+    /// Name in the settings table.
+    pub name: String,
+    /// Value as text.
+    pub value: String,
+}

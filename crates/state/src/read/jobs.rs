@@ -1,0 +1,160 @@
+//! Owns reading of single jobs, of counts, and of what a scheduler asks.
+//! Does not decide which job runs next: the node does.
+
+use rusqlite::{OptionalExtension as _, params};
+
+use super::row::{self, ATTEMPT_COLUMNS, JOB_COLUMNS};
+use super::{Reader, job_by_id, job_spec};
+use crate::bounds::PAGE_ROWS_MAX;
+use crate::fault::Fault;
+use crate::model::{Attempt, FailureGroup, Job, JobState, UnixMillis};
+
+impl Reader {
+    /// The job of that id.
+    ///
+    /// # Errors
+    /// When the database cannot be read.
+    pub fn job(&self, id: &str) -> Result<Option<Job>, Fault> {
+        self.with(|db| job_by_id(db, id))
+    }
+
+    /// The specification that the job was submitted with.
+    ///
+    /// # Errors
+    /// When the database cannot be read.
+    pub fn job_spec(&self, id: &str) -> Result<Option<String>, Fault> {
+        self.with(|db| job_spec(db, id))
+    }
+
+    /// The job that the owner submitted with that idempotency key.
+    ///
+    /// # Errors
+    /// When the database cannot be read.
+    pub fn job_by_key(&self, owner: &str, key: &str) -> Result<Option<Job>, Fault> {
+        self.with(|db| {
+            db.prepare_cached(&format!(
+                "SELECT {JOB_COLUMNS} FROM jobs WHERE owner = ?1 AND idempotency_key = ?2"
+            ))?
+            .query_row([owner, key], row::job)
+            .optional()
+        })
+    }
+
+    /// The attempts of a job, the first one first.
+    ///
+    /// # Errors
+    /// When the database cannot be read.
+    pub fn attempts(&self, id: &str) -> Result<Vec<Attempt>, Fault> {
+        self.with(|db| {
+            db.prepare_cached(&format!(
+                "SELECT {ATTEMPT_COLUMNS} FROM attempts WHERE job = ?1 ORDER BY number"
+            ))?
+            .query_map([id], row::attempt)?
+            .collect()
+        })
+    }
+
+    /// The failed entries of a job, grouped by reason.
+    ///
+    /// # Errors
+    /// When the database cannot be read.
+    pub fn failures(&self, id: &str) -> Result<Vec<FailureGroup>, Fault> {
+        self.with(|db| {
+            db.prepare_cached("SELECT body FROM failures WHERE job = ?1 ORDER BY number")?
+                .query_map([id], |row| row::json(row, 0))?
+                .collect()
+        })
+    }
+
+    /// How many jobs there are in each state that has any.
+    ///
+    /// # Errors
+    /// When the database cannot be read.
+    pub fn job_counts(&self) -> Result<Vec<(JobState, u64)>, Fault> {
+        let counts: Vec<(String, u64)> = self.with(|db| {
+            db.prepare_cached("SELECT state, count(*) FROM jobs GROUP BY state ORDER BY state")?
+                .query_map([], |row| Ok((row.get(0)?, row::unsigned(row, 1)?)))?
+                .collect()
+        })?;
+        Ok(counts
+            .into_iter()
+            .filter_map(|(name, count)| Some((JobState::from_name(&name)?, count)))
+            .collect())
+    }
+
+    /// Jobs that may be taken at `now`: at most `each` of an owner, by priority and age, `limit` in all.
+    ///
+    /// # Errors
+    /// When the database cannot be read.
+    pub fn due_jobs(&self, now: UnixMillis, each: u32, limit: usize) -> Result<Vec<Job>, Fault> {
+        let limit = i64::try_from(limit.min(PAGE_ROWS_MAX)).unwrap_or(i64::MAX);
+        self.with(|db| {
+            db.prepare_cached(&format!(
+                "SELECT {JOB_COLUMNS} FROM jobs WHERE id IN (SELECT id FROM (SELECT id, row_number() OVER \
+                 (PARTITION BY owner ORDER BY priority DESC, created, id) AS place FROM jobs INDEXED BY jobs_due \
+                 WHERE state IN ('queued', 'scheduled') AND due <= ?1) WHERE place <= ?2) \
+                 ORDER BY priority DESC, created, id LIMIT ?3"
+            ))?
+            .query_map(params![now.0, each, limit], row::job)?
+            .collect()
+        })
+    }
+
+    /// The next time after `now` at which a waiting job becomes due.
+    ///
+    /// # Errors
+    /// When the database cannot be read.
+    pub fn next_due(&self, now: UnixMillis) -> Result<Option<UnixMillis>, Fault> {
+        self.with(|db| {
+            db.prepare_cached(
+                "SELECT min(due) FROM jobs WHERE state IN ('queued', 'scheduled') AND due > ?1",
+            )?
+            .query_row([now.0], |row| row::time(row, 0))
+        })
+    }
+
+    /// Jobs that have not ended and whose deadline is `now` or earlier.
+    ///
+    /// # Errors
+    /// When the database cannot be read.
+    pub fn expired_jobs(&self, now: UnixMillis) -> Result<Vec<Job>, Fault> {
+        self.some(
+            "deadline IS NOT NULL AND ended IS NULL AND deadline <= ?1 ORDER BY deadline, id",
+            now.0,
+        )
+    }
+
+    /// The earliest deadline of a job that has not ended.
+    ///
+    /// # Errors
+    /// When the database cannot be read.
+    pub fn next_deadline(&self) -> Result<Option<UnixMillis>, Fault> {
+        self.with(|db| {
+            db.prepare_cached(
+                "SELECT min(deadline) FROM jobs WHERE deadline IS NOT NULL AND ended IS NULL",
+            )?
+            .query_row([], |row| row::time(row, 0))
+        })
+    }
+
+    /// Jobs that nodes run, by node.
+    ///
+    /// # Errors
+    /// When the database cannot be read.
+    pub fn running_jobs(&self) -> Result<Vec<Job>, Fault> {
+        self.some(
+            "runner_node IS NOT NULL AND ended IS ?1 ORDER BY runner_node, id",
+            None::<i64>,
+        )
+    }
+
+    fn some(&self, condition: &str, value: impl rusqlite::ToSql) -> Result<Vec<Job>, Fault> {
+        self.with(|db| {
+            db.prepare_cached(&format!(
+                "SELECT {JOB_COLUMNS} FROM jobs WHERE {condition} LIMIT {PAGE_ROWS_MAX}"
+            ))?
+            .query_map([value], row::job)?
+            .collect()
+        })
+    }
+}

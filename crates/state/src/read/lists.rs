@@ -1,0 +1,251 @@
+//! Owns reading of named objects, events, deliveries and the audit log.
+//! Leaves jobs to `jobs` and `page`.
+
+use rusqlite::{OptionalExtension as _, params};
+
+use super::row::{bad, json, time, unsigned};
+use super::{Reader, object_by_id};
+use crate::apply::sql;
+use crate::bounds::PAGE_ROWS_MAX;
+use crate::fault::Fault;
+use crate::model::{Event, Object, Topic, UnixMillis};
+
+/// Which lines of the audit log to list.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub struct AuditFilter {
+    /// Who wanted it.
+    pub actor: Option<String>,
+    /// At this time or later.
+    pub since: Option<UnixMillis>,
+    /// Before this time.
+    pub until: Option<UnixMillis>,
+    /// Lines older than this one.
+    pub before: Option<u64>,
+}
+
+/// A line of the audit log.
+#[derive(Clone, Debug, Eq, PartialEq, serde::Serialize)]
+pub struct AuditLine {
+    /// Number; later lines have greater ones.
+    pub seq: u64,
+    /// When it was wanted.
+    pub at: UnixMillis,
+    /// Who wanted it.
+    pub actor: String,
+    /// In which role.
+    pub role: Option<String>,
+    /// What was wanted.
+    pub action: String,
+    /// Of what.
+    pub object: String,
+    /// `ok`, or the code of the refusal.
+    pub outcome: String,
+    /// Address from which the request came.
+    pub remote: Option<String>,
+    /// Id of the request.
+    pub request: Option<String>,
+}
+
+/// A delivery to a webhook that is not done.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct PendingDelivery {
+    /// Id, for `Op::Delivery`.
+    pub id: u64,
+    /// Id of the webhook.
+    pub webhook: String,
+    /// Id of the job.
+    pub job: String,
+    /// The state that the job came into.
+    pub event: String,
+    /// What to send, as JSON text.
+    pub body: String,
+    /// Attempts so far.
+    pub attempts: u32,
+    /// When to send it.
+    pub next_attempt: UnixMillis,
+}
+
+impl Reader {
+    /// The object of that id.
+    ///
+    /// # Errors
+    /// When the database cannot be read.
+    pub fn object<T: Object>(&self, id: &str) -> Result<Option<T>, Fault> {
+        self.with(|db| object_by_id(db, id))
+    }
+
+    /// All objects of a kind, by id.
+    ///
+    /// # Errors
+    /// When the database cannot be read.
+    pub fn objects<T: Object>(&self) -> Result<Vec<T>, Fault> {
+        self.with(|db| {
+            db.prepare_cached("SELECT body FROM objects WHERE kind = ?1 ORDER BY id")?
+                .query_map([T::KIND], |row| json(row, 0))?
+                .collect()
+        })
+    }
+
+    /// The objects of a kind with that second key: a token by its hash, sites and access rules by identity.
+    ///
+    /// # Errors
+    /// When the database cannot be read.
+    pub fn objects_by<T: Object>(&self, lookup: &str) -> Result<Vec<T>, Fault> {
+        self.with(|db| {
+            db.prepare_cached(
+                "SELECT body FROM objects WHERE kind = ?1 AND lookup = ?2 ORDER BY id",
+            )?
+            .query_map([T::KIND, lookup], |row| json(row, 0))?
+            .collect()
+        })
+    }
+
+    /// Index of the last command that is in the database.
+    ///
+    /// # Errors
+    /// When the database cannot be read.
+    pub fn applied_index(&self) -> Result<u64, Fault> {
+        self.with(|db| {
+            let index = db
+                .prepare_cached("SELECT log_index FROM applied")?
+                .query_row([], |row| unsigned(row, 0))
+                .optional()?;
+            Ok(index.unwrap_or(0))
+        })
+    }
+
+    /// Number of the newest event, 0 before the first.
+    ///
+    /// # Errors
+    /// When the database cannot be read.
+    pub fn last_event(&self) -> Result<u64, Fault> {
+        self.with(|db| {
+            db.prepare_cached("SELECT ifnull(max(seq), 0) FROM events")?
+                .query_row([], |row| unsigned(row, 0))
+        })
+    }
+
+    /// Number of the oldest event that is kept, 0 if there is none.
+    ///
+    /// # Errors
+    /// When the database cannot be read.
+    pub fn first_event(&self) -> Result<u64, Fault> {
+        self.with(|db| {
+            db.prepare_cached("SELECT ifnull(min(seq), 0) FROM events")?
+                .query_row([], |row| unsigned(row, 0))
+        })
+    }
+
+    /// Events after number `after`, the oldest first, at most `limit`.
+    ///
+    /// # Errors
+    /// When the database cannot be read.
+    pub fn events(&self, after: u64, limit: usize) -> Result<Vec<Event>, Fault> {
+        let limit = i64::try_from(limit.min(PAGE_ROWS_MAX)).unwrap_or(i64::MAX);
+        self.with(|db| {
+            db.prepare_cached(
+                "SELECT seq, log_index, at, topic, object, change, body FROM events WHERE seq > ?1 \
+                 ORDER BY seq LIMIT ?2",
+            )?
+            .query_map(params![sql(after), limit], |row| {
+                let topic: String = row.get(3)?;
+                Ok(Event {
+                    seq: unsigned(row, 0)?,
+                    index: unsigned(row, 1)?,
+                    at: UnixMillis(row.get(2)?),
+                    topic: Topic::from_name(&topic)
+                        .ok_or_else(|| bad(3, format!("no topic: {topic:?}").into()))?,
+                    object: row.get(4)?,
+                    change: row.get(5)?,
+                    body: row.get(6)?,
+                })
+            })?
+            .collect()
+        })
+    }
+
+    /// Deliveries that are due at `now`.
+    ///
+    /// # Errors
+    /// When the database cannot be read.
+    pub fn due_deliveries(
+        &self,
+        now: UnixMillis,
+        limit: usize,
+    ) -> Result<Vec<PendingDelivery>, Fault> {
+        let limit = i64::try_from(limit.min(PAGE_ROWS_MAX)).unwrap_or(i64::MAX);
+        self.with(|db| {
+            db.prepare_cached(
+                "SELECT id, webhook, job, event, body, attempts, next_attempt FROM deliveries \
+                 WHERE next_attempt IS NOT NULL AND next_attempt <= ?1 ORDER BY next_attempt, id LIMIT ?2",
+            )?
+            .query_map(params![now.0, limit], |row| {
+                Ok(PendingDelivery {
+                    id: unsigned(row, 0)?,
+                    webhook: row.get(1)?,
+                    job: row.get(2)?,
+                    event: row.get(3)?,
+                    body: row.get(4)?,
+                    attempts: row.get(5)?,
+                    next_attempt: UnixMillis(row.get(6)?),
+                })
+            })?
+            .collect()
+        })
+    }
+
+    /// When the next delivery is due.
+    ///
+    /// # Errors
+    /// When the database cannot be read.
+    pub fn next_delivery(&self) -> Result<Option<UnixMillis>, Fault> {
+        self.with(|db| {
+            db.prepare_cached(
+                "SELECT min(next_attempt) FROM deliveries WHERE next_attempt IS NOT NULL",
+            )?
+            .query_row([], |row| time(row, 0))
+        })
+    }
+
+    /// Lines of the audit log, the newest first.
+    ///
+    /// # Errors
+    /// When the database cannot be read.
+    pub fn audit(&self, filter: &AuditFilter, limit: usize) -> Result<Vec<AuditLine>, Fault> {
+        let limit = i64::try_from(limit.clamp(1, PAGE_ROWS_MAX)).unwrap_or(i64::MAX);
+        let actor = match filter.actor {
+            Some(_) => "actor = ?1",
+            None => "?1 IS NULL",
+        };
+        let select = format!(
+            "SELECT seq, at, actor, role, action, object, outcome, remote, request FROM audit \
+             WHERE {actor} AND at >= ?2 AND at < ?3 AND seq < ?4 ORDER BY seq DESC LIMIT ?5"
+        );
+        self.with(|db| {
+            db.prepare_cached(&select)?
+                .query_map(
+                    params![
+                        filter.actor,
+                        filter.since.map_or(i64::MIN, |time| time.0),
+                        filter.until.map_or(i64::MAX, |time| time.0),
+                        filter.before.map_or(i64::MAX, sql),
+                        limit
+                    ],
+                    |row| {
+                        Ok(AuditLine {
+                            seq: unsigned(row, 0)?,
+                            at: UnixMillis(row.get(1)?),
+                            actor: row.get(2)?,
+                            role: row.get(3)?,
+                            action: row.get(4)?,
+                            object: row.get(5)?,
+                            outcome: row.get(6)?,
+                            remote: row.get(7)?,
+                            request: row.get(8)?,
+                        })
+                    },
+                )?
+                .collect()
+        })
+    }
+}

@@ -1,0 +1,75 @@
+//! Owns reading: pages, counts and single objects, straight from the database.
+//! Changes nothing, and knows nothing of the consensus log.
+
+mod jobs;
+mod lists;
+mod page;
+mod row;
+
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+
+use rusqlite::{Connection, OpenFlags};
+
+use crate::fault::Fault;
+
+pub use lists::{AuditFilter, AuditLine, PendingDelivery};
+pub use page::{Cursor, JobFilter, JobPage};
+pub(crate) use row::{job_by_id, job_spec, object_by_id};
+
+/// Connections that are kept open: as many as requests of a busy page read at once.
+const IDLE_MAX: usize = 8;
+
+/// Reads the state. All methods take microseconds to a few milliseconds and block for that long.
+#[derive(Debug)]
+pub struct Reader {
+    file: PathBuf,
+    idle: Mutex<Vec<Connection>>,
+}
+
+impl Reader {
+    /// A reader of that `state.db`.
+    #[must_use]
+    pub const fn new(file: PathBuf) -> Self {
+        Self {
+            file,
+            idle: Mutex::new(Vec::new()),
+        }
+    }
+
+    /// Lets `query` use a connection that cannot write.
+    pub(crate) fn with<T>(
+        &self,
+        query: impl FnOnce(&Connection) -> rusqlite::Result<T>,
+    ) -> Result<T, Fault> {
+        let idle = self.idle().pop();
+        let connection = match idle {
+            Some(connection) => connection,
+            None => open(&self.file)?,
+        };
+        let result = query(&connection).map_err(|error| Fault::sqlite(&self.file, error));
+        let mut idle = self.idle();
+        if idle.len() < IDLE_MAX {
+            idle.push(connection);
+        }
+        result
+    }
+
+    fn idle(&self) -> std::sync::MutexGuard<'_, Vec<Connection>> {
+        self.idle
+            .lock()
+            .unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+}
+
+/// Opens a file that is only read.
+pub(crate) fn open(file: &Path) -> Result<Connection, Fault> {
+    let fault = |error| Fault::sqlite(file, error);
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let connection = Connection::open_with_flags(file, flags).map_err(fault)?;
+    connection
+        .busy_timeout(crate::store::BUSY_TIMEOUT)
+        .map_err(fault)?;
+    connection.set_prepared_statement_cache_capacity(64);
+    Ok(connection)
+}

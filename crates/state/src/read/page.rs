@@ -1,0 +1,194 @@
+//! Owns pages of jobs: filters, cursors, and the statements that answer them from an index.
+//! Does not read single jobs: `jobs` does.
+
+use std::fmt::{self, Write as _};
+use std::str::FromStr;
+
+use rusqlite::types::Value;
+use rusqlite::{Connection, params_from_iter};
+
+use super::Reader;
+use super::row::{self, JOB_COLUMNS};
+use crate::bounds::PAGE_ROWS_MAX;
+use crate::fault::Fault;
+use crate::model::{Job, JobState, UnixMillis};
+
+/// Which jobs to list; each part that is set narrows the list.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub struct JobFilter {
+    /// States; empty is all.
+    pub states: Vec<JobState>,
+    /// Owner.
+    pub owner: Option<String>,
+    /// Site of a source or of the destination.
+    pub site: Option<String>,
+    /// Part of the label; case counts.
+    pub label: Option<String>,
+    /// Submitted at this time or later.
+    pub since: Option<UnixMillis>,
+    /// Submitted before this time.
+    pub until: Option<UnixMillis>,
+}
+
+/// Where a page ended: the next one begins after that job.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Cursor {
+    created: UnixMillis,
+    id: String,
+}
+
+impl fmt::Display for Cursor {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{}.{}", self.created, self.id)
+    }
+}
+
+impl FromStr for Cursor {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let parts = text
+            .split_once('.')
+            .and_then(|(created, id)| Some((created.parse().ok()?, id)));
+        let (created, id) = parts.ok_or("not a cursor of a page")?;
+        Ok(Self {
+            created: UnixMillis(created),
+            id: id.to_owned(),
+        })
+    }
+}
+
+/// One page of jobs, the newest first.
+#[derive(Clone, Debug)]
+pub struct JobPage {
+    /// The jobs.
+    pub jobs: Vec<Job>,
+    /// Where the next page begins; None after the last one.
+    pub next: Option<Cursor>,
+}
+
+impl Reader {
+    /// The jobs that pass `filter`, after `cursor`, at most `limit` of them.
+    ///
+    /// # Errors
+    /// When the database cannot be read.
+    pub fn jobs(
+        &self,
+        filter: &JobFilter,
+        cursor: Option<&Cursor>,
+        limit: usize,
+    ) -> Result<JobPage, Fault> {
+        let limit = limit.clamp(1, PAGE_ROWS_MAX);
+        let mut jobs = self.with(|db| select(db, filter, cursor, limit + 1))?;
+        let more = jobs.len() > limit;
+        jobs.truncate(limit);
+        let next = jobs.last().filter(|_| more).map(|job| Cursor {
+            created: job.created,
+            id: job.id.clone(),
+        });
+        Ok(JobPage { jobs, next })
+    }
+}
+
+/// Finds ids by an index that holds all that is filtered by, one search for each state, and then reads those jobs.
+fn select(
+    db: &Connection,
+    filter: &JobFilter,
+    cursor: Option<&Cursor>,
+    limit: usize,
+) -> rusqlite::Result<Vec<Job>> {
+    let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+    let mut values: Vec<Value> = Vec::new();
+    let states: Vec<Option<JobState>> = match filter.states.as_slice() {
+        [] => vec![None],
+        states => {
+            let mut states: Vec<_> = states.iter().copied().map(Some).collect();
+            states.sort();
+            states.dedup();
+            states
+        }
+    };
+    let mut sql = String::new();
+    for state in states {
+        if !sql.is_empty() {
+            sql.push_str(" UNION ALL ");
+        }
+        search(&mut sql, &mut values, filter, state, cursor);
+        values.push(Value::Integer(limit));
+        let _ = write!(sql, " LIMIT ?{})", values.len());
+    }
+    values.push(Value::Integer(limit));
+    let sql = format!(
+        "SELECT {JOB_COLUMNS} FROM jobs WHERE id IN (SELECT id FROM ({sql}) ORDER BY created DESC, id DESC LIMIT ?{}) \
+         ORDER BY created DESC, id DESC",
+        values.len()
+    );
+    db.prepare_cached(&sql)?
+        .query_map(params_from_iter(values), row::job)?
+        .collect()
+}
+
+/// One search in the order of the page, without its limit and the last bracket.
+fn search(
+    sql: &mut String,
+    values: &mut Vec<Value>,
+    filter: &JobFilter,
+    state: Option<JobState>,
+    cursor: Option<&Cursor>,
+) {
+    let mut bind = |value: Value| {
+        values.push(value);
+        format!("?{}", values.len())
+    };
+    let mut conditions = Vec::new();
+    let (table, created, id) = if let Some(site) = &filter.site {
+        conditions.push(format!("s.site = {}", bind(Value::Text(site.clone()))));
+        (
+            "job_sites s CROSS JOIN jobs j ON j.id = s.job",
+            "s.created",
+            "s.job",
+        )
+    } else if let Some(_state) = state {
+        ("jobs j INDEXED BY jobs_state", "j.created", "j.id")
+    } else if filter.owner.is_some() {
+        ("jobs j INDEXED BY jobs_owner", "j.created", "j.id")
+    } else {
+        ("jobs j INDEXED BY jobs_page", "j.created", "j.id")
+    };
+    if let Some(state) = state {
+        conditions.push(format!(
+            "j.state = {}",
+            bind(Value::Text(state.name().to_owned()))
+        ));
+    }
+    if let Some(owner) = &filter.owner {
+        conditions.push(format!("j.owner = {}", bind(Value::Text(owner.clone()))));
+    }
+    if let Some(label) = &filter.label {
+        conditions.push(format!(
+            "instr(j.label, {}) > 0",
+            bind(Value::Text(label.clone()))
+        ));
+    }
+    if let Some(since) = filter.since {
+        conditions.push(format!("{created} >= {}", bind(Value::Integer(since.0))));
+    }
+    if let Some(until) = filter.until {
+        conditions.push(format!("{created} < {}", bind(Value::Integer(until.0))));
+    }
+    if let Some(cursor) = cursor {
+        let time = bind(Value::Integer(cursor.created.0));
+        let after = bind(Value::Text(cursor.id.clone()));
+        conditions.push(format!("({created}, {id}) < ({time}, {after})"));
+    }
+    let place = if conditions.is_empty() {
+        String::new()
+    } else {
+        format!("WHERE {}", conditions.join(" AND "))
+    };
+    let _ = write!(
+        sql,
+        "SELECT * FROM (SELECT {id} AS id, {created} AS created FROM {table} {place} \
+         ORDER BY {created} DESC, {id} DESC"
+    );
+}

@@ -1,0 +1,114 @@
+//! Owns how rows become jobs and objects.
+//! Chooses no rows.
+
+use rusqlite::types::Type;
+use rusqlite::{Connection, OptionalExtension as _, Row, params};
+use serde::de::DeserializeOwned;
+
+use crate::model::{Attempt, Job, JobState, Object, Reason, Runner, UnixMillis};
+
+/// Columns of a job, in the order in which [`job`] reads them.
+pub(crate) const JOB_COLUMNS: &str = "id, created, owner, label, state, reason_code, reason_text, since, next_attempt, \
+     priority, rate_limit, not_before, deadline, retry, attempts, retries, epoch, runner_node, runner_instance, \
+     idempotency_key, started, ended, summary, schedule, sources, destination";
+
+/// Columns of an attempt, in the order in which [`attempt`] reads them.
+pub(super) const ATTEMPT_COLUMNS: &str =
+    "number, epoch, node, started, ended, outcome, reason_code, reason_text, bytes, files";
+
+/// The job of a row of [`JOB_COLUMNS`].
+pub(crate) fn job(row: &Row<'_>) -> rusqlite::Result<Job> {
+    let state: String = row.get(4)?;
+    let runner: Option<String> = row.get(17)?;
+    let instance: Option<String> = row.get(18)?;
+    Ok(Job {
+        id: row.get(0)?,
+        created: UnixMillis(row.get(1)?),
+        owner: row.get(2)?,
+        label: row.get(3)?,
+        state: JobState::from_name(&state)
+            .ok_or_else(|| bad(4, format!("no state of a job: {state:?}").into()))?,
+        reason: reason(row.get(5)?, row.get(6)?),
+        since: UnixMillis(row.get(7)?),
+        next_attempt: time(row, 8)?,
+        priority: row.get(9)?,
+        limit: row.get::<_, Option<i64>>(10)?.map(i64::unsigned_abs),
+        not_before: time(row, 11)?,
+        deadline: time(row, 12)?,
+        retry: json(row, 13)?,
+        attempts: row.get(14)?,
+        retries: row.get(15)?,
+        epoch: unsigned(row, 16)?,
+        runner: runner
+            .zip(instance)
+            .map(|(node, instance)| Runner { node, instance }),
+        idempotency_key: row.get(19)?,
+        started: time(row, 20)?,
+        ended: time(row, 21)?,
+        summary: row.get(22)?,
+        schedule: row.get(23)?,
+        sources: json(row, 24)?,
+        destination: json(row, 25)?,
+    })
+}
+
+/// The attempt of a row of [`ATTEMPT_COLUMNS`].
+pub(super) fn attempt(row: &Row<'_>) -> rusqlite::Result<Attempt> {
+    Ok(Attempt {
+        number: row.get(0)?,
+        epoch: unsigned(row, 1)?,
+        node: row.get(2)?,
+        started: UnixMillis(row.get(3)?),
+        ended: time(row, 4)?,
+        outcome: row.get(5)?,
+        reason: reason(row.get(6)?, row.get(7)?),
+        bytes: unsigned(row, 8)?,
+        files: unsigned(row, 9)?,
+    })
+}
+
+/// The job of that id.
+pub(crate) fn job_by_id(db: &Connection, id: &str) -> rusqlite::Result<Option<Job>> {
+    db.prepare_cached(&format!("SELECT {JOB_COLUMNS} FROM jobs WHERE id = ?1"))?
+        .query_row([id], job)
+        .optional()
+}
+
+/// The specification of the job of that id.
+pub(crate) fn job_spec(db: &Connection, id: &str) -> rusqlite::Result<Option<String>> {
+    db.prepare_cached("SELECT spec FROM job_specs WHERE job = ?1")?
+        .query_row([id], |row| row.get(0))
+        .optional()
+}
+
+/// The object of that kind and id.
+pub(crate) fn object_by_id<T: Object>(db: &Connection, id: &str) -> rusqlite::Result<Option<T>> {
+    db.prepare_cached("SELECT body FROM objects WHERE kind = ?1 AND id = ?2")?
+        .query_row(params![T::KIND, id], |row| json(row, 0))
+        .optional()
+}
+
+pub(super) fn json<T: DeserializeOwned>(row: &Row<'_>, column: usize) -> rusqlite::Result<T> {
+    let text: String = row.get(column)?;
+    serde_json::from_str(&text).map_err(|error| bad(column, error.into()))
+}
+
+pub(super) fn unsigned(row: &Row<'_>, column: usize) -> rusqlite::Result<u64> {
+    let value: i64 = row.get(column)?;
+    u64::try_from(value).map_err(|error| bad(column, error.into()))
+}
+
+pub(super) fn time(row: &Row<'_>, column: usize) -> rusqlite::Result<Option<UnixMillis>> {
+    Ok(row.get::<_, Option<i64>>(column)?.map(UnixMillis))
+}
+
+fn reason(code: Option<String>, text: Option<String>) -> Option<Reason> {
+    code.zip(text).map(|(code, text)| Reason { code, text })
+}
+
+pub(super) fn bad(
+    column: usize,
+    error: Box<dyn std::error::Error + Send + Sync>,
+) -> rusqlite::Error {
+    rusqlite::Error::FromSqlConversionFailure(column, Type::Text, error)
+}

@@ -1,0 +1,77 @@
+//! Owns the versions of both database files: how to make one, and how to bring an older one forward.
+//! Does not say what the tables mean: `apply`, `read` and `raft` do.
+
+use std::path::Path;
+
+use rusqlite::{Connection, TransactionBehavior};
+
+use crate::fault::{Fault, FaultKind};
+
+/// A kind of database file.
+pub(crate) struct Schema {
+    /// Number in the file's header by which SQLite files of one kind are known.
+    application_id: i32,
+    /// What brings a file from version n to n + 1, from 0 on.
+    steps: &'static [&'static str],
+}
+
+/// The state: "GwSt".
+pub(crate) const STATE: Schema = Schema {
+    application_id: 0x4777_5374,
+    steps: &[include_str!("v1.sql")],
+};
+
+impl Schema {
+    /// The version that this program writes.
+    pub(crate) fn newest(&self) -> usize {
+        self.steps.len()
+    }
+
+    /// Refuses a file of another kind or of a newer version, and gives its version.
+    pub(crate) fn check(&self, connection: &Connection, file: &Path) -> Result<usize, Fault> {
+        let fault = |error| Fault::sqlite(file, error);
+        let id: i32 = connection
+            .pragma_query_value(None, "application_id", |row| row.get(0))
+            .map_err(fault)?;
+        let version: i32 = connection
+            .pragma_query_value(None, "user_version", |row| row.get(0))
+            .map_err(fault)?;
+        let version = usize::try_from(version).unwrap_or(usize::MAX);
+        let tables: u32 = connection
+            .query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))
+            .map_err(fault)?;
+        let new = id == 0 && version == 0 && tables == 0;
+        if !new && id != self.application_id {
+            return Err(Fault::new(file, FaultKind::Foreign));
+        }
+        if version > self.newest() {
+            let newest = self.newest();
+            return Err(Fault::new(file, FaultKind::Newer { version, newest }));
+        }
+        Ok(version)
+    }
+
+    /// Brings a file to the newest version, one transaction for each step.
+    pub(crate) fn migrate(&self, connection: &mut Connection, file: &Path) -> Result<(), Fault> {
+        let fault = |error| Fault::sqlite(file, error);
+        let version = self.check(connection, file)?;
+        for (index, step) in self.steps.iter().enumerate().skip(version) {
+            let transaction = connection
+                .transaction_with_behavior(TransactionBehavior::Immediate)
+                .map_err(fault)?;
+            transaction.execute_batch(step).map_err(fault)?;
+            transaction
+                .pragma_update(None, "application_id", self.application_id)
+                .map_err(fault)?;
+            transaction
+                .pragma_update(
+                    None,
+                    "user_version",
+                    u32::try_from(index + 1).unwrap_or(u32::MAX),
+                )
+                .map_err(fault)?;
+            transaction.commit().map_err(fault)?;
+        }
+        Ok(())
+    }
+}

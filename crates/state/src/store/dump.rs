@@ -1,0 +1,55 @@
+//! Owns the text of the whole state, by which two replicas are compared.
+//! Is no backup: secrets are in it, and nothing reads it again.
+
+use std::fmt::Write as _;
+
+use rusqlite::types::ValueRef;
+
+use super::Store;
+use crate::fault::Fault;
+
+impl Store {
+    /// All rows of all tables but the position in the log, in a fixed order.
+    ///
+    /// # Errors
+    /// When the file cannot be read.
+    pub fn dump(&self) -> Result<String, Fault> {
+        self.dump_rows()
+            .map_err(|error| Fault::sqlite(&self.file, error))
+    }
+
+    fn dump_rows(&self) -> rusqlite::Result<String> {
+        let tables: Vec<String> = self
+            .connection
+            .prepare("SELECT name FROM sqlite_schema WHERE type = 'table' AND name <> 'applied' ORDER BY name")?
+            .query_map([], |row| row.get(0))?
+            .collect::<Result<_, _>>()?;
+        let mut dump = String::new();
+        for table in tables {
+            let mut statement = self.connection.prepare(&format!("SELECT * FROM {table}"))?;
+            let columns = statement.column_count();
+            let order: Vec<String> = (1..=columns).map(|column| column.to_string()).collect();
+            drop(statement);
+            statement = self.connection.prepare(&format!(
+                "SELECT * FROM {table} ORDER BY {}",
+                order.join(", ")
+            ))?;
+            let mut rows = statement.query([])?;
+            while let Some(row) = rows.next()? {
+                dump.push_str(&table);
+                for column in 0..columns {
+                    let _ = match row.get_ref(column)? {
+                        ValueRef::Null => write!(dump, "|"),
+                        ValueRef::Integer(number) => write!(dump, "|{number}"),
+                        ValueRef::Real(number) => write!(dump, "|{number}"),
+                        ValueRef::Text(bytes) | ValueRef::Blob(bytes) => {
+                            write!(dump, "|{}", String::from_utf8_lossy(bytes))
+                        }
+                    };
+                }
+                dump.push('\n');
+            }
+        }
+        Ok(dump)
+    }
+}

@@ -1,0 +1,236 @@
+//! Owns the file of the state: opening it, checking it, and applying commands in transactions.
+//! Does not know where commands come from: a consensus log or a test.
+
+mod backup;
+mod dump;
+
+use std::fs::OpenOptions;
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use rusqlite::{Connection, OptionalExtension as _, Transaction, TransactionBehavior, params};
+
+use crate::apply::{self, Stop, sql};
+use crate::fault::{Fault, FaultKind};
+use crate::model::{Applied, Command, CommandError};
+use crate::schema::{self, Schema};
+
+/// How long a connection waits for another one. Readers and the one writer hardly block each other in WAL mode;
+/// a restore of a snapshot does for as long as it copies.
+pub(crate) const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// The file of the state, opened for writing. There is one of it for each file.
+#[derive(Debug)]
+pub struct Store {
+    connection: Connection,
+    file: PathBuf,
+}
+
+/// Which command of the log is the last one in the file.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub struct Position {
+    /// Index in the log; 0 before the first command.
+    pub index: u64,
+    /// The log's own words for it, as JSON text.
+    pub log_id: String,
+    /// Who votes, in the log's own words.
+    pub membership: String,
+}
+
+impl Store {
+    /// Opens the file, makes it if it is missing, checks it, and brings it to the newest version.
+    ///
+    /// # Errors
+    /// When the file is damaged, from a newer program, of another kind, or cannot be used. It is left as it is.
+    pub fn open(file: &Path) -> Result<Self, Fault> {
+        // The log is synced before each acknowledgement, and this file before the log is cut: what a power cut takes
+        // from here is applied again.
+        let connection = open_database(file, &schema::STATE, "NORMAL")?;
+        Ok(Self {
+            connection,
+            file: file.to_owned(),
+        })
+    }
+
+    /// The file.
+    #[must_use]
+    pub fn file(&self) -> &Path {
+        &self.file
+    }
+
+    /// Which command is the last one in the file; None if there is none.
+    ///
+    /// # Errors
+    /// When the file cannot be read.
+    pub fn position(&self) -> Result<Option<Position>, Fault> {
+        position(&self.connection).map_err(|error| Fault::sqlite(&self.file, error))
+    }
+
+    /// Begins a transaction for some commands.
+    ///
+    /// # Errors
+    /// When the file cannot be written.
+    pub fn batch(&mut self) -> Result<Batch<'_>, Fault> {
+        let file = &self.file;
+        let transaction = self
+            .connection
+            .transaction_with_behavior(TransactionBehavior::Immediate)
+            .map_err(|error| Fault::sqlite(file, error))?;
+        Ok(Batch { transaction, file })
+    }
+
+    /// Applies one command in a transaction of its own.
+    ///
+    /// # Errors
+    /// When the file cannot be written; nothing has changed then.
+    pub fn apply(&mut self, index: u64, command: &Command) -> Result<Applied, Fault> {
+        let mut batch = self.batch()?;
+        let applied = batch.apply(index, command)?;
+        batch.mark(&Position {
+            index,
+            ..Position::default()
+        })?;
+        batch.commit()?;
+        Ok(applied)
+    }
+
+    /// Brings all that was applied onto the disk.
+    ///
+    /// # Errors
+    /// When the file cannot be written.
+    pub fn sync(&mut self) -> Result<(), Fault> {
+        self.connection
+            .query_row("PRAGMA wal_checkpoint(FULL)", [], |row| {
+                row.get::<_, i64>(0)
+            })
+            .map(drop)
+            .map_err(|error| Fault::sqlite(&self.file, error))
+    }
+}
+
+/// A transaction; without `commit` it changes nothing.
+#[derive(Debug)]
+pub struct Batch<'a> {
+    transaction: Transaction<'a>,
+    file: &'a Path,
+}
+
+impl Batch<'_> {
+    /// Applies a command. A refused command changes nothing but the audit log.
+    ///
+    /// # Errors
+    /// When the file cannot be written.
+    pub fn apply(&mut self, index: u64, command: &Command) -> Result<Applied, Fault> {
+        let fault = |error| Fault::sqlite(self.file, error);
+        let savepoint = self.transaction.savepoint().map_err(fault)?;
+        // A panic would come again on every replica and after every start.
+        let result = catch_unwind(AssertUnwindSafe(|| {
+            apply::apply(&savepoint, index, command)
+        }))
+        .unwrap_or_else(|_| {
+            Err(Stop::Refused(CommandError::Internal {
+                what: format!("a panic in {}", command.op.action()),
+            }))
+        });
+        let applied = match result {
+            Ok(effect) => {
+                savepoint.commit().map_err(fault)?;
+                Ok(effect)
+            }
+            Err(Stop::Refused(error)) => {
+                savepoint.finish().map_err(fault)?;
+                Err(error)
+            }
+            Err(Stop::Broken(error)) => return Err(fault(error)),
+        };
+        apply::audit(&self.transaction, command, &applied).map_err(fault)?;
+        Ok(applied)
+    }
+
+    /// Notes which command is the last one.
+    ///
+    /// # Errors
+    /// When the file cannot be written.
+    pub fn mark(&mut self, position: &Position) -> Result<(), Fault> {
+        self.transaction
+            .prepare_cached(
+                "INSERT INTO applied (one, log_index, position, membership) VALUES (1, ?1, ?2, ?3) \
+                 ON CONFLICT (one) DO UPDATE SET log_index = ?1, position = ?2, membership = ?3",
+            )
+            .and_then(|mut statement| {
+                statement.execute(params![
+                    sql(position.index),
+                    position.log_id,
+                    position.membership
+                ])
+            })
+            .map(drop)
+            .map_err(|error| Fault::sqlite(self.file, error))
+    }
+
+    /// Makes all of it visible.
+    ///
+    /// # Errors
+    /// When the file cannot be written; nothing has changed then.
+    pub fn commit(self) -> Result<(), Fault> {
+        let file = self.file;
+        self.transaction
+            .commit()
+            .map_err(|error| Fault::sqlite(file, error))
+    }
+}
+
+/// Opens a database file, makes it readable by its owner only, checks it and brings it to the newest version.
+pub(crate) fn open_database(
+    file: &Path,
+    schema: &Schema,
+    synchronous: &str,
+) -> Result<Connection, Fault> {
+    let fault = |error| Fault::sqlite(file, error);
+    // SQLite gives its other files the mode of this one.
+    OpenOptions::new()
+        .create(true)
+        .append(true)
+        .mode(0o600)
+        .open(file)
+        .map_err(|error| Fault::io(file, error))?;
+    let mut connection = Connection::open(file).map_err(fault)?;
+    connection.busy_timeout(BUSY_TIMEOUT).map_err(fault)?;
+    connection.set_prepared_statement_cache_capacity(64);
+    schema.check(&connection, file)?;
+    check_integrity(&connection, file)?;
+    connection
+        .pragma_update(None, "journal_mode", "WAL")
+        .map_err(fault)?;
+    connection
+        .pragma_update(None, "synchronous", synchronous)
+        .map_err(fault)?;
+    schema.migrate(&mut connection, file)?;
+    Ok(connection)
+}
+
+/// Looks for damage in the structure of the whole file.
+pub(crate) fn check_integrity(connection: &Connection, file: &Path) -> Result<(), Fault> {
+    let found: String = connection
+        .query_row("PRAGMA quick_check(1)", [], |row| row.get(0))
+        .map_err(|error| Fault::sqlite(file, error))?;
+    if found == "ok" {
+        return Ok(());
+    }
+    Err(Fault::new(file, FaultKind::Damaged(found)))
+}
+
+pub(crate) fn position(connection: &Connection) -> rusqlite::Result<Option<Position>> {
+    connection
+        .prepare_cached("SELECT log_index, position, membership FROM applied")?
+        .query_row([], |row| {
+            Ok(Position {
+                index: row.get::<_, i64>(0)?.unsigned_abs(),
+                log_id: row.get(1)?,
+                membership: row.get(2)?,
+            })
+        })
+        .optional()
+}
