@@ -21,6 +21,12 @@ pub(crate) const STATE: Schema = Schema {
     steps: &[include_str!("v1.sql")],
 };
 
+/// The log and the vote: "GwRa".
+pub(crate) const RAFT: Schema = Schema {
+    application_id: 0x4777_5261,
+    steps: &[include_str!("raft_v1.sql")],
+};
+
 impl Schema {
     /// The version that this program writes.
     pub(crate) fn newest(&self) -> usize {

@@ -4,8 +4,8 @@
 mod backup;
 mod dump;
 
-use std::fs::OpenOptions;
-use std::os::unix::fs::OpenOptionsExt as _;
+use std::fs::{DirBuilder, File, OpenOptions};
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -16,6 +16,8 @@ use crate::apply::{self, Stop, sql};
 use crate::fault::{Fault, FaultKind};
 use crate::model::{Applied, Command, CommandError};
 use crate::schema::{self, Schema};
+
+pub(crate) use backup::{check_copy, copy_into, sync_directory};
 
 /// How long a connection waits for another one. Readers and the one writer hardly block each other in WAL mode;
 /// a restore of a snapshot does for as long as it copies.
@@ -99,14 +101,18 @@ impl Store {
     /// Brings all that was applied onto the disk.
     ///
     /// # Errors
-    /// When the file cannot be written.
+    /// When the disk does not take it.
     pub fn sync(&mut self) -> Result<(), Fault> {
-        self.connection
-            .query_row("PRAGMA wal_checkpoint(FULL)", [], |row| {
-                row.get::<_, i64>(0)
-            })
-            .map(drop)
-            .map_err(|error| Fault::sqlite(&self.file, error))
+        // SQLite syncs the file itself whenever it moves pages there from its log. It holds no locks on the log, which
+        // closing a handle would give up.
+        let mut log = self.file.clone().into_os_string();
+        log.push("-wal");
+        let log = PathBuf::from(log);
+        match File::open(&log) {
+            Ok(file) => file.sync_all().map_err(|error| Fault::io(&log, error)),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
+            Err(error) => Err(Fault::io(&log, error)),
+        }
     }
 }
 
@@ -220,6 +226,15 @@ pub(crate) fn check_integrity(connection: &Connection, file: &Path) -> Result<()
         return Ok(());
     }
     Err(Fault::new(file, FaultKind::Damaged(found)))
+}
+
+/// Makes the directory of the state, for its owner only.
+pub(crate) fn make_directory(directory: &Path) -> Result<(), Fault> {
+    DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(directory)
+        .map_err(|error| Fault::io(directory, error))
 }
 
 pub(crate) fn position(connection: &Connection) -> rusqlite::Result<Option<Position>> {

@@ -1,0 +1,256 @@
+//! Owns `raft.db`: the entries of the log and the vote, on the disk before they are acknowledged.
+//! Does not apply entries: `machine` does.
+
+use std::fmt::Debug;
+use std::io;
+use std::ops::{Bound, RangeBounds};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use openraft::entry::RaftEntry as _;
+use openraft::storage::{IOFlushed, RaftLogStorage};
+use openraft::type_config::alias::{EntryOf, VoteOf};
+use openraft::{LogState, OptionalSend, RaftLogReader};
+use rusqlite::{Connection, OptionalExtension as _, TransactionBehavior, params};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use super::{Lock, LogId, Types, blocking};
+use crate::apply::sql;
+use crate::fault::Fault;
+use crate::schema;
+use crate::store::open_database;
+
+const VOTE: &str = "vote";
+const PURGED: &str = "purged";
+
+/// The log; its clones are the same log.
+#[derive(Clone, Debug)]
+pub(crate) struct Log {
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    connection: Mutex<Connection>,
+    file: PathBuf,
+    _lock: Lock,
+}
+
+impl Log {
+    /// Opens the file, makes it if it is missing, and checks it. The lock is held until the last write is over.
+    pub(crate) fn open(file: &Path, lock: Lock) -> Result<Self, Fault> {
+        let connection = open_database(file, &schema::RAFT, "FULL")?;
+        Ok(Self {
+            shared: Arc::new(Shared {
+                connection: Mutex::new(connection),
+                file: file.to_owned(),
+                _lock: lock,
+            }),
+        })
+    }
+
+    /// The last entry that was deleted because a snapshot holds it, and the last entry.
+    pub(crate) fn ends(&self) -> io::Result<(Option<LogId>, Option<LogId>)> {
+        let connection = self.shared.lock();
+        let purged: Option<LogId> = self.shared.mark(&connection, PURGED)?;
+        let last: Option<String> = connection
+            .prepare_cached("SELECT body FROM entries ORDER BY log_index DESC LIMIT 1")
+            .and_then(|mut statement| statement.query_row([], |row| row.get(0)).optional())
+            .map_err(|error| self.shared.fault(error))?;
+        let last = match last {
+            Some(body) => Some(self.shared.entry(&body)?.log_id()),
+            None => purged,
+        };
+        Ok((purged, last))
+    }
+
+    /// Begins the log behind an entry that a restored state holds, with a vote of its term.
+    pub(crate) fn begin_after(&self, last: LogId, vote: VoteOf<Types>) -> io::Result<()> {
+        self.shared.write(|connection| {
+            set_mark(connection, PURGED, &last)?;
+            set_mark(connection, VOTE, &vote)
+        })
+    }
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, Connection> {
+        self.connection
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn fault(&self, error: rusqlite::Error) -> io::Error {
+        Fault::sqlite(&self.file, error).into()
+    }
+
+    /// Writes in one transaction, which is on the disk afterwards.
+    fn write(&self, work: impl FnOnce(&Connection) -> rusqlite::Result<()>) -> io::Result<()> {
+        let mut connection = self.lock();
+        let transaction = connection
+            .transaction_with_behavior(TransactionBehavior::Immediate)
+            .map_err(|error| self.fault(error))?;
+        work(&transaction)
+            .and_then(|()| transaction.commit())
+            .map_err(|error| self.fault(error))
+    }
+
+    fn mark<T: DeserializeOwned>(
+        &self,
+        connection: &Connection,
+        name: &str,
+    ) -> io::Result<Option<T>> {
+        let body: Option<String> = connection
+            .prepare_cached("SELECT body FROM marks WHERE name = ?1")
+            .and_then(|mut statement| statement.query_row([name], |row| row.get(0)).optional())
+            .map_err(|error| self.fault(error))?;
+        body.map(|body| serde_json::from_str(&body).map_err(|error| self.unreadable(&error)))
+            .transpose()
+    }
+
+    fn entry(&self, body: &str) -> io::Result<EntryOf<Types>> {
+        serde_json::from_str(body).map_err(|error| self.unreadable(&error))
+    }
+
+    fn entries(&self, range: (i64, i64)) -> io::Result<Vec<EntryOf<Types>>> {
+        let connection = self.lock();
+        let bodies: Vec<String> = connection
+            .prepare_cached(
+                "SELECT body FROM entries WHERE log_index >= ?1 AND log_index <= ?2 ORDER BY log_index",
+            )
+            .and_then(|mut statement| {
+                statement
+                    .query_map(params![range.0, range.1], |row| row.get(0))?
+                    .collect()
+            })
+            .map_err(|error| self.fault(error))?;
+        drop(connection);
+        bodies.iter().map(|body| self.entry(body)).collect()
+    }
+
+    fn unreadable(&self, error: &serde_json::Error) -> io::Error {
+        let what = format!(
+            "{}: an entry is from a newer program, or damaged: {error}",
+            self.file.display()
+        );
+        io::Error::new(io::ErrorKind::InvalidData, what)
+    }
+}
+
+impl RaftLogReader<Types> for Log {
+    async fn try_get_log_entries<RB: RangeBounds<u64> + Clone + Debug + OptionalSend>(
+        &mut self,
+        range: RB,
+    ) -> io::Result<Vec<EntryOf<Types>>> {
+        let first = match range.start_bound() {
+            Bound::Included(index) => sql(*index),
+            Bound::Excluded(index) => sql(*index).saturating_add(1),
+            Bound::Unbounded => 0,
+        };
+        let last = match range.end_bound() {
+            Bound::Included(index) => sql(*index),
+            Bound::Excluded(index) => sql(*index) - 1,
+            Bound::Unbounded => i64::MAX,
+        };
+        let shared = Arc::clone(&self.shared);
+        blocking(move || shared.entries((first, last))).await
+    }
+
+    async fn read_vote(&mut self) -> io::Result<Option<VoteOf<Types>>> {
+        let shared = Arc::clone(&self.shared);
+        blocking(move || shared.mark(&shared.lock(), VOTE)).await
+    }
+}
+
+impl RaftLogStorage<Types> for Log {
+    type LogReader = Self;
+
+    async fn get_log_state(&mut self) -> io::Result<LogState<Types>> {
+        let log = self.clone();
+        let (last_purged_log_id, last_log_id) = blocking(move || log.ends()).await?;
+        Ok(LogState {
+            last_purged_log_id,
+            last_log_id,
+        })
+    }
+
+    async fn get_log_reader(&mut self) -> Self {
+        self.clone()
+    }
+
+    async fn save_vote(&mut self, vote: &VoteOf<Types>) -> io::Result<()> {
+        let (shared, vote) = (Arc::clone(&self.shared), *vote);
+        blocking(move || shared.write(|connection| set_mark(connection, VOTE, &vote))).await
+    }
+
+    /// Appends all entries with one sync. Proposals that come meanwhile share the next one.
+    async fn append<I>(&mut self, entries: I, callback: IOFlushed<Types>) -> io::Result<()>
+    where
+        I: IntoIterator<Item = EntryOf<Types>> + OptionalSend,
+        I::IntoIter: OptionalSend,
+    {
+        let rows = entries
+            .into_iter()
+            .map(|entry| Ok((sql(entry.index()), serde_json::to_string(&entry)?)))
+            .collect::<io::Result<Vec<(i64, String)>>>()?;
+        let shared = Arc::clone(&self.shared);
+        let result = blocking(move || {
+            shared.write(|connection| {
+                let mut statement = connection
+                    .prepare_cached("INSERT INTO entries (log_index, body) VALUES (?1, ?2)")?;
+                for (index, body) in &rows {
+                    statement.execute(params![index, body])?;
+                }
+                Ok(())
+            })
+        })
+        .await;
+        let told = match &result {
+            Ok(()) => Ok(()),
+            Err(error) => Err(io::Error::new(error.kind(), error.to_string())),
+        };
+        callback.io_completed(told);
+        result
+    }
+
+    async fn truncate_after(&mut self, last: Option<LogId>) -> io::Result<()> {
+        let from = last.map_or(0, |log_id| sql(log_id.index).saturating_add(1));
+        let shared = Arc::clone(&self.shared);
+        blocking(move || {
+            shared.write(|connection| {
+                connection
+                    .execute("DELETE FROM entries WHERE log_index >= ?1", [from])
+                    .map(drop)
+            })
+        })
+        .await
+    }
+
+    async fn purge(&mut self, log_id: LogId) -> io::Result<()> {
+        let shared = Arc::clone(&self.shared);
+        blocking(move || {
+            shared.write(|connection| {
+                set_mark(connection, PURGED, &log_id)?;
+                connection
+                    .execute(
+                        "DELETE FROM entries WHERE log_index <= ?1",
+                        [sql(log_id.index)],
+                    )
+                    .map(drop)
+            })
+        })
+        .await
+    }
+}
+
+fn set_mark<T: Serialize>(connection: &Connection, name: &str, mark: &T) -> rusqlite::Result<()> {
+    let body = serde_json::to_string(mark)
+        .map_err(|error| rusqlite::Error::ToSqlConversionFailure(error.into()))?;
+    connection
+        .prepare_cached(
+            "INSERT INTO marks (name, body) VALUES (?1, ?2) ON CONFLICT (name) DO UPDATE SET body = ?2",
+        )?
+        .execute(params![name, body])
+        .map(drop)
+}

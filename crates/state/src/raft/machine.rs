@@ -1,0 +1,206 @@
+//! Owns the way of committed entries into the state, and snapshots of it.
+//! Does not know what commands do: `apply` does.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::Poll;
+
+use futures_util::Stream;
+use openraft::entry::RaftEntry as _;
+use openraft::storage::{EntryResponder, RaftStateMachine};
+use openraft::type_config::alias::{SnapshotMetaOf, SnapshotOf};
+use openraft::{EntryPayload, OptionalSend, RaftSnapshotBuilder};
+use tokio::sync::watch;
+
+use super::{Lock, LogId, Membership, Types, blocking, read_position};
+use crate::fault::Fault;
+use crate::model::Effect;
+use crate::store::{Position, Store, check_copy, copy_into};
+
+/// Entries that one transaction holds at most: it is done within some 50 ms.
+const BATCH_MAX: usize = 256;
+
+/// The state as the consensus sees it.
+#[derive(Clone, Debug)]
+pub(crate) struct Machine {
+    store: Arc<Mutex<Store>>,
+    snapshot: PathBuf,
+    applied: watch::Sender<u64>,
+    _lock: Lock,
+}
+
+/// A complete state in a file of its own.
+#[derive(Debug)]
+pub(crate) struct SnapshotFile {
+    pub(crate) path: PathBuf,
+}
+
+impl Machine {
+    /// A machine that applies to `store`, keeps its snapshot at `snapshot`, and tells of what is applied.
+    pub(crate) fn new(
+        store: Store,
+        snapshot: PathBuf,
+        applied: watch::Sender<u64>,
+        lock: Lock,
+    ) -> Self {
+        Self {
+            store: Arc::new(Mutex::new(store)),
+            snapshot,
+            applied,
+            _lock: lock,
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Store> {
+        self.store.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Applies entries in one transaction, and only then answers those who wait.
+    fn apply_batch(&self, batch: Vec<EntryResponder<Types>>) -> io::Result<()> {
+        let mut answers = Vec::with_capacity(batch.len());
+        let mut store = self.lock();
+        let mut position = store.position()?.unwrap_or_default();
+        let mut transaction = store.batch()?;
+        for (entry, responder) in batch {
+            let log_id = entry.log_id();
+            let applied = match &entry.payload {
+                EntryPayload::Normal(command) => transaction.apply(log_id.index, command)?,
+                _ => Ok(Effect::Done),
+            };
+            if let Some(membership) = entry.get_membership() {
+                let membership = Membership::new(Some(log_id), membership);
+                position.membership = serde_json::to_string(&membership)?;
+            }
+            position.index = log_id.index;
+            position.log_id = serde_json::to_string(&log_id)?;
+            answers.extend(responder.map(|responder| (responder, applied)));
+        }
+        transaction.mark(&position)?;
+        transaction.commit()?;
+        drop(store);
+        self.applied.send_replace(position.index);
+        for (responder, applied) in answers {
+            responder.send(applied);
+        }
+        Ok(())
+    }
+
+    /// Writes the snapshot anew. The log may be cut behind it, so the state is synced, too.
+    fn build(&self) -> io::Result<SnapshotOf<Types, SnapshotFile>> {
+        let file = self.lock().file().to_owned();
+        let position = copy_into(&file, &self.snapshot)?;
+        self.lock().sync()?;
+        snapshot(&self.snapshot, &position)
+    }
+
+    fn install(&self, from: &Path) -> io::Result<()> {
+        let mut store = self.lock();
+        store.replace(from)?;
+        let position = store.position()?.unwrap_or_default();
+        drop(store);
+        if from != self.snapshot {
+            std::fs::rename(from, &self.snapshot)
+                .map_err(|error| Fault::io(&self.snapshot, error))?;
+        }
+        self.applied.send_replace(position.index);
+        Ok(())
+    }
+}
+
+impl RaftStateMachine<Types> for Machine {
+    type SnapshotData = SnapshotFile;
+    type SnapshotBuilder = Self;
+
+    async fn applied_state(&mut self) -> io::Result<(Option<LogId>, Membership)> {
+        let machine = self.clone();
+        blocking(move || {
+            let position = machine.lock().position()?;
+            read_position(position.as_ref())
+        })
+        .await
+    }
+
+    async fn apply<Strm>(&mut self, mut entries: Strm) -> io::Result<()>
+    where
+        Strm: Stream<Item = io::Result<EntryResponder<Types>>> + Unpin + OptionalSend,
+    {
+        loop {
+            let mut batch = Vec::new();
+            let mut end = false;
+            std::future::poll_fn(|context| {
+                while batch.len() < BATCH_MAX {
+                    match Pin::new(&mut entries).poll_next(context) {
+                        Poll::Ready(Some(entry)) => batch.push(entry),
+                        Poll::Ready(None) => {
+                            end = true;
+                            return Poll::Ready(());
+                        }
+                        Poll::Pending if batch.is_empty() => return Poll::Pending,
+                        Poll::Pending => return Poll::Ready(()),
+                    }
+                }
+                Poll::Ready(())
+            })
+            .await;
+            if !batch.is_empty() {
+                let batch = batch.into_iter().collect::<io::Result<Vec<_>>>()?;
+                let machine = self.clone();
+                blocking(move || machine.apply_batch(batch)).await?;
+            }
+            if end {
+                return Ok(());
+            }
+        }
+    }
+
+    async fn get_snapshot_builder(&mut self) -> Self {
+        self.clone()
+    }
+
+    async fn install_snapshot(
+        &mut self,
+        _meta: &SnapshotMetaOf<Types>,
+        snapshot: SnapshotFile,
+    ) -> io::Result<()> {
+        let machine = self.clone();
+        blocking(move || machine.install(&snapshot.path)).await
+    }
+
+    async fn get_current_snapshot(
+        &mut self,
+    ) -> io::Result<Option<SnapshotOf<Types, SnapshotFile>>> {
+        let path = self.snapshot.clone();
+        blocking(move || {
+            if !path.exists() {
+                return Ok(None);
+            }
+            let position = check_copy(&path)?;
+            snapshot(&path, &position).map(Some)
+        })
+        .await
+    }
+}
+
+impl RaftSnapshotBuilder<Types> for Machine {
+    type SnapshotData = SnapshotFile;
+
+    async fn build_snapshot(&mut self) -> io::Result<SnapshotOf<Types, SnapshotFile>> {
+        let machine = self.clone();
+        blocking(move || machine.build()).await
+    }
+}
+
+fn snapshot(path: &Path, position: &Position) -> io::Result<SnapshotOf<Types, SnapshotFile>> {
+    let (last_log_id, last_membership) = read_position(Some(position))?;
+    Ok(SnapshotOf::<Types, SnapshotFile> {
+        meta: SnapshotMetaOf::<Types> {
+            last_log_id,
+            last_membership,
+        },
+        snapshot: SnapshotFile {
+            path: path.to_owned(),
+        },
+    })
+}

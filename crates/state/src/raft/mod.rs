@@ -1,0 +1,76 @@
+//! Owns the library behind the consensus seam: its types, the log, the state machine, the network.
+//! Is not known outside this crate: `replica` is.
+
+mod log;
+mod machine;
+mod network;
+#[cfg(test)]
+mod suite;
+
+use std::fs::File;
+use std::io;
+use std::sync::Arc;
+
+use openraft::type_config::alias::{LogIdOf, StoredMembershipOf, VoteOf};
+
+use crate::model::{Applied, Command};
+use crate::store::Position;
+
+pub(crate) use log::Log;
+pub(crate) use machine::Machine;
+pub(crate) use network::Network;
+pub use network::{NoPeers, Peers};
+
+openraft::declare_raft_types!(
+    /// The types of the consensus library, as this crate uses them.
+    pub(crate) Types:
+        D = Command,
+        R = Applied,
+        NodeId = u64,
+        Node = openraft::BasicNode,
+);
+
+/// The consensus itself.
+pub(crate) type Raft = openraft::Raft<Types, Machine>;
+
+pub(crate) type LogId = LogIdOf<Types>;
+pub(crate) type Membership = StoredMembershipOf<Types>;
+
+/// What keeps other processes out while any work on the files goes on.
+pub(crate) type Lock = Arc<File>;
+
+/// A vote of the term of an entry, so that the next election is of a later one.
+pub(crate) fn vote_of(log_id: LogId) -> VoteOf<Types> {
+    let leader = log_id.committed_leader_id();
+    VoteOf::<Types>::new(leader.term, leader.node_id)
+}
+
+/// The library's words for a position.
+pub(crate) fn read_position(
+    position: Option<&Position>,
+) -> io::Result<(Option<LogId>, Membership)> {
+    let Some(position) = position else {
+        return Ok((None, Membership::default()));
+    };
+    let membership = if position.membership.is_empty() {
+        Membership::default()
+    } else {
+        serde_json::from_str(&position.membership)?
+    };
+    let log_id = if position.log_id.is_empty() {
+        None
+    } else {
+        Some(serde_json::from_str(&position.log_id)?)
+    };
+    Ok((log_id, membership))
+}
+
+/// Runs what waits for a disk, away from the threads of the consensus.
+async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> io::Result<T> + Send + 'static,
+) -> io::Result<T> {
+    match tokio::task::spawn_blocking(work).await {
+        Ok(result) => result,
+        Err(error) => Err(io::Error::other(error)),
+    }
+}

@@ -1,0 +1,113 @@
+//! Owns the names of the files of the state, and who may use them.
+//! Does not look into the files, except for whether they belong together.
+
+use std::fs::{OpenOptions, TryLockError};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use crate::fault::{Fault, FaultKind};
+use crate::raft::{Lock, Log, read_position};
+use crate::store::{Store, make_directory};
+
+/// The directory of the state, locked for this process.
+#[derive(Debug)]
+pub(super) struct Directory {
+    path: PathBuf,
+    // The lock ends with the last handle of the file.
+    lock: Lock,
+}
+
+impl Directory {
+    /// Makes the directory if it is missing, and keeps other processes out.
+    pub(super) fn lock(path: &Path) -> Result<Self, Fault> {
+        make_directory(path)?;
+        let file = path.join("state.lock");
+        let lock = OpenOptions::new()
+            .create(true)
+            .append(true)
+            .mode(0o600)
+            .open(&file)
+            .map_err(|error| Fault::io(&file, error))?;
+        match lock.try_lock() {
+            Ok(()) => Ok(Self {
+                path: path.to_owned(),
+                lock: Arc::new(lock),
+            }),
+            Err(TryLockError::WouldBlock) => Err(Fault::new(&file, FaultKind::Locked)),
+            Err(TryLockError::Error(error)) => Err(Fault::io(&file, error)),
+        }
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The lock, for work that may outlast the replica.
+    pub(super) fn keep(&self) -> Lock {
+        Arc::clone(&self.lock)
+    }
+
+    pub(super) fn log(&self) -> PathBuf {
+        self.path.join("raft.db")
+    }
+
+    pub(super) fn state(&self) -> PathBuf {
+        self.path.join("state.db")
+    }
+
+    pub(super) fn snapshot(&self) -> PathBuf {
+        self.path.join("snapshot.db")
+    }
+
+    /// Where a restored state is put together.
+    pub(super) fn restored(&self) -> PathBuf {
+        self.path.join("restored")
+    }
+
+    /// Bytes that the file system has for this process.
+    pub(super) fn free_bytes(&self) -> Result<u64, Fault> {
+        let free =
+            rustix::fs::statvfs(&self.path).map_err(|error| Fault::io(&self.path, error.into()))?;
+        Ok(free.f_bavail.saturating_mul(free.f_frsize))
+    }
+
+    /// Refuses a directory in which a restore was interrupted, which may have taken the earlier files away already.
+    pub(super) fn check_restored(&self) -> Result<(), Fault> {
+        let restored = self.restored();
+        if restored.exists() {
+            let what = "a restore was interrupted here".to_owned();
+            return Err(Fault::new(&restored, FaultKind::Apart(what)));
+        }
+        Ok(())
+    }
+
+    /// Refuses a log and a state between which commands are missing, as after one of the files was lost or replaced.
+    pub(super) fn check_together(&self, log: &Log, store: &Store) -> Result<(), Fault> {
+        let io = |error| Fault::io(&self.log(), error);
+        let apart = |what: String| Err(Fault::new(&self.path, FaultKind::Apart(what)));
+        let (purged, last) = log.ends().map_err(io)?;
+        let (applied, _) = read_position(store.position()?.as_ref()).map_err(io)?;
+        let index = |log_id: Option<crate::raft::LogId>| log_id.map(|log_id| log_id.index);
+        let (purged, last, applied) = (index(purged), index(last), index(applied));
+        if applied < purged {
+            return apart(format!(
+                "state.db ends with command {}, raft.db begins after {}; commands between them are lost",
+                number(applied),
+                number(purged)
+            ));
+        }
+        if applied > last {
+            return apart(format!(
+                "state.db ends with command {}, raft.db with {}; raft.db is not the one that state.db was made with",
+                number(applied),
+                number(last)
+            ));
+        }
+        Ok(())
+    }
+}
+
+fn number(index: Option<u64>) -> String {
+    index.map_or_else(|| "none".to_owned(), |index| index.to_string())
+}

@@ -1,0 +1,73 @@
+//! Owns what can go wrong between a proposal and its effect, and when a replica is opened.
+//! Does not hold refusals of commands themselves: those are `CommandError`.
+
+use std::path::PathBuf;
+
+use thiserror::Error;
+
+use crate::fault::Fault;
+use crate::model::{COMMAND_BYTES_MAX, CommandError};
+
+/// Why a replica did not open.
+#[derive(Debug, Error)]
+pub enum OpenError {
+    /// A file is at fault.
+    #[error(transparent)]
+    Fault(#[from] Fault),
+    /// The consensus did not begin.
+    #[error("the state did not become ready: {0}")]
+    Start(String),
+}
+
+/// Why a proposal has no effect to tell.
+#[derive(Debug, Error)]
+pub enum ProposeError {
+    /// The command changed nothing.
+    #[error(transparent)]
+    Refused(CommandError),
+    /// Another voter leads; propose there. Nothing was changed.
+    #[error("this node does not lead; {}", hint(leader.as_ref()))]
+    NotLeader {
+        /// Number and address of the leader, if it is known.
+        leader: Option<(u64, String)>,
+    },
+    /// Whether the command is or will be applied is not known: look before proposing it again.
+    #[error("no answer in time; whether the change was made is not known yet")]
+    Unknown,
+    /// The file system of the state has too little room. Nothing was changed.
+    #[error(
+        "{}: only {free} bytes are free, and changes need {needed}; make room", directory.display()
+    )]
+    Full {
+        /// Directory of the state.
+        directory: PathBuf,
+        /// Bytes that are free.
+        free: u64,
+        /// Bytes that must be free.
+        needed: u64,
+    },
+    /// The command is longer than commands may be. Nothing was changed.
+    #[error("the change has {bytes} bytes; at most {COMMAND_BYTES_MAX}")]
+    TooLarge {
+        /// Its length as JSON.
+        bytes: usize,
+    },
+    /// The room on the file system cannot be told. Nothing was changed.
+    #[error(transparent)]
+    Fault(#[from] Fault),
+    /// The consensus ended; whether the command is applied shows after the next start.
+    #[error("{0}")]
+    Ended(Ended),
+}
+
+/// Why the consensus ended.
+#[derive(Clone, Debug, Error, Eq, PartialEq)]
+#[error("the node's state stopped: {0}. Restart the node")]
+pub struct Ended(pub String);
+
+fn hint(leader: Option<&(u64, String)>) -> String {
+    match leader {
+        Some((number, address)) => format!("node {number} at {address} does"),
+        None => "try again when a leader is known".to_owned(),
+    }
+}

@@ -1,0 +1,105 @@
+//! Owns following the state: events as they come, resumed from any number that is still kept.
+//! Keeps no events itself: they are read from the database, so a slow follower holds nothing up.
+
+use std::sync::Arc;
+
+use thiserror::Error;
+use tokio::sync::watch;
+
+use crate::fault::Fault;
+use crate::model::Event;
+use crate::read::Reader;
+
+/// Events that one call gives at most.
+const EVENTS_MAX: usize = 256;
+
+/// Why a follower cannot go on.
+#[derive(Debug, Error)]
+pub enum FollowError {
+    /// Events after that number are no longer kept: read the state anew, and follow from the last event.
+    #[error(
+        "events after number {after} are no longer kept; read the state and follow from {last}"
+    )]
+    Gone {
+        /// Where the follower was.
+        after: u64,
+        /// Number of the newest event.
+        last: u64,
+    },
+    /// The database cannot be read.
+    #[error(transparent)]
+    Fault(#[from] Fault),
+    /// The replica ended.
+    #[error("the node's state stopped")]
+    Ended,
+}
+
+/// Follows the events of a replica.
+#[derive(Clone, Debug)]
+pub struct Follower {
+    reader: Arc<Reader>,
+    applied: watch::Receiver<u64>,
+    after: u64,
+}
+
+impl Follower {
+    pub(super) const fn new(
+        reader: Arc<Reader>,
+        applied: watch::Receiver<u64>,
+        after: u64,
+    ) -> Self {
+        Self {
+            reader,
+            applied,
+            after,
+        }
+    }
+
+    /// The next events, at least one; waits until there is one. Works on any executor, and may be dropped at any time.
+    ///
+    /// # Errors
+    /// When events are missed, the database cannot be read, or the replica ended.
+    pub async fn next(&mut self) -> Result<Vec<Event>, FollowError> {
+        loop {
+            // Marked before the look, so that what comes during the look wakes the wait after it.
+            self.applied.mark_unchanged();
+            let events = self.look()?;
+            if !events.is_empty() {
+                return Ok(events);
+            }
+            if self.applied.changed().await.is_err() {
+                return Err(FollowError::Ended);
+            }
+        }
+    }
+
+    /// The events that are there already.
+    ///
+    /// # Errors
+    /// When events are missed, or the database cannot be read.
+    pub fn look(&mut self) -> Result<Vec<Event>, FollowError> {
+        let events = self.reader.events(self.after, EVENTS_MAX)?;
+        let expected = self.after.saturating_add(1);
+        match events.as_slice() {
+            [] => {
+                let last = self.reader.last_event()?;
+                if last < self.after {
+                    let after = self.after;
+                    return Err(FollowError::Gone { after, last });
+                }
+            }
+            [first, ..] if first.seq != expected => {
+                let (after, last) = (self.after, self.reader.last_event()?);
+                return Err(FollowError::Gone { after, last });
+            }
+            [.., last] => self.after = last.seq,
+        }
+        Ok(events)
+    }
+
+    /// Number of the last event that was given.
+    #[must_use]
+    pub const fn position(&self) -> u64 {
+        self.after
+    }
+}

@@ -1,0 +1,369 @@
+//! Owns a node's replica of the state: opening it, proposing commands, and its end.
+//! Hides the consensus library: no type of it is seen outside this crate.
+
+mod directory;
+mod error;
+mod follow;
+mod restore;
+
+use std::collections::BTreeMap;
+use std::future::Future;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use openraft::async_runtime::WatchReceiver as _;
+use openraft::errors::{ClientWriteError, RaftError};
+use openraft::{BasicNode, Config, SnapshotPolicy};
+use tokio::runtime::{Builder, Handle, Runtime};
+use tokio::sync::{Semaphore, watch};
+
+use self::directory::Directory;
+use crate::fault::Fault;
+use crate::model::{COMMAND_BYTES_MAX, Command, Effect};
+use crate::raft::{Log, Machine, Network, NoPeers, Peers, Raft};
+use crate::read::Reader;
+use crate::store::{Store, copy_into};
+
+pub use error::{Ended, OpenError, ProposeError};
+pub use follow::{FollowError, Follower};
+pub use restore::restore;
+
+/// Proposals that are on their way at once; others wait. With commands of the greatest length they take 128 MiB.
+const PROPOSALS_MAX: usize = 128;
+
+/// How long the only voter takes at most to win its election and to apply what its log holds: the log is cut every
+/// 5,000 commands, of which a slow disk applies 500 a second.
+const READY_WITHIN: Duration = Duration::from_secs(30);
+
+/// Commands after which a snapshot is written and the log is cut.
+const SNAPSHOT_EVERY: u64 = 5_000;
+/// Commands that the log keeps behind a snapshot, for voters that were away for a moment.
+const LOG_KEPT: u64 = 1_000;
+
+/// How to open a replica.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Directory of the state; it is made if it is missing.
+    pub directory: PathBuf,
+    /// Number of this voter.
+    pub voter: u64,
+    /// Address at which other voters will reach this one.
+    pub address: String,
+    /// Room that must be free for a command to be accepted: as much as the log, the state and a snapshot grow by in
+    /// some thousand commands.
+    pub free_bytes_min: u64,
+    /// How long a proposal may take.
+    pub propose_within: Duration,
+    /// Who carries messages to other voters.
+    pub peers: Arc<dyn Peers>,
+}
+
+impl Options {
+    /// A single voter.
+    pub fn new(directory: impl Into<PathBuf>) -> Self {
+        Self {
+            directory: directory.into(),
+            voter: 1,
+            address: String::new(),
+            free_bytes_min: 64 << 20,
+            propose_within: Duration::from_secs(10),
+            peers: Arc::new(NoPeers),
+        }
+    }
+}
+
+/// A command that was applied.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Done {
+    /// Index of the command in the log.
+    pub index: u64,
+    /// What it did.
+    pub effect: Effect,
+}
+
+/// This node's replica. When it is dropped, its threads end.
+#[derive(Debug)]
+pub struct Replica {
+    raft: Raft,
+    // Taken when the replica ends, for a runtime must not be dropped by one of its own threads.
+    runtime: Option<Runtime>,
+    reader: Arc<Reader>,
+    applied: watch::Receiver<u64>,
+    permits: Arc<Semaphore>,
+    directory: Directory,
+    options: Options,
+}
+
+impl Replica {
+    /// Opens the replica, and waits until all that was acknowledged earlier is applied. Blocks.
+    ///
+    /// # Errors
+    /// When a file is damaged or from a newer program, when the files do not belong together, when another process
+    /// uses them, or when the disk does not do its work. The files are left as they are.
+    pub fn open(options: Options) -> Result<Self, OpenError> {
+        let directory = Directory::lock(&options.directory)?;
+        directory.check_restored()?;
+        let log = Log::open(&directory.log(), directory.keep())?;
+        let store = Store::open(&directory.state())?;
+        directory.check_together(&log, &store)?;
+        let first = store.position()?.map_or(0, |position| position.index);
+        let (sender, applied) = watch::channel(first);
+        let machine = Machine::new(store, directory.snapshot(), sender, directory.keep());
+        let network = Network::new(Arc::clone(&options.peers));
+        let runtime = Builder::new_multi_thread()
+            .worker_threads(1)
+            .thread_name("state")
+            .enable_time()
+            .build()
+            .map_err(|error| Fault::io(&options.directory, error))?;
+        let started = runtime.block_on(start(&options, network, log, machine));
+        let raft = match started {
+            Ok(raft) => raft,
+            Err(what) => {
+                runtime.shutdown_background();
+                return Err(OpenError::Start(what));
+            }
+        };
+        Ok(Self {
+            raft,
+            runtime: Some(runtime),
+            reader: Arc::new(Reader::new(directory.state())),
+            applied,
+            permits: Arc::new(Semaphore::new(PROPOSALS_MAX)),
+            directory,
+            options,
+        })
+    }
+
+    /// Proposes a command, and waits until it is on the disk and applied. Runs on in the background if the future is
+    /// dropped. Works on any executor.
+    ///
+    /// # Errors
+    /// `Refused` when the command changed nothing; `Unknown` when nobody can tell yet whether it is applied.
+    pub fn propose(
+        &self,
+        command: Command,
+    ) -> impl Future<Output = Result<Done, ProposeError>> + Send + 'static {
+        let checked = self.check(&command);
+        let (raft, permits) = (self.raft.clone(), Arc::clone(&self.permits));
+        let within = self.options.propose_within;
+        let handle = self.handle().clone();
+        async move {
+            checked?;
+            let proposed = handle.spawn(async move {
+                let write = async {
+                    // Nobody closes the semaphore.
+                    let _permit = permits.acquire().await;
+                    raft.client_write(command).await
+                };
+                tokio::time::timeout(within, write).await
+            });
+            match proposed.await {
+                Ok(Ok(Ok(response))) => {
+                    let index = response.log_id.index;
+                    let effect = response.data.map_err(ProposeError::Refused)?;
+                    Ok(Done { index, effect })
+                }
+                Ok(Ok(Err(RaftError::APIError(error)))) => Err(forwarded(error)),
+                Ok(Ok(Err(RaftError::Fatal(fatal)))) => {
+                    Err(ProposeError::Ended(Ended(fatal.to_string())))
+                }
+                Ok(Err(_elapsed)) => Err(ProposeError::Unknown),
+                Err(error) => Err(ProposeError::Ended(Ended(error.to_string()))),
+            }
+        }
+    }
+
+    /// Proposes a command and blocks until it is applied; not for asynchronous code.
+    ///
+    /// # Errors
+    /// As [`Self::propose`].
+    pub fn propose_blocking(&self, command: Command) -> Result<Done, ProposeError> {
+        self.handle().block_on(self.propose(command))
+    }
+
+    /// Whether this voter leads.
+    #[must_use]
+    pub fn is_leader(&self) -> bool {
+        self.raft.is_leader()
+    }
+
+    /// Number and address of the voter that leads, as far as this one knows.
+    #[must_use]
+    pub fn leader_hint(&self) -> Option<(u64, String)> {
+        let metrics = self.raft.metrics();
+        let metrics = metrics.borrow_watched();
+        let leader = metrics.current_leader?;
+        let membership = metrics.membership_config.membership();
+        let node = membership.get_node(&leader)?;
+        Some((leader, node.addr.clone()))
+    }
+
+    /// Reads the state; as new as this replica is.
+    #[must_use]
+    pub fn reader(&self) -> Arc<Reader> {
+        Arc::clone(&self.reader)
+    }
+
+    /// Follows the events after number `after`.
+    #[must_use]
+    pub fn follow(&self, after: u64) -> Follower {
+        Follower::new(Arc::clone(&self.reader), self.applied.clone(), after)
+    }
+
+    /// Index of the last command that is applied.
+    #[must_use]
+    pub fn applied_index(&self) -> u64 {
+        *self.applied.borrow()
+    }
+
+    /// Resolves when the consensus ends, by itself or by `shutdown`. The process must end then: nothing is accepted
+    /// any more. Works on any executor.
+    pub fn ended(&self) -> impl Future<Output = Ended> + Send + 'static {
+        let mut metrics = self.raft.metrics();
+        async move {
+            loop {
+                let state = metrics.borrow_watched().running_state.clone();
+                if let Err(fatal) = state {
+                    return Ended(fatal.to_string());
+                }
+                if metrics.changed().await.is_err() {
+                    return Ended("the consensus is gone".to_owned());
+                }
+            }
+        }
+    }
+
+    /// Writes a copy of the state as one file, readable by its owner only, complete or not at all. Blocks.
+    ///
+    /// # Errors
+    /// When the copy cannot be written.
+    pub fn backup(&self, copy: &Path) -> Result<(), Fault> {
+        copy_into(&self.directory.state(), copy).map(drop)
+    }
+
+    /// Writes a snapshot and cuts the log behind it, before the usual time.
+    ///
+    /// # Errors
+    /// When the consensus has ended.
+    pub fn compact(&self) -> Result<(), Ended> {
+        let raft = self.raft.clone();
+        self.handle()
+            .block_on(async move { raft.trigger().snapshot().await })
+            .map_err(|fatal| Ended(fatal.to_string()))
+    }
+
+    /// Ends the replica: what is on its way is finished or fails. Blocks.
+    pub fn shutdown(mut self) {
+        if let Some(runtime) = self.runtime.take() {
+            // An error says that it has ended before.
+            let _ = runtime.block_on(self.raft.shutdown());
+            runtime.shutdown_timeout(Duration::from_secs(5));
+        }
+    }
+
+    fn handle(&self) -> &Handle {
+        self.runtime
+            .as_ref()
+            .expect("the runtime is taken only when the replica ends")
+            .handle()
+    }
+
+    /// Refuses what would not fit, before it is in the log.
+    fn check(&self, command: &Command) -> Result<(), ProposeError> {
+        let bytes = serde_json::to_vec(command).map_or(usize::MAX, |json| json.len());
+        if bytes > COMMAND_BYTES_MAX {
+            return Err(ProposeError::TooLarge { bytes });
+        }
+        let free = self.directory.free_bytes()?;
+        if free < self.options.free_bytes_min {
+            return Err(ProposeError::Full {
+                directory: self.options.directory.clone(),
+                free,
+                needed: self.options.free_bytes_min,
+            });
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Replica {
+    fn drop(&mut self) {
+        if let Some(runtime) = self.runtime.take() {
+            runtime.shutdown_background();
+        }
+    }
+}
+
+async fn start(
+    options: &Options,
+    network: Network,
+    log: Log,
+    machine: Machine,
+) -> Result<Raft, String> {
+    let config = Config {
+        cluster_name: "godwit".to_owned(),
+        heartbeat_interval: 100,
+        election_timeout_min: 300,
+        election_timeout_max: 600,
+        enable_pre_vote: Some(true),
+        snapshot_policy: SnapshotPolicy::LogsSinceLast(SNAPSHOT_EVERY),
+        max_in_snapshot_log_to_keep: LOG_KEPT,
+        purge_batch_size: 256,
+        api_channel_size: Some(PROPOSALS_MAX as u64),
+        ..Config::default()
+    };
+    let config = Arc::new(config.validate().map_err(|error| error.to_string())?);
+    let (_, last) = log.ends().map_err(|error| error.to_string())?;
+    let raft = Raft::new(options.voter, config, network, log, machine)
+        .await
+        .map_err(|error| error.to_string())?;
+    let new = !raft
+        .is_initialized()
+        .await
+        .map_err(|error| error.to_string())?;
+    if new {
+        let node = BasicNode::new(&options.address);
+        raft.initialize(BTreeMap::from([(options.voter, node)]))
+            .await
+            .map_err(|error| error.to_string())?;
+    }
+    if raft.voter_ids().any(|voter| voter != options.voter) {
+        return Ok(raft);
+    }
+    // The only voter need not wait for others to speak first.
+    if !new {
+        raft.trigger()
+            .elect(false)
+            .await
+            .map_err(|error| error.to_string())?;
+    }
+    raft.wait(Some(READY_WITHIN))
+        .metrics(
+            |metrics| {
+                metrics.state.is_leader()
+                    && metrics.last_applied.is_some()
+                    && metrics.last_applied >= last
+            },
+            "the log is applied",
+        )
+        .await
+        .map_err(|error| error.to_string())?;
+    Ok(raft)
+}
+
+fn forwarded(error: ClientWriteError<crate::raft::Types>) -> ProposeError {
+    match error {
+        ClientWriteError::ForwardToLeader(forward) => ProposeError::NotLeader {
+            leader: forward
+                .leader_id
+                .zip(forward.leader_node.map(|node| node.addr)),
+        },
+        ClientWriteError::LogEntryDiscarded(_) => ProposeError::Unknown,
+        // Neither is asked for by a proposal.
+        ClientWriteError::ChangeMembershipError(_) | ClientWriteError::PreconditionFailed(_) => {
+            ProposeError::Unknown
+        }
+    }
+}

@@ -1,0 +1,98 @@
+//! Owns putting a backup in the place of a node's state.
+//! Deletes nothing: the files that were there are kept beside the new ones.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use super::directory::Directory;
+use crate::fault::{Fault, FaultKind};
+use crate::raft::{Log, read_position, vote_of};
+use crate::store::{Store, check_copy, copy_into, make_directory, sync_directory};
+
+/// Earlier states that can be kept beside the present one.
+const KEPT_MAX: u32 = 1_000;
+
+/// Puts the backup `copy` in the place of the state in `directory`, and gives the directory to which the files that
+/// were there are moved. The node must not run.
+///
+/// # Errors
+/// When the backup is damaged, of another kind or from a newer program: nothing has changed then.
+pub fn restore(directory: &Path, copy: &Path) -> Result<Option<PathBuf>, Fault> {
+    check_copy(copy)?;
+    let directory = Directory::lock(directory)?;
+    let new = prepare(&directory, copy)?;
+    let kept = keep(&directory)?;
+    // Until the directory of the new files is gone, the node does not open the state: it might find no files there.
+    for name in ["state.db", "raft.db"] {
+        let (from, to) = (new.join(name), directory.path().join(name));
+        fs::rename(&from, &to).map_err(|error| Fault::io(&to, error))?;
+        sync_directory(directory.path())?;
+    }
+    fs::remove_dir_all(&new).map_err(|error| Fault::io(&new, error))?;
+    sync_directory(directory.path())?;
+    Ok(kept)
+}
+
+/// Makes both files in a directory of their own, as the node will open them.
+fn prepare(directory: &Directory, copy: &Path) -> Result<PathBuf, Fault> {
+    let new = directory.restored();
+    match fs::remove_dir_all(&new) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => {
+            return Err(Fault::io(&new, error));
+        }
+        _ => {}
+    }
+    make_directory(&new)?;
+    let (state, log) = (new.join("state.db"), new.join("raft.db"));
+    copy_into(copy, &state)?;
+    // Brings an older backup forward. SQLite takes its own files away when the last connection closes.
+    let store = Store::open(&state)?;
+    let position = store.position()?;
+    let (log_id, _) = read_position(position.as_ref()).map_err(|error| Fault::io(copy, error))?;
+    let Some(log_id) = log_id else {
+        let what = "the backup holds no command".to_owned();
+        return Err(Fault::new(copy, FaultKind::Apart(what)));
+    };
+    drop(store);
+    Log::open(&log, directory.keep())?
+        .begin_after(log_id, vote_of(log_id))
+        .map_err(|error| Fault::io(&log, error))?;
+    sync_directory(&new)?;
+    Ok(new)
+}
+
+/// Moves the files that are there to a directory of their own.
+fn keep(directory: &Directory) -> Result<Option<PathBuf>, Fault> {
+    let names = [
+        "raft.db",
+        "raft.db-wal",
+        "raft.db-shm",
+        "state.db",
+        "state.db-wal",
+        "state.db-shm",
+        "snapshot.db",
+    ];
+    let present: Vec<_> = names
+        .into_iter()
+        .filter(|name| directory.path().join(name).exists())
+        .collect();
+    if present.is_empty() {
+        return Ok(None);
+    }
+    let kept = (1..=KEPT_MAX)
+        .map(|number| directory.path().join(format!("kept-{number}")))
+        .find(|kept| !kept.exists())
+        .ok_or_else(|| {
+            let error = io::Error::other("too many earlier states are kept here; remove some");
+            Fault::io(directory.path(), error)
+        })?;
+    make_directory(&kept)?;
+    for name in present {
+        let (from, to) = (directory.path().join(name), kept.join(name));
+        fs::rename(&from, &to).map_err(|error| Fault::io(&from, error))?;
+    }
+    sync_directory(&kept)?;
+    sync_directory(directory.path())?;
+    Ok(Some(kept))
+}
