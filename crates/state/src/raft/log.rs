@@ -15,7 +15,7 @@ use rusqlite::{Connection, OptionalExtension as _, TransactionBehavior, params};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use super::{Lock, LogId, Types, blocking};
+use super::{Guard, LogId, Types, blocking};
 use crate::apply::sql;
 use crate::fault::Fault;
 use crate::schema;
@@ -34,18 +34,18 @@ pub(crate) struct Log {
 struct Shared {
     connection: Mutex<Connection>,
     file: PathBuf,
-    _lock: Lock,
+    guard: Arc<Guard>,
 }
 
 impl Log {
-    /// Opens the file, makes it if it is missing, and checks it. The lock is held until the last write is over.
-    pub(crate) fn open(file: &Path, lock: Lock) -> Result<Self, Fault> {
+    /// Opens the file, makes it if it is missing, and checks it. Others are kept out until the last write is over.
+    pub(crate) fn open(file: &Path, guard: Arc<Guard>) -> Result<Self, Fault> {
         let connection = open_database(file, &schema::RAFT, "FULL")?;
         Ok(Self {
             shared: Arc::new(Shared {
                 connection: Mutex::new(connection),
                 file: file.to_owned(),
-                _lock: lock,
+                guard,
             }),
         })
     }
@@ -154,12 +154,15 @@ impl RaftLogReader<Types> for Log {
             Bound::Unbounded => i64::MAX,
         };
         let shared = Arc::clone(&self.shared);
-        blocking(move || shared.entries((first, last))).await
+        blocking(&self.shared.guard, move || shared.entries((first, last))).await
     }
 
     async fn read_vote(&mut self) -> io::Result<Option<VoteOf<Types>>> {
         let shared = Arc::clone(&self.shared);
-        blocking(move || shared.mark(&shared.lock(), VOTE)).await
+        blocking(&self.shared.guard, move || {
+            shared.mark(&shared.lock(), VOTE)
+        })
+        .await
     }
 }
 
@@ -168,7 +171,8 @@ impl RaftLogStorage<Types> for Log {
 
     async fn get_log_state(&mut self) -> io::Result<LogState<Types>> {
         let log = self.clone();
-        let (last_purged_log_id, last_log_id) = blocking(move || log.ends()).await?;
+        let (last_purged_log_id, last_log_id) =
+            blocking(&self.shared.guard, move || log.ends()).await?;
         Ok(LogState {
             last_purged_log_id,
             last_log_id,
@@ -181,7 +185,10 @@ impl RaftLogStorage<Types> for Log {
 
     async fn save_vote(&mut self, vote: &VoteOf<Types>) -> io::Result<()> {
         let (shared, vote) = (Arc::clone(&self.shared), *vote);
-        blocking(move || shared.write(|connection| set_mark(connection, VOTE, &vote))).await
+        blocking(&self.shared.guard, move || {
+            shared.write(|connection| set_mark(connection, VOTE, &vote))
+        })
+        .await
     }
 
     /// Appends all entries with one sync. Proposals that come meanwhile share the next one.
@@ -195,7 +202,7 @@ impl RaftLogStorage<Types> for Log {
             .map(|entry| Ok((sql(entry.index()), serde_json::to_string(&entry)?)))
             .collect::<io::Result<Vec<(i64, String)>>>()?;
         let shared = Arc::clone(&self.shared);
-        let result = blocking(move || {
+        let result = blocking(&self.shared.guard, move || {
             shared.write(|connection| {
                 let mut statement = connection
                     .prepare_cached("INSERT INTO entries (log_index, body) VALUES (?1, ?2)")?;
@@ -217,7 +224,7 @@ impl RaftLogStorage<Types> for Log {
     async fn truncate_after(&mut self, last: Option<LogId>) -> io::Result<()> {
         let from = last.map_or(0, |log_id| sql(log_id.index).saturating_add(1));
         let shared = Arc::clone(&self.shared);
-        blocking(move || {
+        blocking(&self.shared.guard, move || {
             shared.write(|connection| {
                 connection
                     .execute("DELETE FROM entries WHERE log_index >= ?1", [from])
@@ -229,7 +236,7 @@ impl RaftLogStorage<Types> for Log {
 
     async fn purge(&mut self, log_id: LogId) -> io::Result<()> {
         let shared = Arc::clone(&self.shared);
-        blocking(move || {
+        blocking(&self.shared.guard, move || {
             shared.write(|connection| {
                 set_mark(connection, PURGED, &log_id)?;
                 connection

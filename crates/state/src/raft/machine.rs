@@ -14,7 +14,7 @@ use openraft::type_config::alias::{SnapshotMetaOf, SnapshotOf};
 use openraft::{EntryPayload, OptionalSend, RaftSnapshotBuilder};
 use tokio::sync::watch;
 
-use super::{Lock, LogId, Membership, Types, blocking, read_position};
+use super::{Guard, LogId, Membership, Types, blocking, read_position};
 use crate::fault::Fault;
 use crate::model::Effect;
 use crate::store::{Position, Store, check_copy, copy_into};
@@ -28,7 +28,7 @@ pub(crate) struct Machine {
     store: Arc<Mutex<Store>>,
     snapshot: PathBuf,
     applied: watch::Sender<u64>,
-    _lock: Lock,
+    guard: Arc<Guard>,
 }
 
 /// A complete state in a file of its own.
@@ -43,13 +43,13 @@ impl Machine {
         store: Store,
         snapshot: PathBuf,
         applied: watch::Sender<u64>,
-        lock: Lock,
+        guard: Arc<Guard>,
     ) -> Self {
         Self {
             store: Arc::new(Mutex::new(store)),
             snapshot,
             applied,
-            _lock: lock,
+            guard,
         }
     }
 
@@ -115,7 +115,7 @@ impl RaftStateMachine<Types> for Machine {
 
     async fn applied_state(&mut self) -> io::Result<(Option<LogId>, Membership)> {
         let machine = self.clone();
-        blocking(move || {
+        blocking(&self.guard, move || {
             let position = machine.lock().position()?;
             read_position(position.as_ref())
         })
@@ -147,7 +147,7 @@ impl RaftStateMachine<Types> for Machine {
             if !batch.is_empty() {
                 let batch = batch.into_iter().collect::<io::Result<Vec<_>>>()?;
                 let machine = self.clone();
-                blocking(move || machine.apply_batch(batch)).await?;
+                blocking(&self.guard, move || machine.apply_batch(batch)).await?;
             }
             if end {
                 return Ok(());
@@ -165,14 +165,14 @@ impl RaftStateMachine<Types> for Machine {
         snapshot: SnapshotFile,
     ) -> io::Result<()> {
         let machine = self.clone();
-        blocking(move || machine.install(&snapshot.path)).await
+        blocking(&self.guard, move || machine.install(&snapshot.path)).await
     }
 
     async fn get_current_snapshot(
         &mut self,
     ) -> io::Result<Option<SnapshotOf<Types, SnapshotFile>>> {
         let path = self.snapshot.clone();
-        blocking(move || {
+        blocking(&self.guard, move || {
             if !path.exists() {
                 return Ok(None);
             }
@@ -188,7 +188,7 @@ impl RaftSnapshotBuilder<Types> for Machine {
 
     async fn build_snapshot(&mut self) -> io::Result<SnapshotOf<Types, SnapshotFile>> {
         let machine = self.clone();
-        blocking(move || machine.build()).await
+        blocking(&self.guard, move || machine.build()).await
     }
 }
 

@@ -9,7 +9,7 @@ mod suite;
 
 use std::fs::File;
 use std::io;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use openraft::type_config::alias::{LogIdOf, StoredMembershipOf, VoteOf};
 
@@ -36,8 +36,27 @@ pub(crate) type Raft = openraft::Raft<Types, Machine>;
 pub(crate) type LogId = LogIdOf<Types>;
 pub(crate) type Membership = StoredMembershipOf<Types>;
 
-/// What keeps other processes out while any work on the files goes on.
-pub(crate) type Lock = Arc<File>;
+/// What all work on the files has in common.
+#[derive(Debug)]
+pub(crate) struct Guard {
+    // Keeps other processes out until the last work is over.
+    _lock: File,
+    fault: OnceLock<String>,
+}
+
+impl Guard {
+    pub(crate) fn new(lock: File) -> Arc<Self> {
+        Arc::new(Self {
+            _lock: lock,
+            fault: OnceLock::new(),
+        })
+    }
+
+    /// The first failure of a file; the consensus ends with it.
+    pub(crate) fn fault(&self) -> Option<&str> {
+        self.fault.get().map(String::as_str)
+    }
+}
 
 /// A vote of the term of an entry, so that the next election is of a later one.
 pub(crate) fn vote_of(log_id: LogId) -> VoteOf<Types> {
@@ -67,10 +86,16 @@ pub(crate) fn read_position(
 
 /// Runs what waits for a disk, away from the threads of the consensus.
 async fn blocking<T: Send + 'static>(
+    guard: &Guard,
     work: impl FnOnce() -> io::Result<T> + Send + 'static,
 ) -> io::Result<T> {
-    match tokio::task::spawn_blocking(work).await {
+    let result = match tokio::task::spawn_blocking(work).await {
         Ok(result) => result,
         Err(error) => Err(io::Error::other(error)),
+    };
+    if let Err(error) = &result {
+        // Later failures follow from the first.
+        let _ = guard.fault.set(error.to_string());
     }
+    result
 }

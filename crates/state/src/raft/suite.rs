@@ -8,7 +8,7 @@ use openraft::testing::log::{StoreBuilder, Suite};
 use tempfile::TempDir;
 use tokio::sync::watch;
 
-use super::{Log, Machine, Types};
+use super::{Guard, Log, Machine, Types};
 use crate::store::Store;
 
 struct Files;
@@ -16,11 +16,11 @@ struct Files;
 impl StoreBuilder<Types, Log, Machine, TempDir> for Files {
     async fn build(&self) -> Result<(TempDir, Log, Machine), StorageError<Types>> {
         let directory = tempfile::tempdir().expect("a directory");
-        let lock = Arc::new(tempfile::tempfile().expect("a file"));
-        let log = Log::open(&directory.path().join("raft.db"), Arc::clone(&lock)).expect("a log");
+        let guard = Guard::new(tempfile::tempfile().expect("a file"));
+        let log = Log::open(&directory.path().join("raft.db"), Arc::clone(&guard)).expect("a log");
         let store = Store::open(&directory.path().join("state.db")).expect("a state");
         let snapshot = directory.path().join("snapshot.db");
-        let machine = Machine::new(store, snapshot, watch::channel(0).0, lock);
+        let machine = Machine::new(store, snapshot, watch::channel(0).0, guard);
         Ok((directory, log, machine))
     }
 }

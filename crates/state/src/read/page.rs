@@ -39,7 +39,7 @@ pub struct Cursor {
 
 impl fmt::Display for Cursor {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(formatter, "{}.{}", self.created, self.id)
+        write!(formatter, "{}.{}", self.created.0, self.id)
     }
 }
 
@@ -90,7 +90,7 @@ impl Reader {
     }
 }
 
-/// Finds ids by an index that holds all that is filtered by, one search for each state, and then reads those jobs.
+/// Finds ids by an index that holds all that is filtered by, one search for each state where that helps, and then reads those jobs.
 fn select(
     db: &Connection,
     filter: &JobFilter,
@@ -99,21 +99,21 @@ fn select(
 ) -> rusqlite::Result<Vec<Job>> {
     let limit = i64::try_from(limit).unwrap_or(i64::MAX);
     let mut values: Vec<Value> = Vec::new();
-    let states: Vec<Option<JobState>> = match filter.states.as_slice() {
-        [] => vec![None],
-        states => {
-            let mut states: Vec<_> = states.iter().copied().map(Some).collect();
-            states.sort();
-            states.dedup();
-            states
-        }
+    let mut states = filter.states.clone();
+    states.sort();
+    states.dedup();
+    // By site there is one search for all states, for the order by time is that of the site and not of the state.
+    let searches: Vec<&[JobState]> = if states.is_empty() || filter.site.is_some() {
+        vec![&states]
+    } else {
+        states.chunks(1).collect()
     };
     let mut sql = String::new();
-    for state in states {
+    for states in searches {
         if !sql.is_empty() {
             sql.push_str(" UNION ALL ");
         }
-        search(&mut sql, &mut values, filter, state, cursor);
+        search(&mut sql, &mut values, filter, states, cursor);
         values.push(Value::Integer(limit));
         let _ = write!(sql, " LIMIT ?{})", values.len());
     }
@@ -133,7 +133,7 @@ fn search(
     sql: &mut String,
     values: &mut Vec<Value>,
     filter: &JobFilter,
-    state: Option<JobState>,
+    states: &[JobState],
     cursor: Option<&Cursor>,
 ) {
     let mut bind = |value: Value| {
@@ -148,18 +148,19 @@ fn search(
             "s.created",
             "s.job",
         )
-    } else if let Some(_state) = state {
+    } else if !states.is_empty() {
         ("jobs j INDEXED BY jobs_state", "j.created", "j.id")
     } else if filter.owner.is_some() {
         ("jobs j INDEXED BY jobs_owner", "j.created", "j.id")
     } else {
         ("jobs j INDEXED BY jobs_page", "j.created", "j.id")
     };
-    if let Some(state) = state {
-        conditions.push(format!(
-            "j.state = {}",
-            bind(Value::Text(state.name().to_owned()))
-        ));
+    if !states.is_empty() {
+        let names: Vec<String> = states
+            .iter()
+            .map(|state| bind(Value::Text(state.name().to_owned())))
+            .collect();
+        conditions.push(format!("j.state IN ({})", names.join(", ")));
     }
     if let Some(owner) = &filter.owner {
         conditions.push(format!("j.owner = {}", bind(Value::Text(owner.clone()))));

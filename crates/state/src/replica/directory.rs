@@ -7,15 +7,14 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::fault::{Fault, FaultKind};
-use crate::raft::{Lock, Log, read_position};
+use crate::raft::{Guard, Log, read_position};
 use crate::store::{Store, make_directory};
 
 /// The directory of the state, locked for this process.
 #[derive(Debug)]
 pub(super) struct Directory {
     path: PathBuf,
-    // The lock ends with the last handle of the file.
-    lock: Lock,
+    guard: Arc<Guard>,
 }
 
 impl Directory {
@@ -32,7 +31,7 @@ impl Directory {
         match lock.try_lock() {
             Ok(()) => Ok(Self {
                 path: path.to_owned(),
-                lock: Arc::new(lock),
+                guard: Guard::new(lock),
             }),
             Err(TryLockError::WouldBlock) => Err(Fault::new(&file, FaultKind::Locked)),
             Err(TryLockError::Error(error)) => Err(Fault::io(&file, error)),
@@ -43,9 +42,9 @@ impl Directory {
         &self.path
     }
 
-    /// The lock, for work that may outlast the replica.
-    pub(super) fn keep(&self) -> Lock {
-        Arc::clone(&self.lock)
+    /// What keeps others out, for work that may outlast the replica.
+    pub(super) fn guard(&self) -> Arc<Guard> {
+        Arc::clone(&self.guard)
     }
 
     pub(super) fn log(&self) -> PathBuf {

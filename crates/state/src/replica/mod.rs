@@ -21,7 +21,7 @@ use tokio::sync::{Semaphore, watch};
 use self::directory::Directory;
 use crate::fault::Fault;
 use crate::model::{COMMAND_BYTES_MAX, Command, Effect};
-use crate::raft::{Log, Machine, Network, NoPeers, Peers, Raft};
+use crate::raft::{Guard, Log, Machine, Network, NoPeers, Peers, Raft};
 use crate::read::Reader;
 use crate::store::{Store, copy_into};
 
@@ -104,12 +104,12 @@ impl Replica {
     pub fn open(options: Options) -> Result<Self, OpenError> {
         let directory = Directory::lock(&options.directory)?;
         directory.check_restored()?;
-        let log = Log::open(&directory.log(), directory.keep())?;
+        let log = Log::open(&directory.log(), directory.guard())?;
         let store = Store::open(&directory.state())?;
         directory.check_together(&log, &store)?;
         let first = store.position()?.map_or(0, |position| position.index);
         let (sender, applied) = watch::channel(first);
-        let machine = Machine::new(store, directory.snapshot(), sender, directory.keep());
+        let machine = Machine::new(store, directory.snapshot(), sender, directory.guard());
         let network = Network::new(Arc::clone(&options.peers));
         let runtime = Builder::new_multi_thread()
             .worker_threads(1)
@@ -122,7 +122,8 @@ impl Replica {
             Ok(raft) => raft,
             Err(what) => {
                 runtime.shutdown_background();
-                return Err(OpenError::Start(what));
+                let fault = directory.guard().fault().map(ToOwned::to_owned);
+                return Err(OpenError::Start(fault.unwrap_or(what)));
             }
         };
         Ok(Self {
@@ -148,7 +149,7 @@ impl Replica {
         let checked = self.check(&command);
         let (raft, permits) = (self.raft.clone(), Arc::clone(&self.permits));
         let within = self.options.propose_within;
-        let handle = self.handle().clone();
+        let (handle, guard) = (self.handle().clone(), self.directory.guard());
         async move {
             checked?;
             let proposed = handle.spawn(async move {
@@ -167,7 +168,7 @@ impl Replica {
                 }
                 Ok(Ok(Err(RaftError::APIError(error)))) => Err(forwarded(error)),
                 Ok(Ok(Err(RaftError::Fatal(fatal)))) => {
-                    Err(ProposeError::Ended(Ended(fatal.to_string())))
+                    Err(ProposeError::Ended(ended(&guard, &fatal.to_string())))
                 }
                 Ok(Err(_elapsed)) => Err(ProposeError::Unknown),
                 Err(error) => Err(ProposeError::Ended(Ended(error.to_string()))),
@@ -221,15 +222,15 @@ impl Replica {
     /// Resolves when the consensus ends, by itself or by `shutdown`. The process must end then: nothing is accepted
     /// any more. Works on any executor.
     pub fn ended(&self) -> impl Future<Output = Ended> + Send + 'static {
-        let mut metrics = self.raft.metrics();
+        let (mut metrics, guard) = (self.raft.metrics(), self.directory.guard());
         async move {
             loop {
                 let state = metrics.borrow_watched().running_state.clone();
                 if let Err(fatal) = state {
-                    return Ended(fatal.to_string());
+                    return ended(&guard, &fatal.to_string());
                 }
                 if metrics.changed().await.is_err() {
-                    return Ended("the consensus is gone".to_owned());
+                    return ended(&guard, "the consensus is gone");
                 }
             }
         }
@@ -351,6 +352,11 @@ async fn start(
         .await
         .map_err(|error| error.to_string())?;
     Ok(raft)
+}
+
+/// A failure of a file says more than what the consensus makes of it.
+fn ended(guard: &Guard, what: &str) -> Ended {
+    Ended(guard.fault().unwrap_or(what).to_owned())
 }
 
 fn forwarded(error: ClientWriteError<crate::raft::Types>) -> ProposeError {

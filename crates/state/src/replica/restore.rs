@@ -55,7 +55,7 @@ fn prepare(directory: &Directory, copy: &Path) -> Result<PathBuf, Fault> {
         return Err(Fault::new(copy, FaultKind::Apart(what)));
     };
     drop(store);
-    Log::open(&log, directory.keep())?
+    Log::open(&log, directory.guard())?
         .begin_after(log_id, vote_of(log_id))
         .map_err(|error| Fault::io(&log, error))?;
     sync_directory(&new)?;

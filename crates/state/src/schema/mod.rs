@@ -81,3 +81,60 @@ impl Schema {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const CREATE: &str = "CREATE TABLE a (x); INSERT INTO a VALUES (1);";
+    const GROW: &str = "ALTER TABLE a ADD COLUMN y; UPDATE a SET y = x + 1;";
+    const BREAK: &str = "UPDATE a SET x = 9; UPDATE missing SET x = 1;";
+    const FIRST: Schema = Schema {
+        application_id: 7,
+        steps: &[CREATE],
+    };
+
+    fn version(connection: &Connection) -> u32 {
+        connection
+            .pragma_query_value(None, "user_version", |row| row.get(0))
+            .expect("a version")
+    }
+
+    #[test]
+    fn an_older_file_is_brought_forward_once() {
+        let file = Path::new("test.db");
+        let mut connection = Connection::open_in_memory().expect("open");
+        FIRST.migrate(&mut connection, file).expect("version 1");
+        let second = Schema {
+            steps: &[CREATE, GROW],
+            ..FIRST
+        };
+        for _ in 0..2 {
+            second.migrate(&mut connection, file).expect("version 2");
+            assert_eq!(version(&connection), 2);
+        }
+        let y: i64 = connection
+            .query_row("SELECT y FROM a", [], |row| row.get(0))
+            .expect("the row");
+        assert_eq!(y, 2);
+        let error = FIRST.migrate(&mut connection, file).expect_err("newer");
+        assert!(error.to_string().contains("version 2"), "{error}");
+    }
+
+    #[test]
+    fn a_step_that_fails_changes_nothing() {
+        let mut connection = Connection::open_in_memory().expect("open");
+        let file = Path::new("test.db");
+        FIRST.migrate(&mut connection, file).expect("version 1");
+        let broken = Schema {
+            steps: &[CREATE, BREAK],
+            ..FIRST
+        };
+        broken.migrate(&mut connection, file).expect_err("fails");
+        assert_eq!(version(&connection), 1);
+        let x: i64 = connection
+            .query_row("SELECT x FROM a", [], |row| row.get(0))
+            .expect("the row");
+        assert_eq!(x, 1);
+    }
+}

@@ -10,6 +10,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OptionalExtension as _, Transaction, TransactionBehavior, params};
 
 use crate::apply::{self, Stop, sql};
@@ -205,8 +206,12 @@ pub(crate) fn open_database(
     let mut connection = Connection::open(file).map_err(fault)?;
     connection.busy_timeout(BUSY_TIMEOUT).map_err(fault)?;
     connection.set_prepared_statement_cache_capacity(64);
+    // Until the file is known to be whole, closing it must not bring SQLite's log into it.
+    let leave_log = DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE;
+    connection.set_db_config(leave_log, true).map_err(fault)?;
     schema.check(&connection, file)?;
     check_integrity(&connection, file)?;
+    connection.set_db_config(leave_log, false).map_err(fault)?;
     connection
         .pragma_update(None, "journal_mode", "WAL")
         .map_err(fault)?;
