@@ -107,9 +107,10 @@ impl Reader {
     pub fn next_due(&self, now: UnixMillis) -> Result<Option<UnixMillis>, Fault> {
         self.with(|db| {
             db.prepare_cached(
-                "SELECT min(due) FROM jobs WHERE state IN ('queued', 'scheduled') AND due > ?1",
+                "SELECT due FROM jobs WHERE state IN ('queued', 'scheduled') AND due > ?1 ORDER BY due LIMIT 1",
             )?
-            .query_row([now.0], |row| row::time(row, 0))
+            .query_row([now.0], |row| row.get(0).map(UnixMillis))
+            .optional()
         })
     }
 

@@ -2,6 +2,8 @@
 //! Tests nothing by itself.
 #![allow(dead_code, reason = "each test uses a part")]
 
+pub(crate) mod state;
+
 use godwit_state::{
     Actor, Command, Finish, JobOp, NewJob, Op, Outcome, Place, Reason, RetryPolicy, Role, Runner,
     UnixMillis,

@@ -1,0 +1,286 @@
+//! Tests what single commands do to jobs: their ends, claims that are lost, the audit log, retention.
+//! Leaves sequences of commands to `properties`, and other objects to `objects`.
+
+mod support;
+
+use godwit_state::{
+    Actor, AuditEntry, AuditFilter, Command, Effect, FailureGroup, Finish, JobFilter, JobOp,
+    JobState, Op, Outcome, Prune, Reason,
+};
+use support::state::State;
+use support::{at, claim, finish, job_command, new_job, runner, submit};
+
+fn backoff(epoch: u64, next: i64) -> JobOp {
+    JobOp::Backoff {
+        epoch,
+        reason: Reason::new("unreachable", "siteB does not answer."),
+        next_attempt: at(next),
+        bytes: 10,
+        files: 1,
+    }
+}
+
+#[test]
+fn a_job_is_retried_until_its_policy_ends_it() {
+    let mut state = State::new();
+    let mut job = new_job("job");
+    job.retry.retries_max = Some(2);
+    state.op(0, Op::Submit(Box::new(job))).expect("submit");
+    for retry in 0..2 {
+        let epoch = retry * 2;
+        state.job(1, claim(epoch)).expect("claim");
+        state.job(2, backoff(epoch + 1, 100)).expect("backoff");
+        assert_eq!(
+            state.state(),
+            (JobState::Queued, Some("unreachable".to_owned()))
+        );
+        assert!(state.reader.due_jobs(at(99), 1, 1).expect("due").is_empty());
+        assert_eq!(state.reader.due_jobs(at(100), 1, 1).expect("due").len(), 1);
+    }
+    state.job(3, claim(4)).expect("claim");
+    state.job(4, backoff(5, 100)).expect("the last");
+    assert_eq!(
+        state.state(),
+        (JobState::Failed, Some("retries_exhausted".to_owned()))
+    );
+    let attempts = state.reader.attempts("job").expect("read");
+    assert_eq!(attempts.len(), 3);
+    assert_eq!(
+        (attempts[0].bytes, attempts[0].outcome.as_deref()),
+        (10, Some("backoff"))
+    );
+    assert_eq!(attempts[2].outcome.as_deref(), Some("failed"));
+}
+
+#[test]
+fn a_deadline_ends_a_job_that_waits_and_one_that_would_wait_beyond_it() {
+    let mut state = State::new();
+    let mut job = new_job("job");
+    job.deadline = Some(at(50));
+    state.op(0, Op::Submit(Box::new(job))).expect("submit");
+    assert_eq!(state.reader.next_deadline().expect("read"), Some(at(50)));
+    state.job(1, claim(0)).expect("claim");
+    state.job(2, backoff(1, 60)).expect("beyond the deadline");
+    assert_eq!(
+        state.state(),
+        (JobState::Failed, Some("deadline_passed".to_owned()))
+    );
+    state.job(3, JobOp::Retry).expect("retry");
+    let error = state.job(49, JobOp::Expire).expect_err("too early");
+    assert_eq!(error.code(), "invalid");
+    assert_eq!(state.reader.expired_jobs(at(50)).expect("read").len(), 1);
+    state.job(50, JobOp::Expire).expect("expire");
+    assert_eq!(state.state().0, JobState::Failed);
+    assert!(state.reader.expired_jobs(at(50)).expect("read").is_empty());
+    // Whoever has it run again after the deadline wants it to run.
+    state.job(51, JobOp::Retry).expect("retry");
+    assert_eq!(
+        state
+            .reader
+            .job("job")
+            .expect("read")
+            .expect("there")
+            .deadline,
+        None
+    );
+}
+
+#[test]
+fn a_runner_that_lost_its_claim_is_refused() {
+    let mut state = State::new();
+    state.apply(&submit(0, "job")).expect("submit");
+    state.job(1, claim(0)).expect("claim");
+    let again = state
+        .op(2, Op::Restart(runner("node1", "first")))
+        .expect("the same start");
+    assert_eq!(again, Effect::Restarted { jobs: 0 });
+    let other = state
+        .op(2, Op::Restart(runner("node2", "second")))
+        .expect("another node");
+    assert_eq!(other, Effect::Restarted { jobs: 0 });
+    let restarted = state
+        .op(2, Op::Restart(runner("node1", "second")))
+        .expect("restart");
+    assert_eq!(restarted, Effect::Restarted { jobs: 1 });
+    assert_eq!(
+        state.state(),
+        (JobState::Queued, Some("node_restarted".to_owned()))
+    );
+    for op in [finish(1, Outcome::Complete), backoff(1, 9), claim(1)] {
+        assert_eq!(state.job(3, op).expect_err("stale").code(), "stale_epoch");
+    }
+    state.job(4, claim(2)).expect("claim");
+    state.job(5, JobOp::Pause).expect("pause");
+    assert_eq!(
+        state
+            .job(6, finish(3, Outcome::Complete))
+            .expect_err("stale")
+            .code(),
+        "stale_epoch"
+    );
+    state.job(7, JobOp::Resume).expect("resume");
+    state.job(8, claim(5)).expect("claim");
+    state.job(9, finish(6, Outcome::Complete)).expect("finish");
+    let error = state
+        .job(10, JobOp::Cancel { comment: None })
+        .expect_err("over");
+    assert_eq!(error.code(), "forbidden_transition");
+    assert_eq!(
+        error.to_string(),
+        "job job is complete: cancel is not possible"
+    );
+}
+
+#[test]
+fn failed_entries_are_kept_by_reason_and_bounded() {
+    let mut state = State::new();
+    state.apply(&submit(0, "job")).expect("submit");
+    state.job(1, claim(0)).expect("claim");
+    let group = FailureGroup {
+        reason: Reason::new("permission", "The file cannot be read."),
+        count: 12_345,
+        examples: vec!["a/b".to_owned()],
+    };
+    let end = |failures| {
+        JobOp::Finish(Box::new(Finish {
+            epoch: 1,
+            outcome: Outcome::Partial,
+            reason: Some(Reason::new("entries_failed", "12,345 entries failed.")),
+            summary: "{\"bytes\":1}".to_owned(),
+            bytes: 1,
+            files: 1,
+            failures,
+        }))
+    };
+    let error = state
+        .job(2, end(vec![group.clone(); 65]))
+        .expect_err("too many");
+    assert_eq!(error.to_string(), "failures: has 65 entries; at most 64");
+    assert_eq!(state.state().0, JobState::Scanning);
+    state.job(3, end(vec![group.clone()])).expect("finish");
+    assert_eq!(state.reader.failures("job").expect("read"), [group]);
+}
+
+#[test]
+fn the_audit_log_has_what_users_wanted_and_what_became_of_it() {
+    let mut state = State::new();
+    state.apply(&submit(0, "job")).expect("submit");
+    state.job(1, claim(0)).expect("claim");
+    state.job(2, JobOp::Resume).expect_err("not paused");
+    let refused = Op::Audit(AuditEntry {
+        action: "login".to_owned(),
+        object: "bob".to_owned(),
+        outcome: "wrong_password".to_owned(),
+    });
+    state.op(3, refused).expect("append");
+    let all = state
+        .reader
+        .audit(&AuditFilter::default(), 10)
+        .expect("read");
+    let lines: Vec<_> = all
+        .iter()
+        .map(|line| {
+            (
+                line.action.as_str(),
+                line.object.as_str(),
+                line.outcome.as_str(),
+            )
+        })
+        .collect();
+    let expected = [
+        ("login", "bob", "wrong_password"),
+        ("job.resume", "job", "forbidden_transition"),
+        ("job.submit", "job", "ok"),
+    ];
+    assert_eq!(lines, expected);
+    assert_eq!(all[0].remote.as_deref(), Some("192.0.2.1"));
+    let filter = AuditFilter {
+        actor: Some("alice".to_owned()),
+        since: Some(at(1)),
+        until: Some(at(3)),
+        before: None,
+    };
+    assert_eq!(state.reader.audit(&filter, 10).expect("read").len(), 1);
+    let prune = Prune {
+        audit_before: Some(at(3)),
+        ..Prune::default()
+    };
+    let by_node = Command::new(at(4), Actor::node("node1"), Op::Prune(prune));
+    let pruned = state.apply(&by_node).expect("prune");
+    assert!(
+        matches!(
+            pruned,
+            Effect::Pruned {
+                audit: 2,
+                more: false,
+                ..
+            }
+        ),
+        "{pruned:?}"
+    );
+    assert_eq!(
+        state
+            .reader
+            .audit(&AuditFilter::default(), 10)
+            .expect("read")
+            .len(),
+        1
+    );
+}
+
+#[test]
+fn retention_deletes_jobs_in_parts() {
+    let mut state = State::new();
+    for number in 0..1_200 {
+        let id = format!("job{number}");
+        state.apply(&submit(number, &id)).expect("submit");
+        state
+            .apply(&job_command(number, &id, JobOp::Cancel { comment: None }))
+            .expect("cancel");
+    }
+    state.apply(&submit(0, "open")).expect("submit");
+    let prune = Op::Prune(Prune {
+        jobs_before: Some(at(1_100)),
+        ..Prune::default()
+    });
+    let first = state.op(2_000, prune.clone()).expect("prune");
+    assert!(
+        matches!(
+            first,
+            Effect::Pruned {
+                jobs: 1_000,
+                more: true,
+                ..
+            }
+        ),
+        "{first:?}"
+    );
+    let second = state.op(2_001, prune).expect("prune");
+    assert!(
+        matches!(
+            second,
+            Effect::Pruned {
+                jobs: 100,
+                more: false,
+                ..
+            }
+        ),
+        "{second:?}"
+    );
+    let counts = state.reader.job_counts().expect("counts");
+    assert_eq!(counts, [(JobState::Cancelled, 100), (JobState::Queued, 1)]);
+    let site = JobFilter {
+        site: Some("siteA".to_owned()),
+        ..Default::default()
+    };
+    assert_eq!(
+        state
+            .reader
+            .jobs(&site, None, 1_000)
+            .expect("page")
+            .jobs
+            .len(),
+        101
+    );
+    assert!(state.reader.job_spec("job0").expect("read").is_none());
+}

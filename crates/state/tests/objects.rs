@@ -1,0 +1,294 @@
+//! Tests the named objects: what ties them to each other, schedules, webhooks, limits, secrets.
+//! Leaves jobs to `commands`.
+
+mod support;
+
+use godwit_state::{
+    AccessRight, AccessRule, Actor, Change, Command, Delivery, Limit, LimitScope, LimitWindow, Op,
+    Outcome, Prune, Role, Schedule, Secret, Share, Site, Token, User, Webhook,
+};
+use support::state::State;
+use support::{alice, at, claim, command, finish, new_job, submit};
+
+fn user(name: &str, role: Role) -> User {
+    User {
+        name: name.to_owned(),
+        role,
+        password: None,
+        disabled: false,
+    }
+}
+
+fn token(id: &str, user: &str, role: Role) -> Token {
+    Token {
+        id: id.to_owned(),
+        user: user.to_owned(),
+        hash: Secret::new(format!("hash of {id}")),
+        scope: String::new(),
+        role,
+        created: at(0),
+        expires: None,
+        revoked: None,
+        last_digits: "1234".to_owned(),
+        comment: String::new(),
+    }
+}
+
+#[test]
+fn a_tick_fires_once() {
+    let mut state = State::new();
+    let schedule = Schedule {
+        id: "nightly".to_owned(),
+        cron: "0 2 * * *".to_owned(),
+        time_zone: "Europe/Berlin".to_owned(),
+        owner: "alice".to_owned(),
+        template: "{}".to_owned(),
+        disabled: false,
+        fired: None,
+        comment: String::new(),
+    };
+    state
+        .op(100, Op::Schedule(Change::Create(schedule.clone())))
+        .expect("create");
+    let fire = |tick: i64, id: &str| Op::Fired {
+        schedule: "nightly".to_owned(),
+        tick: at(tick),
+        job: Some(Box::new(new_job(id))),
+    };
+    assert_eq!(
+        state.op(101, fire(99, "early")).expect_err("before").code(),
+        "already_fired"
+    );
+    state.op(201, fire(200, "job")).expect("fire");
+    assert_eq!(
+        state.op(202, fire(200, "other")).expect_err("twice").code(),
+        "already_fired"
+    );
+    // A change of the schedule does not forget the tick.
+    state
+        .op(203, Op::Schedule(Change::Put(schedule)))
+        .expect("put");
+    assert_eq!(
+        state.op(204, fire(200, "other")).expect_err("twice").code(),
+        "already_fired"
+    );
+    let job = state.reader.job("job").expect("read").expect("there");
+    assert_eq!(job.schedule.as_deref(), Some("nightly"));
+    assert!(state.reader.job("other").expect("read").is_none());
+}
+
+#[test]
+fn tokens_go_with_their_user() {
+    let mut state = State::new();
+    let create = |token| Op::Token(Change::Create(token));
+    let error = state
+        .op(0, create(token("t", "bob", Role::Viewer)))
+        .expect_err("nobody");
+    assert_eq!(error.to_string(), "there is no user \"bob\"");
+    state
+        .op(1, Op::User(Change::Create(user("bob", Role::Operator))))
+        .expect("create");
+    let error = state
+        .op(2, create(token("t", "bob", Role::Admin)))
+        .expect_err("more");
+    assert_eq!(error.to_string(), "role: user bob is operator only");
+    state
+        .op(3, create(token("t1", "bob", Role::Operator)))
+        .expect("create");
+    state
+        .op(4, create(token("t2", "bob", Role::Viewer)))
+        .expect("create");
+    state
+        .op(5, Op::Token(Change::Remove("t1".to_owned())))
+        .expect("revoke");
+    let found: Vec<Token> = state.reader.objects_by("hash of t1").expect("read");
+    assert_eq!(found.len(), 1);
+    assert_eq!(found[0].revoked, Some(at(5)));
+    let tokens_before = Some(at(6));
+    let prune = Prune {
+        tokens_before,
+        ..Prune::default()
+    };
+    state.op(7, Op::Prune(prune)).expect("prune");
+    assert_eq!(state.reader.objects::<Token>().expect("read").len(), 1);
+    state
+        .op(8, Op::User(Change::Remove("bob".to_owned())))
+        .expect("remove");
+    assert!(state.reader.objects::<Token>().expect("read").is_empty());
+}
+
+#[test]
+fn webhooks_are_told_of_the_states_they_want() {
+    let mut state = State::new();
+    let webhook = Webhook {
+        id: "hook".to_owned(),
+        url: "https://example.org".to_owned(),
+        events: vec!["complete".to_owned()],
+        owner: Some("alice".to_owned()),
+        secret: Secret::new("key"),
+        disabled: false,
+    };
+    state
+        .op(0, Op::Webhook(Change::Create(webhook)))
+        .expect("create");
+    state.apply(&submit(1, "job")).expect("submit");
+    state.job(2, claim(0)).expect("claim");
+    state.job(3, finish(1, Outcome::Complete)).expect("finish");
+    let due = state.reader.due_deliveries(at(3), 10).expect("due");
+    assert_eq!(due.len(), 1);
+    assert!(
+        due[0].body.starts_with("{\"type\":\"job.complete\""),
+        "{}",
+        due[0].body
+    );
+    let deliver = |next: Option<i64>| {
+        Op::Delivery(Delivery {
+            id: due[0].id,
+            next_attempt: next.map(at),
+            status: "503".to_owned(),
+        })
+    };
+    state.op(4, deliver(Some(20))).expect("again");
+    assert!(
+        state
+            .reader
+            .due_deliveries(at(19), 10)
+            .expect("due")
+            .is_empty()
+    );
+    assert_eq!(state.reader.next_delivery().expect("next"), Some(at(20)));
+    assert_eq!(
+        state.reader.due_deliveries(at(20), 10).expect("due")[0].attempts,
+        1
+    );
+    state.op(21, deliver(None)).expect("done");
+    assert_eq!(
+        state.op(22, deliver(None)).expect_err("over").code(),
+        "not_found"
+    );
+}
+
+#[test]
+fn objects_are_created_once_replaced_and_removed() {
+    let mut state = State::new();
+    let site = Site {
+        name: "siteB".to_owned(),
+        addresses: vec!["dtn1.siteb.example.org".to_owned()],
+        identity: "gw1-b".to_owned(),
+        comment: String::new(),
+    };
+    state
+        .op(0, Op::Site(Change::Create(site.clone())))
+        .expect("create");
+    assert_eq!(
+        state
+            .op(1, Op::Site(Change::Create(site.clone())))
+            .expect_err("twice")
+            .code(),
+        "conflict"
+    );
+    let found: Vec<Site> = state.reader.objects_by("gw1-b").expect("read");
+    assert_eq!(found, [site]);
+    let remove = || Op::Site(Change::Remove("siteB".to_owned()));
+    state.op(2, remove()).expect("remove");
+    assert_eq!(state.op(3, remove()).expect_err("gone").code(), "not_found");
+    let rule = AccessRule {
+        id: "rule".to_owned(),
+        identity: "gw1-b".to_owned(),
+        export: "data".to_owned(),
+        path: "run42".to_owned(),
+        rights: vec![AccessRight::Read, AccessRight::List],
+        expires: None,
+        comment: String::new(),
+    };
+    let nothing = AccessRule {
+        rights: Vec::new(),
+        ..rule.clone()
+    };
+    state
+        .op(4, Op::Access(Change::Put(nothing)))
+        .expect_err("allows nothing");
+    state.op(5, Op::Access(Change::Put(rule))).expect("put");
+    let share = Share {
+        owner: "alice".to_owned(),
+        weight: 0,
+    };
+    state
+        .op(6, Op::Share(Change::Put(share)))
+        .expect_err("no weight");
+    let unnamed = user("", Role::Viewer);
+    let error = state
+        .op(7, Op::User(Change::Put(unnamed)))
+        .expect_err("no name");
+    assert_eq!(error.to_string(), "name: must not be empty");
+    let nobody = Command::new(
+        at(8),
+        Actor {
+            name: String::new(),
+            ..alice()
+        },
+        Op::Site(Change::Remove("x".to_owned())),
+    );
+    assert_eq!(
+        state.apply(&nobody).expect_err("no actor").code(),
+        "invalid"
+    );
+    let mut newer = submit(9, "job");
+    newer.version = 2;
+    assert_eq!(state.apply(&newer).expect_err("newer").code(), "invalid");
+}
+
+#[test]
+fn limits_hold_at_their_times() {
+    let window = |days: &[u8], from: u16, to: u16, rate| LimitWindow {
+        days: days.to_vec(),
+        from,
+        to,
+        rate,
+    };
+    let limit = Limit {
+        scope: LimitScope::Site,
+        name: "siteB".to_owned(),
+        rate: Some(100),
+        jobs_max: None,
+        // Work hours from Monday to Friday, and Saturday night without a limit.
+        windows: vec![
+            window(&[0, 1, 2, 3, 4], 480, 1_080, Some(10)),
+            window(&[5], 1_320, 360, None),
+        ],
+        time_zone: "Europe/Berlin".to_owned(),
+    };
+    let rates = [
+        (0, 479, Some(100)),
+        (0, 480, Some(10)),
+        (4, 1_079, Some(10)),
+        (4, 1_080, Some(100)),
+        (5, 600, Some(100)),
+        (5, 1_320, None),
+        (6, 359, None),
+        (6, 360, Some(100)),
+        (6, 1_320, Some(100)),
+    ];
+    for (day, minute, rate) in rates {
+        assert_eq!(
+            limit.rate_at(day, minute),
+            rate,
+            "day {day}, minute {minute}"
+        );
+    }
+}
+
+#[test]
+fn no_secret_is_shown_and_commands_survive_the_log() {
+    let secret = User {
+        password: Some(Secret::new("$argon2id$secret")),
+        ..user("bob", Role::Admin)
+    };
+    let put = command(0, Op::User(Change::Put(secret)));
+    assert!(!format!("{put:?} {put}").contains("argon2id"));
+    let json = serde_json::to_string(&put).expect("write");
+    assert_eq!(serde_json::from_str::<Command>(&json).expect("read"), put);
+    let odd = json.replacen("\"at\":", "\"when\":1,\"at\":", 1);
+    let error = serde_json::from_str::<Command>(&odd).expect_err("unknown field");
+    assert!(error.to_string().contains("when"), "{error}");
+}

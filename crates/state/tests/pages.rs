@@ -1,0 +1,251 @@
+//! Tests lists against 10,000 jobs of history: each filter against a plain look at all jobs, page by page.
+//! Prints how long pages take; a loaded machine must not fail a test by that.
+
+mod support;
+
+use std::time::Instant;
+
+use godwit_state::{Cursor, Job, JobFilter, JobOp, JobState, Op, Outcome, Position, Reader, Store};
+use support::{at, claim, command, finish, job_command, new_job};
+
+const HISTORY: i64 = 10_000;
+const QUEUED: i64 = 1_000;
+const RUNNING: i64 = 50;
+
+/// A state with many jobs, of which some are of a rare owner or site.
+fn many(store: &mut Store) {
+    let mut commands = Vec::new();
+    for number in 0..HISTORY + QUEUED + RUNNING {
+        // Two jobs share each moment.
+        let millis = number / 2;
+        let id = format!("job{number:06}");
+        let mut job = new_job(&id);
+        job.owner = format!("owner{}", number % 7);
+        if number % 1_000 == 999 {
+            job.owner = "rare".to_owned();
+            job.destination.site = "siteRare".to_owned();
+        }
+        job.label = format!("night-{}", number % 400);
+        job.priority = i32::try_from(number % 3).expect("small");
+        if number >= HISTORY && number % 10 == 0 {
+            job.not_before = Some(at(1_000_000 + number));
+        }
+        commands.push(command(millis, Op::Submit(Box::new(job))));
+        if number < HISTORY {
+            let outcome = match number % 50 {
+                0 => Outcome::Failed,
+                1 => Outcome::Partial,
+                _ => Outcome::Complete,
+            };
+            commands.push(job_command(millis + 1, &id, claim(0)));
+            commands.push(job_command(millis + 2, &id, finish(1, outcome)));
+        } else if number >= HISTORY + QUEUED {
+            commands.push(job_command(millis + 1, &id, claim(0)));
+            let state = JobState::Running;
+            let report = JobOp::Report {
+                epoch: 1,
+                state,
+                reason: None,
+            };
+            commands.push(job_command(millis + 2, &id, report));
+        }
+    }
+    let mut batch = store.batch().expect("batch");
+    for (index, command) in (1_u64..).zip(&commands) {
+        batch
+            .apply(index, command)
+            .expect("apply")
+            .expect("accepted");
+    }
+    let index = commands.len() as u64;
+    batch
+        .mark(&Position {
+            index,
+            ..Position::default()
+        })
+        .expect("mark");
+    batch.commit().expect("commit");
+}
+
+fn passes(job: &Job, filter: &JobFilter) -> bool {
+    (filter.states.is_empty() || filter.states.contains(&job.state))
+        && filter
+            .owner
+            .as_ref()
+            .is_none_or(|owner| *owner == job.owner)
+        && filter
+            .label
+            .as_ref()
+            .is_none_or(|part| job.label.contains(part))
+        && filter.site.as_ref().is_none_or(|site| {
+            job.destination.site == *site || job.sources.iter().any(|source| source.site == *site)
+        })
+        && filter.since.is_none_or(|since| job.created >= since)
+        && filter.until.is_none_or(|until| job.created < until)
+}
+
+#[test]
+fn each_filter_lists_what_a_plain_look_finds() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let mut store = Store::open(&directory.path().join("state.db")).expect("open");
+    many(&mut store);
+    let reader = Reader::new(store.file().to_owned());
+    let mut all = Vec::new();
+    let mut cursor: Option<Cursor> = None;
+    loop {
+        let page = reader
+            .jobs(&JobFilter::default(), cursor.as_ref(), 1_000)
+            .expect("a page");
+        all.extend(page.jobs);
+        // A cursor goes through text, as in the API.
+        let Some(next) = page.next else { break };
+        cursor = Some(next.to_string().parse().expect("a cursor"));
+    }
+    assert_eq!(all.len() as i64, HISTORY + QUEUED + RUNNING);
+    assert!(
+        all.windows(2)
+            .all(|pair| (pair[0].created, &pair[0].id) > (pair[1].created, &pair[1].id))
+    );
+    let states = |states: &[JobState]| JobFilter {
+        states: states.to_vec(),
+        ..JobFilter::default()
+    };
+    let text = |text: &str| Some(text.to_owned());
+    let none = JobFilter::default;
+    let filters = [
+        ("all", none()),
+        ("queued", states(&[JobState::Queued])),
+        (
+            "open",
+            states(&[JobState::Queued, JobState::Running, JobState::Scheduled]),
+        ),
+        (
+            "failed or partial",
+            states(&[JobState::Failed, JobState::Partial]),
+        ),
+        ("paused: none", states(&[JobState::Paused])),
+        (
+            "owner",
+            JobFilter {
+                owner: text("owner3"),
+                ..none()
+            },
+        ),
+        (
+            "rare owner",
+            JobFilter {
+                owner: text("rare"),
+                ..none()
+            },
+        ),
+        (
+            "rare owner, complete",
+            JobFilter {
+                owner: text("rare"),
+                ..states(&[JobState::Complete])
+            },
+        ),
+        (
+            "site",
+            JobFilter {
+                site: text("siteA"),
+                ..none()
+            },
+        ),
+        (
+            "rare site, failed or complete",
+            JobFilter {
+                site: text("siteRare"),
+                ..states(&[JobState::Failed, JobState::Complete])
+            },
+        ),
+        (
+            "label",
+            JobFilter {
+                label: text("night-39"),
+                ..none()
+            },
+        ),
+        (
+            "label: none",
+            JobFilter {
+                label: text("nowhere"),
+                ..none()
+            },
+        ),
+        (
+            "time",
+            JobFilter {
+                since: Some(at(100)),
+                until: Some(at(200)),
+                ..none()
+            },
+        ),
+        (
+            "all together",
+            JobFilter {
+                owner: text("owner1"),
+                site: text("siteB"),
+                label: text("night"),
+                since: Some(at(50)),
+                until: Some(at(5_000)),
+                ..states(&[JobState::Complete, JobState::Failed])
+            },
+        ),
+    ];
+    for (name, filter) in filters {
+        let expected: Vec<&Job> = all.iter().filter(|job| passes(job, &filter)).collect();
+        let mut found = Vec::new();
+        let mut cursor = None;
+        loop {
+            let page = reader.jobs(&filter, cursor.as_ref(), 37).expect("a page");
+            found.extend(page.jobs);
+            let Some(next) = page.next else { break };
+            cursor = Some(next);
+        }
+        assert!(found.iter().eq(expected), "{name}");
+        let mut times: Vec<_> = (0..51)
+            .map(|_| {
+                let began = Instant::now();
+                reader.jobs(&filter, None, 50).expect("a page");
+                began.elapsed()
+            })
+            .collect();
+        times.sort();
+        println!(
+            "page of 50, {name}: median {:?}, longest {:?}",
+            times[25], times[50]
+        );
+    }
+    let timed = |name: &str, query: &dyn Fn()| {
+        let began = Instant::now();
+        (0..50).for_each(|_| query());
+        println!("{name}: {:?}", began.elapsed() / 50);
+    };
+    timed("counts", &|| drop(reader.job_counts()));
+    timed("due, 8 of each owner", &|| {
+        drop(reader.due_jobs(at(10), 8, 100))
+    });
+    timed("next due", &|| drop(reader.next_due(at(10))));
+    timed("running", &|| drop(reader.running_jobs()));
+
+    let counts = reader.job_counts().expect("counts");
+    let scheduled = (JobState::Scheduled, 100);
+    assert!(counts.contains(&scheduled) && counts.contains(&(JobState::Running, 50)));
+    let due = reader.due_jobs(at(10), 8, 100).expect("due");
+    assert_eq!(
+        due.len(),
+        7 * 8 + 1,
+        "eight of each of seven owners, and one of the rare one"
+    );
+    assert!(due.iter().all(|job| job.state == JobState::Queued));
+    assert!(due.windows(2).all(|pair| {
+        (-pair[0].priority, pair[0].created, &pair[0].id)
+            < (-pair[1].priority, pair[1].created, &pair[1].id)
+    }));
+    assert_eq!(
+        reader.next_due(at(10)).expect("next"),
+        Some(at(1_000_000 + HISTORY))
+    );
+    assert_eq!(reader.running_jobs().expect("running").len(), 50);
+}
