@@ -1,5 +1,57 @@
 //! Owns the replicated state of a node: commands in, deterministic effects out, kept in SQLite.
 //! Runs no job, opens no socket and reads no clock.
+//!
+//! A [`Command`] holds its time, its ids and its actor. [`Replica::propose`] takes it through a consensus log, which is
+//! on the disk before the command is acknowledged, and applies it in one transaction together with its index. A refused
+//! command changes nothing and says why ([`CommandError`]). [`Reader`] reads what is applied, and [`Follower`] tells of
+//! each change.
+//!
+//! ```
+//! use godwit_state::{
+//!     Actor, Command, JobOp, JobState, NewJob, Op, Options, Place, Replica, RetryPolicy, Runner, UnixMillis,
+//! };
+//!
+//! # let directory = tempfile::tempdir()?;
+//! let replica = Replica::open(Options::new(directory.path()))?;
+//! let now = UnixMillis(1_800_000_000_000);
+//! let place = |site: &str, path: &str| Place { site: site.into(), path: path.into() };
+//! let job = NewJob {
+//!     id: "01jd8z".into(),
+//!     label: "night-42".into(),
+//!     owner: "alice".into(),
+//!     spec: "{}".into(),
+//!     sources: vec![place("siteA", "/data/run42")],
+//!     destination: place("siteB", "/archive/run42"),
+//!     priority: 0,
+//!     limit: None,
+//!     not_before: None,
+//!     deadline: None,
+//!     retry: RetryPolicy::default(),
+//!     idempotency_key: None,
+//! };
+//! replica.propose_blocking(Command::new(now, Actor::node("node1"), Op::Submit(Box::new(job))))?;
+//!
+//! // A node takes what is due. The claim names the epoch that the node saw, so of two nodes one gets the job.
+//! let job = replica.reader().due_jobs(now, 1, 1)?.remove(0);
+//! let runner = Runner { node: "node1".into(), instance: "a random text".into() };
+//! let claim = Op::Job(job.id.clone(), JobOp::Claim { runner, seen: job.epoch });
+//! replica.propose_blocking(Command::new(now, Actor::node("node1"), claim))?;
+//!
+//! let events = replica.follow(0).look()?;
+//! assert_eq!(events.last().map(|event| event.change.as_str()), Some("job.claim"));
+//! assert_eq!(replica.reader().job(&job.id)?.map(|job| job.state), Some(JobState::Scanning));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! # Files
+//!
+//! | file | content | durability |
+//! | --- | --- | --- |
+//! | `raft.db` | log and vote | synced before a command is acknowledged |
+//! | `state.db` | the state, and the position of its last command | synced before the log is cut; applied again from the log after a power cut |
+//! | `snapshot.db` | a copy of the state, behind which the log is cut | written under another name, synced, renamed |
+//! | `state.lock` | keeps other processes out | |
+//! | `kept-N/` | files that a restore replaced | |
 
 mod apply;
 mod bounds;

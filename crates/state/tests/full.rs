@@ -8,6 +8,7 @@ use std::fs;
 use std::future::Future;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
+use std::time::Duration;
 
 use godwit_state::{FaultKind, Op, OpenError, Options, ProposeError, Replica};
 use support::{command, new_job, submit};
@@ -45,6 +46,7 @@ fn run(name: &str, directory: &Path, room: u64, before: &[&str], script: &str) -
 
 fn wait<T>(future: impl Future<Output = T>) -> T {
     tokio::runtime::Builder::new_current_thread()
+        .enable_time()
         .build()
         .expect("a runtime")
         .block_on(future)
@@ -87,6 +89,11 @@ fn without_room_changes_are_refused_and_reading_goes_on() {
     }
     assert!(reader.job(&format!("job{last}")).expect("read").is_none());
     if given().is_some() {
+        // There is no room for a snapshot either, and trying would end the consensus.
+        replica.compact().expect("compact");
+        let ended = replica.ended();
+        let soon = async { tokio::time::timeout(Duration::from_millis(300), ended).await };
+        assert!(wait(soon).is_err(), "the consensus goes on");
         fs::remove_file(&filler).expect("make room");
         replica
             .propose_blocking(large(last))
@@ -111,7 +118,7 @@ fn a_full_file_system_loses_nothing() {
             "--propagation=slave",
         ]
     };
-    let script = "mount -t tmpfs -o size=12m none \"$1\" || exit 77; shift; exec \"$@\"";
+    let script = "mount -t tmpfs -o size=24m none \"$1\" || exit 77; shift; exec \"$@\"";
     for name in [
         "without_room_changes_are_refused_and_reading_goes_on",
         "a_full_file_system_loses_nothing",

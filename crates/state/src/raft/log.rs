@@ -261,3 +261,30 @@ fn set_mark<T: Serialize>(connection: &Connection, name: &str, mark: &T) -> rusq
         .execute(params![name, body])
         .map(drop)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A kill does not show what a power cut takes; SQLite syncs at each commit in this mode only.
+    #[test]
+    fn each_commit_is_synced() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let guard = Guard::new(tempfile::tempfile().expect("a file"));
+        let log = Log::open(&directory.path().join("raft.db"), guard).expect("a log");
+        let connection = log.shared.lock();
+        let pragma = |name: &str| -> String {
+            connection
+                .query_row(
+                    &format!("SELECT CAST({name} AS TEXT) FROM pragma_{name}"),
+                    [],
+                    |row| row.get(0),
+                )
+                .expect("a pragma")
+        };
+        assert_eq!(
+            (pragma("journal_mode"), pragma("synchronous")),
+            ("wal".to_owned(), "2".to_owned())
+        );
+    }
+}

@@ -17,10 +17,13 @@ use tokio::sync::watch;
 use super::{Guard, LogId, Membership, Types, blocking, read_position};
 use crate::fault::Fault;
 use crate::model::Effect;
-use crate::store::{Position, Store, check_copy, copy_into};
+use crate::store::{Position, Store, check_copy, copy_into, free_bytes};
 
 /// Entries that one transaction holds at most: it is done within some 50 ms.
 const BATCH_MAX: usize = 256;
+
+/// SQLite's own log of the state grows to 1,000 pages before it is moved into the file.
+const LOG_BYTES: u64 = 4 << 20;
 
 /// The state as the consensus sees it.
 #[derive(Clone, Debug)]
@@ -95,6 +98,15 @@ impl Machine {
         snapshot(&self.snapshot, &position)
     }
 
+    /// Whether a copy of the state fits, with its log and as much again for what comes meanwhile.
+    fn has_room(&self) -> io::Result<bool> {
+        let file = self.lock().file().to_owned();
+        let bytes = std::fs::metadata(&file)
+            .map_err(|error| Fault::io(&file, error))?
+            .len();
+        Ok(free_bytes(&file)? >= bytes.saturating_mul(2).saturating_add(LOG_BYTES))
+    }
+
     fn install(&self, from: &Path) -> io::Result<()> {
         let mut store = self.lock();
         store.replace(from)?;
@@ -153,6 +165,13 @@ impl RaftStateMachine<Types> for Machine {
                 return Ok(());
             }
         }
+    }
+
+    /// Puts the snapshot off while there is no room for it: a snapshot that fails would end the consensus.
+    async fn try_create_snapshot_builder(&mut self, force: bool) -> Option<Self> {
+        let machine = self.clone();
+        let room = blocking(&self.guard, move || machine.has_room()).await;
+        (force || room.unwrap_or(false)).then(|| self.clone())
     }
 
     async fn get_snapshot_builder(&mut self) -> Self {

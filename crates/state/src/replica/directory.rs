@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use crate::fault::{Fault, FaultKind};
 use crate::raft::{Guard, Log, read_position};
-use crate::store::{Store, make_directory};
+use crate::store::{Store, free_bytes, make_directory};
 
 /// The directory of the state, locked for this process.
 #[derive(Debug)]
@@ -66,9 +66,7 @@ impl Directory {
 
     /// Bytes that the file system has for this process.
     pub(super) fn free_bytes(&self) -> Result<u64, Fault> {
-        let free =
-            rustix::fs::statvfs(&self.path).map_err(|error| Fault::io(&self.path, error.into()))?;
-        Ok(free.f_bavail.saturating_mul(free.f_frsize))
+        free_bytes(&self.path)
     }
 
     /// Refuses a directory in which a restore was interrupted, which may have taken the earlier files away already.

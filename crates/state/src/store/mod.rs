@@ -242,6 +242,12 @@ pub(crate) fn make_directory(directory: &Path) -> Result<(), Fault> {
         .map_err(|error| Fault::io(directory, error))
 }
 
+/// Bytes that the file system has for this process.
+pub(crate) fn free_bytes(path: &Path) -> Result<u64, Fault> {
+    let free = rustix::fs::statvfs(path).map_err(|error| Fault::io(path, error.into()))?;
+    Ok(free.f_bavail.saturating_mul(free.f_frsize))
+}
+
 pub(crate) fn position(connection: &Connection) -> rusqlite::Result<Option<Position>> {
     connection
         .prepare_cached("SELECT log_index, position, membership FROM applied")?
