@@ -41,6 +41,10 @@ fn proposer() {
                         .propose_blocking(job_command(1, &id, claim(0)))
                         .expect("claim");
                     say("claimed", &id);
+                    // Kills come while a snapshot is written and the log is cut, too.
+                    if number % 8 == proposer {
+                        replica.compact().expect("compact");
+                    }
                 }
             });
         }

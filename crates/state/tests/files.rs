@@ -87,6 +87,44 @@ fn a_crash_image_opens() {
     assert!(replica.reader().job("last").expect("read").is_some());
 }
 
+/// Brings SQLite's log of a file to the length that a power cut may leave.
+fn cut(directory: &Path, name: &str, part: u64) {
+    let log = directory.join(format!("{name}-wal"));
+    let log = fs::OpenOptions::new().write(true).open(log).expect("open");
+    let length = log.metadata().expect("a length").len();
+    log.set_len(length * part / 16).expect("cut");
+}
+
+#[test]
+fn what_a_power_cut_takes_from_the_state_is_applied_again() {
+    for part in 0..16 {
+        let directory = crashed(20);
+        cut(directory.path(), "state.db", part);
+        let replica = open(directory.path());
+        let reader = replica.reader();
+        assert!(reader.job("last").expect("read").is_some(), "part {part}");
+        let counts = reader.job_counts().expect("counts");
+        assert_eq!(counts, [(JobState::Queued, 21)]);
+    }
+}
+
+#[test]
+fn a_log_that_lost_a_command_is_refused_and_not_shortened() {
+    let mut refused = 0;
+    for part in 0..16 {
+        let directory = crashed(20);
+        cut(directory.path(), "raft.db", part);
+        match Replica::open(Options::new(directory.path())) {
+            Ok(replica) => assert!(replica.reader().job("last").expect("read").is_some()),
+            Err(error) => {
+                assert!(error.to_string().contains("state.db ends with"), "{error}");
+                refused += 1;
+            }
+        }
+    }
+    assert!(refused > 0);
+}
+
 #[test]
 fn a_damaged_file_is_named_and_left_as_it_is() {
     for name in ["raft.db", "state.db"] {

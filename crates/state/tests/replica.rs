@@ -194,3 +194,24 @@ fn a_command_that_is_too_long_is_refused_before_the_log() {
     let page = replica.reader().jobs(&JobFilter::default(), None, 10);
     assert!(page.expect("read").jobs.is_empty());
 }
+
+#[test]
+fn a_slow_disk_leaves_a_proposal_unknown_and_not_undone() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let mut options = Options::new(directory.path());
+    options.propose_within = std::time::Duration::from_millis(50);
+    let replica = Replica::open(options).expect("open");
+    let mut follower = replica.follow(0);
+    // Another connection keeps the log from being written, as a disk that stands still does.
+    let mut slow = rusqlite::Connection::open(directory.path().join("raft.db")).expect("open");
+    let held = slow
+        .transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)
+        .expect("hold");
+    let error = replica
+        .propose_blocking(submit(0, "job1"))
+        .expect_err("no answer");
+    assert!(matches!(error, ProposeError::Unknown), "{error}");
+    drop(held);
+    let events = wait(follower.next()).expect("an event");
+    assert_eq!(events[0].object, "job1");
+}

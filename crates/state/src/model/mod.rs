@@ -4,6 +4,7 @@
 mod command;
 mod effect;
 mod event;
+mod id;
 mod job;
 mod object;
 mod policy;
@@ -17,6 +18,7 @@ pub use command::{
 };
 pub use effect::{Applied, CommandError, Effect};
 pub use event::{Event, Topic};
+pub use id::sortable_id;
 pub use job::{Attempt, FailureGroup, Job, JobState, Place, Reason, Runner, reason};
 pub use object::{
     AccessRight, AccessRule, Actor, Limit, LimitScope, LimitWindow, Object, Role, Schedule,

@@ -31,6 +31,9 @@ pub enum ProposeError {
         /// Number and address of the leader, if it is known.
         leader: Option<(u64, String)>,
     },
+    /// Too many proposals wait. Nothing was changed.
+    #[error("too many changes wait for the disk; try again later")]
+    Busy,
     /// Whether the command is or will be applied is not known: look before proposing it again.
     #[error("no answer in time; whether the change was made is not known yet")]
     Unknown,

@@ -17,6 +17,7 @@ use openraft::errors::{ClientWriteError, RaftError};
 use openraft::{BasicNode, Config, SnapshotPolicy};
 use tokio::runtime::{Builder, Handle, Runtime};
 use tokio::sync::{Semaphore, watch};
+use tokio::time::timeout;
 
 use self::directory::Directory;
 use crate::fault::Fault;
@@ -53,7 +54,7 @@ pub struct Options {
     /// Room that must be free for a command to be accepted: as much as the log, the state and a snapshot grow by in
     /// some thousand commands.
     pub free_bytes_min: u64,
-    /// How long a proposal may take.
+    /// How long a proposal may wait for its turn, and then take.
     pub propose_within: Duration,
     /// Who carries messages to other voters.
     pub peers: Arc<dyn Peers>,
@@ -153,24 +154,23 @@ impl Replica {
         async move {
             checked?;
             let proposed = handle.spawn(async move {
-                let write = async {
-                    // Nobody closes the semaphore.
-                    let _permit = permits.acquire().await;
-                    raft.client_write(command).await
+                let Ok(Ok(_permit)) = timeout(within, permits.acquire()).await else {
+                    return None;
                 };
-                tokio::time::timeout(within, write).await
+                Some(timeout(within, raft.client_write(command)).await)
             });
             match proposed.await {
-                Ok(Ok(Ok(response))) => {
+                Ok(None) => Err(ProposeError::Busy),
+                Ok(Some(Ok(Ok(response)))) => {
                     let index = response.log_id.index;
                     let effect = response.data.map_err(ProposeError::Refused)?;
                     Ok(Done { index, effect })
                 }
-                Ok(Ok(Err(RaftError::APIError(error)))) => Err(forwarded(error)),
-                Ok(Ok(Err(RaftError::Fatal(fatal)))) => {
+                Ok(Some(Ok(Err(RaftError::APIError(error))))) => Err(forwarded(error)),
+                Ok(Some(Ok(Err(RaftError::Fatal(fatal))))) => {
                     Err(ProposeError::Ended(ended(&guard, &fatal.to_string())))
                 }
-                Ok(Err(_elapsed)) => Err(ProposeError::Unknown),
+                Ok(Some(Err(_elapsed))) => Err(ProposeError::Unknown),
                 Err(error) => Err(ProposeError::Ended(Ended(error.to_string()))),
             }
         }
