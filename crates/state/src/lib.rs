@@ -65,7 +65,7 @@ mod store;
 
 pub use fault::{Fault, FaultKind};
 pub use model::*;
-pub use raft::{NoPeers, Peers};
+pub use raft::{Answer, NoPeers, Peers};
 pub use read::{AuditFilter, AuditLine, Cursor, JobFilter, JobPage, PendingDelivery, Reader};
 pub use replica::{
     Done, Ended, FollowError, Follower, OpenError, Options, ProposeError, Replica, restore,

@@ -229,6 +229,27 @@ fn the_audit_log_has_what_users_wanted_and_what_became_of_it() {
 }
 
 #[test]
+fn a_refused_command_of_any_length_leaves_a_short_line() {
+    let mut state = State::new();
+    let id = "ö".repeat(100_000);
+    let error = state
+        .apply(&job_command(0, &id, JobOp::Pause))
+        .expect_err("nobody's");
+    assert_eq!(error.code(), "not_found");
+    let lines = state
+        .reader
+        .audit(&AuditFilter::default(), 10)
+        .expect("read");
+    assert_eq!((lines.len(), lines[0].object.len()), (1, 320));
+    state.apply(&submit(1, "job")).expect("submit");
+    let error = state.job(2, JobOp::SetLimit(Some(0))).expect_err("nothing");
+    assert_eq!(
+        error.to_string(),
+        "limit: must be at least 1; pause the job to stop it"
+    );
+}
+
+#[test]
 fn retention_deletes_jobs_in_parts() {
     let mut state = State::new();
     for number in 0..1_200 {

@@ -169,6 +169,30 @@ fn webhooks_are_told_of_the_states_they_want() {
 }
 
 #[test]
+fn there_are_at_most_a_hundred_webhooks() {
+    let mut state = State::new();
+    let webhook = |number: u32| {
+        Op::Webhook(Change::Put(Webhook {
+            id: format!("hook{number}"),
+            url: "https://example.org".to_owned(),
+            events: Vec::new(),
+            owner: None,
+            secret: Secret::new("key"),
+            disabled: false,
+        }))
+    };
+    for number in 0..100 {
+        state.op(0, webhook(number)).expect("put");
+    }
+    let error = state.op(1, webhook(100)).expect_err("too many");
+    assert_eq!(
+        error.to_string(),
+        "there are 100 webhooks; remove some first"
+    );
+    state.op(2, webhook(99)).expect("replaces");
+}
+
+#[test]
 fn objects_are_created_once_replaced_and_removed() {
     let mut state = State::new();
     let site = Site {

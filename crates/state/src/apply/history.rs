@@ -6,8 +6,11 @@ use rusqlite::{Connection, params};
 use super::{Context, Stop, notices};
 use crate::bounds::{self, PRUNE_ROWS_MAX};
 use crate::model::Object as _;
-use crate::model::{Actor, AuditEntry, Effect, Prune, Token, Topic, UnixMillis};
+use crate::model::{Actor, AuditEntry, Effect, Prune, Role, Token, Topic, UnixMillis};
 use crate::read::job_by_id;
+
+/// Bytes of each text of a line: a kind and a name of the longest sort.
+const TEXT_SHOWN_MAX: usize = 320;
 
 /// Appends a line that a command brings.
 pub(super) fn append(context: &Context<'_>, entry: &AuditEntry) -> Result<Effect, Stop> {
@@ -25,7 +28,7 @@ pub(super) fn append(context: &Context<'_>, entry: &AuditEntry) -> Result<Effect
     Ok(Effect::Done)
 }
 
-/// Writes a line of the audit log.
+/// Writes a line of the audit log. A refused command may hold texts of any length, so they are cut.
 pub(super) fn write(
     db: &Connection,
     at: UnixMillis,
@@ -40,13 +43,13 @@ pub(super) fn write(
     )?
     .execute(params![
         at.0,
-        actor.name,
-        actor.role.map(crate::model::Role::name),
-        action,
-        object,
-        outcome,
-        actor.remote,
-        actor.request
+        cut(&actor.name),
+        actor.role.map(Role::name),
+        cut(action),
+        cut(object),
+        cut(outcome),
+        actor.remote.as_deref().map(cut),
+        actor.request.as_deref().map(cut)
     ])?;
     Ok(())
 }
@@ -129,6 +132,10 @@ fn prune_jobs(context: &Context<'_>, before: UnixMillis) -> Result<u64, Stop> {
         }
     }
     Ok(sql_count(ids.len()))
+}
+
+fn cut(text: &str) -> &str {
+    &text[..text.floor_char_boundary(TEXT_SHOWN_MAX)]
 }
 
 fn sql_count(count: usize) -> u64 {

@@ -125,6 +125,7 @@ pub(super) fn change(context: &Context<'_>, id: &str, op: &JobOp) -> Result<Effe
         JobOp::Retry => retry(context, &mut job)?,
         JobOp::SetLimit(limit) => {
             open(&job, "set_limit")?;
+            check_limit(*limit)?;
             job.limit = *limit;
         }
         JobOp::SetPriority(priority) => {
@@ -289,11 +290,7 @@ fn waits(
 pub(super) fn clip(mut text: String) -> String {
     const SENTENCE_BYTES_MAX: usize = 2_048;
     if text.len() > SENTENCE_BYTES_MAX {
-        let mut end = SENTENCE_BYTES_MAX;
-        while !text.is_char_boundary(end) {
-            end -= 1;
-        }
-        text.truncate(end);
+        text.truncate(text.floor_char_boundary(SENTENCE_BYTES_MAX));
         text.push('…');
     }
     text
@@ -312,6 +309,14 @@ pub(super) fn effect(job: &Job) -> Effect {
     }
 }
 
+fn check_limit(limit: Option<u64>) -> Result<(), CommandError> {
+    if limit == Some(0) {
+        let what = "must be at least 1; pause the job to stop it";
+        return Err(CommandError::invalid("limit", what));
+    }
+    Ok(())
+}
+
 fn check(context: &Context<'_>, new: &NewJob) -> Result<(), CommandError> {
     bounds::name("id", &new.id)?;
     bounds::name("owner", &new.owner)?;
@@ -328,6 +333,7 @@ fn check(context: &Context<'_>, new: &NewJob) -> Result<(), CommandError> {
     if let Some(key) = &new.idempotency_key {
         bounds::name("idempotency_key", key)?;
     }
+    check_limit(new.limit)?;
     if new.deadline.is_some_and(|deadline| deadline <= context.at) {
         return Err(CommandError::invalid("deadline", "has passed already"));
     }

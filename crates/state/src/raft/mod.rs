@@ -19,7 +19,7 @@ use crate::store::Position;
 pub(crate) use log::Log;
 pub(crate) use machine::Machine;
 pub(crate) use network::Network;
-pub use network::{NoPeers, Peers};
+pub use network::{Answer, NoPeers, Peers};
 
 openraft::declare_raft_types!(
     /// The types of the consensus library, as this crate uses them.

@@ -26,8 +26,8 @@ pub trait Peers: Debug + Send + Sync + 'static {
     fn call(&self, address: &str, kind: &'static str, message: Vec<u8>) -> Answer;
 }
 
-/// What comes back, some time.
-pub(crate) type Answer = Pin<Box<dyn Future<Output = io::Result<Vec<u8>>> + Send>>;
+/// The answer of a voter, once it comes.
+pub type Answer = Pin<Box<dyn Future<Output = io::Result<Vec<u8>>> + Send>>;
 
 /// The peers of a single voter: there are none.
 #[derive(Clone, Copy, Debug, Default)]

@@ -103,3 +103,48 @@ impl Follower {
         self.after
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::{Actor, Change, Command, Op, Setting, UnixMillis};
+    use crate::store::Store;
+
+    #[test]
+    fn a_follower_that_stayed_away_too_long_is_told() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let mut store = Store::open(&directory.path().join("state.db")).expect("open");
+        let mut batch = store.batch().expect("a batch");
+        for index in 1..=10_050_u64 {
+            let setting = Setting {
+                name: "rate".to_owned(),
+                value: index.to_string(),
+            };
+            let put = Op::Setting(Change::Put(setting));
+            let command = Command::new(UnixMillis(0), Actor::node("node1"), put);
+            batch.apply(index, &command).expect("apply").expect("put");
+        }
+        batch.commit().expect("commit");
+        let reader = Arc::new(Reader::new(store.file().to_owned()));
+        let (_sender, applied) = watch::channel(0);
+        let follower = |after| Follower::new(Arc::clone(&reader), applied.clone(), after);
+        for after in [0, 49] {
+            let error = follower(after).look().expect_err("gone");
+            assert!(
+                matches!(error, FollowError::Gone { last: 10_050, .. }),
+                "{error}"
+            );
+        }
+        let mut oldest = follower(50);
+        let mut seen = Vec::new();
+        loop {
+            let events = oldest.look().expect("events");
+            assert!(events.len() <= EVENTS_MAX);
+            if events.is_empty() {
+                break;
+            }
+            seen.extend(events.into_iter().map(|event| event.seq));
+        }
+        assert!(seen.into_iter().eq(51..=10_050));
+    }
+}

@@ -45,7 +45,7 @@ const LOG_KEPT: u64 = 1_000;
 /// How to open a replica.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Directory of the state; it is made if it is missing.
+    /// Directory of the state, on a local file system; it is made if it is missing.
     pub directory: PathBuf,
     /// Number of this voter.
     pub voter: u64,
