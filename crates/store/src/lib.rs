@@ -24,6 +24,6 @@ pub use fs::{Confine, FsOptions, FsStorage};
 pub use meta::{FinalMeta, Kind, Meta, Timestamp};
 pub use path::{NAME_BYTES_MAX, PATH_BYTES_MAX, PathError, RelPath, TEMP_NAME_BYTES, TempName};
 pub use storage::{
-    Capabilities, Choice, Known, Look, Pick, ReadFile, Replace, SCAN_BATCH_ITEMS, Scan, ScanEntry,
-    ScanItem, Storage, SurveyItem, WriteFile,
+    Capabilities, Choice, Create, Known, Look, Pick, ReadFile, Replace, SCAN_BATCH_ITEMS, Scan,
+    ScanEntry, ScanItem, Storage, SurveyItem, WriteFile,
 };

@@ -143,13 +143,14 @@ pub trait Storage: Send + Sync {
         replace: Replace,
     ) -> Result<(), StoreError>;
 
-    /// Creates the temporary file of `path`, readable by its owner only, for writing in any order.
-    /// An old one is kept with its contents if `keep` (resuming), else begun anew.
+    /// Creates the temporary file of `path`, readable by its owner only, for writing in any order; `how` says what becomes of one
+    /// that is there. `bytes` is the length that the contents will have, `None` if that is not known.
     fn create(
         &self,
         path: &RelPath,
         temp: &TempName,
-        keep: bool,
+        how: Create,
+        bytes: Option<u64>,
     ) -> Result<Box<dyn WriteFile>, StoreError>;
 
     /// Writes the whole temporary file of `path`, with its final metadata, in the fewest calls; an old one is replaced.
@@ -323,6 +324,21 @@ pub struct ScanEntry {
     pub extended: Extended,
     /// What of that could not be read.
     pub lost: Lost,
+}
+
+/// What becomes of a temporary file that is there when it is to be created, and what the caller promises.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Create {
+    /// The file is empty and new. An old file loses its name, and so does the file of another writer: the caller is the only writer,
+    /// because it holds the lock of the transfer's journal.
+    Fresh,
+    /// An old file is opened with its contents and its length; where there is none, one is made. The caller is the only writer, as for
+    /// `Fresh`. What has the name and is no temporary file of ours is removed, and the call fails with `NotFound`.
+    Resume,
+    /// The file is opened, or made if it is not there. Other writers, of other processes and machines too, may have it open and may
+    /// write other ranges: nothing is removed or cut off. The file has the length `bytes` from the start, if that is known; all writers
+    /// have to name the same. What has the name and is no temporary file of ours stays, and the call fails with `TypeConflict`.
+    Shared,
 }
 
 /// What becomes of an entry that already has the final name.

@@ -7,7 +7,7 @@ mod fs_common;
 
 use fs_common::{TAG, Tree, meta, rel, temp_of};
 use godwit_store::{
-    FsOptions, Kind, PathError, RelPath, Replace, ScanItem, Storage, StoreErrorKind,
+    Create, FsOptions, Kind, PathError, RelPath, Replace, ScanItem, Storage, StoreErrorKind,
 };
 use rustix::fs::{CWD, RenameFlags};
 use std::fs;
@@ -73,8 +73,10 @@ fn a_planted_link_is_never_followed() {
                 storage
                     .make_symlink(&below, b"x", &meta(0o777, 1, 0), &temp, Replace::Atomically)
                     .map(drop),
-                storage.create(&below, &temp, false).map(drop),
-                storage.create(&below, &temp, true).map(drop),
+                storage.create(&below, &temp, Create::Fresh, None).map(drop),
+                storage
+                    .create(&below, &temp, Create::Resume, None)
+                    .map(drop),
                 storage
                     .write_whole(&below, &temp, &meta(0o644, 1, 0), b"x")
                     .map(drop),

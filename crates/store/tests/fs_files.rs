@@ -6,7 +6,7 @@
 mod fs_common;
 
 use fs_common::{TAG, Tree, is_root, meta, rel, temp_of};
-use godwit_store::{Kind, Known, Lost, RelPath, Replace, Storage, StoreErrorKind};
+use godwit_store::{Create, Kind, Known, Lost, RelPath, Replace, Storage, StoreErrorKind};
 use std::fs;
 use std::io::{Read, Write};
 use std::os::unix::ffi::OsStrExt;
@@ -111,7 +111,10 @@ fn an_old_temporary_file_of_any_kind_never_gets_through() {
             .unwrap();
         assert_eq!(fs::read(tree.at("file")).unwrap(), b"whole");
         plant();
-        let file = tree.storage.create(&path, &temp, false).unwrap();
+        let file = tree
+            .storage
+            .create(&path, &temp, Create::Fresh, None)
+            .unwrap();
         file.write_at(0, b"slice").unwrap();
         file.finish(5, &meta(0o644, 1, 0)).unwrap();
         tree.storage
@@ -123,7 +126,7 @@ fn an_old_temporary_file_of_any_kind_never_gets_through() {
         plant();
         let error = tree
             .storage
-            .create(&path, &temp, true)
+            .create(&path, &temp, Create::Resume, None)
             .map(drop)
             .unwrap_err();
         assert_eq!(error.kind, StoreErrorKind::NotFound);
@@ -142,43 +145,24 @@ fn an_old_temporary_file_of_any_kind_never_gets_through() {
 }
 
 #[test]
-fn resuming_keeps_what_is_there_even_after_its_mode_was_set() {
-    let tree = Tree::new();
-    let path = rel("big");
-    let temp = temp_of(&path);
-    let file = tree.storage.create(&path, &temp, false).unwrap();
-    file.write_at(4, b"later").unwrap();
-    file.finish(9, &meta(0o000, 7, 0)).unwrap();
-    drop(file);
-    let mut buffer = [0; 16];
-    let reader = tree.storage.open_temp(&path, &temp).unwrap();
-    assert_eq!(reader.read_at(0, &mut buffer).unwrap(), 9);
-    assert_eq!(
-        fs::metadata(tree.at(&temp.to_string())).unwrap().mode() & 0o7777,
-        0,
-        "verifying leaves the mode alone"
-    );
-    tree.storage.sync_batch(&[(&path, temp)], 9).unwrap();
-    let file = tree.storage.create(&path, &temp, true).unwrap();
-    file.write_at(0, b"soon").unwrap();
-    file.finish(9, &meta(0o640, 7, 0)).unwrap();
-    tree.storage.sync_batch(&[(&path, temp)], 9).unwrap();
-    tree.storage.commit(&path, &temp, Replace::Never).unwrap();
-    assert_eq!(fs::read(tree.at("big")).unwrap(), b"soonlater");
-    assert_eq!(fs::metadata(tree.at("big")).unwrap().mode() & 0o7777, 0o640);
-}
-
-#[test]
 fn a_file_ends_where_it_is_said_to_wherever_writing_ended() {
     let tree = Tree::new();
-    for (name, keep, written) in [("new", false, 4), ("kept", true, 4), ("longer", true, 2)] {
+    for (name, how, written) in [
+        ("new", Create::Fresh, 4),
+        ("kept", Create::Resume, 4),
+        ("longer", Create::Resume, 2),
+        ("shared", Create::Shared, 2),
+    ] {
         let path = rel(name);
         let temp = temp_of(&path);
-        if keep {
-            let file = tree.storage.create(&path, &temp, false).unwrap();
+        if how != Create::Fresh {
+            let file = tree
+                .storage
+                .create(&path, &temp, Create::Fresh, None)
+                .unwrap();
             file.write_at(0, b"123456789").unwrap();
         }
-        let file = tree.storage.create(&path, &temp, keep).unwrap();
+        let file = tree.storage.create(&path, &temp, how, None).unwrap();
         file.write_at(0, &b"abcdefg"[..written]).unwrap();
         for bytes in [4, 2, 6, written as u64] {
             file.finish(bytes, &meta(0o644, 1, 0)).unwrap();
@@ -193,7 +177,10 @@ fn holes_stay_holes_and_are_found_again() {
     let tree = Tree::new();
     let path = rel("sparse");
     let temp = temp_of(&path);
-    let file = tree.storage.create(&path, &temp, false).unwrap();
+    let file = tree
+        .storage
+        .create(&path, &temp, Create::Fresh, None)
+        .unwrap();
     let mib = 1 << 20;
     file.preallocate(64 * mib..65 * mib).unwrap();
     file.write_at(64 * mib, &vec![7; 1 << 20]).unwrap();
@@ -225,7 +212,10 @@ fn set_id_bits_are_applied_only_where_granted() {
         });
         tree.put("whole", b"x", &meta(0o6755, 1, 0));
         let path = rel("slices");
-        let file = tree.storage.create(&path, &temp_of(&path), false).unwrap();
+        let file = tree
+            .storage
+            .create(&path, &temp_of(&path), Create::Fresh, None)
+            .unwrap();
         file.write_at(0, b"x").unwrap();
         file.finish(1, &meta(0o6755, 1, 0)).unwrap();
         tree.storage

@@ -3,7 +3,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails where it unwraps")]
 
-use godwit_store::{Confine, FsOptions, FsStorage, RelPath, Storage, TempName};
+use godwit_store::{Confine, Create, FsOptions, FsStorage, RelPath, Storage, TempName};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::collections::BTreeSet;
 use std::fs;
@@ -48,7 +48,7 @@ fn kept_directories_make_way_for_the_handle_past_the_page_cache() {
         leave_one_handle();
         let opened = if writes {
             let temp = TempName::new(1, &path);
-            storage.create(&path, &temp, false).map(drop)
+            storage.create(&path, &temp, Create::Fresh, None).map(drop)
         } else {
             storage.open(&path).map(drop)
         };

@@ -6,7 +6,7 @@
 mod fs_common;
 
 use fs_common::{TAG, Tree, drain, meta, rel, temp_of};
-use godwit_store::{Kind, RelPath, Replace, ScanItem, Storage, StoreError};
+use godwit_store::{Create, Kind, RelPath, Replace, ScanItem, Storage, StoreError};
 use godwit_testkit::{Faults, HostileStorage, MemoryStorage};
 use proptest::prelude::*;
 use std::sync::Arc;
@@ -20,7 +20,11 @@ enum Call {
     MakeDirectory,
     MakeSymlink(u8, Replace),
     MakeLink(Replace),
-    WriteSlices { keep: bool, offset: u16, bytes: u16 },
+    WriteSlices {
+        how: Create,
+        offset: u16,
+        bytes: u16,
+    },
     WriteWhole(u8),
     Commit(Replace),
     Sync,
@@ -36,6 +40,11 @@ const PATHS: [&str; 8] = ["", "a", "a-b", "a/x", "a/y", "a/x/z", "l", "l/m"];
 
 fn call() -> impl Strategy<Value = Call> {
     let replace = prop_oneof![Just(Replace::Never), Just(Replace::Atomically)];
+    let how = prop_oneof![
+        Just(Create::Fresh),
+        Just(Create::Resume),
+        Just(Create::Shared)
+    ];
     prop_oneof![
         1 => Just(Call::Stat),
         1 => Just(Call::ReadLink),
@@ -44,8 +53,8 @@ fn call() -> impl Strategy<Value = Call> {
         3 => Just(Call::MakeDirectory),
         2 => (0..3_u8, replace.clone()).prop_map(|(target, replace)| Call::MakeSymlink(target, replace)),
         2 => replace.clone().prop_map(Call::MakeLink),
-        2 => (any::<bool>(), 0..5000_u16, 0..5000_u16)
-            .prop_map(|(keep, offset, bytes)| Call::WriteSlices { keep, offset, bytes }),
+        2 => (how, 0..5000_u16, 0..5000_u16)
+            .prop_map(|(how, offset, bytes)| Call::WriteSlices { how, offset, bytes }),
         2 => any::<u8>().prop_map(Call::WriteWhole),
         4 => replace.prop_map(Call::Commit),
         1 => Just(Call::Sync),
@@ -79,11 +88,9 @@ fn perform(storage: &dyn Storage, call: Call, path: &RelPath, other: &RelPath) -
         Call::MakeLink(replace) => storage
             .make_link(path, other, &temp, replace)
             .map(|_| String::new()),
-        Call::WriteSlices {
-            keep,
-            offset,
-            bytes,
-        } => write_slices(storage, path, keep, (offset, bytes)),
+        Call::WriteSlices { how, offset, bytes } => {
+            write_slices(storage, path, how, (offset, bytes))
+        }
         Call::WriteWhole(bytes) => storage
             .write_whole(
                 path,
@@ -137,15 +144,16 @@ fn read(storage: &dyn Storage, path: &RelPath) -> Result<String, StoreError> {
 fn write_slices(
     storage: &dyn Storage,
     path: &RelPath,
-    keep: bool,
+    how: Create,
     slice: (u16, u16),
 ) -> Result<String, StoreError> {
     let (offset, bytes) = (u64::from(slice.0), u64::from(slice.1));
-    let file = storage.create(path, &temp_of(path), keep)?;
+    let file = storage.create(path, &temp_of(path), how, Some(7000))?;
+    let at_first = storage.open_temp(path, &temp_of(path))?.meta()?.bytes;
     file.preallocate(offset..offset + bytes)?;
     file.write_at(offset, &vec![1; slice.1.into()])?;
     file.finish(offset + bytes / 2, &meta(0o600, 4, slice.0.into()))?;
-    Ok(String::new())
+    Ok(at_first.to_string())
 }
 
 /// What a scan found, in the order of paths.

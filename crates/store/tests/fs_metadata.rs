@@ -7,7 +7,7 @@ mod fs_common;
 
 use fs_common::{Tree, entry_of, is_root, meta, rel, temp_of};
 use godwit_store::{
-    AclEntry, AclWho, Acls, Extended, FinalMeta, FsOptions, Kind, Lost, Replace, Storage,
+    AclEntry, AclWho, Acls, Create, Extended, FinalMeta, FsOptions, Kind, Lost, Replace, Storage,
     StoreErrorKind, Xattr,
 };
 use rustix::fs::{FileType, Mode, XattrFlags};
@@ -100,11 +100,17 @@ fn what_is_given_is_told_again() {
     // The same by way of a large file that had something else before.
     let path = rel("sliced");
     let temp = temp_of(&path);
-    let file = tree.storage.create(&path, &temp, false).unwrap();
+    let file = tree
+        .storage
+        .create(&path, &temp, Create::Fresh, None)
+        .unwrap();
     let earlier = given(vec![xattr("user.earlier", b"x")], Acls::default());
     assert!(file.finish(0, &earlier).unwrap().is_nothing());
     drop(file);
-    let file = tree.storage.create(&path, &temp, true).unwrap();
+    let file = tree
+        .storage
+        .create(&path, &temp, Create::Resume, None)
+        .unwrap();
     assert!(file.finish(0, &wanted).unwrap().is_nothing());
     tree.storage.commit(&path, &temp, Replace::Never).unwrap();
     assert_eq!(told(&tree, "sliced"), wanted.extended);

@@ -7,7 +7,7 @@
 mod fs_common;
 
 use fs_common::{drain, meta, rel, temp_of};
-use godwit_store::{RelPath, Replace, ScanItem, Storage, StoreErrorKind};
+use godwit_store::{Create, RelPath, Replace, ScanItem, Storage, StoreErrorKind};
 use godwit_testkit::{Faults, HostileStorage, MemoryStorage, Operation, Rule, When};
 use proptest::prelude::*;
 use std::sync::{Arc, Mutex};
@@ -85,7 +85,9 @@ fn a_failing_write_leaves_a_part() {
     let (inner, storage) =
         hostile(|faults| faults.rules = rule(Operation::Write, When::Nth(2), StoreErrorKind::Io));
     let path = rel("file");
-    let file = storage.create(&path, &temp_of(&path), false).unwrap();
+    let file = storage
+        .create(&path, &temp_of(&path), Create::Fresh, None)
+        .unwrap();
     file.write_at(0, &[1; 1000]).unwrap();
     assert_eq!(
         file.write_at(1000, &[2; 100_000]).unwrap_err().kind,
@@ -246,7 +248,7 @@ proptest! {
         let one = |number: usize| -> Result<RelPath, godwit_store::StoreError> {
             let path = rel(&format!("d{}/f{number}", number % 3));
             storage.make_directory(&path.parent().unwrap(), 0o755)?;
-            let file = storage.create(&path, &temp_of(&path), false)?;
+            let file = storage.create(&path, &temp_of(&path), Create::Fresh, None)?;
             file.write_at(3, b"second")?;
             file.write_at(0, b"one")?;
             file.finish(9, &meta(0o644, 1, 0))?;

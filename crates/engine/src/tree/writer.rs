@@ -12,7 +12,7 @@ use godwit_proto::{
 };
 use godwit_store::digest::{Added, FileDigest};
 use godwit_store::journal::PathKey;
-use godwit_store::{FinalMeta, RelPath, Replace, StoreError, TempName};
+use godwit_store::{Create, FinalMeta, RelPath, Replace, StoreError, TempName};
 
 use super::agenda::Agenda;
 use super::commit::{Committer, SmallFile, Unnamed};
@@ -198,9 +198,14 @@ impl Writer {
             return Err(destination_fault(record.id, FaultCode::LIMIT, message));
         }
         let storage = &self.target.config.storage;
+        let how = match held {
+            Some(_) => Create::Resume,
+            None => Create::Fresh,
+        };
+        let bytes = (record.bytes != UNKNOWN_BYTES).then_some(record.bytes);
         let made = self
             .directories
-            .within_its_directory(&path, &|| storage.create(&path, &temp, held.is_some()));
+            .within_its_directory(&path, &|| storage.create(&path, &temp, how, bytes));
         let file = made.map_err(fault)?;
         if held.is_none() {
             // Of no other file: whoever writes into the journal waits for it to be synced, and all streams for whoever opens a file.

@@ -26,7 +26,8 @@ use crate::extended::{Extended, Lost};
 use crate::meta::{FinalMeta, Kind, Meta};
 use crate::path::{RelPath, TempName};
 use crate::storage::{
-    Capabilities, Choice, Known, Look, ReadFile, Replace, Scan, Storage, SurveyItem, WriteFile,
+    Capabilities, Choice, Create, Known, Look, ReadFile, Replace, Scan, Storage, SurveyItem,
+    WriteFile,
 };
 use attributes::{Allowed, mode_of};
 use directories::Directories;
@@ -315,15 +316,21 @@ impl Storage for FsStorage {
         &self,
         path: &RelPath,
         temp: &TempName,
-        keep: bool,
+        how: Create,
+        bytes: Option<u64>,
     ) -> Result<Box<dyn WriteFile>, StoreError> {
         self.sync.begin(temp);
         let fd = self.directories.within("create", path, |directory, _| {
-            write::create(directory, temp, keep)
+            write::create(directory, temp, how, bytes)
         });
         let file = fd
             .and_then(|fd| FsWriteFile::new(fd, path, self.allowed(), self.direct()))
-            .inspect_err(|_| self.sync.end(temp))?;
+            .inspect_err(|_| {
+                // A shared file may have another writer here, who still has to hear of failed syncs.
+                if how != Create::Shared {
+                    self.sync.end(temp);
+                }
+            })?;
         Ok(Box::new(file))
     }
 

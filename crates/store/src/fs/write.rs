@@ -10,9 +10,9 @@ use crate::error::{StoreError, StoreErrorKind};
 use crate::extended::Lost;
 use crate::meta::{FinalMeta, Kind};
 use crate::path::{RelPath, TempName};
-use crate::storage::WriteFile;
+use crate::storage::{Create, WriteFile};
 use rustix::fd::{AsFd, AsRawFd, OwnedFd};
-use rustix::fs::{AtFlags, CWD, FallocateFlags, Mode, OFlags};
+use rustix::fs::{AtFlags, CWD, FallocateFlags, Mode, OFlags, Stat};
 use rustix::io::Errno;
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -199,25 +199,68 @@ pub(super) fn unlink(directory: &Directory, temp: &TempName) -> Result<(), Errno
     }
 }
 
-/// Creates a temporary file for writing, or opens the one that is there if `keep`.
+/// Creates a temporary file for writing, or opens the one that is there.
 pub(super) fn create(
     directory: &Directory,
     temp: &TempName,
-    keep: bool,
+    how: Create,
+    bytes: Option<u64>,
 ) -> Result<Opened, Trouble> {
-    let opened = |fd, is_new| Opened {
+    let (fd, is_new) = match how {
+        Create::Fresh => (create_new(directory, temp, OFlags::RDWR, PRIVATE)?, true),
+        Create::Resume => resume(directory, temp)?,
+        // Others may change its length, so nobody may rely on having made it.
+        Create::Shared => (share(directory, temp, bytes)?, false),
+    };
+    Ok(Opened {
         fd,
         in_memory: directory.is_in_memory(),
         is_new,
-    };
-    if keep {
+    })
+}
+
+/// Opens the temporary file that is there, or makes one; tells whether it was made.
+fn resume(directory: &Directory, temp: &TempName) -> Result<(OwnedFd, bool), Trouble> {
+    let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | ENTRY;
+    for _ in 0..ATTEMPTS_MAX {
         match open_temp(directory, temp, OFlags::RDWR) {
             Err(Trouble::Errno(Errno::NOENT)) => {}
-            result => return Ok(opened(result?, false)),
+            result => return Ok((result?, false)),
+        }
+        match rustix::fs::openat(directory, temp.as_bytes(), flags, mode_of(PRIVATE)) {
+            // Whatever has come since is opened, not removed.
+            Err(Errno::EXIST) => {}
+            result => return Ok((result?, true)),
         }
     }
-    let fd = create_new(directory, temp, OFlags::RDWR, PRIVATE)?;
-    Ok(opened(fd, true))
+    Err(Errno::EXIST.into())
+}
+
+/// Opens the temporary file that any writer has made, or makes it; removes nothing, and never makes it shorter.
+fn share(directory: &Directory, temp: &TempName, bytes: Option<u64>) -> Result<OwnedFd, Trouble> {
+    let flags = OFlags::RDWR | OFlags::CREATE | ENTRY;
+    let found = match rustix::fs::openat(directory, temp.as_bytes(), flags, mode_of(PRIVATE)) {
+        Err(Errno::ACCESS) => match open_forbidden(directory, temp, OFlags::RDWR) {
+            // It is the directory that may not be written to.
+            Err(Errno::NOENT) => return Err(Errno::ACCESS.into()),
+            result => result?,
+        },
+        Err(Errno::LOOP | Errno::NXIO) => None,
+        result => Some(result?),
+    };
+    let foreign = || Trouble::from(StoreErrorKind::TypeConflict);
+    let fd = found.ok_or_else(foreign)?;
+    let stat = rustix::fs::fstat(&fd)?;
+    if !is_ours(&stat) {
+        return Err(foreign());
+    }
+    // Two writers that do this at the same moment set the same length.
+    if let Some(bytes) = bytes
+        && meta_of(&stat).bytes < bytes
+    {
+        rustix::fs::ftruncate(&fd, bytes)?;
+    }
+    Ok(fd)
 }
 
 /// Opens a temporary file that was made before, whatever mode it was given since. Anything that is not plainly ours, such as
@@ -227,46 +270,50 @@ pub(super) fn open_temp(
     temp: &TempName,
     flags: OFlags,
 ) -> Result<OwnedFd, Trouble> {
-    let fd = match rustix::fs::openat(directory, temp.as_bytes(), flags | ENTRY, Mode::empty()) {
+    let found = match rustix::fs::openat(directory, temp.as_bytes(), flags | ENTRY, Mode::empty()) {
         Err(Errno::ACCESS) => open_forbidden(directory, temp, flags)?,
-        Err(Errno::LOOP | Errno::NXIO) => return Err(not_ours(directory, temp)),
-        result => result?,
+        Err(Errno::LOOP | Errno::NXIO) => None,
+        result => Some(result?),
     };
-    let stat = rustix::fs::fstat(&fd)?;
-    if meta_of(&stat).kind != Kind::File || stat.st_nlink != 1 {
-        return Err(not_ours(directory, temp));
+    if let Some(fd) = found
+        && is_ours(&rustix::fs::fstat(&fd)?)
+    {
+        return Ok(fd);
     }
-    Ok(fd)
-}
-
-fn not_ours(directory: &Directory, temp: &TempName) -> Trouble {
     match unlink(directory, temp) {
-        Ok(()) => StoreErrorKind::NotFound.into(),
-        Err(error) => error.into(),
+        Ok(()) => Err(StoreErrorKind::NotFound.into()),
+        Err(error) => Err(error.into()),
     }
 }
 
-/// Opens a file of ours whose final mode does not let even us: the mode is lifted for the moment of opening.
+/// Whether it is a regular file that no other name leads to.
+fn is_ours(stat: &Stat) -> bool {
+    meta_of(stat).kind == Kind::File && stat.st_nlink == 1
+}
+
+/// Opens a file of ours whose final mode does not let even us: the mode is lifted for the moment of opening. `None` for what is not
+/// plainly ours.
 fn open_forbidden(
     directory: &Directory,
     temp: &TempName,
     flags: OFlags,
-) -> Result<OwnedFd, Trouble> {
+) -> Result<Option<OwnedFd>, Errno> {
     let handle = rustix::fs::openat(
         directory,
         temp.as_bytes(),
         OFlags::PATH | ENTRY,
         Mode::empty(),
     )?;
-    let meta = meta_of(&rustix::fs::fstat(&handle)?);
-    if meta.kind != Kind::File || meta.links != 1 {
-        return Err(not_ours(directory, temp));
+    let stat = rustix::fs::fstat(&handle)?;
+    if !is_ours(&stat) {
+        return Ok(None);
     }
     let path = handle_path(&handle);
     rustix::fs::chmodat(CWD, path.as_str(), mode_of(PRIVATE), AtFlags::empty())?;
     let fd = rustix::fs::open(path.as_str(), flags | OFlags::CLOEXEC, Mode::empty());
-    rustix::fs::chmodat(CWD, path.as_str(), mode_of(meta.mode), AtFlags::empty())?;
-    Ok(fd?)
+    let mode = mode_of(meta_of(&stat).mode);
+    rustix::fs::chmodat(CWD, path.as_str(), mode, AtFlags::empty())?;
+    fd.map(Some)
 }
 
 /// A path that leads to what an open handle refers to, for calls that do not take handles without access rights.

@@ -4,7 +4,7 @@
 use godwit_store::error::{StoreError, StoreErrorKind};
 use godwit_store::meta::{FinalMeta, Meta};
 use godwit_store::path::{RelPath, TempName};
-use godwit_store::storage::{Replace, Storage};
+use godwit_store::storage::{Create, Replace, Storage};
 use std::collections::BTreeMap;
 use std::ops::Range;
 
@@ -113,7 +113,7 @@ impl Dirty {
             Err(error) if error.kind == StoreErrorKind::NotFound => return Ok(()),
             there => drop(there?),
         }
-        let file = inner.create(path, &self.temp, true)?;
+        let file = inner.create(path, &self.temp, Create::Resume, None)?;
         if let Some((_, meta)) = &self.finished {
             let seen = inner
                 .open_temp(path, &self.temp)?
@@ -134,7 +134,7 @@ impl Dirty {
     /// Writes back what already has its final name, by way of a copy.
     fn write_back_named(self, inner: &dyn Storage, path: &RelPath) -> Result<(), StoreError> {
         let old = inner.open(path)?;
-        let file = inner.create(path, &self.temp, false)?;
+        let file = inner.create(path, &self.temp, Create::Fresh, None)?;
         let mut offset = 0;
         let mut buffer = vec![0; COPY_BYTES];
         while let Some(data) = old.next_data(offset)? {
@@ -172,6 +172,15 @@ impl Cache {
             .or_insert_with(|| Dirty::new(temp));
         if !keep {
             *dirty = Dirty::new(temp);
+        }
+    }
+
+    /// Makes a shared temporary file of `path` as long as `bytes` if it is shorter by what is cached.
+    pub(super) fn lengthen(&mut self, path: &RelPath, how: Create, bytes: Option<u64>) {
+        let dirty = self.files.get_mut(path).filter(|_| how == Create::Shared);
+        let finished = dirty.and_then(|dirty| dirty.finished.as_mut());
+        if let (Some((end, _)), Some(bytes)) = (finished, bytes) {
+            *end = bytes.max(*end);
         }
     }
 

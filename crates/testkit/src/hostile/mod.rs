@@ -15,7 +15,7 @@ use godwit_store::extended::{Extended, Lost};
 use godwit_store::meta::{FinalMeta, Kind, Meta};
 use godwit_store::path::{RelPath, TempName};
 use godwit_store::storage::{
-    Capabilities, Choice, ReadFile, Replace, Scan, Storage, SurveyItem, WriteFile,
+    Capabilities, Choice, Create, ReadFile, Replace, Scan, Storage, SurveyItem, WriteFile,
 };
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -302,13 +302,15 @@ impl Storage for HostileStorage {
         &self,
         path: &RelPath,
         temp: &TempName,
-        keep: bool,
+        how: Create,
+        bytes: Option<u64>,
     ) -> Result<Box<dyn WriteFile>, StoreError> {
         let mut state = self.shared.enter(Operation::Create, path)?;
-        let kept = keep && self.inner().open_temp(path, temp).is_ok();
-        let file = self.inner().create(path, temp, keep)?;
+        let kept = how != Create::Fresh && self.inner().open_temp(path, temp).is_ok();
+        let file = self.inner().create(path, temp, how, bytes)?;
         if state.caches() {
             state.cache.begin(path, temp, kept);
+            state.cache.lengthen(path, how, bytes);
         }
         Ok(Box::new(HostileWrite {
             file,
@@ -332,7 +334,7 @@ impl Storage for HostileStorage {
             Some(kind) => Err(failed(Operation::Write, path, kind)),
             None if state.caches() => {
                 state.settle_around(self.inner(), Operation::Write, path)?;
-                self.inner().create(path, temp, false)?;
+                self.inner().create(path, temp, Create::Fresh, None)?;
                 state.cache.begin(path, temp, false);
                 state.cache.write(path, temp, 0, &content[..bytes]);
                 state.cache.finish(path, temp, bytes as u64, meta);

@@ -6,7 +6,8 @@ use godwit_store::error::{StoreError, StoreErrorKind};
 use godwit_store::extended::Lost;
 use godwit_store::meta::Kind;
 use godwit_store::path::{RelPath, TempName};
-use godwit_store::storage::Replace;
+use godwit_store::storage::{Create, Replace};
+use std::sync::Arc;
 
 /// The path of the temporary name beside `path`.
 pub(super) fn temp_path(
@@ -20,6 +21,38 @@ pub(super) fn temp_path(
     parent
         .join(temp.as_bytes())
         .map_err(|error| StoreError::from_path(operation, path, error))
+}
+
+/// Makes an empty file under the temporary name, in the place of what had it.
+pub(super) fn new_file(
+    tree: &mut Tree,
+    operation: &'static str,
+    path: &RelPath,
+    temp: &TempName,
+) -> Result<Shared, StoreError> {
+    let node = tree.new_node(Kind::File, 0o600);
+    tree.put(
+        operation,
+        &temp_path(operation, path, temp)?,
+        Arc::clone(&node),
+    )?;
+    Ok(node)
+}
+
+/// Finds the temporary file of `path`, or makes it.
+pub(super) fn create(
+    tree: &mut Tree,
+    path: &RelPath,
+    temp: &TempName,
+    how: Create,
+) -> Result<Shared, StoreError> {
+    let there = match how {
+        Create::Fresh => None,
+        Create::Resume | Create::Shared => {
+            tree.find("create", &temp_path("create", path, temp)?)?
+        }
+    };
+    there.map_or_else(|| new_file(tree, "create", path, temp), Ok)
 }
 
 /// Puts a complete node there, by way of its temporary name.

@@ -6,17 +6,17 @@ mod content;
 mod open;
 mod tree;
 
-use beside::{absent_is_fine, named, put_at_once, temp_path};
+use beside::{absent_is_fine, create, named, new_file, put_at_once, temp_path};
 use godwit_store::error::{StoreError, StoreErrorKind};
 use godwit_store::extended::{Extended, Lost};
 use godwit_store::meta::{FinalMeta, Kind, Meta};
 use godwit_store::path::{RelPath, TempName};
 use godwit_store::storage::{
-    Capabilities, Choice, ReadFile, Replace, Scan, Storage, SurveyItem, WriteFile,
+    Capabilities, Choice, Create, ReadFile, Replace, Scan, Storage, SurveyItem, WriteFile,
 };
 use open::{MemoryFile, MemoryScan};
 use std::sync::{Arc, Mutex};
-use tree::{Shared, Tree, lock};
+use tree::{Tree, lock};
 
 /// A tree in memory. Clones are handles on the same tree.
 #[derive(Debug, Clone)]
@@ -98,22 +98,6 @@ impl MemoryStorage {
             }),
             Some(kind) => Err(StoreError::new(operation, path, kind)),
         }
-    }
-
-    fn new_file(
-        &self,
-        operation: &'static str,
-        path: &RelPath,
-        temp: &TempName,
-    ) -> Result<Shared, StoreError> {
-        let mut tree = lock(&self.tree);
-        let node = tree.new_node(Kind::File, 0o600);
-        tree.put(
-            operation,
-            &temp_path(operation, path, temp)?,
-            Arc::clone(&node),
-        )?;
-        Ok(node)
     }
 }
 
@@ -284,20 +268,18 @@ impl Storage for MemoryStorage {
         &self,
         path: &RelPath,
         temp: &TempName,
-        keep: bool,
+        how: Create,
+        bytes: Option<u64>,
     ) -> Result<Box<dyn WriteFile>, StoreError> {
-        if keep {
-            let there = lock(&self.tree)
-                .find("create", &temp_path("create", path, temp)?)
-                .map_err(named(path))?;
-            if let Some(node) = there {
-                return Ok(Box::new(MemoryFile {
-                    node,
-                    path: path.clone(),
-                }));
+        let mut tree = lock(&self.tree);
+        let node = create(&mut tree, path, temp, how).map_err(named(path))?;
+        if let (Create::Shared, Some(bytes)) = (how, bytes) {
+            let mut node = lock(&node);
+            if node.content.bytes() < bytes {
+                node.content.set_bytes(bytes);
+                node.changed();
             }
         }
-        let node = self.new_file("create", path, temp).map_err(named(path))?;
         Ok(Box::new(MemoryFile {
             node,
             path: path.clone(),
@@ -311,7 +293,7 @@ impl Storage for MemoryStorage {
         meta: &FinalMeta,
         content: &[u8],
     ) -> Result<Lost, StoreError> {
-        let node = self.new_file("write", path, temp).map_err(named(path))?;
+        let node = new_file(&mut lock(&self.tree), "write", path, temp).map_err(named(path))?;
         let mut node = lock(&node);
         node.content.write_at(0, content);
         node.apply(meta);
