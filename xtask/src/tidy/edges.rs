@@ -34,8 +34,32 @@ const ALLOWED: [(&str, &[&str]); 14] = [
     ("xtask", &[]),
 ];
 
-/// Checks all manifests but that of the workspace and that of the fuzz targets.
+/// Where the table stands.
+const TABLE: &str = "xtask/src/tidy/edges.rs";
+
+/// Checks all manifests but that of the workspace and that of the fuzz targets, and that the table has no more than they have.
 pub(crate) fn check(files: &[File], findings: &mut Vec<Finding>) {
+    check_against(&ALLOWED, files, findings);
+}
+
+fn check_against(table: &[(&str, &[&str])], files: &[File], findings: &mut Vec<Finding>) {
+    for (package, allowed) in table {
+        let manifest = format!("{package}/Cargo.toml");
+        let Some(file) = files.iter().find(|file| file.path == manifest) else {
+            let what = format!("there is no {package}: take it out of the table of edges");
+            findings.push(Finding::new(TABLE, 0, what));
+            continue;
+        };
+        let used = dependencies(&file.text);
+        for name in *allowed {
+            if !used.iter().any(|(_, used)| used == name) {
+                let what = format!(
+                    "{package} does not use godwit-{name}: take it out of the table of edges"
+                );
+                findings.push(Finding::new(TABLE, 0, what));
+            }
+        }
+    }
     for file in files {
         let Some(package) = file.path.strip_suffix("/Cargo.toml") else {
             continue;
@@ -43,7 +67,7 @@ pub(crate) fn check(files: &[File], findings: &mut Vec<Finding>) {
         if package == "fuzz" {
             continue;
         }
-        let Some((_, allowed)) = ALLOWED.iter().find(|(known, _)| *known == package) else {
+        let Some((_, allowed)) = table.iter().find(|(known, _)| *known == package) else {
             let what = "this package is not in the table of edges";
             findings.push(Finding::new(&file.path, 0, what));
             continue;
@@ -92,12 +116,22 @@ mod tests {
         assert_eq!(dependencies(manifest), expected);
     }
 
-    #[test]
-    fn an_edge_upwards_and_an_unknown_package_are_findings() {
-        let file = |path: &str, text: &str| File {
+    fn file(path: &str, text: &str) -> File {
+        File {
             path: path.to_owned(),
             text: text.to_owned(),
-        };
+        }
+    }
+
+    fn found(table: &[(&str, &[&str])], files: &[File]) -> Vec<String> {
+        let mut findings = Vec::new();
+        check_against(table, files, &mut findings);
+        findings.into_iter().map(|finding| finding.path).collect()
+    }
+
+    #[test]
+    fn an_edge_upwards_and_an_unknown_package_are_findings() {
+        let table: [(&str, &[&str]); 2] = [("crates/net", &[]), ("crates/store", &["sys"])];
         let files = [
             file(
                 "Cargo.toml",
@@ -113,12 +147,17 @@ mod tests {
             ),
             file("crates/new/Cargo.toml", ""),
         ];
-        let mut findings = Vec::new();
-        check(&files, &mut findings);
-        let found: Vec<_> = findings
-            .iter()
-            .map(|finding| finding.path.as_str())
-            .collect();
-        assert_eq!(found, ["crates/net/Cargo.toml", "crates/new/Cargo.toml"]);
+        let expected = ["crates/net/Cargo.toml", "crates/new/Cargo.toml"];
+        assert_eq!(found(&table, &files), expected);
+    }
+
+    #[test]
+    fn an_edge_that_nobody_uses_and_a_package_that_is_gone_are_findings() {
+        let table: [(&str, &[&str]); 2] = [("crates/net", &["proto", "sys"]), ("crates/old", &[])];
+        let files = [file(
+            "crates/net/Cargo.toml",
+            "[dependencies]\ngodwit-sys.workspace = true\n[dev-dependencies]\ngodwit-proto.workspace = true\n",
+        )];
+        assert_eq!(found(&table, &files), [TABLE, TABLE]);
     }
 }
