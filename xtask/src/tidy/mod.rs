@@ -2,6 +2,7 @@
 //! Leaves to clippy and rustfmt what they know.
 
 mod edges;
+mod methods;
 mod modules;
 mod text;
 mod tree;
@@ -47,6 +48,7 @@ pub(crate) fn check(root: &Path) -> anyhow::Result<Vec<Finding>> {
     }
     edges::check(&files, &mut findings);
     modules::check(&files, &mut findings);
+    methods::check(&files, &mut findings);
     Ok(findings)
 }
 

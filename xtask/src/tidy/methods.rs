@@ -1,0 +1,314 @@
+//! Owns the bound on the methods of a type: those of all its inherent `impl` blocks in all files of its crate.
+//! Understands items that begin in the first column, as rustfmt leaves them; types inside other items are not counted.
+
+use std::collections::BTreeMap;
+
+use super::Finding;
+use super::tree::File;
+
+/// Methods of one type. A type with more holds more than one thing, in however many files they stand.
+const METHODS_MAX: usize = 24;
+
+/// Types that have more, with the file that declares each and their number. The numbers may only fall: a new type is split, not listed.
+const MORE: [(&str, &str, usize); 9] = [
+    ("crates/engine/src/sender/mod.rs", "Sender", 97),
+    ("crates/engine/src/tree/sink.rs", "TreeSink", 85),
+    ("crates/engine/src/receiver/mod.rs", "Receiver", 67),
+    ("crates/engine/src/sender/state.rs", "State", 54),
+    ("crates/cli/src/transfer.rs", "Job", 40),
+    ("crates/engine/src/tree/commit.rs", "Committer", 35),
+    ("crates/net/src/connection.rs", "Connection", 29),
+    ("crates/tuner/src/streams.rs", "StreamTuner", 28),
+    ("crates/engine/src/acks.rs", "Acks", 26),
+];
+
+/// Checks all product crates against the bound and the table.
+pub(crate) fn check(files: &[File], findings: &mut Vec<Finding>) {
+    check_against(&MORE, files, findings);
+}
+
+fn check_against(more: &[(&str, &str, usize)], files: &[File], findings: &mut Vec<Finding>) {
+    let counts = count(files);
+    for ((file, name), methods) in &counts {
+        let listed = more
+            .iter()
+            .find(|(known, listed, _)| known == file && listed == name);
+        let bound = listed.map_or(METHODS_MAX, |(_, _, bound)| *bound);
+        if *methods > bound {
+            let what = format!(
+                "`{name}` has {methods} methods, at most {bound}: give a part of it a type of its own"
+            );
+            findings.push(Finding::new(file, 0, what));
+        }
+    }
+    for (file, name, bound) in more {
+        let methods = counts.get(&(*file, *name)).copied().unwrap_or_default();
+        if methods < *bound {
+            let what = if methods > METHODS_MAX {
+                format!("`{name}` has {methods} methods: lower its number in {TABLE}")
+            } else {
+                format!("`{name}` has {methods} methods: take it out of {TABLE}")
+            };
+            findings.push(Finding::new(file, 0, what));
+        }
+    }
+}
+
+/// Where the table stands.
+const TABLE: &str = "xtask/src/tidy/methods.rs";
+
+/// The number of methods of each type, by the file that declares it and its name.
+fn count(files: &[File]) -> BTreeMap<(&str, &str), usize> {
+    let mut declared: BTreeMap<(&str, &str), Vec<&str>> = BTreeMap::new();
+    let mut blocks = Vec::new();
+    for file in files.iter().filter(|file| file.is_rust()) {
+        let Some(package) = package_of(&file.path) else {
+            continue;
+        };
+        for line in file.text.lines() {
+            if let Some(name) = declaration(line) {
+                let places = declared.entry((package, name)).or_default();
+                places.push(file.path.as_str());
+            }
+        }
+        for (name, methods) in inherent(&file.text) {
+            blocks.push((package, name, file.path.as_str(), methods));
+        }
+    }
+    let mut counts = BTreeMap::new();
+    for (package, name, path, methods) in blocks {
+        let places = declared
+            .get(&(package, name))
+            .map_or(&[][..], Vec::as_slice);
+        // Of several types of one name that is meant which is declared nearest.
+        let place = places
+            .iter()
+            .copied()
+            .max_by_key(|place| common(place, path));
+        *counts.entry((place.unwrap_or(path), name)).or_default() += methods;
+    }
+    counts
+}
+
+/// The directory of the crate whose product code holds the file.
+fn package_of(path: &str) -> Option<&str> {
+    let (package, _) = path.split_once("/src/")?;
+    package.starts_with("crates/").then_some(package)
+}
+
+/// How much two modules have in common: whether they are the same, else how many modules both are in.
+fn common(left: &str, right: &str) -> usize {
+    fn modules(path: &str) -> impl Iterator<Item = &str> {
+        path.trim_end_matches(".rs")
+            .trim_end_matches("/mod")
+            .split('/')
+    }
+    if left == right {
+        return usize::MAX;
+    }
+    let pairs = modules(left).zip(modules(right));
+    pairs.take_while(|(left, right)| left == right).count()
+}
+
+/// The name of the type that a line declares.
+fn declaration(line: &str) -> Option<&str> {
+    let item = without_visibility(line);
+    let rest = ["struct ", "enum ", "union "]
+        .iter()
+        .find_map(|keyword| item.strip_prefix(keyword))?;
+    Some(leading_name(rest))
+}
+
+/// The types of the inherent `impl` blocks of a file, with the number of functions in each block.
+fn inherent(text: &str) -> Vec<(&str, usize)> {
+    let mut found = Vec::new();
+    let mut lines = text.lines();
+    while let Some(line) = lines.next() {
+        let Some(header) = line
+            .strip_prefix("impl")
+            .filter(|rest| rest.starts_with([' ', '<']))
+        else {
+            continue;
+        };
+        let subject = after_parameters(header).trim_start();
+        let mut is_of_trait = subject.contains(" for ");
+        let mut opened = line.trim_end().ends_with(['{', '}']);
+        let mut methods = 0;
+        if !line.trim_end().ends_with('}') {
+            for line in lines.by_ref() {
+                if line.starts_with('}') {
+                    break;
+                }
+                if opened {
+                    methods += usize::from(is_function(line));
+                } else {
+                    is_of_trait |= line.starts_with("    for ") || line.contains(" for ");
+                    opened = line.trim_end().ends_with('{');
+                }
+            }
+        }
+        if !is_of_trait {
+            found.push((last_name(subject), methods));
+        }
+    }
+    found
+}
+
+/// Whether a line begins a function of the block, not one inside something else.
+fn is_function(line: &str) -> bool {
+    let Some(item) = line
+        .strip_prefix("    ")
+        .filter(|item| !item.starts_with(' '))
+    else {
+        return false;
+    };
+    let item = without_visibility(item);
+    let mut words = item.split(' ');
+    let word = words
+        .find(|word| !["const", "async", "extern", "\"C\"", concat!("un", "safe")].contains(word));
+    word == Some("fn")
+}
+
+/// What follows `pub` or `pub(…)`.
+fn without_visibility(item: &str) -> &str {
+    match item.strip_prefix("pub") {
+        Some(rest) if rest.starts_with('(') => rest
+            .split_once(')')
+            .map_or(rest, |(_, rest)| rest.trim_start()),
+        Some(rest) if rest.starts_with(' ') => rest.trim_start(),
+        _ => item,
+    }
+}
+
+/// What follows the parameters in angle brackets, if there are any.
+fn after_parameters(header: &str) -> &str {
+    let Some(inside) = header.strip_prefix('<') else {
+        return header;
+    };
+    let (mut depth, mut before) = (1, ' ');
+    for (at, letter) in inside.char_indices() {
+        match letter {
+            '<' => depth += 1,
+            '>' if before != '-' => depth -= 1,
+            _ => {}
+        }
+        if depth == 0 {
+            return &inside[at + 1..];
+        }
+        before = letter;
+    }
+    ""
+}
+
+/// The name at the beginning.
+fn leading_name(text: &str) -> &str {
+    let end = text.find(|letter: char| !letter.is_alphanumeric() && letter != '_');
+    &text[..end.unwrap_or(text.len())]
+}
+
+/// The name at the end of the path at the beginning: `State` of `super::State<T> {`.
+fn last_name(text: &str) -> &str {
+    let end = text.find(|letter: char| !letter.is_alphanumeric() && letter != '_' && letter != ':');
+    let path = &text[..end.unwrap_or(text.len())];
+    path.rsplit(':').next().unwrap_or(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn file(path: &str, text: &str) -> File {
+        File {
+            path: path.to_owned(),
+            text: text.to_owned(),
+        }
+    }
+
+    fn block(header: &str, methods: usize) -> String {
+        let method = "    pub(crate) const fn f(&self) {\n        fn inner() {}\n    }\n";
+        format!("{header} {{\n{}}}\n", method.repeat(methods))
+    }
+
+    #[test]
+    fn methods_of_a_type_are_summed_over_the_files_of_its_crate() {
+        let files = [
+            file(
+                "crates/a/src/lib.rs",
+                "pub struct Held<T>(T);\nimpl Held<u8> {}\n",
+            ),
+            file(
+                "crates/a/src/one.rs",
+                &block("impl<T: Into<u8>> Held<T>\nwhere\n    T: Copy,\n", 2),
+            ),
+            file(
+                "crates/a/src/one/two.rs",
+                &block("impl crate::Held<u16>", 3),
+            ),
+            file("crates/a/tests/it.rs", &block("impl Held<u32>", 9)),
+            file(
+                "crates/b/src/lib.rs",
+                &format!("enum Held {{\n    A,\n}}\n{}", block("impl Held", 1)),
+            ),
+        ];
+        let expected = [
+            (("crates/a/src/lib.rs", "Held"), 5),
+            (("crates/b/src/lib.rs", "Held"), 1),
+        ];
+        assert_eq!(count(&files), BTreeMap::from(expected));
+    }
+
+    #[test]
+    fn of_two_types_of_one_name_the_nearest_is_meant() {
+        let declared = "pub(super) struct State;\n";
+        let files = [
+            file("crates/a/src/left/mod.rs", declared),
+            file("crates/a/src/left/more.rs", &block("impl State", 2)),
+            file(
+                "crates/a/src/right.rs",
+                &format!("{declared}{}", block("impl State", 1)),
+            ),
+            file("crates/a/src/right/more.rs", &block("impl super::State", 4)),
+        ];
+        let expected = [
+            (("crates/a/src/left/mod.rs", "State"), 2),
+            (("crates/a/src/right.rs", "State"), 5),
+        ];
+        assert_eq!(count(&files), BTreeMap::from(expected));
+    }
+
+    #[test]
+    fn what_a_trait_asks_for_does_not_count() {
+        let headers = [
+            "impl Drop for Held",
+            "impl<'a, F: Fn(u8) -> u8> From<F> for Held<'a>",
+            "impl<T> std::ops::Deref\n    for Held<T>\nwhere\n    T: Copy,\n",
+        ];
+        for header in headers {
+            let text = format!("struct Held;\n{}", block(header, 3));
+            assert_eq!(
+                count(&[file("crates/a/src/lib.rs", &text)]),
+                BTreeMap::new()
+            );
+        }
+    }
+
+    #[test]
+    fn a_type_may_neither_pass_the_bound_nor_its_number_in_the_table_nor_fall_unnoticed() {
+        let with = |methods| {
+            let text = format!("struct Held;\n{}", block("impl Held", methods));
+            [file("crates/a/src/lib.rs", &text)]
+        };
+        let findings = |more: &[(&str, &str, usize)], methods| {
+            let mut findings = Vec::new();
+            check_against(more, &with(methods), &mut findings);
+            findings.len()
+        };
+        let listed = [("crates/a/src/lib.rs", "Held", METHODS_MAX + 2)];
+        assert_eq!(findings(&[], METHODS_MAX), 0);
+        assert_eq!(findings(&[], METHODS_MAX + 1), 1);
+        assert_eq!(findings(&listed, METHODS_MAX + 3), 1);
+        assert_eq!(findings(&listed, METHODS_MAX + 2), 0);
+        assert_eq!(findings(&listed, METHODS_MAX + 1), 1);
+        assert_eq!(findings(&listed, METHODS_MAX), 1);
+    }
+}
