@@ -7,9 +7,7 @@ use std::sync::{Arc, Mutex};
 
 use std::sync::atomic::Ordering;
 
-use godwit_proto::{
-    EntryId, EntryKind, Fault, FaultCode, Record, RecordFlags, Seq, Side, UNKNOWN_BYTES,
-};
+use godwit_proto::{EntryId, Fault, FaultCode, Record, RecordFlags, Seq, Side, UNKNOWN_BYTES};
 use godwit_store::digest::{Added, FileDigest};
 use godwit_store::journal::PathKey;
 use godwit_store::{Create, FinalMeta, RelPath, Replace, StoreError, TempName};
@@ -107,8 +105,10 @@ impl Writer {
         let mut path = RelPath::root();
         for (record, content) in records.iter().zip(contents) {
             if record.flags & RecordFlags::SOURCE_FAILED != 0 {
-                self.give_up(record, record.path.is_empty() && !is_gone(record));
-                self.note_unseen(record);
+                // A source that is away for a whole run may come back; one that went while it was sent will not.
+                let may_return = record.path.is_empty() && !self.has_gone(record);
+                self.note_unseen(record, may_return);
+                self.give_up(record, may_return);
             } else if record.flags & RecordFlags::END != 0 {
                 let noted = self.open_file(record).and_then(|file| match file {
                     Some(file) => self.note(&file, record, None, seq, epoch).map(|()| true),
@@ -417,19 +417,25 @@ impl Writer {
     }
 
     /// The source has failed at an entry, and perhaps at all that is in it.
-    fn note_unseen(&self, record: &Record) {
+    fn note_unseen(&self, record: &Record, may_return: bool) {
         if self.held.resumed {
             let path = self
                 .target
                 .mapped(record.root, &record.path)
                 .unwrap_or_default();
             // A whole source may be away for a while, and what has arrived of it is worth keeping.
-            let code = match record.path.is_empty() && !is_gone(record) {
+            let code = match may_return {
                 true => FaultCode::IO,
                 false => entry::fault_of(record).code,
             };
             self.held.leftovers.note_failure(&path, code);
         }
+    }
+
+    /// A file that this run had begun to write is not at the source any more.
+    fn has_gone(&self, record: &Record) -> bool {
+        entry::fault_of(record).code == FaultCode::NOT_FOUND
+            && lock(&self.files).contains_key(&record.id)
     }
 
     /// This end is given up unfinished. Files that no later run can resume are removed.
@@ -443,11 +449,6 @@ impl Writer {
             let _ = self.target.config.storage.discard(&file.path, &file.temp);
         }
     }
-}
-
-/// The source says that a file is not there any more, so no later run can resume it.
-fn is_gone(record: &Record) -> bool {
-    record.kind == EntryKind::FILE && entry::fault_of(record).code == FaultCode::NOT_FOUND
 }
 
 fn too_scattered(id: EntryId) -> Fault {
