@@ -3,6 +3,7 @@
 
 pub mod duration;
 pub mod endpoint;
+pub mod event;
 pub mod host;
 pub mod login;
 pub mod settings;
