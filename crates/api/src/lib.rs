@@ -4,7 +4,9 @@
 pub mod duration;
 pub mod endpoint;
 pub mod event;
+pub mod failure;
 pub mod host;
+pub mod job;
 pub mod login;
 pub mod settings;
 pub mod time;
