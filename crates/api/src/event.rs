@@ -225,6 +225,20 @@ pub enum Action {
     Delete,
 }
 
+impl Action {
+    /// The word for it.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Send => "send",
+            Self::Make => "make",
+            Self::Adjust => "adjust",
+            Self::Skip => "skip",
+            Self::Delete => "delete",
+        }
+    }
+}
+
 /// What an entry is.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

@@ -14,13 +14,14 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use godwit_api::event::{self, Event, EventSink};
 use godwit_api::settings::CpSettings;
 use godwit_engine::select::Select;
 use godwit_engine::tree::{OwnFiles, TreeRoot};
 use godwit_proto::{Fault, Record};
 use godwit_store::digest::DigestKind;
 
-pub(crate) use failed::code;
+pub(crate) use failed::{code, side};
 pub(crate) use inputs::{refuse_inputs, refuse_manifest_in, refuse_source};
 pub(crate) use manifest::{Finished, Keeper, KeeperOptions, Place};
 pub(crate) use own::Own;
@@ -28,7 +29,6 @@ pub(crate) use signing::{Signer, check_signature};
 
 use crate::exit::Failure;
 use crate::home::Home;
-use crate::output::{Output, ToldFault};
 use failed::{Ending, FailedList};
 
 /// The reports of one command.
@@ -37,7 +37,7 @@ pub(crate) struct Reports {
     failed: Option<FailedList>,
     keeper: Option<Arc<Keeper>>,
     /// Another godwit, which is told of failed entries.
-    listener: Option<Arc<Output>>,
+    listener: Option<Arc<dyn EventSink>>,
     /// How names in messages begin, for each root.
     displays: Mutex<Vec<Vec<u8>>>,
     /// What stands before names in reports, for each root.
@@ -111,7 +111,7 @@ impl Reports {
 
     /// For who carries out what another godwit wants: that one writes the files.
     pub(crate) fn told(
-        output: &Arc<Output>,
+        output: &Arc<dyn EventSink>,
         entries: bool,
         faults: bool,
         home: &Home,
@@ -179,24 +179,24 @@ impl Reports {
     /// An entry failed; `shown` is its name in messages.
     pub(crate) fn entry_failed(&self, shown: &[u8], fault: &Fault) {
         let name = self.name_of(shown);
-        self.fault_told(&ToldFault {
-            name: &name,
-            side: failed::side(fault.side),
-            code: code(fault.code),
-            message: &fault.message,
+        self.fault_told(&event::Fault {
+            name,
+            side: side(fault.side).to_owned(),
+            code: code(fault.code).to_owned(),
+            message: fault.message.clone(),
         });
     }
 
     /// An entry failed, by its name below the source.
-    pub(crate) fn fault_told(&self, fault: &ToldFault<'_>) {
+    pub(crate) fn fault_told(&self, fault: &event::Fault) {
         if let Some(keeper) = &self.keeper {
-            keeper.entry_failed(fault.name);
+            keeper.entry_failed(&fault.name);
         }
         if let Some(failed) = &self.failed {
             failed.add(fault);
         }
         if let Some(listener) = &self.listener {
-            listener.tell_fault(fault);
+            listener.tell(Event::Fault(fault.clone()));
         }
     }
 
@@ -218,7 +218,7 @@ impl Reports {
         whole: bool,
         dry: bool,
         failed: u64,
-        output: &Output,
+        output: &dyn EventSink,
         goes_on: &dyn Fn() -> bool,
     ) -> Result<Finished, Failure> {
         for note in self.own.notes() {
@@ -246,16 +246,28 @@ impl Reports {
     fn name_of(&self, shown: &[u8]) -> Vec<u8> {
         let displays = locked(&self.displays);
         let prefixes = locked(&self.prefixes);
-        let found = displays
-            .iter()
-            .zip(prefixes.iter())
-            .filter_map(|(display, prefix)| Some((display, prefix, below(shown, display)?)))
-            .max_by_key(|(display, ..)| display.len());
+        let found = longest(&displays, shown)
+            .and_then(|(number, rest)| Some((prefixes.get(number)?, rest)));
         match found {
-            Some((_, prefix, rest)) => listing::join(prefix, rest),
+            Some((prefix, rest)) => listing::join(prefix, rest),
             None => shown.to_vec(),
         }
     }
+
+    /// The number of the root that an entry belongs to, from its name in messages.
+    pub(crate) fn root_of(&self, shown: &[u8]) -> Option<u16> {
+        let (number, _) = longest(&locked(&self.displays), shown)?;
+        u16::try_from(number).ok()
+    }
+}
+
+/// Of those that a name begins with, the longest one's number, and the rest of the name.
+fn longest<'a>(displays: &[Vec<u8>], shown: &'a [u8]) -> Option<(usize, &'a [u8])> {
+    let found = displays.iter().enumerate();
+    found
+        .filter_map(|(number, display)| Some((display.len(), number, below(shown, display)?)))
+        .max_by_key(|(length, ..)| *length)
+        .map(|(_, number, rest)| (number, rest))
 }
 
 /// What is below `display`, if that is where it is.

@@ -4,6 +4,7 @@
 use std::path::Path;
 use std::time::Instant;
 
+use godwit_api::event::{Event, EventSink as _, Failed};
 use godwit_api::settings::{Digest, ManifestSettings};
 use godwit_engine::tree::TreeWork;
 use godwit_engine::{Offers, Unoffered, Work};
@@ -51,7 +52,11 @@ pub(crate) fn run(
         }
         for Unoffered { path, fault, .. } in offers.faults.drain(..) {
             failed += 1;
-            output.failed(&path, &fault.message);
+            output.tell(Event::Failed(Failed {
+                path,
+                message: fault.message,
+                ..Failed::default()
+            }));
         }
     }
     for note in own.notes() {

@@ -2,9 +2,13 @@
 //! Parses nothing, and prints through the output only.
 
 mod by_ssh;
+mod channels;
 mod ends;
+mod kept;
+mod limited;
 mod list;
 mod places;
+mod rate;
 pub(crate) mod remote;
 mod report;
 mod retell;
@@ -16,16 +20,18 @@ mod window;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
 
 use godwit_api::endpoint::{Endpoint, Place};
+use godwit_api::event::{Event, EventSink, Started, Stats, Status, Summary};
 use godwit_api::settings::CpSettings;
+use godwit_engine::Snapshot;
 use godwit_engine::names::ListBytes;
 use godwit_engine::session::Connector;
 use godwit_proto::agent::Errand;
 
 use crate::exit::{Exit, Failure};
 use crate::home::Home;
-use crate::output::{Output, Started, Stats, Status};
 use crate::reports::{Finished, Reports};
 use crate::running::Steering;
 use crate::signals;
@@ -40,7 +46,9 @@ pub(crate) struct Job<'a> {
     settings: &'a CpSettings,
     home: &'a Home,
     chosen: Chosen,
-    output: Arc<Output>,
+    output: Arc<dyn EventSink>,
+    /// When the seconds of events begin.
+    started: Instant,
     reports: Arc<Reports>,
     /// The source is standard input, the destination standard output: neither can be begun anew.
     from_input: bool,
@@ -56,7 +64,8 @@ pub(crate) fn run(
     sources: Vec<Endpoint>,
     destination: Endpoint,
     home: &Home,
-    output: Output,
+    output: Arc<dyn EventSink>,
+    started: Instant,
     reports: Reports,
 ) -> Exit {
     godwit_sys::umask::clear();
@@ -72,7 +81,8 @@ pub(crate) fn run(
         settings,
         home,
         chosen,
-        output: Arc::new(output),
+        output,
+        started,
         reports: Arc::new(reports),
         from_input: sources.contains(&Endpoint::Stdio),
         to_output: destination == Endpoint::Stdio,
@@ -89,19 +99,18 @@ pub(crate) fn run(
     });
     let mut report = job.finish_reports(job.without_resuming(report));
     // A dry run does not read to where the size of the input would be known.
-    report.summary.unknown_bytes =
-        job.from_input && settings.comparison.dry_run && report.summary.files > 0;
-    if settings.reports.stats && report.began {
-        job.output.stats(&Stats {
-            shares: report.shares,
-            max_rss_bytes: report.summary.max_rss_bytes,
-        });
+    if job.from_input && settings.comparison.dry_run && report.summary.files > 0 {
+        report.summary.bytes = None;
     }
-    // Wrong usage is no transfer, so it has no summary; of one that never began, a program gets one, a person the reason.
-    if report.exit != Exit::Usage && (report.began || settings.json) {
-        job.output.summary(&report.summary);
+    if settings.reports.stats && report.summary.began {
+        job.output.tell(stats_of(&report));
     }
-    report.exit
+    let exit = report.exit;
+    // Wrong usage is no transfer, so it has no summary.
+    if exit != Exit::Usage {
+        job.say_summary(report);
+    }
+    exit
 }
 
 /// Runs what another machine's godwit wants: sources of this one, to an agent that `connector` reaches.
@@ -111,11 +120,11 @@ pub(crate) fn run_errand(
     connector: Arc<dyn Connector>,
     list: Option<Arc<dyn ListBytes>>,
     home: &Home,
-    output: Output,
+    output: Arc<dyn EventSink>,
     interrupted: Arc<AtomicBool>,
 ) -> Exit {
+    let started = Instant::now();
     godwit_sys::umask::clear();
-    let output = Arc::new(output);
     let (entries, faults) = (errand.entries_wanted, errand.faults_wanted);
     let prepared = Chosen::told(errand, list)
         .and_then(|chosen| Ok((chosen, Reports::told(&output, entries, faults, home)?)));
@@ -123,7 +132,7 @@ pub(crate) fn run_errand(
         Ok(prepared) => prepared,
         Err(failure) => {
             output.error(&failure.message);
-            say_failed(&output, failure.exit);
+            say_failed(&*output, failure.exit, started);
             return failure.exit;
         }
     };
@@ -132,6 +141,7 @@ pub(crate) fn run_errand(
         home,
         chosen,
         output,
+        started,
         reports: Arc::new(reports),
         from_input: false,
         to_output: false,
@@ -143,21 +153,42 @@ pub(crate) fn run_errand(
         job.output.error(&failure.message);
         Report::failed(failure.exit)
     });
-    job.output.tell_ended();
+    job.output.tell(Event::Ended {});
     let report = job.finish_reports(report);
     if errand.stats_wanted {
-        job.output.stats(&Stats {
-            shares: report.shares,
-            max_rss_bytes: report.summary.max_rss_bytes,
-        });
+        job.output.tell(stats_of(&report));
     }
-    job.output.summary(&report.summary);
-    report.exit
+    let exit = report.exit;
+    job.say_summary(report);
+    exit
 }
 
 /// The last word on something that never began.
-pub(crate) fn say_failed(output: &Output, exit: Exit) {
-    output.summary(&Report::failed(exit).summary);
+pub(crate) fn say_failed(events: &dyn EventSink, exit: Exit, started: Instant) {
+    let mut summary = Report::failed(exit).summary;
+    summary.seconds = elapsed_seconds(started);
+    events.tell(Event::Summary(Summary::Transfer(Box::new(summary))));
+}
+
+/// Seconds since `started`: milliseconds are as fine as makes sense.
+fn elapsed_seconds(started: Instant) -> f64 {
+    (started.elapsed().as_secs_f64() * 1_000.0).round() / 1_000.0
+}
+
+fn stats_of(report: &Report) -> Event {
+    let side = |side: Option<Snapshot>| {
+        side.map(|counters| {
+            let fields = counters.fields();
+            fields
+                .map(|(name, number)| (name.to_owned(), number))
+                .collect()
+        })
+    };
+    Event::Stats(Stats {
+        source: side(report.shares.source),
+        destination: side(report.shares.destination),
+        max_rss_bytes: report.summary.max_rss_bytes,
+    })
 }
 
 impl Job<'_> {
@@ -195,12 +226,12 @@ impl Job<'_> {
 
     /// Writes what is to be written about the transfer; what cannot be is told, and never passes for success.
     fn finish_reports(&self, mut report: Report) -> Report {
-        let whole = report.began && matches!(report.exit, Exit::Complete | Exit::Partial);
+        let whole = report.summary.began && matches!(report.exit, Exit::Complete | Exit::Partial);
         let failed = report.summary.failed;
         let dry = self.settings.comparison.dry_run;
         let finished = self
             .reports
-            .finish(whole, dry, failed, &self.output, &|| self.goes_on());
+            .finish(whole, dry, failed, &*self.output, &|| self.goes_on());
         match finished {
             Ok(finished) => {
                 let Finished {
@@ -228,14 +259,14 @@ impl Job<'_> {
     }
 
     /// The transfer begins, perhaps anew: tells its user, and lets other commands find it.
-    fn say_started(&self, started: &Started<'_>) {
-        self.output.started(started);
+    fn say_started(&self, started: Started) {
+        self.output.tell(Event::Started(started.clone()));
         let Started {
             transfer,
             sources,
             destination,
             ..
-        } = started;
+        } = &started;
         let sources: Vec<String> = sources.iter().map(|name| lossy(name)).collect();
         let begun = self
             .steering
@@ -245,6 +276,14 @@ impl Job<'_> {
                 "godwit limit will not find this transfer: {message}"
             ));
         }
+    }
+
+    /// The last word.
+    fn say_summary(&self, report: Report) {
+        let mut summary = report.summary;
+        summary.seconds = elapsed_seconds(self.started);
+        let summary = Summary::Transfer(Box::new(summary));
+        self.output.tell(Event::Summary(summary));
     }
 
     /// Whether to go on.

@@ -14,6 +14,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use godwit_api::endpoint::Endpoint;
+use godwit_api::event::Verdict;
 use godwit_api::settings::VerifySettings;
 use godwit_engine::limits;
 use godwit_engine::tree::OwnFiles;
@@ -23,6 +24,7 @@ use godwit_store::manifest::{ManifestReader, Trailer};
 
 use crate::exit::{Exit, Failure};
 use crate::home::Home;
+use crate::output::Output;
 use crate::reports::{check_signature, listing};
 use findings::{Findings, Totals};
 pub(crate) use local::root_of;
@@ -152,7 +154,10 @@ pub(crate) fn run(
         ..
     } = checklist.trailer;
     let goes_on = || !interrupted.load(Ordering::Relaxed);
-    let findings = Findings::new(settings.json, started);
+    let findings = Findings::new(
+        Arc::new(Output::new(settings.json, false, started, None)),
+        started,
+    );
     if failed_before > 0 {
         findings.note(&format!(
             "{}: {failed_before} entries of the data set failed when it was written, and are not in it",
@@ -176,7 +181,7 @@ pub(crate) fn run(
         }
     };
     if !finished {
-        findings.summary("interrupted");
+        findings.summary(Verdict::Interrupted);
         return Ok(Exit::Interrupted);
     }
     let Totals {
@@ -192,6 +197,10 @@ pub(crate) fn run(
         )));
     }
     let same = different == 0 && extra == 0;
-    findings.summary(if same { "same" } else { "different" });
+    findings.summary(if same {
+        Verdict::Same
+    } else {
+        Verdict::Different
+    });
     Ok(if same { Exit::Complete } else { Exit::Partial })
 }

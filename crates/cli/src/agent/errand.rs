@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use godwit_api::event::EventSink as _;
 use godwit_api::settings::{ConfigFile, CpSettings, Scope, Setting, Typed, resolve};
 use godwit_engine::names::ListBytes;
 use godwit_engine::session::{Connector, GreetError, Refusal};
@@ -53,7 +54,7 @@ pub(super) fn prepare(start: &Start) -> Result<Prepared, Failure> {
 pub(super) fn run(prepared: Prepared, mut input: File) -> Result<Exit, Failure> {
     let errand: Errand = hear(&mut input)?;
     // From here on everything is told as an event.
-    let events = Output::new(true, false, Instant::now(), None);
+    let events = Arc::new(Output::new(true, false, Instant::now(), None));
     let settings = settings(&errand)?;
     std::env::set_current_dir(base()?).map_err(Failure::failed)?;
     let interrupted = Arc::new(AtomicBool::new(false));
@@ -185,8 +186,9 @@ impl Connector for ErrandConnector {
 
 /// What cannot be begun is told as an event too.
 pub(super) fn failed(failure: &Failure) -> Exit {
-    let output = Output::new(true, false, Instant::now(), None);
+    let started = Instant::now();
+    let output = Output::new(true, false, started, None);
     output.error(&failure.message);
-    transfer::say_failed(&output, failure.exit);
+    transfer::say_failed(&output, failure.exit, started);
     failure.exit
 }

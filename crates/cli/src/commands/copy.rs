@@ -13,6 +13,7 @@ use godwit_api::endpoint::{Endpoint, Place};
 use godwit_api::settings::{ComparisonSettings, CpSettings, Judge, Scope};
 use std::ffi::OsString;
 use std::io::IsTerminal;
+use std::sync::Arc;
 use std::time::Instant;
 
 /// Runs the command.
@@ -109,13 +110,18 @@ fn transfer(
         .transpose()?;
     let reports = Reports::open(settings, home)?;
     let output = Output::new(settings.json, std::io::stderr().is_terminal(), started, log)
-        .aside(destination == Endpoint::Stdio);
+        .aside(destination == Endpoint::Stdio)
+        .showing(
+            settings.verbose || settings.comparison.dry_run,
+            settings.verbose,
+        );
     Ok(transfers::run(
         settings,
         sources,
         destination,
         home,
-        output,
+        Arc::new(output),
+        started,
         reports,
     ))
 }

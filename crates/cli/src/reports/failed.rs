@@ -6,13 +6,13 @@ use std::io::{BufWriter, Seek as _, SeekFrom, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
+use godwit_api::event::{EventSink, Fault};
 use godwit_proto::{FaultCode, Side};
 use godwit_store::manifest::escape;
 
 use super::target::Target;
 use super::{locked, show};
 use crate::exit::Failure;
-use crate::output::{Output, ToldFault};
 
 /// Both files, as drafts until the end: an earlier list stays until there is a new one.
 pub(super) struct FailedList {
@@ -142,11 +142,11 @@ impl FailedList {
     }
 
     /// Notes an entry by its name below the source; the source itself is `.`.
-    pub(super) fn add(&self, fault: &ToldFault<'_>) {
+    pub(super) fn add(&self, fault: &Fault) {
         let name = if fault.name.is_empty() {
-            b"."
+            &b"."[..]
         } else {
-            fault.name
+            &fault.name[..]
         };
         let mut line = Vec::with_capacity(name.len() + 128);
         for field in [name, fault.side.as_bytes(), fault.code.as_bytes()] {
@@ -173,7 +173,7 @@ impl FailedList {
 
     /// Everything noted is in the files, unless an earlier list has to stay for the next run: of one that never began, or
     /// where this run was given that list and cannot say of all that it names what became of it.
-    pub(super) fn finish(&self, ending: Ending, output: &Output) -> Result<(), Failure> {
+    pub(super) fn finish(&self, ending: Ending, output: &dyn EventSink) -> Result<(), Failure> {
         let mut inner = locked(&self.inner);
         let (names, reasons) = (inner.names.take(), inner.reasons.take());
         if !ending.began {
@@ -207,7 +207,7 @@ impl FailedList {
 }
 
 /// The word for a side.
-pub(super) fn side(side: Side) -> &'static str {
+pub(crate) fn side(side: Side) -> &'static str {
     match side {
         Side::SOURCE => "source",
         Side::DESTINATION => "destination",

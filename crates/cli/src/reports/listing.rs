@@ -4,12 +4,11 @@
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 
+use godwit_api::event::ManifestDone;
 use godwit_proto::{Digest as WireDigest, EntryId, EntryKind, Record, RecordFlags};
 use godwit_store::digest::Digest;
 use godwit_store::manifest::{EntryType, ManifestEntry, Trailer};
 use godwit_store::{RelPath, Timestamp};
-
-use crate::output::ManifestDone;
 
 /// The types of a manifest and the kinds of the wire.
 const KINDS: [(EntryType, EntryKind); 8] = [

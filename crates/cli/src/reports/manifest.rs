@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
+use godwit_api::event::{Event, EventSink, Failed, ManifestDone};
 use godwit_engine::tree::TreeRoot;
 use godwit_engine::verification::{Checked, Finding, Verifier, VerifierConfig};
 use godwit_engine::{Counters, PANICKED};
@@ -22,7 +23,6 @@ use super::pending::{decode, encode, sorted_entry, sorted_item};
 use super::target::Target;
 use super::{Signer, listing, locked, show};
 use crate::exit::Failure;
-use crate::output::{ManifestDone, Output};
 
 /// Names in memory before they are sorted on disk.
 const SORT_BYTES: usize = 16 << 20;
@@ -47,7 +47,7 @@ pub(crate) enum Place {
         signer: Option<Signer>,
     },
     /// To another godwit, a line at a time: it keeps the manifest.
-    Told(Arc<Output>),
+    Told(Arc<dyn EventSink>),
 }
 
 /// What a keeper is told at its beginning.
@@ -110,7 +110,7 @@ struct State {
 enum Lines {
     AsTheyCome(Box<ManifestWriter<BufWriter<File>>>),
     Sorted(SpillSorter, DigestKind),
-    Told(Arc<Output>, DigestKind),
+    Told(Arc<dyn EventSink>, DigestKind),
 }
 
 impl Keeper {
@@ -318,7 +318,7 @@ impl Keeper {
     pub(crate) fn finish(
         &self,
         failed: u64,
-        output: &Output,
+        output: &dyn EventSink,
         goes_on: &dyn Fn() -> bool,
     ) -> Result<Finished, Failure> {
         let mut state = locked(&self.state);
@@ -345,7 +345,11 @@ impl Keeper {
         }
         state.verifier = None;
         for (name, message) in state.unreadable.drain(..) {
-            output.failed(&name, &format!("it is not in the manifest: {message}"));
+            output.tell(Event::Failed(Failed {
+                path: name,
+                message: format!("it is not in the manifest: {message}"),
+                ..Failed::default()
+            }));
         }
         let unreadable = state.unreadable_count;
         let lines = state.lines.take();
@@ -480,7 +484,8 @@ impl State {
             Some(Lines::Told(output, kind)) => {
                 let mut line = Vec::new();
                 encode_entry(entry, *kind, &mut line);
-                output.tell_entry(line.strip_suffix(b"\n").unwrap_or(&line));
+                line.pop();
+                output.tell(Event::Entry { line });
                 Ok(())
             }
             None => Ok(()),

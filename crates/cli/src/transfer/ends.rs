@@ -6,6 +6,7 @@ use std::sync::atomic::Ordering;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use godwit_api::endpoint::Endpoint;
+use godwit_api::event::Started;
 use godwit_engine::pipe::{InOrder, PipeSink, PipeSource};
 use godwit_engine::session::{Engine, run_local};
 use godwit_engine::synthetic::{MEMORY_NAME, MemorySource, NullSink};
@@ -26,7 +27,6 @@ use super::report::{Progressing, Report};
 use super::terms::{bounds_of, digest_of, lossy, resources, wire_preserve_of};
 use super::{Job, memory_bytes};
 use crate::exit::Failure;
-use crate::output::Started;
 use crate::reports::ReportRoots;
 
 /// Why a transfer from standard input is not opened anew.
@@ -123,10 +123,10 @@ impl Job<'_> {
             },
             digest,
         )?;
-        self.say_started(&Started {
-            transfer: &transfer.to_string(),
-            sources: &shown,
-            destination: &mapped,
+        self.say_started(Started {
+            transfer: transfer.to_string(),
+            sources: shown.clone(),
+            destination: mapped,
             resumed,
         });
         let told = self.told(&shown, None);

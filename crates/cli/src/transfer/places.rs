@@ -5,10 +5,12 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use godwit_api::endpoint::Endpoint;
+use godwit_api::event::Event;
 use godwit_node::local::{self, LocalDestination, LocalSource};
 
 use super::Job;
 use super::terms::access_of;
+use super::told::failed;
 use crate::exit::Failure;
 
 impl Job<'_> {
@@ -39,7 +41,9 @@ impl Job<'_> {
         for (path, error) in failures {
             let name = path.as_os_str().as_bytes();
             let fault = error.into_fault(path);
-            self.output.failed(name, &fault.message);
+            let message = fault.message.clone();
+            self.output
+                .tell(Event::Failed(failed(name, message, None, &fault)));
             self.reports.entry_failed(name, &fault);
         }
         Ok((found, missing))

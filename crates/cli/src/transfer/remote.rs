@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use godwit_api::endpoint::{Endpoint, Place, Remote};
+use godwit_api::event::Started;
 use godwit_api::settings::{Cipher as CipherSetting, Encryption};
 use godwit_engine::Counters;
 use godwit_engine::session::{Client, Connector, DaemonConnector, DaemonOptions, Engine, Refusal};
@@ -25,7 +26,6 @@ use super::report::{Progressing, Report, Totals};
 use super::terms::{bounds_of, going_to, key_of, wire_digest_of, wire_preserve_of};
 use crate::exit::{Exit, Failure};
 use crate::home::Home;
-use crate::output::Started;
 use crate::reports::ReportRoots;
 
 /// The other end of a transfer, as this side has to do with it.
@@ -313,10 +313,10 @@ impl Job<'_> {
         resumed: bool,
         transfer: TransferId,
     ) {
-        self.say_started(&Started {
-            transfer: &transfer.to_string(),
-            sources,
-            destination,
+        self.say_started(Started {
+            transfer: transfer.to_string(),
+            sources: sources.to_vec(),
+            destination: destination.to_vec(),
             resumed,
         });
     }

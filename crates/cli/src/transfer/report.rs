@@ -4,21 +4,24 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
+use godwit_api::event::{Event, NotKept, Progress, Sides, Status, TransferSummary};
 use godwit_engine::session::{Client, ClientReport, Engine, Refusal, run};
-use godwit_engine::{ChannelFigures, ChannelRate, Counters, End, Shares, Snapshot, usage};
+use godwit_engine::{ChannelRate, Counters, End, Shares, Snapshot, usage};
 use godwit_proto::{ErrorCode, Open, Opened, TransferId};
 
-use super::Job;
+use super::channels::{ChannelsTold, tell_at_end};
+use super::kept::{not_kept_of, notes};
+use super::limited::{limited, limited_here};
+use super::rate::RecentRate;
 use super::window::Window;
+use super::{Job, elapsed_seconds};
 use crate::exit::Exit;
-use crate::output::{ChannelShown, Limited, NotKept, Pace, Progress, Sides, Status, Summary};
 
 /// How a transfer ended.
 pub(super) struct Report {
     pub(super) exit: Exit,
-    /// There is something to sum up.
-    pub(super) began: bool,
-    pub(super) summary: Summary,
+    /// Without its seconds.
+    pub(super) summary: TransferSummary,
     /// Counters of both ends, as far as they are known.
     pub(super) shares: Shares,
 }
@@ -58,6 +61,8 @@ pub(super) struct Progressing<'a> {
     job: &'a Job<'a>,
     totals: Totals,
     window: Window,
+    rate: RecentRate,
+    channels: ChannelsTold,
     local: bool,
     /// Bytes shown last: what is sent once more, or begun anew, does not take them back.
     shown: u64,
@@ -79,6 +84,8 @@ impl<'a> Progressing<'a> {
             job,
             totals,
             window: Window::default(),
+            rate: RecentRate::new(),
+            channels: ChannelsTold::default(),
             local: false,
             shown: 0,
         }
@@ -134,11 +141,11 @@ impl<'a> Progressing<'a> {
         };
         let channels = engine.counters().channels();
         let (shares, rates) = self.window.add(Instant::now(), engine.shares(), &channels);
-        let limited = shares.finding(&rates).and_then(|finding| {
+        let bottleneck = shares.finding(&rates).and_then(|finding| {
             if self.local {
-                Limited::of_local(finding)
+                limited_here(finding)
             } else {
-                Some(Limited::of(finding))
+                Some(limited(finding))
             }
         });
         let settled = last
@@ -150,59 +157,37 @@ impl<'a> Progressing<'a> {
         self.shown = settled.min(bytes_total.unwrap_or(u64::MAX)).max(self.shown);
         let bytes = self.shown;
         self.job.steering.watch(engine, bytes);
-        let progress = Progress {
+        // What is done with and did not move comes at once, and is no rate.
+        let moved = self.totals.sum(|counters| counters.bytes_written);
+        let rate = self.rate.follow(Instant::now(), moved);
+        let events = &*self.job.output;
+        events.tell(Event::Progress(Progress {
             bytes,
             bytes_total: bytes_total.map(|total| total.max(bytes)),
-            pace: Pace::Moved(self.totals.sum(|counters| counters.bytes_written)),
+            bytes_per_second: rate.map(f64::round),
             files: last.files_done,
             streams: u32::try_from(engine.stream_count()).unwrap_or(u32::MAX),
-            bottleneck: limited.as_ref(),
-        };
-        if at_end {
-            self.job.output.progress_at_end(&progress);
-        } else {
-            self.job.output.progress(&progress);
-            self.job.output.channels(shown(channels));
+            bottleneck,
+            seconds: elapsed_seconds(self.job.started),
+            at_end,
+        }));
+        if !at_end {
+            self.channels.tell(events, channels, self.job.started);
         }
     }
-}
-
-/// The channels as they are told.
-fn shown(channels: Vec<ChannelFigures>) -> Vec<ChannelShown> {
-    channels
-        .into_iter()
-        .map(|channel| ChannelShown {
-            number: channel.number,
-            name: channel.name,
-            streams: channel.streams,
-            bytes: channel.bytes,
-            bytes_per_second: None,
-            round_trip_seconds: channel.round_trip.as_secs_f64(),
-            cuts: channel.cuts,
-        })
-        .collect()
 }
 
 impl Report {
     /// It never came to a transfer.
     pub(super) fn failed(exit: Exit) -> Self {
         let own = usage::process_cpu_time().as_secs_f64();
-        let summary = Summary {
+        let summary = TransferSummary {
             status: if exit == Exit::Interrupted {
                 Status::Interrupted
             } else {
                 Status::Failed
             },
-            bytes: 0,
-            unknown_bytes: false,
-            files: 0,
-            skipped: 0,
-            excluded: 0,
-            deleted: 0,
-            adjusted: 0,
-            dry_run: false,
-            failed: 0,
-            resent_bytes: 0,
+            bytes: Some(0),
             cpu_seconds: Sides {
                 source: Some(own),
                 destination: None,
@@ -211,20 +196,17 @@ impl Report {
                 source: usage::peak_rss_bytes(),
                 destination: None,
             },
-            bottleneck: None,
-            manifest: None,
-            not_kept: NotKept::default(),
+            ..TransferSummary::default()
         };
         Self {
             exit,
-            began: false,
             summary,
             shares: Shares::default(),
         }
     }
 
     /// Both ends were elsewhere; `code` is what the one that told of it ended with.
-    pub(super) fn retold(summary: Summary, shares: Shares, code: Option<i32>) -> Self {
+    pub(super) fn retold(summary: TransferSummary, shares: Shares, code: Option<i32>) -> Self {
         let exit = match (summary.status, code) {
             (Status::Complete, _) => Exit::Complete,
             (Status::Partial, _) => Exit::Partial,
@@ -234,7 +216,6 @@ impl Report {
         };
         Self {
             exit,
-            began: true,
             summary,
             shares,
         }
@@ -260,10 +241,9 @@ impl Report {
             source: Some(*source),
             destination: Some(*destination),
         };
-        let summary = Summary {
+        let summary = TransferSummary {
             status,
-            bytes: destination.bytes_durable,
-            unknown_bytes: false,
+            bytes: Some(destination.bytes_durable),
             files: destination.files_done,
             skipped: destination.files_skipped,
             excluded: source.entries_excluded,
@@ -280,13 +260,13 @@ impl Report {
                 source: rss,
                 destination: rss,
             },
-            bottleneck: shares.finding(&[]).and_then(Limited::of_local),
-            manifest: None,
+            bottleneck: shares.finding(&[]).and_then(limited_here),
             not_kept,
+            began: true,
+            ..TransferSummary::default()
         };
         Self {
             exit,
-            began: true,
             summary,
             shares,
         }
@@ -324,7 +304,7 @@ impl Report {
             let took = engine.counters().age();
             let channels = engine.counters().channels();
             rates = ChannelRate::between(&[], &channels);
-            job.output.channels_at_end(shown(channels), took);
+            tell_at_end(&*job.output, channels, took, job.started);
         }
         let peer = report.engine.as_ref().and_then(Engine::peer_counters);
         let shares = report
@@ -350,10 +330,9 @@ impl Report {
             .filter(|peer| peer.cpu_ns > 0)
             .map(|peer| seconds(peer.cpu_ns));
         let peer_rss = report.engine.as_ref().and_then(Engine::peer_max_rss);
-        let summary = Summary {
+        let summary = TransferSummary {
             status,
-            bytes: totals.sum(|counters| counters.bytes_durable),
-            unknown_bytes: false,
+            bytes: Some(totals.sum(|counters| counters.bytes_durable)),
             files: finished.map_or_else(
                 || totals.sum(|counters| counters.files_done),
                 |finished| finished.files,
@@ -373,13 +352,13 @@ impl Report {
             resent_bytes: resent.saturating_add(totals.lost_bytes()),
             cpu_seconds: sides(sending, own_cpu, peer_cpu),
             max_rss_bytes: sides(sending, own_rss, peer_rss),
-            bottleneck: shares.finding(&rates).map(Limited::of),
-            manifest: None,
+            bottleneck: shares.finding(&rates).map(limited),
             not_kept,
+            began: true,
+            ..TransferSummary::default()
         };
         Self {
             exit,
-            began: true,
             summary,
             shares,
         }
@@ -388,8 +367,8 @@ impl Report {
 
 /// Tells what arrived without, once for each kind.
 fn tell_not_kept(ends: [Option<&Snapshot>; 2], job: &Job<'_>) -> NotKept {
-    let not_kept = NotKept::of(ends);
-    for note in not_kept.notes() {
+    let not_kept = not_kept_of(ends);
+    for note in notes(&not_kept) {
         job.output.note(&note);
     }
     not_kept

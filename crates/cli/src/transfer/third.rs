@@ -187,10 +187,10 @@ impl Job<'_> {
         };
         let mut retold = Retold::new(
             &login.to_string(),
-            &self.output,
+            &*self.output,
+            self.started,
             &self.reports,
             digest_of(self.settings),
-            self.itemises(),
         );
         let lost = self.retell(&carrier, &taker, &mut retold).map_err(io)?;
         // Whoever writes to it is done.

@@ -2,19 +2,22 @@
 //! Decides nothing about entries.
 
 use std::sync::Arc;
+use std::time::Instant;
 
+use godwit_api::event::{self, Event, EventSink, Failed, ItemKind, Tuning};
 use godwit_api::settings::Judge as JudgeSetting;
 use godwit_engine::tuner::Decision;
 use godwit_engine::{Action, Item, Observer};
-use godwit_proto::{Comparison, EntryKind, Fault, Judge, Record, Side};
+use godwit_proto::{Comparison, EntryKind, Fault, Judge, Record, Side, UNKNOWN_BYTES};
 
-use super::Job;
-use crate::output::{Itemised, Output, Tuned};
-use crate::reports::Reports;
+use super::{Job, elapsed_seconds};
+use crate::reports::{Reports, code, side};
 
 /// Tells the user of entries that fail, and the reports of all.
 pub(super) struct Told {
-    output: Arc<Output>,
+    output: Arc<dyn EventSink>,
+    /// When the seconds of events begin.
+    started: Instant,
     reports: Arc<Reports>,
     /// As the user named the sources.
     roots: Vec<Vec<u8>>,
@@ -28,19 +31,16 @@ pub(super) struct Told {
 
 impl Observer for Told {
     fn entry_failed(&self, path: &[u8], fault: &Fault) {
-        match &self.far {
+        let message = match &self.far {
             // The path shown is that of this side.
-            Some((side, name)) if *side == fault.side => {
-                let word = if *side == Side::SOURCE {
-                    "source"
-                } else {
-                    "destination"
-                };
-                let message = format!("{} (at the {word}, {name})", fault.message);
-                self.output.failed(path, &message);
+            Some((at, name)) if *at == fault.side => {
+                format!("{} (at the {}, {name})", fault.message, side(*at))
             }
-            _ => self.output.failed(path, &fault.message),
-        }
+            _ => fault.message.clone(),
+        };
+        let root = self.reports.root_of(path);
+        self.output
+            .tell(Event::Failed(failed(path, message, root, fault)));
         self.reports.entry_failed(path, fault);
     }
 
@@ -57,14 +57,14 @@ impl Observer for Told {
     }
 
     fn tuned(&self, decision: &Decision, channel: Option<u32>) {
-        let tuned = Tuned {
-            what: decision.knob.as_str(),
+        self.output.tell(Event::Tuning(Tuning {
+            what: decision.knob.as_str().to_owned(),
             channel,
             from: decision.from,
             to: decision.to,
-            reason: &decision.reason,
-        };
-        self.output.tuned(&tuned, self.verbose);
+            reason: decision.reason.to_string(),
+            seconds: elapsed_seconds(self.started),
+        }));
     }
 
     // That it was the other end needs no word: readers are at the source, writers at the destination.
@@ -89,26 +89,36 @@ impl Observer for Told {
             Some(root) => [root.as_slice(), b"/", item.path].concat(),
             None => item.path.to_vec(),
         };
-        self.output.item(&Itemised {
+        self.output.tell(Event::Item(event::Item {
             action: match item.action {
-                Action::Send => "send",
-                Action::Make => "make",
-                Action::Adjust => "adjust",
-                Action::Skip => "skip",
-                Action::Delete => "delete",
+                Action::Send => event::Action::Send,
+                Action::Make => event::Action::Make,
+                Action::Adjust => event::Action::Adjust,
+                Action::Skip => event::Action::Skip,
+                Action::Delete => event::Action::Delete,
             },
             kind: match item.kind {
-                EntryKind::FILE => "file",
-                EntryKind::DIRECTORY => "directory",
-                EntryKind::SYMLINK => "symlink",
-                EntryKind::HARD_LINK => "link",
-                _ => "other",
+                EntryKind::FILE => ItemKind::File,
+                EntryKind::DIRECTORY => ItemKind::Directory,
+                EntryKind::SYMLINK => ItemKind::Symlink,
+                EntryKind::HARD_LINK => ItemKind::Link,
+                _ => ItemKind::Other,
             },
-            path: &path,
-            bytes: item.bytes,
-            // What is really deleted is what programs want to know; people ask for it.
-            quiet: !self.itemise,
-        });
+            path,
+            bytes: Some(item.bytes).filter(|bytes| *bytes != UNKNOWN_BYTES),
+        }));
+    }
+}
+
+/// A failed entry as it is told.
+pub(super) fn failed(path: &[u8], message: String, root: Option<u16>, fault: &Fault) -> Failed {
+    Failed {
+        path: path.to_vec(),
+        message,
+        root,
+        side: Some(side(fault.side).to_owned()),
+        code: Some(code(fault.code).to_owned()),
+        entry: Some(fault.entry.0).filter(|entry| *entry != 0),
     }
 }
 
@@ -118,6 +128,7 @@ impl Job<'_> {
     pub(super) fn told(&self, roots: &[Vec<u8>], far: Option<(Side, String)>) -> Arc<Told> {
         Arc::new(Told {
             output: Arc::clone(&self.output),
+            started: self.started,
             reports: Arc::clone(&self.reports),
             roots: roots.to_vec(),
             far,

@@ -1,20 +1,17 @@
-//! What a verification says: each entry that differs, and a summary; as lines for people or as JSON.
+//! What a verification says: each entry that differs, and a summary.
 //! Judges nothing. May be called from any thread.
 
-use std::sync::Mutex;
-use std::time::{Duration, Instant};
+use std::sync::{Arc, Mutex};
+use std::time::Instant;
 
-use data_encoding::BASE64;
-use godwit_api::units::{human_rate, human_size};
+use godwit_api::event::{Different, Event, EventSink, Summary, Verdict, VerifySummary};
 use godwit_proto::{EntryKind, Fault, FaultCode, Record};
-use serde::Serialize;
 
-use crate::output::{complain, print, printable};
-use crate::reports::code;
+use crate::reports::{code, locked};
 
 /// Sums up while it tells.
 pub(super) struct Findings {
-    json: bool,
+    events: Arc<dyn EventSink>,
     started: Instant,
     totals: Mutex<Totals>,
 }
@@ -32,40 +29,10 @@ pub(super) struct Totals {
     pub(super) extra: u64,
 }
 
-#[derive(Serialize)]
-#[serde(tag = "event", rename_all = "snake_case")]
-enum Event<'a> {
-    Different {
-        #[serde(skip_serializing_if = "Option::is_none")]
-        path: Option<&'a str>,
-        #[serde(skip_serializing_if = "Option::is_none")]
-        path_b64: Option<String>,
-        kind: &'a str,
-        message: &'a str,
-    },
-    Extra {
-        #[serde(skip_serializing_if = "Option::is_none")]
-        path: Option<&'a str>,
-        #[serde(skip_serializing_if = "Option::is_none")]
-        path_b64: Option<String>,
-    },
-    Note {
-        message: &'a str,
-    },
-    Summary {
-        status: &'a str,
-        entries: u64,
-        bytes: u64,
-        different: u64,
-        extra: u64,
-        seconds: f64,
-    },
-}
-
 impl Findings {
-    pub(super) fn new(json: bool, started: Instant) -> Self {
+    pub(super) fn new(events: Arc<dyn EventSink>, started: Instant) -> Self {
         Self {
-            json,
+            events,
             started,
             totals: Mutex::default(),
         }
@@ -73,7 +40,7 @@ impl Findings {
 
     /// An entry was checked; `None` if it is what it should be.
     pub(super) fn checked(&self, record: &Record, fault: Option<&Fault>) {
-        let mut totals = super::super::reports::locked(&self.totals);
+        let mut totals = locked(&self.totals);
         totals.entries += 1;
         if record.kind == EntryKind::FILE && fault.is_none_or(|fault| was_read(fault.code)) {
             totals.bytes = totals.bytes.saturating_add(record.bytes);
@@ -81,76 +48,39 @@ impl Findings {
         let Some(fault) = fault else { return };
         totals.different += 1;
         drop(totals);
-        let kind = kind(fault.code);
-        let name = shown(&record.path);
-        if self.json {
-            let (path, path_b64) = named(&name);
-            emit(&Event::Different {
-                path,
-                path_b64,
-                kind,
-                message: &fault.message,
-            });
-        } else {
-            print(&format!(
-                "{kind:<9} {}: {}",
-                printable(&String::from_utf8_lossy(&name)),
-                printable(&fault.message)
-            ));
-        }
+        self.events.tell(Event::Different(Different {
+            path: shown(&record.path),
+            kind: kind(fault.code).to_owned(),
+            message: fault.message.clone(),
+        }));
     }
 
     /// An entry is there that is not in the manifest.
     pub(super) fn extra(&self, path: &[u8]) {
-        super::super::reports::locked(&self.totals).extra += 1;
-        let name = shown(path);
-        if self.json {
-            let (path, path_b64) = named(&name);
-            emit(&Event::Extra { path, path_b64 });
-        } else {
-            print(&format!(
-                "extra     {}: it is not in the manifest",
-                printable(&String::from_utf8_lossy(&name))
-            ));
-        }
+        locked(&self.totals).extra += 1;
+        self.events.tell(Event::Extra { path: shown(path) });
     }
 
     pub(super) fn note(&self, message: &str) {
-        if self.json {
-            emit(&Event::Note { message });
-        } else {
-            complain(message);
-        }
+        self.events.note(message);
     }
 
     pub(super) fn totals(&self) -> Totals {
-        *super::super::reports::locked(&self.totals)
+        *locked(&self.totals)
     }
 
     /// The last word.
-    pub(super) fn summary(&self, status: &str) {
+    pub(super) fn summary(&self, status: Verdict) {
         let totals = self.totals();
-        let elapsed = self.started.elapsed();
-        if self.json {
-            emit(&Event::Summary {
+        self.events
+            .tell(Event::Summary(Summary::Verify(VerifySummary {
                 status,
                 entries: totals.entries,
                 bytes: totals.bytes,
                 different: totals.different,
                 extra: totals.extra,
-                seconds: (elapsed.as_secs_f64() * 1_000.0).round() / 1_000.0,
-            });
-            return;
-        }
-        print(&format!(
-            "status      {status}\nverified    {} entries, {}\ndifferent   {}\nextra       {}\ntime        {:.2} s, {}",
-            totals.entries,
-            human_size(totals.bytes),
-            totals.different,
-            totals.extra,
-            elapsed.as_secs_f64(),
-            human_rate(rate(totals.bytes, elapsed)),
-        ));
+                seconds: (self.started.elapsed().as_secs_f64() * 1_000.0).round() / 1_000.0,
+            })));
     }
 }
 
@@ -161,11 +91,6 @@ fn shown(path: &[u8]) -> Vec<u8> {
     } else {
         path.to_vec()
     }
-}
-
-fn named(name: &[u8]) -> (Option<&str>, Option<String>) {
-    let text = std::str::from_utf8(name).ok();
-    (text, text.is_none().then(|| BASE64.encode(name)))
 }
 
 /// Whether contents had to be read to find it: what was not read must not pass for speed.
@@ -183,20 +108,4 @@ fn kind(fault: FaultCode) -> &'static str {
         }
         _ => "unread",
     }
-}
-
-fn emit(event: &Event<'_>) {
-    // Nothing here can fail to become JSON.
-    if let Ok(line) = serde_json::to_string(event) {
-        print(&line);
-    }
-}
-
-#[expect(
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "a float cast saturates, and a rate is never negative"
-)]
-fn rate(bytes: u64, elapsed: Duration) -> u64 {
-    (bytes as f64 / elapsed.as_secs_f64().max(0.001)) as u64
 }

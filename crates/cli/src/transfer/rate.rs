@@ -1,17 +1,8 @@
-//! The rate of the last seconds, from which the time left is estimated.
+//! The rate of the last seconds.
 //! Time is an argument; keeps a bounded number of samples.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
-
-/// How fast contents move. What is done with and did not move comes at once, and is no rate.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Pace {
-    /// Contents delivered since the process began, in bytes.
-    Moved(u64),
-    /// What another godwit says, in bytes per second.
-    Told(Option<f64>),
-}
 
 /// The rate over the last seconds.
 pub(super) struct RecentRate {
@@ -25,15 +16,10 @@ impl RecentRate {
         }
     }
 
-    /// The rate with what has moved by now, or as it is told.
-    pub(super) fn follow(&mut self, now: Instant, pace: Pace) -> Option<f64> {
-        match pace {
-            Pace::Moved(bytes) => {
-                self.add(now, bytes);
-                self.bytes_per_second()
-            }
-            Pace::Told(rate) => rate,
-        }
+    /// The rate with what has moved by now.
+    pub(super) fn follow(&mut self, now: Instant, bytes: u64) -> Option<f64> {
+        self.add(now, bytes);
+        self.bytes_per_second()
     }
 
     /// Notes how many bytes there were at a time; times do not go back.
@@ -66,13 +52,6 @@ impl RecentRate {
     }
 }
 
-/// The time that is left, if it can be said: no more than a hundred days, and not while nothing moves.
-pub(super) fn time_left(bytes: u64, total: Option<u64>, rate: Option<f64>) -> Option<Duration> {
-    let left = total?.checked_sub(bytes)?;
-    let seconds = left as f64 / rate.filter(|rate| *rate >= 1.0)?;
-    (seconds < 100.0 * 86_400.0).then(|| Duration::from_secs_f64(seconds.ceil()))
-}
-
 /// Long enough to be calm, short enough to notice a change.
 const WINDOW: Duration = Duration::from_secs(10);
 /// A fiftieth of the window.
@@ -102,17 +81,6 @@ mod tests {
         }
         let recent = rate.bytes_per_second().expect("many samples");
         assert!((9.0..=11.0).contains(&recent), "{recent}");
-    }
-
-    #[test]
-    fn time_left_needs_a_total_and_a_rate() {
-        let left = |bytes, total, rate| time_left(bytes, total, rate).map(|left| left.as_secs());
-        assert_eq!(left(10, Some(110), Some(10.0)), Some(10));
-        assert_eq!(left(10, None, Some(10.0)), None);
-        assert_eq!(left(10, Some(110), None), None);
-        assert_eq!(left(10, Some(110), Some(0.0)), None);
-        assert_eq!(left(110, Some(10), Some(10.0)), None);
-        assert_eq!(left(0, Some(u64::MAX), Some(1.0)), None);
     }
 
     proptest! {
