@@ -294,6 +294,18 @@ pub struct Different {
     pub message: String,
 }
 
+impl Failed {
+    /// A failure of which only the name and the reason are known.
+    #[must_use]
+    pub fn named(path: Vec<u8>, message: String) -> Self {
+        Self {
+            path,
+            message,
+            ..Self::default()
+        }
+    }
+}
+
 impl Event {
     /// The event as one line of JSON, without a newline.
     #[must_use]

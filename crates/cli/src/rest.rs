@@ -52,11 +52,7 @@ pub(crate) fn run(
         }
         for Unoffered { path, fault, .. } in offers.faults.drain(..) {
             failed += 1;
-            output.tell(Event::Failed(Failed {
-                path,
-                message: fault.message,
-                ..Failed::default()
-            }));
+            output.tell(Event::Failed(Failed::named(path, fault.message)));
         }
     }
     for note in own.notes() {

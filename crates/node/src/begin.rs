@@ -26,9 +26,9 @@ use godwit_store::Kind;
 
 use crate::Shared;
 use crate::allow::No;
-use crate::itself;
-use crate::local::Access;
 use crate::places::{FailedSource, SourcePlace, Target};
+use godwit_run::itself;
+use godwit_run::local::Access;
 
 /// How long a transfer whose client seems to have gone may still hold its destination.
 const SUPERSEDE_PATIENCE: Duration = Duration::from_secs(5);

@@ -345,11 +345,8 @@ impl Keeper {
         }
         state.verifier = None;
         for (name, message) in state.unreadable.drain(..) {
-            output.tell(Event::Failed(Failed {
-                path: name,
-                message: format!("it is not in the manifest: {message}"),
-                ..Failed::default()
-            }));
+            let why = format!("it is not in the manifest: {message}");
+            output.tell(Event::Failed(Failed::named(name, why)));
         }
         let unreadable = state.unreadable_count;
         let lines = state.lines.take();

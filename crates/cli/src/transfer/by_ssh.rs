@@ -10,8 +10,8 @@ use godwit_api::endpoint::{Endpoint, SshPlace};
 use godwit_api::login::Login;
 use godwit_engine::session::Connector;
 use godwit_net::Identity;
-use godwit_node::local;
 use godwit_proto::agent::Errand;
+use godwit_run::local;
 
 use super::Job;
 use super::remote::{Far, Wanted, client_tls};

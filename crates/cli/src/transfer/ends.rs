@@ -18,9 +18,9 @@ use godwit_engine::{
     Acks, Counters, Live, Observer, Receiver, ReceiverConfig, Sender, SenderConfig, Share, Sink,
     Source, Work,
 };
-use godwit_node::itself;
-use godwit_node::local::LocalSource;
 use godwit_proto::{Fault, TransferId};
+use godwit_run::itself;
+use godwit_run::local::LocalSource;
 use godwit_store::digest;
 
 use super::report::{Progressing, Report};

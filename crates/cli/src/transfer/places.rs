@@ -1,12 +1,12 @@
 //! Local paths as sources and as destinations, and what is said of those that are missing.
-//! Knows nothing of what paths mean; `godwit_node::local` does.
+//! Knows nothing of what paths mean; `godwit_run::local` does.
 
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use godwit_api::endpoint::Endpoint;
 use godwit_api::event::Event;
-use godwit_node::local::{self, LocalDestination, LocalSource};
+use godwit_run::local::{self, LocalDestination, LocalSource};
 
 use super::Job;
 use super::terms::access_of;

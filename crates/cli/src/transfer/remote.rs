@@ -17,8 +17,8 @@ use godwit_net::{
     ChannelWish, ChannelWishError, Cipher, ClientTls, DialOptions, Expect, Identity, IdentityId,
     KnownPeers, PeerAddress, check_congestion, dial,
 };
-use godwit_node::itself::view;
 use godwit_proto::{Direction, Open, Opened, Preserve, Sharing, Side, TransferId};
+use godwit_run::itself::view;
 use godwit_store::digest;
 
 use super::Job;

@@ -7,9 +7,9 @@ use godwit_api::endpoint::{Place, Remote};
 use godwit_api::settings::{CpSettings, Digest};
 use godwit_engine::tuner::Bounds;
 use godwit_engine::{Resources, limits};
-use godwit_node::itself::view;
-use godwit_node::local::Access;
 use godwit_proto::{DigestKind, Open, Preserve};
+use godwit_run::itself::view;
+use godwit_run::local::Access;
 use godwit_store::digest;
 
 pub(super) fn digest_of(settings: &CpSettings) -> digest::DigestKind {

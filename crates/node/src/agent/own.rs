@@ -9,8 +9,8 @@ use godwit_net::IdentityId;
 use godwit_proto::ErrorCode;
 
 use crate::allow::No;
-use crate::local::{self, Access};
 use crate::places::{FailedSource, Places, SourcePlace, Target, TreeSource, TreeTarget};
+use godwit_run::local::{self, Access};
 
 pub(super) struct OwnFiles {
     pub(super) sender: Vec<u8>,

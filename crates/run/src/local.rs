@@ -188,7 +188,7 @@ pub fn destination(
 }
 
 /// What somebody may have meant who named a source that is not there.
-pub(crate) fn hint(path: &[u8]) -> &'static str {
+pub fn hint(path: &[u8]) -> &'static str {
     if path.iter().any(|byte| b"*?[".contains(byte)) {
         "; patterns are not expanded in names: name the directory, and what to take of it by --include and --exclude"
     } else if path.starts_with(b"~") || path.windows(2).any(|pair| pair == b"/~") {

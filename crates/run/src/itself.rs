@@ -27,7 +27,7 @@ pub fn view() -> Vec<u8> {
 }
 
 /// Whether who says this sees the same files as we do; who says nothing is another.
-pub(crate) fn is_ours(view: &[u8]) -> bool {
+pub fn is_ours(view: &[u8]) -> bool {
     !view.is_empty() && view == self::view()
 }
 
