@@ -186,13 +186,13 @@ fn main() -> std::io::Result<()> {
         Arc::default(),
     )?;
     let mut inbox = None;
-    let make = |acks| -> Arc<dyn Sink> {
+    let make = |acks| -> std::io::Result<Arc<dyn Sink>> {
         let made = Arc::new(Inbox {
             acks,
             buffers: Mutex::default(),
         });
         inbox = Some(Arc::clone(&made));
-        made
+        Ok(made)
     };
     let receiver = Receiver::start(
         ReceiverConfig {

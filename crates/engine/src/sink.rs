@@ -97,5 +97,5 @@ pub struct FinishReport {
     pub failure: Option<String>,
 }
 
-/// Makes the sink of a transfer once its acknowledgement box exists.
-pub type MakeSink<'a> = dyn FnOnce(Arc<Acks>) -> Arc<dyn Sink> + 'a;
+/// Makes the sink of a transfer once its acknowledgement box exists. Where that fails, the receiver does not start.
+pub type MakeSink<'a> = dyn FnOnce(Arc<Acks>) -> std::io::Result<Arc<dyn Sink>> + 'a;

@@ -150,7 +150,7 @@ impl Case {
                 comparison: None,
                 itemise: false,
             },
-            Box::new(|acks| Arc::new(SlowSink(NullSink::new(acks, counted), sink))),
+            Box::new(|acks| Ok(Arc::new(SlowSink(NullSink::new(acks, counted), sink)))),
             Arc::new(Live::receiving(Bounds::fixed(self.writers))),
             counters,
         )

@@ -111,8 +111,8 @@ fn a_panic_of_any_thread_ends_the_whole_with_an_error() {
                 comparison: None,
                 itemise: false,
             },
-            Box::new(move |acks| -> Arc<dyn Sink> {
-                Arc::new(Mistaken(at, NullSink::new(acks, for_sink)))
+            Box::new(move |acks| -> std::io::Result<Arc<dyn Sink>> {
+                Ok(Arc::new(Mistaken(at, NullSink::new(acks, for_sink))))
             }),
             Arc::new(Live::receiving(Bounds::fixed(0))),
             counters,

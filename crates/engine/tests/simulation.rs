@@ -147,15 +147,14 @@ fn start_receiver(
         comparison: prepared.config.comparison,
         itemise: false,
     };
-    let make = Box::new(move |acks| -> Arc<dyn Sink> {
-        TreeSink::start(
+    let make = Box::new(move |acks| -> std::io::Result<Arc<dyn Sink>> {
+        Ok(TreeSink::start(
             prepared.config,
             prepared.journal,
             prepared.recovered,
             acks,
             for_sink,
-        )
-        .unwrap()
+        )?)
     });
     let writers = u32::try_from(seed / 2 % 2).unwrap();
     let live = Arc::new(Live::receiving(Bounds::fixed(writers)));

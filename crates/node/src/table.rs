@@ -338,8 +338,9 @@ mod tests {
             comparison: None,
             itemise: false,
         };
-        let make =
-            Box::new(move |acks| -> Arc<dyn Sink> { Arc::new(NullSink::new(acks, for_sink)) });
+        let make = Box::new(move |acks| -> std::io::Result<Arc<dyn Sink>> {
+            Ok(Arc::new(NullSink::new(acks, for_sink)))
+        });
         let live = Arc::new(Live::receiving(Bounds::fixed(0)));
         let receiver = Receiver::start(config, make, live, counters).unwrap();
         let (mut near, mut far) = local_pair(&StreamOptions::default()).unwrap();

@@ -7,18 +7,13 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use godwit_api::endpoint::Endpoint;
 use godwit_api::event::Started;
-use godwit_engine::pipe::{InOrder, PipeSink, PipeSource};
+use godwit_engine::pipe::PipeSource;
 use godwit_engine::session::{Engine, run_local};
-use godwit_engine::synthetic::{MEMORY_NAME, MemorySource, NullSink};
-use godwit_engine::tree::{
-    DestinationRequest, Keeper, ListWork, PreparedDestination, Selecting, TreeRoot, TreeSink,
-    TreeSource, TreeWork,
-};
-use godwit_engine::{
-    Acks, Counters, Live, Observer, Receiver, ReceiverConfig, Sender, SenderConfig, Share, Sink,
-    Source, Work,
-};
+use godwit_engine::synthetic::{MEMORY_NAME, MemorySource};
+use godwit_engine::tree::{DestinationRequest, Keeper, PreparedDestination, TreeRoot};
+use godwit_engine::{Counters, Observer, Receiver, Sender, Share};
 use godwit_proto::{Fault, TransferId};
+use godwit_run::build::{self, Sending, Sinks, Sources, Terms, Trees};
 use godwit_run::itself;
 use godwit_run::local::LocalSource;
 use godwit_store::digest;
@@ -37,7 +32,7 @@ pub(super) const OUTPUT_IS_GONE: &str = "the other end is gone or forgot the tra
 
 /// What a local side sends.
 #[derive(Clone)]
-pub(super) enum Sources {
+pub(super) enum Given {
     /// `mem:`
     Memory(u64),
     /// Standard input.
@@ -46,7 +41,7 @@ pub(super) enum Sources {
     Trees(Vec<TreeRoot>),
 }
 
-impl Sources {
+impl Given {
     /// The trees, if they are any.
     pub(super) fn trees(&self) -> Vec<TreeRoot> {
         match self {
@@ -165,11 +160,11 @@ impl Job<'_> {
     pub(super) fn sources(
         &self,
         sources: &[Endpoint],
-    ) -> Result<(Sources, u64, Vec<Vec<u8>>, Vec<Vec<u8>>, Vec<Vec<u8>>), Failure> {
+    ) -> Result<(Given, u64, Vec<Vec<u8>>, Vec<Vec<u8>>, Vec<Vec<u8>>), Failure> {
         if let Some(bytes) = memory_bytes(sources) {
             let name = format!("mem:{bytes}").into_bytes();
             return Ok((
-                Sources::Memory(bytes),
+                Given::Memory(bytes),
                 0,
                 vec![MEMORY_NAME.to_vec()],
                 vec![name.clone()],
@@ -178,7 +173,7 @@ impl Job<'_> {
         }
         if self.from_input {
             return Ok((
-                Sources::Input(standard_input()?),
+                Given::Input(standard_input()?),
                 0,
                 vec![INPUT_NAME.to_vec()],
                 vec![b"-".to_vec()],
@@ -221,7 +216,7 @@ impl Job<'_> {
             absolute.push(path);
             shown.push(typed);
         }
-        Ok((Sources::Trees(trees), missing, names, absolute, shown))
+        Ok((Given::Trees(trees), missing, names, absolute, shown))
     }
 
     /// Takes a local destination for a transfer of `sender`.
@@ -258,7 +253,7 @@ impl Job<'_> {
         if let Some(damage) = prepared.recovered.damage.take() {
             self.output.note(&damage);
         }
-        prepared.config.keeper = self.keeper();
+        prepared.config.keeper = Arc::new(Keeper::new(wire_preserve_of(self.settings)));
         if prepared.config.digest != digest_of(self.settings) {
             self.note_digest_kept();
         }
@@ -278,9 +273,25 @@ impl Job<'_> {
         }
     }
 
-    /// What is kept of metadata, at either end.
-    fn keeper(&self) -> Arc<Keeper> {
-        Arc::new(Keeper::new(wire_preserve_of(self.settings)))
+    fn terms(
+        &self,
+        transfer: TransferId,
+        digest: digest::DigestKind,
+        block_bytes: u32,
+        counters: &Arc<Counters>,
+        observer: Arc<dyn Observer>,
+    ) -> Terms {
+        Terms {
+            transfer,
+            digest: godwit_engine::wire_digest_kind(digest),
+            block_bytes,
+            comparison: self.comparison(),
+            itemise: self.itemises(),
+            share: self.share(),
+            observer,
+            resources: resources(),
+            counters: Arc::clone(counters),
+        }
     }
 
     /// A receiving end; `None` lets everything go.
@@ -293,59 +304,30 @@ impl Job<'_> {
         counters: &Arc<Counters>,
         observer: Arc<dyn Observer>,
     ) -> Result<Arc<Receiver>, Failure> {
-        let config = ReceiverConfig {
-            transfer,
-            digest: godwit_engine::wire_digest_kind(digest),
-            block_bytes,
-            observer,
-            resources: resources(),
-            comparison: self.comparison(),
-            itemise: self.itemises(),
-        };
-        let live = Live::receiving(bounds_of(self.settings.writers)).sharing(self.share());
-        let live = Arc::new(live);
         let failed = |error: std::io::Error| {
             Failure::failed(format!("the receiving end cannot start: {error}"))
         };
         if self.to_output && self.output_used.swap(true, Ordering::Relaxed) {
             return Err(Failure::failed(OUTPUT_IS_GONE));
         }
-        let to_output = self.to_output;
-        let dry_run = self.settings.comparison.dry_run;
-        let memory_bytes = usize::try_from(self.settings.memory_bytes).unwrap_or(usize::MAX);
-        let for_sink = Arc::clone(counters);
-        let mut refused = None;
-        let refusal = &mut refused;
-        let make = Box::new(move |acks: Arc<Acks>| -> Arc<dyn Sink> {
-            let made = match prepared {
-                Some(prepared) => TreeSink::start(
-                    prepared.config,
-                    prepared.journal,
-                    prepared.recovered,
-                    Arc::clone(&acks),
-                    Arc::clone(&for_sink),
-                )
-                .map(|sink| sink as Arc<dyn Sink>),
-                None if to_output => rustix::io::dup(rustix::stdio::stdout())
-                    .map_err(std::io::Error::from)
-                    .and_then(|out| {
-                        let out = Box::new(std::fs::File::from(out));
-                        let (acks, counters) = (Arc::clone(&acks), Arc::clone(&for_sink));
-                        PipeSink::start(out, digest, memory_bytes, dry_run, acks, counters)
-                    })
-                    .map(|sink| sink as Arc<dyn Sink>),
-                None => return Arc::new(NullSink::new(acks, for_sink)),
-            };
-            match made {
-                Ok(sink) => sink,
-                Err(error) => {
-                    *refusal = Some(error);
-                    Arc::new(NullSink::new(acks, for_sink))
-                }
-            }
-        });
-        let receiver = Receiver::start(config, make, live, Arc::clone(counters)).map_err(failed)?;
-        refused.map_or(Ok(receiver), |error| Err(failed(error)))
+        let sinks = match prepared {
+            Some(prepared) => Sinks::Tree(Box::new(prepared)),
+            None if self.to_output => Sinks::Pipe {
+                out: rustix::io::dup(rustix::stdio::stdout())
+                    .map_err(|error| failed(error.into()))?
+                    .into(),
+                bytes_max: self.memory_bytes(),
+                dry_run: self.settings.comparison.dry_run,
+            },
+            None => Sinks::Nothing,
+        };
+        let terms = self.terms(transfer, digest, block_bytes, counters, observer);
+        build::receiver(terms, bounds_of(self.settings.writers), sinks).map_err(failed)
+    }
+
+    /// Memory for blocks, and for what waits for its turn into a pipe.
+    fn memory_bytes(&self) -> usize {
+        usize::try_from(self.settings.memory_bytes).unwrap_or(usize::MAX)
     }
 
     /// A sending end.
@@ -355,7 +337,7 @@ impl Job<'_> {
     )]
     pub(super) fn sender(
         &self,
-        sources: &Sources,
+        sources: &Given,
         root_names: Vec<Vec<u8>>,
         transfer: TransferId,
         digest: digest::DigestKind,
@@ -363,46 +345,34 @@ impl Job<'_> {
         counters: &Arc<Counters>,
         observer: Arc<dyn Observer>,
     ) -> Result<Arc<Sender>, Failure> {
-        let config = SenderConfig {
-            transfer,
-            digest: godwit_engine::wire_digest_kind(digest),
-            block_bytes,
-            pool_bytes: usize::try_from(self.settings.memory_bytes).unwrap_or(usize::MAX),
-            observer,
-            root_names,
-            resources: resources(),
-            comparison: self.comparison(),
-            itemise: self.itemises(),
-        };
-        let (work, source): (Box<dyn Work>, Arc<dyn Source>) = match sources {
-            Sources::Memory(bytes) => {
-                let memory = MemorySource::new(*bytes);
-                (Box::new(memory), Arc::new(memory))
-            }
-            Sources::Input(pipe) => {
+        let sources = match sources {
+            Given::Memory(bytes) => Sources::Memory(MemorySource::new(*bytes)),
+            Given::Input(pipe) => {
                 let work = pipe.work().ok_or_else(|| Failure::failed(INPUT_IS_GONE))?;
-                (work, Arc::new(pipe.clone()))
+                Sources::Pipe(pipe.clone(), work)
             }
-            Sources::Trees(roots) => {
-                let keeper = self.keeper();
-                (
-                    self.work(roots, counters, &keeper)?,
-                    Arc::new(TreeSource::new(roots.clone()).keeping(keeper)),
-                )
-            }
+            Given::Trees(roots) => Sources::Trees(Trees {
+                roots: roots.iter().cloned().map(Ok).collect(),
+                names: self.chosen.names(),
+                spill: self.home.spill()?,
+                preserve: wire_preserve_of(self.settings),
+                select: Arc::clone(&self.chosen.select),
+                announces_passed: self.settings.comparison.delete,
+                own: self.reports.own_files(),
+            }),
         };
-        let source: Arc<dyn Source> = if self.to_output {
-            Arc::new(InOrder::new(source))
-        } else {
-            source
+        let sending = Sending {
+            pool_bytes: self.memory_bytes(),
+            root_names,
+            limit: self
+                .settings
+                .limit_bytes_per_second
+                .map_or(0, std::num::NonZeroU64::get),
+            readers: bounds_of(self.settings.readers),
+            in_order: self.to_output,
         };
-        let limit = self
-            .settings
-            .limit_bytes_per_second
-            .map_or(0, std::num::NonZeroU64::get);
-        let live = Live::sending(limit, bounds_of(self.settings.readers)).sharing(self.share());
-        let live = Arc::new(live);
-        Sender::start(config, work, source, live, Arc::clone(counters))
+        let terms = self.terms(transfer, digest, block_bytes, counters, observer);
+        build::sender(terms, sending, sources)
             .map_err(|error| Failure::failed(format!("the sending end cannot start: {error}")))
     }
 }
@@ -418,35 +388,6 @@ fn standard_input() -> Result<PipeSource, Failure> {
         .duration_since(UNIX_EPOCH)
         .unwrap_or_default();
     PipeSource::new(input, now).map_err(failed)
-}
-
-impl Job<'_> {
-    /// What is sent of local trees.
-    fn work(
-        &self,
-        roots: &[TreeRoot],
-        counters: &Arc<Counters>,
-        keeper: &Arc<Keeper>,
-    ) -> Result<Box<dyn Work>, Failure> {
-        let selecting = Selecting {
-            select: Arc::clone(&self.chosen.select),
-            counters: Arc::clone(counters),
-            announces_passed: self.settings.comparison.delete,
-        };
-        match (self.chosen.names(), roots.first()) {
-            (Some(names), Some(root)) => {
-                let spill = self.home.spill()?;
-                let work = ListWork::new(root.clone(), names, selecting, &spill);
-                let work = work.without(self.reports.own_files());
-                Ok(Box::new(work.keeping(Arc::clone(keeper))))
-            }
-            _ => {
-                let work =
-                    TreeWork::choosing(roots.to_vec(), selecting).without(self.reports.own_files());
-                Ok(Box::new(work.keeping(Arc::clone(keeper))))
-            }
-        }
-    }
 }
 
 /// Says nothing: the other end of the same process does.

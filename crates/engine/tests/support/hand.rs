@@ -112,7 +112,9 @@ pub(crate) fn receiver_with(
 pub(crate) fn null_receiver() -> Arc<Receiver> {
     let counters = Arc::new(Counters::default());
     let for_sink = Arc::clone(&counters);
-    let make = Box::new(move |acks| -> Arc<dyn Sink> { Arc::new(NullSink::new(acks, for_sink)) });
+    let make = Box::new(move |acks| -> std::io::Result<Arc<dyn Sink>> {
+        Ok(Arc::new(NullSink::new(acks, for_sink)))
+    });
     receiver_with(&Arc::default(), make, &counters)
 }
 
