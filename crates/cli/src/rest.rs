@@ -13,8 +13,8 @@ use godwit_store::digest::DigestKind;
 use crate::exit::{Exit, Failure};
 use crate::home::Home;
 use crate::output::{Output, print};
-use crate::reports::{Finished, Keeper, KeeperOptions, Own, Place, Signer, show};
-use crate::verify::root_of;
+use godwit_run::reports::{Finished, Keeper, KeeperOptions, Own, Place, Signer, show};
+use godwit_run::verify::root_of;
 
 /// Runs the command.
 pub(crate) fn run(
@@ -32,6 +32,8 @@ pub(crate) fn run(
             signer: settings.sign.then(|| Signer::load(home)).transpose()?,
         },
         spill: home.spill()?,
+        // That of the process holds.
+        umask: 0,
         threads: settings.threads as usize,
     })?;
     let digest = match settings.digest {

@@ -91,9 +91,17 @@ impl Access {
 
 /// Finds a source. A trailing slash follows a link to a directory.
 ///
+/// A relative path is relative to `base`, or else to the working directory of the process; messages have it as it was typed.
+///
 /// # Errors
 /// It does not exist, cannot be opened, or has no name.
-pub fn source(path: &Path, spill: &Path, access: Access) -> Result<LocalSource, LocalError> {
+pub fn source(
+    path: &Path,
+    base: Option<&Path>,
+    spill: &Path,
+    access: Access,
+) -> Result<LocalSource, LocalError> {
+    let real = based(path, base);
     let bytes = path.as_os_str().as_bytes();
     let follow = bytes.ends_with(b"/");
     let missing = |error: std::io::Error| {
@@ -105,9 +113,9 @@ pub fn source(path: &Path, spill: &Path, access: Access) -> Result<LocalSource, 
         LocalError::new(code_of(&error), why)
     };
     let meta = if follow {
-        path.metadata()
+        real.metadata()
     } else {
-        path.symlink_metadata()
+        real.symlink_metadata()
     }
     .map_err(missing)?;
     let name = last_name(path);
@@ -117,9 +125,9 @@ pub fn source(path: &Path, spill: &Path, access: Access) -> Result<LocalSource, 
     }
     if meta.is_dir() {
         // It is a directory or a link to one that is followed: what is copied is what the path leads to.
-        let absolute = canonical(path)?.into_os_string().into_vec();
+        let absolute = canonical(&real)?.into_os_string().into_vec();
         let root = TreeRoot {
-            storage: open(path, spill, access)?,
+            storage: open(&real, spill, access)?,
             start: RelPath::root(),
         };
         return Ok(LocalSource {
@@ -129,7 +137,7 @@ pub fn source(path: &Path, spill: &Path, access: Access) -> Result<LocalSource, 
             shown: called(bytes),
         });
     }
-    let (Some(name), Some(parent)) = (name, parent_of(path)) else {
+    let (Some(name), Some(parent)) = (name, parent_of(&real)) else {
         let why = format!("{}: this source has no name", path.display());
         return Err(LocalError::new(FaultCode::NAME, why));
     };
@@ -147,29 +155,31 @@ pub fn source(path: &Path, spill: &Path, access: Access) -> Result<LocalSource, 
 }
 
 /// A destination is a name in an existing directory, also when it is a directory itself: so it is the same place
-/// before and after the first run has made it.
+/// before and after the first run has made it. A relative path is relative to `base`, or else to the working directory.
 ///
 /// # Errors
 /// The directory that it is to be in does not exist or cannot be opened.
 pub fn destination(
     path: &Path,
+    base: Option<&Path>,
     spill: &Path,
     access: Access,
 ) -> Result<LocalDestination, LocalError> {
     let bytes = path.as_os_str().as_bytes();
     let is_directory = bytes.ends_with(b"/") || last_name(path).is_none();
+    let there = based(path, base);
     // What is a link to a directory, or has no name of its own, is taken for what it leads to.
-    let real = if path.is_dir() {
-        canonical(path)?
+    let real = if there.is_dir() {
+        canonical(&there)?
     } else {
-        path.to_owned()
+        there
     };
     let (name, parent) = match (last_name(&real), parent_of(&real)) {
         (Some(name), Some(parent)) => (name, parent),
         _ => (Vec::new(), real.clone()),
     };
     let storage_path = canonical(&parent)?;
-    let base = parse(&name, path)?;
+    let name = parse(&name, path)?;
     let shown = parent_of(path)
         .filter(|_| last_name(path).is_some())
         .unwrap_or_else(|| parent.clone());
@@ -181,7 +191,7 @@ pub fn destination(
     Ok(LocalDestination {
         storage: open(&parent, spill, access)?,
         storage_path: storage_path.into_os_string().into_vec(),
-        base,
+        base: name,
         is_directory,
         display,
     })
@@ -196,6 +206,11 @@ pub fn hint(path: &[u8]) -> &'static str {
     } else {
         ""
     }
+}
+
+/// Absolute paths replace the base; a trailing slash stays.
+fn based(path: &Path, base: Option<&Path>) -> PathBuf {
+    base.map_or_else(|| path.to_owned(), |base| base.join(path))
 }
 
 fn open(root: &Path, spill: &Path, access: Access) -> Result<Arc<dyn Storage>, LocalError> {

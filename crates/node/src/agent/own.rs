@@ -46,7 +46,7 @@ impl Places for OwnFiles {
         is_directory: bool,
         access: Access,
     ) -> Result<Target, No> {
-        let found = local::destination(&self.resolve(path), &self.spill, access)
+        let found = local::destination(&self.resolve(path), None, &self.spill, access)
             .map_err(|error| No::new(ErrorCode::DESTINATION, error.to_string()))?;
         Ok(Target::Tree(TreeTarget {
             storage: found.storage,
@@ -66,7 +66,7 @@ impl Places for OwnFiles {
     ) -> Result<Vec<SourcePlace>, No> {
         let find = |path: &Vec<u8>| {
             let path = self.resolve(path);
-            match local::source(&path, &self.spill, access) {
+            match local::source(&path, None, &self.spill, access) {
                 Ok(found) => SourcePlace::Tree(TreeSource {
                     root: found.root,
                     name: found.name,

@@ -22,7 +22,7 @@ use godwit_store::spill::{SpillSorter, SpillStack};
 use super::pending::{decode, encode, sorted_entry, sorted_item};
 use super::target::Target;
 use super::{Signer, listing, locked, show};
-use crate::exit::Failure;
+use godwit_api::failure::Failure;
 
 /// Names in memory before they are sorted on disk.
 const SORT_BYTES: usize = 16 << 20;
@@ -36,7 +36,7 @@ const FAILED_MAX: usize = 64 << 10;
 const LOOK_EVERY: Duration = Duration::from_millis(200);
 
 /// Where a manifest goes.
-pub(crate) enum Place {
+pub enum Place {
     /// Into this file.
     File {
         /// The file.
@@ -51,13 +51,15 @@ pub(crate) enum Place {
 }
 
 /// What a keeper is told at its beginning.
-pub(crate) struct KeeperOptions {
+pub struct KeeperOptions {
     /// Where the manifest goes.
-    pub(crate) place: Place,
+    pub place: Place,
     /// For what memory shall not hold.
-    pub(crate) spill: PathBuf,
+    pub spill: PathBuf,
+    /// The file mode bits that the file does not get.
+    pub umask: u32,
     /// That take digests; 0 is one a core.
-    pub(crate) threads: usize,
+    pub threads: usize,
 }
 
 impl KeeperOptions {
@@ -73,17 +75,17 @@ impl KeeperOptions {
 
 /// How it ended.
 #[derive(Debug, Default)]
-pub(crate) struct Finished {
+pub struct Finished {
     /// The file that was written, if one was.
-    pub(crate) manifest: Option<ManifestDone>,
+    pub manifest: Option<ManifestDone>,
     /// Entries that could not be read for it.
-    pub(crate) unreadable: u64,
+    pub unreadable: u64,
     /// The user did not wait for it.
-    pub(crate) interrupted: bool,
+    pub interrupted: bool,
 }
 
 /// Keeps one manifest.
-pub(crate) struct Keeper {
+pub struct Keeper {
     options: KeeperOptions,
     /// `None` where there is no file.
     target: Option<Target>,
@@ -115,10 +117,10 @@ enum Lines {
 
 impl Keeper {
     /// Makes a draft beside the manifest, so that a place that cannot be written is known before anything is moved.
-    pub(crate) fn open(options: KeeperOptions) -> Result<Arc<Self>, Failure> {
+    pub fn open(options: KeeperOptions) -> Result<Arc<Self>, Failure> {
         let target = match &options.place {
             Place::File { path, .. } => {
-                let found = Target::find(path, &options.spill, "manifest");
+                let found = Target::find(path, &options.spill, options.umask, "manifest");
                 Some(found.map_err(|error| options.trouble(error))?)
             }
             Place::Told(_) => None,
@@ -148,7 +150,7 @@ impl Keeper {
     }
 
     /// What it writes to, or will.
-    pub(crate) fn places(&self) -> Vec<PathBuf> {
+    pub fn places(&self) -> Vec<PathBuf> {
         self.target.as_ref().map_or_else(Vec::new, Target::places)
     }
 
@@ -161,7 +163,7 @@ impl Keeper {
     }
 
     /// Begins, or begins anew.
-    pub(crate) fn begin(
+    pub fn begin(
         self: &Arc<Self>,
         prefixes: Vec<Vec<u8>>,
         copies: Vec<TreeRoot>,
@@ -220,7 +222,7 @@ impl Keeper {
     }
 
     /// An entry is complete; a file without a digest is read for it.
-    pub(crate) fn entry_done(&self, record: &Record) {
+    pub fn entry_done(&self, record: &Record) {
         let mut state = locked(&self.state);
         if record.kind == EntryKind::FILE && record.digest.is_none() {
             match state.pending.push(&encode(record)) {
@@ -315,7 +317,7 @@ impl Keeper {
     }
 
     /// Takes the digests that are missing, and gives the file its name.
-    pub(crate) fn finish(
+    pub fn finish(
         &self,
         failed: u64,
         output: &dyn EventSink,

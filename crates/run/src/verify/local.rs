@@ -5,19 +5,20 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use godwit_api::settings::VerifySettings;
 use godwit_engine::tree::TreeRoot;
 use godwit_engine::verification::{Checked, Expected, Finding, Verifier, VerifierConfig};
 use godwit_engine::{Counters, PANICKED};
 use godwit_store::{Confine, FsOptions, FsStorage, RelPath};
 
-use super::Checklist;
-use super::findings::Findings;
-use crate::exit::Failure;
-use crate::home::Home;
+use super::{Asked, Checklist};
+use crate::Home;
+use godwit_api::failure::Failure;
 
 /// The place as a root of a storage: a name in the directory that holds it, so that its own mode and time count, too.
-pub(crate) fn root_of(path: &Path, home: &Home) -> Result<TreeRoot, Failure> {
+///
+/// # Errors
+/// There is no such place, or it cannot be opened.
+pub fn root_of(path: &Path, home: &Home) -> Result<TreeRoot, Failure> {
     let failed =
         |error: &dyn std::fmt::Display| Failure::failed(format!("{}: {error}", path.display()));
     let follows = path.as_os_str().as_bytes().ends_with(b"/") || path.is_dir();
@@ -45,14 +46,17 @@ pub(crate) fn root_of(path: &Path, home: &Home) -> Result<TreeRoot, Failure> {
 
 /// False if it was interrupted.
 pub(super) fn check(
-    settings: &VerifySettings,
+    asked: &Asked<'_>,
     mut checklist: Checklist,
     path: &Path,
-    home: &Home,
-    findings: &Findings,
-    goes_on: &dyn Fn() -> bool,
 ) -> Result<bool, Failure> {
-    let root = root_of(path, home)?;
+    let Asked {
+        settings,
+        env,
+        findings,
+        ..
+    } = asked;
+    let root = root_of(path, &env.home)?;
     let config = VerifierConfig {
         roots: vec![root.clone()],
         digest: checklist.digest_kind(),
@@ -61,7 +65,7 @@ pub(super) fn check(
         threads: threads(settings.threads),
     };
     let mut expected = match settings.extra {
-        true => Some(Expected::new(&home.spill()?).without(Arc::clone(&checklist.own))),
+        true => Some(Expected::new(&env.home.spill()?).without(Arc::clone(&checklist.own))),
         false => None,
     };
     let (sender, receiver) = std::sync::mpsc::sync_channel::<Checked>(CHECKED_MAX);
@@ -82,7 +86,7 @@ pub(super) fn check(
     let mut under_way = 0_usize;
     let mut over = false;
     while !over || under_way > 0 {
-        if !goes_on() {
+        if !asked.goes_on() {
             verifier.stop();
             // The threads may wait for room to tell.
             drop(receiver);

@@ -2,10 +2,10 @@
 //! Keeps no streams up; the engine's session does.
 
 use std::collections::HashSet;
-use std::io::{BufRead, IsTerminal, Write};
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::itself::view;
 use godwit_api::endpoint::{Endpoint, Place, Remote};
 use godwit_api::event::Started;
 use godwit_api::settings::{Cipher as CipherSetting, Encryption};
@@ -18,15 +18,14 @@ use godwit_net::{
     KnownPeers, PeerAddress, check_congestion, dial,
 };
 use godwit_proto::{Direction, Open, Opened, Preserve, Sharing, Side, TransferId};
-use godwit_run::itself::view;
 use godwit_store::digest;
 
 use super::Job;
 use super::report::{Progressing, Report, Totals};
 use super::terms::{bounds_of, going_to, key_of, wire_digest_of, wire_preserve_of};
-use crate::exit::{Exit, Failure};
-use crate::home::Home;
+use crate::env::Env;
 use crate::reports::ReportRoots;
+use godwit_api::failure::{Failure, FailureCode};
 
 /// The other end of a transfer, as this side has to do with it.
 pub(crate) struct Far {
@@ -182,7 +181,7 @@ impl Job<'_> {
         let mut prepared = Some(prepare()?);
         let begun_with = prepared.as_ref().and_then(Option::as_ref);
         let digest = begun_with.map_or_else(
-            || super::terms::digest_of(self.settings),
+            || super::terms::digest_of(&self.settings),
             |prepared| prepared.config.digest,
         );
         let open = Open {
@@ -253,20 +252,20 @@ impl Job<'_> {
         if let Some(Some(prepared)) = prepared
             && let Err(error) = prepared.put_away()
         {
-            self.output.note(&error.to_string());
+            self.events.note(&error.to_string());
         }
         Ok(Report::of_client(report, &totals, 0, false, self))
     }
 
     fn request(&self) -> Open {
         Open {
-            digest: wire_digest_of(self.settings).0.into(),
+            digest: wire_digest_of(&self.settings).0.into(),
             force: self.settings.force,
             verify: self.settings.verify,
             no_sync: self.settings.no_sync,
             direct: self.settings.direct,
             // Not asking for anything asks nothing of a daemon that does not know of it.
-            preserve: Some(wire_preserve_of(self.settings))
+            preserve: Some(wire_preserve_of(&self.settings))
                 .filter(|preserve| *preserve != Preserve::default()),
             plain_payload: self.settings.encryption == Encryption::None,
             retry_for_ms: u64::try_from(self.settings.retry_for.as_millis()).unwrap_or(u64::MAX),
@@ -291,7 +290,7 @@ impl Job<'_> {
     /// An unfinished transfer is finished with the digest that it was begun with.
     fn digest_in_force(&self, opened: &Opened) -> Result<digest::DigestKind, Refusal> {
         let Some(kind) = opened.digest_kind() else {
-            return Ok(super::terms::digest_of(self.settings));
+            return Ok(super::terms::digest_of(&self.settings));
         };
         let Some(digest) = godwit_engine::digest_kind(kind) else {
             let message = format!(
@@ -300,7 +299,7 @@ impl Job<'_> {
             );
             return Err(Refusal::Own(message));
         };
-        if digest != super::terms::digest_of(self.settings) {
+        if digest != super::terms::digest_of(&self.settings) {
             self.note_digest_kept();
         }
         Ok(digest)
@@ -333,14 +332,13 @@ impl Job<'_> {
     fn client(&self, remote: &Remote) -> Result<Far, Failure> {
         let mut far = reach(
             &Reach {
-                home: self.home,
+                env: self.env,
                 channels: &self.settings.channels,
                 cipher: self.settings.cipher,
                 streams: bounds_of(self.settings.streams),
                 retry_for: self.settings.retry_for,
                 handshake_deadline: self.settings.handshake_deadline,
                 stall_deadline: self.settings.stall_deadline,
-                quiet: self.settings.json,
             },
             remote,
         )?;
@@ -351,7 +349,7 @@ impl Job<'_> {
 
 /// How a daemon is spoken with.
 pub(crate) struct Reach<'a> {
-    pub(crate) home: &'a Home,
+    pub(crate) env: &'a Env,
     /// As typed.
     pub(crate) channels: &'a [String],
     pub(crate) cipher: CipherSetting,
@@ -359,14 +357,12 @@ pub(crate) struct Reach<'a> {
     pub(crate) retry_for: Duration,
     pub(crate) handshake_deadline: Duration,
     pub(crate) stall_deadline: Duration,
-    /// Nobody is there to be asked.
-    pub(crate) quiet: bool,
 }
 
 /// Finds out who the daemon is, and how to speak with it.
 pub(crate) fn reach(how: &Reach<'_>, remote: &Remote) -> Result<Far, Failure> {
     let wishes = wishes(how.channels)?;
-    let identity = Identity::load_or_create(how.home.path()).map_err(Failure::failed)?;
+    let identity = Identity::load_or_create(how.env.home.path()).map_err(Failure::failed)?;
     let tls = client_tls(how.cipher, &identity)?;
     let address = PeerAddress::new(&remote.node.host, remote.node.port);
     let identity = trusted(how, &address, &tls)?;
@@ -406,52 +402,34 @@ pub(crate) fn wishes(texts: &[String]) -> Result<Vec<ChannelWish>, Failure> {
         .collect()
 }
 
-/// Who the daemon must be: known, or asked for once on a terminal.
+/// Who the daemon must be: known, or trusted by the user who is asked once.
 fn trusted(how: &Reach<'_>, address: &PeerAddress, tls: &ClientTls) -> Result<IdentityId, Failure> {
-    let peers = KnownPeers::new(how.home.path());
+    let peers = KnownPeers::new(how.env.home.path());
     if let Some(identity) = peers.find(address).map_err(Failure::failed)? {
         return Ok(identity);
     }
-    let (_, found) =
-        dial(address, tls, &DialOptions::new(Expect::Anyone)).map_err(|error| Failure {
-            exit: if error.is_authentication() {
-                Exit::Authentication
-            } else {
-                Exit::Failed
-            },
-            message: error.to_string(),
-        })?;
-    let refused = || Failure {
-        exit: Exit::Authentication,
-        message: format!(
+    let (_, found) = dial(address, tls, &DialOptions::new(Expect::Anyone)).map_err(|error| {
+        let code = if error.is_authentication() {
+            FailureCode::Authentication
+        } else {
+            FailureCode::Failed
+        };
+        Failure::new(code, error)
+    })?;
+    if !how.env.connectors.trusts(address, &found)? {
+        return Err(Failure::authentication(format!(
             "{address} is not known here; it says it is {found}. If its operator confirms that (godwit id, there), run: godwit trust {address} {found}"
-        ),
-    };
-    if how.quiet || !std::io::stdin().is_terminal() || !std::io::stderr().is_terminal() {
-        return Err(refused());
-    }
-    let mut terminal = std::io::stderr();
-    let question = format!(
-        "{address} is not known here. It says it is\n  {found}\nIts operator sees the same by: godwit id. Trust it from now on? [y/N] "
-    );
-    terminal
-        .write_all(question.as_bytes())
-        .and_then(|()| terminal.flush())
-        .map_err(Failure::failed)?;
-    let mut answer = String::new();
-    std::io::stdin()
-        .lock()
-        .read_line(&mut answer)
-        .map_err(Failure::failed)?;
-    if !matches!(answer.trim(), "y" | "Y" | "yes") {
-        return Err(refused());
+        )));
     }
     peers.trust(address, found).map_err(Failure::failed)?;
     Ok(found)
 }
 
 /// A client's side of TLS, with the cipher asked for.
-pub(crate) fn client_tls(cipher: CipherSetting, identity: &Identity) -> Result<ClientTls, Failure> {
+///
+/// # Errors
+/// The key cannot be used.
+pub fn client_tls(cipher: CipherSetting, identity: &Identity) -> Result<ClientTls, Failure> {
     let cipher = match cipher {
         CipherSetting::Aes256Gcm => Cipher::Aes256Gcm,
         CipherSetting::Aes128Gcm => Cipher::Aes128Gcm,

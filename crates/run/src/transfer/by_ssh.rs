@@ -1,23 +1,23 @@
 //! Transfers with another machine by ssh: which paths mean what there, and who is told to whom.
-//! Starts no ssh itself; `ssh` does.
+//! Starts no ssh itself; the connectors of the job do.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use godwit_api::endpoint::{Endpoint, SshPlace};
+use godwit_api::failure::Failure;
 use godwit_api::login::Login;
-use godwit_engine::session::Connector;
+use godwit_api::settings::Cipher;
 use godwit_net::Identity;
-use godwit_proto::agent::Errand;
-use godwit_run::local;
 
 use super::Job;
 use super::remote::{Far, Wanted, client_tls};
 use super::report::Report;
-use crate::exit::Failure;
-use crate::ssh::{Rsh, SshConnector, SshOptions};
+use crate::Home;
+use crate::env::{SshClient, SshWay};
+use crate::local;
 
 impl Job<'_> {
     /// Local sources, a destination on another machine.
@@ -53,45 +53,49 @@ impl Job<'_> {
         self.pull_from(&far, wanted, destination)
     }
 
-    /// Sources of this machine, to another agent, as an agent's errand.
-    pub(super) fn send_for(
-        &self,
-        errand: &Errand,
-        connector: Arc<dyn Connector>,
-    ) -> Result<Report, Failure> {
-        let sources: Vec<Endpoint> = errand
-            .sources
-            .iter()
-            .map(|path| Endpoint::Local(local_path(path)))
-            .collect();
-        let far = Far {
-            client: self.client_by(connector),
-            name: errand.peer.clone().into_bytes(),
-            prefix: format!("{}:", errand.peer),
-        };
-        self.push_to(&sources, &far, errand.destination.clone(), false)
-    }
-
     fn far_by_ssh(&self, login: &Login) -> Result<Far, Failure> {
-        let rsh = Rsh::new(&self.settings.rsh, &self.settings.remote_command)?;
-        let mut options = SshOptions::new(self.settings, login, &self.interrupted, rsh);
-        options.channels = super::remote::wishes(&self.settings.channels)?;
-        if options.via_ssh && !options.channels.is_empty() {
+        let mut way = self.way_to(login);
+        way.channels = super::remote::wishes(&self.settings.channels)?;
+        if way.via_ssh && !way.channels.is_empty() {
             return Err(Failure::usage(
                 "--channel: with --via-ssh all data goes through ssh, which chooses its own path; leave one of them out",
             ));
         }
-        // Who we are for good names the transfer; who we are on the network is new each time.
-        let known = Identity::load_or_create(self.home.path()).map_err(Failure::failed)?;
-        let once = Identity::ephemeral().map_err(Failure::failed)?;
-        let tls = client_tls(self.settings.cipher, &once)?;
-        let connector = SshConnector::new(options, known.id().to_string(), *once.id(), tls);
+        let client = ssh_client(&self.env.home, self.settings.cipher)?;
+        let connector = self.env.connectors.by_ssh(way, client)?;
         Ok(Far {
-            client: self.client_by(Arc::new(connector)),
+            client: self.client_by(connector),
             name: format!("ssh {login}").into_bytes(),
             prefix: format!("{login}:"),
         })
     }
+
+    /// How a machine is reached by ssh, with any network path.
+    pub(super) fn way_to<'a>(&'a self, login: &'a Login) -> SshWay<'a> {
+        SshWay {
+            login,
+            rsh: &self.settings.rsh,
+            remote_command: &self.settings.remote_command,
+            data_ports: self.settings.data_ports,
+            channels: Vec::new(),
+            via_ssh: self.settings.via_ssh,
+            retry_for: self.settings.retry_for,
+            handshake_deadline: self.settings.handshake_deadline,
+            stall_deadline: self.settings.stall_deadline,
+            cancelled: Arc::clone(self.control.cancelled()),
+        }
+    }
+}
+
+/// Who we are for an agent: who we are for good names the transfer, who we are on the network is new each time.
+pub(crate) fn ssh_client(home: &Home, cipher: Cipher) -> Result<SshClient, Failure> {
+    let known = Identity::load_or_create(home.path()).map_err(Failure::failed)?;
+    let once = Identity::ephemeral().map_err(Failure::failed)?;
+    Ok(SshClient {
+        sender: known.id().to_string(),
+        identity: *once.id(),
+        tls: client_tls(cipher, &once)?,
+    })
 }
 
 /// Those of the sources that are on another machine: all or none.
@@ -103,15 +107,6 @@ pub(super) fn ssh_places(sources: &[Endpoint]) -> Vec<&SshPlace> {
             _ => None,
         })
         .collect()
-}
-
-/// A path relative to the home, where the process is.
-fn local_path(path: &[u8]) -> PathBuf {
-    let below = match path {
-        b"" | b"~" | b"~/" => b"./",
-        _ => path.strip_prefix(b"~/").unwrap_or(path),
-    };
-    PathBuf::from(OsStr::from_bytes(below))
 }
 
 /// The name that a path gets in a directory; a home has none.

@@ -13,7 +13,8 @@ use godwit_api::settings::{
 use super::failed::reasons_path;
 use super::show;
 use super::target::{Led, through_links};
-use crate::exit::Failure;
+use crate::env::GivenList;
+use godwit_api::failure::Failure;
 
 /// A file, whatever name leads to it: device and inode.
 pub(super) type FileKey = (u64, u64);
@@ -35,7 +36,7 @@ struct Report {
 }
 
 /// Refuses reports onto lists and rules, and two reports onto one file. A list of failures may replace the list of names.
-pub(crate) fn refuse_inputs(settings: &CpSettings) -> Result<(), Failure> {
+pub fn refuse_inputs(settings: &CpSettings) -> Result<(), Failure> {
     let inputs = inputs(&settings.selection);
     let reports = reports(&settings.reports);
     for (number, report) in reports.iter().enumerate() {
@@ -72,7 +73,7 @@ pub(crate) fn refuse_inputs(settings: &CpSettings) -> Result<(), Failure> {
 }
 
 /// Refuses reports that would replace what is to be copied: the source itself, or a file in it that is no earlier report.
-pub(crate) fn refuse_source(settings: &ReportSettings, source: &Path) -> Result<(), Failure> {
+pub fn refuse_source(settings: &ReportSettings, source: &Path) -> Result<(), Failure> {
     for report in reports(settings) {
         refuse_in(report.flag, &report.path, report.form, source)?;
     }
@@ -80,14 +81,20 @@ pub(crate) fn refuse_source(settings: &ReportSettings, source: &Path) -> Result<
 }
 
 /// The same for the manifest of what is at rest.
-pub(crate) fn refuse_manifest_in(path: &Path, source: &Path) -> Result<(), Failure> {
+pub fn refuse_manifest_in(path: &Path, source: &Path) -> Result<(), Failure> {
     refuse_in("", path, Form::Manifest, source)
 }
 
 /// Whether the file is the list of names of this run.
-pub(super) fn is_list(path: &Path, selection: &SelectionSettings) -> bool {
+pub(super) fn is_list(path: &Path, list: &GivenList) -> bool {
     let key = key_at(path);
-    key.is_some() && key == list_key(selection)
+    key.is_some() && key == list.file
+}
+
+/// Device and inode of the list that the settings name, if it is a regular file.
+#[must_use]
+pub fn file_key(selection: &SelectionSettings) -> Option<(u64, u64)> {
+    list_key(selection)
 }
 
 fn refuse_in(flag: &str, path: &Path, form: Form, source: &Path) -> Result<(), Failure> {

@@ -1,10 +1,14 @@
 //! Makes the two ends of a transfer on this machine: senders from local sources, receivers to local destinations.
 //! Dials nobody.
 
+use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use crate::build::{self, Sending, Sinks, Sources, Terms, Trees};
+use crate::itself;
+use crate::local::LocalSource;
 use godwit_api::endpoint::Endpoint;
 use godwit_api::event::Started;
 use godwit_engine::pipe::PipeSource;
@@ -13,16 +17,13 @@ use godwit_engine::synthetic::{MEMORY_NAME, MemorySource};
 use godwit_engine::tree::{DestinationRequest, Keeper, PreparedDestination, TreeRoot};
 use godwit_engine::{Counters, Observer, Receiver, Sender, Share};
 use godwit_proto::{Fault, TransferId};
-use godwit_run::build::{self, Sending, Sinks, Sources, Terms, Trees};
-use godwit_run::itself;
-use godwit_run::local::LocalSource;
 use godwit_store::digest;
 
 use super::report::{Progressing, Report};
 use super::terms::{bounds_of, digest_of, lossy, resources, wire_preserve_of};
 use super::{Job, memory_bytes};
-use crate::exit::Failure;
 use crate::reports::ReportRoots;
+use godwit_api::failure::Failure;
 
 /// Why a transfer from standard input is not opened anew.
 pub(super) const INPUT_IS_GONE: &str = "the other end is gone or forgot the transfer, and standard input cannot be read again; give the whole input once more";
@@ -96,7 +97,7 @@ impl Job<'_> {
             .as_ref()
             .map_or_else(|| self.nowhere(), |prepared| prepared.mapped.clone());
         let digest = prepared.as_ref().map_or_else(
-            || digest_of(self.settings),
+            || digest_of(&self.settings),
             |prepared| prepared.config.digest,
         );
         let counters = Arc::new(Counters::default());
@@ -173,7 +174,7 @@ impl Job<'_> {
         }
         if self.from_input {
             return Ok((
-                Given::Input(standard_input()?),
+                Given::Input(self.standard_input()?),
                 0,
                 vec![INPUT_NAME.to_vec()],
                 vec![b"-".to_vec()],
@@ -228,7 +229,8 @@ impl Job<'_> {
         sources: Vec<Vec<u8>>,
     ) -> Result<PreparedDestination, Failure> {
         if self.settings.comparison.delete {
-            self.reports.refuse_deletion(path, &self.chosen.select)?;
+            self.reports
+                .refuse_deletion(&self.env.resolve(path), &self.chosen.select)?;
         }
         let place = self.local_destination(path)?;
         let request = DestinationRequest {
@@ -239,11 +241,11 @@ impl Job<'_> {
             sender,
             sources,
             names,
-            digest: digest_of(self.settings),
+            digest: digest_of(&self.settings),
             force: self.settings.force,
             verify: self.settings.verify,
             no_sync: self.settings.no_sync,
-            journals: self.home.journals()?,
+            journals: self.env.home.journals()?,
             display: place.display,
             comparison: self.comparison(),
             select: Arc::clone(&self.chosen.select),
@@ -251,17 +253,17 @@ impl Job<'_> {
         let mut prepared = request.prepare().map_err(Failure::failed)?;
         // Told here, it need not be told by the sink.
         if let Some(damage) = prepared.recovered.damage.take() {
-            self.output.note(&damage);
+            self.events.note(&damage);
         }
-        prepared.config.keeper = Arc::new(Keeper::new(wire_preserve_of(self.settings)));
-        if prepared.config.digest != digest_of(self.settings) {
+        prepared.config.keeper = Arc::new(Keeper::new(wire_preserve_of(&self.settings)));
+        if prepared.config.digest != digest_of(&self.settings) {
             self.note_digest_kept();
         }
         Ok(prepared)
     }
 
     pub(super) fn note_digest_kept(&self) {
-        self.output
+        self.events
             .note("the unfinished transfer is finished with the --digest that it was begun with");
     }
 
@@ -313,9 +315,7 @@ impl Job<'_> {
         let sinks = match prepared {
             Some(prepared) => Sinks::Tree(Box::new(prepared)),
             None if self.to_output => Sinks::Pipe {
-                out: rustix::io::dup(rustix::stdio::stdout())
-                    .map_err(|error| failed(error.into()))?
-                    .into(),
+                out: self.standard_output()?.into(),
                 bytes_max: self.memory_bytes(),
                 dry_run: self.settings.comparison.dry_run,
             },
@@ -354,8 +354,8 @@ impl Job<'_> {
             Given::Trees(roots) => Sources::Trees(Trees {
                 roots: roots.iter().cloned().map(Ok).collect(),
                 names: self.chosen.names(),
-                spill: self.home.spill()?,
-                preserve: wire_preserve_of(self.settings),
+                spill: self.env.home.spill()?,
+                preserve: wire_preserve_of(&self.settings),
                 select: Arc::clone(&self.chosen.select),
                 announces_passed: self.settings.comparison.delete,
                 own: self.reports.own_files(),
@@ -380,14 +380,26 @@ impl Job<'_> {
 /// What standard input is called in a directory.
 const INPUT_NAME: &[u8] = b"stdin";
 
-fn standard_input() -> Result<PipeSource, Failure> {
-    let failed =
-        |error: std::io::Error| Failure::failed(format!("standard input cannot be used: {error}"));
-    let input = rustix::io::dup(rustix::stdio::stdin()).map_err(|error| failed(error.into()))?;
-    let now = SystemTime::now()
-        .duration_since(UNIX_EPOCH)
-        .unwrap_or_default();
-    PipeSource::new(input, now).map_err(failed)
+impl Job<'_> {
+    fn standard_input(&self) -> Result<PipeSource, Failure> {
+        let failed = |error: std::io::Error| {
+            Failure::failed(format!("standard input cannot be used: {error}"))
+        };
+        let input = self.env.input.as_ref();
+        let input = input.ok_or_else(|| Failure::usage("-: this job has no standard input"))?;
+        let now = SystemTime::now()
+            .duration_since(UNIX_EPOCH)
+            .unwrap_or_default();
+        PipeSource::new(input.try_clone().map_err(failed)?, now).map_err(failed)
+    }
+
+    fn standard_output(&self) -> Result<OwnedFd, Failure> {
+        let output = self.env.output.as_ref();
+        let output = output.ok_or_else(|| Failure::usage("-: this job has no standard output"))?;
+        output
+            .try_clone()
+            .map_err(|error| Failure::failed(format!("the receiving end cannot start: {error}")))
+    }
 }
 
 /// Says nothing: the other end of the same process does.

@@ -6,7 +6,7 @@ use godwit_api::host::HostPort;
 use godwit_api::login::Login;
 
 /// Checks that one transfer can join these endpoints; says why not.
-pub(super) fn check(sources: &[Endpoint], destination: &Endpoint) -> Result<(), String> {
+pub(crate) fn check(sources: &[Endpoint], destination: &Endpoint) -> Result<(), String> {
     if let Some(source) = sources.iter().find(|source| is_null(source)) {
         return Err(format!(
             "{source} yields nothing: it can only be a destination"

@@ -12,7 +12,7 @@ use godwit_store::manifest::escape;
 
 use super::target::Target;
 use super::{locked, show};
-use crate::exit::Failure;
+use godwit_api::failure::Failure;
 
 /// Both files, as drafts until the end: an earlier list stays until there is a new one.
 pub(super) struct FailedList {
@@ -49,8 +49,8 @@ struct Draft {
 }
 
 impl Draft {
-    fn create(path: &Path, spill: &Path, what: &str) -> std::io::Result<Self> {
-        let target = Target::find(path, spill, what)?;
+    fn create(path: &Path, spill: &Path, umask: u32, what: &str) -> std::io::Result<Self> {
+        let target = Target::find(path, spill, umask, what)?;
         let file = BufWriter::new(target.create()?);
         Ok(Self { target, file })
     }
@@ -87,9 +87,14 @@ pub(super) fn reasons_path(path: &Path) -> PathBuf {
 
 impl FailedList {
     /// Makes drafts of both files, so that a place that cannot be written is known before anything is moved.
-    pub(super) fn open(path: &Path, spill: &Path, again: bool) -> Result<Self, Failure> {
+    pub(super) fn open(
+        path: &Path,
+        spill: &Path,
+        umask: u32,
+        again: bool,
+    ) -> Result<Self, Failure> {
         let create = |path: &Path, what| {
-            Draft::create(path, spill, what)
+            Draft::create(path, spill, umask, what)
                 .map_err(|error| Failure::failed(format!("--failed {}: {error}", show(path))))
         };
         let names = create(path, "failed")?;

@@ -8,6 +8,7 @@ use godwit_api::event::{Different, Event, EventSink, Summary, Verdict, VerifySum
 use godwit_proto::{EntryKind, Fault, FaultCode, Record};
 
 use crate::reports::{code, locked};
+use crate::transfer::elapsed_seconds;
 
 /// Sums up while it tells.
 pub(super) struct Findings {
@@ -61,26 +62,24 @@ impl Findings {
         self.events.tell(Event::Extra { path: shown(path) });
     }
 
-    pub(super) fn note(&self, message: &str) {
-        self.events.note(message);
-    }
-
     pub(super) fn totals(&self) -> Totals {
         *locked(&self.totals)
     }
 
-    /// The last word.
-    pub(super) fn summary(&self, status: Verdict) {
+    /// Tells the last word, and gives it.
+    pub(super) fn summary(&self, status: Verdict) -> VerifySummary {
         let totals = self.totals();
-        self.events
-            .tell(Event::Summary(Summary::Verify(VerifySummary {
-                status,
-                entries: totals.entries,
-                bytes: totals.bytes,
-                different: totals.different,
-                extra: totals.extra,
-                seconds: (self.started.elapsed().as_secs_f64() * 1_000.0).round() / 1_000.0,
-            })));
+        let summary = VerifySummary {
+            status,
+            entries: totals.entries,
+            bytes: totals.bytes,
+            different: totals.different,
+            extra: totals.extra,
+            seconds: elapsed_seconds(self.started),
+        };
+        let event = Event::Summary(Summary::Verify(summary.clone()));
+        self.events.tell(event);
+        summary
     }
 }
 

@@ -10,11 +10,11 @@ use godwit_engine::tree::OwnFiles;
 
 use super::inputs::{key_of, place_of};
 use super::show;
-use crate::exit::Failure;
+use godwit_api::failure::Failure;
 
 /// The files of some reports.
 #[derive(Default)]
-pub(crate) struct Own {
+pub struct Own {
     reports: Vec<Report>,
     files: Arc<OwnFiles>,
 }
@@ -29,7 +29,7 @@ struct Report {
 
 impl Own {
     /// Of each report, how it was typed and the files that it is and will be. They are looked at now.
-    pub(crate) fn new(reports: impl IntoIterator<Item = (String, Vec<PathBuf>)>) -> Self {
+    pub fn new(reports: impl IntoIterator<Item = (String, Vec<PathBuf>)>) -> Self {
         let mut keys = Vec::new();
         let mut own = Vec::new();
         for (shown, places) in reports {
@@ -49,12 +49,12 @@ impl Own {
     }
 
     /// What a scan leaves out.
-    pub(crate) fn files(&self) -> Arc<OwnFiles> {
+    pub fn files(&self) -> Arc<OwnFiles> {
         Arc::clone(&self.files)
     }
 
     /// What is to be said of those that a scan has left out.
-    pub(crate) fn notes(&self) -> Vec<String> {
+    pub fn notes(&self) -> Vec<String> {
         let note = |report: &Report| {
             let met = report.numbers.iter().map(|number| self.files.met(*number));
             let (met, linked) = met.fold((false, false), |(met, linked), file| {

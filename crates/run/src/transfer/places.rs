@@ -1,17 +1,17 @@
 //! Local paths as sources and as destinations, and what is said of those that are missing.
-//! Knows nothing of what paths mean; `godwit_run::local` does.
+//! Knows nothing of what paths mean; `crate::local` does.
 
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
+use crate::local::{self, LocalDestination, LocalSource};
 use godwit_api::endpoint::Endpoint;
 use godwit_api::event::Event;
-use godwit_run::local::{self, LocalDestination, LocalSource};
 
 use super::Job;
 use super::terms::access_of;
 use super::told::failed;
-use crate::exit::Failure;
+use godwit_api::failure::Failure;
 
 impl Job<'_> {
     /// The local sources; those that do not exist are told, and counted.
@@ -19,14 +19,19 @@ impl Job<'_> {
         &self,
         sources: &[Endpoint],
     ) -> Result<(Vec<LocalSource>, u64), Failure> {
-        let spill = self.home.spill()?;
+        let spill = self.env.home.spill()?;
         let mut found = Vec::with_capacity(sources.len());
         let mut failures = Vec::new();
         for source in sources {
             let Endpoint::Local(path) = source else {
                 continue;
             };
-            match local::source(path, &spill, access_of(self.settings)) {
+            match local::source(
+                path,
+                self.env.base.as_deref(),
+                &spill,
+                access_of(&self.settings),
+            ) {
                 Ok(source) => found.push(source),
                 Err(error) => failures.push((path, error)),
             }
@@ -42,7 +47,7 @@ impl Job<'_> {
             let name = path.as_os_str().as_bytes();
             let fault = error.into_fault(path);
             let message = fault.message.clone();
-            self.output
+            self.events
                 .tell(Event::Failed(failed(name, message, None, &fault)));
             self.reports.entry_failed(name, &fault);
         }
@@ -51,7 +56,12 @@ impl Job<'_> {
 
     /// A local destination.
     pub(super) fn local_destination(&self, path: &Path) -> Result<LocalDestination, Failure> {
-        local::destination(path, &self.home.spill()?, access_of(self.settings))
-            .map_err(Failure::failed)
+        local::destination(
+            path,
+            self.env.base.as_deref(),
+            &self.env.home.spill()?,
+            access_of(&self.settings),
+        )
+        .map_err(Failure::failed)
     }
 }

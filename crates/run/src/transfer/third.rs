@@ -1,24 +1,29 @@
 //! Transfers between two other machines: an agent on each, told of each other, and data straight between them.
 //! Moves no data and speaks no frame; what the sending agent tells is told on.
 
+use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::Shutdown;
+use std::os::unix::ffi::OsStringExt as _;
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use godwit_api::endpoint::{Endpoint, SshPlace};
+use godwit_api::failure::{Failure, FailureCode};
+use godwit_api::job::{JOB_VERSION, JobSpec, Text};
 use godwit_api::login::Login;
 use godwit_engine::session::Refusal;
 use godwit_net::Identity;
-use godwit_proto::agent::{AgentMessage as _, Errand, ListForm};
+use godwit_proto::agent::{AgentMessage as _, Errand, capability};
 
-use super::Job;
 use super::by_ssh::ssh_places;
 use super::list::ListSender;
-use super::report::Report;
+use super::report::{Report, refused};
 use super::retell::Retold;
 use super::terms::digest_of;
-use crate::exit::{Exit, Failure};
-use crate::ssh::{Order, Rsh, SOFTWARE, SshOptions, Started, start};
+use super::{INTERRUPTED, Job};
+use crate::env::{AgentOrder, SOFTWARE, StartedAgent};
 
 /// How often the user's interrupt is looked at.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
@@ -56,16 +61,15 @@ impl Job<'_> {
                 "--channel names paths of this machine, and data between two other machines does not touch it; run godwit on one of them, or {by_way}"
             )));
         }
-        let settings = self.settings_for_others()?;
-        let asked = self.asked(&places, destination, settings);
+        let job = self.job_for_others(&places, destination)?.to_json();
         let mut began = false;
         let mut alive = Instant::now();
         let mut backoff = BACKOFF_FIRST;
         loop {
-            let why = match self.errand(&places, destination, &asked) {
+            let why = match self.errand(&places, destination, &job) {
                 Ok(Ended::With(report, unreachable)) => {
                     if unreachable {
-                        self.output.note(&by_way);
+                        self.events.note(&by_way);
                     }
                     return Ok(*report);
                 }
@@ -79,29 +83,16 @@ impl Job<'_> {
                 }
                 Ok(Ended::Failed(failure)) => return Err(failure),
                 Err(refusal) if self.goes_on() && !(began && refusal.is_retryable()) => {
-                    return Err(Failure {
-                        exit: if refusal.is_authentication() {
-                            Exit::Authentication
-                        } else {
-                            Exit::Failed
-                        },
-                        message: refusal.to_string(),
-                    });
+                    return Err(refused(&refusal));
                 }
                 Err(refusal) => refusal.to_string(),
             };
             let interrupted = !self.goes_on();
             if interrupted || alive.elapsed() >= self.settings.retry_for {
-                return Err(Failure {
-                    exit: Exit::Interrupted,
-                    message: if interrupted {
-                        "interrupted by the user".to_owned()
-                    } else {
-                        why
-                    },
-                });
+                let why = if interrupted { INTERRUPTED } else { &why };
+                return Err(Failure::new(FailureCode::Interrupted, why));
             }
-            self.output.note(&format!("{why}; trying again"));
+            self.events.note(&format!("{why}; trying again"));
             let until = Instant::now() + backoff;
             while self.goes_on() && Instant::now() < until {
                 std::thread::park_timeout(LOOK_EVERY);
@@ -110,25 +101,25 @@ impl Job<'_> {
         }
     }
 
-    /// All of the errand that does not change from one attempt to the next.
-    fn asked(&self, places: &[&SshPlace], destination: &SshPlace, settings: Vec<String>) -> Errand {
-        Errand {
-            settings,
-            sources: places.iter().map(|place| place.path.clone()).collect(),
-            destination: destination.path.clone(),
-            peer: destination.login.to_string(),
-            selection: self.chosen.wire.clone(),
-            list: self
-                .chosen
-                .list()
-                .map_or(ListForm::NONE, |(_, form)| form)
-                .0,
-            sync: self.settings.comparison.counterpart,
-            entries_wanted: self.reports.wants_entries(),
-            faults_wanted: self.reports.wants_faults(),
-            stats_wanted: self.settings.reports.stats,
-            ..Errand::default()
-        }
+    /// The job that the sending agent is to do.
+    fn job_for_others(
+        &self,
+        places: &[&SshPlace],
+        destination: &SshPlace,
+    ) -> Result<JobSpec, Failure> {
+        let login = destination.login.to_string();
+        let destination = [login.as_bytes(), b":", &destination.path].concat();
+        Ok(JobSpec {
+            version: JOB_VERSION,
+            kind: self.spec.kind,
+            sources: places
+                .iter()
+                .map(|place| source_there(&place.path))
+                .collect(),
+            destination: Text(destination),
+            settings: self.settings_for_others()?,
+            selection: self.spec.selection.clone(),
+        })
     }
 
     /// One attempt: both agents from their beginning to their end.
@@ -136,42 +127,40 @@ impl Job<'_> {
         &self,
         places: &[&SshPlace],
         destination: &SshPlace,
-        asked: &Errand,
+        job: &str,
     ) -> Result<Ended, Refusal> {
         let own = |error: String| Refusal::Own(error);
-        let rsh = Rsh::new(&self.settings.rsh, &self.settings.remote_command)
-            .map_err(|failure| own(failure.message))?;
-        let known = Identity::load_or_create(self.home.path()).map_err(|e| own(e.to_string()))?;
+        let known =
+            Identity::load_or_create(self.env.home.path()).map_err(|e| own(e.to_string()))?;
         let login = &places[0].login;
         let sender = format!("{} {login}", known.id());
-        let options = SshOptions::new(self.settings, login, &self.interrupted, rsh.clone());
-        let order = Order {
+        let connectors = &self.env.connectors;
+        let order = AgentOrder {
             client: None,
             sender: sender.clone(),
             targets: Vec::new(),
-            from_here: false,
         };
-        let mut carrier = start(&options, &order, &[])?;
-        let lacks = asked.capabilities_needed() & !carrier.capabilities;
-        if lacks != 0 {
+        let mut carrier = connectors.start_agent(self.way_to(login), &order)?;
+        if carrier.capabilities & capability::JOB == 0 {
             return Err(own(format!(
-                "{login}: its godwit is too old to choose entries, to make a counterpart or to report for another machine; install this version there ({SOFTWARE}), or name it with --remote-command"
+                "{login}: its godwit is too old for a transfer to another machine that is described from here; install this version there ({SOFTWARE}), or name it with --remote-command"
             )));
         }
-        let options = SshOptions::new(self.settings, &destination.login, &self.interrupted, rsh);
-        let order = Order {
+        let order = AgentOrder {
             client: Some(carrier.identity),
             sender: sender.clone(),
             targets: carrier.targets.clone(),
-            from_here: false,
         };
         // It lives as long as this does.
-        let taker = start(&options, &order, &[])?;
+        let taker = connectors.start_agent(self.way_to(&destination.login), &order)?;
         let errand = Errand {
+            job: job.to_owned(),
+            peer: destination.login.to_string(),
             identity: taker.identity.to_string(),
             addresses: taker.targets.iter().map(ToString::to_string).collect(),
             sender,
-            ..asked.clone()
+            entries_wanted: self.reports.wants_entries(),
+            faults_wanted: self.reports.wants_faults(),
         };
         let words = errand.to_bytes().map_err(|error| own(error.to_string()))?;
         let io = |error: std::io::Error| own(format!("{login}: ssh: {error}"));
@@ -182,15 +171,15 @@ impl Job<'_> {
             .set_read_timeout(Some(LOOK_EVERY))
             .map_err(io)?;
         let list = match self.chosen.list() {
-            Some((list, _)) => Some(ListSender::start(list, &carrier.socket).map_err(io)?),
+            Some(list) => Some(ListSender::start(list, &carrier.socket).map_err(io)?),
             None => None,
         };
         let mut retold = Retold::new(
             &login.to_string(),
-            &*self.output,
-            self.started,
+            &*self.events,
+            self.env.started,
             &self.reports,
-            digest_of(self.settings),
+            digest_of(&self.settings),
         );
         let lost = self.retell(&carrier, &taker, &mut retold).map_err(io)?;
         // Whoever writes to it is done.
@@ -213,8 +202,8 @@ impl Job<'_> {
     /// Tells on what the agent tells, until it hangs up or there is nobody any more whom it could send to.
     fn retell(
         &self,
-        carrier: &Started,
-        taker: &Started,
+        carrier: &StartedAgent,
+        taker: &StartedAgent,
         retold: &mut Retold<'_>,
     ) -> std::io::Result<Lost> {
         let mut input = BufReader::new(carrier.socket.try_clone()?);
@@ -246,22 +235,38 @@ impl Job<'_> {
         }
     }
 
-    /// What was set for this command and concerns those who carry it out.
-    fn settings_for_others(&self) -> Result<Vec<String>, Failure> {
-        let mut settings = Vec::new();
-        for (name, text) in &self.settings.given {
-            if OURS.contains(name) || OF_THE_SELECTION.contains(name) {
+    /// What was set for this job and concerns those who carry it out.
+    fn settings_for_others(&self) -> Result<BTreeMap<String, Vec<Text>>, Failure> {
+        let mut settings = BTreeMap::new();
+        for (name, texts) in &self.spec.settings {
+            // Its figures are told here, and counted there.
+            if OURS.contains(&name.as_str()) && name != "stats" {
                 continue;
             }
-            let text = text.to_str().filter(|_| THEIRS.contains(name));
-            let text = text.ok_or_else(|| {
-                Failure::usage(format!(
+            if !THEIRS.contains(&name.as_str()) && name != "stats" {
+                return Err(Failure::usage(format!(
                     "--{name} cannot be used between two other machines; copy to this machine first"
-                ))
-            })?;
-            settings.push(format!("{name}={text}"));
+                )));
+            }
+            settings.insert(name.clone(), texts.clone());
         }
         Ok(settings)
+    }
+}
+
+/// A source of the other machine, as an endpoint there. Relative paths, and those with a tilde in front, begin at the home.
+fn source_there(path: &[u8]) -> Text {
+    let below = match path {
+        b"" | b"~" | b"~/" => b"./",
+        _ => path.strip_prefix(b"~/").unwrap_or(path),
+    };
+    let text = OsString::from_vec(below.to_vec());
+    let meant = Endpoint::Local(PathBuf::from(&text));
+    // What would be read as another kind of endpoint is a path with this in front.
+    if Endpoint::parse(&text) == Ok(meant) {
+        Text::from(text)
+    } else {
+        Text([b"./", below].concat())
     }
 }
 
@@ -283,8 +288,9 @@ enum Ended {
     Failed(Failure),
 }
 
-fn ended(carrier: &Started, retold: Retold<'_>, peer: &Login) -> Ended {
+fn ended(carrier: &StartedAgent, mut retold: Retold<'_>, peer: &Login) -> Ended {
     let (moved, unreachable) = (retold.moved(), retold.unreachable());
+    let error = retold.error();
     let Some((summary, shares)) = retold.summary() else {
         let peer = peer.clone();
         return Ended::Lost { moved, peer };
@@ -293,42 +299,24 @@ fn ended(carrier: &Started, retold: Retold<'_>, peer: &Login) -> Ended {
         .process
         .wait(Duration::from_secs(2))
         .and_then(|status| status.code());
-    let report = Report::retold(summary, shares, code);
+    let report = Report::retold(summary, shares, code, &error);
     Ended::With(Box::new(report), unreachable)
 }
 
 /// Settings that concern this machine only.
-const OURS: [&str; 15] = [
+const OURS: [&str; 12] = [
     "channel",
-    "log-file",
     "manifest",
     "manifest-sorted",
     "sign",
     "failed",
     "stats",
-    "json",
     "rsh",
     "remote-command",
     "via-ssh",
     "data-ports",
     "threads",
-    "pin",
     "handshake-deadline",
-];
-
-/// Settings that say which entries are meant: read here, and told as rules, limits and a list.
-const OF_THE_SELECTION: [&str; 11] = [
-    "exclude",
-    "include",
-    "exclude-from",
-    "include-from",
-    "min-size",
-    "max-size",
-    "newer",
-    "older",
-    "files-from",
-    "from0",
-    "recursive",
 ];
 
 /// Settings that the sending agent obeys as this machine would.
@@ -380,8 +368,43 @@ fn is_later(error: &std::io::Error) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use godwit_api::settings::{Scope, Setting};
+
+    use super::*;
+
+    /// Settings that say which entries are meant: a job has them as its selection.
+    const OF_THE_SELECTION: [&str; 11] = [
+        "exclude",
+        "include",
+        "exclude-from",
+        "include-from",
+        "min-size",
+        "max-size",
+        "newer",
+        "older",
+        "files-from",
+        "from0",
+        "recursive",
+    ];
+
+    /// Settings of the command: no job has them.
+    const OF_THE_COMMAND: [&str; 3] = ["json", "log-file", "pin"];
+
+    #[test]
+    fn a_source_of_another_machine_is_a_path_there() {
+        for (path, text) in [
+            ("", "./"),
+            ("~", "./"),
+            ("~/a b", "a b"),
+            ("data/x/", "data/x/"),
+            ("/data", "/data"),
+            ("-", "./-"),
+            ("a:b", "./a:b"),
+            ("null:", "./null:"),
+        ] {
+            assert_eq!(source_there(path.as_bytes()), text.into(), "{path}");
+        }
+    }
 
     #[test]
     fn each_setting_is_obeyed_by_somebody() {
@@ -389,7 +412,7 @@ mod tests {
             .into_iter()
             .flat_map(Setting::all_of)
         {
-            let lists = [&OURS[..], &OF_THE_SELECTION, &THEIRS];
+            let lists = [&OURS[..], &OF_THE_COMMAND, &OF_THE_SELECTION, &THEIRS];
             let found = lists.iter().filter(|list| list.contains(&setting.name));
             assert_eq!(found.count(), 1, "{}", setting.name);
         }

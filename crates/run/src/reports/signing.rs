@@ -4,25 +4,25 @@
 use godwit_net::{Identity, IdentityId, verify_signature};
 use godwit_store::manifest::Trailer;
 
-use crate::exit::Failure;
-use crate::home::Home;
+use crate::Home;
+use godwit_api::failure::Failure;
 
 /// Before the digest in what is signed, so that a signature of anything else never counts here.
 const PURPOSE: &[u8] = b"godwit manifest 1\n";
 
 /// Signs manifests with this user's identity.
-pub(crate) struct Signer(Identity);
+pub struct Signer(Identity);
 
 impl Signer {
     /// Loads the key, and tries it.
-    pub(crate) fn load(home: &Home) -> Result<Self, Failure> {
+    pub fn load(home: &Home) -> Result<Self, Failure> {
         let identity = Identity::load_or_create(home.path()).map_err(Failure::failed)?;
         identity.sign(PURPOSE).map_err(Failure::failed)?;
         Ok(Self(identity))
     }
 
     /// The signature of a manifest with this digest.
-    pub(crate) fn sign(&self, digest: &[u8; 32]) -> String {
+    pub fn sign(&self, digest: &[u8; 32]) -> String {
         // It was tried before; an empty signature is refused by who checks it.
         self.0.sign(&message(digest)).unwrap_or_default()
     }

@@ -15,21 +15,22 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use godwit_api::event::{self, Event, EventSink};
-use godwit_api::settings::CpSettings;
+use godwit_api::settings::ReportSettings;
 use godwit_engine::select::Select;
 use godwit_engine::tree::{OwnFiles, TreeRoot};
 use godwit_proto::{Fault, Record};
 use godwit_store::digest::DigestKind;
 
 pub(crate) use failed::{code, side};
-pub(crate) use inputs::{refuse_inputs, refuse_manifest_in, refuse_source};
-pub(crate) use manifest::{Finished, Keeper, KeeperOptions, Place};
-pub(crate) use own::Own;
-pub(crate) use signing::{Signer, check_signature};
+pub use inputs::{file_key, refuse_inputs, refuse_manifest_in, refuse_source};
+pub use manifest::{Finished, Keeper, KeeperOptions, Place};
+pub use own::Own;
+pub use signing::Signer;
+pub(crate) use signing::check_signature;
 
-use crate::exit::Failure;
-use crate::home::Home;
+use crate::env::{Env, Tells};
 use failed::{Ending, FailedList};
+use godwit_api::failure::Failure;
 
 /// The reports of one command.
 #[derive(Default)]
@@ -60,8 +61,8 @@ pub(crate) struct ReportRoots {
 
 impl Reports {
     /// Opens the files, before anything is moved.
-    pub(crate) fn open(command: &CpSettings, home: &Home) -> Result<Self, Failure> {
-        let settings = &command.reports;
+    pub(crate) fn open(settings: &ReportSettings, env: &Env) -> Result<Self, Failure> {
+        let home = &env.home;
         let keeper = match &settings.manifest {
             Some(path) => Some(Keeper::open(KeeperOptions {
                 place: Place::File {
@@ -70,6 +71,7 @@ impl Reports {
                     signer: settings.sign.then(|| Signer::load(home)).transpose()?,
                 },
                 spill: home.spill()?,
+                umask: env.umask,
                 threads: 0,
             })?),
             None if settings.sign || settings.manifest_sorted => {
@@ -83,7 +85,10 @@ impl Reports {
             Some(path) => Some(FailedList::open(
                 path,
                 &home.spill()?,
-                inputs::is_list(path, &command.selection),
+                env.umask,
+                env.list
+                    .as_ref()
+                    .is_some_and(|list| inputs::is_list(path, list)),
             )?),
             None => None,
         };
@@ -95,16 +100,16 @@ impl Reports {
             .as_ref()
             .map_or_else(Vec::new, |keeper| keeper.places());
         let list = failed.as_ref().map_or_else(Vec::new, FailedList::places);
-        let log = settings.log_file.iter().cloned().collect();
         let own = [
             named("--manifest", &settings.manifest, manifest),
             named("--failed", &settings.failed, list),
-            named("--log-file", &settings.log_file, log),
         ];
+        let kept_out = env.kept_out.iter();
+        let kept_out = kept_out.map(|(name, path)| (name.clone(), vec![path.clone()]));
         Ok(Self {
             failed,
             keeper,
-            own: Own::new(own.into_iter().flatten()),
+            own: Own::new(own.into_iter().flatten().chain(kept_out)),
             ..Self::default()
         })
     }
@@ -112,21 +117,21 @@ impl Reports {
     /// For who carries out what another godwit wants: that one writes the files.
     pub(crate) fn told(
         output: &Arc<dyn EventSink>,
-        entries: bool,
-        faults: bool,
-        home: &Home,
+        tells: Tells,
+        env: &Env,
     ) -> Result<Self, Failure> {
-        let keeper = match entries {
+        let keeper = match tells.entries {
             true => Some(Keeper::open(KeeperOptions {
                 place: Place::Told(Arc::clone(output)),
-                spill: home.spill()?,
+                spill: env.home.spill()?,
+                umask: env.umask,
                 threads: 0,
             })?),
             false => None,
         };
         Ok(Self {
             keeper,
-            listener: faults.then(|| Arc::clone(output)),
+            listener: tells.faults.then(|| Arc::clone(output)),
             ..Self::default()
         })
     }
@@ -279,7 +284,9 @@ fn below<'a>(shown: &'a [u8], display: &[u8]) -> Option<&'a [u8]> {
     rest.strip_prefix(b"/")
 }
 
-pub(crate) fn show(path: &Path) -> String {
+/// A path in messages.
+#[must_use]
+pub fn show(path: &Path) -> String {
     path.display().to_string()
 }
 

@@ -2,113 +2,93 @@
 //! Keeps no connection up; the engine's session does.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use godwit_api::endpoint::{Place, Remote, SshPlace};
-use godwit_api::settings::VerifySettings;
+use godwit_api::failure::Failure;
 use godwit_engine::session::{Client, Expectations, VerifyEnd, run_verification};
 use godwit_engine::tuner::Bounds;
-use godwit_net::Identity;
 use godwit_proto::{Direction, Fault, Open, Record, Verification};
 
-use super::Checklist;
-use super::findings::Findings;
-use crate::exit::{Exit, Failure};
-use crate::home::Home;
-use crate::ssh::{Rsh, SshConnector, SshOptions};
-use crate::transfer::client_tls;
+use super::{Asked, Checklist};
+use crate::env::SshWay;
 use crate::transfer::remote::{Reach, reach};
+use crate::transfer::{refused, ssh_client};
 
 /// False if it was interrupted.
 pub(super) fn check_by_ssh(
-    settings: &VerifySettings,
+    asked: &Asked<'_>,
     checklist: Checklist,
     place: &SshPlace,
-    home: &Home,
-    findings: &Findings,
-    interrupted: &Arc<AtomicBool>,
 ) -> Result<bool, Failure> {
+    let Asked {
+        settings,
+        env,
+        control,
+        ..
+    } = asked;
     if !settings.channels.is_empty() {
         return Err(Failure::usage(
             "--channel: a check by ssh goes through ssh itself, which chooses its own path",
         ));
     }
-    let known = Identity::load_or_create(home.path()).map_err(Failure::failed)?;
-    let once = Identity::ephemeral().map_err(Failure::failed)?;
-    let options = SshOptions {
-        rsh: Rsh::new(&settings.rsh, &settings.remote_command)?,
-        login: place.login.clone(),
+    let way = SshWay {
+        login: &place.login,
+        rsh: &settings.rsh,
+        remote_command: &settings.remote_command,
         data_ports: None,
         channels: Vec::new(),
         // All of it is names and findings, which go through ssh in any case.
         via_ssh: true,
         retry_for: settings.retry_for,
         handshake_deadline: settings.handshake_deadline,
-        stall_limit: settings.stall_deadline,
-        interrupted: Arc::clone(interrupted),
+        stall_deadline: settings.stall_deadline,
+        cancelled: Arc::clone(control.cancelled()),
     };
-    let tls = client_tls(settings.cipher, &once)?;
     let client = Client {
-        connector: Arc::new(SshConnector::new(
-            options,
-            known.id().to_string(),
-            *once.id(),
-            tls,
-        )),
+        connector: env
+            .connectors
+            .by_ssh(way, ssh_client(&env.home, settings.cipher)?)?,
         streams: Bounds::fixed(1),
         retry_for: settings.retry_for,
         once: None,
     };
-    let goes_on = || !interrupted.load(Ordering::Relaxed);
-    ask(
-        settings,
-        checklist,
-        &client,
-        place.path.clone(),
-        findings,
-        &goes_on,
-    )
+    ask(asked, checklist, &client, place.path.clone())
 }
 
 /// False if it was interrupted.
 pub(super) fn check(
-    settings: &VerifySettings,
+    asked: &Asked<'_>,
     checklist: Checklist,
     remote: &Remote,
-    home: &Home,
-    findings: &Findings,
-    goes_on: &dyn Fn() -> bool,
 ) -> Result<bool, Failure> {
     if !matches!(remote.place, Place::Export { .. }) {
         return Err(Failure::usage(format!(
             "{remote} holds nothing that could be verified"
         )));
     }
+    let settings = asked.settings;
     let far = reach(
         &Reach {
-            home,
+            env: asked.env,
             channels: &settings.channels,
             cipher: settings.cipher,
             streams: Bounds::fixed(1),
             retry_for: settings.retry_for,
             handshake_deadline: settings.handshake_deadline,
             stall_deadline: settings.stall_deadline,
-            quiet: settings.json,
         },
         remote,
     )?;
-    let path = remote.place.to_wire();
-    ask(settings, checklist, &far.client, path, findings, goes_on)
+    ask(asked, checklist, &far.client, remote.place.to_wire())
 }
 
 fn ask(
-    settings: &VerifySettings,
+    asked: &Asked<'_>,
     checklist: Checklist,
     client: &Client,
     path: Vec<u8>,
-    findings: &Findings,
-    goes_on: &dyn Fn() -> bool,
 ) -> Result<bool, Failure> {
+    let settings = asked.settings;
     let open = Open {
         direction: Direction::VERIFY.0,
         sources: vec![path],
@@ -122,29 +102,17 @@ fn ask(
         }),
         ..Open::default()
     };
-    let mut asking = Asking {
-        checklist,
-        findings,
-        goes_on,
-    };
+    let mut asking = Asking { checklist, asked };
     match run_verification(client, &open, &mut asking) {
         Ok(VerifyEnd::Finished) => Ok(true),
         Ok(VerifyEnd::Interrupted) => Ok(false),
-        Err(refusal) => Err(Failure {
-            exit: if refusal.is_authentication() {
-                Exit::Authentication
-            } else {
-                Exit::Failed
-            },
-            message: refusal.to_string(),
-        }),
+        Err(refusal) => Err(refused(&refusal)),
     }
 }
 
 struct Asking<'a> {
     checklist: Checklist,
-    findings: &'a Findings,
-    goes_on: &'a dyn Fn() -> bool,
+    asked: &'a Asked<'a>,
 }
 
 impl Expectations for Asking<'_> {
@@ -153,14 +121,14 @@ impl Expectations for Asking<'_> {
     }
 
     fn checked(&mut self, record: &Record, fault: Option<&Fault>) {
-        self.findings.checked(record, fault);
+        self.asked.findings.checked(record, fault);
     }
 
     fn extra(&mut self, path: &[u8]) {
-        self.findings.extra(path);
+        self.asked.findings.extra(path);
     }
 
     fn goes_on(&mut self) -> bool {
-        (self.goes_on)()
+        self.asked.goes_on()
     }
 }

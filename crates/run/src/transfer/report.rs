@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
 use godwit_api::event::{Event, NotKept, Progress, Sides, Status, TransferSummary};
+use godwit_api::failure::{Failure, FailureCode};
 use godwit_engine::session::{Client, ClientReport, Engine, Refusal, run};
 use godwit_engine::{ChannelRate, Counters, End, Shares, Snapshot, usage};
 use godwit_proto::{ErrorCode, Open, Opened, TransferId};
@@ -15,11 +16,12 @@ use super::limited::{limited, limited_here};
 use super::rate::RecentRate;
 use super::window::Window;
 use super::{Job, elapsed_seconds};
-use crate::exit::Exit;
+use crate::env::Env;
 
 /// How a transfer ended.
 pub(super) struct Report {
-    pub(super) exit: Exit,
+    /// Why the transfer was not done; `None` if it was, but for single entries.
+    pub(super) failure: Option<Failure>,
     /// Without its seconds.
     pub(super) summary: TransferSummary,
     /// Counters of both ends, as far as they are known.
@@ -156,11 +158,11 @@ impl<'a> Progressing<'a> {
         // What was sent more than once is done with only once.
         self.shown = settled.min(bytes_total.unwrap_or(u64::MAX)).max(self.shown);
         let bytes = self.shown;
-        self.job.steering.watch(engine, bytes);
+        self.job.control.watch(engine, bytes);
         // What is done with and did not move comes at once, and is no rate.
         let moved = self.totals.sum(|counters| counters.bytes_written);
         let rate = self.rate.follow(Instant::now(), moved);
-        let events = &*self.job.output;
+        let events = &*self.job.events;
         events.tell(Event::Progress(Progress {
             bytes,
             bytes_total: bytes_total.map(|total| total.max(bytes)),
@@ -168,54 +170,58 @@ impl<'a> Progressing<'a> {
             files: last.files_done,
             streams: u32::try_from(engine.stream_count()).unwrap_or(u32::MAX),
             bottleneck,
-            seconds: elapsed_seconds(self.job.started),
+            seconds: elapsed_seconds(self.job.env.started),
             at_end,
         }));
         if !at_end {
-            self.channels.tell(events, channels, self.job.started);
+            self.channels.tell(events, channels, self.job.env.started);
         }
     }
 }
 
 impl Report {
     /// It never came to a transfer.
-    pub(super) fn failed(exit: Exit) -> Self {
-        let own = usage::process_cpu_time().as_secs_f64();
+    pub(super) fn failed(failure: Failure, env: &Env) -> Self {
         let summary = TransferSummary {
-            status: if exit == Exit::Interrupted {
+            status: if failure.code == FailureCode::Interrupted {
                 Status::Interrupted
             } else {
                 Status::Failed
             },
             bytes: Some(0),
             cpu_seconds: Sides {
-                source: Some(own),
+                source: process_cpu(env),
                 destination: None,
             },
             max_rss_bytes: Sides {
-                source: usage::peak_rss_bytes(),
+                source: peak_rss(env),
                 destination: None,
             },
             ..TransferSummary::default()
         };
         Self {
-            exit,
+            failure: Some(failure),
             summary,
             shares: Shares::default(),
         }
     }
 
     /// Both ends were elsewhere; `code` is what the one that told of it ended with.
-    pub(super) fn retold(summary: TransferSummary, shares: Shares, code: Option<i32>) -> Self {
-        let exit = match (summary.status, code) {
-            (Status::Complete, _) => Exit::Complete,
-            (Status::Partial, _) => Exit::Partial,
-            (Status::Interrupted, _) => Exit::Interrupted,
-            (Status::Failed, Some(4)) => Exit::Authentication,
-            (Status::Failed, _) => Exit::Failed,
+    pub(super) fn retold(
+        summary: TransferSummary,
+        shares: Shares,
+        code: Option<i32>,
+        error: &str,
+    ) -> Self {
+        let failure = match (summary.status, code) {
+            (Status::Complete | Status::Partial, _) => None,
+            (Status::Interrupted, _) => Some(FailureCode::Interrupted),
+            (Status::Failed, Some(4)) => Some(FailureCode::Authentication),
+            (Status::Failed, _) => Some(FailureCode::Failed),
         };
+        let failure = failure.map(|code| Failure::new(code, error));
         Self {
-            exit,
+            failure,
             summary,
             shares,
         }
@@ -231,11 +237,11 @@ impl Report {
         job: &Job<'_>,
     ) -> Self {
         let failed = source.entries_failed + missing;
-        let (exit, status) = outcome(end, failed);
-        if let End::Failed { message, .. } | End::Cancelled(message) = end {
-            job.output.error(message);
+        let (failure, status) = outcome(end, failed);
+        if let Some(failure) = &failure {
+            job.tell_end(&failure.message);
         }
-        let rss = usage::peak_rss_bytes();
+        let rss = peak_rss(job.env);
         let not_kept = tell_not_kept([Some(source), Some(destination)], job);
         let shares = Shares {
             source: Some(*source),
@@ -266,7 +272,7 @@ impl Report {
             ..TransferSummary::default()
         };
         Self {
-            exit,
+            failure,
             summary,
             shares,
         }
@@ -283,17 +289,12 @@ impl Report {
         let end = match report.end {
             Ok(end) => end,
             Err(refusal) => {
-                let exit = if refusal.is_authentication() {
-                    Exit::Authentication
-                } else {
-                    Exit::Failed
-                };
-                job.output.error(&refusal.to_string());
-                return Self::failed(exit);
+                job.tell_end(&refusal.to_string());
+                return Self::failed(refused(&refusal), job.env);
             }
         };
         if let End::Failed { message, .. } | End::Cancelled(message) = &end {
-            job.output.error(message);
+            job.tell_end(message);
         }
         let finished = match &end {
             End::Finished(finished) => Some(finished),
@@ -304,7 +305,7 @@ impl Report {
             let took = engine.counters().age();
             let channels = engine.counters().channels();
             rates = ChannelRate::between(&[], &channels);
-            tell_at_end(&*job.output, channels, took, job.started);
+            tell_at_end(&*job.events, channels, took, job.env.started);
         }
         let peer = report.engine.as_ref().and_then(Engine::peer_counters);
         let shares = report
@@ -322,10 +323,11 @@ impl Report {
             .map_or(0, |last| last.entries_failed)
             .max(finished.map_or(0, |finished| finished.failed))
             .saturating_add(missing);
-        let (exit, status) = outcome(&end, failed);
+        let (failure, status) = outcome(&end, failed);
         let not_kept = tell_not_kept([totals.last().as_ref(), peer.as_ref()], job);
-        let own_cpu = Some(usage::process_cpu_time().as_secs_f64());
-        let own_rss = usage::peak_rss_bytes();
+        let counted = || seconds(totals.sum(|counters| counters.cpu_ns));
+        let own_cpu = process_cpu(job.env).or_else(|| Some(counted()));
+        let own_rss = peak_rss(job.env);
         let peer_cpu = peer
             .filter(|peer| peer.cpu_ns > 0)
             .map(|peer| seconds(peer.cpu_ns));
@@ -358,7 +360,7 @@ impl Report {
             ..TransferSummary::default()
         };
         Self {
-            exit,
+            failure,
             summary,
             shares,
         }
@@ -369,7 +371,7 @@ impl Report {
 fn tell_not_kept(ends: [Option<&Snapshot>; 2], job: &Job<'_>) -> NotKept {
     let not_kept = not_kept_of(ends);
     for note in notes(&not_kept) {
-        job.output.note(&note);
+        job.events.note(&note);
     }
     not_kept
 }
@@ -388,18 +390,40 @@ fn sides<T>(sending: bool, own: Option<T>, peer: Option<T>) -> Sides<T> {
     }
 }
 
-fn outcome(end: &End, failed: u64) -> (Exit, Status) {
-    match end {
-        End::Finished(_) if failed == 0 => (Exit::Complete, Status::Complete),
-        End::Finished(_) => (Exit::Partial, Status::Partial),
-        End::Cancelled(_) => (Exit::Interrupted, Status::Interrupted),
-        End::Failed { code, .. }
-            if matches!(ErrorCode(*code), ErrorCode::AUTH | ErrorCode::NOT_GRANTED) =>
-        {
-            (Exit::Authentication, Status::Failed)
+fn outcome(end: &End, failed: u64) -> (Option<Failure>, Status) {
+    let (code, status, message) = match end {
+        End::Finished(_) if failed == 0 => return (None, Status::Complete),
+        End::Finished(_) => return (None, Status::Partial),
+        End::Cancelled(message) => (FailureCode::Interrupted, Status::Interrupted, message),
+        End::Failed { code, message, .. } => {
+            let code = match ErrorCode(*code) {
+                ErrorCode::AUTH | ErrorCode::NOT_GRANTED => FailureCode::Authentication,
+                _ => FailureCode::Failed,
+            };
+            (code, Status::Failed, message)
         }
-        End::Failed { .. } => (Exit::Failed, Status::Failed),
-    }
+    };
+    (Some(Failure::new(code, message)), status)
+}
+
+/// A refusal as a failure of the whole transfer.
+pub(crate) fn refused(refusal: &Refusal) -> Failure {
+    let code = if refusal.is_authentication() {
+        FailureCode::Authentication
+    } else {
+        FailureCode::Failed
+    };
+    Failure::new(code, refusal)
+}
+
+/// Processor time of the process, if that is the time of this job.
+fn process_cpu(env: &Env) -> Option<f64> {
+    env.alone.then(|| usage::process_cpu_time().as_secs_f64())
+}
+
+/// Peak memory of the process, if that is the memory of this job.
+fn peak_rss(env: &Env) -> Option<u64> {
+    env.alone.then(usage::peak_rss_bytes).flatten()
 }
 
 fn seconds(nanoseconds: u64) -> f64 {

@@ -9,9 +9,9 @@ use godwit_proto::CHANNELS_MAX;
 use godwit_store::digest::DigestKind;
 
 use super::elapsed_seconds;
-use crate::exit::Failure;
+use crate::env::UNREACHABLE;
 use crate::reports::{ReportRoots, Reports};
-use crate::ssh::UNREACHABLE;
+use godwit_api::failure::Failure;
 
 /// What was told so far.
 pub(super) struct Retold<'a> {
@@ -30,6 +30,8 @@ pub(super) struct Retold<'a> {
     ended: bool,
     shares: Shares,
     summary: Option<TransferSummary>,
+    /// The last error of the other machine.
+    error: String,
     failure: Option<Failure>,
 }
 
@@ -53,6 +55,7 @@ impl<'a> Retold<'a> {
             ended: false,
             shares: Shares::default(),
             summary: None,
+            error: String::new(),
             failure: None,
         }
     }
@@ -73,6 +76,11 @@ impl<'a> Retold<'a> {
             Some(since) if !self.ended && self.summary.is_none() => since.elapsed(),
             _ => Duration::ZERO,
         }
+    }
+
+    /// Why the other machine has failed, if it has.
+    pub(super) fn error(&mut self) -> String {
+        std::mem::take(&mut self.error)
     }
 
     /// This side cannot note what it is told.
@@ -116,6 +124,7 @@ impl<'a> Retold<'a> {
             Event::Error { message } => {
                 self.unreachable |= message.starts_with(UNREACHABLE);
                 *message = format!("{} {message}", self.prefix);
+                self.error.clone_from(message);
             }
             Event::Item(_) | Event::Note { .. } => {}
             Event::Fault(fault) => return self.reports.fault_told(fault),

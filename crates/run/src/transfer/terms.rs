@@ -3,13 +3,13 @@
 
 use std::sync::Arc;
 
+use crate::itself::view;
+use crate::local::Access;
 use godwit_api::endpoint::{Place, Remote};
 use godwit_api::settings::{CpSettings, Digest};
 use godwit_engine::tuner::Bounds;
 use godwit_engine::{Resources, limits};
 use godwit_proto::{DigestKind, Open, Preserve};
-use godwit_run::itself::view;
-use godwit_run::local::Access;
 use godwit_store::digest;
 
 pub(super) fn digest_of(settings: &CpSettings) -> digest::DigestKind {
@@ -60,7 +60,8 @@ pub(super) fn shown_of(remote: &Remote) -> Vec<u8> {
 }
 
 /// What was set, for the tuner.
-pub(crate) fn bounds_of(set: godwit_api::settings::Bounds) -> Bounds {
+#[must_use]
+pub fn bounds_of(set: godwit_api::settings::Bounds) -> Bounds {
     Bounds {
         least: set.least,
         most: set.most.min(limits::STREAMS_MAX),

@@ -1,4 +1,4 @@
-//! `godwit verify`: a copy checked by a manifest, here or at a daemon, and what is said of it.
+//! One verification: a copy checked by a manifest, here or on another machine.
 //! Reads no contents; the engine does.
 
 mod findings;
@@ -10,11 +10,11 @@ use std::io::BufReader;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Instant;
 
 use godwit_api::endpoint::Endpoint;
-use godwit_api::event::Verdict;
+use godwit_api::event::{EventSink, Summary, Verdict};
+use godwit_api::failure::{Failure, FailureCode};
+use godwit_api::job::JobSpec;
 use godwit_api::settings::VerifySettings;
 use godwit_engine::limits;
 use godwit_engine::tree::OwnFiles;
@@ -22,12 +22,11 @@ use godwit_net::IdentityId;
 use godwit_proto::Record;
 use godwit_store::manifest::{ManifestReader, Trailer};
 
-use crate::exit::{Exit, Failure};
-use crate::home::Home;
-use crate::output::Output;
+use crate::control::Control;
+use crate::env::Env;
 use crate::reports::{check_signature, listing};
 use findings::{Findings, Totals};
-pub(crate) use local::root_of;
+pub use local::root_of;
 
 /// Entries that are checked together.
 const BATCH_RECORDS: usize = 256;
@@ -129,51 +128,63 @@ impl Checklist {
     }
 }
 
-/// Runs the command.
+/// Runs one verification to its end.
 pub(crate) fn run(
-    settings: &VerifySettings,
-    manifest: &Path,
-    endpoint: &Endpoint,
-    home: &Home,
-    started: Instant,
-) -> Result<Exit, Failure> {
+    spec: &JobSpec,
+    env: &Env,
+    events: &Arc<dyn EventSink>,
+    control: &Control,
+) -> Result<Summary, Failure> {
+    check(spec, env, events, control).inspect_err(|failure| {
+        if failure.code != FailureCode::Interrupted {
+            events.error(&failure.message);
+        }
+    })
+}
+
+fn check(
+    spec: &JobSpec,
+    env: &Env,
+    events: &Arc<dyn EventSink>,
+    control: &Control,
+) -> Result<Summary, Failure> {
+    let settings = spec.verify_settings().map_err(Failure::usage)?;
+    let [manifest] = &spec.sources[..] else {
+        return Err(Failure::usage(
+            "a verification has one source, the manifest",
+        ));
+    };
+    let manifest = env.resolve(Path::new(&manifest.to_os()));
+    let endpoint = spec.destination_endpoint().map_err(Failure::usage)?;
     let signed_by = settings
         .signed_by
         .as_ref()
         .map(|text| text.to_string_lossy().parse::<IdentityId>())
         .transpose()
         .map_err(|error| Failure::usage(format!("--signed-by: {error}")))?;
-    let interrupted = Arc::new(AtomicBool::new(false));
-    crate::cores::restrict(settings.threads, &settings.pin)?;
-    crate::signals::watch(&interrupted)
-        .map_err(|error| Failure::failed(format!("signals cannot be handled: {error}")))?;
-    let checklist = Checklist::open(manifest, signed_by.as_ref())?;
+    let checklist = Checklist::open(&manifest, signed_by.as_ref())?;
     let Trailer {
         entries: expected,
         failed: failed_before,
         ..
     } = checklist.trailer;
-    let goes_on = || !interrupted.load(Ordering::Relaxed);
-    let findings = Findings::new(
-        Arc::new(Output::new(settings.json, false, started, None)),
-        started,
-    );
+    let findings = Findings::new(Arc::clone(events), env.started);
     if failed_before > 0 {
-        findings.note(&format!(
+        events.note(&format!(
             "{}: {failed_before} entries of the data set failed when it was written, and are not in it",
             manifest.display()
         ));
     }
-    let finished = match endpoint {
-        Endpoint::Local(path) => {
-            local::check(settings, checklist, path, home, &findings, &goes_on)?
-        }
-        Endpoint::Remote(remote) => {
-            remote::check(settings, checklist, remote, home, &findings, &goes_on)?
-        }
-        Endpoint::Ssh(place) => {
-            remote::check_by_ssh(settings, checklist, place, home, &findings, &interrupted)?
-        }
+    let asked = Asked {
+        settings: &settings,
+        env,
+        findings: &findings,
+        control,
+    };
+    let finished = match &endpoint {
+        Endpoint::Local(path) => local::check(&asked, checklist, &env.resolve(path))?,
+        Endpoint::Remote(remote) => remote::check(&asked, checklist, remote)?,
+        Endpoint::Ssh(place) => remote::check_by_ssh(&asked, checklist, place)?,
         other => {
             return Err(Failure::usage(format!(
                 "{other} holds nothing that could be verified; name a path, HOST:PATH or godwit://HOST/EXPORT/PATH"
@@ -182,7 +193,10 @@ pub(crate) fn run(
     };
     if !finished {
         findings.summary(Verdict::Interrupted);
-        return Ok(Exit::Interrupted);
+        return Err(Failure::new(
+            FailureCode::Interrupted,
+            "interrupted by the user",
+        ));
     }
     let Totals {
         entries,
@@ -197,10 +211,23 @@ pub(crate) fn run(
         )));
     }
     let same = different == 0 && extra == 0;
-    findings.summary(if same {
+    Ok(Summary::Verify(findings.summary(if same {
         Verdict::Same
     } else {
         Verdict::Different
-    });
-    Ok(if same { Exit::Complete } else { Exit::Partial })
+    })))
+}
+
+/// What every kind of check needs.
+struct Asked<'a> {
+    settings: &'a VerifySettings,
+    env: &'a Env,
+    findings: &'a Findings,
+    control: &'a Control,
+}
+
+impl Asked<'_> {
+    fn goes_on(&self) -> bool {
+        !self.control.is_cancelled()
+    }
 }

@@ -15,7 +15,7 @@ use crate::reports::{Reports, code, side};
 
 /// Tells the user of entries that fail, and the reports of all.
 pub(super) struct Told {
-    output: Arc<dyn EventSink>,
+    events: Arc<dyn EventSink>,
     /// When the seconds of events begin.
     started: Instant,
     reports: Arc<Reports>,
@@ -39,7 +39,7 @@ impl Observer for Told {
             _ => fault.message.clone(),
         };
         let root = self.reports.root_of(path);
-        self.output
+        self.events
             .tell(Event::Failed(failed(path, message, root, fault)));
         self.reports.entry_failed(path, fault);
     }
@@ -53,11 +53,11 @@ impl Observer for Told {
     }
 
     fn note(&self, message: &str) {
-        self.output.note(message);
+        self.events.note(message);
     }
 
     fn tuned(&self, decision: &Decision, channel: Option<u32>) {
-        self.output.tell(Event::Tuning(Tuning {
+        self.events.tell(Event::Tuning(Tuning {
             what: decision.knob.as_str().to_owned(),
             channel,
             from: decision.from,
@@ -89,7 +89,7 @@ impl Observer for Told {
             Some(root) => [root.as_slice(), b"/", item.path].concat(),
             None => item.path.to_vec(),
         };
-        self.output.tell(Event::Item(event::Item {
+        self.events.tell(Event::Item(event::Item {
             action: match item.action {
                 Action::Send => event::Action::Send,
                 Action::Make => event::Action::Make,
@@ -127,8 +127,8 @@ impl Job<'_> {
     /// another machine, with its name.
     pub(super) fn told(&self, roots: &[Vec<u8>], far: Option<(Side, String)>) -> Arc<Told> {
         Arc::new(Told {
-            output: Arc::clone(&self.output),
-            started: self.started,
+            events: Arc::clone(&self.events),
+            started: self.env.started,
             reports: Arc::clone(&self.reports),
             roots: roots.to_vec(),
             far,

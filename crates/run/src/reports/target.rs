@@ -6,11 +6,18 @@ use std::fs::{self, File};
 use std::io;
 use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use rustix::fs::OFlags;
 
 /// A draft may have to be emptied and written again.
 const OWNER_WRITES: u32 = 0o200;
+
+/// What a new file gets, but for what the user takes away.
+const READ_AND_WRITE: u32 = 0o666;
+
+/// Drafts that were made by this process.
+static DRAFTS: AtomicU64 = AtomicU64::new(0);
 
 /// As many links as the kernel follows.
 const LINKS_MAX: usize = 40;
@@ -18,6 +25,7 @@ const LINKS_MAX: usize = 40;
 /// Where a draft is, and what becomes of it.
 pub(super) struct Target {
     draft: PathBuf,
+    umask: u32,
     end: End,
 }
 
@@ -33,13 +41,19 @@ impl Target {
     ///
     /// # Errors
     /// Nothing can be written there.
-    pub(super) fn find(path: &Path, spill: &Path, what: &str) -> io::Result<Self> {
+    pub(super) fn find(path: &Path, spill: &Path, umask: u32, what: &str) -> io::Result<Self> {
+        let number = DRAFTS.fetch_add(1, Ordering::Relaxed);
         let part = |mut name: std::ffi::OsString| {
-            name.push(format!(".{}.part", std::process::id()));
+            // Two jobs of one process may write to one place.
+            name.push(match number {
+                0 => format!(".{}.part", std::process::id()),
+                number => format!(".{}-{number}.part", std::process::id()),
+            });
             PathBuf::from(name)
         };
         let into = |file: File| Self {
             draft: part(spill.join(what).into_os_string()),
+            umask,
             end: End::Contents(file),
         };
         match fs::metadata(path) {
@@ -49,6 +63,7 @@ impl Target {
             _ => match through_links(path) {
                 Led::Place(place) => Ok(Self {
                     draft: part(place.clone().into_os_string()),
+                    umask,
                     end: End::Name(place),
                 }),
                 Led::Descriptor(place) => Ok(into(open_again(&place)?)),
@@ -69,6 +84,7 @@ impl Target {
         let no_link = i32::try_from(OFlags::NOFOLLOW.bits()).unwrap_or(0);
         let mut options = File::options();
         options.write(true).create(true).truncate(true);
+        options.mode(READ_AND_WRITE & !self.umask);
         let file = options.custom_flags(no_link).open(&self.draft)?;
         if let End::Name(place) = &self.end
             && let Ok(earlier) = fs::metadata(place)
