@@ -11,7 +11,8 @@ use thiserror::Error;
 
 use crate::endpoint::{Endpoint, EndpointError};
 use crate::settings::{
-    ConfigFile, CpSettings, Scope, Setting, SettingError, Typed, Values, VerifySettings, resolve,
+    ConfigFile, CpSettings, ObeyedBy, Scope, Setting, SettingError, Typed, Values, VerifySettings,
+    resolve,
 };
 use crate::time::Moment;
 
@@ -22,21 +23,6 @@ pub const JOB_VERSION: u32 = 1;
 
 /// Settings that belong to the command and its process, and never to a job.
 const OF_THE_COMMAND: [&str; 3] = ["json", "log-file", "pin"];
-
-/// Settings that choose entries: a job has what they come to as its selection.
-const OF_THE_SELECTION: [&str; 11] = [
-    "exclude",
-    "include",
-    "exclude-from",
-    "include-from",
-    "min-size",
-    "max-size",
-    "newer",
-    "older",
-    "files-from",
-    "from0",
-    "recursive",
-];
 
 /// A job.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -282,11 +268,18 @@ impl From<Moment> for When {
 fn no_place_in_a_job(name: &str) -> Option<&'static str> {
     if OF_THE_COMMAND.contains(&name) {
         Some("belongs to a command, and not to a job: leave it out")
-    } else if OF_THE_SELECTION.contains(&name) {
+    } else if chooses(name) {
         Some("stands in the selection of a job, and not among its settings")
     } else {
         None
     }
+}
+
+/// Whether the setting says which entries are meant.
+fn chooses(name: &str) -> bool {
+    let is_rule =
+        |setting: &Setting| matches!(setting.obeyed_by, ObeyedBy::Rules | ObeyedBy::ListForm);
+    Setting::find(Scope::Cp, name).is_some_and(is_rule)
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use crate::help;
 use clap::builder::ValueParser;
 use clap::{Arg, ArgAction, ArgMatches, Command, ValueHint};
 use godwit_api::settings::manual::placeholder;
-use godwit_api::settings::{Kind, Scope, Setting, Typed, group};
+use godwit_api::settings::{Kind, Scope, Setting, Typed};
 use std::ffi::OsString;
 
 /// The whole command line, with examples in its help.
@@ -275,7 +275,7 @@ fn man() -> Command {
 
 fn settings(scope: Scope) -> Vec<Arg> {
     let mut settings: Vec<&'static Setting> = Setting::all_of(scope).collect();
-    settings.sort_by_key(|setting| group::rank(setting.name));
+    settings.sort_by_key(|setting| setting.heading);
     settings.into_iter().map(setting_arg).collect()
 }
 
@@ -303,7 +303,7 @@ fn setting_arg(setting: &'static Setting) -> Arg {
         .value_parser(ValueParser::os_string())
         .help(help)
         .long_help(long_help)
-        .help_heading(group::heading(setting.name));
+        .help_heading(setting.heading.text());
     let arg = match SHORTS.iter().find(|(name, _)| *name == setting.name) {
         Some((_, short)) => arg.short(*short),
         None => arg,

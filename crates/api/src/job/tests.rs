@@ -92,7 +92,7 @@ fn settings_are_those_of_the_table() {
 
 #[test]
 fn names_that_are_listed_here_are_in_the_table() {
-    for name in OF_THE_COMMAND.iter().chain(&OF_THE_SELECTION) {
+    for name in OF_THE_COMMAND {
         assert!(Setting::find(Scope::Cp, name).is_some(), "{name}");
     }
 }

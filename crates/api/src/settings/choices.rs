@@ -1,7 +1,7 @@
 //! The rows of the settings that say which entries below the sources are meant.
 //! Part of the one table; what they mean together is in `selection`.
 
-use crate::settings::table::{Kind, Scope, Setting};
+use crate::settings::table::{Heading, Kind, ObeyedBy, Scope, Setting};
 
 const CP: &[Scope] = &[Scope::Cp, Scope::Sync];
 
@@ -13,6 +13,8 @@ pub(super) const CHOICES: &[Setting] = &[
         kind: Kind::List { form: "PATTERN" },
         default: "",
         variable: "GODWIT_EXCLUDE",
+        heading: Heading::Choosing,
+        obeyed_by: ObeyedBy::Rules,
         help: "Leave out what matches (repeatable)",
         detail: "See \"Choosing entries\".",
     },
@@ -22,6 +24,8 @@ pub(super) const CHOICES: &[Setting] = &[
         kind: Kind::List { form: "PATTERN" },
         default: "",
         variable: "GODWIT_INCLUDE",
+        heading: Heading::Choosing,
+        obeyed_by: ObeyedBy::Rules,
         help: "Take what matches, whatever later rules say (repeatable)",
         detail: "",
     },
@@ -31,6 +35,8 @@ pub(super) const CHOICES: &[Setting] = &[
         kind: Kind::List { form: "FILE" },
         default: "",
         variable: "GODWIT_EXCLUDE_FROM",
+        heading: Heading::Choosing,
+        obeyed_by: ObeyedBy::Rules,
         help: "Leave out what matches the patterns in this file, one a line (repeatable)",
         detail: "",
     },
@@ -40,6 +46,8 @@ pub(super) const CHOICES: &[Setting] = &[
         kind: Kind::List { form: "FILE" },
         default: "",
         variable: "GODWIT_INCLUDE_FROM",
+        heading: Heading::Choosing,
+        obeyed_by: ObeyedBy::Rules,
         help: "Take what matches the patterns in this file, one a line (repeatable)",
         detail: "",
     },
@@ -49,6 +57,8 @@ pub(super) const CHOICES: &[Setting] = &[
         kind: Kind::Text { form: "SIZE" },
         default: "",
         variable: "GODWIT_MIN_SIZE",
+        heading: Heading::Choosing,
+        obeyed_by: ObeyedBy::Rules,
         help: "Leave out files that are smaller",
         detail: "",
     },
@@ -58,6 +68,8 @@ pub(super) const CHOICES: &[Setting] = &[
         kind: Kind::Text { form: "SIZE" },
         default: "",
         variable: "GODWIT_MAX_SIZE",
+        heading: Heading::Choosing,
+        obeyed_by: ObeyedBy::Rules,
         help: "Leave out files that are larger",
         detail: "",
     },
@@ -67,6 +79,8 @@ pub(super) const CHOICES: &[Setting] = &[
         kind: Kind::Text { form: "TIME|FILE" },
         default: "",
         variable: "GODWIT_NEWER",
+        heading: Heading::Choosing,
+        obeyed_by: ObeyedBy::Rules,
         help: "Take only what was modified after this time, or after this file was",
         detail: "A time is `2026-01-31`, `2026-01-31T12:30:05`, `2026-01-31T12:30+02:00` (UTC unless an offset is given), `@SECONDS` since 1970, \
                  or a duration before now, as `2d`; anything else is the name of a file. Directories are always taken.",
@@ -77,6 +91,8 @@ pub(super) const CHOICES: &[Setting] = &[
         kind: Kind::Text { form: "TIME|FILE" },
         default: "",
         variable: "GODWIT_OLDER",
+        heading: Heading::Choosing,
+        obeyed_by: ObeyedBy::Rules,
         help: "Take only what was modified before this time, or before this file was",
         detail: "",
     },
@@ -86,6 +102,8 @@ pub(super) const CHOICES: &[Setting] = &[
         kind: Kind::Text { form: "FILE|-" },
         default: "",
         variable: "GODWIT_FILES_FROM",
+        heading: Heading::Choosing,
+        obeyed_by: ObeyedBy::Rules,
         help: "Take only what this list names, one name a line, relative to the source; - is standard input",
         detail: "See \"Lists of names\".",
     },
@@ -95,6 +113,8 @@ pub(super) const CHOICES: &[Setting] = &[
         kind: Kind::Flag,
         default: "false",
         variable: "GODWIT_FROM0",
+        heading: Heading::Choosing,
+        obeyed_by: ObeyedBy::ListForm,
         help: "Names and patterns in files end in zero bytes, as from find -print0, not in newlines",
         detail: "",
     },
@@ -104,6 +124,8 @@ pub(super) const CHOICES: &[Setting] = &[
         kind: Kind::Flag,
         default: "false",
         variable: "GODWIT_RECURSIVE",
+        heading: Heading::Choosing,
+        obeyed_by: ObeyedBy::ListForm,
         help: "With --files-from: take directories that the list names with all that is in them",
         detail: "Without --files-from directories are always taken with all that is in them.",
     },

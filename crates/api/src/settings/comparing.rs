@@ -1,7 +1,7 @@
 //! The part of the table that is about what is at the destination already.
 //! Holds no values; `resolve` finds those.
 
-use crate::settings::table::{Kind, Scope, Setting};
+use crate::settings::table::{Heading, Kind, ObeyedBy, Scope, Setting};
 
 const CP: &[Scope] = &[Scope::Cp, Scope::Sync];
 const SYNC: &[Scope] = &[Scope::Sync];
@@ -14,6 +14,8 @@ pub(super) const COMPARING: &[Setting] = &[
         kind: Kind::Flag,
         default: "false",
         variable: "GODWIT_CHECKSUM",
+        heading: Heading::Present,
+        obeyed_by: ObeyedBy::Sender,
         help: "Compare files of one size by their contents, not by their modification time",
         detail: "Both sides read them, with the digest of `--digest`; what is the same is not sent.",
     },
@@ -23,6 +25,8 @@ pub(super) const COMPARING: &[Setting] = &[
         kind: Kind::Flag,
         default: "false",
         variable: "GODWIT_SIZE_ONLY",
+        heading: Heading::Present,
+        obeyed_by: ObeyedBy::Sender,
         help: "Take files of one size for the same",
         detail: "Whatever their modification times are; those are set.",
     },
@@ -32,6 +36,8 @@ pub(super) const COMPARING: &[Setting] = &[
         kind: Kind::Flag,
         default: "false",
         variable: "GODWIT_UPDATE",
+        heading: Heading::Present,
+        obeyed_by: ObeyedBy::Sender,
         help: "Leave files alone that are newer at the destination",
         detail: "",
     },
@@ -41,6 +47,8 @@ pub(super) const COMPARING: &[Setting] = &[
         kind: Kind::Flag,
         default: "false",
         variable: "GODWIT_EXISTING",
+        heading: Heading::Present,
+        obeyed_by: ObeyedBy::Sender,
         help: "Make nothing that is not at the destination already",
         detail: "",
     },
@@ -50,6 +58,8 @@ pub(super) const COMPARING: &[Setting] = &[
         kind: Kind::Flag,
         default: "false",
         variable: "GODWIT_IGNORE_EXISTING",
+        heading: Heading::Present,
+        obeyed_by: ObeyedBy::Sender,
         help: "Leave everything alone that is at the destination already",
         detail: "Directories excepted: what they lack is made in them, and they get their modes and times.",
     },
@@ -59,6 +69,8 @@ pub(super) const COMPARING: &[Setting] = &[
         kind: Kind::Flag,
         default: "false",
         variable: "GODWIT_DELETE",
+        heading: Heading::Present,
+        obeyed_by: ObeyedBy::Sender,
         help: "In the end, delete what only the destination has",
         detail: "After everything has arrived, and only if all of the source could be looked at and nothing failed. Directories go with what is in them; \
                  symbolic links are never followed. With it, a directory also makes way for a file or link of its name in the source, and a file or link for a directory. What rules exclude is not deleted, nor what limits of size and time leave out of the source.",
@@ -69,6 +81,8 @@ pub(super) const COMPARING: &[Setting] = &[
         kind: Kind::CountOrNone,
         default: "none",
         variable: "GODWIT_MAX_DELETE",
+        heading: Heading::Present,
+        obeyed_by: ObeyedBy::Sender,
         help: "If more entries than this would be deleted, delete none",
         detail: "The exit code is 3 then. What makes way for a directory while the transfer runs counts, too.",
     },
@@ -78,6 +92,8 @@ pub(super) const COMPARING: &[Setting] = &[
         kind: Kind::Flag,
         default: "false",
         variable: "GODWIT_DRY_RUN",
+        heading: Heading::Present,
+        obeyed_by: ObeyedBy::Sender,
         help: "Change nothing at the destination, and say what would be done",
         detail: "One line for each entry that would be sent, made, changed in its metadata or deleted; with `--verbose`, for those that would be skipped, too.",
     },
@@ -87,6 +103,8 @@ pub(super) const COMPARING: &[Setting] = &[
         kind: Kind::Flag,
         default: "false",
         variable: "GODWIT_VERBOSE",
+        heading: Heading::Reports,
+        obeyed_by: ObeyedBy::Sender,
         help: "Say what is decided about each entry",
         detail: "",
     },

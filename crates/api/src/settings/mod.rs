@@ -8,7 +8,7 @@ mod channels;
 mod choices;
 mod comparing;
 pub mod file;
-pub mod group;
+mod general;
 mod machine;
 pub mod manual;
 mod preserve;
@@ -25,7 +25,7 @@ pub use preserve::Preserve;
 pub use resolve::{Origin, SettingError, Typed, Values, resolve};
 pub use selection::{ListPlace, RuleSource, RuleText, SelectionSettings, When};
 pub use sharing::SharingSettings;
-pub use table::{Kind, SETTINGS, Scope, Setting};
+pub use table::{Heading, Kind, ObeyedBy, SETTINGS, Scope, Setting};
 pub use typed::{
     Cipher, ComparisonSettings, CpSettings, Digest, Encryption, Export, GenSettings, Judge,
     ManifestSettings, ReportSettings, ServeEncryption, ServeSettings, VerifySettings,

@@ -2,7 +2,7 @@
 //! Keeps nothing itself.
 
 use crate::settings::resolve::{Origin, Values};
-use crate::settings::table::{Kind, Scope, Setting};
+use crate::settings::table::{Heading, Kind, ObeyedBy, Scope, Setting};
 
 const CP: &[Scope] = &[Scope::Cp, Scope::Sync];
 
@@ -14,6 +14,8 @@ pub(super) const PRESERVE: &[Setting] = &[
         kind: Kind::Flag,
         default: "false",
         variable: "GODWIT_OWNER",
+        heading: Heading::Metadata,
+        obeyed_by: ObeyedBy::Sender,
         help: "Keep the owner of each entry",
         detail: "By name where the destination knows it, else by number. Takes a superuser there, and an export that grants `owner`; without \
                  this flag such an export gets the numbers as they are, and any other place its own user's.",
@@ -24,6 +26,8 @@ pub(super) const PRESERVE: &[Setting] = &[
         kind: Kind::Flag,
         default: "false",
         variable: "GODWIT_GROUP",
+        heading: Heading::Metadata,
+        obeyed_by: ObeyedBy::Sender,
         help: "Keep the group of each entry",
         detail: "As `--owner`; a user without privileges may give files to his own groups.",
     },
@@ -33,6 +37,8 @@ pub(super) const PRESERVE: &[Setting] = &[
         kind: Kind::Flag,
         default: "false",
         variable: "GODWIT_NUMERIC_IDS",
+        heading: Heading::Metadata,
+        obeyed_by: ObeyedBy::Sender,
         help: "Keep owners and groups by number, whatever they are called",
         detail: "Also those in access lists.",
     },
@@ -42,6 +48,8 @@ pub(super) const PRESERVE: &[Setting] = &[
         kind: Kind::Flag,
         default: "false",
         variable: "GODWIT_XATTRS",
+        heading: Heading::Metadata,
+        obeyed_by: ObeyedBy::Sender,
         help: "Keep extended attributes",
         detail: "`user.*` by anybody; `security.*` and `trusted.*` by a superuser, and in exports that grant `security-xattrs`.",
     },
@@ -51,6 +59,8 @@ pub(super) const PRESERVE: &[Setting] = &[
         kind: Kind::Flag,
         default: "false",
         variable: "GODWIT_ACLS",
+        heading: Heading::Metadata,
+        obeyed_by: ObeyedBy::Sender,
         help: "Keep POSIX access lists",
         detail: "Those of entries and the default ones of directories. Users and groups in them are mapped as owners are.",
     },
@@ -60,6 +70,8 @@ pub(super) const PRESERVE: &[Setting] = &[
         kind: Kind::Flag,
         default: "false",
         variable: "GODWIT_SPECIALS",
+        heading: Heading::Metadata,
+        obeyed_by: ObeyedBy::Sender,
         help: "Keep FIFOs, sockets and device nodes",
         detail: "Device nodes take a superuser, and an export that grants `devices`. Without this flag special files are reported and left out.",
     },
@@ -69,6 +81,8 @@ pub(super) const PRESERVE: &[Setting] = &[
         kind: Kind::Flag,
         default: "false",
         variable: "GODWIT_ARCHIVE",
+        heading: Heading::Metadata,
+        obeyed_by: ObeyedBy::Sender,
         help: "Keep everything: --owner, --group, --xattrs, --acls, --specials",
         detail: "Each of them can still be switched off: `-a --acls=false`.",
     },
@@ -78,6 +92,8 @@ pub(super) const PRESERVE: &[Setting] = &[
         kind: Kind::Flag,
         default: "false",
         variable: "GODWIT_STRICT",
+        heading: Heading::Metadata,
+        obeyed_by: ObeyedBy::Sender,
         help: "Fail an entry of which something cannot be kept",
         detail: "Otherwise what a place cannot hold is left out, and told once for each kind with the number of entries. \
                  An entry that fails is named, does not get its name, and the exit code is 3.",

@@ -13,7 +13,7 @@ use clap::ArgMatches;
 use godwit_api::endpoint::Endpoint;
 use godwit_api::event::{EventSink, Status, Summary};
 use godwit_api::job::{JOB_VERSION, JobKind, JobSpec, Text};
-use godwit_api::settings::{CpSettings, Scope};
+use godwit_api::settings::{CpSettings, ObeyedBy, Scope, Setting};
 use godwit_run::reports::{refuse_inputs, refuse_source};
 use godwit_run::{Control, Env, GivenList, Runner, read_selection};
 use std::ffi::OsString;
@@ -187,23 +187,12 @@ fn env(
 /// the environment and in files is meant for other transfers.
 fn nothing_chosen(matches: &ArgMatches) -> Result<(), Failure> {
     let typed = args::typed(Scope::Cp, matches);
-    match CHOOSING.iter().find(|name| typed.contains_key(**name)) {
+    let choosing = Setting::all_of(Scope::Cp)
+        .find(|setting| setting.obeyed_by == ObeyedBy::Rules && typed.contains_key(setting.name));
+    match choosing.map(|setting| setting.name) {
         Some(name) => Err(Failure::usage(format!(
             "--{name}: standard input is one file, whose size and time nobody knows before it ends: there is nothing to choose from; leave --{name} out"
         ))),
         None => Ok(()),
     }
 }
-
-/// The settings that leave entries out.
-const CHOOSING: [&str; 9] = [
-    "exclude",
-    "include",
-    "exclude-from",
-    "include-from",
-    "min-size",
-    "max-size",
-    "newer",
-    "older",
-    "files-from",
-];

@@ -13,6 +13,7 @@ use godwit_api::endpoint::{Endpoint, SshPlace};
 use godwit_api::failure::{Failure, FailureCode};
 use godwit_api::job::{JOB_VERSION, JobSpec, Text};
 use godwit_api::login::Login;
+use godwit_api::settings::{ObeyedBy, Setting};
 use godwit_engine::session::Refusal;
 use godwit_net::Identity;
 use godwit_proto::agent::{AgentMessage as _, Errand, capability};
@@ -61,7 +62,7 @@ impl Job<'_> {
                 "--channel names paths of this machine, and data between two other machines does not touch it; run godwit on one of them, or {by_way}"
             )));
         }
-        let job = self.job_for_others(&places, destination)?.to_json();
+        let job = self.job_for_others(&places, destination).to_json();
         let mut began = false;
         let mut alive = Instant::now();
         let mut backoff = BACKOFF_FIRST;
@@ -102,14 +103,10 @@ impl Job<'_> {
     }
 
     /// The job that the sending agent is to do.
-    fn job_for_others(
-        &self,
-        places: &[&SshPlace],
-        destination: &SshPlace,
-    ) -> Result<JobSpec, Failure> {
+    fn job_for_others(&self, places: &[&SshPlace], destination: &SshPlace) -> JobSpec {
         let login = destination.login.to_string();
         let destination = [login.as_bytes(), b":", &destination.path].concat();
-        Ok(JobSpec {
+        JobSpec {
             version: JOB_VERSION,
             kind: self.spec.kind,
             sources: places
@@ -117,9 +114,9 @@ impl Job<'_> {
                 .map(|place| source_there(&place.path))
                 .collect(),
             destination: Text(destination),
-            settings: self.settings_for_others()?,
+            settings: self.settings_for_others(),
             selection: self.spec.selection.clone(),
-        })
+        }
     }
 
     /// One attempt: both agents from their beginning to their end.
@@ -236,21 +233,17 @@ impl Job<'_> {
     }
 
     /// What was set for this job and concerns those who carry it out.
-    fn settings_for_others(&self) -> Result<BTreeMap<String, Vec<Text>>, Failure> {
-        let mut settings = BTreeMap::new();
-        for (name, texts) in &self.spec.settings {
-            // Its figures are told here, and counted there.
-            if OURS.contains(&name.as_str()) && name != "stats" {
-                continue;
-            }
-            if !THEIRS.contains(&name.as_str()) && name != "stats" {
-                return Err(Failure::usage(format!(
-                    "--{name} cannot be used between two other machines; copy to this machine first"
-                )));
-            }
-            settings.insert(name.clone(), texts.clone());
-        }
-        Ok(settings)
+    fn settings_for_others(&self) -> BTreeMap<String, Vec<Text>> {
+        let is_theirs = |name: &str| {
+            let setting = Setting::find(self.spec.scope(), name);
+            // Figures are told here, and counted there.
+            name == "stats" || setting.is_some_and(|found| found.obeyed_by == ObeyedBy::Sender)
+        };
+        let settings = self.spec.settings.iter();
+        settings
+            .filter(|(name, _)| is_theirs(name))
+            .map(|(name, texts)| (name.clone(), texts.clone()))
+            .collect()
     }
 }
 
@@ -303,60 +296,6 @@ fn ended(carrier: &StartedAgent, mut retold: Retold<'_>, peer: &Login) -> Ended 
     Ended::With(Box::new(report), unreachable)
 }
 
-/// Settings that concern this machine only.
-const OURS: [&str; 12] = [
-    "channel",
-    "manifest",
-    "manifest-sorted",
-    "sign",
-    "failed",
-    "stats",
-    "rsh",
-    "remote-command",
-    "via-ssh",
-    "data-ports",
-    "threads",
-    "handshake-deadline",
-];
-
-/// Settings that the sending agent obeys as this machine would.
-const THEIRS: [&str; 34] = [
-    "checksum",
-    "size-only",
-    "update",
-    "existing",
-    "ignore-existing",
-    "delete",
-    "max-delete",
-    "dry-run",
-    "verbose",
-    "limit",
-    "priority",
-    "congestion",
-    "streams",
-    "readers",
-    "writers",
-    "encryption",
-    "cipher",
-    "digest",
-    "retry-for",
-    "no-sync",
-    "direct",
-    "verify",
-    "owner",
-    "group",
-    "numeric-ids",
-    "xattrs",
-    "acls",
-    "specials",
-    "archive",
-    "strict",
-    "force",
-    "block-size",
-    "memory",
-    "stall-deadline",
-];
-
 fn is_later(error: &std::io::Error) -> bool {
     matches!(
         error.kind(),
@@ -368,27 +307,7 @@ fn is_later(error: &std::io::Error) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use godwit_api::settings::{Scope, Setting};
-
     use super::*;
-
-    /// Settings that say which entries are meant: a job has them as its selection.
-    const OF_THE_SELECTION: [&str; 11] = [
-        "exclude",
-        "include",
-        "exclude-from",
-        "include-from",
-        "min-size",
-        "max-size",
-        "newer",
-        "older",
-        "files-from",
-        "from0",
-        "recursive",
-    ];
-
-    /// Settings of the command: no job has them.
-    const OF_THE_COMMAND: [&str; 3] = ["json", "log-file", "pin"];
 
     #[test]
     fn a_source_of_another_machine_is_a_path_there() {
@@ -403,18 +322,6 @@ mod tests {
             ("null:", "./null:"),
         ] {
             assert_eq!(source_there(path.as_bytes()), text.into(), "{path}");
-        }
-    }
-
-    #[test]
-    fn each_setting_is_obeyed_by_somebody() {
-        for setting in [Scope::Cp, Scope::Sync]
-            .into_iter()
-            .flat_map(Setting::all_of)
-        {
-            let lists = [&OURS[..], &OF_THE_COMMAND, &OF_THE_SELECTION, &THEIRS];
-            let found = lists.iter().filter(|list| list.contains(&setting.name));
-            assert_eq!(found.count(), 1, "{}", setting.name);
         }
     }
 }

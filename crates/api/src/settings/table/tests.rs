@@ -40,3 +40,45 @@ fn variables_follow_from_names() {
         );
     }
 }
+
+#[test]
+fn a_name_has_one_heading_and_one_that_obeys_in_all_commands_that_move_data() {
+    for setting in SETTINGS {
+        let same = SETTINGS.iter().filter(|other| other.name == setting.name);
+        for other in same {
+            assert_eq!(other.heading, setting.heading, "{}", setting.name);
+        }
+    }
+    for setting in Setting::all_of(Scope::Sync) {
+        let cp = Setting::find(Scope::Cp, setting.name);
+        if let Some(cp) = cp {
+            assert_eq!(cp.obeyed_by, setting.obeyed_by, "{}", setting.name);
+        }
+    }
+}
+
+#[test]
+fn only_transfers_have_settings_that_another_machine_obeys() {
+    for setting in SETTINGS {
+        let moves_data = [Scope::Cp, Scope::Sync]
+            .iter()
+            .any(|scope| setting.scopes.contains(scope));
+        assert!(
+            moves_data || setting.obeyed_by == ObeyedBy::Here,
+            "{}",
+            setting.name
+        );
+    }
+}
+
+#[test]
+fn what_chooses_entries_is_told_as_rules_or_as_a_list() {
+    for setting in Setting::all_of(Scope::Cp) {
+        assert_eq!(
+            setting.heading == Heading::Choosing,
+            matches!(setting.obeyed_by, ObeyedBy::Rules | ObeyedBy::ListForm),
+            "{}",
+            setting.name
+        );
+    }
+}
