@@ -326,6 +326,7 @@ impl Job<'_> {
             streams: bounds_of(self.settings.streams),
             retry_for: self.settings.retry_for,
             once: self.once(),
+            retries_first: self.env.retries_first,
         }
     }
 
@@ -380,6 +381,7 @@ pub(crate) fn reach(how: &Reach<'_>, remote: &Remote) -> Result<Far, Failure> {
             streams: how.streams,
             retry_for: how.retry_for,
             once: None,
+            retries_first: how.env.retries_first,
         },
         name: identity.to_string().into_bytes(),
         prefix: format!("godwit://{}/", remote.node),

@@ -51,6 +51,7 @@ pub(super) fn check_by_ssh(
         streams: Bounds::fixed(1),
         retry_for: settings.retry_for,
         once: None,
+        retries_first: env.retries_first,
     };
     ask(asked, checklist, &client, place.path.clone())
 }
