@@ -39,6 +39,8 @@ pub enum Event {
     },
     /// Between an agent and its client: no data moves any more.
     Ended {},
+    /// The job has stopped until it is resumed.
+    Paused {},
     /// Something worth knowing that needs no action.
     Note {
         /// For people.

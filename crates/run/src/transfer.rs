@@ -152,6 +152,7 @@ impl Job<'_> {
                 before.resent_bytes += summary.resent_bytes;
             }
             if paused {
+                self.events.tell(Event::Paused {});
                 self.control.wait_while_paused();
                 if self.goes_on() {
                     continue;

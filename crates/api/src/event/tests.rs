@@ -181,6 +181,7 @@ fn the_other_events_come_back_as_they_were() {
         r#"{"event":"note","message":"so"}"#,
     );
     check(&Event::Ended {}, r#"{"event":"ended"}"#);
+    check(&Event::Paused {}, r#"{"event":"paused"}"#);
     check(
         &Event::Entry {
             line: b"f\t1".to_vec(),

@@ -212,6 +212,7 @@ impl EventSink for Output {
             Event::Fault(_) | Event::Entry { .. } | Event::Ended {} => {
                 self.with(|state| state.print(&seen.to_line()));
             }
+            Event::Paused {} => self.render(seen, |_| Line::Beside(complaint("paused"))),
             Event::Note { message } => self.render(seen, |_| Line::Beside(complaint(message))),
             Event::Error { message } => {
                 self.render(seen, |_| Line::Beside(complaint(message)));

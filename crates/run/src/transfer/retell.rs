@@ -126,7 +126,7 @@ impl<'a> Retold<'a> {
                 *message = format!("{} {message}", self.prefix);
                 self.error.clone_from(message);
             }
-            Event::Item(_) | Event::Note { .. } => {}
+            Event::Item(_) | Event::Note { .. } | Event::Paused {} => {}
             Event::Fault(fault) => return self.reports.fault_told(fault),
             Event::Entry { line } => return self.reports.line_told(line),
             Event::Ended {} => {
