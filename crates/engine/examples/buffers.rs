@@ -154,9 +154,10 @@ impl Sink for Inbox {
 struct Complain;
 
 impl Observer for Complain {
-    fn entry_failed(&self, path: &[u8], fault: &Fault) {
+    fn entry_failed(&self, failed: &godwit_engine::FailedEntry<'_>) {
+        let fault = failed.fault;
         let EntryId(number) = fault.entry;
-        let name = String::from_utf8_lossy(path);
+        let name = String::from_utf8_lossy(failed.shown);
         eprintln!("buffer {number}, {name}: {}", fault.message);
     }
 }

@@ -74,7 +74,7 @@ impl Sink for Mistaken<NullSink> {
 struct Deaf;
 
 impl Observer for Deaf {
-    fn entry_failed(&self, _path: &[u8], _fault: &Fault) {}
+    fn entry_failed(&self, _failed: &godwit_engine::FailedEntry<'_>) {}
 }
 
 #[test]

@@ -19,7 +19,7 @@ use godwit_engine::{
     Counters, End, Live, Observer, Receiver, ReceiverConfig, Sender, SenderConfig, Sink,
 };
 use godwit_net::{StreamOptions, local_pair};
-use godwit_proto::{Comparison, DigestKind, Fault, Judge, TransferId};
+use godwit_proto::{Comparison, DigestKind, Judge, TransferId};
 use godwit_store::{
     Faults, HostileStorage, MemoryStorage, Operation, Replace, Rule, Storage, StoreErrorKind, When,
     digest,
@@ -40,12 +40,12 @@ const DEADLINE: Duration = Duration::from_secs(60);
 struct Seen(Mutex<Vec<String>>);
 
 impl Observer for Seen {
-    fn entry_failed(&self, path: &[u8], fault: &Fault) {
-        let path = String::from_utf8_lossy(path);
+    fn entry_failed(&self, failed: &godwit_engine::FailedEntry<'_>) {
+        let path = String::from_utf8_lossy(failed.shown);
         self.0
             .lock()
             .unwrap()
-            .push(format!("{path}: {}", fault.message));
+            .push(format!("{path}: {}", failed.fault.message));
     }
 }
 

@@ -16,7 +16,7 @@ use godwit_engine::tree::{
 use godwit_engine::tuner::Decision;
 use godwit_engine::{Observer, Resources, Share, limits};
 use godwit_net::{IdentityId, check_congestion};
-use godwit_proto::{DigestKind, Direction, ErrorCode, Fault, Open, Preserve, TransferId};
+use godwit_proto::{DigestKind, Direction, ErrorCode, Open, Preserve, TransferId};
 use godwit_store::Kind;
 
 use crate::Shared;
@@ -430,7 +430,7 @@ pub(crate) fn journals(shared: &Shared) -> PathBuf {
 struct Silent(Arc<dyn Fn(&str) + Send + Sync>);
 
 impl Observer for Silent {
-    fn entry_failed(&self, _path: &[u8], _fault: &Fault) {}
+    fn entry_failed(&self, _failed: &godwit_engine::FailedEntry<'_>) {}
 
     fn note(&self, message: &str) {
         (self.0)(message);

@@ -16,9 +16,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use godwit_api::event::{self, Event, EventSink};
 use godwit_api::settings::ReportSettings;
+use godwit_engine::FailedEntry;
 use godwit_engine::select::Select;
 use godwit_engine::tree::{OwnFiles, TreeRoot};
-use godwit_proto::{Fault, Record};
+use godwit_proto::Record;
 use godwit_store::digest::DigestKind;
 
 pub(crate) use failed::{code, side};
@@ -39,8 +40,6 @@ pub(crate) struct Reports {
     keeper: Option<Arc<Keeper>>,
     /// Another godwit, which is told of failed entries.
     listener: Option<Arc<dyn EventSink>>,
-    /// How names in messages begin, for each root.
-    displays: Mutex<Vec<Vec<u8>>>,
     /// What stands before names in reports, for each root.
     prefixes: Mutex<Vec<Vec<u8>>>,
     /// A transfer has begun.
@@ -53,8 +52,6 @@ pub(crate) struct Reports {
 pub(crate) struct ReportRoots {
     /// Their names at the destination; empty for "the contents of it".
     pub(crate) names: Vec<Vec<u8>>,
-    /// How the names of their entries begin in messages.
-    pub(crate) displays: Vec<Vec<u8>>,
     /// This side's copies: the source's in a push, the destination's in a pull. May be empty where there is none.
     pub(crate) copies: Vec<TreeRoot>,
 }
@@ -144,7 +141,6 @@ impl Reports {
             vec![Vec::new(); roots.names.len()]
         };
         self.began.store(true, Ordering::Relaxed);
-        *locked(&self.displays) = roots.displays;
         locked(&self.prefixes).clone_from(&prefixes);
         if let Some(failed) = &self.failed {
             failed.begin();
@@ -181,9 +177,14 @@ impl Reports {
         }
     }
 
-    /// An entry failed; `shown` is its name in messages.
-    pub(crate) fn entry_failed(&self, shown: &[u8], fault: &Fault) {
-        let name = self.name_of(shown);
+    /// An entry failed. In the reports it has its name below the source.
+    pub(crate) fn entry_failed(&self, failed: &FailedEntry<'_>) {
+        let prefix = |root: u16| locked(&self.prefixes).get(usize::from(root)).cloned();
+        let name = match failed.root.and_then(prefix) {
+            Some(prefix) => listing::join(&prefix, failed.path),
+            None => failed.path.to_vec(),
+        };
+        let fault = failed.fault;
         self.fault_told(&event::Fault {
             name,
             side: side(fault.side).to_owned(),
@@ -246,42 +247,6 @@ impl Reports {
             None => Ok(Finished::default()),
         }
     }
-
-    /// The name below the source, from the one in messages; the longest beginning that fits counts.
-    fn name_of(&self, shown: &[u8]) -> Vec<u8> {
-        let displays = locked(&self.displays);
-        let prefixes = locked(&self.prefixes);
-        let found = longest(&displays, shown)
-            .and_then(|(number, rest)| Some((prefixes.get(number)?, rest)));
-        match found {
-            Some((prefix, rest)) => listing::join(prefix, rest),
-            None => shown.to_vec(),
-        }
-    }
-
-    /// The number of the root that an entry belongs to, from its name in messages.
-    pub(crate) fn root_of(&self, shown: &[u8]) -> Option<u16> {
-        let (number, _) = longest(&locked(&self.displays), shown)?;
-        u16::try_from(number).ok()
-    }
-}
-
-/// Of those that a name begins with, the longest one's number, and the rest of the name.
-fn longest<'a>(displays: &[Vec<u8>], shown: &'a [u8]) -> Option<(usize, &'a [u8])> {
-    let found = displays.iter().enumerate();
-    found
-        .filter_map(|(number, display)| Some((display.len(), number, below(shown, display)?)))
-        .max_by_key(|(length, ..)| *length)
-        .map(|(_, number, rest)| (number, rest))
-}
-
-/// What is below `display`, if that is where it is.
-fn below<'a>(shown: &'a [u8], display: &[u8]) -> Option<&'a [u8]> {
-    let rest = shown.strip_prefix(display)?;
-    if rest.is_empty() || display.is_empty() || display.ends_with(b"/") {
-        return Some(rest);
-    }
-    rest.strip_prefix(b"/")
 }
 
 /// A path in messages.

@@ -3,6 +3,8 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
@@ -287,10 +289,50 @@ fn paths_of_a_job_begin_at_its_base() {
         &events,
         &Control::default()
     )));
-    use std::os::unix::fs::PermissionsExt as _;
     let mode = fs::metadata(world.path("m")).expect("there").permissions();
     // The mask of the process is not that of the job.
     assert_eq!(mode.mode() & 0o077, 0);
+}
+
+#[test]
+fn failed_entries_are_told_with_their_source_and_their_reason() {
+    let world = World::new();
+    let sockets = [0, 1].map(|number| {
+        world.tree(number);
+        let path = world.path(&format!("tree{number}")).join("d/socket");
+        UnixListener::bind(path).expect("a socket")
+    });
+    fs::create_dir(world.path("copies")).expect("made");
+    let spec = JobSpec {
+        sources: vec!["tree0".into(), "tree1".into()],
+        ..copy("tree0", "copies", &[("failed", "list")])
+    };
+    let heard = Arc::new(Heard::default());
+    let events = Arc::clone(&heard) as Arc<dyn EventSink>;
+    let ended = Runner::run(&spec, &world.env(), &events, &Control::default());
+    drop(sockets);
+    let Ok(Summary::Transfer(summary)) = ended else {
+        panic!("{ended:?}");
+    };
+    assert_eq!((summary.status, summary.failed), (Status::Partial, 2));
+    for root in [0, 1] {
+        let told = |event: &Event| match event {
+            Event::Failed(failed) => {
+                failed.root == Some(root)
+                    && failed.path == format!("tree{root}/d/socket").into_bytes()
+                    && failed.side.as_deref() == Some("source")
+                    && failed.code.as_deref() == Some("not-regular")
+                    && failed.entry.is_some()
+            }
+            _ => false,
+        };
+        assert_eq!(heard.count(told), 1, "{root}");
+    }
+    let mut list = fs::read(world.path("list")).expect("written");
+    list.pop();
+    let mut names: Vec<&[u8]> = list.split(|byte| *byte == 0).collect();
+    names.sort_unstable();
+    assert_eq!(names, [b"tree0/d/socket", b"tree1/d/socket"]);
 }
 
 #[test]

@@ -30,8 +30,8 @@ impl Seen {
 }
 
 impl Observer for Seen {
-    fn entry_failed(&self, path: &[u8], _fault: &Fault) {
-        let path = String::from_utf8_lossy(path).into_owned();
+    fn entry_failed(&self, failed: &godwit_engine::FailedEntry<'_>) {
+        let path = String::from_utf8_lossy(failed.shown).into_owned();
         self.0.lock().unwrap().push(path);
     }
     fn note(&self, message: &str) {

@@ -16,7 +16,7 @@ use godwit_engine::session::{Engine, run_local};
 use godwit_engine::synthetic::{MEMORY_NAME, MemorySource};
 use godwit_engine::tree::{DestinationRequest, Keeper, PreparedDestination, TreeRoot};
 use godwit_engine::{Counters, Observer, Receiver, Sender, Share};
-use godwit_proto::{Fault, TransferId};
+use godwit_proto::TransferId;
 use godwit_store::digest;
 
 use super::report::{Progressing, Report};
@@ -114,7 +114,6 @@ impl Job<'_> {
         self.reports.begin(
             ReportRoots {
                 names: root_names,
-                displays: shown.clone(),
                 copies: given.trees(),
             },
             digest,
@@ -406,7 +405,7 @@ impl Job<'_> {
 struct Quiet;
 
 impl Observer for Quiet {
-    fn entry_failed(&self, _path: &[u8], _fault: &Fault) {}
+    fn entry_failed(&self, _failed: &godwit_engine::FailedEntry<'_>) {}
 }
 
 /// Gives the destination back if something would be copied into itself.

@@ -8,9 +8,11 @@ use crate::local::{self, LocalDestination, LocalSource};
 use godwit_api::endpoint::Endpoint;
 use godwit_api::event::Event;
 
+use godwit_engine::FailedEntry;
+
 use super::Job;
 use super::terms::access_of;
-use super::told::failed;
+use super::told::told_of;
 use godwit_api::failure::Failure;
 
 impl Job<'_> {
@@ -46,10 +48,15 @@ impl Job<'_> {
         for (path, error) in failures {
             let name = path.as_os_str().as_bytes();
             let fault = error.into_fault(path);
+            let failed = FailedEntry {
+                root: None,
+                path: name,
+                shown: name,
+                fault: &fault,
+            };
             let message = fault.message.clone();
-            self.events
-                .tell(Event::Failed(failed(name, message, None, &fault)));
-            self.reports.entry_failed(name, &fault);
+            self.events.tell(Event::Failed(told_of(&failed, message)));
+            self.reports.entry_failed(&failed);
         }
         Ok((found, missing))
     }

@@ -91,7 +91,6 @@ impl Job<'_> {
             let digest = self.digest_in_force(opened)?;
             let roots = ReportRoots {
                 names: names.clone(),
-                displays: shown.clone(),
                 copies: given.trees(),
             };
             self.reports
@@ -221,12 +220,8 @@ impl Job<'_> {
             let copies = prepared
                 .as_ref()
                 .map_or_else(Vec::new, PreparedDestination::roots);
-            let displays = prepared
-                .as_ref()
-                .map_or_else(Vec::new, PreparedDestination::root_displays);
             let roots = ReportRoots {
                 names: names.clone(),
-                displays,
                 copies,
             };
             self.reports.begin(roots, digest).map_err(own)?;

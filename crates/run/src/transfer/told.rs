@@ -7,8 +7,8 @@ use std::time::Instant;
 use godwit_api::event::{self, Event, EventSink, Failed, ItemKind, Tuning};
 use godwit_api::settings::Judge as JudgeSetting;
 use godwit_engine::tuner::Decision;
-use godwit_engine::{Action, Item, Observer};
-use godwit_proto::{Comparison, EntryKind, Fault, Judge, Record, Side, UNKNOWN_BYTES};
+use godwit_engine::{Action, FailedEntry, Item, Observer};
+use godwit_proto::{Comparison, EntryKind, Judge, Record, Side, UNKNOWN_BYTES};
 
 use super::{Job, elapsed_seconds};
 use crate::reports::{Reports, code, side};
@@ -30,7 +30,8 @@ pub(super) struct Told {
 }
 
 impl Observer for Told {
-    fn entry_failed(&self, path: &[u8], fault: &Fault) {
+    fn entry_failed(&self, failed: &FailedEntry<'_>) {
+        let fault = failed.fault;
         let message = match &self.far {
             // The path shown is that of this side.
             Some((at, name)) if *at == fault.side => {
@@ -38,10 +39,8 @@ impl Observer for Told {
             }
             _ => fault.message.clone(),
         };
-        let root = self.reports.root_of(path);
-        self.events
-            .tell(Event::Failed(failed(path, message, root, fault)));
-        self.reports.entry_failed(path, fault);
+        self.events.tell(Event::Failed(told_of(failed, message)));
+        self.reports.entry_failed(failed);
     }
 
     fn wants_entries(&self) -> bool {
@@ -111,11 +110,12 @@ impl Observer for Told {
 }
 
 /// A failed entry as it is told.
-pub(super) fn failed(path: &[u8], message: String, root: Option<u16>, fault: &Fault) -> Failed {
+pub(super) fn told_of(failed: &FailedEntry<'_>, message: String) -> Failed {
+    let fault = failed.fault;
     Failed {
-        path: path.to_vec(),
+        path: failed.shown.to_vec(),
         message,
-        root,
+        root: failed.root,
         side: Some(side(fault.side).to_owned()),
         code: Some(code(fault.code).to_owned()),
         entry: Some(fault.entry.0).filter(|entry| *entry != 0),
