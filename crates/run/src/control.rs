@@ -25,6 +25,8 @@ struct Shared {
 struct State {
     /// A limit that somebody wants, instead of the one that the job began with.
     wanted: Option<u64>,
+    /// The job gives way to others, or not, instead of what its settings say.
+    background: Option<bool>,
     figures: Figures,
     over: bool,
 }
@@ -128,6 +130,16 @@ impl Control {
                 .map_or_else(|poisoned| poisoned.into_inner().0, |(state, _)| state);
         }
         Ok(())
+    }
+
+    /// Lets the job give way to others, or not. A transfer that runs obeys when it begins anew, as after a pause.
+    pub fn set_background(&self, background: bool) {
+        self.lock().background = Some(background);
+    }
+
+    /// Whether the job is to give way to others, if somebody has said so.
+    pub(crate) fn background(&self) -> Option<bool> {
+        self.lock().background
     }
 
     /// A transfer begins, perhaps anew: nothing is known of it.

@@ -266,11 +266,12 @@ impl Job<'_> {
             .note("the unfinished transfer is finished with the --digest that it was begun with");
     }
 
-    fn share(&self) -> Share {
+    /// How the transfer behaves towards others, by now.
+    pub(super) fn share(&self) -> Share {
         let sharing = &self.settings.sharing;
         Share {
             congestion: sharing.congestion.clone(),
-            background: sharing.background,
+            background: self.control.background().unwrap_or(sharing.background),
         }
     }
 

@@ -253,6 +253,7 @@ impl Job<'_> {
     }
 
     fn request(&self) -> Open {
+        let share = self.share();
         Open {
             digest: wire_digest_of(&self.settings).0.into(),
             force: self.settings.force,
@@ -274,8 +275,8 @@ impl Job<'_> {
                 .map_or(0, std::num::NonZeroU64::get),
             comparison: self.comparison(),
             sharing: Some(Sharing {
-                congestion: self.settings.sharing.congestion.clone(),
-                background: self.settings.sharing.background,
+                congestion: share.congestion,
+                background: share.background,
             })
             .filter(|sharing| *sharing != Sharing::default()),
             ..Open::default()
