@@ -6,7 +6,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use rustix::process::Signal;
+use signal_hook::consts::{
+    SIGALRM, SIGHUP, SIGINT, SIGIO, SIGPROF, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGVTALRM,
+    SIGXCPU, SIGXFSZ,
+};
 use signal_hook::iterator::Signals;
 
 use crate::exit::Exit;
@@ -14,16 +18,41 @@ use crate::exit::Exit;
 /// What comes sooner is the same wish once more: a terminal or `timeout` may signal a program and its whole group.
 const INSISTS_AFTER: Duration = Duration::from_secs(1);
 
+/// Signals that end a program which does nothing about them, but for those that tell of a fault of its own.
+const ENDING: [i32; 13] = [
+    SIGINT,
+    SIGTERM,
+    SIGHUP,
+    SIGQUIT,
+    SIGUSR1,
+    SIGUSR2,
+    SIGALRM,
+    SIGVTALRM,
+    SIGPROF,
+    SIGXCPU,
+    SIGIO,
+    Signal::POWER.as_raw(),
+    Signal::STKFLT.as_raw(),
+];
+
 /// Sets `interrupted` when the program is asked to end, and ends it when it is asked again later.
 ///
 /// # Errors
 /// Signals cannot be handled, or no thread can be started.
 pub(crate) fn watch(interrupted: &Arc<AtomicBool>) -> io::Result<()> {
-    let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP])?;
+    let ignored = ignored();
+    let handled = ENDING
+        .into_iter()
+        // With a handler, a write beyond the largest file that is allowed fails instead: that is the entry's fault.
+        .chain([SIGXFSZ])
+        // Who started the program wants them ignored, as `nohup` does.
+        .filter(|signal| ignored & 1 << (signal - 1) == 0);
+    let mut signals = Signals::new(handled)?;
     let interrupted = Arc::clone(interrupted);
     let body = move || {
         let mut first = None;
-        for _ in signals.forever() {
+        for signal in signals.forever().filter(|signal| *signal != SIGXFSZ) {
+            debug_assert!(ENDING.contains(&signal));
             interrupted.store(true, Ordering::Relaxed);
             let first = *first.get_or_insert_with(Instant::now);
             if first.elapsed() >= INSISTS_AFTER {
@@ -35,4 +64,14 @@ pub(crate) fn watch(interrupted: &Arc<AtomicBool>) -> io::Result<()> {
         .name("gw-signals".to_owned())
         .spawn(body)?;
     Ok(())
+}
+
+/// The signals that are ignored now, a bit each from 1 on; none where that cannot be known.
+fn ignored() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    status
+        .lines()
+        .find_map(|line| line.strip_prefix("SigIgn:"))
+        .and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok())
+        .unwrap_or(0)
 }

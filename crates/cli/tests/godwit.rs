@@ -44,6 +44,8 @@ mod godwit {
     pub(crate) mod resume;
     pub(crate) mod rig;
     pub(crate) mod sharing;
+    pub(crate) mod signals;
+    pub(crate) mod sources;
     pub(crate) mod spared;
     pub(crate) mod ssh;
     pub(crate) mod stdio;
@@ -55,5 +57,6 @@ mod godwit {
     pub(crate) mod unkept;
     pub(crate) mod unread;
     pub(crate) mod unusable;
+    pub(crate) mod vanish;
     pub(crate) mod verify;
 }

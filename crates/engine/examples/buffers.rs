@@ -20,7 +20,8 @@ use godwit_engine::session::run_local;
 use godwit_engine::tuner::Bounds;
 use godwit_engine::{
     Acks, Counters, End, Ending, FinishReport, Live, Observer, Offers, ReadError, Receiver,
-    ReceiverConfig, Sender, SenderConfig, Sink, Slice, Source, SourceFile, Work, limits,
+    ReceiverConfig, Sender, SenderConfig, Sink, SinkFailure, Slice, Source, SourceFile, Work,
+    limits,
 };
 use godwit_proto::{
     DigestKind, EntryId, EntryKind, Fault, Generation, Record, Seq, TransferId, Verdict,
@@ -139,8 +140,8 @@ impl Sink for Inbox {
         Vec::new()
     }
 
-    fn finish(&self, _ending: &mut Ending<'_>) -> FinishReport {
-        FinishReport::default()
+    fn finish(&self, _ending: &mut Ending<'_>) -> Result<FinishReport, SinkFailure> {
+        Ok(FinishReport::default())
     }
 
     fn suspend(&self) {}

@@ -86,6 +86,8 @@ counters! {
     bytes_durable,
     /// Entries that failed.
     entries_failed,
+    /// Of those, sources that could not be read themselves.
+    sources_failed,
     /// Entries whose owner this end could not keep, or not tell.
     owners_lost,
     /// Entries whose group.

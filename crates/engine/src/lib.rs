@@ -58,7 +58,7 @@ pub use live::{Live, RateLimit, Share};
 pub use loss::StreamLoss;
 pub use receiver::{Receiver, ReceiverConfig};
 pub use sender::{Sender, SenderConfig};
-pub use sink::{Ending, FinishReport, MakeSink, Sink, Slice};
+pub use sink::{Ending, FinishReport, MakeSink, Sink, SinkFailure, Slice};
 pub use source::{ReadError, Source, SourceFile};
 pub use streams::StreamFigures;
 pub use work::{Offers, Unoffered, Work};

@@ -3,8 +3,9 @@
 
 use std::sync::Arc;
 
-use godwit_proto::{BlockHeader, Fault, Notice, Range, Record, Seq, Verdict};
+use godwit_proto::{BlockHeader, ErrorCode, Fault, Notice, Range, Record, Seq, Verdict};
 
+use crate::PANICKED;
 use crate::acks::Acks;
 
 /// Takes entries and their bytes. Called from many threads at once.
@@ -38,13 +39,16 @@ pub trait Sink: Send + Sync {
     fn hurry(&self) {}
 
     /// What ended the sink before the transfer, if anything did; afterwards nothing more becomes durable.
-    fn failure(&self) -> Option<String> {
+    fn failure(&self) -> Option<SinkFailure> {
         None
     }
 
     /// Everything was sent: makes all of it durable and final. Called once, after all writes have returned.
     /// Entries that fail now are reported through [`Acks::fault`], other news through `ending`.
-    fn finish(&self, ending: &mut Ending<'_>) -> FinishReport;
+    ///
+    /// # Errors
+    /// What makes the whole transfer fail.
+    fn finish(&self, ending: &mut Ending<'_>) -> Result<FinishReport, SinkFailure>;
 
     /// The transfer ends unfinished: makes what is there durable so that a later run can go on from it.
     fn suspend(&self);
@@ -89,12 +93,46 @@ impl Ending<'_> {
 }
 
 /// What a sink says at the end.
-#[derive(Debug, Default, Clone)]
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub struct FinishReport {
     /// Whether what was delivered survives a power cut.
     pub synced: bool,
-    /// The whole transfer failed for this reason.
-    pub failure: Option<String>,
+}
+
+/// What ends a sink before the transfer ends, and the transfer with it. The text says what happened and what to do next.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum SinkFailure {
+    /// Nothing can be written to the place that the user named.
+    #[error("{0}")]
+    Unusable(String),
+    /// The storage does not make durable what was written.
+    #[error("{0}")]
+    Sync(String),
+    /// The journal cannot be written or removed.
+    #[error("{0}")]
+    Journal(String),
+    /// What was kept on disk for the end of the transfer is lost.
+    #[error("{0}")]
+    Spill(String),
+    /// Temporary files of an earlier run cannot be removed.
+    #[error("{0}")]
+    Leftovers(String),
+    /// The reader of the output is gone, or the output is not what was sent.
+    #[error("{0}")]
+    Output(String),
+    /// A thread panicked.
+    #[error("{PANICKED}")]
+    Panicked,
+}
+
+impl SinkFailure {
+    /// The code on the wire.
+    pub const fn code(&self) -> ErrorCode {
+        match self {
+            Self::Panicked => ErrorCode::INTERNAL,
+            _ => ErrorCode::DESTINATION,
+        }
+    }
 }
 
 /// Makes the sink of a transfer once its acknowledgement box exists. Where that fails, the receiver does not start.

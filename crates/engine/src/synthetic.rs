@@ -10,7 +10,7 @@ use godwit_proto::{
     EntryId, EntryKind, Fault, FaultCode, Generation, Record, RecordFlags, Seq, Side, Verdict,
 };
 
-use crate::sink::{Ending, FinishReport, Sink, Slice};
+use crate::sink::{Ending, FinishReport, Sink, SinkFailure, Slice};
 use crate::source::{ReadError, Source, SourceFile};
 use crate::work::{Offers, Work};
 use crate::{Acks, Counters, limits, lock};
@@ -229,11 +229,8 @@ impl Sink for NullSink {
         Vec::new()
     }
 
-    fn finish(&self, _ending: &mut Ending<'_>) -> FinishReport {
-        FinishReport {
-            synced: true,
-            ..FinishReport::default()
-        }
+    fn finish(&self, _ending: &mut Ending<'_>) -> Result<FinishReport, SinkFailure> {
+        Ok(FinishReport { synced: true })
     }
 
     fn suspend(&self) {}

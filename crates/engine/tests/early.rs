@@ -38,6 +38,7 @@ fn finished(seq: u64) -> Frame {
     Frame::Finished(Finished {
         transfer: TRANSFER.0.to_vec(),
         seq,
+        files: 1,
         ..Finished::default()
     })
 }

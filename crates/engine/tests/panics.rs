@@ -8,7 +8,7 @@ use godwit_engine::synthetic::{MemorySource, NullSink};
 use godwit_engine::tuner::Bounds;
 use godwit_engine::{
     Counters, End, Ending, FinishReport, Live, Observer, Offers, PANICKED, ReadError, Receiver,
-    ReceiverConfig, Sender, SenderConfig, Sink, Slice, Source, SourceFile, Work,
+    ReceiverConfig, Sender, SenderConfig, Sink, SinkFailure, Slice, Source, SourceFile, Work,
 };
 use godwit_proto::{DigestKind, Fault, Record, Seq, TransferId, Verdict};
 
@@ -62,7 +62,7 @@ impl Sink for Mistaken<NullSink> {
     fn write_bundle(&self, seq: Seq, records: &[Record], contents: &[&[u8]]) -> Vec<Fault> {
         self.pass(At::Write).write_bundle(seq, records, contents)
     }
-    fn finish(&self, ending: &mut Ending<'_>) -> FinishReport {
+    fn finish(&self, ending: &mut Ending<'_>) -> Result<FinishReport, SinkFailure> {
         self.pass(At::Finish).finish(ending)
     }
     fn suspend(&self) {}

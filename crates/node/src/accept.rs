@@ -6,9 +6,9 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use godwit_engine::session::{greet_client, receive_frame, send_error};
+use godwit_engine::session::{greet_client, receive_frame, receive_rest, send_error};
 use godwit_net::{AcceptOptions, IdentityId, Stream, StreamOptions, Waker, accept};
-use godwit_proto::{ErrorCode, Frame};
+use godwit_proto::{ErrorCode, Frame, Open};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use crate::Shared;
@@ -125,7 +125,10 @@ pub(crate) fn dispatch(
     frame: Frame,
 ) {
     match frame {
-        Frame::Open(request) => open::open(shared, stream, peer, &request),
+        Frame::Open(request) => match rest_of(shared, stream, peer, request) {
+            Some(request) => open::open(shared, stream, peer, &request),
+            None => stream.shutdown(),
+        },
         Frame::Join(request) => open::join(shared, stream, peer, &request),
         Frame::Examine(question) => examine::serve(shared, stream, peer, question),
         other => {
@@ -137,4 +140,27 @@ pub(crate) fn dispatch(
             send_error(stream, ErrorCode::PROTOCOL, &message, false);
         }
     }
+}
+
+/// The whole of an OPEN. One that takes several frames is heard to its end only from a peer with a grant; `None` if it is not.
+fn rest_of(
+    shared: &Arc<Shared>,
+    stream: &mut dyn Stream,
+    peer: IdentityId,
+    request: Open,
+) -> Option<Open> {
+    if request.more
+        && let Err(no) = shared.places.may_ask(peer)
+    {
+        shared.log(&format!("{}: refused: {}", stream.peer(), no.message));
+        send_error(stream, no.code, &no.message, no.retryable);
+        return None;
+    }
+    let whole = receive_rest(stream, request, shared.config.handshake_deadline);
+    whole
+        .inspect_err(|error| {
+            shared.log(&error.to_string());
+            send_error(stream, ErrorCode::PROTOCOL, &error.to_string(), false);
+        })
+        .ok()
 }

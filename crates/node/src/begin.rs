@@ -22,6 +22,7 @@ use godwit_store::Kind;
 use crate::Shared;
 use crate::allow::No;
 use crate::places::{FailedSource, SourcePlace, Target};
+use crate::refusal::refusal;
 use godwit_run::build::{self, Sending, Sinks, Sources, Terms, Trees};
 use godwit_run::itself;
 use godwit_run::local::Access;
@@ -147,7 +148,7 @@ fn begin_push(
                 select: Arc::clone(&select),
             };
             let key = make_request().key().0;
-            let mut prepared = prepare(shared, peer, &key, make_request)?;
+            let mut prepared = prepare(shared, peer, &key, &request.destination, make_request)?;
             prepared.config.keeper = Arc::new(Keeper::new(kept_at(place.gives_owners, request)));
             let (resumed, lost_bytes) = (prepared.recovered.resumed, prepared.lost_bytes());
             if let Some(damage) = &prepared.recovered.damage {
@@ -207,26 +208,10 @@ fn prepare(
     shared: &Shared,
     peer: IdentityId,
     key: &[u8; 32],
+    asked: &[u8],
     make_request: impl Fn() -> DestinationRequest,
 ) -> Result<PreparedDestination, No> {
-    let no = |error: DestinationError| No {
-        code: if matches!(error, DestinationError::Busy { .. }) {
-            ErrorCode::BUSY
-        } else {
-            ErrorCode::DESTINATION
-        },
-        message: match &error {
-            DestinationError::Busy {
-                same: true,
-                destination,
-                ..
-            } => format!(
-                "the same transfer to {destination} is running already, and its client is there; wait for it, or stop that one first"
-            ),
-            _ => error.to_string(),
-        },
-        retryable: false,
-    };
+    let no = |error: DestinationError| refusal(shared, &error, asked);
     let mut prepared = make_request().prepare();
     // Others that nobody is there for any more: each can be begun again, and this one has somebody.
     while let Err(DestinationError::Busy {

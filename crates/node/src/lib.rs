@@ -13,6 +13,7 @@ mod gate;
 mod open;
 mod places;
 pub mod probe;
+mod refusal;
 mod table;
 mod verify;
 

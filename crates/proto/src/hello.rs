@@ -41,6 +41,8 @@ pub mod capability {
     pub const SHARING: u64 = 256;
     /// Contents of large files that go past the page cache of the accepting end.
     pub const DIRECT: u64 = 512;
+    /// More sources than one OPEN holds: further OPEN frames follow the first.
+    pub const MANY_SOURCES: u64 = 1024;
     /// All that this program knows.
     pub const ALL: u64 = PLAIN_PAYLOAD
         | BLAKE3
@@ -51,7 +53,8 @@ pub mod capability {
         | EXAMINE
         | RETIRE
         | DIRECT
-        | SHARING;
+        | SHARING
+        | MANY_SOURCES;
 
     /// What people call the lowest of these capabilities; empty if there is none that is known here.
     pub const fn name(bits: u64) -> &'static str {
@@ -67,6 +70,7 @@ pub mod capability {
             EXAMINE => "being looked at (doctor)",
             RETIRE => "streams that leave a transfer",
             DIRECT => "reading and writing past the page cache (--direct)",
+            MANY_SOURCES => "so many sources at a time; name a directory, or use --files-from",
             SHARING => "--priority background and --congestion",
             _ => "",
         }

@@ -91,6 +91,12 @@ pub const SOFTWARE_BYTES_MAX: usize = 256;
 /// Most sources of one transfer: a record has 16 bits for its root.
 pub const SOURCES_MAX: usize = 65_535;
 
+/// Sources and names in one OPEN frame, in bytes: half of its head. More of them follow in further OPEN frames.
+pub const SOURCES_BYTES_PER_FRAME: usize = HEAD_BYTES_MAX as usize / 2;
+
+/// Sources and names of one transfer, in bytes: 512 for each of the most that there may be.
+pub const SOURCES_BYTES_MAX: usize = SOURCES_MAX * 512;
+
 /// Length of the digest that says which files a client sees.
 pub const VIEW_BYTES: usize = 16;
 

@@ -5,6 +5,7 @@ use godwit_api::endpoint::{Endpoint, Place};
 use godwit_api::failure::Failure;
 use godwit_api::job::{JobKind, JobSpec};
 use godwit_api::settings::{ComparisonSettings, CpSettings, Judge};
+use godwit_proto::limits::SOURCES_MAX;
 
 use crate::route;
 
@@ -48,6 +49,12 @@ pub(crate) fn check_transfer(spec: &JobSpec) -> Result<Checked, Failure> {
     let destination = spec.destination_endpoint().map_err(Failure::usage)?;
     if sources.is_empty() {
         return Err(Failure::usage("no source was named"));
+    }
+    if sources.len() > SOURCES_MAX {
+        return Err(Failure::usage(format!(
+            "{} sources: a transfer takes {SOURCES_MAX} at most; name their directory, or list them with --files-from",
+            sources.len()
+        )));
     }
     if comparison.dry_run && settings.reports.manifest.is_some() {
         return Err(Failure::usage(

@@ -1,6 +1,7 @@
 //! Paths of a user's own file system as sources and destinations: which storage, which place in it, which name elsewhere.
 //! Reads no contents, and restricts nobody: what the process may do, it may do here.
 
+use std::collections::HashMap;
 use std::ffi::OsStr;
 use std::io::ErrorKind;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -89,69 +90,120 @@ impl Access {
     }
 }
 
-/// Finds a source. A trailing slash follows a link to a directory.
-///
-/// A relative path is relative to `base`, or else to the working directory of the process; messages have it as it was typed.
-///
-/// # Errors
-/// It does not exist, cannot be opened, or has no name.
-pub fn source(
-    path: &Path,
-    base: Option<&Path>,
-    spill: &Path,
+/// Directories with a storage of their own before storages are shared where they can be: each takes descriptors.
+const OWN_STORAGES_MAX: usize = 64;
+
+/// Finds sources. Files of one directory share its storage.
+pub struct Sources<'a> {
+    spill: &'a Path,
+    base: Option<&'a Path>,
     access: Access,
-) -> Result<LocalSource, LocalError> {
-    let real = based(path, base);
-    let bytes = path.as_os_str().as_bytes();
-    let follow = bytes.ends_with(b"/");
-    let missing = |error: std::io::Error| {
-        let why = format!(
-            "{}: {error}; check the source's name{}",
-            path.display(),
-            hint(bytes)
-        );
-        LocalError::new(code_of(&error), why)
-    };
-    let meta = if follow {
-        real.metadata()
-    } else {
-        real.symlink_metadata()
+    /// Storages of directories that hold sources, by their real paths.
+    shared: HashMap<PathBuf, Arc<dyn Storage>>,
+    /// Real paths of directories, by what they are called.
+    real: HashMap<PathBuf, PathBuf>,
+    own: usize,
+}
+
+impl<'a> Sources<'a> {
+    /// Nothing is open yet. What does not fit memory goes to files in `spill`. Relative paths are relative to `base`, or else to
+    /// the working directory of the process.
+    pub fn new(spill: &'a Path, base: Option<&'a Path>, access: Access) -> Self {
+        Self {
+            spill,
+            base,
+            access,
+            shared: HashMap::new(),
+            real: HashMap::new(),
+            own: 0,
+        }
     }
-    .map_err(missing)?;
-    let name = last_name(path);
-    if follow && !meta.is_dir() {
-        let why = format!("{}: not a directory", path.display());
-        return Err(LocalError::new(FaultCode::TYPE_CONFLICT, why));
-    }
-    if meta.is_dir() {
-        // It is a directory or a link to one that is followed: what is copied is what the path leads to.
-        let absolute = canonical(&real)?.into_os_string().into_vec();
-        let root = TreeRoot {
-            storage: open(&real, spill, access)?,
-            start: RelPath::root(),
+
+    /// Finds a source. A trailing slash follows a link to a directory. Messages have the path as it was typed.
+    ///
+    /// # Errors
+    /// It does not exist, cannot be opened, or has no name.
+    pub fn find(&mut self, path: &Path) -> Result<LocalSource, LocalError> {
+        let there = based(path, self.base);
+        let bytes = path.as_os_str().as_bytes();
+        let follow = bytes.ends_with(b"/");
+        let missing = |error: std::io::Error| {
+            let why = format!(
+                "{}: {error}; check the source's name{}",
+                path.display(),
+                hint(bytes)
+            );
+            LocalError::new(code_of(&error), why)
         };
-        return Ok(LocalSource {
-            root,
-            name: name.unwrap_or_default(),
+        let meta = if follow {
+            there.metadata()
+        } else {
+            there.symlink_metadata()
+        }
+        .map_err(missing)?;
+        let name = last_name(path);
+        if follow && !meta.is_dir() {
+            let why = format!("{}: not a directory", path.display());
+            return Err(LocalError::new(FaultCode::TYPE_CONFLICT, why));
+        }
+        if meta.is_dir() {
+            // It is a directory or a link to one that is followed: what is copied is what the path leads to.
+            let real = canonical(&there)?;
+            let root = self.directory(&there, &real)?;
+            return Ok(LocalSource {
+                root,
+                name: name.unwrap_or_default(),
+                absolute: real.into_os_string().into_vec(),
+                shown: called(bytes),
+            });
+        }
+        let (Some(name), Some(parent)) = (name, parent_of(&there)) else {
+            let why = format!("{}: this source has no name", path.display());
+            return Err(LocalError::new(FaultCode::NAME, why));
+        };
+        let start = parse(&name, path)?;
+        let real = match self.real.get(&parent) {
+            Some(real) => real.clone(),
+            None => {
+                let real = canonical(&parent)?;
+                self.real.insert(parent.clone(), real.clone());
+                real
+            }
+        };
+        let absolute = join(&real, &name);
+        let storage = self.shared(&parent, real)?;
+        Ok(LocalSource {
+            root: TreeRoot { storage, start },
+            name,
             absolute,
-            shown: called(bytes),
-        });
+            shown: bytes.to_vec(),
+        })
     }
-    let (Some(name), Some(parent)) = (name, parent_of(&real)) else {
-        let why = format!("{}: this source has no name", path.display());
-        return Err(LocalError::new(FaultCode::NAME, why));
-    };
-    let start = parse(&name, path)?;
-    let absolute = join(&canonical(&parent)?, &name);
-    Ok(LocalSource {
-        root: TreeRoot {
-            storage: open(&parent, spill, access)?,
-            start,
-        },
-        name,
-        absolute,
-        shown: bytes.to_vec(),
-    })
+
+    /// A directory as a source: by itself, or, where there are many, in the storage of the directory that holds it.
+    fn directory(&mut self, path: &Path, real: &Path) -> Result<TreeRoot, LocalError> {
+        if self.own >= OWN_STORAGES_MAX
+            && let (Some(parent), Some(name)) = (real.parent(), last_name(real))
+            && let Ok(storage) = self.shared(parent, parent.to_owned())
+        {
+            let start = parse(&name, path)?;
+            return Ok(TreeRoot { storage, start });
+        }
+        self.own += 1;
+        Ok(TreeRoot {
+            storage: open(path, self.spill, self.access)?,
+            start: RelPath::root(),
+        })
+    }
+
+    fn shared(&mut self, path: &Path, real: PathBuf) -> Result<Arc<dyn Storage>, LocalError> {
+        if let Some(storage) = self.shared.get(&real) {
+            return Ok(Arc::clone(storage));
+        }
+        let storage = open(path, self.spill, self.access)?;
+        self.shared.insert(real, Arc::clone(&storage));
+        Ok(storage)
+    }
 }
 
 /// A destination is a name in an existing directory, also when it is a directory itself: so it is the same place

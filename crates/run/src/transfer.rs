@@ -52,6 +52,8 @@ pub(crate) struct Job<'a> {
     /// The source is standard input, the destination standard output: neither can be begun anew.
     from_input: bool,
     to_output: bool,
+    /// How many sources were named.
+    source_count: usize,
     output_used: AtomicBool,
     /// An attempt was stopped because the job is to pause.
     stopped_to_pause: AtomicBool,
@@ -93,6 +95,7 @@ pub(crate) fn run(
             reports: Arc::new(reports),
             from_input: sources.contains(&Endpoint::Stdio),
             to_output: destination == Endpoint::Stdio,
+            source_count: sources.len(),
             output_used: AtomicBool::new(false),
             stopped_to_pause: AtomicBool::new(false),
         };
@@ -272,6 +275,11 @@ impl Job<'_> {
         if !self.is_pausing() {
             self.events.error(message);
         }
+    }
+
+    /// Whether so many sources that could not be read are all of them.
+    fn has_no_other(&self, unread: u64) -> bool {
+        unread > 0 && unread >= self.source_count as u64
     }
 
     /// Whether to go on.

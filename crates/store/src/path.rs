@@ -236,6 +236,15 @@ impl TempName {
                 .is_some_and(|hex| hex.iter().all(|digit| HEX_DIGITS.contains(digit)))
     }
 
+    /// The tag of the transfer whose temporary name this is; `None` if it is none.
+    pub fn tag_of(name: &[u8]) -> Option<u64> {
+        let digits = name.get(TEMP_PREFIX.len()..TEMP_PREFIX.len() + 16)?;
+        let digits = std::str::from_utf8(digits)
+            .ok()
+            .filter(|_| Self::is_temp(name))?;
+        u64::from_str_radix(digits, 16).ok()
+    }
+
     /// Whether `name` is a temporary name of the transfer with this `tag`.
     pub fn is_ours(name: &[u8], tag: u64) -> bool {
         let tag = format!("{tag:016x}");

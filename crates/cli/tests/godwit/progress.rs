@@ -175,3 +175,51 @@ fn what_failed_is_not_waited_for() {
         ends_with(&outcome, 5 * MIB + 30_000);
     }
 }
+
+#[test]
+fn files_count_as_soon_as_they_have_their_names() {
+    let mut rig = Rig::new();
+    rig.start(&[]);
+    let count = 10;
+    for place in ["large", "export/large"] {
+        for number in 0..count {
+            rig.write(&format!("{place}/{number}"), content(2));
+        }
+    }
+    for line in three_ways(&rig, "large/.") {
+        let flags = ["--limit", "8MB", "--block-size", "64KiB"];
+        let mut client = rig.begin_cp(&rig.path(""), &with(&flags, &line));
+        client.wait_for_bytes(12 * MIB);
+        client.signal(Signal::INT);
+        let cut = client.wait();
+        assert_eq!(cut.code, Some(5), "{}", cut.said());
+        let told = sound(&cut)
+            .last()
+            .and_then(|event| event["files"].as_u64())
+            .expect("progress is told");
+        assert!(told > 0, "{line:?}: {}", cut.said());
+        let place = match line[1].strip_prefix(&rig.url("")) {
+            Some(name) => rig.export.join(name),
+            None => rig.path(&line[1]),
+        };
+        let named = fs::read_dir(&place)
+            .expect("listed")
+            .map(|entry| entry.expect("listed").file_name())
+            .filter(|name| !name.to_string_lossy().starts_with(".godwit-"))
+            .count() as u64;
+        let files = cut.number("files");
+        assert!(
+            told <= files && files <= named,
+            "{line:?}: {named} named, {}",
+            cut.said()
+        );
+        let again = rig.cp(&with(&[], &line));
+        let again = again.complete();
+        assert_eq!(
+            again.number("files") + again.number("skipped"),
+            count,
+            "{line:?}"
+        );
+        assert_eq!(again.number("skipped"), named, "{line:?}");
+    }
+}

@@ -9,8 +9,8 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use godwit_proto::{EntryId, EntryKind, Fault, FaultCode, Record, RecordFlags, Seq, Side, Verdict};
 use godwit_store::digest::{Digest, DigestKind, FileDigest};
 
-use crate::sink::{Ending, FinishReport, Sink, Slice};
-use crate::{Acks, Counters, IfPanicking, PANICKED, entry, lock};
+use crate::sink::{Ending, FinishReport, Sink, SinkFailure, Slice};
+use crate::{Acks, Counters, IfPanicking, entry, lock};
 
 /// Writes the one file of a transfer to a pipe.
 pub struct PipeSink {
@@ -37,7 +37,7 @@ struct State {
     end: Option<Record>,
     had_no_room: bool,
     stopping: bool,
-    failure: Option<String>,
+    failure: Option<SinkFailure>,
 }
 
 struct Part {
@@ -90,7 +90,7 @@ impl PipeSink {
     }
 
     fn write_parts(&self, mut out: Box<dyn Write + Send>) {
-        let _panic = IfPanicking(|| self.fail(PANICKED.to_owned()));
+        let _panic = IfPanicking(|| self.fail(SinkFailure::Panicked));
         let mut state = lock(&self.state);
         loop {
             if state.stopping || state.failure.is_some() {
@@ -139,8 +139,8 @@ impl PipeSink {
         }
     }
 
-    fn fail(&self, message: String) {
-        lock(&self.state).failure.get_or_insert(message);
+    fn fail(&self, failure: SinkFailure) {
+        lock(&self.state).failure.get_or_insert(failure);
         self.changed.notify_all();
         self.acks.wake_all();
     }
@@ -162,7 +162,7 @@ impl PipeSink {
             let untouched = state.next == 0 && state.waiting.is_empty();
             if state.entry.is_some() && !untouched {
                 drop(state);
-                self.fail("the source file changed while it was read, and what standard output got of it cannot be taken back; start anew".to_owned());
+                self.fail(SinkFailure::Output("the source file changed while it was read, and what standard output got of it cannot be taken back; start anew".to_owned()));
                 return;
             }
             state.entry = Some(record.id);
@@ -206,7 +206,7 @@ impl Sink for PipeSink {
                 return Verdict::Send;
             }
             let message = "standard output takes one file, not a directory or a link";
-            self.fail(message.to_owned());
+            self.fail(SinkFailure::Output(message.to_owned()));
             Verdict::Failed(Fault {
                 entry: record.id,
                 side: Side::DESTINATION,
@@ -220,7 +220,9 @@ impl Sink for PipeSink {
 
     fn write_slice(&self, slice: &Slice<'_>) -> Result<(), Fault> {
         if !slice.ranges.is_empty() {
-            self.fail("the sender leaves out holes, which cannot be written in order".to_owned());
+            self.fail(SinkFailure::Output(
+                "the sender leaves out holes, which cannot be written in order".to_owned(),
+            ));
             return Ok(());
         }
         let digest = entry::digest_to_store(&slice.header.digest);
@@ -239,10 +241,10 @@ impl Sink for PipeSink {
         let mut taken = false;
         for (record, content) in records.iter().zip(contents) {
             if record.flags & RecordFlags::SOURCE_FAILED != 0 {
-                self.fail(format!(
+                self.fail(SinkFailure::Output(format!(
                     "the source failed: {}",
                     entry::fault_of(record).message
-                ));
+                )));
             } else if let Some(digest) = &record.digest {
                 taken = true;
                 let digest = entry::digest_to_store(digest);
@@ -264,25 +266,27 @@ impl Sink for PipeSink {
         room
     }
 
-    fn failure(&self) -> Option<String> {
+    fn failure(&self) -> Option<SinkFailure> {
         lock(&self.state).failure.clone()
     }
 
-    fn finish(&self, _ending: &mut Ending<'_>) -> FinishReport {
+    fn finish(&self, _ending: &mut Ending<'_>) -> Result<FinishReport, SinkFailure> {
+        let output = |message: &str| Err(SinkFailure::Output(message.to_owned()));
         let state = lock(&self.state);
-        let failure = match (&state.failure, &state.end) {
-            (Some(failure), _) => Some(failure.clone()),
+        match (&state.failure, &state.end) {
+            (Some(failure), _) => Err(failure.clone()),
             (None, Some(end)) if state.is_whole() => {
                 let expected = end.digest.as_ref().map(entry::digest_to_store);
-                (expected != Some(state.digest.finish(end.bytes)))
-                    .then(|| "the digest of what was written differs from the source's".to_owned())
+                if expected == Some(state.digest.finish(end.bytes)) {
+                    Ok(FinishReport::default())
+                } else {
+                    output("the digest of what was written differs from the source's")
+                }
             }
-            (None, None) if self.dry_run && self.planned.load(Ordering::Relaxed) => None,
-            (None, _) => Some("the source gave nothing that could be written".to_owned()),
-        };
-        FinishReport {
-            synced: false,
-            failure,
+            (None, None) if self.dry_run && self.planned.load(Ordering::Relaxed) => {
+                Ok(FinishReport::default())
+            }
+            (None, _) => output("the source gave nothing that could be written"),
         }
     }
 
@@ -296,12 +300,12 @@ impl Sink for PipeSink {
     }
 }
 
-fn closed(error: &std::io::Error, at: u64) -> String {
-    if error.kind() == std::io::ErrorKind::BrokenPipe {
+fn closed(error: &std::io::Error, at: u64) -> SinkFailure {
+    SinkFailure::Output(if error.kind() == std::io::ErrorKind::BrokenPipe {
         format!("the reader of standard output has gone away after about {at} bytes")
     } else {
         format!("standard output cannot be written: {error}")
-    }
+    })
 }
 
 #[cfg(test)]
@@ -348,6 +352,6 @@ mod tests {
             state = sink.changed.wait(state).unwrap();
         }
         drop(state);
-        assert_eq!(sink.failure().as_deref(), Some(PANICKED));
+        assert_eq!(sink.failure(), Some(SinkFailure::Panicked));
     }
 }

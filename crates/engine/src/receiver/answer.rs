@@ -109,8 +109,8 @@ impl Receiver {
             .storage_writing_ns
             .time(|| self.sink.plan(&manifest.records));
         // What fails for that reason is not told one by one.
-        if let Some(message) = self.sink.failure() {
-            self.fail(ErrorCode::DESTINATION.0, &message);
+        if let Some(failure) = self.sink.failure() {
+            self.fail(failure.code().0, &failure.to_string());
             return Answered::Over;
         }
         if first {

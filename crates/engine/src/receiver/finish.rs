@@ -5,13 +5,13 @@ use std::time::Instant;
 
 use godwit_net::{Stream, StreamError};
 use godwit_proto::{
-    Error as WireFailure, ErrorCode, Finish, Finished, Notice, NoticeKind, Notices, TransferId,
+    Error as WireFailure, Finish, Finished, Notice, NoticeKind, Notices, TransferId,
 };
 
 use super::Receiver;
 use super::stream::StreamState;
 use crate::acks::Nearness;
-use crate::sink::{Ending, FinishReport};
+use crate::sink::{Ending, FinishReport, SinkFailure};
 use crate::{Action, End, Item, StreamLoss, limits, lock};
 
 /// Notices on their way out, while the sink closes.
@@ -88,23 +88,27 @@ impl Receiver {
                 let (report, telling) = self.close_sink(stream, finish);
                 let broke = telling.broke;
                 *lock(&self.said) = telling.said;
-                if let Some(message) = report.failure {
-                    drop(finishing);
-                    let failure = WireFailure {
-                        code: ErrorCode::DESTINATION.0,
-                        message: message.clone(),
-                        retryable: false,
-                    };
-                    own.outgoing.clear();
-                    failure.encode(&mut own.outgoing);
-                    let sent = stream.send(&own.outgoing, &[]);
-                    self.finish(End::Failed {
-                        code: ErrorCode::DESTINATION.0,
-                        message,
-                        retryable: false,
-                    });
-                    return Ok(sent?);
-                }
+                let report = match report {
+                    Ok(report) => report,
+                    Err(failure) => {
+                        drop(finishing);
+                        let (code, message) = (failure.code().0, failure.to_string());
+                        let failure = WireFailure {
+                            code,
+                            message: message.clone(),
+                            retryable: false,
+                        };
+                        own.outgoing.clear();
+                        failure.encode(&mut own.outgoing);
+                        let sent = stream.send(&own.outgoing, &[]);
+                        self.finish(End::Failed {
+                            code,
+                            message,
+                            retryable: false,
+                        });
+                        return Ok(sent?);
+                    }
+                };
                 own.meter.settle(&self.counters);
                 let counted = self.counters.snapshot();
                 let finished = Finished {
@@ -146,7 +150,11 @@ impl Receiver {
         Ok(stream.send(&own.outgoing, &[])?)
     }
 
-    fn close_sink(&self, stream: &mut dyn Stream, finish: &Finish) -> (FinishReport, Told) {
+    fn close_sink(
+        &self,
+        stream: &mut dyn Stream,
+        finish: &Finish,
+    ) -> (Result<FinishReport, SinkFailure>, Told) {
         let mut telling = Telling {
             stream,
             transfer: self.config.transfer,

@@ -152,8 +152,8 @@ impl Receiver {
             }
             self.flush(stream, own)?;
             self.ask_to_leave(stream, own)?;
-            if let Some(message) = self.sink.failure() {
-                self.fail(ErrorCode::DESTINATION.0, &message);
+            if let Some(failure) = self.sink.failure() {
+                self.fail(failure.code().0, &failure.to_string());
             }
             self.mind_ending(stream, own)?;
             match self.end() {

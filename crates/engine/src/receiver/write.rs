@@ -155,6 +155,9 @@ impl Receiver {
             if !self.acks.count_failure(record.id) {
                 continue;
             }
+            if record.path.is_empty() {
+                self.counters.sources_failed.add(1);
+            }
             let mut shown = self.sink.display_path(record.root, &record.path);
             let odd_name = entry::odd_name(record);
             if let Some(name) = odd_name {

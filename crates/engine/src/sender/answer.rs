@@ -115,6 +115,12 @@ impl Sender {
                 state.want(record, Vec::new(), self.config.block_bytes);
             }
             Verdict::Partial { held } => state.want(record, held, self.config.block_bytes),
+            // Links are made at the end, and counted when the receiver says how many files it delivered.
+            Verdict::Done
+                if !matches!(record.kind, EntryKind::DIRECTORY | EntryKind::HARD_LINK) =>
+            {
+                self.counters.files_done.add(1);
+            }
             Verdict::Skip | Verdict::Done | Verdict::Adjusted => {}
             Verdict::Failed(mut fault) => {
                 fault.entry = record.id;

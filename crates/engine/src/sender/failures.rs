@@ -1,7 +1,7 @@
 //! Counts and tells of the entries that failed, at either end, each once.
 //! Does not decide what fails.
 
-use godwit_proto::{EntryFailed, Fault, Record};
+use godwit_proto::{EntryFailed, Fault, Record, Side};
 
 use super::Sender;
 use super::state::Desc;
@@ -88,6 +88,9 @@ impl Sender {
         }
         drop(state);
         if is_first {
+            if path.is_empty() && fault.side == Side::SOURCE {
+                self.counters.sources_failed.add(1);
+            }
             self.config.observer.entry_failed(&FailedEntry {
                 root: Some(root),
                 path,

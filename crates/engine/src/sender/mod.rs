@@ -358,6 +358,7 @@ impl Sender {
             // The receiver knows which of it became part of an entry that failed.
             let durable = &self.counters.bytes_durable;
             durable.take_back(durable.get().saturating_sub(finished.bytes));
+            self.counters.files_done.set(finished.files);
         }
         self.over.store(true, Ordering::Relaxed);
         self.lock_state().finish(end);

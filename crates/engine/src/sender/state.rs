@@ -398,18 +398,33 @@ impl State {
         Some(item)
     }
 
-    /// Adds the entries that are complete now that the item is durable.
-    pub(crate) fn add_done(&self, desc: &Desc, done: &mut Vec<Record>) {
+    /// Counts the files that are complete now that the item is durable, and adds their records to `done` where somebody
+    /// wants to hear of them.
+    pub(crate) fn take_done(&self, desc: &Desc, done: Option<&mut Vec<Record>>) -> u64 {
         match desc {
-            Desc::Slice { file, .. } => done.extend(file.slice_durable()),
-            Desc::Bundle(records) => done.extend(
-                records
+            Desc::Slice { file, .. } => {
+                let whole = file.slice_durable();
+                let files = u64::from(whole.is_some());
+                if let Some(done) = done {
+                    done.extend(whole);
+                }
+                files
+            }
+            Desc::Bundle(records) => {
+                let delivered = records
                     .iter()
                     .filter(|record| record.flags & RecordFlags::SOURCE_FAILED == 0)
-                    .filter(|record| !self.failed.contains(record.id))
-                    .cloned(),
-            ),
-            Desc::Manifest(_) | Desc::Finish => {}
+                    .filter(|record| !self.failed.contains(record.id));
+                match done {
+                    Some(done) => {
+                        let before = done.len();
+                        done.extend(delivered.cloned());
+                        (done.len() - before) as u64
+                    }
+                    None => delivered.count() as u64,
+                }
+            }
+            Desc::Manifest(_) | Desc::Finish => 0,
         }
     }
 

@@ -332,17 +332,9 @@ impl Sender {
                 self.counters.bytes_written.add(state.written(seq));
                 if let Some(item) = state.durable(seq) {
                     self.counters.bytes_durable.add(item.content);
-                    if self.config.observer.wants_entries() {
-                        state.add_done(&item.desc, done);
-                    }
-                    if let Desc::Bundle(records) = &item.desc {
-                        self.counters.files_done.add(
-                            records
-                                .iter()
-                                .filter(|record| entry::is_whole_file(record))
-                                .count() as u64,
-                        );
-                    }
+                    let tell = self.config.observer.wants_entries();
+                    let files = state.take_done(&item.desc, tell.then_some(done));
+                    self.counters.files_done.add(files);
                     return Some(item);
                 }
             }

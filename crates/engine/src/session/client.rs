@@ -36,6 +36,59 @@ pub struct Client {
     pub retries_first: bool,
 }
 
+/// What a client's watcher sees, several times a second.
+pub struct Watch<'a> {
+    /// The engine; there is none while the transfer is being opened.
+    pub engine: Option<&'a Engine>,
+    /// Set while no stream reaches the other end, from the first loss on.
+    pub outage: Option<&'a Outage>,
+}
+
+/// No stream reaches the other end, and the client keeps trying.
+#[derive(Debug, Clone)]
+pub struct Outage {
+    /// When the last stream was lost.
+    pub since: Instant,
+    /// How long the client keeps trying, counted from `since`.
+    pub patience: Duration,
+    /// What broke the last stream, or refused the last attempt.
+    pub why: String,
+}
+
+/// Calls the user's watcher, and remembers since when there is no connection.
+struct Watcher<'a> {
+    watch: &'a mut dyn FnMut(Watch<'_>) -> bool,
+    patience: Duration,
+    outage: Option<Outage>,
+}
+
+impl Watcher<'_> {
+    /// Whether to go on.
+    fn goes_on(&mut self, engine: Option<&Engine>) -> bool {
+        let outage = self.outage.as_ref();
+        (self.watch)(Watch { engine, outage })
+    }
+
+    /// No stream is there; the outage lasts since the first call of this kind.
+    fn note_loss(&mut self, why: String, now: Instant) {
+        match &mut self.outage {
+            Some(outage) if !why.is_empty() => outage.why = why,
+            Some(_) => {}
+            None => {
+                self.outage = Some(Outage {
+                    since: now,
+                    patience: self.patience,
+                    why,
+                });
+            }
+        }
+    }
+
+    fn note_connection(&mut self) {
+        self.outage = None;
+    }
+}
+
 /// How it went.
 pub struct ClientReport {
     /// The end; `Err` if there was never a transfer, or no longer one that could be taken up.
@@ -53,9 +106,14 @@ pub fn run(
     client: &Client,
     open: &Open,
     begin: &mut dyn FnMut(&Opened, TransferId) -> Result<Engine, Refusal>,
-    watch: &mut dyn FnMut(Option<&Engine>) -> bool,
+    watch: &mut dyn FnMut(Watch<'_>) -> bool,
 ) -> ClientReport {
-    let report = keep_open(client, open, begin, watch);
+    let mut watcher = Watcher {
+        watch,
+        patience: client.retry_for,
+        outage: None,
+    };
+    let report = keep_open(client, open, begin, &mut watcher);
     let complete = matches!(report.end, Ok(End::Finished(_)));
     client.connector.end(complete);
     report
@@ -65,7 +123,7 @@ fn keep_open(
     client: &Client,
     open: &Open,
     begin: &mut dyn FnMut(&Opened, TransferId) -> Result<Engine, Refusal>,
-    watch: &mut dyn FnMut(Option<&Engine>) -> bool,
+    watch: &mut Watcher<'_>,
 ) -> ClientReport {
     let mut report = ClientReport {
         end: Err(Refusal::Own("not begun".to_owned())),
@@ -123,7 +181,10 @@ fn keep_open(
                     alive = Instant::now();
                 }
                 match outcome {
-                    None => {}
+                    None => watch.note_loss(
+                        "the other end forgot the transfer".to_owned(),
+                        Instant::now(),
+                    ),
                     Some(End::Failed {
                         retryable: true,
                         message,
@@ -133,8 +194,10 @@ fn keep_open(
                         return report;
                     }
                     Some(End::Failed {
-                        retryable: true, ..
-                    }) => {}
+                        retryable: true,
+                        message,
+                        ..
+                    }) => watch.note_loss(message, Instant::now()),
                     Some(end) => {
                         report.end = Ok(end);
                         return report;
@@ -147,7 +210,10 @@ fn keep_open(
                 }
             }
             Err(refusal) => {
-                if !watch(None) {
+                if report.opened.is_some() {
+                    watch.note_loss(refusal.to_string(), Instant::now());
+                }
+                if !watch.goes_on(None) {
                     report.end = Ok(End::Cancelled("interrupted by the user".to_owned()));
                     return report;
                 }
@@ -183,10 +249,10 @@ fn call_off(stream: &mut Connection) {
 }
 
 /// Waits in steps, so that an interrupt is obeyed at once.
-fn pause(time: Duration, watch: &mut dyn FnMut(Option<&Engine>) -> bool) -> bool {
+fn pause(time: Duration, watch: &mut Watcher<'_>) -> bool {
     let until = Instant::now() + time;
     loop {
-        if !watch(None) {
+        if !watch.goes_on(None) {
             return false;
         }
         let left = until.saturating_duration_since(Instant::now());
@@ -215,7 +281,7 @@ fn run_engine(
     open: &Open,
     engine: &Engine,
     begun: Begun,
-    watch: &mut dyn FnMut(Option<&Engine>) -> bool,
+    watch: &mut Watcher<'_>,
 ) -> Option<End> {
     let early = begun.first.early_bytes_left() > 0;
     let link = Link::new(
@@ -253,7 +319,7 @@ fn supervise(
     engine: &Engine,
     link: &Arc<Link>,
     tuning: &mut Tuning,
-    watch: &mut dyn FnMut(Option<&Engine>) -> bool,
+    watch: &mut Watcher<'_>,
 ) -> Option<End> {
     let mut alive = Instant::now();
     // What can be computed from the first connection is not waited for.
@@ -262,7 +328,7 @@ fn supervise(
         if let Some(end) = engine.wait(WATCH_EVERY) {
             return Some(end);
         }
-        if !watch(Some(engine)) {
+        if !watch.goes_on(Some(engine)) {
             let end = End::Cancelled("interrupted by the user".to_owned());
             engine.cancel("interrupted by the user");
             return Some(end);
@@ -280,7 +346,11 @@ fn supervise(
         }
         if link.is_alive() {
             alive = Instant::now();
-        } else if alive.elapsed() >= client.retry_for {
+            watch.note_connection();
+            continue;
+        }
+        watch.note_loss(link.last_loss(), alive);
+        if alive.elapsed() >= client.retry_for {
             let why = link.last_loss();
             engine.cancel("no connection");
             return Some(End::Cancelled(format!(

@@ -6,7 +6,8 @@ use std::time::{Duration, Instant};
 use godwit_net::{Stream, StreamError};
 use godwit_proto::hello::capability;
 use godwit_proto::{
-    Agreed, Error as WireFailure, ErrorCode, Frame, Hello, VersionMismatch, WireError, negotiate,
+    Agreed, Error as WireFailure, ErrorCode, Frame, Hello, Open, VersionMismatch, WireError,
+    negotiate,
 };
 
 /// How long the other side may take for its hello, and for what follows it at once.
@@ -114,6 +115,34 @@ pub fn receive_frame(stream: &mut dyn Stream, deadline: Duration) -> Result<Fram
         }
         stream.wait(left)?;
     }
+}
+
+/// Waits for the rest of an OPEN whose sources take several frames.
+///
+/// # Errors
+/// The connection's, the frame's, or the rest did not come within `deadline`.
+pub fn receive_rest(
+    stream: &mut dyn Stream,
+    mut open: Open,
+    deadline: Duration,
+) -> Result<Open, GreetError> {
+    let until = Instant::now() + deadline;
+    while open.more {
+        let peer = stream.peer();
+        let left = until.saturating_duration_since(Instant::now());
+        match receive_frame(stream, left)? {
+            Frame::Open(next) => open
+                .append(next)
+                .map_err(|error| GreetError::Wire { peer, error })?,
+            other => {
+                return Err(GreetError::Unexpected {
+                    peer,
+                    what: format!("{} instead of the rest of OPEN", other.name()),
+                });
+            }
+        }
+    }
+    Ok(open)
 }
 
 /// The accepting side's part: takes the client's hello, answers with its own.

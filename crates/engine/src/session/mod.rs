@@ -18,11 +18,13 @@ use std::time::Duration;
 use godwit_net::Stream;
 use godwit_proto::ErrorCode;
 
-pub use client::{Client, ClientReport, run};
+pub use client::{Client, ClientReport, Outage, Watch, run};
 pub use connect::{Connector, Refusal};
 pub use daemon::{DaemonConnector, DaemonOptions, their_addresses};
 pub use examine::{Examination, Findings, serve_verification};
-pub use greet::{GreetError, HELLO_DEADLINE, greet_client, our_hello, receive_frame, send_error};
+pub use greet::{
+    GreetError, HELLO_DEADLINE, greet_client, our_hello, receive_frame, receive_rest, send_error,
+};
 pub use local::run_local;
 pub use verify::{Expectations, VerifyEnd, run_verification};
 pub use wishing::Wishing;

@@ -14,17 +14,19 @@ use std::time::Instant;
 use godwit_proto::{EntryId, Record, Seq};
 use godwit_store::digest::{self, FileDigest};
 use godwit_store::journal::{DoneRecord, Journal, JournalError, PathKey, RangeRecord};
-use godwit_store::{RelPath, Storage, StoreError, TempName};
+use godwit_store::{RelPath, StoreError, TempName};
 
 use self::batch::Range;
 pub(super) use self::batch::{SmallFile, Unnamed};
 use self::naming::Ancestors;
-use super::deferred::Deferred;
+use super::agenda::Agenda;
+use super::error::CommitError;
 use super::open::{OpenFile, OpenFiles};
-use super::sink::{Shared, TreeSinkConfig};
+use super::planner::ReplaceSet;
+use super::target::Target;
 use super::undelivered::UndeliveredSet;
 use crate::counters::CpuMeter;
-use crate::{Acks, Counters, IfPanicking, PANICKED, limits, lock};
+use crate::{IfPanicking, limits, lock};
 
 /// A sync that fails this many times in a row ends the transfer: the storage is broken.
 const SYNC_FAILURES_MAX: u32 = 3;
@@ -34,18 +36,11 @@ const MARK_BYTES: u64 = 4 << 20;
 
 /// Makes batches durable on a thread of its own.
 pub(super) struct Committer {
-    storage: Arc<dyn Storage>,
-    acks: Arc<Acks>,
-    counters: Arc<Counters>,
+    target: Arc<Target>,
+    agenda: Arc<Agenda>,
     files: Arc<OpenFiles>,
-    replace: Arc<Mutex<HashSet<EntryId>>>,
-    deferred: Arc<Deferred>,
+    replace: Arc<ReplaceSet>,
     undelivered: Arc<UndeliveredSet>,
-    digest: digest::DigestKind,
-    verify: bool,
-    no_sync: bool,
-    display: Vec<u8>,
-    mapping: Vec<RelPath>,
     /// Changes when a sync failed: whatever was written under an earlier one is not to be trusted.
     epoch: AtomicU64,
     pub(super) journal: Mutex<Option<Journal>>,
@@ -68,7 +63,7 @@ struct State {
     /// The batch that fills is wanted as it is.
     hurrying: bool,
     stopping: bool,
-    failure: Option<String>,
+    failure: Option<CommitError>,
     had_no_room: bool,
 }
 
@@ -85,28 +80,27 @@ struct Batch {
     began: Option<Instant>,
 }
 
+/// What a committer shares with the other parts of a sink.
+pub(super) struct CommitterParts {
+    pub(super) target: Arc<Target>,
+    pub(super) agenda: Arc<Agenda>,
+    pub(super) files: Arc<OpenFiles>,
+    pub(super) replace: Arc<ReplaceSet>,
+    pub(super) undelivered: Arc<UndeliveredSet>,
+}
+
 impl Committer {
     pub(super) fn start(
-        config: &TreeSinkConfig,
+        parts: CommitterParts,
         journal: Option<Journal>,
         received: u64,
-        acks: &Arc<Acks>,
-        counters: &Arc<Counters>,
-        shared: &Shared,
     ) -> std::io::Result<Arc<Self>> {
         let committer = Arc::new(Self {
-            storage: Arc::clone(&config.storage),
-            acks: Arc::clone(acks),
-            counters: Arc::clone(counters),
-            files: Arc::clone(&shared.files),
-            replace: Arc::clone(&shared.replace),
-            deferred: Arc::clone(&shared.deferred),
-            undelivered: Arc::clone(&shared.undelivered),
-            digest: config.digest,
-            verify: config.verify,
-            no_sync: config.no_sync,
-            display: config.display.clone(),
-            mapping: config.mapping.clone(),
+            target: parts.target,
+            agenda: parts.agenda,
+            files: parts.files,
+            replace: parts.replace,
+            undelivered: parts.undelivered,
             epoch: AtomicU64::new(0),
             journal: Mutex::new(journal),
             received: AtomicU64::new(received),
@@ -181,7 +175,7 @@ impl Committer {
         if !self.is_epoch(epoch) {
             drop(state);
             self.expect_again(files.iter());
-            self.acks.resend(&[seq]);
+            self.target.acks.resend(&[seq]);
             return;
         }
         state.batch.seqs.push(seq);
@@ -224,35 +218,32 @@ impl Committer {
         if let Some(journal) = lock(&self.journal).as_mut()
             && let Err(error) = journal.append_restart(key)
         {
-            self.fail(format!("the journal cannot be written: {error}"));
+            self.fail(CommitError::Journal(error.to_string()));
         }
     }
 
     fn run(&self) {
-        let _panic = IfPanicking(|| self.fail(PANICKED.to_owned()));
+        let _panic = IfPanicking(|| self.fail(CommitError::Panicked));
         let mut meter = CpuMeter::default();
         let mut failures = 0;
         while let Some(batch) = self.next_batch() {
             let start = Instant::now();
             let synced = self.process(batch);
-            self.counters.syncing_ns.add_since(start);
-            meter.settle(&self.counters);
+            self.target.counters.syncing_ns.add_since(start);
+            meter.settle(&self.target.counters);
             failures = if synced { 0 } else { failures + 1 };
             let mut state = lock(&self.state);
             state.syncing = false;
             state.syncing_bytes = 0;
             state.syncing_entries = 0;
             if failures >= SYNC_FAILURES_MAX && state.failure.is_none() {
-                state.failure = Some(
-                    "the destination storage fails to sync; nothing more is written to it"
-                        .to_owned(),
-                );
+                state.failure = Some(CommitError::Sync);
             }
             let wake = std::mem::take(&mut state.had_no_room);
             drop(state);
             self.changed.notify_all();
             if wake {
-                self.acks.wake_all();
+                self.target.acks.wake_all();
             }
         }
     }
@@ -302,7 +293,7 @@ impl Committer {
         batch
             .ranges
             .retain(|range| !rejected.contains(&range.file.id));
-        if !self.no_sync
+        if !self.target.config.no_sync
             && let Err(error) = self.sync(&batch)
         {
             self.lose(batch, &error);
@@ -339,14 +330,18 @@ impl Committer {
                 });
             }
         }
-        if !self.no_sync
-            && let Err(error) = self.storage.sync_directories(&directories.into_paths())
+        if !self.target.config.no_sync
+            && let Err(error) = self
+                .target
+                .config
+                .storage
+                .sync_directories(&directories.into_paths())
         {
-            self.fail(format!("the new names cannot be made durable: {error}"));
+            self.fail(CommitError::Names(error));
             return true;
         }
         if let Err(error) = self.record(&batch, &done) {
-            self.fail(format!("the journal cannot be written: {error}"));
+            self.fail(CommitError::Journal(error.to_string()));
             return true;
         }
         let mut files = lock(&self.files);
@@ -364,11 +359,11 @@ impl Committer {
             }
         }
         drop(replace);
-        self.counters.files_done.add(done.len() as u64);
+        self.target.counters.files_done.add(done.len() as u64);
         for record in &told {
-            self.acks.done(record);
+            self.target.acks.done(record);
         }
-        self.acks.durable(&batch.seqs);
+        self.target.acks.durable(&batch.seqs);
         true
     }
 
@@ -393,7 +388,7 @@ impl Committer {
         if files.is_empty() {
             Ok(())
         } else {
-            self.storage.sync_batch(&files, batch.bytes)
+            self.target.config.storage.sync_batch(&files, batch.bytes)
         }
     }
 
@@ -429,7 +424,11 @@ impl Committer {
         };
         journal.append_ranges(&ranges)?;
         journal.append_done(done)?;
-        if self.no_sync { Ok(()) } else { journal.sync() }
+        if self.target.config.no_sync {
+            Ok(())
+        } else {
+            journal.sync()
+        }
     }
 
     /// A failed sync names no file: what was in the batch, and what was written while it ran, is asked for again.
@@ -440,7 +439,7 @@ impl Committer {
             "a batch of {} could not be synced and is sent again: {error}",
             batch.seqs.len() + second.seqs.len()
         );
-        self.acks.note(&note);
+        self.target.acks.note(&note);
         for batch in [batch, second] {
             let files = batch
                 .ranges
@@ -451,7 +450,7 @@ impl Committer {
                 self.forget_undurable(file);
             }
             self.expect_again(batch.small.iter().map(|(_, file)| file));
-            self.acks.resend(&batch.seqs);
+            self.target.acks.resend(&batch.seqs);
         }
     }
 
@@ -475,14 +474,12 @@ impl Committer {
         progress.over = false;
     }
 
-    fn fail(&self, message: String) {
+    fn fail(&self, error: CommitError) {
         let mut state = lock(&self.state);
-        if state.failure.is_none() {
-            state.failure = Some(message);
-        }
+        state.failure.get_or_insert(error);
         drop(state);
         self.changed.notify_all();
-        self.acks.wake_all();
+        self.target.acks.wake_all();
     }
 
     /// Does not wait for the batch to fill up.

@@ -1,22 +1,18 @@
 //! Names that cannot be given before the end, because a directory that is to be deleted has them still.
-//! Deletes nothing (`delete`).
+//! Deletes nothing (`delete`) and gives none of the names (`finisher`).
 
 use std::collections::HashSet;
 use std::io;
 use std::path::Path;
 use std::sync::Mutex;
 
-use godwit_proto::{EntryId, Fault, FaultCode, Record, Seq, Side};
+use godwit_proto::{EntryId, Record};
+use godwit_store::RelPath;
 use godwit_store::seen::SeenSet;
-use godwit_store::{RelPath, Replace, StoreError, TempName};
 
-use super::delete::Deletion;
-use super::delete::below;
 use super::later::{Later, decode_directory};
-use super::plan::unreadable;
-use super::sink::{TreeSink, destination_fault};
-use super::undelivered::Undelivered;
-use crate::{entry, lock};
+use super::target::Target;
+use crate::lock;
 
 /// Entries whose names wait.
 pub(super) struct Deferred {
@@ -28,11 +24,11 @@ pub(super) struct Deferred {
 }
 
 /// An entry that waits, but for its path.
-struct Waiting {
-    id: EntryId,
-    root: u16,
+pub(super) struct Waiting {
+    pub(super) id: EntryId,
+    pub(super) root: u16,
     /// Its content that is counted as durable, in bytes.
-    counted: u64,
+    pub(super) counted: u64,
 }
 
 /// What comes first in an item: a file is there under its temporary name, of anything else the record follows.
@@ -89,6 +85,19 @@ impl Deferred {
         Ok(true)
     }
 
+    /// Calls `each` with every entry that waits, in the order in which they were noted.
+    pub(super) fn forward(
+        &self,
+        target: &Target,
+        mut each: impl FnMut(&Waiting, &RelPath, Option<&Record>),
+    ) -> io::Result<()> {
+        lock(&self.later).forward(|item| {
+            if let Some((waiting, path, record)) = Waiting::decode(target, item) {
+                each(&waiting, &path, record.as_ref());
+            }
+        })
+    }
+
     /// What needs no contents waits: a record by itself.
     pub(super) fn push_record(&self, record: &[u8]) -> io::Result<()> {
         let mut item = vec![RECORD];
@@ -97,64 +106,14 @@ impl Deferred {
     }
 }
 
-impl TreeSink {
-    /// Gives the names that waited, now that the directories are gone, or gives up. Returns what prevents all of them.
-    pub(super) fn name_deferred(&self, deletion: Deletion) -> Option<String> {
-        let result = lock(&self.deferred.later).forward(|item| {
-            let Some((waiting, path, record)) = self.decode(item) else {
-                return;
-            };
-            let temp = TempName::new(self.config.tag, &path);
-            let storage = &self.config.storage;
-            let fault = |error: StoreError| entry::fault(waiting.id, Side::DESTINATION, &error);
-            let named = if deletion == Deletion::Refused {
-                Err(destination_fault(
-                    waiting.id,
-                    FaultCode::TYPE_CONFLICT,
-                    format!("{path}: a directory is in its place, and nothing is deleted"),
-                ))
-            } else {
-                match &record {
-                    Some(record) => self.make_at_once(record, &path, Replace::Never),
-                    None => storage.commit(&path, &temp, Replace::Never).map_err(fault),
-                }
-                .and_then(|()| self.sync_parent(&path).map_err(fault))
-            };
-            match named {
-                Ok(()) => self.counters.files_done.add(1),
-                Err(fault) => self.give_up_deferred(&waiting, &path, &temp, fault),
-            }
-        });
-        result.err().map(unreadable)
-    }
-
-    fn sync_parent(&self, path: &RelPath) -> Result<(), StoreError> {
-        if self.config.no_sync {
-            return Ok(());
-        }
-        let parent = path.parent().unwrap_or_default();
-        self.config.storage.sync_directories(&[parent])
-    }
-
-    fn give_up_deferred(&self, waiting: &Waiting, path: &RelPath, temp: &TempName, fault: Fault) {
-        self.counters.bytes_durable.take_back(waiting.counted);
-        // What cannot be removed now is swept by the next complete run.
-        let _ = self.config.storage.discard(path, temp);
-        let root = waiting.root;
-        let base = self.config.mapping.get(usize::from(root)).cloned();
-        let base = base.unwrap_or_default();
-        let below = below(&base, path);
-        self.undelivered.note(root, below, Undelivered::Failed);
-        self.acks
-            .fault(Seq(0), fault, root, below, &self.shown(path));
-    }
-
-    fn decode(&self, item: &[u8]) -> Option<(Waiting, RelPath, Option<Record>)> {
+impl Waiting {
+    /// The entry, the path that it waits for, and its record if it is no file.
+    fn decode(target: &Target, item: &[u8]) -> Option<(Self, RelPath, Option<Record>)> {
         let (kind, rest) = item.split_first()?;
         if *kind == RECORD {
             let record = decode_directory(rest)?;
-            let path = self.mapped(record.root, &record.path).ok()?;
-            let waiting = Waiting {
+            let path = target.mapped(record.root, &record.path).ok()?;
+            let waiting = Self {
                 id: record.id,
                 root: record.root,
                 counted: 0,
@@ -164,7 +123,7 @@ impl TreeSink {
         let (id, rest) = rest.split_first_chunk()?;
         let (root, rest) = rest.split_first_chunk()?;
         let (counted, path) = rest.split_first_chunk()?;
-        let waiting = Waiting {
+        let waiting = Self {
             id: EntryId(u64::from_le_bytes(*id)),
             root: u16::from_le_bytes(*root),
             counted: u64::from_le_bytes(*counted),

@@ -1,20 +1,18 @@
 //! Removes, at the very end, what only the destination has: those in a directory before the directory, and no more than was allowed.
 //! Does not find out what was announced (`announced`).
 
-mod way;
-
 use std::io;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
-use godwit_proto::{
-    Comparison, EntryId, EntryKind, Fault, FaultCode, Notice, NoticeKind, Record, Seq, Side,
-};
+use godwit_proto::{EntryId, EntryKind, Fault, FaultCode, Notice, NoticeKind, Seq, Side};
 use godwit_store::spill::SpillStack;
 use godwit_store::{Kind, RelPath, StoreError, StoreErrorKind, SurveyItem, TempName};
 
+use super::agenda::Agenda;
 use super::announced::{Extras, Key, There};
-use super::sink::{TreeSink, destination_fault};
+use super::directories::Directories;
+use super::target::{Target, below, destination_fault};
 use crate::sink::Ending;
 use crate::{entry, limits, lock};
 
@@ -44,24 +42,29 @@ struct Survey {
     stuck: Option<(RelPath, RelPath)>,
 }
 
-impl TreeSink {
-    pub(super) fn comparison(&self) -> Comparison {
-        self.config.comparison.unwrap_or_default()
-    }
+/// Removes what only the destination has.
+pub(super) struct Deleter<'a> {
+    pub(super) target: &'a Target,
+    pub(super) agenda: &'a Agenda,
+    pub(super) directories: &'a Directories,
+    /// Faults of entries that only the destination has.
+    pub(super) unknown: &'a AtomicU64,
+}
 
+impl Deleter<'_> {
     /// Removes what was not announced, if that is asked for and nothing speaks against it.
     pub(super) fn delete_extras(&self, ending: &mut Ending<'_>) -> Deletion {
-        if !self.comparison().delete {
+        if !self.target.comparison().delete {
             return Deletion::Done;
         }
-        let failed = ending.failed.max(self.counters.entries_failed.get());
+        let failed = ending.failed.max(self.target.counters.entries_failed.get());
         if failed > 0 || ending.scan_faults > 0 {
             ending.tell(Notice::note(
                 "nothing was deleted at the destination, because not everything of the source could be looked at and delivered",
             ));
             return Deletion::Refused;
         }
-        if self.spared.overflowed() {
+        if self.agenda.spared.overflowed() {
             return self.refuse(
                 FaultCode::LIMIT,
                 "nothing was deleted: too many directories have the names of files that --min-size, --max-size, --newer or --older pass over".to_owned(),
@@ -79,12 +82,26 @@ impl TreeSink {
         }
     }
 
+    /// Tells what made way for directories while the transfer ran.
+    pub(super) fn tell_replaced(&self, ending: &mut Ending<'_>) -> io::Result<()> {
+        lock(&self.agenda.replaced).forward(|item| {
+            if let Some((kind, path)) = item.split_first() {
+                ending.tell(Notice {
+                    kind: NoticeKind::DELETED,
+                    entry: EntryKind(*kind),
+                    root: 0,
+                    text: path.to_vec(),
+                });
+            }
+        })
+    }
+
     /// `None` if it was told why nothing may be removed.
     fn find_extras(&self, ending: &mut Ending<'_>) -> io::Result<Option<(Survey, Extras)>> {
-        let Some(base) = self.config.mapping.first() else {
+        let Some(base) = self.target.config.mapping.first() else {
             return Ok(None);
         };
-        let spill = &self.config.spill_directory;
+        let spill = &self.target.config.spill_directory;
         let mut survey = Survey {
             paths: SpillStack::new(spill, PATHS_BYTES),
             there: There::new(spill),
@@ -93,7 +110,7 @@ impl TreeSink {
             stuck: None,
         };
         // First, so that it goes last.
-        if let Some(kind) = *lock(&self.way_at_root) {
+        if let Some(kind) = *lock(&self.agenda.way_at_root) {
             self.found(&mut survey, base, b"", kind)?;
         }
         let mut trouble = None;
@@ -120,7 +137,7 @@ impl TreeSink {
             }
             true
         };
-        let surveyed = self.config.storage.survey(base, &mut each);
+        let surveyed = self.target.config.storage.survey(base, &mut each);
         if let Some(error) = trouble {
             return Err(error);
         }
@@ -133,9 +150,9 @@ impl TreeSink {
             return Ok(None);
         }
         let there = std::mem::replace(&mut survey.there, There::new(spill));
-        let extras = self.announced.extras(there)?;
-        let doomed = extras.count + self.counters.entries_deleted.get();
-        if let Some(max) = self.comparison().max_delete
+        let extras = self.agenda.announced.extras(there)?;
+        let doomed = extras.count + self.target.counters.entries_deleted.get();
+        if let Some(max) = self.target.comparison().max_delete
             && doomed > max
         {
             self.refuse(
@@ -154,24 +171,24 @@ impl TreeSink {
         below: &[u8],
         kind: Kind,
     ) -> io::Result<()> {
-        if let Some(own) = &self.config.protected
+        if let Some(own) = &self.target.config.protected
             && path.starts_with(own)
         {
             if path == own {
-                let base = self.config.mapping.first().cloned().unwrap_or_default();
+                let base = self.target.base();
                 self.keep(survey, &base, path)?;
             }
             return Ok(());
         }
-        if self.spared.has(below) {
+        if self.agenda.spared.has(below) {
             return Ok(());
         }
         // What was not meant to be seen at the source is not missed there.
-        let select = &self.config.select;
+        let select = &self.target.config.select;
         if select.excludes(below, kind == Kind::Directory) {
             let parent = below.iter().rposition(|byte| *byte == b'/').unwrap_or(0);
             if !select.excludes(&below[..parent], true) {
-                let base = self.config.mapping.first().cloned().unwrap_or_default();
+                let base = self.target.base();
                 self.keep(survey, &base, path)?;
             }
             return Ok(());
@@ -193,24 +210,6 @@ impl TreeSink {
         Ok(())
     }
 
-    /// The limits pass this entry over at the source. So what has its name here stays, and if that is a directory, so does all that is in it.
-    pub(super) fn pass_over(&self, record: &Record) {
-        if !self.comparison().delete {
-            return;
-        }
-        let Ok(path) = self.mapped(record.root, &record.path) else {
-            // No entry can have this name here.
-            return;
-        };
-        let there = self.config.storage.stat(&path);
-        // What cannot be looked at is not deleted either.
-        if there.map_or(true, |there| {
-            there.is_some_and(|there| there.kind == Kind::Directory)
-        }) {
-            self.spared.add(&record.path);
-        }
-    }
-
     /// What is at `path` stays, and so do the directories around it.
     fn keep(&self, survey: &mut Survey, base: &RelPath, path: &RelPath) -> io::Result<()> {
         let mut keys = Vec::new();
@@ -219,11 +218,11 @@ impl TreeSink {
             let below = below(base, &around);
             keys.extend([true, false].map(|is_directory| Key::new(0, below, is_directory)));
             at = around.parent();
-            if survey.stuck.is_none() && self.deferred.waits_for(&around)? {
+            if survey.stuck.is_none() && self.agenda.deferred.waits_for(&around)? {
                 survey.stuck = Some((around, path.clone()));
             }
         }
-        self.announced.add(&keys);
+        self.agenda.announced.add(&keys);
         Ok(())
     }
 
@@ -265,8 +264,8 @@ impl TreeSink {
     }
 
     fn remove_extra(&self, kind: u8, below: &[u8]) -> Result<(), StoreError> {
-        let storage = &self.config.storage;
-        let base = self.config.mapping.first().cloned().unwrap_or_default();
+        let storage = &self.target.config.storage;
+        let base = self.target.base();
         let path = match below {
             // The survey has it only where something else is to have the name of the whole.
             b"" => base.clone(),
@@ -277,7 +276,7 @@ impl TreeSink {
             // Cannot be: the survey gave it below the base.
             return Ok(());
         }
-        if self.spelling.may_be_announced(&path) {
+        if self.directories.spelling.may_be_announced(&path) {
             return Err(StoreError {
                 operation: "delete (this file system takes several spellings for one name, so it may be a wanted one)",
                 path,
@@ -285,13 +284,13 @@ impl TreeSink {
                 errno: None,
             });
         }
-        if self.comparison().dry_run {
+        if self.target.comparison().dry_run {
             return Ok(());
         }
         match storage.remove_entry(&path, is_directory) {
             Err(error) if error.kind == StoreErrorKind::Permission => {
                 let parent = path.parent().unwrap_or_default();
-                if !self.sets_mode_of(&parent) {
+                if !self.target.sets_mode_of(&parent) {
                     return Err(error);
                 }
                 storage.open_directory(&parent)?;
@@ -302,14 +301,8 @@ impl TreeSink {
     }
 
     /// Counts and tells that an entry was removed, or would be.
-    pub(super) fn tell_deleted(
-        &self,
-        entry: EntryKind,
-        root: u16,
-        path: &[u8],
-        ending: &mut Ending<'_>,
-    ) {
-        self.counters.entries_deleted.add(1);
+    fn tell_deleted(&self, entry: EntryKind, root: u16, path: &[u8], ending: &mut Ending<'_>) {
+        self.target.counters.entries_deleted.add(1);
         ending.tell(Notice {
             kind: NoticeKind::DELETED,
             entry,
@@ -321,9 +314,10 @@ impl TreeSink {
     /// Something went wrong with an entry that only the destination has.
     fn fault_there(&self, error: &StoreError) {
         let fault = entry::fault(self.nobody(), Side::DESTINATION, error);
-        let base = self.config.mapping.first().cloned().unwrap_or_default();
-        let shown = self.shown(&error.path);
-        self.acks
+        let base = self.target.base();
+        let shown = self.target.shown(&error.path);
+        self.target
+            .acks
             .fault(Seq(0), fault, 0, below(&base, &error.path), &shown);
     }
 
@@ -334,8 +328,10 @@ impl TreeSink {
 
     fn refuse(&self, code: FaultCode, message: String) -> Deletion {
         let fault: Fault = destination_fault(self.nobody(), code, message);
-        let base = self.config.mapping.first().cloned().unwrap_or_default();
-        self.acks.fault(Seq(0), fault, 0, b"", &self.shown(&base));
+        let base = self.target.base();
+        self.target
+            .acks
+            .fault(Seq(0), fault, 0, b"", &self.target.shown(&base));
         Deletion::Refused
     }
 
@@ -344,15 +340,6 @@ impl TreeSink {
             FaultCode::IO,
             format!("not all that should be deleted could be: what was found cannot be read back: {error}"),
         )
-    }
-
-    pub(super) fn shown(&self, path: &RelPath) -> Vec<u8> {
-        let mut name = self.config.display.clone();
-        if !name.is_empty() && !name.ends_with(b"/") {
-            name.push(b'/');
-        }
-        name.extend_from_slice(path.as_bytes());
-        name
     }
 }
 
@@ -366,19 +353,12 @@ impl Survey {
     }
 }
 
-/// The path below `base` of what is at `path`.
-pub(super) fn below<'a>(base: &RelPath, path: &'a RelPath) -> &'a [u8] {
-    let rest = path.as_bytes();
-    let rest = rest.strip_prefix(base.as_bytes()).unwrap_or(rest);
-    rest.strip_prefix(b"/").unwrap_or(rest)
-}
-
 fn is_full(error: &StoreError) -> bool {
     error.kind == StoreErrorKind::Exists
 }
 
 /// As in a record.
-fn kind_number(kind: Kind) -> u8 {
+pub(super) fn kind_number(kind: Kind) -> u8 {
     match kind {
         Kind::File => EntryKind::FILE.0,
         Kind::Directory => EntryKind::DIRECTORY.0,

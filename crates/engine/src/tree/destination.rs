@@ -10,7 +10,7 @@ use godwit_proto::Comparison;
 
 use godwit_store::journal::{
     BeginError, DoneSet, Journal, JournalDirectory, JournalError, JournalHeader, JournalKey,
-    Recovered,
+    LABEL_BYTES_MAX, Recovered,
 };
 use godwit_store::{Kind, RelPath, Storage, StoreError, digest};
 
@@ -178,6 +178,10 @@ impl DestinationRequest {
         let mapping = decode_mapping(&recovered.header.mapping)
             .filter(|mapping| mapping.len() == self.names.len())
             .ok_or_else(|| self.journal_error("it does not fit this transfer".to_owned()))?;
+        // Only now that nothing can refuse the transfer any more: a failed start leaves no directory.
+        if journal.is_some() && !recovered.resumed && self.makes_base(&mapping) {
+            self.storage.make_directory(&self.base, 0o755)?;
+        }
         let mut tag = [0; 8];
         tag.copy_from_slice(&key.0[..8]);
         let mapped = self.place_for_people(&mapping);
@@ -209,6 +213,12 @@ impl DestinationRequest {
         })
     }
 
+    /// Whether sources go into a directory that the user named, and that may have to be made.
+    fn makes_base(&self, mapping: &[RelPath]) -> bool {
+        let into = mapping.iter().any(|path| *path != self.base) || self.is_directory;
+        into && !self.base.is_root() && !self.comparison().counterpart
+    }
+
     fn fresh_header(&self) -> Result<JournalHeader, DestinationError> {
         let mapping = self.map_names()?;
         let destinations = mapping
@@ -228,15 +238,7 @@ impl DestinationRequest {
             mapping: encode_mapping(&mapping),
             digest: self.digest,
             destinations,
-            label: format!(
-                "{} to {}",
-                self.sources
-                    .iter()
-                    .map(|source| lossy(source))
-                    .collect::<Vec<_>>()
-                    .join(", "),
-                lossy(&self.show(&self.base))
-            ),
+            label: label(&self.sources, &self.show(&self.base)),
         })
     }
 
@@ -370,9 +372,6 @@ impl DestinationRequest {
                         "several sources go into a directory, and {shown} does not exist; make it, or name it with a slash behind"
                     )));
                 }
-                if into && !comparison.dry_run {
-                    self.storage.make_directory(&self.base, 0o755)?;
-                }
             }
         }
         if !into {
@@ -417,6 +416,38 @@ impl DestinationRequest {
 fn lossy(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
+
+/// Who sends what where, for people: the first sources by name, the rest by their number.
+fn label(sources: &[Vec<u8>], destination: &[u8]) -> String {
+    let mut label = sources
+        .iter()
+        .take(LABEL_SOURCES)
+        .map(|source| shortened(source))
+        .collect::<Vec<_>>()
+        .join(", ");
+    if let Some(more @ 1..) = sources.len().checked_sub(LABEL_SOURCES) {
+        label += &format!(" and {more} more");
+    }
+    label + " to " + &shortened(destination)
+}
+
+/// At most [`LABEL_NAME_BYTES`] of a path, the end of it: that is what tells it from others.
+fn shortened(path: &[u8]) -> String {
+    let path = lossy(path);
+    match path.len().checked_sub(LABEL_NAME_BYTES) {
+        None | Some(0) => path,
+        Some(more) => format!("…{}", &path[path.ceil_char_boundary(more)..]),
+    }
+}
+
+/// Sources that the label of a journal names.
+const LABEL_SOURCES: usize = 3;
+
+/// Longest path in a label.
+const LABEL_NAME_BYTES: usize = 900;
+
+/// The sources, the destination, what stands between them, and a number.
+const _: () = assert!((LABEL_SOURCES + 1) * (LABEL_NAME_BYTES + 8) + 64 < LABEL_BYTES_MAX);
 
 fn encode_mapping(mapping: &[RelPath]) -> Vec<u8> {
     let mut bytes = Vec::new();

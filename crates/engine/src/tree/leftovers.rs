@@ -39,6 +39,12 @@ impl Leftovers {
         }
     }
 
+    /// Nothing is kept, and everything of the source was seen.
+    pub(super) fn is_empty(&self) -> bool {
+        let inner = lock(&self.0);
+        inner.files.is_empty() && inner.unseen.is_empty() && !inner.everything
+    }
+
     /// The source has failed at `path`: if it may be a directory, nobody knows what is below it.
     pub(super) fn note_failure(&self, path: &RelPath, code: FaultCode) {
         let is_seen = matches!(

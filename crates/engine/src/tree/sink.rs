@@ -1,37 +1,33 @@
-//! Writes what arrives under temporary names, and remembers what each file still lacks.
-//! Does not compare (`plan`) and does not make anything durable or final (`commit`).
+//! Joins planner, writer, committer and finisher to the sink of a tree of files.
+//! Plans, writes and closes nothing itself.
+//!
+//! Lock order of the parts, outermost first: `Directories::replacing`, `Writer::files`, `Writer::floors`, the `progress` of a file,
+//! the committer's `journal`, its `state`, then the lists of the agenda and all sets, each of which is held for one call only.
 
-use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex};
 
-use godwit_proto::limits::MESSAGE_BYTES_MAX;
-use godwit_proto::{
-    Comparison, EntryId, Fault, FaultCode, Notice, NoticeKind, Record, RecordFlags, Seq, Side,
-    Verdict,
-};
+use godwit_proto::{Comparison, Fault, FaultCode, Record, Seq, Verdict};
 use godwit_store::digest;
-use godwit_store::journal::{DoneSet, Journal, Partial, PathKey, Recovered};
-use godwit_store::{Kind, RelPath, Storage, StoreError};
+use godwit_store::journal::{DoneSet, Journal, Recovered};
+use godwit_store::{RelPath, Storage};
 
-use super::announced::Announced;
-use super::commit::Committer;
-use super::deferred::Deferred;
-use super::floors::Floors;
+use super::agenda::Agenda;
+use super::commit::{Committer, CommitterParts};
+use super::directories::Directories;
+use super::finisher::Finisher;
+use super::held::Held;
 use super::keeper::Keeper;
-use super::later::Later;
-use super::leftovers::Leftovers;
-use super::open::OpenFiles;
-use super::plan::unreadable;
+use super::maker::Maker;
+use super::planner::{Planner, PlannerParts};
 use super::ranges::RangeBudget;
-use super::spared::Spared;
-use super::spelling::{LastDirectory, Spelling};
-use super::undelivered::{Undelivered, UndeliveredSet};
-use super::unusable::Unusable;
+use super::target::{Target, destination_fault};
+use super::undelivered::UndeliveredSet;
+use super::writer::Writer;
 use crate::select::Select;
-use crate::sink::{Ending, FinishReport, Sink, Slice};
-use crate::{Acks, Counters, entry, limits, lock};
+use crate::sink::{Ending, FinishReport, Sink, SinkFailure, Slice};
+use crate::{Acks, Counters, limits};
 
 /// What a tree sink is told at its beginning.
 pub struct TreeSinkConfig {
@@ -67,65 +63,12 @@ pub struct TreeSinkConfig {
 
 /// A tree of files as a destination.
 pub struct TreeSink {
-    pub(super) config: TreeSinkConfig,
-    pub(super) acks: Arc<Acks>,
-    pub(super) counters: Arc<Counters>,
-    /// Of a forced run, what the forced ones before it have sent.
-    pub(super) done: DoneSet,
-    pub(super) partial: Mutex<HashMap<PathKey, Partial>>,
-    pub(super) resumed: bool,
-    /// What was wrong with the journal of an earlier run, if the other end's user is to be told.
-    damage: Option<String>,
-    /// What a sweep leaves alone.
-    pub(super) leftovers: Leftovers,
-    /// Something was kept of a file that has failed.
-    pub(super) has_kept: AtomicBool,
-    /// Directories that this transfer made: nothing in them needs to be looked at.
-    pub(super) fresh: Mutex<HashSet<Box<[u8]>>>,
-    /// Whether there were any: most runs over what is there make none.
-    pub(super) made_any: AtomicBool,
-    /// Wanted entries whose name is taken already.
-    pub(super) replace: Arc<Mutex<HashSet<EntryId>>>,
-    /// What may still come of entries that failed or were begun anew.
-    pub(super) floors: Mutex<Floors>,
-    pub(super) files: Arc<OpenFiles>,
-    pub(super) ranges: Arc<RangeBudget>,
+    target: Arc<Target>,
+    held: Arc<Held>,
+    pub(super) planner: Planner,
+    pub(super) writer: Writer,
     pub(super) committer: Arc<Committer>,
-    pub(super) links: Mutex<Later>,
-    pub(super) directories: Mutex<Later>,
-    /// What was announced, if anything is to be deleted in the end.
-    pub(super) announced: Announced,
-    /// What a deletion leaves alone with all that is in it.
-    pub(super) spared: Spared,
-    /// Which names at the destination are those that were announced.
-    pub(super) spelling: Spelling,
-    /// Why nothing can go to the destination at all.
-    pub(super) unusable: Unusable,
-    /// What has made way for directories: kind and path of each.
-    pub(super) replaced: Mutex<Later>,
-    /// The kind of what has the name of the whole destination, if another kind of entry is to have it.
-    pub(super) way_at_root: Mutex<Option<Kind>>,
-    /// Held while something makes way for a directory.
-    pub(super) replacing: Mutex<()>,
-    /// Names that a directory still has; theirs is the end of the transfer.
-    pub(super) deferred: Arc<Deferred>,
-    /// Files that nothing is made a further name of.
-    pub(super) undelivered: Arc<UndeliveredSet>,
-    /// Attributes of files were set that are not part of any batch.
-    pub(super) adjusted: AtomicBool,
-    /// Faults of entries that only the destination has.
-    pub(super) unknown: AtomicU64,
-    /// A file was announced whose size nobody knows: its bytes come from a pipe, and nobody can go on with it later.
-    pub(super) comes_once: AtomicBool,
-}
-
-/// What the sink and its committer both change.
-#[derive(Clone)]
-pub(super) struct Shared {
-    pub(super) files: Arc<OpenFiles>,
-    pub(super) replace: Arc<Mutex<HashSet<EntryId>>>,
-    pub(super) deferred: Arc<Deferred>,
-    pub(super) undelivered: Arc<UndeliveredSet>,
+    finisher: Finisher,
 }
 
 impl TreeSink {
@@ -148,7 +91,7 @@ impl TreeSink {
         ranges: Arc<RangeBudget>,
         config: TreeSinkConfig,
         journal: Option<Journal>,
-        recovered: Recovered,
+        mut recovered: Recovered,
         acks: Arc<Acks>,
         counters: Arc<Counters>,
     ) -> std::io::Result<Arc<Self>> {
@@ -162,184 +105,100 @@ impl TreeSink {
         }
         // What another run found or brought is sent again where that is asked for.
         let done = match config.force && forced_before {
-            true => recovered.done,
+            true => std::mem::take(&mut recovered.done),
             false => DoneSet::default(),
         };
-        let shared = Shared {
-            files: Arc::default(),
-            replace: Arc::default(),
-            deferred: Arc::new(Deferred::new(&config.spill_directory)),
-            undelivered: Arc::new(UndeliveredSet::new(&config.spill_directory)),
-        };
-        let committer = Committer::start(
-            &config,
-            journal,
-            recovered.vouched_bytes,
-            &acks,
-            &counters,
-            &shared,
-        )?;
-        let Shared {
-            files,
-            replace,
-            deferred,
-            undelivered,
-        } = shared;
-        Ok(Arc::new(Self {
-            links: Mutex::new(Later::new(&config.spill_directory)),
-            directories: Mutex::new(Later::new(&config.spill_directory)),
-            announced: Announced::new(&config.spill_directory),
-            spared: Spared::default(),
-            spelling: Spelling::new(&config.storage, &config.mapping, &config.spill_directory),
-            unusable: Unusable::default(),
-            replaced: Mutex::new(Later::new(&config.spill_directory)),
-            way_at_root: Mutex::default(),
-            replacing: Mutex::default(),
-            deferred,
-            undelivered,
-            adjusted: AtomicBool::new(false),
-            unknown: AtomicU64::new(0),
-            comes_once: AtomicBool::new(false),
+        let agenda = Arc::new(Agenda::new(&config.spill_directory));
+        let undelivered = Arc::new(UndeliveredSet::new(&config.spill_directory));
+        let held = Arc::new(Held::new(config.tag, &mut recovered));
+        let target = Arc::new(Target {
             config,
             acks,
             counters,
-            done,
-            partial: Mutex::new(recovered.partial),
-            resumed: recovered.resumed,
+        });
+        let directories = Arc::new(Directories::new(&target, &agenda));
+        let (files, replace) = (Arc::default(), Arc::default());
+        let parts = CommitterParts {
+            target: Arc::clone(&target),
+            agenda: Arc::clone(&agenda),
+            files: Arc::clone(&files),
+            replace: Arc::clone(&replace),
+            undelivered: Arc::clone(&undelivered),
+        };
+        let committer = Committer::start(parts, journal, recovered.vouched_bytes)?;
+        let parts = PlannerParts {
+            target: &target,
+            agenda: &agenda,
+            directories: &directories,
+            held: &held,
+            undelivered: &undelivered,
+            replace: &replace,
+        };
+        let planner = Planner::new(&parts, done);
+        let finisher = Finisher {
+            target: Arc::clone(&target),
+            agenda: Arc::clone(&agenda),
+            directories: Arc::clone(&directories),
+            held: Arc::clone(&held),
+            undelivered: Arc::clone(&undelivered),
+            committer: Arc::clone(&committer),
+            files: Arc::clone(&files),
+            maker: Maker::new(&target, &directories),
             damage: recovered.damage,
-            leftovers: Leftovers::default(),
-            has_kept: AtomicBool::new(false),
-            fresh: Mutex::default(),
-            made_any: AtomicBool::new(false),
+            unknown: AtomicU64::new(0),
+        };
+        let writer = Writer {
+            target: Arc::clone(&target),
+            agenda,
+            directories,
+            held: Arc::clone(&held),
+            undelivered,
+            committer: Arc::clone(&committer),
             replace,
-            floors: Mutex::default(),
             files,
             ranges,
+            floors: Mutex::default(),
+        };
+        Ok(Arc::new(Self {
+            target,
+            held,
+            planner,
+            writer,
             committer,
+            finisher,
         }))
+    }
+
+    fn is_dry(&self) -> bool {
+        self.target.comparison().dry_run
     }
 }
 
 impl Sink for TreeSink {
     fn plan(&self, records: &[Record]) -> Vec<Verdict> {
-        if self.comparison().delete {
-            self.announced.note(records);
-        }
-        let mut look = self.config.storage.look();
-        let mut path = RelPath::root();
-        let mut last = LastDirectory::default();
-        records
-            .iter()
-            .map(|record| self.plan_one(record, &mut *look, &mut path, &mut last))
-            .collect()
+        self.planner.plan(records)
     }
 
     fn write_slice(&self, slice: &Slice<'_>) -> Result<(), Fault> {
-        let seq = slice.header.seq;
-        if self.comparison().dry_run {
+        if self.is_dry() {
             let message = "contents came in a dry run".to_owned();
-            self.acks.durable(&[seq]);
+            self.target.acks.durable(&[slice.header.seq]);
             return Err(destination_fault(
                 slice.record.id,
                 FaultCode::UNSUPPORTED,
                 message,
             ));
         }
-        let epoch = self.committer.epoch();
-        let mut result = self.open_file(slice.record).and_then(|file| {
-            let Some(file) = file else {
-                self.acks.durable(&[seq]);
-                return Ok(());
-            };
-            let fault =
-                |error: StoreError| entry::fault(slice.record.id, Side::DESTINATION, &error);
-            if slice.ranges.is_empty() {
-                file.file
-                    .write_at(slice.header.offset, slice.payload)
-                    .map_err(fault)?;
-            } else {
-                let mut rest = slice.payload;
-                for range in slice.ranges {
-                    let (bytes, tail) = rest.split_at(
-                        usize::try_from(range.bytes)
-                            .unwrap_or(usize::MAX)
-                            .min(rest.len()),
-                    );
-                    file.file
-                        .preallocate(range.offset..range.offset + range.bytes)
-                        .map_err(fault)?;
-                    file.file.write_at(range.offset, bytes).map_err(fault)?;
-                    rest = tail;
-                }
-            }
-            if !self.config.no_sync {
-                // A disk that is idle until the batch is synced is lost time.
-                let begin = slice.header.offset;
-                file.file
-                    .write_out(begin..begin + u64::from(slice.header.length));
-            }
-            self.note(&file, slice.record, Some(slice), seq, epoch)
-        });
-        if let Err(fault) = &mut result {
-            fault.entry = slice.record.id;
-            // What did arrive of it is worth keeping if only room was lacking.
-            self.give_up(slice.record, fault.code == FaultCode::NO_SPACE);
-            self.acks.durable(&[seq]);
-        }
-        result
+        self.writer.write_slice(slice)
     }
 
     fn write_bundle(&self, seq: Seq, records: &[Record], contents: &[&[u8]]) -> Vec<Fault> {
-        if self.comparison().dry_run {
+        if self.is_dry() {
             // Nothing but news of what failed at the source.
-            self.acks.durable(&[seq]);
+            self.target.acks.durable(&[seq]);
             return Vec::new();
         }
-        let epoch = self.committer.epoch();
-        let mut faults = Vec::new();
-        let mut files = Vec::with_capacity(records.len());
-        let mut bytes = 0;
-        let mut noted_ends = 0;
-        let mut path = RelPath::root();
-        for (record, content) in records.iter().zip(contents) {
-            if record.flags & RecordFlags::SOURCE_FAILED != 0 {
-                self.give_up(record, record.path.is_empty());
-                self.note_unseen(record);
-            } else if record.flags & RecordFlags::END != 0 {
-                let noted = self.open_file(record).and_then(|file| match file {
-                    Some(file) => self.note(&file, record, None, seq, epoch).map(|()| true),
-                    None => Ok(false),
-                });
-                match noted {
-                    Ok(noted) => noted_ends += usize::from(noted),
-                    Err(mut fault) => {
-                        fault.entry = record.id;
-                        self.give_up(record, fault.code == FaultCode::NO_SPACE);
-                        faults.push(fault);
-                    }
-                }
-            } else if entry::is_whole_file(record) && lock(&self.floors).takes(record) {
-                if record.attempt > 0 {
-                    self.begin_anew(record);
-                }
-                match self.write_small(record, content, &mut path) {
-                    Ok(file) => {
-                        bytes += content.len() as u64;
-                        files.push(file);
-                    }
-                    Err(mut fault) => {
-                        fault.entry = record.id;
-                        lock(&self.replace).remove(&record.id);
-                        self.note_undelivered(record, Undelivered::Failed);
-                        faults.push(fault);
-                    }
-                }
-            }
-        }
-        if noted_ends == 0 || !files.is_empty() {
-            self.committer.add_files(files, bytes, seq, epoch);
-        }
-        faults
+        self.writer.write_bundle(seq, records, contents)
     }
 
     /// The kernel lets one thread at a time write into a file, and has the others spin for it.
@@ -355,87 +214,28 @@ impl Sink for TreeSink {
         self.committer.hurry();
     }
 
-    fn failure(&self) -> Option<String> {
-        self.unusable
-            .get()
-            .cloned()
-            .or_else(|| self.committer.failure())
+    fn failure(&self) -> Option<SinkFailure> {
+        if let Some(why) = self.planner.unusable.get() {
+            return Some(SinkFailure::Unusable(why.to_owned()));
+        }
+        self.committer.failure().map(SinkFailure::from)
     }
 
-    fn finish(&self, ending: &mut Ending<'_>) -> FinishReport {
-        if self.comparison().dry_run {
-            self.delete_extras(ending);
-            self.committer.stop(true);
-            return FinishReport::default();
-        }
-        let failure = self.committer.flush();
-        if let Some(message) = failure {
-            return FinishReport {
-                failure: Some(message),
-                ..FinishReport::default()
-            };
-        }
-        if let Some(damage) = &self.damage {
-            let end = damage.floor_char_boundary(MESSAGE_BYTES_MAX);
-            ending.tell(Notice {
-                kind: NoticeKind::NOTE,
-                text: damage.as_bytes()[..end].to_vec(),
-                ..Notice::default()
-            });
-        }
-        if let Err(error) = self.tell_replaced(ending) {
-            return FinishReport {
-                failure: Some(unreadable(error)),
-                ..FinishReport::default()
-            };
-        }
-        let deletion = self.delete_extras(ending);
-        let failure = self
-            .name_deferred(deletion)
-            .or_else(|| self.make_links())
-            .or_else(|| self.set_directories())
-            .or_else(|| self.sync_adjusted());
-        if failure.is_some() {
-            return FinishReport {
-                failure,
-                ..FinishReport::default()
-            };
-        }
-        let failure = self.close();
-        FinishReport {
-            synced: !self.config.no_sync,
-            failure,
-        }
+    fn finish(&self, ending: &mut Ending<'_>) -> Result<FinishReport, SinkFailure> {
+        self.finisher.finish(ending)?;
+        Ok(FinishReport {
+            synced: !self.is_dry() && !self.target.config.no_sync,
+        })
     }
 
     fn suspend(&self) {
         // Names are mapped anew once the place is another: into it, if it is a directory then.
-        let begun = self.unusable.get().is_none() || self.resumed;
+        let begun = self.planner.unusable.get().is_none() || self.held.resumed;
         self.committer.stop(begun);
-        let files = std::mem::take(&mut *lock(&self.files));
-        if !self.comes_once.load(Ordering::Relaxed) {
-            return;
-        }
-        for file in files.values() {
-            // What cannot be removed now is swept by the next complete run.
-            let _ = self.config.storage.discard(&file.path, &file.temp);
-        }
+        self.writer.suspend();
     }
 
     fn display_path(&self, root: u16, path: &[u8]) -> Vec<u8> {
-        self.mapped(root, path).map_or_else(
-            |_fault| self.config.display.clone(),
-            |path| self.shown(&path),
-        )
-    }
-}
-
-pub(super) fn destination_fault(entry: EntryId, code: FaultCode, message: String) -> Fault {
-    Fault {
-        entry,
-        side: Side::DESTINATION,
-        code,
-        errno: None,
-        message,
+        self.target.display_path(root, path)
     }
 }

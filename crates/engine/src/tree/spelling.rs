@@ -7,12 +7,12 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
-use godwit_proto::{EntryId, Fault, FaultCode, Side};
+use godwit_proto::{EntryId, Fault, FaultCode};
 use godwit_store::seen::SeenSet;
-use godwit_store::{Meta, RelPath, Storage, StoreError, StoreErrorKind, TempName};
+use godwit_store::{RelPath, Storage, StoreError, StoreErrorKind, TempName};
 
-use super::sink::{TreeSink, destination_fault};
-use crate::{entry, lock};
+use super::target::destination_fault;
+use crate::lock;
 
 /// Directories of which the answers are remembered; beyond it they are asked again.
 const DIRECTORIES_MAX: usize = 32 * 1024;
@@ -71,6 +71,11 @@ struct Listed {
 }
 
 impl LastDirectory {
+    /// The directory itself has the announced name, as far as that is known.
+    pub(super) fn is_exact(&self) -> bool {
+        self.0.as_ref().is_none_or(|last| last.known.is_exact)
+    }
+
     /// Whether it is known already that a look at `path` finds nothing but the announced entry: the usual case, at next to no cost.
     pub(super) fn is_plain(&self, path: &RelPath) -> bool {
         let Some(last) = &self.0 else {
@@ -121,7 +126,7 @@ impl Spelling {
     }
 
     /// Whether `path` leads to the announced entry and no other one: `found` says that something is there.
-    fn suits(
+    pub(super) fn suits(
         &self,
         path: &RelPath,
         found: bool,
@@ -188,6 +193,15 @@ impl Spelling {
             self.remember(path, known);
         }
         Ok(Some(known))
+    }
+
+    /// An announced entry has met another one.
+    pub(super) fn note_met(&self) {
+        self.met.store(true, Ordering::Release);
+    }
+
+    pub(super) fn has_met(&self) -> bool {
+        self.met.load(Ordering::Acquire)
     }
 
     /// The directory at `path` was found, and has the announced name.
@@ -350,86 +364,6 @@ impl Spelling {
         listings.truncate(LISTINGS_MAX - 1);
         listings.push_front((path, Arc::clone(&listing)));
         listing
-    }
-}
-
-impl TreeSink {
-    /// What was found at `path`, if anything, has to be the announced entry: else this is the fault of that entry, and nothing is
-    /// replaced, skipped or merged.
-    pub(super) fn hold_to_spelling(
-        &self,
-        entry: EntryId,
-        path: &RelPath,
-        found: bool,
-        last: &mut LastDirectory,
-    ) -> Result<(), Fault> {
-        match self.spelling.suits(path, found, last) {
-            Ok(true) => Ok(()),
-            // What has a directory's name makes way for it, before anything is made there.
-            Err(error)
-                if !found
-                    && self.comparison().delete
-                    && matches!(
-                        error.kind,
-                        StoreErrorKind::TypeConflict | StoreErrorKind::Escape
-                    ) =>
-            {
-                Ok(())
-            }
-            Ok(false) => {
-                self.spelling.met.store(true, Ordering::Release);
-                if last.0.as_ref().is_none_or(|last| last.known.is_exact) {
-                    return Err(taken(entry, path));
-                }
-                let message = format!(
-                    "{path}: its directory has the name of another one at the destination (letter case or normalisation of names), and was not mixed with that; rename one of the two"
-                );
-                Err(destination_fault(entry, FaultCode::COLLISION, message))
-            }
-            Err(error) => Err(entry::fault(entry, Side::DESTINATION, &error)),
-        }
-    }
-
-    /// What stands at `path`, which has to be the announced entry. In directories that this transfer made nothing is looked for.
-    pub(super) fn there(
-        &self,
-        entry: EntryId,
-        path: &RelPath,
-        last: &mut LastDirectory,
-        look: impl FnOnce() -> Result<Option<Meta>, StoreError>,
-    ) -> Result<Option<Meta>, Fault> {
-        if self.is_fresh(path) {
-            return Ok(None);
-        }
-        let there = self
-            .unless_in_the_way(look())
-            .map_err(|error| entry::fault(entry, Side::DESTINATION, &error))?;
-        self.hold_to_spelling(entry, path, there.is_some(), last)?;
-        Ok(there)
-    }
-
-    /// Something is about to be made at `path`, where nothing was when that was decided. Costs nothing as long as no entry has met
-    /// another one.
-    pub(super) fn hold_before_making(&self, entry: EntryId, path: &RelPath) -> Result<(), Fault> {
-        if !self.spelling.met.load(Ordering::Acquire) {
-            return Ok(());
-        }
-        self.hold_to_spelling(entry, path, false, &mut LastDirectory::default())
-    }
-
-    /// As [`TreeSink::hold_to_spelling`], of what is there and for who tells of it as the storage does.
-    pub(super) fn hold_what_is_there(&self, path: &RelPath) -> Result<(), StoreError> {
-        let mut last = LastDirectory::default();
-        if self.spelling.suits(path, true, &mut last)? {
-            return Ok(());
-        }
-        self.spelling.met.store(true, Ordering::Release);
-        Err(StoreError {
-            operation: "replace (it has this name in another spelling, and may be another entry)",
-            path: path.clone(),
-            kind: StoreErrorKind::Exists,
-            errno: None,
-        })
     }
 }
 

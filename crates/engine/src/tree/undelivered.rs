@@ -4,6 +4,7 @@
 use std::path::Path;
 use std::sync::Mutex;
 
+use godwit_proto::{EntryKind, Record, RecordFlags};
 use godwit_store::journal::PathKey;
 use godwit_store::seen::SeenSet;
 
@@ -46,6 +47,14 @@ impl UndeliveredSet {
             && let Err(error) = inner.seen.insert(&key(root, path, why))
         {
             inner.failure = Some(error.to_string());
+        }
+    }
+
+    /// As [`UndeliveredSet::note`], for an announced entry. One that is no file is nothing to link to.
+    pub(super) fn note_record(&self, record: &Record, why: Undelivered) {
+        // What the source cannot read may be of any kind, and has it from the name that failed.
+        if record.kind == EntryKind::FILE || record.flags & RecordFlags::SOURCE_FAILED != 0 {
+            self.note(record.root, &record.path, why);
         }
     }
 

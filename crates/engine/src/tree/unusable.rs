@@ -6,59 +6,70 @@ use std::sync::OnceLock;
 use godwit_proto::Record;
 use godwit_store::{RelPath, StoreError, StoreErrorKind};
 
-use super::sink::TreeSink;
+use super::target::Target;
 
 /// Why nothing can go to the destination, once that is known.
-pub(super) type Unusable = OnceLock<String>;
+#[derive(Default)]
+pub(super) struct Unusable(OnceLock<String>);
 
-impl TreeSink {
+impl Unusable {
+    pub(super) fn get(&self) -> Option<&str> {
+        self.0.get().map(String::as_str)
+    }
+
     /// Takes note of what prevents a directory. That of a whole source ends the transfer, for all that is in it would fail likewise,
     /// one by one. Room that is lacking now does not, nor a name that something else has in `sync`; and among several sources only
     /// what would keep the others out as well: all else is the entry's.
-    pub(super) fn note_unusable(&self, record: &Record, path: &RelPath, error: &StoreError) {
-        let is_one_of_several = self.config.mapping.len() > 1;
-        let counterpart = self.comparison().counterpart;
+    pub(super) fn note(
+        &self,
+        target: &Target,
+        record: &Record,
+        path: &RelPath,
+        error: &StoreError,
+    ) {
+        let is_one_of_several = target.config.mapping.len() > 1;
+        let counterpart = target.comparison().counterpart;
         if record.path.is_empty() && ends_all(error.kind, is_one_of_several, counterpart) {
-            self.unusable.get_or_init(|| self.describe(path, error));
+            self.0.get_or_init(|| describe(target, path, error));
         }
     }
+}
 
-    fn describe(&self, path: &RelPath, error: &StoreError) -> String {
-        let around = self.place(&path.parent().unwrap_or_default());
-        let (trouble, mend) = match error.kind {
-            StoreErrorKind::Permission => (
-                format!("permission denied, there or in {around}"),
-                "let the user in that writes there, or name another place".to_owned(),
-            ),
-            StoreErrorKind::ReadOnly => (
-                "the file system is read-only".to_owned(),
-                "mount it for writing, or name another place".to_owned(),
-            ),
-            StoreErrorKind::NotFound => (
-                format!("{around} is not there any more"),
-                "make it, or name another place".to_owned(),
-            ),
-            StoreErrorKind::TypeConflict => (
-                "something that is no directory stands there".to_owned(),
-                "move it away, or name another place".to_owned(),
-            ),
-            _ => (error.to_string(), "mend that".to_owned()),
-        };
-        format!(
-            "the destination {} cannot be used: {trouble}; {mend}, and give the same command again",
-            self.place(path)
-        )
-    }
+fn describe(target: &Target, path: &RelPath, error: &StoreError) -> String {
+    let around = place(target, &path.parent().unwrap_or_default());
+    let (trouble, mend) = match error.kind {
+        StoreErrorKind::Permission => (
+            format!("permission denied, there or in {around}"),
+            "let the user in that writes there, or name another place".to_owned(),
+        ),
+        StoreErrorKind::ReadOnly => (
+            "the file system is read-only".to_owned(),
+            "mount it for writing, or name another place".to_owned(),
+        ),
+        StoreErrorKind::NotFound => (
+            format!("{around} is not there any more"),
+            "make it, or name another place".to_owned(),
+        ),
+        StoreErrorKind::TypeConflict => (
+            "something that is no directory stands there".to_owned(),
+            "move it away, or name another place".to_owned(),
+        ),
+        _ => (error.to_string(), "mend that".to_owned()),
+    };
+    format!(
+        "the destination {} cannot be used: {trouble}; {mend}, and give the same command again",
+        place(target, path)
+    )
+}
 
-    fn place(&self, path: &RelPath) -> String {
-        let display = &self.config.display;
-        let name = match (path.is_root(), display.is_empty()) {
-            (true, true) => b".".to_vec(),
-            (true, false) => display.clone(),
-            _ => self.shown(path),
-        };
-        String::from_utf8_lossy(&name).into_owned()
-    }
+fn place(target: &Target, path: &RelPath) -> String {
+    let display = &target.config.display;
+    let name = match (path.is_root(), display.is_empty()) {
+        (true, true) => b".".to_vec(),
+        (true, false) => display.clone(),
+        _ => target.shown(path),
+    };
+    String::from_utf8_lossy(&name).into_owned()
 }
 
 /// Whether what prevents the directory of a source keeps out all that is to come.

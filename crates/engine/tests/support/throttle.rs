@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use godwit_engine::synthetic::NullSink;
 use godwit_engine::{
-    Ending, FinishReport, Offers, ReadError, Sink, Slice, Source, SourceFile, Work,
+    Ending, FinishReport, Offers, ReadError, Sink, SinkFailure, Slice, Source, SourceFile, Work,
 };
 use godwit_net::{
     AcceptOptions, Carrier, ClientTls, Connection, DialOptions, Expect, Identity, PeerAddress,
@@ -175,7 +175,7 @@ impl Sink for SlowSink {
         self.0.write_bundle(seq, records, contents)
     }
 
-    fn finish(&self, ending: &mut Ending<'_>) -> FinishReport {
+    fn finish(&self, ending: &mut Ending<'_>) -> Result<FinishReport, SinkFailure> {
         self.0.finish(ending)
     }
 

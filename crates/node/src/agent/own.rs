@@ -64,9 +64,10 @@ impl Places for OwnFiles {
         paths: &[Vec<u8>],
         access: Access,
     ) -> Result<Vec<SourcePlace>, No> {
+        let mut sources = local::Sources::new(&self.spill, None, access);
         let find = |path: &Vec<u8>| {
             let path = self.resolve(path);
-            match local::source(&path, None, &self.spill, access) {
+            match sources.find(&path) {
                 Ok(found) => SourcePlace::Tree(TreeSource {
                     root: found.root,
                     name: found.name,

@@ -14,8 +14,8 @@ use crate::error::WireError;
 use crate::hello::capability;
 use crate::ids::{DigestKind, Token, TransferId};
 use crate::limits::{
-    BLOCK_BYTES_MIN, CHANNELS_MAX, PATH_BYTES_MAX, PAYLOAD_BYTES_MAX, SOURCES_MAX, TOKENS_MAX,
-    VIEW_BYTES,
+    BLOCK_BYTES_MIN, CHANNELS_MAX, PATH_BYTES_MAX, PAYLOAD_BYTES_MAX, SOURCES_BYTES_MAX,
+    SOURCES_BYTES_PER_FRAME, SOURCES_MAX, TOKENS_MAX, VIEW_BYTES,
 };
 use crate::path;
 use crate::prelude::FrameKind;
@@ -96,16 +96,82 @@ pub struct Open {
     /// the same names, and lets nothing be copied into itself.
     #[prost(bytes = "vec", tag = "32")]
     pub view: Vec<u8>,
+    /// Another OPEN follows with more sources, and names in a push. Needs [`capability::MANY_SOURCES`].
+    #[prost(bool, tag = "33")]
+    pub more: bool,
 }
 
 impl Open {
-    /// Appends the frame's head image to `out`.
+    /// Appends the frame's head image to `out`: several frames where the sources do not fit into one.
     ///
     /// # Errors
     /// A field that is not valid, or names that are too long together; `out` is then as it was.
     pub fn encode(&self, out: &mut Vec<u8>) -> Result<(), WireError> {
         self.validate()?;
-        try_encode(self, FrameKind::OPEN, out)
+        let before = out.len();
+        let ends = self.frame_ends();
+        let mut begin = 0;
+        for (index, end) in ends.iter().enumerate() {
+            let part =
+                |list: &[Vec<u8>]| list.get(begin..*end).map_or_else(Vec::new, <[_]>::to_vec);
+            let (sources, names) = (part(&self.sources), part(&self.names));
+            let more = index + 1 < ends.len();
+            let frame = if index == 0 {
+                Self {
+                    sources,
+                    names,
+                    more,
+                    ..self.clone()
+                }
+            } else {
+                Self {
+                    direction: self.direction,
+                    sources,
+                    names,
+                    more,
+                    ..Self::default()
+                }
+            };
+            if let Err(error) = try_encode(&frame, FrameKind::OPEN, out) {
+                out.truncate(before);
+                return Err(error);
+            }
+            begin = *end;
+        }
+        Ok(())
+    }
+
+    /// For each frame that this request takes, the number of sources that it and those before it hold.
+    fn frame_ends(&self) -> Vec<usize> {
+        let mut ends = Vec::new();
+        let mut bytes = 0;
+        for (index, source) in self.sources.iter().enumerate() {
+            let own =
+                source.len() + self.names.get(index).map_or(0, Vec::len) + SOURCE_FIELDS_BYTES;
+            if bytes > 0 && bytes + own > SOURCES_BYTES_PER_FRAME {
+                ends.push(index);
+                bytes = 0;
+            }
+            bytes += own;
+        }
+        ends.push(self.sources.len());
+        ends
+    }
+
+    /// Adds the sources of an OPEN that follows this one.
+    ///
+    /// # Errors
+    /// They are too many, or too long together.
+    pub fn append(&mut self, next: Self) -> Result<(), WireError> {
+        if next.direction != self.direction || next.sources.is_empty() {
+            return Err(WireError::Disagree {
+                what: "an OPEN and the one that follows it",
+            });
+        }
+        self.sources.extend(next.sources);
+        self.names.extend(next.names);
+        self.more = next.more;
+        self.validate()
     }
 
     /// Reads a frame's head.
@@ -140,6 +206,7 @@ impl Open {
                 capability::MANIFEST,
             )
             | need(self.direct, capability::DIRECT)
+            | need(self.frame_ends().len() > 1, capability::MANY_SOURCES)
     }
 
     fn validate(&self) -> Result<(), WireError> {
@@ -167,6 +234,10 @@ impl Open {
         check_digest(self.digest)?;
         if self.sources.len() > SOURCES_MAX {
             return Err(WireError::too_long("list of sources", SOURCES_MAX as u64));
+        }
+        let bytes: usize = self.sources.iter().chain(&self.names).map(Vec::len).sum();
+        if bytes > SOURCES_BYTES_MAX {
+            return Err(WireError::too_long("sources", SOURCES_BYTES_MAX as u64));
         }
         if !self.names.is_empty() && self.names.len() != self.sources.len() {
             return Err(WireError::Disagree {
@@ -208,6 +279,9 @@ impl Open {
         }
     }
 }
+
+/// Tags and lengths of a source and its name in an OPEN.
+const SOURCE_FIELDS_BYTES: usize = 8;
 
 fn check_digest(digest: u32) -> Result<(), WireError> {
     if u8::try_from(digest).is_ok() {
@@ -471,4 +545,64 @@ fn check_block_bytes(bytes: u32) -> Result<(), WireError> {
         "block size",
         "must be a power of two from 4 KiB to 4 MiB",
     ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Frame, Prelude, decode};
+
+    /// The frames of a request, in order.
+    fn frames(open: &Open) -> Vec<Open> {
+        let mut bytes = Vec::new();
+        open.encode(&mut bytes).unwrap();
+        let mut rest = bytes.as_slice();
+        let mut frames = Vec::new();
+        while let Some((prelude, after)) = rest.split_first_chunk() {
+            let prelude = Prelude::decode(prelude).unwrap();
+            let (head, after) = after.split_at(prelude.head_bytes as usize);
+            let Frame::Open(frame) = decode(&prelude, head).unwrap() else {
+                panic!("another frame");
+            };
+            frames.push(frame);
+            rest = after;
+        }
+        frames
+    }
+
+    #[test]
+    fn as_many_sources_as_there_may_be_take_several_frames() {
+        let sources: Vec<Vec<u8>> = (0..SOURCES_MAX)
+            .map(|number| format!("/a/directory/of/usual/depth/file-{number}").into_bytes())
+            .collect();
+        let open = Open {
+            direction: Direction::PUSH.0,
+            digest: DigestKind::CRC64_NVME.0.into(),
+            names: sources.iter().map(|path| path[28..].to_vec()).collect(),
+            sources,
+            destination: b"data/".to_vec(),
+            ..Open::default()
+        };
+        assert_eq!(open.capabilities_needed(), capability::MANY_SOURCES);
+        let mut frames = frames(&open).into_iter();
+        let mut whole = frames.next().unwrap();
+        for frame in frames {
+            assert!(whole.more);
+            whole.append(frame).unwrap();
+        }
+        assert_eq!(whole, open);
+        assert!(whole.append(open.clone()).is_err(), "twice as many");
+    }
+
+    #[test]
+    fn few_sources_take_one_frame_as_ever() {
+        let open = Open {
+            direction: Direction::PULL.0,
+            digest: DigestKind::CRC64_NVME.0.into(),
+            sources: vec![b"data/x".to_vec()],
+            ..Open::default()
+        };
+        assert_eq!(open.capabilities_needed(), 0);
+        assert_eq!(frames(&open), [open]);
+    }
 }

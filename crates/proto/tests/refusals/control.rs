@@ -144,7 +144,7 @@ fn messages_keep_their_bounds() {
             ..open.clone()
         },
         Open {
-            sources: vec![vec![b'x'; 65_535]; 17],
+            sources: vec![vec![b'x'; 65_535]; 513],
             ..open
         },
     ] {

@@ -142,6 +142,7 @@ pub(crate) fn setup() -> impl Strategy<Value = Frame> {
                     no_sync: flags[3],
                     plain_payload: flags[4],
                     any_digest: flags[5],
+                    more: false,
                     retry_for_ms: retry,
                     streams,
                     block_bytes: if flags[0] { 0 } else { 1 << log },

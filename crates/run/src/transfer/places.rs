@@ -24,16 +24,13 @@ impl Job<'_> {
         let spill = self.env.home.spill()?;
         let mut found = Vec::with_capacity(sources.len());
         let mut failures = Vec::new();
+        let mut places =
+            local::Sources::new(&spill, self.env.base.as_deref(), access_of(&self.settings));
         for source in sources {
             let Endpoint::Local(path) = source else {
                 continue;
             };
-            match local::source(
-                path,
-                self.env.base.as_deref(),
-                &spill,
-                access_of(&self.settings),
-            ) {
+            match places.find(path) {
                 Ok(source) => found.push(source),
                 Err(error) => failures.push((path, error)),
             }

@@ -112,8 +112,8 @@ impl<'a> Progressing<'a> {
         begin: &mut dyn FnMut(&Opened, TransferId) -> Result<Engine, Refusal>,
     ) -> ClientReport {
         let job = self.job;
-        let report = run(client, open, begin, &mut |engine| {
-            self.show(engine);
+        let report = run(client, open, begin, &mut |watch| {
+            self.show(watch.engine);
             job.goes_on()
         });
         if let Ok(end) = &report.end {
@@ -237,9 +237,10 @@ impl Report {
         job: &Job<'_>,
     ) -> Self {
         let failed = source.entries_failed + missing;
-        let (failure, status) = outcome(end, failed);
-        if let Some(failure) = &failure {
-            job.tell_end(&failure.message);
+        let unread = source.sources_failed + missing;
+        let (failure, status) = outcome(end, failed, job.has_no_other(unread));
+        if let End::Failed { message, .. } | End::Cancelled(message) = end {
+            job.tell_end(message);
         }
         let rss = peak_rss(job.env);
         let not_kept = tell_not_kept([Some(source), Some(destination)], job);
@@ -323,7 +324,8 @@ impl Report {
             .map_or(0, |last| last.entries_failed)
             .max(finished.map_or(0, |finished| finished.failed))
             .saturating_add(missing);
-        let (failure, status) = outcome(&end, failed);
+        let unread = totals.last().map_or(0, |last| last.sources_failed) + missing;
+        let (failure, status) = outcome(&end, failed, job.has_no_other(unread));
         let not_kept = tell_not_kept([totals.last().as_ref(), peer.as_ref()], job);
         let counted = || seconds(totals.sum(|counters| counters.cpu_ns));
         let own_cpu = process_cpu(job.env).or_else(|| Some(counted()));
@@ -390,9 +392,14 @@ fn sides<T>(sending: bool, own: Option<T>, peer: Option<T>) -> Sides<T> {
     }
 }
 
-fn outcome(end: &End, failed: u64) -> (Option<Failure>, Status) {
+/// `in_vain` says that no source could be read.
+fn outcome(end: &End, failed: u64, in_vain: bool) -> (Option<Failure>, Status) {
     let (code, status, message) = match end {
         End::Finished(_) if failed == 0 => return (None, Status::Complete),
+        End::Finished(_) if in_vain => {
+            let failure = Failure::failed("no source could be read");
+            return (Some(failure), Status::Failed);
+        }
         End::Finished(_) => return (None, Status::Partial),
         End::Cancelled(message) => (FailureCode::Interrupted, Status::Interrupted, message),
         End::Failed { code, message, .. } => {

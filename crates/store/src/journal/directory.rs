@@ -5,6 +5,7 @@
 //! one process as well: one of the directory, held while a journal is begun or removed, and one of each journal's
 //! file, held by its transfer. Only the first is ever waited for.
 
+use std::collections::{BTreeSet, HashSet};
 use std::ffi::OsStr;
 use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
 use std::hash::{BuildHasher, Hasher, RandomState};
@@ -111,6 +112,25 @@ impl JournalDirectory {
     pub fn header_of(path: &Path, key: JournalKey) -> Option<JournalHeader> {
         let file = File::open(path.join(format!("{key}.{EXTENSION}"))).ok()?;
         load::load_header(BufReader::new(file)).ok()
+    }
+
+    /// The tags of temporary files that the journals in the directory at `path` claim. Takes no lock.
+    ///
+    /// # Errors
+    /// The directory cannot be listed.
+    pub fn tags(path: &Path) -> io::Result<HashSet<u64>> {
+        let mut tags = HashSet::new();
+        for entry in fs::read_dir(path)? {
+            let name = PathBuf::from(entry?.file_name());
+            let key = name.file_stem().and_then(OsStr::to_str);
+            if name.extension() == Some(OsStr::new(EXTENSION))
+                && let Some(tag) = key.and_then(|key| u64::from_str_radix(key.get(..16)?, 16).ok())
+            {
+                // A tag is the first bytes of the key in little-endian order; names have the bytes in their order.
+                tags.insert(tag.swap_bytes());
+            }
+        }
+        Ok(tags)
     }
 
     /// Opens and locks the journal at `path` if it is there and no live transfer's.
@@ -274,20 +294,25 @@ fn check_apart<E>(
     header: &JournalHeader,
     live: &JournalHeader,
 ) -> Result<(), BeginError<E>> {
-    let taken = live
-        .destinations
-        .iter()
-        .find(|theirs| header.destinations.iter().any(|our| overlap(our, theirs)));
-    match taken {
+    match overlapping(&header.destinations, &live.destinations) {
         Some(destination) => Err(busy(path, Some((live, destination)), false)),
         None => Ok(()),
     }
 }
 
-/// Whether one path is the other or an ancestor of it.
-fn overlap(one: &[u8], other: &[u8]) -> bool {
-    let [one, other] = [one, other].map(|bytes| Path::new(OsStr::from_bytes(bytes)));
-    one.starts_with(other) || other.starts_with(one)
+/// The first of `theirs` that is one of `ours`, or above or below one. Takes n log n steps for n paths: there may be 65,535 on each
+/// side.
+fn overlapping<'a>(ours: &[Vec<u8>], theirs: &'a [Vec<u8>]) -> Option<&'a Vec<u8>> {
+    let path =
+        |bytes: &Vec<u8>| -> PathBuf { Path::new(OsStr::from_bytes(bytes)).components().collect() };
+    let ours: BTreeSet<PathBuf> = ours.iter().map(path).collect();
+    theirs.iter().find(|bytes| {
+        let their = path(bytes);
+        // Paths are ordered by their components, so all that are below one follow it at once.
+        let below = ours.range(their.clone()..).next();
+        below.is_some_and(|our| our.starts_with(&their))
+            || their.ancestors().any(|above| ours.contains(above))
+    })
 }
 
 fn busy<E>(path: &Path, known: Option<(&JournalHeader, &Vec<u8>)>, same: bool) -> BeginError<E> {
@@ -337,7 +362,7 @@ const READ_BYTES: usize = 256 * 1024;
 
 #[cfg(test)]
 mod tests {
-    use super::overlap;
+    use super::overlapping;
 
     #[test]
     fn only_ancestors_and_equals_overlap() {
@@ -351,8 +376,17 @@ mod tests {
             ("/a/b", "/a/c", false),
             ("/a/b/c", "/a/c/b", false),
         ] {
-            assert_eq!(overlap(one.as_bytes(), other.as_bytes()), expected);
-            assert_eq!(overlap(other.as_bytes(), one.as_bytes()), expected);
+            let beside = |path: &str| [b"/z".to_vec(), path.into(), b"/a/bb".to_vec()];
+            for (one, other) in [(one, other), (other, one)] {
+                let overlap =
+                    |ours: &[Vec<u8>], theirs: &[Vec<u8>]| overlapping(ours, theirs).is_some();
+                let alone = overlap(&[one.into()], &[other.into()]);
+                assert_eq!(alone, expected, "{one} {other}");
+                if one != "/" && other != "/" {
+                    let among = overlap(&beside(one)[..2], &beside(other)[1..]);
+                    assert_eq!(among, expected, "{one} {other}");
+                }
+            }
         }
     }
 }

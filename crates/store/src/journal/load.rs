@@ -126,8 +126,10 @@ impl<R: Read> Records<R> {
         let Some(head) = Head::decode(&head) else {
             return Ok(Next::Bad);
         };
-        self.body.resize(head.body_bytes, 0);
-        if read_up_to(&mut self.reader, &mut self.body)? < head.body_bytes {
+        // Grows with what is there: a damaged length takes no memory.
+        self.body.clear();
+        let mut rest = (&mut self.reader).take(head.body_bytes as u64);
+        if rest.read_to_end(&mut self.body)? < head.body_bytes {
             return Ok(Next::Torn);
         }
         let Some(chain) = head.verify(self.chain, &self.body) else {

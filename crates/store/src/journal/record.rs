@@ -26,12 +26,12 @@ use crate::digest::{Digest, DigestKind};
 
 pub(super) const PREAMBLE_BYTES: usize = 16;
 pub(super) const HEAD_BYTES: usize = 16;
-/// Most bytes of a mapping.
-pub const MAPPING_BYTES_MAX: usize = 1 << 20;
+/// Most bytes of a mapping: 512 for each of 65,535 sources.
+pub const MAPPING_BYTES_MAX: usize = 32 << 20;
 /// Most bytes of a label.
 pub const LABEL_BYTES_MAX: usize = 4096;
-/// Most bytes of a whole header: mapping, label, and two thirds for the destinations.
-pub const HEADER_BYTES_MAX: usize = 4 * MAPPING_BYTES_MAX;
+/// Most bytes of a whole header: mapping, label, and the rest for the destinations, whose paths are longer.
+pub const HEADER_BYTES_MAX: usize = 3 * MAPPING_BYTES_MAX;
 /// Most bytes of any other body: what a torn write can lose at once.
 const BODY_BYTES_MAX: usize = 64 * 1024;
 const DONE_BYTES: usize = 32;

@@ -5,14 +5,14 @@ use std::sync::atomic::Ordering;
 
 use super::Committer;
 use crate::lock;
+use crate::tree::error::{CloseError, CommitError};
 use crate::tree::leftovers::Leftovers;
-use crate::tree::sink::TreeSinkConfig;
 use godwit_store::journal::PathKey;
 use godwit_store::{RelPath, StoreError};
 
 impl Committer {
-    /// Waits until everything added so far is durable. Returns what prevents it.
-    pub(in crate::tree) fn flush(&self) -> Option<String> {
+    /// Waits until everything added so far is durable.
+    pub(in crate::tree) fn flush(&self) -> Result<(), CommitError> {
         let mut state = lock(&self.state);
         state.flushing = true;
         self.changed.notify_all();
@@ -23,11 +23,14 @@ impl Committer {
                 .unwrap_or_else(std::sync::PoisonError::into_inner);
         }
         state.flushing = false;
-        state.failure.clone()
+        match &state.failure {
+            Some(error) => Err(error.clone()),
+            None => Ok(()),
+        }
     }
 
     /// Why nothing more becomes durable, if that is so.
-    pub(in crate::tree) fn failure(&self) -> Option<String> {
+    pub(in crate::tree) fn failure(&self) -> Option<CommitError> {
         lock(&self.state).failure.clone()
     }
 
@@ -53,25 +56,21 @@ impl Committer {
         }
     }
 
-    /// The last steps of a complete transfer. Returns what prevents them.
-    /// With entries missing, what a later run can go on with stays; what the source has no more goes, from the journal too:
-    /// `rest` is of files that nobody has asked for.
+    /// The last steps of a complete transfer.
+    /// With entries missing, what a later run can resume stays; what the source has no more goes, from the journal too:
+    /// `rest` is of files that nobody has asked for. Where nothing was made and nothing is kept, the journal goes.
     pub(in crate::tree) fn close(
         &self,
         resumed: bool,
-        config: &TreeSinkConfig,
+        made: bool,
         leftovers: &Leftovers,
         rest: &[PathKey],
-    ) -> Option<String> {
-        let clean = self.counters.entries_failed.get() == 0;
+    ) -> Result<(), CloseError> {
+        let clean = self.target.counters.entries_failed.get() == 0;
         if resumed {
             let keep = |path: &RelPath| !clean && leftovers.has(path);
-            match self.sweep(config, &keep) {
-                Err(error) if clean => {
-                    return Some(format!(
-                        "what an earlier run left behind cannot be removed: {error}"
-                    ));
-                }
+            match self.sweep(&keep) {
+                Err(error) if clean => return Err(CloseError::Sweep(error)),
                 // The next run does it.
                 _ => {}
             }
@@ -93,21 +92,17 @@ impl Committer {
         }
         match journal {
             // With entries missing the transfer is unfinished: the same command goes on from here.
-            Some(journal) if clean => journal
-                .finish()
-                .err()
-                .map(|error| format!("the journal cannot be removed: {error}")),
-            _ => None,
+            Some(journal) if clean || !made && leftovers.is_empty() => {
+                journal.finish().map_err(CloseError::Journal)
+            }
+            _ => Ok(()),
         }
     }
 
-    fn sweep(
-        &self,
-        config: &TreeSinkConfig,
-        keep: &dyn Fn(&RelPath) -> bool,
-    ) -> Result<(), StoreError> {
+    fn sweep(&self, keep: &dyn Fn(&RelPath) -> bool) -> Result<(), StoreError> {
+        let config = &self.target.config;
         for start in &config.mapping {
-            self.storage.sweep(start, config.tag, keep)?;
+            config.storage.sweep(start, config.tag, keep)?;
         }
         Ok(())
     }

@@ -8,8 +8,8 @@ use godwit_store::{RelPath, Replace, TempName, digest};
 
 use super::{Batch, Committer, SmallFile};
 use crate::tree::open::OpenFile;
-use crate::tree::sink::destination_fault;
 use crate::tree::spelling::taken;
+use crate::tree::target::destination_fault;
 use crate::tree::undelivered::Undelivered;
 use crate::{entry, lock};
 
@@ -40,7 +40,7 @@ impl OpenFile {
 impl Committer {
     /// Counts the contents of a batch, which are durable and have no names yet. What gets none is taken back.
     pub(super) fn count(&self, batch: &Batch) {
-        let durable = &self.counters.bytes_durable;
+        let durable = &self.target.counters.bytes_durable;
         for range in &batch.ranges {
             let mut progress = lock(&range.file.progress);
             if !progress.is_stale() {
@@ -72,7 +72,7 @@ impl Committer {
             return false;
         }
         match file.file.finish(file.bytes(), &meta) {
-            Ok(lost) => self.counters.count_lost(lost),
+            Ok(lost) => self.target.counters.count_lost(lost),
             Err(error) => {
                 let fault = entry::fault(file.id, Side::DESTINATION, &error);
                 self.reject(&file.named(seq), fault.code, fault.message);
@@ -95,7 +95,7 @@ impl Committer {
             temp: &unnamed.temp,
             counted: file.bytes,
         };
-        if self.verify && !self.reads_back(&named, file.bytes, unnamed.digest) {
+        if self.target.config.verify && !self.reads_back(&named, file.bytes, unnamed.digest) {
             return false;
         }
         self.commit(&named, unnamed.replace)
@@ -104,7 +104,7 @@ impl Committer {
     pub(super) fn commit_large(&self, seq: Seq, file: &OpenFile) -> bool {
         let named = file.named(seq);
         let digest = lock(&file.progress).end.as_ref().map(|(digest, _)| *digest);
-        if self.verify && !self.reads_back(&named, file.bytes(), digest) {
+        if self.target.config.verify && !self.reads_back(&named, file.bytes(), digest) {
             // Nothing is wrong with what could not be read to its end: a later run goes on with it.
             if !self.is_stopping() {
                 self.restart(file.key);
@@ -116,6 +116,7 @@ impl Committer {
 
     fn commit(&self, file: &Named<'_>, replace: Replace) -> bool {
         match self
+            .agenda
             .deferred
             .take(file.id, file.root, file.path, file.counted)
         {
@@ -128,7 +129,12 @@ impl Committer {
                 return false;
             }
         }
-        match self.storage.commit(file.path, file.temp, replace) {
+        match self
+            .target
+            .config
+            .storage
+            .commit(file.path, file.temp, replace)
+        {
             Ok(()) => true,
             Err(error) => {
                 let mut fault = entry::fault(file.id, Side::DESTINATION, &error);
@@ -143,11 +149,11 @@ impl Committer {
 
     fn reads_back(&self, file: &Named<'_>, bytes: u64, expected: Option<digest::Digest>) -> bool {
         let read = crate::tree::verify::digest_of(
-            &*self.storage,
+            &*self.target.config.storage,
             file.path,
             file.temp,
             bytes,
-            self.digest,
+            self.target.config.digest,
             &|| self.is_stopping(),
         );
         let (code, message) = match read {
@@ -170,27 +176,18 @@ impl Committer {
     }
 
     fn reject(&self, file: &Named<'_>, code: FaultCode, message: String) {
-        self.counters.bytes_durable.take_back(file.counted);
+        self.target.counters.bytes_durable.take_back(file.counted);
         // What cannot be removed now is swept by the next complete run.
-        let _ = self.storage.discard(file.path, file.temp);
-        let below = below_root(&self.mapping, file.root, file.path);
+        let _ = self.target.config.storage.discard(file.path, file.temp);
+        let below = below_root(&self.target.config.mapping, file.root, file.path);
         self.undelivered.note(file.root, below, Undelivered::Failed);
-        self.acks.fault(
+        self.target.acks.fault(
             file.seq,
             destination_fault(file.id, code, message),
             file.root,
             below,
-            &self.display(file.path),
+            &self.target.shown(file.path),
         );
-    }
-
-    fn display(&self, path: &RelPath) -> Vec<u8> {
-        let mut name = self.display.clone();
-        if !name.is_empty() && !name.ends_with(b"/") {
-            name.push(b'/');
-        }
-        name.extend_from_slice(path.as_bytes());
-        name
     }
 }
 

@@ -12,7 +12,7 @@ use godwit_store::{
 
 use super::*;
 use crate::sink::Ending;
-use crate::tree::DestinationRequest;
+use crate::tree::{DestinationRequest, TreeSink};
 use crate::{Acks, Counters, Observer, Sink};
 
 const MTIME: i64 = 1000;
@@ -146,8 +146,7 @@ impl Run {
             scan_faults: 0,
             say: &mut |_| {},
         };
-        let report = self.sink.finish(&mut ending);
-        assert_eq!(report.failure, None);
+        self.sink.finish(&mut ending).unwrap();
         std::mem::take(&mut *lock(&self.told.0))
     }
 }
@@ -442,25 +441,16 @@ fn a_name_that_came_after_a_listing_is_found_by_another_one() {
     put(&storage, "out/first", "1");
     let run = Run::new(Arc::new(storage.clone()));
     let mut last = LastDirectory::default();
-    let mut suits = |path: &str| run.sink.spelling.suits(&at(path), true, &mut last).unwrap();
+    let spelling = &run.sink.planner.directories.spelling;
+    let mut suits = |path: &str| spelling.suits(&at(path), true, &mut last).unwrap();
     assert!(suits("out/first"));
     put(&storage, "out/Second", "2");
     assert!(suits("out/Second"));
     assert!(!suits("out/second"));
     // So does a directory of which nothing could be known before.
-    assert!(
-        run.sink
-            .spelling
-            .suits(&at("out/D/f"), false, &mut last)
-            .unwrap()
-    );
+    assert!(spelling.suits(&at("out/D/f"), false, &mut last).unwrap());
     put(&storage, "out/d/f", "3");
-    assert!(
-        !run.sink
-            .spelling
-            .suits(&at("out/D/f"), true, &mut last)
-            .unwrap()
-    );
+    assert!(!spelling.suits(&at("out/D/f"), true, &mut last).unwrap());
     let temp = TempName::new(1, &at("out/x"));
     storage
         .write_whole(&at("out/x"), &temp, &FinalMeta::default(), b"")

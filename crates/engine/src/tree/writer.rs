@@ -1,46 +1,153 @@
-//! What the sink knows of each file that is being written: made at its first bytes, noted slice by slice, given up.
-//! Does not make anything durable (`commit`).
+//! Writes what arrives under temporary names, and knows of each unfinished file what it still lacks.
+//! Compares nothing (`planner`), and makes nothing durable or final (`commit`).
+//!
+//! Lock order: `files`, then `floors` or a file's `progress`, then the committer's own.
 
-use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
 
-use godwit_proto::{EntryId, Fault, FaultCode, Record, RecordFlags, Seq, Side, UNKNOWN_BYTES};
+use std::sync::atomic::Ordering;
+
+use godwit_proto::{
+    EntryId, EntryKind, Fault, FaultCode, Record, RecordFlags, Seq, Side, UNKNOWN_BYTES,
+};
 use godwit_store::digest::{Added, FileDigest};
 use godwit_store::journal::PathKey;
-use godwit_store::{FinalMeta, RelPath, Replace, StoreError, StoreErrorKind, TempName};
+use godwit_store::{FinalMeta, RelPath, Replace, StoreError, TempName};
 
-use super::commit::{SmallFile, Unnamed};
-use super::floors::FLOOR_FAILED;
-use super::open::{OpenFile, Progress};
-use super::sink::{TreeSink, destination_fault};
+use super::agenda::Agenda;
+use super::commit::{Committer, SmallFile, Unnamed};
+use super::directories::Directories;
+use super::floors::{FLOOR_FAILED, Floors};
+use super::held::Held;
+use super::open::{OpenFile, OpenFiles, Progress};
+use super::planner::ReplaceSet;
+use super::ranges::RangeBudget;
 use super::spelling::taken;
-use super::undelivered::Undelivered;
+use super::target::{Target, destination_fault};
+use super::undelivered::{Undelivered, UndeliveredSet};
 use crate::sink::Slice;
 use crate::{entry, limits, lock};
 
-impl TreeSink {
-    pub(super) fn mapped(&self, root: u16, path: &[u8]) -> Result<RelPath, Fault> {
-        let mut mapped = RelPath::root();
-        self.map_in(root, path, &mut mapped)?;
-        Ok(mapped)
+/// Writes files and passes them to the committer.
+pub(super) struct Writer {
+    pub(super) target: Arc<Target>,
+    pub(super) agenda: Arc<Agenda>,
+    pub(super) directories: Arc<Directories>,
+    pub(super) held: Arc<Held>,
+    pub(super) undelivered: Arc<UndeliveredSet>,
+    pub(super) committer: Arc<Committer>,
+    /// Wanted entries whose name is taken already.
+    pub(super) replace: Arc<ReplaceSet>,
+    pub(super) files: Arc<OpenFiles>,
+    pub(super) ranges: Arc<RangeBudget>,
+    /// What may still come of entries that failed or were begun anew.
+    pub(super) floors: Mutex<Floors>,
+}
+
+impl Writer {
+    /// Places a slice, as [`crate::Sink::write_slice`] says.
+    pub(super) fn write_slice(&self, slice: &Slice<'_>) -> Result<(), Fault> {
+        let seq = slice.header.seq;
+        let epoch = self.committer.epoch();
+        let mut result = self.open_file(slice.record).and_then(|file| {
+            let Some(file) = file else {
+                self.target.acks.durable(&[seq]);
+                return Ok(());
+            };
+            let fault =
+                |error: StoreError| entry::fault(slice.record.id, Side::DESTINATION, &error);
+            if slice.ranges.is_empty() {
+                file.file
+                    .write_at(slice.header.offset, slice.payload)
+                    .map_err(fault)?;
+            } else {
+                let mut rest = slice.payload;
+                for range in slice.ranges {
+                    let (bytes, tail) = rest.split_at(
+                        usize::try_from(range.bytes)
+                            .unwrap_or(usize::MAX)
+                            .min(rest.len()),
+                    );
+                    file.file
+                        .preallocate(range.offset..range.offset + range.bytes)
+                        .map_err(fault)?;
+                    file.file.write_at(range.offset, bytes).map_err(fault)?;
+                    rest = tail;
+                }
+            }
+            if !self.target.config.no_sync {
+                // A disk that is idle until the batch is synced is lost time.
+                let begin = slice.header.offset;
+                file.file
+                    .write_out(begin..begin + u64::from(slice.header.length));
+            }
+            self.note(&file, slice.record, Some(slice), seq, epoch)
+        });
+        if let Err(fault) = &mut result {
+            fault.entry = slice.record.id;
+            // What did arrive of it is worth keeping if only room was lacking.
+            self.give_up(slice.record, fault.code == FaultCode::NO_SPACE);
+            self.target.acks.durable(&[seq]);
+        }
+        result
     }
 
-    /// As [`TreeSink::mapped`], in the memory of `mapped`.
-    pub(super) fn map_in(&self, root: u16, path: &[u8], mapped: &mut RelPath) -> Result<(), Fault> {
-        let name =
-            |message: &str| destination_fault(EntryId(0), FaultCode::NAME, message.to_owned());
-        let prefix = self
-            .config
-            .mapping
-            .get(usize::from(root))
-            .ok_or_else(|| name("an entry of a root that was never named"))?;
-        prefix
-            .join_in(path, mapped)
-            .map_err(|_error| name("the name is not allowed, or too long, at the destination"))
+    /// Places the files of a bundle, as [`crate::Sink::write_bundle`] says.
+    pub(super) fn write_bundle(
+        &self,
+        seq: Seq,
+        records: &[Record],
+        contents: &[&[u8]],
+    ) -> Vec<Fault> {
+        let epoch = self.committer.epoch();
+        let mut faults = Vec::new();
+        let mut files = Vec::with_capacity(records.len());
+        let mut bytes = 0;
+        let mut noted_ends = 0;
+        let mut path = RelPath::root();
+        for (record, content) in records.iter().zip(contents) {
+            if record.flags & RecordFlags::SOURCE_FAILED != 0 {
+                self.give_up(record, record.path.is_empty() && !is_gone(record));
+                self.note_unseen(record);
+            } else if record.flags & RecordFlags::END != 0 {
+                let noted = self.open_file(record).and_then(|file| match file {
+                    Some(file) => self.note(&file, record, None, seq, epoch).map(|()| true),
+                    None => Ok(false),
+                });
+                match noted {
+                    Ok(noted) => noted_ends += usize::from(noted),
+                    Err(mut fault) => {
+                        fault.entry = record.id;
+                        self.give_up(record, fault.code == FaultCode::NO_SPACE);
+                        faults.push(fault);
+                    }
+                }
+            } else if entry::is_whole_file(record) && lock(&self.floors).takes(record) {
+                if record.attempt > 0 {
+                    self.begin_anew(record);
+                }
+                match self.write_small(record, content, &mut path) {
+                    Ok(file) => {
+                        bytes += content.len() as u64;
+                        files.push(file);
+                    }
+                    Err(mut fault) => {
+                        fault.entry = record.id;
+                        lock(&self.replace).remove(&record.id);
+                        self.undelivered.note_record(record, Undelivered::Failed);
+                        faults.push(fault);
+                    }
+                }
+            }
+        }
+        if noted_ends == 0 || !files.is_empty() {
+            self.committer.add_files(files, bytes, seq, epoch);
+        }
+        faults
     }
 
     /// The open file of an entry, made when its first bytes come. `None` for bytes of an earlier attempt.
-    pub(super) fn open_file(&self, record: &Record) -> Result<Option<Arc<OpenFile>>, Fault> {
+    fn open_file(&self, record: &Record) -> Result<Option<Arc<OpenFile>>, Fault> {
         let mut files = lock(&self.files);
         if !lock(&self.floors).takes(record) {
             return Ok(None);
@@ -73,14 +180,13 @@ impl TreeSink {
     }
 
     fn create(&self, record: &Record) -> Result<OpenFile, Fault> {
-        let path = self.mapped(record.root, &record.path)?;
-        self.hold_before_making(record.id, &path)?;
-        let temp = TempName::new(self.config.tag, &path);
+        let path = self.target.mapped(record.root, &record.path)?;
+        self.directories.hold_before_making(record.id, &path)?;
+        let temp = TempName::new(self.target.config.tag, &path);
         let key = PathKey::new(record.root, &record.path);
-        let known = lock(&self.partial).remove(&key);
+        let known = self.held.take(&key);
         // Of what was kept nobody may remember that it failed.
-        let is_in_journal =
-            known.is_some() || record.attempt > 0 || self.has_kept.load(Ordering::Relaxed);
+        let is_in_journal = known.is_some() || record.attempt > 0 || self.held.has_kept();
         let held = known.filter(|partial| {
             partial.generation == record.generation.0
                 && partial.digest.covered() > 0
@@ -91,9 +197,10 @@ impl TreeSink {
             let message = "no storage holds a file of that size".to_owned();
             return Err(destination_fault(record.id, FaultCode::LIMIT, message));
         }
-        let storage = &self.config.storage;
-        let made =
-            self.within_its_directory(&path, &|| storage.create(&path, &temp, held.is_some()));
+        let storage = &self.target.config.storage;
+        let made = self
+            .directories
+            .within_its_directory(&path, &|| storage.create(&path, &temp, held.is_some()));
         let file = made.map_err(fault)?;
         if held.is_none() {
             // Of no other file: whoever writes into the journal waits for it to be synced, and all streams for whoever opens a file.
@@ -105,7 +212,7 @@ impl TreeSink {
             }
         }
         let digest = held.map_or_else(
-            || FileDigest::new(self.config.digest),
+            || FileDigest::new(self.target.config.digest),
             |partial| partial.digest,
         );
         let mut share = self.ranges.share();
@@ -142,7 +249,7 @@ impl TreeSink {
     }
 
     /// Notes what was written, and passes the file on once it is whole.
-    pub(super) fn note(
+    fn note(
         &self,
         file: &Arc<OpenFile>,
         record: &Record,
@@ -152,17 +259,17 @@ impl TreeSink {
     ) -> Result<(), Fault> {
         let mut progress = lock(&file.progress);
         if progress.over {
-            self.acks.durable(&[seq]);
+            self.target.acks.durable(&[seq]);
             return Ok(());
         }
         let Some(place) = self.committer.place(epoch) else {
-            self.acks.resend(&[seq]);
+            self.target.acks.resend(&[seq]);
             return Ok(());
         };
         if record.flags & RecordFlags::END != 0
             && let Some(digest) = &record.digest
         {
-            progress.meta = self.config.keeper.final_meta(record)?;
+            progress.meta = self.target.config.keeper.final_meta(record)?;
             progress.end = Some((entry::digest_to_store(digest), record.data_bytes));
             if i64::try_from(record.bytes).is_err() {
                 let message = "no storage holds a file of that size".to_owned();
@@ -206,80 +313,50 @@ impl TreeSink {
     /// What is delivered of a file that fails, or begins anew, is content of no file.
     fn abandon(&self, file: &OpenFile) {
         let counted = lock(&file.progress).abandon();
-        self.counters.bytes_durable.take_back(counted);
+        self.target.counters.bytes_durable.take_back(counted);
     }
 
     pub(super) fn give_up(&self, record: &Record, keep: bool) {
         lock(&self.floors).raise(record.id, FLOOR_FAILED);
-        self.note_undelivered(record, Undelivered::Failed);
+        self.undelivered.note_record(record, Undelivered::Failed);
         if let Some(file) = lock(&self.files).remove(&record.id) {
             self.abandon(&file);
         }
         lock(&self.replace).remove(&record.id);
-        if let Ok(path) = self.mapped(record.root, &record.path) {
-            if keep && !self.comes_once.load(Ordering::Relaxed) {
-                self.keep_arrived(&path);
+        if let Ok(path) = self.target.mapped(record.root, &record.path) {
+            if keep && !self.held.comes_once() {
+                self.held.keep(&path);
                 return;
             }
             self.committer
                 .restart(PathKey::new(record.root, &record.path));
-            let temp = TempName::new(self.config.tag, &path);
+            let temp = TempName::new(self.target.config.tag, &path);
             // What cannot be removed now is swept by the next complete run.
-            let _ = self.config.storage.discard(&path, &temp);
+            let _ = self.target.config.storage.discard(&path, &temp);
         }
-    }
-
-    /// What has arrived of a file is for the next run, and the journal goes on vouching for it.
-    pub(super) fn keep_arrived(&self, path: &RelPath) {
-        self.has_kept.store(true, Ordering::Relaxed);
-        self.leftovers.keep(TempName::new(self.config.tag, path));
-    }
-
-    /// The source has failed at an entry, and perhaps at all that is in it.
-    pub(super) fn note_unseen(&self, record: &Record) {
-        if self.resumed {
-            let path = self.mapped(record.root, &record.path).unwrap_or_default();
-            // A whole source may be away for a while, and what has arrived of it is worth keeping.
-            let code = match record.path.is_empty() {
-                true => FaultCode::IO,
-                false => entry::fault_of(record).code,
-            };
-            self.leftovers.note_failure(&path, code);
-        }
-    }
-
-    /// The last step of a finish. Returns what prevents it.
-    pub(super) fn close(&self) -> Option<String> {
-        for file in lock(&self.files).values() {
-            self.leftovers.keep(file.temp);
-        }
-        // What the journal knows of files that nobody asked for again.
-        let rest: Vec<PathKey> = lock(&self.partial).drain().map(|(key, _)| key).collect();
-        self.committer
-            .close(self.resumed, &self.config, &self.leftovers, &rest)
     }
 
     /// Writes a small file, in the memory of `path`, and gives it its name where nothing has to come before that.
-    pub(super) fn write_small(
+    fn write_small(
         &self,
         record: &Record,
         content: &[u8],
         path: &mut RelPath,
     ) -> Result<SmallFile, Fault> {
-        self.map_in(record.root, &record.path, path)?;
-        self.hold_before_making(record.id, path)?;
-        let temp = TempName::new(self.config.tag, path);
-        let meta = self.config.keeper.final_meta(record)?;
+        self.target.map_in(record.root, &record.path, path)?;
+        self.directories.hold_before_making(record.id, path)?;
+        let temp = TempName::new(self.target.config.tag, path);
+        let meta = self.target.config.keeper.final_meta(record)?;
         let replace = if lock(&self.replace).contains(&record.id) {
             Replace::Atomically
         } else {
             Replace::Never
         };
         // What is read back first, or waits for others to go, gets its name later.
-        let later = self.config.verify || self.deferred.expects(record.id);
-        let storage = &self.config.storage;
-        let sync = !self.config.no_sync;
-        let written = self.within_its_directory(path, &|| {
+        let later = self.target.config.verify || self.agenda.deferred.expects(record.id);
+        let storage = &self.target.config.storage;
+        let sync = !self.target.config.no_sync;
+        let written = self.directories.within_its_directory(path, &|| {
             if later {
                 let lost = storage.write_whole(path, &temp, &meta, content)?;
                 return Ok((lost, false));
@@ -288,7 +365,7 @@ impl TreeSink {
         });
         let is_named = match written {
             Ok((lost, is_named)) => {
-                self.counters.count_lost(lost);
+                self.target.counters.count_lost(lost);
                 is_named
             }
             Err(error) => {
@@ -319,11 +396,14 @@ impl TreeSink {
     }
 
     fn to_tell(&self, record: &Record) -> Option<Box<Record>> {
-        self.acks.wants_entries().then(|| Box::new(record.clone()))
+        self.target
+            .acks
+            .wants_entries()
+            .then(|| Box::new(record.clone()))
     }
 
     /// A file that was large in an earlier attempt comes whole: nothing of the earlier one is taken any more.
-    pub(super) fn begin_anew(&self, record: &Record) {
+    fn begin_anew(&self, record: &Record) {
         let mut files = lock(&self.files);
         lock(&self.floors).raise(record.id, record.attempt);
         if let Some(file) = files.remove(&record.id) {
@@ -331,82 +411,38 @@ impl TreeSink {
         }
     }
 
-    /// Does something in the directory of `path`, and what is needed for that if it cannot be done at once.
-    pub(super) fn within_its_directory<T>(
-        &self,
-        path: &RelPath,
-        act: &dyn Fn() -> Result<T, StoreError>,
-    ) -> Result<T, StoreError> {
-        match self.opening(path, act) {
-            // The manifest with its directory may still be on its way, on another stream; or somebody has removed it since.
-            Err(error) if error.kind == StoreErrorKind::NotFound => {
-                self.make_parents(path)?;
-                act()
-            }
-            Err(error)
-                if self.comparison().delete
-                    && matches!(
-                        error.kind,
-                        StoreErrorKind::TypeConflict | StoreErrorKind::Escape
-                    ) =>
-            {
-                self.make_way(path)?;
-                act()
-            }
-            result => result,
+    /// The source has failed at an entry, and perhaps at all that is in it.
+    fn note_unseen(&self, record: &Record) {
+        if self.held.resumed {
+            let path = self
+                .target
+                .mapped(record.root, &record.path)
+                .unwrap_or_default();
+            // A whole source may be away for a while, and what has arrived of it is worth keeping.
+            let code = match record.path.is_empty() && !is_gone(record) {
+                true => FaultCode::IO,
+                false => entry::fault_of(record).code,
+            };
+            self.held.leftovers.note_failure(&path, code);
         }
     }
 
-    /// Does something in the directory of `path`; if we may not although it is ours, its owner is let in first. Its mode is set in
-    /// the end.
-    pub(super) fn opening<T>(
-        &self,
-        path: &RelPath,
-        act: &dyn Fn() -> Result<T, StoreError>,
-    ) -> Result<T, StoreError> {
-        match act() {
-            Err(error) if error.kind == StoreErrorKind::Permission => {
-                let parent = path.parent().unwrap_or_default();
-                if !self.sets_mode_of(&parent) {
-                    return Err(self.closed(&parent).unwrap_or(error));
-                }
-                if self.config.storage.open_directory(&parent).is_err() {
-                    return Err(error);
-                }
-                act()
-            }
-            result => result,
+    /// This end is given up unfinished. Files that no later run can resume are removed.
+    pub(super) fn suspend(&self) {
+        let files = std::mem::take(&mut *lock(&self.files));
+        if !self.held.comes_once() {
+            return;
+        }
+        for file in files.values() {
+            // What cannot be removed now is swept by the next complete run.
+            let _ = self.target.config.storage.discard(&file.path, &file.temp);
         }
     }
+}
 
-    /// Whether the directory is one of the data set, which gets its mode in the end. What is around it was closed by somebody for a
-    /// reason, and would stay open; the storage's own root is nobody's copy.
-    pub(super) fn sets_mode_of(&self, directory: &RelPath) -> bool {
-        let mut roots = self.config.mapping.iter();
-        !directory.is_root() && roots.any(|root| directory.starts_with(root))
-    }
-
-    /// What to say of a directory in which its own mode lets nothing be made.
-    fn closed(&self, directory: &RelPath) -> Option<StoreError> {
-        let there = self.config.storage.stat(directory).ok().flatten()?;
-        (there.mode & 0o300 != 0o300).then(|| StoreError {
-            operation: "write in the directory (its mode does not allow it, and is not this transfer's to change)",
-            path: directory.clone(),
-            kind: StoreErrorKind::Permission,
-            errno: None,
-        })
-    }
-
-    pub(super) fn make_parents(&self, path: &RelPath) -> Result<(), StoreError> {
-        match path.parent() {
-            Some(parent) if !parent.as_bytes().is_empty() => self
-                .config
-                .storage
-                .make_directory(&parent, 0o755)
-                .map(|_| ()),
-            _ => Ok(()),
-        }
-    }
+/// The source says that a file is not there any more, so no later run can resume it.
+fn is_gone(record: &Record) -> bool {
+    record.kind == EntryKind::FILE && entry::fault_of(record).code == FaultCode::NOT_FOUND
 }
 
 fn too_scattered(id: EntryId) -> Fault {

@@ -7,6 +7,7 @@ use godwit_store::MemoryStorage;
 use super::super::ranges::RangeBudget;
 use super::*;
 use crate::tree::DestinationRequest;
+use crate::tree::TreeSink;
 use crate::{Acks, Counters, Observer, Sink};
 
 struct Deaf;
@@ -55,7 +56,7 @@ fn record(entry: u64) -> Record {
     Record {
         id: EntryId(entry),
         generation: Generation(1),
-        kind: godwit_proto::EntryKind::FILE,
+        kind: EntryKind::FILE,
         bytes: 1 << 30,
         path: format!("f{entry}").into_bytes(),
         ..Record::default()
@@ -131,7 +132,7 @@ fn bytes_in(directory: &std::path::Path) -> u64 {
 fn once_something_was_kept_of_a_failed_file_each_new_one_is_struck_out_in_the_journal() {
     let journals = tempfile::tempdir().unwrap();
     let sink = sink(100, journals.path());
-    sink.give_up(&record(1), true);
+    sink.writer.give_up(&record(1), true);
     let before = bytes_in(journals.path());
     write_byte(&sink, 2, 0).unwrap();
     assert!(bytes_in(journals.path()) > before, "{before} bytes");
