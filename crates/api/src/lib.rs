@@ -3,7 +3,10 @@
 
 pub mod duration;
 pub mod endpoint;
+pub mod event;
+pub mod failure;
 pub mod host;
+pub mod job;
 pub mod login;
 pub mod settings;
 pub mod time;

@@ -25,10 +25,10 @@ use godwit_proto::agent::{
 };
 
 use crate::exit::{Exit, Failure};
-use crate::home::Home;
+use crate::home::{self, Home};
 use crate::output::complain;
 use crate::ssh::{SOFTWARE, own_targets, ssh_connection};
-use crate::transfer::bounds_of;
+use godwit_run::bounds_of;
 
 /// Runs the command.
 pub(crate) fn run(matches: &ArgMatches) -> Result<Exit, Failure> {
@@ -61,12 +61,14 @@ pub(crate) fn run(matches: &ArgMatches) -> Result<Exit, Failure> {
         }
         Ok(Prepared::Errand(prepared)) => {
             say(&mut output, &prepared.started)?;
-            Ok(errand::run(prepared, input).unwrap_or_else(|failure| errand::failed(&failure)))
+            let home = prepared.home.clone();
+            Ok(errand::run(prepared, input)
+                .unwrap_or_else(|failure| errand::failed(&home, &failure)))
         }
         Err(failure) => {
             say(&mut output, &Started::refusal(SOFTWARE, &failure.message))?;
             complain(&failure.message);
-            Ok(failure.exit)
+            Ok(failure.code.into())
         }
     }
 }
@@ -92,7 +94,7 @@ fn check(start: &Start) -> Result<&Start, Failure> {
 /// Makes the agent for what the other side wants.
 fn prepare(start: &Start) -> Result<(Agent, Started), Failure> {
     godwit_sys::umask::clear();
-    let home = Home::open()?;
+    let home = home::open()?;
     home.journals()?;
     home.spill()?;
     let settings = settings(&home)?;

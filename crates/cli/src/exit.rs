@@ -1,8 +1,7 @@
-//! Exit codes, and a failure that ends the program with one of them.
+//! Exit codes, and how they follow from a failure.
 //! Prints nothing.
 
-use godwit_api::settings::SettingError;
-use std::fmt::Display;
+pub(crate) use godwit_api::failure::{Failure, FailureCode};
 
 /// How the program ends.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -21,35 +20,13 @@ pub(crate) enum Exit {
     Interrupted = 5,
 }
 
-/// Why a command ends early.
-#[derive(Debug)]
-pub(crate) struct Failure {
-    /// The exit code.
-    pub(crate) exit: Exit,
-    /// What happened to what, whose fault it is, what to do.
-    pub(crate) message: String,
-}
-
-impl Failure {
-    /// What was typed makes no sense.
-    pub(crate) fn usage(message: impl Display) -> Self {
-        Self {
-            exit: Exit::Usage,
-            message: message.to_string(),
+impl From<FailureCode> for Exit {
+    fn from(code: FailureCode) -> Self {
+        match code {
+            FailureCode::Usage => Self::Usage,
+            FailureCode::Failed => Self::Failed,
+            FailureCode::Authentication => Self::Authentication,
+            FailureCode::Interrupted => Self::Interrupted,
         }
-    }
-
-    /// What was asked for could not be done.
-    pub(crate) fn failed(message: impl Display) -> Self {
-        Self {
-            exit: Exit::Failed,
-            message: message.to_string(),
-        }
-    }
-}
-
-impl From<SettingError> for Failure {
-    fn from(error: SettingError) -> Self {
-        Self::usage(error)
     }
 }

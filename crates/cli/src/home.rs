@@ -1,76 +1,21 @@
-//! `GODWIT_HOME`: the one directory that holds keys, known peers, grants, journals and the settings file.
-//! Knows where things are, not what is in them.
+//! Finds `GODWIT_HOME` by the environment.
+//! Does not know what is in it (`godwit_run::Home`).
 
 use crate::exit::Failure;
+pub(crate) use godwit_run::Home;
 use std::ffi::OsString;
-use std::fs::DirBuilder;
-use std::os::unix::fs::DirBuilderExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-/// The directory; it exists and, if it was made here, only its owner may enter.
-#[derive(Clone, Debug)]
-pub(crate) struct Home {
-    path: PathBuf,
+/// Finds the directory; it may be missing.
+pub(crate) fn find() -> Result<Home, Failure> {
+    Ok(Home::at(locate(&|name| std::env::var_os(name))?))
 }
 
-impl Home {
-    /// Finds the directory by the environment; it may be missing.
-    pub(crate) fn find() -> Result<Self, Failure> {
-        Ok(Self {
-            path: locate(&|name| std::env::var_os(name))?,
-        })
-    }
-
-    /// Finds the directory by the environment and makes it where it is missing.
-    pub(crate) fn open() -> Result<Self, Failure> {
-        let home = Self::find()?;
-        make(&home.path)?;
-        Ok(home)
-    }
-
-    /// The directory itself.
-    pub(crate) fn path(&self) -> &Path {
-        &self.path
-    }
-
-    /// The settings file, which may be absent.
-    pub(crate) fn config(&self) -> PathBuf {
-        self.path.join("config.toml")
-    }
-
-    /// Where receivers keep their journals.
-    pub(crate) fn journals(&self) -> Result<PathBuf, Failure> {
-        self.directory("journals")
-    }
-
-    /// Where scans put what memory shall not hold.
-    pub(crate) fn spill(&self) -> Result<PathBuf, Failure> {
-        self.directory("spill")
-    }
-
-    /// Where the sockets of transfers are that run.
-    pub(crate) fn running(&self) -> Result<PathBuf, Failure> {
-        self.directory("running")
-    }
-
-    fn directory(&self, name: &str) -> Result<PathBuf, Failure> {
-        let path = self.path.join(name);
-        make(&path)?;
-        Ok(path)
-    }
-}
-
-fn make(path: &Path) -> Result<(), Failure> {
-    DirBuilder::new()
-        .recursive(true)
-        .mode(0o700)
-        .create(path)
-        .map_err(|error| {
-            Failure::failed(format!(
-                "{}: this directory for keys and journals cannot be made: {error}; set GODWIT_HOME to one that is yours to write",
-                path.display()
-            ))
-        })
+/// Finds the directory and makes it where it is missing.
+pub(crate) fn open() -> Result<Home, Failure> {
+    let home = find()?;
+    home.make()?;
+    Ok(home)
 }
 
 fn locate(environment: &dyn Fn(&str) -> Option<OsString>) -> Result<PathBuf, Failure> {

@@ -1,24 +1,23 @@
 //! The `godwit` command: from what was typed to an exit code.
-//! Moves no data itself; `transfer` and `serve` join the settings to the engine and the node.
+//! Moves no data itself; `godwit_run` runs jobs, and `serve` joins the settings to the node.
 
 mod agent;
 mod args;
 mod commands;
+mod connectors;
 mod cores;
 mod doctor;
 mod exit;
 mod habits;
 mod help;
 mod home;
+mod list;
 mod output;
-mod reports;
 mod rest;
 mod running;
 mod serve;
 mod signals;
 mod ssh;
-mod transfer;
-mod verify;
 
 use std::ffi::OsString;
 use std::io::Write as _;
@@ -55,7 +54,7 @@ fn run() -> Exit {
         Ok(exit) => exit,
         Err(failure) => {
             output::complain(&failure.message);
-            failure.exit
+            failure.code.into()
         }
     }
 }

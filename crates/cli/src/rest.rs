@@ -4,6 +4,7 @@
 use std::path::Path;
 use std::time::Instant;
 
+use godwit_api::event::{Event, EventSink as _, Failed};
 use godwit_api::settings::{Digest, ManifestSettings};
 use godwit_engine::tree::TreeWork;
 use godwit_engine::{Offers, Unoffered, Work};
@@ -12,8 +13,8 @@ use godwit_store::digest::DigestKind;
 use crate::exit::{Exit, Failure};
 use crate::home::Home;
 use crate::output::{Output, print};
-use crate::reports::{Finished, Keeper, KeeperOptions, Own, Place, Signer, show};
-use crate::verify::root_of;
+use godwit_run::reports::{Finished, Keeper, KeeperOptions, Own, Place, Signer, show};
+use godwit_run::verify::root_of;
 
 /// Runs the command.
 pub(crate) fn run(
@@ -31,6 +32,8 @@ pub(crate) fn run(
             signer: settings.sign.then(|| Signer::load(home)).transpose()?,
         },
         spill: home.spill()?,
+        // That of the process holds.
+        umask: 0,
         threads: settings.threads as usize,
     })?;
     let digest = match settings.digest {
@@ -51,7 +54,7 @@ pub(crate) fn run(
         }
         for Unoffered { path, fault, .. } in offers.faults.drain(..) {
             failed += 1;
-            output.failed(&path, &fault.message);
+            output.tell(Event::Failed(Failed::named(path, fault.message)));
         }
     }
     for note in own.notes() {

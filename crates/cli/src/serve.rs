@@ -13,7 +13,7 @@ use crate::exit::{Exit, Failure};
 use crate::home::Home;
 use crate::output::{complain, print};
 use crate::signals;
-use crate::transfer::bounds_of;
+use godwit_run::bounds_of;
 
 /// How long an interrupted transfer is kept at most; a client may ask for less.
 const KEEP_FOR: Duration = Duration::from_secs(24 * 3600);
@@ -25,7 +25,7 @@ pub(crate) fn run(settings: &ServeSettings, home: &Home) -> Exit {
         Ok(()) => Exit::Complete,
         Err(failure) => {
             complain(&failure.message);
-            failure.exit
+            failure.code.into()
         }
     }
 }

@@ -155,9 +155,10 @@ impl Sink for Inbox {
 struct Complain;
 
 impl Observer for Complain {
-    fn entry_failed(&self, path: &[u8], fault: &Fault) {
+    fn entry_failed(&self, failed: &godwit_engine::FailedEntry<'_>) {
+        let fault = failed.fault;
         let EntryId(number) = fault.entry;
-        let name = String::from_utf8_lossy(path);
+        let name = String::from_utf8_lossy(failed.shown);
         eprintln!("buffer {number}, {name}: {}", fault.message);
     }
 }
@@ -187,13 +188,13 @@ fn main() -> std::io::Result<()> {
         Arc::default(),
     )?;
     let mut inbox = None;
-    let make = |acks| -> Arc<dyn Sink> {
+    let make = |acks| -> std::io::Result<Arc<dyn Sink>> {
         let made = Arc::new(Inbox {
             acks,
             buffers: Mutex::default(),
         });
         inbox = Some(Arc::clone(&made));
-        made
+        Ok(made)
     };
     let receiver = Receiver::start(
         ReceiverConfig {

@@ -101,7 +101,12 @@ impl Acks {
     /// below its source number `root`; `shown` names it at this end.
     pub fn fault(&self, seq: Seq, fault: Fault, root: u16, path: &[u8], shown: &[u8]) {
         if self.count_failure(fault.entry) {
-            self.observer.entry_failed(shown, &fault);
+            self.observer.entry_failed(&crate::FailedEntry {
+                root: Some(root),
+                path,
+                shown,
+                fault: &fault,
+            });
         }
         let mut inner = crate::lock(&self.inner);
         // The rest is counted, and its number told at the end.
@@ -363,7 +368,7 @@ mod tests {
     struct Deaf;
 
     impl Observer for Deaf {
-        fn entry_failed(&self, _path: &[u8], _fault: &Fault) {}
+        fn entry_failed(&self, _failed: &crate::FailedEntry<'_>) {}
     }
 
     #[test]

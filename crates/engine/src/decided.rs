@@ -83,7 +83,6 @@ impl Decided {
 
 #[cfg(test)]
 mod tests {
-    use godwit_proto::Fault;
 
     use super::*;
 
@@ -98,7 +97,7 @@ mod tests {
     }
 
     impl Observer for Seen {
-        fn entry_failed(&self, _path: &[u8], _fault: &Fault) {}
+        fn entry_failed(&self, _failed: &crate::FailedEntry<'_>) {}
 
         fn tuned(&self, decision: &Decision, _channel: Option<u32>) {
             lock(&self.0).push(format!("own {decision}"));

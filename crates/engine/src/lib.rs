@@ -154,10 +154,23 @@ impl End {
     }
 }
 
+/// An entry that failed.
+#[derive(Clone, Copy, Debug)]
+pub struct FailedEntry<'a> {
+    /// The number of its source; `None` where nobody knows which entry it is.
+    pub root: Option<u16>,
+    /// The name below the source. It may be what somebody has written in a list.
+    pub path: &'a [u8],
+    /// The name that the user knows it by.
+    pub shown: &'a [u8],
+    /// What went wrong, with the number of the entry.
+    pub fault: &'a Fault,
+}
+
 /// Is told what people want to know at once.
 pub trait Observer: Send + Sync {
-    /// An entry failed. `path` is the name that the user knows it by.
-    fn entry_failed(&self, path: &[u8], fault: &Fault);
+    /// An entry failed. Each entry is told once.
+    fn entry_failed(&self, failed: &FailedEntry<'_>);
 
     /// Whether [`entry_done`](Self::entry_done) is of use; if not, nothing is kept for it.
     fn wants_entries(&self) -> bool {

@@ -135,5 +135,5 @@ impl SinkFailure {
     }
 }
 
-/// Makes the sink of a transfer once its acknowledgement box exists.
-pub type MakeSink<'a> = dyn FnOnce(Arc<Acks>) -> Arc<dyn Sink> + 'a;
+/// Makes the sink of a transfer once its acknowledgement box exists. Where that fails, the receiver does not start.
+pub type MakeSink<'a> = dyn FnOnce(Arc<Acks>) -> std::io::Result<Arc<dyn Sink>> + 'a;

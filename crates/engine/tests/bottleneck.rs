@@ -18,7 +18,7 @@ use godwit_engine::{
     Bottleneck, Counters, Finding, Live, Observer, Receiver, ReceiverConfig, Sender, SenderConfig,
     Shares,
 };
-use godwit_proto::{DigestKind, Fault, TransferId};
+use godwit_proto::{DigestKind, TransferId};
 
 use support::Random;
 use throttle::{Files, Mix, Pace, SlowSink, SlowSource, line};
@@ -41,7 +41,7 @@ const AT_ONCE: usize = 6;
 struct Silent;
 
 impl Observer for Silent {
-    fn entry_failed(&self, _path: &[u8], _fault: &Fault) {}
+    fn entry_failed(&self, _failed: &godwit_engine::FailedEntry<'_>) {}
 }
 
 #[derive(Clone, Debug)]
@@ -150,7 +150,7 @@ impl Case {
                 comparison: None,
                 itemise: false,
             },
-            Box::new(|acks| Arc::new(SlowSink(NullSink::new(acks, counted), sink))),
+            Box::new(|acks| Ok(Arc::new(SlowSink(NullSink::new(acks, counted), sink)))),
             Arc::new(Live::receiving(Bounds::fixed(self.writers))),
             counters,
         )

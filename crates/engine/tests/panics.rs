@@ -74,7 +74,7 @@ impl Sink for Mistaken<NullSink> {
 struct Deaf;
 
 impl Observer for Deaf {
-    fn entry_failed(&self, _path: &[u8], _fault: &Fault) {}
+    fn entry_failed(&self, _failed: &godwit_engine::FailedEntry<'_>) {}
 }
 
 #[test]
@@ -111,8 +111,8 @@ fn a_panic_of_any_thread_ends_the_whole_with_an_error() {
                 comparison: None,
                 itemise: false,
             },
-            Box::new(move |acks| -> Arc<dyn Sink> {
-                Arc::new(Mistaken(at, NullSink::new(acks, for_sink)))
+            Box::new(move |acks| -> std::io::Result<Arc<dyn Sink>> {
+                Ok(Arc::new(Mistaken(at, NullSink::new(acks, for_sink))))
             }),
             Arc::new(Live::receiving(Bounds::fixed(0))),
             counters,

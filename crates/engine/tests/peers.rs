@@ -13,7 +13,8 @@ use std::sync::atomic::AtomicI64;
 
 use godwit_engine::synthetic::NullSink;
 use godwit_engine::tree::{DestinationRequest, TreeSink};
-use godwit_engine::{Counters, End, Receiver, Sink, StreamLoss};
+use godwit_engine::tuner::Bounds;
+use godwit_engine::{Counters, End, Live, Receiver, ReceiverConfig, Sink, StreamLoss};
 use godwit_net::{Stream as _, StreamOptions, local_pair};
 use godwit_proto::*;
 use godwit_store::{FinalMeta, Timestamp, digest};
@@ -137,9 +138,15 @@ fn a_manifest_that_comes_again_counts_once_and_is_answered_as_before() {
     let prepared = request.prepare().unwrap();
     let (seen, counters) = (Arc::new(Seen::default()), Arc::new(Counters::default()));
     let for_sink = Arc::clone(&counters);
-    let make = Box::new(move |acks| -> Arc<dyn Sink> {
+    let make = Box::new(move |acks| -> std::io::Result<Arc<dyn Sink>> {
         let (config, journal) = (prepared.config, prepared.journal);
-        TreeSink::start(config, journal, prepared.recovered, acks, for_sink).unwrap()
+        Ok(TreeSink::start(
+            config,
+            journal,
+            prepared.recovered,
+            acks,
+            for_sink,
+        )?)
     });
     let receiver = receiver_with(&seen, make, &counters);
     let record = |id, kind, name: &str, bytes, target: &[u8]| Record {
@@ -369,7 +376,9 @@ fn decisions_of_the_other_end_are_told_once_by_whatever_they_come() {
 
     let (seen, counters) = <(Arc<Seen>, Arc<Counters>)>::default();
     let for_sink = Arc::clone(&counters);
-    let make = Box::new(move |acks| -> Arc<dyn Sink> { Arc::new(NullSink::new(acks, for_sink)) });
+    let make = Box::new(move |acks| -> std::io::Result<Arc<dyn Sink>> {
+        Ok(Arc::new(NullSink::new(acks, for_sink)))
+    });
     let receiver = receiver_with(&seen, make, &counters);
     let (mut hand, thread) = attach(&receiver);
     for numbers in [&[1][..], &[1, 2], &[1]] {
@@ -453,4 +462,22 @@ fn what_was_said_before_hanging_up_is_heard_though_nothing_can_be_sent() {
     assert!(loss.is_retryable(), "{loss}");
     assert!(receiver.end().is_none());
     receiver.join();
+}
+
+#[test]
+fn a_sink_that_cannot_be_made_keeps_the_receiver_from_starting() {
+    let config = ReceiverConfig {
+        transfer: TRANSFER,
+        digest: DigestKind::CRC64_NVME,
+        block_bytes: 4096,
+        observer: Arc::new(Seen::default()),
+        resources: Arc::new(|| None),
+        comparison: None,
+        itemise: false,
+    };
+    let live = Arc::new(Live::receiving(Bounds::fixed(0)));
+    let make = Box::new(|_| Err(std::io::Error::other("no room for it")));
+    let started = Receiver::start(config, make, live, Arc::default());
+    let error = started.err().expect("refused");
+    assert_eq!(error.to_string(), "no room for it");
 }

@@ -19,7 +19,7 @@ use godwit_engine::{
     Counters, End, Live, Observer, Receiver, ReceiverConfig, Sender, SenderConfig, Sink,
 };
 use godwit_net::{StreamOptions, local_pair};
-use godwit_proto::{Comparison, DigestKind, Fault, Judge, TransferId};
+use godwit_proto::{Comparison, DigestKind, Judge, TransferId};
 use godwit_store::{Replace, Storage, StoreErrorKind, digest};
 use godwit_testkit::{Faults, HostileStorage, MemoryStorage, Operation, Rule, When};
 
@@ -38,12 +38,12 @@ const DEADLINE: Duration = Duration::from_secs(60);
 struct Seen(Mutex<Vec<String>>);
 
 impl Observer for Seen {
-    fn entry_failed(&self, path: &[u8], fault: &Fault) {
-        let path = String::from_utf8_lossy(path);
+    fn entry_failed(&self, failed: &godwit_engine::FailedEntry<'_>) {
+        let path = String::from_utf8_lossy(failed.shown);
         self.0
             .lock()
             .unwrap()
-            .push(format!("{path}: {}", fault.message));
+            .push(format!("{path}: {}", failed.fault.message));
     }
 }
 
@@ -145,15 +145,14 @@ fn start_receiver(
         comparison: prepared.config.comparison,
         itemise: false,
     };
-    let make = Box::new(move |acks| -> Arc<dyn Sink> {
-        TreeSink::start(
+    let make = Box::new(move |acks| -> std::io::Result<Arc<dyn Sink>> {
+        Ok(TreeSink::start(
             prepared.config,
             prepared.journal,
             prepared.recovered,
             acks,
             for_sink,
-        )
-        .unwrap()
+        )?)
     });
     let writers = u32::try_from(seed / 2 % 2).unwrap();
     let live = Arc::new(Live::receiving(Bounds::fixed(writers)));

@@ -6,30 +6,26 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use godwit_engine::names::{NameQueue, QueueNames};
-use godwit_engine::pipe::InOrder;
+use godwit_engine::names::{NameQueue, Names, QueueNames};
 use godwit_engine::select::Select;
 use godwit_engine::session::Engine;
-use godwit_engine::synthetic::{MemorySource, NullSink};
+use godwit_engine::synthetic::MemorySource;
 use godwit_engine::tree::{
-    DestinationError, DestinationRequest, FoundRoot, Keeper, ListWork, PreparedDestination,
-    Selecting, TreeRoot, TreeSink, TreeSource, TreeWork,
+    DestinationError, DestinationRequest, FoundRoot, Keeper, PreparedDestination, TreeRoot,
 };
 use godwit_engine::tuner::Decision;
-use godwit_engine::{
-    Counters, Live, Observer, Receiver, ReceiverConfig, Resources, Sender, SenderConfig, Share,
-    Sink, Source, Work, limits,
-};
+use godwit_engine::{Observer, Resources, Share, limits};
 use godwit_net::{IdentityId, check_congestion};
-use godwit_proto::{DigestKind, Direction, ErrorCode, Fault, Open, Preserve, TransferId};
+use godwit_proto::{DigestKind, Direction, ErrorCode, Open, Preserve, TransferId};
 use godwit_store::Kind;
 
 use crate::Shared;
 use crate::allow::No;
-use crate::itself;
-use crate::local::Access;
 use crate::places::{FailedSource, SourcePlace, Target};
 use crate::refusal::refusal;
+use godwit_run::build::{self, Sending, Sinks, Sources, Terms, Trees};
+use godwit_run::itself;
+use godwit_run::local::Access;
 
 /// How long a transfer whose client seems to have gone may still hold its destination.
 const SUPERSEDE_PATIENCE: Duration = Duration::from_secs(5);
@@ -98,27 +94,24 @@ fn begin_push(
         request.destination_is_directory,
         Access::asked(request),
     )?;
-    let config = ReceiverConfig {
+    let terms = |digest| Terms {
         transfer,
-        digest: request.digest_kind(),
+        digest,
         block_bytes,
-        observer: Arc::new(Silent(Arc::clone(&shared.config.log))),
-        resources: resources(&alone),
         comparison: request.comparison,
         itemise: false,
+        share: share_of(request),
+        observer: Arc::new(Silent(Arc::clone(&shared.config.log))),
+        resources: resources(&alone),
+        counters: Arc::default(),
     };
-    let live = Live::receiving(shared.config.writers).sharing(share_of(request));
-    let live = Arc::new(live);
-    let counters = Arc::new(Counters::default());
-    let started = |receiver: std::io::Result<Arc<Receiver>>| {
-        receiver.map_err(|error| No::new(ErrorCode::INTERNAL, error.to_string()))
+    let start = |digest, sinks| {
+        build::receiver(terms(digest), shared.config.writers, sinks)
+            .map_err(|error| No::new(ErrorCode::INTERNAL, error.to_string()))
     };
     match target {
         Target::Null => {
-            let for_sink = Arc::clone(&counters);
-            let make =
-                Box::new(move |acks| -> Arc<dyn Sink> { Arc::new(NullSink::new(acks, for_sink)) });
-            let receiver = started(Receiver::start(config, make, live, counters))?;
+            let receiver = start(request.digest_kind(), Sinks::Nothing)?;
             Ok(Begun {
                 engine: Engine::Receiver(receiver),
                 key: None,
@@ -171,11 +164,7 @@ fn begin_push(
             }
             let mapped = prepared.mapped.clone();
             let writes_to = prepared.destinations.clone();
-            let config = ReceiverConfig {
-                digest: godwit_engine::wire_digest_kind(prepared.config.digest),
-                ..config
-            };
-            let digest = config.digest;
+            let digest = godwit_engine::wire_digest_kind(prepared.config.digest);
             if digest != request.digest_kind() && !request.any_digest {
                 return Err(No::new(
                     ErrorCode::DESTINATION,
@@ -183,7 +172,7 @@ fn begin_push(
                 ));
             }
             let holds = prepared.journal.is_some();
-            let receiver = started(start_tree(config, prepared, live, counters))?;
+            let receiver = start(digest, Sinks::Tree(Box::new(prepared)))?;
             Ok(Begun {
                 engine: Engine::Receiver(receiver),
                 // A dry run holds nothing.
@@ -210,37 +199,6 @@ fn kept_at(gives_owners: bool, request: &Open) -> Preserve {
         group: true,
         numeric_ids: true,
         ..asked
-    }
-}
-
-fn start_tree(
-    config: ReceiverConfig,
-    prepared: PreparedDestination,
-    live: Arc<Live>,
-    counters: Arc<Counters>,
-) -> std::io::Result<Arc<Receiver>> {
-    let for_sink = Arc::clone(&counters);
-    let mut failed = None;
-    let failure = &mut failed;
-    let make = Box::new(move |acks: Arc<godwit_engine::Acks>| -> Arc<dyn Sink> {
-        match TreeSink::start(
-            prepared.config,
-            prepared.journal,
-            prepared.recovered,
-            Arc::clone(&acks),
-            Arc::clone(&for_sink),
-        ) {
-            Ok(sink) => sink,
-            Err(error) => {
-                *failure = Some(error);
-                Arc::new(NullSink::new(acks, for_sink))
-            }
-        }
-    });
-    let receiver = Receiver::start(config, make, live, counters)?;
-    match failed {
-        Some(error) => Err(error),
-        None => Ok(receiver),
     }
 }
 
@@ -308,7 +266,6 @@ fn begin_pull(
     alone: Arc<AtomicBool>,
 ) -> Result<Begun, No> {
     let select = select_of(request)?;
-    let counters = Arc::new(Counters::default());
     let names = Arc::new(NameQueue::default());
     let mut roots: Vec<FoundRoot> = Vec::with_capacity(request.sources.len());
     let (mut memory, mut failed) = (None, None);
@@ -347,8 +304,8 @@ fn begin_pull(
     {
         return Err(No::new(ErrorCode::DESTINATION, why));
     }
-    let (work, source): (Box<dyn Work>, Arc<dyn Source>) = match memory {
-        Some(memory) if roots.is_empty() => (Box::new(memory), Arc::new(memory)),
+    let sources = match memory {
+        Some(memory) if roots.is_empty() => Sources::Memory(memory),
         Some(_) => {
             return Err(No::new(
                 ErrorCode::SOURCE,
@@ -356,52 +313,42 @@ fn begin_pull(
             ));
         }
         None if roots.is_empty() => return Err(No::new(ErrorCode::SOURCE, "no source was named")),
-        None => {
-            let keeper = Arc::new(Keeper::new(request.preserve.unwrap_or_default()));
-            let selecting = Selecting {
-                select: Arc::clone(&select),
-                counters: Arc::clone(&counters),
-                announces_passed: request.comparison.is_some_and(|wanted| wanted.delete),
-            };
-            let work: Box<dyn Work> = match roots.first() {
-                Some(Ok(root)) if select.is_listed() => {
-                    let names = Box::new(QueueNames(Arc::clone(&names)));
-                    let spill = journals(shared);
-                    let work = ListWork::new(root.clone(), names, selecting, &spill);
-                    Box::new(work.keeping(Arc::clone(&keeper)))
-                }
-                _ => {
-                    let work = TreeWork::found(roots.clone(), selecting);
-                    Box::new(work.keeping(Arc::clone(&keeper)))
-                }
-            };
-            (work, Arc::new(TreeSource::found(roots).keeping(keeper)))
-        }
-    };
-    let source: Arc<dyn Source> = if request.in_order {
-        Arc::new(InOrder::new(source))
-    } else {
-        source
-    };
-    let config = SenderConfig {
-        transfer,
-        digest: request.digest_kind(),
-        block_bytes,
-        pool_bytes: shared.config.pool_bytes,
-        observer: Arc::new(Silent(Arc::clone(&shared.config.log))),
-        root_names: request.sources.clone(),
-        resources: resources(&alone),
-        comparison: request.comparison,
-        itemise: false,
+        None => Sources::Trees(Trees {
+            roots,
+            names: select
+                .is_listed()
+                .then(|| Box::new(QueueNames(Arc::clone(&names))) as Box<dyn Names>),
+            spill: journals(shared),
+            preserve: request.preserve.unwrap_or_default(),
+            select: Arc::clone(&select),
+            announces_passed: deletes,
+            own: Arc::default(),
+        }),
     };
     let share = share_of(request);
     if !share.congestion.is_empty() {
         check_congestion(&share.congestion, "the machine that sends")
             .map_err(|error| No::new(ErrorCode::SOURCE, error.to_string()))?;
     }
-    let live = Live::sending(request.limit_bytes_per_second, shared.config.readers).sharing(share);
-    let live = Arc::new(live);
-    let sender = Sender::start(config, work, source, live, counters)
+    let terms = Terms {
+        transfer,
+        digest: request.digest_kind(),
+        block_bytes,
+        comparison: request.comparison,
+        itemise: false,
+        share,
+        observer: Arc::new(Silent(Arc::clone(&shared.config.log))),
+        resources: resources(&alone),
+        counters: Arc::default(),
+    };
+    let sending = Sending {
+        pool_bytes: shared.config.pool_bytes,
+        root_names: request.sources.clone(),
+        limit: request.limit_bytes_per_second,
+        readers: shared.config.readers,
+        in_order: request.in_order,
+    };
+    let sender = build::sender(terms, sending, sources)
         .map_err(|error| No::new(ErrorCode::INTERNAL, error.to_string()))?;
     // The client has set the limit, and may change it.
     sender.obey_limits();
@@ -468,7 +415,7 @@ pub(crate) fn journals(shared: &Shared) -> PathBuf {
 struct Silent(Arc<dyn Fn(&str) + Send + Sync>);
 
 impl Observer for Silent {
-    fn entry_failed(&self, _path: &[u8], _fault: &Fault) {}
+    fn entry_failed(&self, _failed: &godwit_engine::FailedEntry<'_>) {}
 
     fn note(&self, message: &str) {
         (self.0)(message);

@@ -15,9 +15,9 @@ use godwit_proto::{
 use godwit_store::Kind;
 use godwit_store::measure::{MeasureLimits, measure};
 
-use crate::local::Access;
 use crate::places::Target;
 use crate::{Shared, probe};
+use godwit_run::local::Access;
 
 /// One connection asks no more than this.
 const QUESTIONS_MAX: usize = 64;

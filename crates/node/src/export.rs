@@ -8,7 +8,7 @@ use std::sync::Arc;
 use godwit_api::endpoint::Place as Named;
 use godwit_store::{Confine, FsOptions, FsStorage, RelPath, Storage};
 
-use crate::local::Access;
+use godwit_run::local::Access;
 
 /// A directory that peers may be granted access to.
 #[derive(Clone, Debug)]

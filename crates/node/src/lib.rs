@@ -10,8 +10,6 @@ mod begin;
 mod examine;
 mod export;
 mod gate;
-pub mod itself;
-pub mod local;
 mod open;
 mod places;
 pub mod probe;

@@ -13,7 +13,7 @@ use godwit_store::{RelPath, Storage, StoreErrorKind};
 
 use crate::allow::{Grantor, No, find, refuse_export};
 use crate::export::{Export, Place};
-use crate::local::{Access, hint};
+use godwit_run::local::{Access, hint};
 
 /// Finds what peers name, and says no where they may not.
 pub(crate) trait Places: Send + Sync {

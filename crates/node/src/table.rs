@@ -311,14 +311,14 @@ mod tests {
     use godwit_engine::tuner::Bounds;
     use godwit_engine::{Counters, Live, Observer, Receiver, ReceiverConfig, Sink};
     use godwit_net::{Connection, Stream, StreamOptions, local_pair};
-    use godwit_proto::{DigestKind, Fault, Frame, Pong, decode};
+    use godwit_proto::{DigestKind, Frame, Pong, decode};
 
     use super::*;
 
     struct Deaf;
 
     impl Observer for Deaf {
-        fn entry_failed(&self, _path: &[u8], _fault: &Fault) {}
+        fn entry_failed(&self, _failed: &godwit_engine::FailedEntry<'_>) {}
     }
 
     const KEY: [u8; 32] = [1; 32];
@@ -338,8 +338,9 @@ mod tests {
             comparison: None,
             itemise: false,
         };
-        let make =
-            Box::new(move |acks| -> Arc<dyn Sink> { Arc::new(NullSink::new(acks, for_sink)) });
+        let make = Box::new(move |acks| -> std::io::Result<Arc<dyn Sink>> {
+            Ok(Arc::new(NullSink::new(acks, for_sink)))
+        });
         let live = Arc::new(Live::receiving(Bounds::fixed(0)));
         let receiver = Receiver::start(config, make, live, counters).unwrap();
         let (mut near, mut far) = local_pair(&StreamOptions::default()).unwrap();

@@ -13,8 +13,8 @@ use godwit_proto::{ErrorCode, Open, Opened, Record, TransferId};
 use crate::Shared;
 use crate::allow::No;
 use crate::begin::journals;
-use crate::local::Access;
 use crate::places::SourcePlace;
+use godwit_run::local::Access;
 
 /// Serves the connection to its end.
 pub(crate) fn verify(

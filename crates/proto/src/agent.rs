@@ -27,14 +27,14 @@ const WORD_BYTES_MAX: usize = 512;
 
 mod errand;
 
-pub use errand::{Errand, LIST_PART_BYTES_MAX, ListForm};
+pub use errand::{Errand, LIST_PART_BYTES_MAX};
 
 /// What an agent can do beyond its version; of one that does not set a bit, that is not asked.
 pub mod capability {
-    /// All of an [`Errand`](super::Errand): selections and lists, `sync`, reports.
-    pub const ERRAND: u64 = 1;
+    /// An [`Errand`](super::Errand) with the description of a job.
+    pub const JOB: u64 = 2;
     /// All that this program knows.
-    pub const ALL: u64 = ERRAND;
+    pub const ALL: u64 = JOB;
 }
 
 /// What the client tells the agent.

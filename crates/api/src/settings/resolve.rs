@@ -146,7 +146,8 @@ impl Values {
     }
 
     /// Every setting that is not at its default by default, with its value as it would be typed; lists element by element.
-    pub(crate) fn given(&self) -> Vec<(&'static str, OsString)> {
+    #[must_use]
+    pub fn given(&self) -> Vec<(&'static str, OsString)> {
         let given = self
             .values
             .iter()

@@ -8,22 +8,29 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use godwit_api::settings::{ConfigFile, CpSettings, Scope, Setting, Typed, resolve};
-use godwit_engine::names::ListBytes;
+use godwit_api::event::EventSink;
+use godwit_api::job::JobSpec;
 use godwit_engine::session::{Connector, GreetError, Refusal};
 use godwit_net::{
-    Connection, Identity, Look, Reach, ReachOptions, Stream as _, StreamOptions, is_of_a_machine,
+    Connection, Identity, IdentityId, Look, PeerAddress, Reach, ReachOptions, Stream as _,
+    StreamOptions, is_of_a_machine,
 };
 use godwit_proto::ErrorCode;
-use godwit_proto::agent::{Errand, ListForm, Start, Started};
+use godwit_proto::agent::{Errand, Start, Started};
+use godwit_run::{
+    AgentOrder, Connectors, Control, Env, GivenList, Runner, SshClient, SshWay, StartedAgent,
+    Tells, client_tls, tell_refusal,
+};
 
 use super::list::ToldList;
 use super::{base, hear, listen, started};
+use crate::commands::exit_of;
+use crate::connectors::Ways;
 use crate::exit::{Exit, Failure};
-use crate::home::Home;
+use crate::home::{self, Home};
 use crate::output::Output;
-use crate::ssh::{SOFTWARE, unreachable};
-use crate::transfer;
+use crate::running::Steered;
+use crate::ssh::unreachable;
 
 /// For finding a way to the other agent, in all ways together.
 const REACH_DEADLINE: Duration = Duration::from_secs(6);
@@ -33,12 +40,12 @@ pub(super) struct Prepared {
     pub(super) started: Started,
     identity: Identity,
     listener: TcpListener,
-    home: Home,
+    pub(super) home: Home,
 }
 
 /// Everything that can fail before the client is told who we are.
 pub(super) fn prepare(start: &Start) -> Result<Prepared, Failure> {
-    let home = Home::open()?;
+    let home = home::open()?;
     let identity = Identity::ephemeral().map_err(Failure::failed)?;
     let (listener, port) = listen(start)?;
     Ok(Prepared {
@@ -52,19 +59,22 @@ pub(super) fn prepare(start: &Start) -> Result<Prepared, Failure> {
 /// Hears what is to be done, and does it.
 pub(super) fn run(prepared: Prepared, mut input: File) -> Result<Exit, Failure> {
     let errand: Errand = hear(&mut input)?;
-    // From here on everything is told as an event.
-    let events = Output::new(true, false, Instant::now(), None);
-    let settings = settings(&errand)?;
-    std::env::set_current_dir(base()?).map_err(Failure::failed)?;
-    let interrupted = Arc::new(AtomicBool::new(false));
-    let list = match errand.list_form() {
-        ListForm::NONE => None,
-        _ => {
+    let started = Instant::now();
+    let spec = JobSpec::from_json(errand.job.as_bytes()).map_err(Failure::failed)?;
+    let settings = spec.copy_settings().map_err(Failure::failed)?;
+    let control = Control::default();
+    let has_list = spec
+        .selection
+        .as_ref()
+        .is_some_and(|selection| selection.list.is_some());
+    let list = match has_list {
+        true => {
             let list = ToldList::new(&prepared.home.spill()?).map_err(Failure::failed)?;
             Some(Arc::new(list))
         }
+        false => None,
     };
-    let (told, taking) = (Arc::clone(&interrupted), list.clone());
+    let (told, taking) = (control.clone(), list.clone());
     std::thread::Builder::new()
         .name("gw-stdin".to_owned())
         .spawn(move || {
@@ -74,10 +84,9 @@ pub(super) fn run(prepared: Prepared, mut input: File) -> Result<Exit, Failure> 
             // Nothing more is to come but the end.
             let mut rest = [0; 64];
             while matches!(input.read(&mut rest), Ok(1..)) {}
-            told.store(true, Ordering::Relaxed);
+            told.cancel();
         })
         .map_err(Failure::failed)?;
-    let tls = transfer::client_tls(settings.cipher, &prepared.identity)?;
     let targets: Vec<SocketAddr> = errand
         .addresses
         .iter()
@@ -87,7 +96,7 @@ pub(super) fn run(prepared: Prepared, mut input: File) -> Result<Exit, Failure> 
     let options = ReachOptions {
         targets,
         identity: errand.identity.parse().map_err(Failure::failed)?,
-        tls,
+        tls: client_tls(settings.cipher, &prepared.identity)?,
         deadline: REACH_DEADLINE,
         stream: StreamOptions {
             stall_limit: settings.stall_deadline,
@@ -97,38 +106,67 @@ pub(super) fn run(prepared: Prepared, mut input: File) -> Result<Exit, Failure> 
     let connector = ErrandConnector {
         peer: errand.peer.clone(),
         reach: Reach::new(options, Some(prepared.listener)).map_err(Failure::failed)?,
-        interrupted: Arc::clone(&interrupted),
+        interrupted: Arc::clone(control.cancelled()),
         over: AtomicBool::new(false),
     };
-    Ok(transfer::run_errand(
-        &settings,
-        &errand,
-        Arc::new(connector),
-        list.map(|list| list as Arc<dyn ListBytes>),
-        &prepared.home,
-        events,
-        interrupted,
-    ))
+    let env = Env {
+        base: Some(base()?),
+        umask: godwit_sys::umask::clear(),
+        connectors: Arc::new(OneWay(Arc::new(connector))),
+        list: list.map(|list| GivenList {
+            bytes: list,
+            file: None,
+        }),
+        tells: Some(Tells {
+            entries: errand.entries_wanted,
+            faults: errand.faults_wanted,
+        }),
+        ..env(&prepared.home, started)
+    };
+    let output = Arc::new(Output::new(true, false, started, None));
+    let events: Arc<dyn EventSink> = Arc::new(Steered::new(output, &prepared.home, &control));
+    Ok(match Runner::run(&spec, &env, &events, &control) {
+        Ok(summary) => exit_of(&summary),
+        Err(failure) => failure.code.into(),
+    })
 }
 
-/// The settings of whoever sent us, and none of this machine's.
-fn settings(errand: &Errand) -> Result<CpSettings, Failure> {
-    let mut typed = Typed::new();
-    let scope = if errand.sync { Scope::Sync } else { Scope::Cp };
-    for text in &errand.settings {
-        let (name, value) = text.split_once('=').unwrap_or((text, ""));
-        let setting = Setting::find(scope, name).ok_or_else(|| {
-            Failure::failed(format!(
-                "this godwit ({SOFTWARE}) has no setting --{name}; update it"
-            ))
-        })?;
-        typed.insert(setting.name, vec![value.into()]);
+/// What this process gives any job.
+fn env(home: &Home, started: Instant) -> Env {
+    Env {
+        home: home.clone(),
+        base: None,
+        umask: 0,
+        started,
+        alone: true,
+        retries_first: false,
+        connectors: Arc::new(Ways { quiet: true }),
+        input: None,
+        output: None,
+        list: None,
+        kept_out: Vec::new(),
+        tells: Some(Tells::default()),
     }
-    let values = resolve(scope, &typed, &|_| None, &ConfigFile::default())?;
-    Ok(match scope {
-        Scope::Sync => CpSettings::from_sync_values(&values)?,
-        _ => CpSettings::from_values(&values)?,
-    })
+}
+
+/// The one way of an errand: to the agent that it was told of, whatever that is called.
+struct OneWay(Arc<dyn Connector>);
+
+impl Connectors for OneWay {
+    fn by_ssh(&self, _way: SshWay<'_>, _client: SshClient) -> Result<Arc<dyn Connector>, Failure> {
+        Ok(Arc::clone(&self.0))
+    }
+
+    fn start_agent(&self, way: SshWay<'_>, _order: &AgentOrder) -> Result<StartedAgent, Refusal> {
+        Err(Refusal::Own(format!(
+            "{}: an agent starts no other agent",
+            way.login
+        )))
+    }
+
+    fn trusts(&self, _address: &PeerAddress, _found: &IdentityId) -> Result<bool, Failure> {
+        Ok(false)
+    }
 }
 
 /// Reaches the other agent beside any ssh: there is none between the two.
@@ -184,9 +222,9 @@ impl Connector for ErrandConnector {
 }
 
 /// What cannot be begun is told as an event too.
-pub(super) fn failed(failure: &Failure) -> Exit {
-    let output = Output::new(true, false, Instant::now(), None);
-    output.error(&failure.message);
-    transfer::say_failed(&output, failure.exit);
-    failure.exit
+pub(super) fn failed(home: &Home, failure: &Failure) -> Exit {
+    let started = Instant::now();
+    let output = Output::new(true, false, started, None);
+    tell_refusal(&env(home, started), &output, failure);
+    failure.code.into()
 }

@@ -1,24 +1,30 @@
 //! `godwit cp` and `godwit sync`: settings and endpoints from what was typed, then the transfer.
 //! Opens no file and no connection.
 
-use super::{not_a_stream, route, settings};
+use super::{not_a_stream, settings};
 use crate::args;
+use crate::connectors::Ways;
 use crate::exit::{Exit, Failure};
 use crate::home::Home;
 use crate::output::{Log, Output};
-use crate::reports::{Reports, refuse_inputs, refuse_source};
-use crate::transfer as transfers;
+use crate::running::Steered;
+use crate::{cores, list, signals};
 use clap::ArgMatches;
-use godwit_api::endpoint::{Endpoint, Place};
-use godwit_api::settings::{ComparisonSettings, CpSettings, Judge, ObeyedBy, Scope, Setting};
+use godwit_api::endpoint::Endpoint;
+use godwit_api::event::{EventSink, Status, Summary};
+use godwit_api::job::{JOB_VERSION, JobKind, JobSpec, Text};
+use godwit_api::settings::{CpSettings, ObeyedBy, Scope, Setting};
+use godwit_run::reports::{refuse_inputs, refuse_source};
+use godwit_run::{Control, Env, GivenList, Runner, read_selection};
 use std::ffi::OsString;
 use std::io::IsTerminal;
+use std::sync::Arc;
 use std::time::Instant;
 
 /// Runs the command.
 pub(super) fn run(matches: &ArgMatches, home: &Home, started: Instant) -> Result<Exit, Failure> {
     let settings = CpSettings::from_values(&settings(Scope::Cp, matches, home)?)?;
-    transfer(&settings, matches, home, started)
+    transfer(JobKind::Copy, &settings, matches, home, started)
 }
 
 /// Runs `godwit sync`.
@@ -28,62 +34,20 @@ pub(super) fn run_sync(
     started: Instant,
 ) -> Result<Exit, Failure> {
     let settings = CpSettings::from_sync_values(&settings(Scope::Sync, matches, home)?)?;
-    transfer(&settings, matches, home, started)
+    transfer(JobKind::Sync, &settings, matches, home, started)
 }
 
 fn transfer(
+    kind: JobKind,
     settings: &CpSettings,
     matches: &ArgMatches,
     home: &Home,
     started: Instant,
 ) -> Result<Exit, Failure> {
-    let counterpart = settings.comparison.counterpart;
-    if settings.comparison.contradicts {
-        return Err(Failure::usage(
-            "--checksum and --size-only contradict each other: give one of them",
-        ));
-    }
-    if settings.comparison.delete && settings.selection.files_from.is_some() {
-        return Err(Failure::usage(
-            "--delete and --files-from contradict each other: what a list does not name is not to be deleted",
-        ));
-    }
-    let mut sources = matches
-        .get_many::<OsString>("paths")
-        .unwrap_or_default()
-        .map(|text| Endpoint::parse(text).map_err(Failure::usage))
-        .collect::<Result<Vec<_>, _>>()?;
-    let destination = sources.pop().filter(|_| !sources.is_empty());
-    let Some(destination) = destination else {
-        return Err(Failure::usage(if counterpart {
-            "name what to copy and where to: godwit sync SOURCE DESTINATION"
-        } else {
-            "name what to copy and where to: godwit cp SOURCE... DESTINATION"
-        }));
-    };
-    if settings.comparison.dry_run && settings.reports.manifest.is_some() {
-        return Err(Failure::usage(
-            "a dry run delivers nothing, so there is no manifest to write: leave out --manifest",
-        ));
-    }
-    if settings.reports.manifest.is_some()
-        && let Some(flag) = leaves_unseen(&settings.comparison)
-    {
-        return Err(Failure::usage(format!(
-            "{flag} leaves entries at the destination that were not compared with the source, and --manifest would vouch for them: leave out one of the two, or run godwit manifest at the source"
-        )));
-    }
-    if counterpart && sources.len() > 1 {
-        return Err(Failure::usage(
-            "sync takes one source, for the destination is its counterpart: sync each by itself, or use godwit cp to put several into one directory",
-        ));
-    }
-    if counterpart && (is_synthetic(&sources) || is_synthetic(std::slice::from_ref(&destination))) {
-        return Err(Failure::usage(
-            "sync compares files with files: mem:, null: and - are for godwit cp",
-        ));
-    }
-    route::check(&sources, &destination).map_err(Failure::usage)?;
+    let mut spec = describe(kind, settings, matches)?;
+    godwit_run::check(&spec)?;
+    let sources = spec.source_endpoints().map_err(Failure::usage)?;
+    let destination = spec.destination_endpoint().map_err(Failure::usage)?;
     if sources.contains(&Endpoint::Stdio) {
         nothing_chosen(matches)?;
     }
@@ -100,38 +64,123 @@ fn transfer(
             refuse_source(&settings.reports, path)?;
         }
     }
-    // Before the mask of file modes is cleared: these files are the user's own.
-    let log = settings
-        .reports
-        .log_file
-        .as_deref()
-        .map(Log::open)
-        .transpose()?;
-    let reports = Reports::open(settings, home)?;
+    // Before the mask of file modes is cleared: this file is the user's own.
+    let log = reports.log_file.as_deref().map(Log::open).transpose()?;
     let output = Output::new(settings.json, std::io::stderr().is_terminal(), started, log)
-        .aside(destination == Endpoint::Stdio);
-    Ok(transfers::run(
-        settings,
-        sources,
-        destination,
-        home,
-        output,
-        reports,
-    ))
+        .aside(destination == Endpoint::Stdio)
+        .showing(
+            settings.verbose || settings.comparison.dry_run,
+            settings.verbose,
+        );
+    let umask = godwit_sys::umask::clear();
+    let control = Control::default();
+    let prepared = read_selection(&settings.selection).and_then(|selection| {
+        spec.selection = selection;
+        let list = list::open(&settings.selection, home)?;
+        let env = env(
+            settings,
+            home,
+            started,
+            umask,
+            (&sources, &destination),
+            list,
+        )?;
+        // Before any thread is started.
+        cores::restrict(settings.threads, &settings.pin)?;
+        signals::watch(control.cancelled())
+            .map_err(|error| Failure::failed(format!("signals cannot be handled: {error}")))?;
+        Ok(env)
+    });
+    let env = match prepared {
+        Ok(env) => env,
+        Err(failure) => {
+            output.error(&failure.message);
+            return Ok(failure.code.into());
+        }
+    };
+    let events: Arc<dyn EventSink> = Arc::new(Steered::new(Arc::new(output), home, &control));
+    Ok(match Runner::run(&spec, &env, &events, &control) {
+        Ok(summary) => exit_of(&summary),
+        Err(failure) => failure.code.into(),
+    })
 }
 
-/// The first that is given of what lets an entry count as done although nobody knows whether it is there and the same.
-fn leaves_unseen(comparison: &ComparisonSettings) -> Option<&'static str> {
-    let given = [
-        (comparison.existing, "--existing"),
-        (comparison.ignore_existing, "--ignore-existing"),
-        (comparison.update, "--update"),
-        (comparison.judge == Judge::Size, "--size-only"),
-    ];
-    given
-        .iter()
-        .find(|(given, _)| *given)
-        .map(|(_, flag)| *flag)
+/// The exit code of a job that was done.
+pub(crate) fn exit_of(summary: &Summary) -> Exit {
+    match summary {
+        Summary::Transfer(summary) if summary.status == Status::Complete => Exit::Complete,
+        _ => Exit::Partial,
+    }
+}
+
+/// The job that was typed, without its selection.
+fn describe(
+    kind: JobKind,
+    settings: &CpSettings,
+    matches: &ArgMatches,
+) -> Result<JobSpec, Failure> {
+    let paths = matches.get_many::<OsString>("paths").unwrap_or_default();
+    let mut sources: Vec<Text> = paths.map(|text| text.as_os_str().into()).collect();
+    let destination = sources.pop().filter(|_| !sources.is_empty());
+    let Some(destination) = destination else {
+        return Err(Failure::usage(match kind {
+            JobKind::Sync => "name what to copy and where to: godwit sync SOURCE DESTINATION",
+            _ => "name what to copy and where to: godwit cp SOURCE... DESTINATION",
+        }));
+    };
+    if settings.comparison.delete && settings.selection.files_from.is_some() {
+        return Err(Failure::usage(
+            "--delete and --files-from contradict each other: what a list does not name is not to be deleted",
+        ));
+    }
+    Ok(JobSpec {
+        version: JOB_VERSION,
+        kind,
+        sources,
+        destination,
+        settings: JobSpec::settings_of(&settings.given),
+        selection: None,
+    })
+}
+
+/// What this process gives the job.
+fn env(
+    settings: &CpSettings,
+    home: &Home,
+    started: Instant,
+    umask: u32,
+    (sources, destination): (&[Endpoint], &Endpoint),
+    list: Option<GivenList>,
+) -> Result<Env, Failure> {
+    let streams = |error: rustix::io::Errno| Failure::failed(format!("standard streams: {error}"));
+    let input = sources
+        .contains(&Endpoint::Stdio)
+        .then(|| rustix::io::dup(rustix::stdio::stdin()))
+        .transpose()
+        .map_err(streams)?;
+    let output = (*destination == Endpoint::Stdio)
+        .then(|| rustix::io::dup(rustix::stdio::stdout()))
+        .transpose()
+        .map_err(streams)?;
+    let log = settings.reports.log_file.iter();
+    Ok(Env {
+        home: home.clone(),
+        base: None,
+        umask,
+        started,
+        alone: true,
+        retries_first: false,
+        connectors: Arc::new(Ways {
+            quiet: settings.json,
+        }),
+        input,
+        output,
+        list,
+        kept_out: log
+            .map(|path| (format!("--log-file {}", path.display()), path.clone()))
+            .collect(),
+        tells: None,
+    })
 }
 
 /// Refuses what was typed to choose among entries, for standard input is but one, and of no known size or time. What stands in
@@ -146,12 +195,4 @@ fn nothing_chosen(matches: &ArgMatches) -> Result<(), Failure> {
         ))),
         None => Ok(()),
     }
-}
-
-fn is_synthetic(endpoints: &[Endpoint]) -> bool {
-    endpoints.iter().any(|endpoint| match endpoint {
-        Endpoint::Memory { .. } | Endpoint::Null | Endpoint::Stdio => true,
-        Endpoint::Remote(remote) => matches!(remote.place, Place::Memory { .. } | Place::Null),
-        Endpoint::Local(_) | Endpoint::Ssh(_) => false,
-    })
 }

@@ -3,7 +3,7 @@
 
 use crate::doctor::{self, Directory, Far, Node, Subject};
 use crate::exit::{Exit, Failure};
-use crate::home::Home;
+use crate::home;
 use clap::ArgMatches;
 use godwit_api::PORT_DEFAULT;
 use godwit_api::endpoint::{Endpoint, Place};
@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 
 /// Runs the command.
 pub(super) fn run(matches: &ArgMatches) -> Result<Exit, Failure> {
-    let home = Home::find()?;
+    let home = home::find()?;
     let file = godwit_api::settings::ConfigFile::load(&home.config())?;
     let values = resolve(
         Scope::Cp,

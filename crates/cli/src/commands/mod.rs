@@ -7,12 +7,13 @@ mod documents;
 mod generate;
 mod limit;
 mod peers;
-mod route;
 mod verify;
+
+pub(crate) use copy::exit_of;
 
 use crate::args;
 use crate::exit::{Exit, Failure};
-use crate::home::Home;
+use crate::home::{self, Home};
 use crate::serve;
 use clap::ArgMatches;
 use godwit_api::settings::{ConfigFile, Scope, ServeSettings, Values, resolve};
@@ -34,7 +35,7 @@ pub(crate) fn run(matches: &ArgMatches, started: Instant) -> Result<Exit, Failur
         "man" => return documents::man(matches),
         _ => {}
     }
-    let home = Home::open()?;
+    let home = home::open()?;
     match name {
         "cp" => copy::run(matches, &home, started),
         "sync" => copy::run_sync(matches, &home, started),

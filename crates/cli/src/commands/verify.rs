@@ -2,22 +2,64 @@
 //! Reads no manifest and no copy.
 
 use super::{not_a_stream, required, settings};
+use crate::connectors::Ways;
 use crate::exit::{Exit, Failure};
 use crate::home::Home;
-use crate::reports::refuse_manifest_in;
-use crate::{rest, verify};
+use crate::output::Output;
+use crate::{cores, rest, signals};
 use clap::ArgMatches;
 use godwit_api::endpoint::Endpoint;
+use godwit_api::event::{EventSink, Summary, Verdict};
+use godwit_api::job::{JOB_VERSION, JobKind, JobSpec};
 use godwit_api::settings::{ManifestSettings, Scope, VerifySettings};
+use godwit_run::reports::refuse_manifest_in;
+use godwit_run::{Control, Env, Runner};
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Instant;
 
 /// Checks a copy by a manifest.
 pub(super) fn run(matches: &ArgMatches, home: &Home, started: Instant) -> Result<Exit, Failure> {
-    let settings = VerifySettings::from_values(&settings(Scope::Verify, matches, home)?)?;
+    let values = settings(Scope::Verify, matches, home)?;
+    let settings = VerifySettings::from_values(&values)?;
     let manifest = not_a_stream(Path::new(required(matches, "manifest-file")?))?;
-    let endpoint = Endpoint::parse(required(matches, "copy")?).map_err(Failure::usage)?;
-    verify::run(&settings, manifest, &endpoint, home, started)
+    let copy = required(matches, "copy")?;
+    Endpoint::parse(copy).map_err(Failure::usage)?;
+    let spec = JobSpec {
+        version: JOB_VERSION,
+        kind: JobKind::Verify,
+        sources: vec![manifest.as_os_str().into()],
+        destination: copy.as_os_str().into(),
+        settings: JobSpec::settings_of(&values.given()),
+        selection: None,
+    };
+    let control = Control::default();
+    cores::restrict(settings.threads, &settings.pin)?;
+    signals::watch(control.cancelled())
+        .map_err(|error| Failure::failed(format!("signals cannot be handled: {error}")))?;
+    let env = Env {
+        home: home.clone(),
+        base: None,
+        umask: 0,
+        started,
+        alone: true,
+        retries_first: false,
+        connectors: Arc::new(Ways {
+            quiet: settings.json,
+        }),
+        input: None,
+        output: None,
+        list: None,
+        kept_out: Vec::new(),
+        tells: None,
+    };
+    let output = Output::new(settings.json, false, started, None);
+    let events: Arc<dyn EventSink> = Arc::new(output);
+    Ok(match Runner::run(&spec, &env, &events, &control) {
+        Ok(Summary::Verify(summary)) if summary.status == Verdict::Same => Exit::Complete,
+        Ok(_) => Exit::Partial,
+        Err(failure) => failure.code.into(),
+    })
 }
 
 /// Makes a manifest of what is at rest.

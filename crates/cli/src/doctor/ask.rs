@@ -8,8 +8,8 @@ use godwit_api::settings::CpSettings;
 use godwit_api::units::{human_rate, human_size};
 use godwit_engine::session::{GreetError, receive_frame};
 use godwit_net::Stream;
-use godwit_node::local::{MUST_EXIST, NO_DIRECTORY};
 use godwit_proto::{Examine, Examined, Frame, MachineSeen, StorageSeen};
+use godwit_run::local::{MUST_EXIST, NO_DIRECTORY};
 
 use super::clock::{Difference, Exchange};
 use super::findings::{Findings, Limit, Way};

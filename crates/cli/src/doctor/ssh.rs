@@ -22,7 +22,7 @@ use super::ask::Asker;
 use super::findings::Findings;
 use super::node::{Path, span};
 use crate::ssh::{Order, Rsh, SshOptions, Started, own_targets, start};
-use crate::transfer::client_tls;
+use godwit_run::client_tls;
 
 /// For one data connection, in all its parts.
 const DIAL_DEADLINE: Duration = Duration::from_secs(4);

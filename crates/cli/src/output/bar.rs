@@ -1,8 +1,8 @@
 //! The bar on a terminal.
 //! Its text is the same as a plain line's, on two lines, so that a narrow terminal cuts off nothing that matters.
 
-use super::Progress;
 use super::plain::PlainLines;
+use godwit_api::event::Progress;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressFinish, ProgressStyle};
 
 /// A bar, drawn on standard error.
@@ -27,7 +27,7 @@ impl Bar {
     }
 
     /// Draws where the transfer is.
-    pub(super) fn progress(&mut self, progress: &Progress<'_>, rate: Option<f64>) {
+    pub(super) fn progress(&mut self, progress: &Progress) {
         self.shown = true;
         match progress.bytes_total {
             Some(total) => {
@@ -40,7 +40,7 @@ impl Bar {
                 self.bar.tick();
             }
         }
-        self.bar.set_prefix(PlainLines.amounts(progress, rate));
+        self.bar.set_prefix(PlainLines.amounts(progress));
         self.bar.set_message(PlainLines.circumstances(progress));
     }
 

@@ -1,8 +1,10 @@
 //! Lines for people and logs.
 //! Prints nothing itself.
 
-use super::rate::time_left;
-use super::{Itemised, Progress, Sides, Started, Status, Summary, Tuned};
+use godwit_api::event::{
+    Different, Item, ItemKind, Limited, Progress, Sides, Started, Status, TransferSummary, Tuning,
+    VerifySummary,
+};
 use godwit_api::units::{human_rate, human_size};
 use std::fmt::Write;
 use std::time::Duration;
@@ -11,7 +13,7 @@ use std::time::Duration;
 pub(super) struct PlainLines;
 
 impl PlainLines {
-    pub(super) fn started(&self, started: &Started<'_>) -> String {
+    pub(super) fn started(&self, started: &Started) -> String {
         format!(
             "{} {}",
             if started.resumed {
@@ -24,30 +26,31 @@ impl PlainLines {
     }
 
     /// What is copied where to.
-    pub(super) fn what(&self, started: &Started<'_>) -> String {
+    pub(super) fn what(&self, started: &Started) -> String {
         let text = |bytes: &[u8]| printable(&String::from_utf8_lossy(bytes));
         format!(
             "{} to {}",
             text(&started.sources.join(&b", "[..])),
-            text(started.destination)
+            text(&started.destination)
         )
     }
 
-    pub(super) fn progress(&self, progress: &Progress<'_>, rate: Option<f64>) -> String {
+    pub(super) fn progress(&self, progress: &Progress) -> String {
         format!(
             "{}, {}",
-            self.amounts(progress, rate),
+            self.amounts(progress),
             self.circumstances(progress)
         )
     }
 
     /// How much, how fast, how long.
-    pub(super) fn amounts(&self, progress: &Progress<'_>, rate: Option<f64>) -> String {
+    pub(super) fn amounts(&self, progress: &Progress) -> String {
         let mut line = human_size(progress.bytes);
         // Writing to a String cannot fail.
         if let Some(total) = progress.bytes_total {
             let _ = write!(line, " of {}", human_size(total));
         }
+        let rate = progress.bytes_per_second;
         if let Some(rate) = rate {
             let _ = write!(line, ", {}", human_rate(whole(rate)));
         }
@@ -58,14 +61,14 @@ impl PlainLines {
     }
 
     /// By what, and what limits it.
-    pub(super) fn circumstances(&self, progress: &Progress<'_>) -> String {
+    pub(super) fn circumstances(&self, progress: &Progress) -> String {
         let mut line = format!(
             "{}, {}",
             count(progress.files, "file"),
             count(progress.streams.into(), "stream")
         );
-        if let Some(bottleneck) = progress.bottleneck {
-            let _ = write!(line, ", limited by {}", bottleneck.line());
+        if let Some(bottleneck) = &progress.bottleneck {
+            let _ = write!(line, ", limited by {}", limited(bottleneck));
         }
         line
     }
@@ -75,14 +78,16 @@ impl PlainLines {
         format!("godwit: {}: {}", printable(&path), printable(message))
     }
 
-    pub(super) fn tuning(&self, tuned: &Tuned<'_>) -> String {
-        let Tuned {
+    pub(super) fn tuning(&self, tuning: &Tuning) -> String {
+        let Tuning {
             what,
             channel,
             from,
             to,
             reason,
-        } = tuned;
+            ..
+        } = tuning;
+        let what = printable(what);
         let whose = channel.map_or_else(String::new, |number| format!("channel {number}: "));
         format!(
             "godwit: {whose}{what} {from} -> {to}: {}",
@@ -90,21 +95,25 @@ impl PlainLines {
         )
     }
 
-    pub(super) fn item(&self, item: &Itemised<'_>) -> String {
-        let path = String::from_utf8_lossy(item.path);
+    pub(super) fn item(&self, item: &Item) -> String {
+        let path = String::from_utf8_lossy(&item.path);
         let path = if path.is_empty() { ".".into() } else { path };
-        let slash = if item.kind == "directory" { "/" } else { "" };
-        format!("{:<6}  {}{slash}", item.action, printable(&path))
+        let slash = if item.kind == ItemKind::Directory {
+            "/"
+        } else {
+            ""
+        };
+        format!("{:<6}  {}{slash}", item.action.name(), printable(&path))
     }
 
     pub(super) fn summary(
         &self,
         what: Option<&str>,
-        summary: &Summary,
+        summary: &TransferSummary,
         elapsed: Duration,
     ) -> String {
         let seconds = elapsed.as_secs_f64();
-        let rate = whole(summary.bytes as f64 / seconds.max(0.001));
+        let rate = whole(summary.bytes.unwrap_or(0) as f64 / seconds.max(0.001));
         let status = match summary.status {
             Status::Interrupted => "interrupted; the same command resumes it",
             Status::Partial => "partial; the entries named above failed",
@@ -154,7 +163,7 @@ impl PlainLines {
         if let Some(bottleneck) = &summary.bottleneck
             && elapsed >= Duration::from_secs(1)
         {
-            let _ = write!(text, "\nlimited by  {}", bottleneck.line());
+            let _ = write!(text, "\nlimited by  {}", limited(bottleneck));
             if let Some(advice) = &bottleneck.told.advice {
                 let _ = write!(text, "\n            {}", printable(advice));
             }
@@ -165,20 +174,69 @@ impl PlainLines {
                 "\nmanifest    {}, {}, {}",
                 printable(&String::from_utf8_lossy(&manifest.path)),
                 entries(manifest.entries),
-                manifest.digest
+                printable(&manifest.digest)
             );
         }
         text
     }
+
+    pub(super) fn different(&self, different: &Different) -> String {
+        format!(
+            "{:<9} {}: {}",
+            different.kind,
+            printable(&String::from_utf8_lossy(&different.path)),
+            printable(&different.message)
+        )
+    }
+
+    pub(super) fn extra(&self, path: &[u8]) -> String {
+        format!(
+            "extra     {}: it is not in the manifest",
+            printable(&String::from_utf8_lossy(path))
+        )
+    }
+
+    pub(super) fn verified(&self, summary: &VerifySummary, elapsed: Duration) -> String {
+        let seconds = elapsed.as_secs_f64();
+        format!(
+            "status      {}\nverified    {} entries, {}\ndifferent   {}\nextra       {}\ntime        {seconds:.2} s, {}",
+            summary.status.name(),
+            summary.entries,
+            human_size(summary.bytes),
+            summary.different,
+            summary.extra,
+            human_rate(whole(summary.bytes as f64 / seconds.max(0.001))),
+        )
+    }
+}
+
+/// What limits a transfer; a limit on the rate is the user's own.
+fn limited(limited: &Limited) -> String {
+    let stage = match limited.stage.as_str() {
+        "limit" => "--limit",
+        other => other,
+    };
+    let text = if limited.told.figure.is_empty() {
+        stage.to_owned()
+    } else {
+        format!("{stage}: {}", limited.told.figure)
+    };
+    printable(&text)
+}
+
+/// The time that is left, if it can be said: no more than a hundred days, and not while nothing moves.
+fn time_left(bytes: u64, total: Option<u64>, rate: Option<f64>) -> Option<Duration> {
+    let left = total?.checked_sub(bytes)?;
+    let seconds = left as f64 / rate.filter(|rate| *rate >= 1.0)?;
+    (seconds < 100.0 * 86_400.0).then(|| Duration::from_secs_f64(seconds.ceil()))
 }
 
 /// Bytes and files.
-fn amount(summary: &Summary) -> String {
+fn amount(summary: &TransferSummary) -> String {
     let files = count(summary.files, "file");
-    if summary.unknown_bytes {
-        format!("{files} of unknown size")
-    } else {
-        format!("{} in {files}", human_size(summary.bytes))
+    match summary.bytes {
+        None => format!("{files} of unknown size"),
+        Some(bytes) => format!("{} in {files}", human_size(bytes)),
     }
 }
 
@@ -236,10 +294,20 @@ fn whole(rate: f64) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use super::super::ManifestDone;
-    use super::super::NotKept;
-    use super::super::{Limited, LimitedTold, Pace};
+    use godwit_api::event::{LimitedTold, ManifestDone, NotKept};
+
     use super::*;
+
+    #[test]
+    fn time_left_needs_a_total_and_a_rate() {
+        let left = |bytes, total, rate| time_left(bytes, total, rate).map(|left| left.as_secs());
+        assert_eq!(left(10, Some(110), Some(10.0)), Some(10));
+        assert_eq!(left(10, None, Some(10.0)), None);
+        assert_eq!(left(10, Some(110), None), None);
+        assert_eq!(left(10, Some(110), Some(0.0)), None);
+        assert_eq!(left(110, Some(10), Some(10.0)), None);
+        assert_eq!(left(0, Some(u64::MAX), Some(1.0)), None);
+    }
 
     #[test]
     fn progress_in_one_line() {
@@ -253,35 +321,32 @@ mod tests {
         let mut progress = Progress {
             bytes: 1_500_000,
             bytes_total: Some(301_500_000),
-            pace: Pace::Moved(0),
+            bytes_per_second: Some(2_500_000.0),
             files: 1,
             streams: 2,
-            bottleneck: Some(&network),
+            bottleneck: Some(network),
+            ..Progress::default()
         };
         assert_eq!(
-            PlainLines.progress(&progress, Some(2_500_000.0)),
+            PlainLines.progress(&progress),
             "1.50 MB of 302 MB, 2.50 MB/s, 2:00 left, 1 file, 2 streams, limited by network: 20 Mbit/s on 2 streams"
         );
         progress.bytes_total = None;
         progress.bottleneck = None;
-        assert_eq!(
-            PlainLines.progress(&progress, None),
-            "1.50 MB, 1 file, 2 streams"
-        );
+        progress.bytes_per_second = None;
+        assert_eq!(PlainLines.progress(&progress), "1.50 MB, 1 file, 2 streams");
     }
 
     #[test]
     fn the_summary_is_a_few_lines() {
-        let summary = Summary {
+        let summary = TransferSummary {
             status: Status::Interrupted,
-            bytes: 3_000_000,
-            unknown_bytes: false,
+            bytes: Some(3_000_000),
             files: 4,
             skipped: 0,
             excluded: 3,
             adjusted: 0,
             deleted: 3,
-            dry_run: false,
             failed: 2,
             resent_bytes: 1_000,
             cpu_seconds: Sides {
@@ -305,6 +370,7 @@ mod tests {
                 digest: "blake3:00".to_owned(),
             }),
             not_kept: NotKept::default(),
+            ..TransferSummary::default()
         };
         let text = PlainLines.summary(Some("a to b"), &summary, Duration::from_millis(1_500));
         assert_eq!(

@@ -1,15 +1,22 @@
 //! The table of `--stats`: what each stage did, how fast, and how long it waited.
 //! Prints nothing itself.
 
-use super::Stats;
+use godwit_api::event::Stats;
 use godwit_api::units::{human_rate, human_size};
 use godwit_engine::Snapshot;
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 /// The table, without a newline at its end.
 pub(super) fn table(stats: &Stats, elapsed: Duration) -> String {
     let mut lines = vec![row("stage", "source", "destination")];
-    let (source, destination) = (stats.shares.source, stats.shares.destination);
+    let side = |counters: &Option<BTreeMap<String, u64>>| {
+        let counters = counters.as_ref()?;
+        Some(Snapshot::of_fields(|name| {
+            counters.get(name).copied().unwrap_or_default()
+        }))
+    };
+    let (source, destination) = (side(&stats.source), side(&stats.destination));
     for (name, field) in COUNTS {
         lines.push(row(
             name,
@@ -96,20 +103,20 @@ fn rate(bytes: u64, elapsed: Duration) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use godwit_engine::Shares;
 
     #[test]
     fn each_stage_has_a_row_and_an_unknown_side_a_dash() {
+        let source = [
+            ("entries_scanned", 3),
+            ("bytes_read", 2_000_000),
+            ("reading_ns", 250_000_000),
+        ];
         let stats = Stats {
-            shares: Shares {
-                source: Some(Snapshot {
-                    entries_scanned: 3,
-                    bytes_read: 2_000_000,
-                    reading_ns: 250_000_000,
-                    ..Snapshot::default()
-                }),
-                destination: None,
-            },
+            source: Some(
+                source
+                    .map(|(name, number)| (name.to_owned(), number))
+                    .into(),
+            ),
             ..Stats::default()
         };
         let text = table(&stats, Duration::from_secs(2));

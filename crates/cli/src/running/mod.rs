@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::exit::Failure;
 use crate::home::Home;
-pub(crate) use state::Steering;
+pub(crate) use state::Steered;
 
 /// Longest line either way.
 const LINE_BYTES_MAX: u64 = 256 << 10;

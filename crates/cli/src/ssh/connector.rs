@@ -16,6 +16,7 @@ use godwit_net::{
     TheirAddress, bind_data_port, channel_of, dial_over, piped,
 };
 use godwit_proto::{ErrorCode, Opened};
+use godwit_run::UNREACHABLE;
 
 use super::command::Rsh;
 use super::greeting::{AnswerLimit, Peer};
@@ -395,9 +396,6 @@ fn own_or_loopback(port: u16) -> Vec<SocketAddr> {
     }
     targets
 }
-
-/// Begins the message about it.
-pub(crate) const UNREACHABLE: &str = "no connection for data to";
 
 /// No way for data.
 pub(crate) fn unreachable(peer: &str, error: &ReachError) -> String {

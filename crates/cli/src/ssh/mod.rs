@@ -10,11 +10,9 @@ mod start;
 use std::net::{IpAddr, SocketAddr};
 
 pub(crate) use command::Rsh;
-pub(crate) use connector::{SshConnector, SshOptions, UNREACHABLE, unreachable};
+pub(crate) use connector::{SshConnector, SshOptions, unreachable};
+pub(crate) use godwit_run::SOFTWARE;
 pub(crate) use start::{Order, Started, start};
-
-/// Name and version of this program, for messages.
-pub(crate) const SOFTWARE: &str = concat!("godwit ", env!("CARGO_PKG_VERSION"));
 
 /// The addresses of this machine with a port, for the other side to dial; `first` goes before all.
 pub(crate) fn own_targets(first: Option<IpAddr>, port: u16) -> Vec<SocketAddr> {

@@ -33,6 +33,16 @@ pub(crate) struct SshProcess {
     left: AtomicBool,
 }
 
+impl godwit_run::AgentProcess for SshProcess {
+    fn ended(&self) -> Option<ExitStatus> {
+        self.ended()
+    }
+
+    fn wait(&self, timeout: Duration) -> Option<ExitStatus> {
+        self.wait(timeout)
+    }
+}
+
 impl SshProcess {
     /// Runs it; gives the other end of its standard input and output.
     pub(crate) fn start(line: &[OsString]) -> io::Result<(Self, UnixStream)> {

@@ -5,7 +5,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::net::UnixListener;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::judge::assert_identical_to_rsync;
 use super::rig::{Rig, is_root};
@@ -28,9 +28,18 @@ fn failures_are_listed_by_names_that_nothing_can_confuse() {
     world.start(&[]);
     let push = world.url("");
     for destination in ["copy", push.as_str()] {
-        world
-            .cp(&["--failed", "list", "tree", destination])
-            .expect(3, "partial");
+        let outcome = world.cp(&["--failed", "list", "tree", destination]);
+        outcome.expect(3, "partial");
+        let told = outcome.events();
+        let told = told.iter().filter(|event| event["event"] == "failed");
+        let told: Vec<_> = told
+            .map(|event| {
+                assert!(event["entry"].as_u64().is_none_or(|entry| entry > 0));
+                (&event["root"], &event["side"], &event["code"])
+            })
+            .collect();
+        let expected = (&json!(0), &json!("source"), &json!("not-regular"));
+        assert_eq!(told, [expected; 3], "{destination}");
         let mut names: Vec<String> = String::from_utf8(world.read("list"))
             .expect("text")
             .split_terminator('\0')

@@ -318,7 +318,7 @@ mod tests {
     struct Deaf;
 
     impl Observer for Deaf {
-        fn entry_failed(&self, _path: &[u8], _fault: &Fault) {}
+        fn entry_failed(&self, _failed: &crate::FailedEntry<'_>) {}
     }
 
     struct Panicking;

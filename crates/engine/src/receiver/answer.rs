@@ -172,9 +172,12 @@ impl Receiver {
                 self.counters.bytes_durable.add(entry::known_bytes(record));
             }
             Verdict::Failed(fault) if self.acks.count_failure(record.id) => {
-                self.config
-                    .observer
-                    .entry_failed(&self.sink.display_path(record.root, &record.path), fault);
+                self.config.observer.entry_failed(&crate::FailedEntry {
+                    root: Some(record.root),
+                    path: &record.path,
+                    shown: &self.sink.display_path(record.root, &record.path),
+                    fault,
+                });
             }
             _ => {}
         }

@@ -120,7 +120,7 @@ impl Receiver {
     /// Begins; `make_sink` is given the outbox through which the sink acknowledges.
     ///
     /// # Errors
-    /// The digest is one that this program does not know, or a thread cannot be started.
+    /// The digest is one that this program does not know, the sink cannot be made, or a thread cannot be started.
     pub fn start(
         config: ReceiverConfig,
         make_sink: Box<MakeSink<'_>>,
@@ -136,7 +136,7 @@ impl Receiver {
             Arc::clone(&config.observer),
             Arc::clone(&counters),
         ));
-        let sink = make_sink(Arc::clone(&acks));
+        let sink = make_sink(Arc::clone(&acks))?;
         // One block for each stream and each writer.
         let blocks = limits::STREAMS_MAX as usize + live.writers_max();
         let receiver = Arc::new(Self {

@@ -90,6 +90,11 @@ impl FeedWatch for FeedEvents {
             message: format!("the list cannot be read on: {why}; what else it names is not copied"),
         };
         self.counters.entries_failed.add(1);
-        self.observer.entry_failed(&[], &fault);
+        self.observer.entry_failed(&crate::FailedEntry {
+            root: None,
+            path: &[],
+            shown: &[],
+            fault: &fault,
+        });
     }
 }

@@ -159,15 +159,19 @@ impl Receiver {
                 self.counters.sources_failed.add(1);
             }
             let mut shown = self.sink.display_path(record.root, &record.path);
-            if let Some(name) = entry::odd_name(record) {
+            let odd_name = entry::odd_name(record);
+            if let Some(name) = odd_name {
                 if !shown.is_empty() && !shown.ends_with(b"/") {
                     shown.push(b'/');
                 }
                 shown.extend_from_slice(name);
             }
-            self.config
-                .observer
-                .entry_failed(&shown, &entry::fault_of(record));
+            self.config.observer.entry_failed(&crate::FailedEntry {
+                root: Some(record.root),
+                path: odd_name.unwrap_or(&record.path),
+                shown: &shown,
+                fault: &entry::fault_of(record),
+            });
         }
         let faults = self
             .counters

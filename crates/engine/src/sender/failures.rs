@@ -5,7 +5,7 @@ use godwit_proto::{EntryFailed, Fault, Record, Side};
 
 use super::Sender;
 use super::state::Desc;
-use crate::entry;
+use crate::{FailedEntry, entry};
 
 impl Sender {
     /// An entry failed at this end: the user is told, and so is the receiver, which may hold a part of it.
@@ -91,9 +91,12 @@ impl Sender {
             if path.is_empty() && fault.side == Side::SOURCE {
                 self.counters.sources_failed.add(1);
             }
-            self.config
-                .observer
-                .entry_failed(&self.display(root, path), fault);
+            self.config.observer.entry_failed(&FailedEntry {
+                root: Some(root),
+                path,
+                shown: &self.display(root, path),
+                fault,
+            });
         }
     }
 

@@ -32,6 +32,8 @@ pub struct Client {
     pub retry_for: Duration,
     /// Why a transfer that the other end has forgotten is not opened anew, if it cannot be: its bytes come or go once.
     pub once: Option<&'static str>,
+    /// The connection that opens the transfer is retried like any other. Otherwise it has one attempt.
+    pub retries_first: bool,
 }
 
 /// What a client's watcher sees, several times a second.
@@ -215,7 +217,7 @@ fn keep_open(
                     report.end = Ok(End::Cancelled("interrupted by the user".to_owned()));
                     return report;
                 }
-                let known = report.opened.is_some();
+                let known = client.retries_first || report.opened.is_some();
                 let waits = refusal
                     .load_patience()
                     .is_some_and(|patience| alive.elapsed() < patience.min(client.retry_for));

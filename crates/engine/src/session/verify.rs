@@ -81,7 +81,7 @@ fn verify(
     };
     let mut alive = Instant::now();
     let mut backoff = Duration::from_millis(100);
-    let mut opened_once = false;
+    let mut opened_once = client.retries_first;
     loop {
         let lost = match open_transfer(client, open) {
             Ok((mut stream, _, transfer, _)) => {

@@ -31,8 +31,8 @@ impl Seen {
 }
 
 impl Observer for Seen {
-    fn entry_failed(&self, path: &[u8], _fault: &Fault) {
-        let path = String::from_utf8_lossy(path).into_owned();
+    fn entry_failed(&self, failed: &godwit_engine::FailedEntry<'_>) {
+        let path = String::from_utf8_lossy(failed.shown).into_owned();
         self.0.lock().unwrap().push(path);
     }
     fn note(&self, message: &str) {
@@ -113,7 +113,9 @@ pub(crate) fn receiver_with(
 pub(crate) fn null_receiver() -> Arc<Receiver> {
     let counters = Arc::new(Counters::default());
     let for_sink = Arc::clone(&counters);
-    let make = Box::new(move |acks| -> Arc<dyn Sink> { Arc::new(NullSink::new(acks, for_sink)) });
+    let make = Box::new(move |acks| -> std::io::Result<Arc<dyn Sink>> {
+        Ok(Arc::new(NullSink::new(acks, for_sink)))
+    });
     receiver_with(&Arc::default(), make, &counters)
 }
 

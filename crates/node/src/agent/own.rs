@@ -9,8 +9,8 @@ use godwit_net::IdentityId;
 use godwit_proto::ErrorCode;
 
 use crate::allow::No;
-use crate::local::{self, Access};
 use crate::places::{FailedSource, Places, SourcePlace, Target, TreeSource, TreeTarget};
+use godwit_run::local::{self, Access};
 
 pub(super) struct OwnFiles {
     pub(super) sender: Vec<u8>,
@@ -46,7 +46,7 @@ impl Places for OwnFiles {
         is_directory: bool,
         access: Access,
     ) -> Result<Target, No> {
-        let found = local::destination(&self.resolve(path), &self.spill, access)
+        let found = local::destination(&self.resolve(path), None, &self.spill, access)
             .map_err(|error| No::new(ErrorCode::DESTINATION, error.to_string()))?;
         Ok(Target::Tree(TreeTarget {
             storage: found.storage,
@@ -64,7 +64,7 @@ impl Places for OwnFiles {
         paths: &[Vec<u8>],
         access: Access,
     ) -> Result<Vec<SourcePlace>, No> {
-        let mut sources = local::Sources::new(&self.spill, access);
+        let mut sources = local::Sources::new(&self.spill, None, access);
         let find = |path: &Vec<u8>| {
             let path = self.resolve(path);
             match sources.find(&path) {

@@ -4,7 +4,6 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::control::Selection;
 
 fn start() -> Start {
     Start {
@@ -90,7 +89,7 @@ fn what_is_out_of_bounds_is_refused() {
     refused(|message| message.sender = "x".repeat(WORD_BYTES_MAX + 1));
     refused(|message| message.addresses = vec![String::new(); ADDRESSES_MAX + 1]);
     let errand = Errand {
-        destination: b"a\0b".to_vec(),
+        peer: "p".repeat(1000),
         ..Errand::default()
     };
     assert!(errand.to_bytes().is_err());
@@ -99,57 +98,21 @@ fn what_is_out_of_bounds_is_refused() {
 }
 
 #[test]
-fn an_errand_that_contradicts_itself_is_refused() {
+fn an_errand_carries_the_description_of_a_job() {
     let errand = Errand {
-        sources: vec![b"a".to_vec()],
-        selection: Some(Selection {
-            listed: true,
-            ..Selection::default()
-        }),
-        list: ListForm::ZEROS.0,
-        sync: true,
+        peer: "h".to_owned(),
+        job: r#"{"version":1}"#.to_owned(),
+        entries_wanted: true,
         ..Errand::default()
     };
-    assert_eq!(
-        Errand::from_body(&errand.encode_to_vec()),
-        Ok(errand.clone())
-    );
-    let refused = |change: fn(&mut Errand)| {
-        let mut wrong = errand.clone();
-        change(&mut wrong);
-        assert!(wrong.to_bytes().is_err(), "{wrong:?}");
-        assert!(Errand::from_body(&wrong.encode_to_vec()).is_err());
+    let body = errand.encode_to_vec();
+    assert_eq!(Errand::from_body(&body), Ok(errand.clone()));
+    assert_eq!(body, b"\x22\x01h\x58\x01\x72\x0d{\"version\":1}");
+    let long = Errand {
+        job: " ".repeat(AGENT_MESSAGE_BYTES_MAX),
+        ..errand
     };
-    refused(|errand| errand.list = 0);
-    refused(|errand| errand.list = 3);
-    refused(|errand| errand.selection = None);
-    refused(|errand| errand.sources.push(b"b".to_vec()));
-    refused(|errand| {
-        errand.sources.push(b"b".to_vec());
-        (errand.selection, errand.list) = (None, 0);
-    });
-}
-
-#[test]
-fn an_agent_that_would_ignore_a_part_is_told_apart() {
-    let plain = Errand::default();
-    assert_eq!(plain.capabilities_needed(), 0);
-    let changes: [fn(&mut Errand); 5] = [
-        |errand| errand.sync = true,
-        |errand| errand.entries_wanted = true,
-        |errand| errand.faults_wanted = true,
-        |errand| errand.stats_wanted = true,
-        |errand| errand.selection = Some(Selection::default()),
-    ];
-    for change in changes {
-        let mut errand = plain.clone();
-        change(&mut errand);
-        assert_eq!(
-            errand.capabilities_needed(),
-            capability::ERRAND,
-            "{errand:?}"
-        );
-    }
+    assert!(long.to_bytes().is_err());
 }
 
 #[test]

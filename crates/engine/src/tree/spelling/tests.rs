@@ -20,9 +20,9 @@ const MTIME: i64 = 1000;
 struct Told(Mutex<HashMap<String, Fault>>);
 
 impl Observer for Told {
-    fn entry_failed(&self, path: &[u8], fault: &Fault) {
-        let path = String::from_utf8_lossy(path).into_owned();
-        lock(&self.0).insert(path, fault.clone());
+    fn entry_failed(&self, failed: &crate::FailedEntry<'_>) {
+        let path = String::from_utf8_lossy(failed.shown).into_owned();
+        lock(&self.0).insert(path, failed.fault.clone());
     }
 }
 

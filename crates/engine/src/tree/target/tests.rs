@@ -14,7 +14,7 @@ use crate::tree::{DestinationRequest, TreeSink};
 struct Failures(AtomicU64);
 
 impl Observer for Failures {
-    fn entry_failed(&self, _path: &[u8], _fault: &Fault) {
+    fn entry_failed(&self, _failed: &crate::FailedEntry<'_>) {
         self.0.fetch_add(1, Ordering::Relaxed);
     }
 }

@@ -13,7 +13,7 @@ use crate::{Acks, Counters, Observer, Sink};
 struct Deaf;
 
 impl Observer for Deaf {
-    fn entry_failed(&self, _path: &[u8], _fault: &Fault) {}
+    fn entry_failed(&self, _failed: &crate::FailedEntry<'_>) {}
 }
 
 fn sink(ranges_max: usize, journals: &std::path::Path) -> Arc<TreeSink> {

@@ -1,0 +1,286 @@
+//! The description of a job: everything that `cp`, `sync` and `verify` can ask for, as one value that can be sent and stored.
+//! Opens nothing and dials nobody; what a job reads from its own machine is read before it is described, or given beside it.
+
+mod text;
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+use crate::endpoint::{Endpoint, EndpointError};
+use crate::settings::{
+    ConfigFile, CpSettings, ObeyedBy, Scope, Setting, SettingError, Typed, Values, VerifySettings,
+    resolve,
+};
+use crate::time::Moment;
+
+pub use text::Text;
+
+/// The version of the description that this program writes and reads.
+pub const JOB_VERSION: u32 = 1;
+
+/// Settings that belong to the command and its process, and never to a job.
+const OF_THE_COMMAND: [&str; 3] = ["json", "log-file", "pin"];
+
+/// A job.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct JobSpec {
+    /// Always [`JOB_VERSION`].
+    pub version: u32,
+    /// What is to be done.
+    pub kind: JobKind,
+    /// The sources as endpoints; of a verification, the one manifest.
+    pub sources: Vec<Text>,
+    /// The destination as an endpoint; of a verification, the copy that is checked.
+    pub destination: Text,
+    /// Settings by their names in the settings table, as a user would type them; a list has several values.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub settings: BTreeMap<String, Vec<Text>>,
+    /// Which entries of the sources are meant; all of them if it is missing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub selection: Option<Selection>,
+}
+
+/// What a job does.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum JobKind {
+    /// Copies sources, as `godwit cp`.
+    Copy,
+    /// Makes the destination equal the source, as `godwit sync`.
+    Sync,
+    /// Checks a copy by a manifest, as `godwit verify`.
+    Verify,
+}
+
+/// Which entries of the sources are meant. Times are moments, and rule files are rules: nothing is left to be read.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Selection {
+    /// The first rule that matches an entry decides.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub rules: Vec<Rule>,
+    /// Files with fewer bytes are left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bytes_min: Option<u64>,
+    /// Files with more bytes are left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bytes_max: Option<u64>,
+    /// Only entries that were modified after this moment.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub newer: Option<When>,
+    /// Only entries that were modified before this moment.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub older: Option<When>,
+    /// Only entries that a list names; the list is given beside the job.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub list: Option<ListForm>,
+    /// Directories that the list names are meant with all that is in them.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub recursive: bool,
+}
+
+/// One rule.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Rule {
+    /// Entries that match are taken; otherwise they are left out.
+    pub include: bool,
+    /// The pattern, without any sign in front.
+    pub pattern: Text,
+}
+
+/// A moment, in seconds and nanoseconds since 1970-01-01 UTC.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct When {
+    /// Negative before 1970.
+    pub seconds: i64,
+    /// Counted forward from there, below 10⁹.
+    #[serde(default)]
+    pub nanoseconds: u32,
+}
+
+/// How the names of a list are told apart.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ListForm {
+    /// One name a line.
+    Lines,
+    /// A zero byte behind each name.
+    Zeros,
+}
+
+/// Why a description is no job.
+#[derive(Clone, Debug, Eq, Error, PartialEq)]
+pub enum JobError {
+    /// It is no JSON, a field is unknown or missing, or has the wrong type.
+    #[error("this is no description of a job: {0}")]
+    Form(String),
+    /// It is of another version.
+    #[error(
+        "this job is described in version {0}, and this program reads version {JOB_VERSION}: use the program of the same version on both sides"
+    )]
+    Version(u32),
+    /// No command of this kind has the setting.
+    #[error(
+        "godwit {command} has no setting --{name}; a job of a newer version needs a newer program"
+    )]
+    Unknown {
+        /// The command that has the settings of such a job.
+        command: &'static str,
+        /// The setting.
+        name: String,
+    },
+    /// The setting does not belong in a description.
+    #[error("--{name} {why}")]
+    NotOfAJob {
+        /// The setting.
+        name: String,
+        /// What to do instead.
+        why: &'static str,
+    },
+    /// The value of a setting.
+    #[error("{0}")]
+    Setting(#[from] SettingError),
+    /// A source or the destination.
+    #[error("{0}")]
+    Endpoint(#[from] EndpointError),
+}
+
+impl JobSpec {
+    /// Reads a description.
+    ///
+    /// # Errors
+    /// It is of another version, or something in it is unknown.
+    pub fn from_json(json: &[u8]) -> Result<Self, JobError> {
+        #[derive(Deserialize)]
+        struct Version {
+            version: u32,
+        }
+        let form = |error: serde_json::Error| JobError::Form(error.to_string());
+        // The version first: what a later one has is not to be called unknown.
+        let Version { version } = serde_json::from_slice(json).map_err(form)?;
+        if version != JOB_VERSION {
+            return Err(JobError::Version(version));
+        }
+        serde_json::from_slice(json).map_err(form)
+    }
+
+    /// The description as JSON, in one line.
+    #[must_use]
+    pub fn to_json(&self) -> String {
+        // Maps have texts for keys, so nothing can fail.
+        serde_json::to_string(self).unwrap_or_default()
+    }
+
+    /// The command whose settings a job of this kind has.
+    #[must_use]
+    pub fn scope(&self) -> Scope {
+        match self.kind {
+            JobKind::Copy => Scope::Cp,
+            JobKind::Sync => Scope::Sync,
+            JobKind::Verify => Scope::Verify,
+        }
+    }
+
+    /// The settings of a copy or synchronisation, resolved by the table.
+    ///
+    /// # Errors
+    /// A setting is unknown, does not belong in a job, or has no such value.
+    pub fn copy_settings(&self) -> Result<CpSettings, JobError> {
+        let values = self.values()?;
+        Ok(match self.kind {
+            JobKind::Sync => CpSettings::from_sync_values(&values)?,
+            _ => CpSettings::from_values(&values)?,
+        })
+    }
+
+    /// The settings of a verification, resolved by the table.
+    ///
+    /// # Errors
+    /// A setting is unknown, does not belong in a job, or has no such value.
+    pub fn verify_settings(&self) -> Result<VerifySettings, JobError> {
+        Ok(VerifySettings::from_values(&self.values()?)?)
+    }
+
+    /// The sources, read as endpoints.
+    ///
+    /// # Errors
+    /// A text is no endpoint.
+    pub fn source_endpoints(&self) -> Result<Vec<Endpoint>, JobError> {
+        let parse = |text: &Text| Endpoint::parse(&text.to_os()).map_err(JobError::from);
+        self.sources.iter().map(parse).collect()
+    }
+
+    /// The destination, read as an endpoint.
+    ///
+    /// # Errors
+    /// The text is no endpoint.
+    pub fn destination_endpoint(&self) -> Result<Endpoint, JobError> {
+        Ok(Endpoint::parse(&self.destination.to_os())?)
+    }
+
+    /// Takes those of a command's settings that belong in a description, from what was given anywhere but in the table.
+    #[must_use]
+    pub fn settings_of(given: &[(&'static str, OsString)]) -> BTreeMap<String, Vec<Text>> {
+        let mut settings: BTreeMap<String, Vec<Text>> = BTreeMap::new();
+        for (name, text) in given {
+            if no_place_in_a_job(name).is_none() {
+                let texts = settings.entry((*name).to_owned()).or_default();
+                texts.push(Text::from(text.clone()));
+            }
+        }
+        settings
+    }
+
+    fn values(&self) -> Result<Values, JobError> {
+        let scope = self.scope();
+        let mut typed = Typed::new();
+        for (name, texts) in &self.settings {
+            let setting = Setting::find(scope, name).ok_or_else(|| JobError::Unknown {
+                command: scope.name(),
+                name: name.clone(),
+            })?;
+            if let Some(why) = no_place_in_a_job(name) {
+                let name = name.clone();
+                return Err(JobError::NotOfAJob { name, why });
+            }
+            typed.insert(setting.name, texts.iter().map(Text::to_os).collect());
+        }
+        Ok(resolve(scope, &typed, &|_| None, &ConfigFile::default())?)
+    }
+}
+
+impl From<Moment> for When {
+    fn from(moment: Moment) -> Self {
+        Self {
+            seconds: moment.seconds,
+            nanoseconds: moment.nanoseconds,
+        }
+    }
+}
+
+/// Why a setting is not to stand in a description.
+fn no_place_in_a_job(name: &str) -> Option<&'static str> {
+    if OF_THE_COMMAND.contains(&name) {
+        Some("belongs to a command, and not to a job: leave it out")
+    } else if chooses(name) {
+        Some("stands in the selection of a job, and not among its settings")
+    } else {
+        None
+    }
+}
+
+/// Whether the setting says which entries are meant.
+fn chooses(name: &str) -> bool {
+    let is_rule =
+        |setting: &Setting| matches!(setting.obeyed_by, ObeyedBy::Rules | ObeyedBy::ListForm);
+    Setting::find(Scope::Cp, name).is_some_and(is_rule)
+}
+
+#[cfg(test)]
+mod tests;

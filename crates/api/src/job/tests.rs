@@ -1,0 +1,162 @@
+//! Descriptions come back as they were, and what does not belong in one is refused by its name.
+//! Runs no job.
+
+use proptest::collection::{btree_map, vec};
+use proptest::option;
+use proptest::prelude::*;
+
+use super::*;
+
+fn copy() -> JobSpec {
+    JobSpec {
+        version: JOB_VERSION,
+        kind: JobKind::Copy,
+        sources: vec!["a".into()],
+        destination: "b".into(),
+        settings: BTreeMap::new(),
+        selection: None,
+    }
+}
+
+fn with(name: &str, value: &str) -> JobSpec {
+    JobSpec {
+        settings: BTreeMap::from([(name.to_owned(), vec![value.into()])]),
+        ..copy()
+    }
+}
+
+#[test]
+fn a_description_is_short_and_readable() {
+    let spec = JobSpec {
+        sources: vec!["a".into(), Text(b"\xff".to_vec())],
+        selection: Some(Selection {
+            rules: vec![Rule {
+                include: false,
+                pattern: "*.tmp".into(),
+            }],
+            ..Selection::default()
+        }),
+        ..with("limit", "1Gbit/s")
+    };
+    assert_eq!(
+        spec.to_json(),
+        r#"{"version":1,"kind":"copy","sources":["a",{"base64":"/w=="}],"destination":"b","settings":{"limit":["1Gbit/s"]},"selection":{"rules":[{"include":false,"pattern":"*.tmp"}]}}"#
+    );
+}
+
+#[test]
+fn another_version_is_refused_before_its_fields() {
+    let refused = |json: &str| JobSpec::from_json(json.as_bytes()).expect_err("refused");
+    assert_eq!(
+        refused(r#"{"version":2,"kind":"dance","whatever":1}"#),
+        JobError::Version(2)
+    );
+    for odd in [
+        "",
+        "{}",
+        r#"{"version":1}"#,
+        r#"{"version":1,"kind":"dance","sources":[],"destination":"b"}"#,
+        r#"{"version":1,"kind":"copy","sources":[],"destination":"b","more":1}"#,
+        r#"{"version":1,"kind":"copy","sources":[{"base64":"?"}],"destination":"b"}"#,
+        r#"{"version":1,"kind":"copy","sources":[],"destination":"b","selection":{"ruled":1}}"#,
+    ] {
+        assert!(matches!(refused(odd), JobError::Form(_)), "{odd}");
+    }
+}
+
+#[test]
+fn settings_are_those_of_the_table() {
+    let settings = with("limit", "8Mbit/s").copy_settings().expect("valid");
+    assert_eq!(
+        settings.limit_bytes_per_second.map(u64::from),
+        Some(1_000_000)
+    );
+    let refused = |name, value| with(name, value).copy_settings().expect_err("refused");
+    assert!(refused("limit", "much").to_string().contains("--limit"));
+    assert!(refused("no-such", "1").to_string().contains("--no-such"));
+    assert!(refused("delete", "true").to_string().contains("godwit cp"));
+    assert!(refused("json", "true").to_string().starts_with("--json "));
+    assert!(refused("exclude", "*").to_string().contains("selection"));
+    let sync = JobSpec {
+        kind: JobKind::Sync,
+        ..with("delete", "true")
+    };
+    let comparison = sync.copy_settings().expect("valid").comparison;
+    assert!(comparison.delete && comparison.counterpart);
+    let verify = JobSpec {
+        kind: JobKind::Verify,
+        ..with("extra", "true")
+    };
+    assert!(verify.verify_settings().expect("valid").extra);
+}
+
+#[test]
+fn names_that_are_listed_here_are_in_the_table() {
+    for name in OF_THE_COMMAND {
+        assert!(Setting::find(Scope::Cp, name).is_some(), "{name}");
+    }
+}
+
+#[test]
+fn settings_of_a_command_become_those_of_a_job() {
+    let given = [
+        ("json", "true"),
+        ("exclude", "*"),
+        ("channel", "eth0"),
+        ("channel", "eth1"),
+    ]
+    .map(|(name, text)| (name, OsString::from(text)));
+    let settings = JobSpec::settings_of(&given);
+    let channels = vec!["eth0".into(), "eth1".into()];
+    assert_eq!(settings, BTreeMap::from([("channel".to_owned(), channels)]));
+}
+
+fn text() -> impl Strategy<Value = Text> {
+    vec(any::<u8>(), 0..12).prop_map(Text)
+}
+
+fn selection() -> impl Strategy<Value = Selection> {
+    let rule = (any::<bool>(), text()).prop_map(|(include, pattern)| Rule { include, pattern });
+    let when = (any::<i64>(), any::<u32>()).prop_map(|(seconds, nanoseconds)| When {
+        seconds,
+        nanoseconds,
+    });
+    let list = prop_oneof![Just(ListForm::Lines), Just(ListForm::Zeros)];
+    (
+        vec(rule, 0..4),
+        any::<(Option<u64>, Option<u64>, bool)>(),
+        option::of(when.clone()),
+        option::of(when),
+        option::of(list),
+    )
+        .prop_map(
+            |(rules, (bytes_min, bytes_max, recursive), newer, older, list)| Selection {
+                rules,
+                bytes_min,
+                bytes_max,
+                newer,
+                older,
+                list,
+                recursive,
+            },
+        )
+}
+
+proptest! {
+    #[test]
+    fn a_description_comes_back_as_it_was(
+        kind in prop_oneof![Just(JobKind::Copy), Just(JobKind::Sync), Just(JobKind::Verify)],
+        sources in vec(text(), 0..4),
+        destination in text(),
+        settings in btree_map("[a-z-]{0,8}", vec(text(), 0..3), 0..4),
+        selection in option::of(selection()),
+    ) {
+        let spec = JobSpec { version: JOB_VERSION, kind, sources, destination, settings, selection };
+        prop_assert_eq!(JobSpec::from_json(spec.to_json().as_bytes()), Ok(spec));
+    }
+
+    #[test]
+    fn no_bytes_panic(bytes in vec(any::<u8>(), 0..64)) {
+        let _ = JobSpec::from_json(&bytes);
+    }
+}

@@ -1,0 +1,82 @@
+//! The ways to other machines that a command gives its job: ssh, and a question on the terminal.
+//! Decides nothing about the job.
+
+use std::io::{BufRead as _, IsTerminal as _, Write as _};
+use std::sync::Arc;
+
+use godwit_engine::session::{Connector, Refusal};
+use godwit_net::{IdentityId, PeerAddress};
+use godwit_run::{AgentOrder, Connectors, SshClient, SshWay, StartedAgent};
+
+use crate::exit::Failure;
+use crate::ssh::{Order, Rsh, SshConnector, SshOptions, start};
+
+/// The ways of a command that a user has typed.
+pub(crate) struct Ways {
+    /// Nobody is there to be asked.
+    pub(crate) quiet: bool,
+}
+
+impl Connectors for Ways {
+    fn by_ssh(&self, way: SshWay<'_>, client: SshClient) -> Result<Arc<dyn Connector>, Failure> {
+        let SshClient {
+            sender,
+            identity,
+            tls,
+        } = client;
+        let options = options(way)?;
+        Ok(Arc::new(SshConnector::new(options, sender, identity, tls)))
+    }
+
+    fn start_agent(&self, way: SshWay<'_>, order: &AgentOrder) -> Result<StartedAgent, Refusal> {
+        let options = options(way).map_err(|failure| Refusal::Own(failure.message))?;
+        let order = Order {
+            client: order.client,
+            sender: order.sender.clone(),
+            targets: order.targets.clone(),
+            from_here: false,
+        };
+        let started = start(&options, &order, &[])?;
+        Ok(StartedAgent {
+            process: started.process,
+            socket: started.socket,
+            identity: started.identity,
+            targets: started.targets,
+            capabilities: started.capabilities,
+        })
+    }
+
+    fn trusts(&self, address: &PeerAddress, found: &IdentityId) -> Result<bool, Failure> {
+        if self.quiet || !std::io::stdin().is_terminal() || !std::io::stderr().is_terminal() {
+            return Ok(false);
+        }
+        let mut terminal = std::io::stderr();
+        let question = format!(
+            "{address} is not known here. It says it is\n  {found}\nIts operator sees the same by: godwit id. Trust it from now on? [y/N] "
+        );
+        terminal
+            .write_all(question.as_bytes())
+            .and_then(|()| terminal.flush())
+            .map_err(Failure::failed)?;
+        let mut answer = String::new();
+        std::io::stdin()
+            .lock()
+            .read_line(&mut answer)
+            .map_err(Failure::failed)?;
+        Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
+    }
+}
+
+fn options(way: SshWay<'_>) -> Result<SshOptions, Failure> {
+    Ok(SshOptions {
+        rsh: Rsh::new(way.rsh, way.remote_command)?,
+        login: way.login.clone(),
+        data_ports: way.data_ports,
+        channels: way.channels,
+        via_ssh: way.via_ssh,
+        retry_for: way.retry_for,
+        handshake_deadline: way.handshake_deadline,
+        stall_limit: way.stall_deadline,
+        interrupted: way.cancelled,
+    })
+}

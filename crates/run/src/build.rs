@@ -1,0 +1,201 @@
+//! Makes the two ends of a transfer, for a command, a daemon and an agent alike.
+//! Finds no place, reads no setting, and brings no stream.
+
+use std::fs::File;
+use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use godwit_engine::names::Names;
+use godwit_engine::pipe::{InOrder, PipeSink, PipeSource};
+use godwit_engine::select::Select;
+use godwit_engine::synthetic::{MemorySource, NullSink};
+use godwit_engine::tree::{
+    FoundRoot, Keeper, ListWork, OwnFiles, PreparedDestination, Selecting, TreeSink, TreeSource,
+    TreeWork,
+};
+use godwit_engine::tuner::Bounds;
+use godwit_engine::{
+    Acks, Counters, Live, Observer, Receiver, ReceiverConfig, Resources, Sender, SenderConfig,
+    Share, Sink, Source, Work,
+};
+use godwit_proto::{Comparison, DigestKind, Preserve, TransferId};
+
+/// What is the same for both ends.
+pub struct Terms {
+    /// The transfer.
+    pub transfer: TransferId,
+    /// Of blocks and files.
+    pub digest: DigestKind,
+    /// Contents of one block.
+    pub block_bytes: u32,
+    /// What is asked of the comparison, if anything.
+    pub comparison: Option<Comparison>,
+    /// Tell what becomes of each entry.
+    pub itemise: bool,
+    /// How the transfer behaves towards others.
+    pub share: Share,
+    /// Hears of entries.
+    pub observer: Arc<dyn Observer>,
+    /// Tells what the process uses.
+    pub resources: Resources,
+    /// What this end counts.
+    pub counters: Arc<Counters>,
+}
+
+/// Where a receiving end puts what arrives.
+pub enum Sinks {
+    /// Nowhere.
+    Nothing,
+    /// Below a destination. Its own digest is used.
+    Tree(Box<PreparedDestination>),
+    /// Into a pipe, in order.
+    Pipe {
+        /// The pipe.
+        out: File,
+        /// Blocks that wait for those before them.
+        bytes_max: usize,
+        /// Nothing is written.
+        dry_run: bool,
+    },
+}
+
+/// Where a sending end takes what it sends.
+pub enum Sources {
+    /// Memory.
+    Memory(MemorySource),
+    /// A pipe, and the one entry that it is.
+    Pipe(PipeSource, Box<dyn Work>),
+    /// Files.
+    Trees(Trees),
+}
+
+/// Files to send.
+pub struct Trees {
+    /// The sources, in order.
+    pub roots: Vec<FoundRoot>,
+    /// The names of a list, if one says what is meant of the first source.
+    pub names: Option<Box<dyn Names>>,
+    /// For what memory shall not hold.
+    pub spill: PathBuf,
+    /// What is kept of metadata.
+    pub preserve: Preserve,
+    /// Which entries are meant.
+    pub select: Arc<Select>,
+    /// Entries that are left out are announced, so that nothing of them is deleted.
+    pub announces_passed: bool,
+    /// Files that are never sent.
+    pub own: Arc<OwnFiles>,
+}
+
+/// What only a sending end needs to know.
+pub struct Sending {
+    /// Memory for blocks.
+    pub pool_bytes: usize,
+    /// How the sources are called in messages.
+    pub root_names: Vec<Vec<u8>>,
+    /// In bytes of content a second; 0 is none.
+    pub limit: u64,
+    /// Threads that read ahead.
+    pub readers: Bounds,
+    /// Blocks are sent in the order of the contents.
+    pub in_order: bool,
+}
+
+/// Makes a receiving end with this many threads that write.
+///
+/// # Errors
+/// The digest is not known, or the destination or a thread cannot be had.
+pub fn receiver(terms: Terms, writers: Bounds, sinks: Sinks) -> io::Result<Arc<Receiver>> {
+    let digest = match &sinks {
+        Sinks::Tree(prepared) => godwit_engine::wire_digest_kind(prepared.config.digest),
+        Sinks::Nothing | Sinks::Pipe { .. } => terms.digest,
+    };
+    let config = ReceiverConfig {
+        transfer: terms.transfer,
+        digest,
+        block_bytes: terms.block_bytes,
+        observer: terms.observer,
+        resources: terms.resources,
+        comparison: terms.comparison,
+        itemise: terms.itemise,
+    };
+    let live = Arc::new(Live::receiving(writers).sharing(terms.share));
+    let counted = Arc::clone(&terms.counters);
+    let make = move |acks: Arc<Acks>| -> io::Result<Arc<dyn Sink>> {
+        Ok(match sinks {
+            Sinks::Nothing => Arc::new(NullSink::new(acks, counted)),
+            Sinks::Tree(prepared) => TreeSink::start(
+                prepared.config,
+                prepared.journal,
+                prepared.recovered,
+                acks,
+                counted,
+            )?,
+            Sinks::Pipe {
+                out,
+                bytes_max,
+                dry_run,
+            } => {
+                let kind = godwit_engine::digest_kind(digest)
+                    .ok_or_else(|| io::Error::new(io::ErrorKind::Unsupported, "unknown digest"))?;
+                PipeSink::start(Box::new(out), kind, bytes_max, dry_run, acks, counted)?
+            }
+        })
+    };
+    Receiver::start(config, Box::new(make), live, terms.counters)
+}
+
+/// Makes a sending end.
+///
+/// # Errors
+/// The digest is not known, or a thread cannot be had.
+pub fn sender(terms: Terms, sending: Sending, sources: Sources) -> io::Result<Arc<Sender>> {
+    let (work, source): (Box<dyn Work>, Arc<dyn Source>) = match sources {
+        Sources::Memory(memory) => (Box::new(memory), Arc::new(memory)),
+        Sources::Pipe(pipe, work) => (work, Arc::new(pipe)),
+        Sources::Trees(trees) => trees.open(&terms.counters),
+    };
+    let source: Arc<dyn Source> = if sending.in_order {
+        Arc::new(InOrder::new(source))
+    } else {
+        source
+    };
+    let config = SenderConfig {
+        transfer: terms.transfer,
+        digest: terms.digest,
+        block_bytes: terms.block_bytes,
+        pool_bytes: sending.pool_bytes,
+        observer: terms.observer,
+        root_names: sending.root_names,
+        resources: terms.resources,
+        comparison: terms.comparison,
+        itemise: terms.itemise,
+    };
+    let live = Live::sending(sending.limit, sending.readers).sharing(terms.share);
+    Sender::start(config, work, source, Arc::new(live), terms.counters)
+}
+
+impl Trees {
+    fn open(self, counters: &Arc<Counters>) -> (Box<dyn Work>, Arc<dyn Source>) {
+        let keeper = Arc::new(Keeper::new(self.preserve));
+        let selecting = Selecting {
+            select: self.select,
+            counters: Arc::clone(counters),
+            announces_passed: self.announces_passed,
+        };
+        let kept = Arc::clone(&keeper);
+        let work: Box<dyn Work> = match (self.names, self.roots.first()) {
+            (Some(names), Some(Ok(root))) => {
+                let work = ListWork::new(root.clone(), names, selecting, &self.spill);
+                Box::new(work.without(self.own).keeping(kept))
+            }
+            _ => {
+                let work = TreeWork::found(self.roots.clone(), selecting);
+                Box::new(work.without(self.own).keeping(kept))
+            }
+        };
+        let source = TreeSource::found(self.roots).keeping(keeper);
+        (work, Arc::new(source))
+    }
+}

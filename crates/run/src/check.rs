@@ -1,0 +1,110 @@
+//! What can be said against a job before anything is opened: settings and endpoints that contradict each other.
+//! Looks at no file and no machine.
+
+use godwit_api::endpoint::{Endpoint, Place};
+use godwit_api::failure::Failure;
+use godwit_api::job::{JobKind, JobSpec};
+use godwit_api::settings::{ComparisonSettings, CpSettings, Judge};
+use godwit_proto::limits::SOURCES_MAX;
+
+use crate::route;
+
+/// A job whose parts fit together.
+pub(crate) struct Checked {
+    pub(crate) settings: CpSettings,
+    pub(crate) sources: Vec<Endpoint>,
+    pub(crate) destination: Endpoint,
+}
+
+/// Refuses a job that makes no sense.
+///
+/// # Errors
+/// Names what contradicts what.
+pub fn check(spec: &JobSpec) -> Result<(), Failure> {
+    match spec.kind {
+        JobKind::Copy | JobKind::Sync => check_transfer(spec).map(drop),
+        JobKind::Verify => spec.verify_settings().map(drop).map_err(Failure::usage),
+    }
+}
+
+/// Refuses a transfer that makes no sense.
+pub(crate) fn check_transfer(spec: &JobSpec) -> Result<Checked, Failure> {
+    let settings = spec.copy_settings().map_err(Failure::usage)?;
+    let is_listed = spec
+        .selection
+        .as_ref()
+        .is_some_and(|selection| selection.list.is_some());
+    let comparison = &settings.comparison;
+    if comparison.contradicts {
+        return Err(Failure::usage(
+            "--checksum and --size-only contradict each other: give one of them",
+        ));
+    }
+    if comparison.delete && is_listed {
+        return Err(Failure::usage(
+            "--delete and --files-from contradict each other: what a list does not name is not to be deleted",
+        ));
+    }
+    let sources = spec.source_endpoints().map_err(Failure::usage)?;
+    let destination = spec.destination_endpoint().map_err(Failure::usage)?;
+    if sources.is_empty() {
+        return Err(Failure::usage("no source was named"));
+    }
+    if sources.len() > SOURCES_MAX {
+        return Err(Failure::usage(format!(
+            "{} sources: a transfer takes {SOURCES_MAX} at most; name their directory, or list them with --files-from",
+            sources.len()
+        )));
+    }
+    if comparison.dry_run && settings.reports.manifest.is_some() {
+        return Err(Failure::usage(
+            "a dry run delivers nothing, so there is no manifest to write: leave out --manifest",
+        ));
+    }
+    if settings.reports.manifest.is_some()
+        && let Some(flag) = leaves_unseen(comparison)
+    {
+        return Err(Failure::usage(format!(
+            "{flag} leaves entries at the destination that were not compared with the source, and --manifest would vouch for them: leave out one of the two, or run godwit manifest at the source"
+        )));
+    }
+    let counterpart = comparison.counterpart;
+    if counterpart && sources.len() > 1 {
+        return Err(Failure::usage(
+            "sync takes one source, for the destination is its counterpart: sync each by itself, or use godwit cp to put several into one directory",
+        ));
+    }
+    if counterpart && (is_synthetic(&sources) || is_synthetic(std::slice::from_ref(&destination))) {
+        return Err(Failure::usage(
+            "sync compares files with files: mem:, null: and - are for godwit cp",
+        ));
+    }
+    route::check(&sources, &destination).map_err(Failure::usage)?;
+    Ok(Checked {
+        settings,
+        sources,
+        destination,
+    })
+}
+
+/// The first that is given of what lets an entry count as done although nobody knows whether it is there and the same.
+fn leaves_unseen(comparison: &ComparisonSettings) -> Option<&'static str> {
+    let given = [
+        (comparison.existing, "--existing"),
+        (comparison.ignore_existing, "--ignore-existing"),
+        (comparison.update, "--update"),
+        (comparison.judge == Judge::Size, "--size-only"),
+    ];
+    given
+        .iter()
+        .find(|(given, _)| *given)
+        .map(|(_, flag)| *flag)
+}
+
+fn is_synthetic(endpoints: &[Endpoint]) -> bool {
+    endpoints.iter().any(|endpoint| match endpoint {
+        Endpoint::Memory { .. } | Endpoint::Null | Endpoint::Stdio => true,
+        Endpoint::Remote(remote) => matches!(remote.place, Place::Memory { .. } | Place::Null),
+        Endpoint::Local(_) | Endpoint::Ssh(_) => false,
+    })
+}

@@ -1,0 +1,198 @@
+//! What is wanted of a job while it runs, and how far it is: asked for from any thread, done by the thread that runs the job.
+//! Moves no data.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use godwit_engine::session::Engine;
+
+/// Steers one job. Clones steer the same job.
+#[derive(Clone, Default)]
+pub struct Control {
+    shared: Arc<Shared>,
+}
+
+#[derive(Default)]
+struct Shared {
+    cancelled: Arc<AtomicBool>,
+    paused: AtomicBool,
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    /// A limit that somebody wants, instead of the one that the job began with.
+    wanted: Option<u64>,
+    /// The job gives way to others, or not, instead of what its settings say.
+    background: Option<bool>,
+    figures: Figures,
+    over: bool,
+}
+
+/// How far a job is.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct Figures {
+    /// The limit that the sending end obeys, in bytes a second; 0 is none, `None` is not known yet.
+    pub limit: Option<u64>,
+    /// Contents done.
+    pub bytes: u64,
+}
+
+/// Why nobody knows whether a new limit is obeyed.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Unconfirmed {
+    /// The job has ended.
+    Over,
+    /// Somebody else has set another limit meanwhile.
+    Overridden,
+    /// The sending end did not confirm it in time.
+    Late,
+}
+
+impl Control {
+    /// Ends the job in a way that can be resumed.
+    pub fn cancel(&self) {
+        self.shared.cancelled.store(true, Ordering::Relaxed);
+        self.shared.changed.notify_all();
+    }
+
+    /// The flag that cancels the job, for a handler of signals.
+    #[must_use]
+    pub fn cancelled(&self) -> &Arc<AtomicBool> {
+        &self.shared.cancelled
+    }
+
+    /// Whether the job was cancelled.
+    #[must_use]
+    pub fn is_cancelled(&self) -> bool {
+        self.shared.cancelled.load(Ordering::Relaxed)
+    }
+
+    /// Stops the streams and frees the memory of the job; its journal stays. A job with a standard stream goes on, for what was
+    /// read or written cannot be taken back.
+    pub fn pause(&self) {
+        self.shared.paused.store(true, Ordering::Relaxed);
+    }
+
+    /// Lets a paused job continue from its journal.
+    pub fn resume(&self) {
+        self.shared.paused.store(false, Ordering::Relaxed);
+        self.shared.changed.notify_all();
+    }
+
+    /// Whether the job is to pause.
+    #[must_use]
+    pub fn is_paused(&self) -> bool {
+        self.shared.paused.load(Ordering::Relaxed)
+    }
+
+    /// How far the job is.
+    #[must_use]
+    pub fn figures(&self) -> Figures {
+        self.lock().figures
+    }
+
+    /// Changes the limit, in bytes of content a second; 0 is none.
+    pub fn set_limit(&self, limit: u64) {
+        let mut state = self.lock();
+        state.wanted = Some(limit);
+        // What was known is of before.
+        state.figures.limit = None;
+        // Who waits for another limit waits in vain.
+        self.shared.changed.notify_all();
+    }
+
+    /// Changes the limit and waits until the sending end obeys it.
+    ///
+    /// # Errors
+    /// Nobody knows whether it does.
+    pub fn confirm_limit(&self, limit: u64, deadline: Duration) -> Result<(), Unconfirmed> {
+        let until = Instant::now() + deadline;
+        self.set_limit(limit);
+        let mut state = self.lock();
+        while state.figures.limit != Some(limit) {
+            let left = until.saturating_duration_since(Instant::now());
+            if state.over {
+                return Err(Unconfirmed::Over);
+            }
+            if state.wanted != Some(limit) {
+                return Err(Unconfirmed::Overridden);
+            }
+            if left.is_zero() {
+                return Err(Unconfirmed::Late);
+            }
+            state = self
+                .shared
+                .changed
+                .wait_timeout(state, left.min(Duration::from_secs(1)))
+                .map_or_else(|poisoned| poisoned.into_inner().0, |(state, _)| state);
+        }
+        Ok(())
+    }
+
+    /// Lets the job give way to others, or not. A transfer that runs obeys when it begins anew, as after a pause.
+    pub fn set_background(&self, background: bool) {
+        self.lock().background = Some(background);
+    }
+
+    /// Whether the job is to give way to others, if somebody has said so.
+    pub(crate) fn background(&self) -> Option<bool> {
+        self.lock().background
+    }
+
+    /// A transfer begins, perhaps anew: nothing is known of it.
+    pub(crate) fn begins(&self) {
+        self.lock().figures.limit = None;
+    }
+
+    /// Tells the engine what is wanted of it, and others what it does.
+    pub(crate) fn watch(&self, engine: &Engine, bytes: u64) {
+        let mut state = self.lock();
+        if let Some(wanted) = state.wanted {
+            let asked = match engine {
+                Engine::Sender(_) => engine.limit(),
+                Engine::Receiver(receiver) => receiver.asked_limit(),
+            };
+            if asked != Some(wanted) {
+                engine.set_limit(wanted);
+            }
+        }
+        state.figures = Figures {
+            limit: engine.limit(),
+            bytes,
+        };
+        drop(state);
+        self.shared.changed.notify_all();
+    }
+
+    /// Waits while the job is to pause and is not cancelled.
+    pub(crate) fn wait_while_paused(&self) {
+        let mut state = self.lock();
+        while self.is_paused() && !self.is_cancelled() {
+            // A signal handler sets the flag without a word.
+            state = self
+                .shared
+                .changed
+                .wait_timeout(state, LOOK_EVERY)
+                .map_or_else(|poisoned| poisoned.into_inner().0, |(state, _)| state);
+        }
+    }
+
+    /// The job has ended.
+    pub(crate) fn finish(&self) {
+        self.lock().over = true;
+        self.shared.changed.notify_all();
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.shared
+            .state
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// How often a paused job looks whether it was cancelled.
+const LOOK_EVERY: Duration = Duration::from_millis(100);

@@ -1,0 +1,172 @@
+//! What a job is given by the process that it runs in: places, streams, and ways to other machines.
+//! Holds no settings; those are in the description of the job.
+
+use std::ffi::OsStr;
+use std::net::SocketAddr;
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::process::ExitStatus;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::{Duration, Instant};
+
+use godwit_api::failure::Failure;
+use godwit_api::login::Login;
+use godwit_engine::names::ListBytes;
+use godwit_engine::session::{Connector, Refusal};
+use godwit_net::{ChannelWish, ClientTls, IdentityId, PeerAddress};
+
+use crate::Home;
+
+/// Name and version of this program, for messages.
+pub const SOFTWARE: &str = concat!("godwit ", env!("CARGO_PKG_VERSION"));
+
+/// The beginning of the message on two machines that cannot reach each other.
+pub const UNREACHABLE: &str = "no connection for data to";
+
+/// What a job is given by its process. Several jobs may share one.
+pub struct Env {
+    /// Keys, known peers, journals and what memory shall not hold.
+    pub home: Home,
+    /// Relative paths are relative to this directory; `None` means the working directory of the process.
+    pub base: Option<PathBuf>,
+    /// The file mode bits that reports do not get. The mask of the process itself is cleared.
+    pub umask: u32,
+    /// When the seconds of events begin.
+    pub started: Instant,
+    /// Processor time and peak memory of the process are those of this job, for it runs no other.
+    pub alone: bool,
+    /// The connection that opens a transfer is retried like any other.
+    pub retries_first: bool,
+    /// Ways to other machines.
+    pub connectors: Arc<dyn Connectors>,
+    /// Standard input, for a job with the source `-`.
+    pub input: Option<OwnedFd>,
+    /// Standard output, for a job with the destination `-`.
+    pub output: Option<OwnedFd>,
+    /// The list of names, for a job whose selection has one.
+    pub list: Option<GivenList>,
+    /// Further files that are neither sent nor deleted, each with its name in messages.
+    pub kept_out: Vec<(String, PathBuf)>,
+    /// What the receiver of the events writes reports from.
+    pub tells: Option<Tells>,
+}
+
+/// A list of names beside a job.
+#[derive(Clone)]
+pub struct GivenList {
+    /// Its contents.
+    pub bytes: Arc<dyn ListBytes>,
+    /// Device and inode of the file that it is, if it is a file.
+    pub file: Option<(u64, u64)>,
+}
+
+/// What the receiver of the events writes reports from.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Tells {
+    /// The line that each complete entry has in a manifest.
+    pub entries: bool,
+    /// Each failed entry by its name below the source.
+    pub faults: bool,
+}
+
+/// Ways to other machines, and the user who may be asked.
+pub trait Connectors: Send + Sync {
+    /// The connections of a transfer with an agent that is started by ssh.
+    ///
+    /// # Errors
+    /// What was asked for makes no sense.
+    fn by_ssh(&self, way: SshWay<'_>, client: SshClient) -> Result<Arc<dyn Connector>, Failure>;
+
+    /// Starts an agent by ssh that has to do with another agent.
+    ///
+    /// # Errors
+    /// There is no agent.
+    fn start_agent(&self, way: SshWay<'_>, order: &AgentOrder) -> Result<StartedAgent, Refusal>;
+
+    /// Whether a node that is not known is to be trusted from now on. Nobody to ask means no.
+    ///
+    /// # Errors
+    /// The user cannot be asked.
+    fn trusts(&self, address: &PeerAddress, found: &IdentityId) -> Result<bool, Failure>;
+}
+
+/// How a machine is reached by ssh.
+pub struct SshWay<'a> {
+    /// Which machine, as whom.
+    pub login: &'a Login,
+    /// What reaches other machines, with its options.
+    pub rsh: &'a OsStr,
+    /// How this program is called there.
+    pub remote_command: &'a OsStr,
+    /// The first and the last port for data beside ssh; `None` is any.
+    pub data_ports: Option<(u16, u16)>,
+    /// The only network paths for data; none means all that are found.
+    pub channels: Vec<ChannelWish>,
+    /// No data beside ssh.
+    pub via_ssh: bool,
+    /// For a connection that was lost.
+    pub retry_for: Duration,
+    /// For dialling, TLS and hello together.
+    pub handshake_deadline: Duration,
+    /// Without a byte moving.
+    pub stall_deadline: Duration,
+    /// Set when the job is cancelled.
+    pub cancelled: Arc<AtomicBool>,
+}
+
+/// Who reaches a machine by ssh.
+pub struct SshClient {
+    /// The name of the transfer's sender in the key of a journal.
+    pub sender: String,
+    /// The identity of `tls`, made for this transfer alone.
+    pub identity: IdentityId,
+    /// Its key.
+    pub tls: ClientTls,
+}
+
+/// What an agent is started for.
+#[derive(Clone, Debug)]
+pub struct AgentOrder {
+    /// Who will connect; `None` if the agent is to be the client.
+    pub client: Option<IdentityId>,
+    /// The name of the transfer's sender in the key of a journal.
+    pub sender: String,
+    /// Where the client listens.
+    pub targets: Vec<SocketAddr>,
+}
+
+/// An agent that runs.
+pub struct StartedAgent {
+    /// Its ssh.
+    pub process: Arc<dyn AgentProcess>,
+    /// What ssh carries.
+    pub socket: UnixStream,
+    /// Who it is.
+    pub identity: IdentityId,
+    /// Where it may be reached, the likeliest first.
+    pub targets: Vec<SocketAddr>,
+    /// What it can do.
+    pub capabilities: u64,
+}
+
+/// The ssh of an agent. Ends the agent when dropped.
+pub trait AgentProcess: Send + Sync {
+    /// How it ended, if it has.
+    fn ended(&self) -> Option<ExitStatus>;
+
+    /// Waits until it ends, at most this long.
+    fn wait(&self, timeout: Duration) -> Option<ExitStatus>;
+}
+
+impl Env {
+    /// The path as the process needs it.
+    #[must_use]
+    pub fn resolve(&self, path: &Path) -> PathBuf {
+        match &self.base {
+            Some(base) => base.join(path),
+            None => path.to_owned(),
+        }
+    }
+}

@@ -1,0 +1,84 @@
+//! `GODWIT_HOME`: the one directory that holds keys, known peers, grants, journals and the settings file.
+//! Knows where things are, not what is in them.
+
+use godwit_api::failure::Failure;
+use std::fs::DirBuilder;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+
+/// The directory; it exists and, if it was made here, only its owner may enter.
+#[derive(Clone, Debug)]
+pub struct Home {
+    path: PathBuf,
+}
+
+impl Home {
+    /// The directory at this path, which is absolute; it may be missing.
+    #[must_use]
+    pub fn at(path: PathBuf) -> Self {
+        Self { path }
+    }
+
+    /// Makes the directory where it is missing.
+    ///
+    /// # Errors
+    /// It cannot be made.
+    pub fn make(&self) -> Result<(), Failure> {
+        make(&self.path)
+    }
+
+    /// The directory itself.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The settings file, which may be absent.
+    #[must_use]
+    pub fn config(&self) -> PathBuf {
+        self.path.join("config.toml")
+    }
+
+    /// Where receivers keep their journals.
+    ///
+    /// # Errors
+    /// The directory cannot be made.
+    pub fn journals(&self) -> Result<PathBuf, Failure> {
+        self.directory("journals")
+    }
+
+    /// Where scans put what memory shall not hold.
+    ///
+    /// # Errors
+    /// The directory cannot be made.
+    pub fn spill(&self) -> Result<PathBuf, Failure> {
+        self.directory("spill")
+    }
+
+    /// Where the sockets of transfers are that run.
+    ///
+    /// # Errors
+    /// The directory cannot be made.
+    pub fn running(&self) -> Result<PathBuf, Failure> {
+        self.directory("running")
+    }
+
+    fn directory(&self, name: &str) -> Result<PathBuf, Failure> {
+        let path = self.path.join(name);
+        make(&path)?;
+        Ok(path)
+    }
+}
+
+fn make(path: &Path) -> Result<(), Failure> {
+    DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(path)
+        .map_err(|error| {
+            Failure::failed(format!(
+                "{}: this directory for keys and journals cannot be made: {error}; set GODWIT_HOME to one that is yours to write",
+                path.display()
+            ))
+        })
+}

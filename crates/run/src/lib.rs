@@ -1,0 +1,65 @@
+//! Runs a job from its description to its end: both ends of a transfer, the reports, and what is told of it.
+//! Prints nothing, asks nobody, and changes nothing of the process that it runs in.
+
+pub mod build;
+mod check;
+mod control;
+mod env;
+mod home;
+pub mod itself;
+pub mod local;
+pub mod reports;
+mod route;
+mod selection;
+mod transfer;
+pub mod verify;
+
+use std::sync::Arc;
+
+use godwit_api::event::{Event, EventSink, Summary};
+use godwit_api::failure::{Failure, FailureCode};
+use godwit_api::job::{JobKind, JobSpec};
+
+pub use check::check;
+pub use control::{Control, Figures, Unconfirmed};
+pub use env::{
+    AgentOrder, AgentProcess, Connectors, Env, GivenList, SOFTWARE, SshClient, SshWay,
+    StartedAgent, Tells, UNREACHABLE,
+};
+pub use home::Home;
+pub use selection::read_selection;
+pub use transfer::{bounds_of, client_tls};
+
+/// Runs jobs, any number of them in one process at the same time.
+pub struct Runner;
+
+impl Runner {
+    /// Runs one job to its end on the calling thread. Everything that happens is told to `events`, the summary last; a job that makes
+    /// no sense has no summary.
+    ///
+    /// # Errors
+    /// The job was not done, or was stopped. A job of which single entries failed is done.
+    pub fn run(
+        spec: &JobSpec,
+        env: &Env,
+        events: &Arc<dyn EventSink>,
+        control: &Control,
+    ) -> Result<Summary, Failure> {
+        let done = match spec.kind {
+            JobKind::Copy | JobKind::Sync => transfer::run(spec, env, events, control),
+            JobKind::Verify => verify::run(spec, env, events, control),
+        };
+        control.finish();
+        done
+    }
+}
+
+/// Tells that a job cannot begin, with a summary where one is expected of it.
+pub fn tell_refusal(env: &Env, events: &dyn EventSink, failure: &Failure) {
+    events.error(&failure.message);
+    // Another program waits for the last word in any case.
+    if failure.code != FailureCode::Usage || env.tells.is_some() {
+        let summary = transfer::failed_summary(env, failure.code);
+        events.tell(Event::Summary(Summary::Transfer(Box::new(summary))));
+    }
+}

@@ -1,0 +1,361 @@
+//! Paths of a user's own file system as sources and destinations: which storage, which place in it, which name elsewhere.
+//! Reads no contents, and restricts nobody: what the process may do, it may do here.
+
+use std::collections::HashMap;
+use std::ffi::OsStr;
+use std::io::ErrorKind;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use godwit_engine::tree::{TreeRoot, root_fault};
+use godwit_proto::{Fault, FaultCode, Open, Preserve, Side};
+use godwit_store::{Confine, FsOptions, FsStorage, RelPath, Storage, StoreErrorKind};
+
+/// Why a path is of no use: whole sentences, with the path in them.
+#[derive(Debug, thiserror::Error)]
+#[error("{message}")]
+pub struct LocalError {
+    message: String,
+    code: FaultCode,
+}
+
+impl LocalError {
+    fn new(code: FaultCode, message: String) -> Self {
+        Self { message, code }
+    }
+
+    /// As the fault of the source `path`: what people read of it begins with the name anyway.
+    pub fn into_fault(self, path: &Path) -> Fault {
+        let name = format!("{}: ", path.display());
+        Fault {
+            side: Side::SOURCE,
+            code: self.code,
+            message: match self.message.strip_prefix(&name) {
+                Some(reason) => reason.to_owned(),
+                None => self.message,
+            },
+            ..Fault::default()
+        }
+    }
+}
+
+/// In the message on a directory that a destination would be in: it is not there.
+pub const MUST_EXIST: &str = "this directory must exist";
+/// In the message on something else in its place.
+pub const NO_DIRECTORY: &str = "this is not a directory, so nothing can be in it";
+
+/// A source.
+pub struct LocalSource {
+    /// Where it is read.
+    pub root: TreeRoot,
+    /// Its name where it goes into a directory; empty for "its contents" (`.`, `..`, `/`).
+    pub name: Vec<u8>,
+    /// Absolute, so that it is the same from any directory, and without any link that is followed.
+    pub absolute: Vec<u8>,
+    /// As it was typed, see [`called`].
+    pub shown: Vec<u8>,
+}
+
+/// A destination.
+pub struct LocalDestination {
+    /// The directory that it is in.
+    pub storage: Arc<dyn Storage>,
+    /// That directory, absolute.
+    pub storage_path: Vec<u8>,
+    /// Its name there; empty for the directory itself.
+    pub base: RelPath,
+    /// It ended in a slash.
+    pub is_directory: bool,
+    /// How the directory is called in messages.
+    pub display: Vec<u8>,
+}
+
+/// What a transfer wants of the storage at a place.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Access {
+    /// How much of metadata is told.
+    pub preserve: Preserve,
+    /// Contents of large files go past the page cache.
+    pub direct: bool,
+}
+
+impl Access {
+    /// What a client asks for.
+    pub fn asked(request: &Open) -> Self {
+        Self {
+            preserve: request.preserve.unwrap_or_default(),
+            direct: request.direct,
+        }
+    }
+}
+
+/// Directories with a storage of their own before storages are shared where they can be: each takes descriptors.
+const OWN_STORAGES_MAX: usize = 64;
+
+/// Finds sources. Files of one directory share its storage.
+pub struct Sources<'a> {
+    spill: &'a Path,
+    base: Option<&'a Path>,
+    access: Access,
+    /// Storages of directories that hold sources, by their real paths.
+    shared: HashMap<PathBuf, Arc<dyn Storage>>,
+    /// Real paths of directories, by what they are called.
+    real: HashMap<PathBuf, PathBuf>,
+    own: usize,
+}
+
+impl<'a> Sources<'a> {
+    /// Nothing is open yet. What does not fit memory goes to files in `spill`. Relative paths are relative to `base`, or else to
+    /// the working directory of the process.
+    pub fn new(spill: &'a Path, base: Option<&'a Path>, access: Access) -> Self {
+        Self {
+            spill,
+            base,
+            access,
+            shared: HashMap::new(),
+            real: HashMap::new(),
+            own: 0,
+        }
+    }
+
+    /// Finds a source. A trailing slash follows a link to a directory. Messages have the path as it was typed.
+    ///
+    /// # Errors
+    /// It does not exist, cannot be opened, or has no name.
+    pub fn find(&mut self, path: &Path) -> Result<LocalSource, LocalError> {
+        let there = based(path, self.base);
+        let bytes = path.as_os_str().as_bytes();
+        let follow = bytes.ends_with(b"/");
+        let missing = |error: std::io::Error| {
+            let why = format!(
+                "{}: {error}; check the source's name{}",
+                path.display(),
+                hint(bytes)
+            );
+            LocalError::new(code_of(&error), why)
+        };
+        let meta = if follow {
+            there.metadata()
+        } else {
+            there.symlink_metadata()
+        }
+        .map_err(missing)?;
+        let name = last_name(path);
+        if follow && !meta.is_dir() {
+            let why = format!("{}: not a directory", path.display());
+            return Err(LocalError::new(FaultCode::TYPE_CONFLICT, why));
+        }
+        if meta.is_dir() {
+            // It is a directory or a link to one that is followed: what is copied is what the path leads to.
+            let real = canonical(&there)?;
+            let root = self.directory(&there, &real)?;
+            return Ok(LocalSource {
+                root,
+                name: name.unwrap_or_default(),
+                absolute: real.into_os_string().into_vec(),
+                shown: called(bytes),
+            });
+        }
+        let (Some(name), Some(parent)) = (name, parent_of(&there)) else {
+            let why = format!("{}: this source has no name", path.display());
+            return Err(LocalError::new(FaultCode::NAME, why));
+        };
+        let start = parse(&name, path)?;
+        let real = match self.real.get(&parent) {
+            Some(real) => real.clone(),
+            None => {
+                let real = canonical(&parent)?;
+                self.real.insert(parent.clone(), real.clone());
+                real
+            }
+        };
+        let absolute = join(&real, &name);
+        let storage = self.shared(&parent, real)?;
+        Ok(LocalSource {
+            root: TreeRoot { storage, start },
+            name,
+            absolute,
+            shown: bytes.to_vec(),
+        })
+    }
+
+    /// A directory as a source: by itself, or, where there are many, in the storage of the directory that holds it.
+    fn directory(&mut self, path: &Path, real: &Path) -> Result<TreeRoot, LocalError> {
+        if self.own >= OWN_STORAGES_MAX
+            && let (Some(parent), Some(name)) = (real.parent(), last_name(real))
+            && let Ok(storage) = self.shared(parent, parent.to_owned())
+        {
+            let start = parse(&name, path)?;
+            return Ok(TreeRoot { storage, start });
+        }
+        self.own += 1;
+        Ok(TreeRoot {
+            storage: open(path, self.spill, self.access)?,
+            start: RelPath::root(),
+        })
+    }
+
+    fn shared(&mut self, path: &Path, real: PathBuf) -> Result<Arc<dyn Storage>, LocalError> {
+        if let Some(storage) = self.shared.get(&real) {
+            return Ok(Arc::clone(storage));
+        }
+        let storage = open(path, self.spill, self.access)?;
+        self.shared.insert(real, Arc::clone(&storage));
+        Ok(storage)
+    }
+}
+
+/// A destination is a name in an existing directory, also when it is a directory itself: so it is the same place
+/// before and after the first run has made it. A relative path is relative to `base`, or else to the working directory.
+///
+/// # Errors
+/// The directory that it is to be in does not exist or cannot be opened.
+pub fn destination(
+    path: &Path,
+    base: Option<&Path>,
+    spill: &Path,
+    access: Access,
+) -> Result<LocalDestination, LocalError> {
+    let bytes = path.as_os_str().as_bytes();
+    let is_directory = bytes.ends_with(b"/") || last_name(path).is_none();
+    let there = based(path, base);
+    // What is a link to a directory, or has no name of its own, is taken for what it leads to.
+    let real = if there.is_dir() {
+        canonical(&there)?
+    } else {
+        there
+    };
+    let (name, parent) = match (last_name(&real), parent_of(&real)) {
+        (Some(name), Some(parent)) => (name, parent),
+        _ => (Vec::new(), real.clone()),
+    };
+    let storage_path = canonical(&parent)?;
+    let name = parse(&name, path)?;
+    let shown = parent_of(path)
+        .filter(|_| last_name(path).is_some())
+        .unwrap_or_else(|| parent.clone());
+    let display = if shown == Path::new(".") && !bytes.starts_with(b".") {
+        Vec::new()
+    } else {
+        shown.into_os_string().into_vec()
+    };
+    Ok(LocalDestination {
+        storage: open(&parent, spill, access)?,
+        storage_path: storage_path.into_os_string().into_vec(),
+        base: name,
+        is_directory,
+        display,
+    })
+}
+
+/// What somebody may have meant who named a source that is not there.
+pub fn hint(path: &[u8]) -> &'static str {
+    if path.iter().any(|byte| b"*?[".contains(byte)) {
+        "; patterns are not expanded in names: name the directory, and what to take of it by --include and --exclude"
+    } else if path.starts_with(b"~") || path.windows(2).any(|pair| pair == b"/~") {
+        "; only ~/ at the beginning means something, the home"
+    } else {
+        ""
+    }
+}
+
+/// Absolute paths replace the base; a trailing slash stays.
+fn based(path: &Path, base: Option<&Path>) -> PathBuf {
+    base.map_or_else(|| path.to_owned(), |base| base.join(path))
+}
+
+fn open(root: &Path, spill: &Path, access: Access) -> Result<Arc<dyn Storage>, LocalError> {
+    let preserve = access.preserve;
+    let options = FsOptions {
+        umask_cleared: true,
+        direct: access.direct,
+        // They let a file run as its owner: as whom, only a copy that keeps owners knows.
+        allow_set_id: preserve.owner && preserve.group,
+        read_xattrs: preserve.xattrs,
+        read_acls: preserve.acls,
+        ..FsOptions::new(Confine::Local)
+    };
+    let storage = FsStorage::open_with(root, spill, options).map_err(|error| {
+        let root = root.display();
+        let why = match error.kind {
+            StoreErrorKind::TypeConflict => {
+                format!("{root}: {NO_DIRECTORY}")
+            }
+            _ => format!("{root}: {error}"),
+        };
+        LocalError::new(root_fault(&error).code, why)
+    })?;
+    Ok(Arc::new(storage))
+}
+
+/// The last component, if it is a name: not `.`, `..` or nothing.
+pub fn last_name(path: &Path) -> Option<Vec<u8>> {
+    let bytes = trimmed(path.as_os_str().as_bytes());
+    let last = bytes.rsplit(|byte| *byte == b'/').next()?;
+    (!matches!(last, b"" | b"." | b"..")).then(|| last.to_vec())
+}
+
+fn parent_of(path: &Path) -> Option<PathBuf> {
+    let bytes = trimmed(path.as_os_str().as_bytes());
+    let at = bytes.iter().rposition(|byte| *byte == b'/');
+    Some(match at {
+        Some(0) => PathBuf::from("/"),
+        Some(at) => PathBuf::from(OsStr::from_bytes(&bytes[..at])),
+        None => PathBuf::from("."),
+    })
+}
+
+/// How the names below a directory begin in messages: without slashes at its end, nor the `/.` that means "its contents".
+pub fn called(path: &[u8]) -> Vec<u8> {
+    let mut called = trimmed(path);
+    while let Some(rest) = called.strip_suffix(b"/.") {
+        called = trimmed(rest);
+    }
+    if called.is_empty() && !path.is_empty() {
+        called.push(b'/');
+    }
+    called
+}
+
+/// Without slashes at the end.
+fn trimmed(bytes: &[u8]) -> Vec<u8> {
+    let end = bytes
+        .iter()
+        .rposition(|byte| *byte != b'/')
+        .map_or(0, |at| at + 1);
+    bytes[..end].to_vec()
+}
+
+fn canonical(path: &Path) -> Result<PathBuf, LocalError> {
+    std::fs::canonicalize(path).map_err(|error| {
+        let shown = if path == Path::new("") {
+            ".".to_owned()
+        } else {
+            path.display().to_string()
+        };
+        let why = format!("{shown}: {error}; {MUST_EXIST}");
+        LocalError::new(code_of(&error), why)
+    })
+}
+
+fn parse(name: &[u8], path: &Path) -> Result<RelPath, LocalError> {
+    RelPath::parse(name)
+        .map_err(|error| LocalError::new(FaultCode::NAME, format!("{}: {error}", path.display())))
+}
+
+fn code_of(error: &std::io::Error) -> FaultCode {
+    match error.kind() {
+        ErrorKind::NotFound => FaultCode::NOT_FOUND,
+        ErrorKind::PermissionDenied => FaultCode::PERMISSION,
+        ErrorKind::NotADirectory => FaultCode::TYPE_CONFLICT,
+        _ => FaultCode::IO,
+    }
+}
+
+fn join(parent: &Path, name: &[u8]) -> Vec<u8> {
+    parent
+        .join(OsStr::from_bytes(name))
+        .into_os_string()
+        .into_vec()
+}

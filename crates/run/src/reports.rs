@@ -1,0 +1,260 @@
+//! What is written about a transfer besides what is printed: its manifest, and the list of what failed.
+//! Moves no data; the engine tells it of entries.
+
+mod failed;
+mod inputs;
+pub(crate) mod listing;
+mod manifest;
+mod own;
+mod pending;
+mod signing;
+mod target;
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use godwit_api::event::{self, Event, EventSink};
+use godwit_api::settings::ReportSettings;
+use godwit_engine::FailedEntry;
+use godwit_engine::select::Select;
+use godwit_engine::tree::{OwnFiles, TreeRoot};
+use godwit_proto::Record;
+use godwit_store::digest::DigestKind;
+
+pub(crate) use failed::{code, side};
+pub use inputs::{file_key, refuse_inputs, refuse_manifest_in, refuse_source};
+pub use manifest::{Finished, Keeper, KeeperOptions, Place};
+pub use own::Own;
+pub use signing::Signer;
+pub(crate) use signing::check_signature;
+
+use crate::env::{Env, Tells};
+use failed::{Ending, FailedList};
+use godwit_api::failure::Failure;
+
+/// The reports of one command.
+#[derive(Default)]
+pub(crate) struct Reports {
+    failed: Option<FailedList>,
+    keeper: Option<Arc<Keeper>>,
+    /// Another godwit, which is told of failed entries.
+    listener: Option<Arc<dyn EventSink>>,
+    /// What stands before names in reports, for each root.
+    prefixes: Mutex<Vec<Vec<u8>>>,
+    /// A transfer has begun.
+    began: AtomicBool,
+    own: Own,
+}
+
+/// The roots of a transfer as its reports need them; none where another godwit gives the names.
+#[derive(Default)]
+pub(crate) struct ReportRoots {
+    /// Their names at the destination; empty for "the contents of it".
+    pub(crate) names: Vec<Vec<u8>>,
+    /// This side's copies: the source's in a push, the destination's in a pull. May be empty where there is none.
+    pub(crate) copies: Vec<TreeRoot>,
+}
+
+impl Reports {
+    /// Opens the files, before anything is moved.
+    pub(crate) fn open(settings: &ReportSettings, env: &Env) -> Result<Self, Failure> {
+        let home = &env.home;
+        let keeper = match &settings.manifest {
+            Some(path) => Some(Keeper::open(KeeperOptions {
+                place: Place::File {
+                    path: path.clone(),
+                    sorted: settings.manifest_sorted,
+                    signer: settings.sign.then(|| Signer::load(home)).transpose()?,
+                },
+                spill: home.spill()?,
+                umask: env.umask,
+                threads: 0,
+            })?),
+            None if settings.sign || settings.manifest_sorted => {
+                return Err(Failure::usage(
+                    "--sign and --manifest-sorted are about a manifest: name its file with --manifest FILE",
+                ));
+            }
+            None => None,
+        };
+        let failed = match &settings.failed {
+            Some(path) => Some(FailedList::open(
+                path,
+                &home.spill()?,
+                env.umask,
+                env.list
+                    .as_ref()
+                    .is_some_and(|list| inputs::is_list(path, list)),
+            )?),
+            None => None,
+        };
+        let named = |flag: &str, path: &Option<PathBuf>, places: Vec<PathBuf>| {
+            path.as_ref()
+                .map(|path| (format!("{flag} {}", show(path)), places))
+        };
+        let manifest = keeper
+            .as_ref()
+            .map_or_else(Vec::new, |keeper| keeper.places());
+        let list = failed.as_ref().map_or_else(Vec::new, FailedList::places);
+        let own = [
+            named("--manifest", &settings.manifest, manifest),
+            named("--failed", &settings.failed, list),
+        ];
+        let kept_out = env.kept_out.iter();
+        let kept_out = kept_out.map(|(name, path)| (name.clone(), vec![path.clone()]));
+        Ok(Self {
+            failed,
+            keeper,
+            own: Own::new(own.into_iter().flatten().chain(kept_out)),
+            ..Self::default()
+        })
+    }
+
+    /// For who carries out what another godwit wants: that one writes the files.
+    pub(crate) fn told(
+        output: &Arc<dyn EventSink>,
+        tells: Tells,
+        env: &Env,
+    ) -> Result<Self, Failure> {
+        let keeper = match tells.entries {
+            true => Some(Keeper::open(KeeperOptions {
+                place: Place::Told(Arc::clone(output)),
+                spill: env.home.spill()?,
+                umask: env.umask,
+                threads: 0,
+            })?),
+            false => None,
+        };
+        Ok(Self {
+            keeper,
+            listener: tells.faults.then(|| Arc::clone(output)),
+            ..Self::default()
+        })
+    }
+
+    /// The transfer begins, or begins anew: what was noted before is void.
+    pub(crate) fn begin(&self, roots: ReportRoots, digest: DigestKind) -> Result<(), Failure> {
+        let prefixes = if roots.names.len() > 1 {
+            roots.names
+        } else {
+            vec![Vec::new(); roots.names.len()]
+        };
+        self.began.store(true, Ordering::Relaxed);
+        locked(&self.prefixes).clone_from(&prefixes);
+        if let Some(failed) = &self.failed {
+            failed.begin();
+        }
+        match &self.keeper {
+            Some(keeper) => keeper.begin(prefixes, roots.copies, digest),
+            None => Ok(()),
+        }
+    }
+
+    /// What of the sources is theirs.
+    pub(crate) fn own_files(&self) -> Arc<OwnFiles> {
+        self.own.files()
+    }
+
+    /// Refuses those that `--delete` would delete in a destination of this machine.
+    pub(crate) fn refuse_deletion(
+        &self,
+        destination: &Path,
+        select: &Select,
+    ) -> Result<(), Failure> {
+        self.own.refuse_deletion(destination, select)
+    }
+
+    /// Whether complete entries are to be told.
+    pub(crate) fn wants_entries(&self) -> bool {
+        self.keeper.is_some()
+    }
+
+    /// An entry is complete.
+    pub(crate) fn entry_done(&self, record: &Record) {
+        if let Some(keeper) = &self.keeper {
+            keeper.entry_done(record);
+        }
+    }
+
+    /// An entry failed. In the reports it has its name below the source.
+    pub(crate) fn entry_failed(&self, failed: &FailedEntry<'_>) {
+        let prefix = |root: u16| locked(&self.prefixes).get(usize::from(root)).cloned();
+        let name = match failed.root.and_then(prefix) {
+            Some(prefix) => listing::join(&prefix, failed.path),
+            None => failed.path.to_vec(),
+        };
+        let fault = failed.fault;
+        self.fault_told(&event::Fault {
+            name,
+            side: side(fault.side).to_owned(),
+            code: code(fault.code).to_owned(),
+            message: fault.message.clone(),
+        });
+    }
+
+    /// An entry failed, by its name below the source.
+    pub(crate) fn fault_told(&self, fault: &event::Fault) {
+        if let Some(keeper) = &self.keeper {
+            keeper.entry_failed(&fault.name);
+        }
+        if let Some(failed) = &self.failed {
+            failed.add(fault);
+        }
+        if let Some(listener) = &self.listener {
+            listener.tell(Event::Fault(fault.clone()));
+        }
+    }
+
+    /// An entry is complete, as another godwit tells it: by its line in a manifest.
+    pub(crate) fn line_told(&self, line: &[u8]) {
+        if let Some(keeper) = &self.keeper {
+            keeper.line_told(line);
+        }
+    }
+
+    /// Whether failed entries are to be told by name.
+    pub(crate) fn wants_faults(&self) -> bool {
+        self.failed.is_some() || self.keeper.is_some()
+    }
+
+    /// The transfer is over: all files are whole, or gone. `dry` if it copied nothing.
+    pub(crate) fn finish(
+        &self,
+        whole: bool,
+        dry: bool,
+        failed: u64,
+        output: &dyn EventSink,
+        goes_on: &dyn Fn() -> bool,
+    ) -> Result<Finished, Failure> {
+        for note in self.own.notes() {
+            output.note(&note);
+        }
+        if let Some(list) = &self.failed {
+            let ending = Ending {
+                began: self.began.load(Ordering::Relaxed),
+                whole: whole && !dry,
+                failed,
+            };
+            list.finish(ending, output)?;
+        }
+        match &self.keeper {
+            Some(keeper) if whole => keeper.finish(failed, output, goes_on),
+            Some(keeper) => {
+                keeper.discard();
+                Ok(Finished::default())
+            }
+            None => Ok(Finished::default()),
+        }
+    }
+}
+
+/// A path in messages.
+#[must_use]
+pub fn show(path: &Path) -> String {
+    path.display().to_string()
+}
+
+pub(crate) fn locked<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,244 @@
+//! The list of what failed: names for programs in one file, reasons for people and programs in another.
+//! Does not decide what is a failure.
+
+use std::fs::File;
+use std::io::{BufWriter, Seek as _, SeekFrom, Write as _};
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+
+use godwit_api::event::{EventSink, Fault};
+use godwit_proto::{FaultCode, Side};
+use godwit_store::manifest::escape;
+
+use super::target::Target;
+use super::{locked, show};
+use godwit_api::failure::Failure;
+
+/// Both files, as drafts until the end: an earlier list stays until there is a new one.
+pub(super) struct FailedList {
+    path: PathBuf,
+    /// This run was given the earlier list as its list of names.
+    again: bool,
+    inner: Mutex<Inner>,
+}
+
+struct Inner {
+    names: Option<Draft>,
+    /// `None` where the names go into a device or FIFO: beside one there is no place for more.
+    reasons: Option<Draft>,
+    count: u64,
+    /// What was noted before the transfer began: lengths of names and reasons, and how many.
+    before: Option<(u64, u64, u64)>,
+    error: Option<std::io::Error>,
+}
+
+/// How the run ended that the list is about.
+#[derive(Clone, Copy)]
+pub(super) struct Ending {
+    /// A transfer had begun.
+    pub(super) began: bool,
+    /// All that was meant was delivered or has failed.
+    pub(super) whole: bool,
+    /// Entries that failed.
+    pub(super) failed: u64,
+}
+
+struct Draft {
+    target: Target,
+    file: BufWriter<File>,
+}
+
+impl Draft {
+    fn create(path: &Path, spill: &Path, umask: u32, what: &str) -> std::io::Result<Self> {
+        let target = Target::find(path, spill, umask, what)?;
+        let file = BufWriter::new(target.create()?);
+        Ok(Self { target, file })
+    }
+
+    /// Its length, or with one: what comes after that is void.
+    fn cut(&mut self, length: Option<u64>) -> std::io::Result<u64> {
+        if let Some(length) = length {
+            self.file.seek(SeekFrom::Start(length))?;
+            self.file.get_ref().set_len(length)?;
+        }
+        self.file.stream_position()
+    }
+
+    fn finish(mut self) -> std::io::Result<()> {
+        self.file.flush()?;
+        self.file.get_ref().sync_all()?;
+        self.target.finish()
+    }
+}
+
+impl Drop for Draft {
+    fn drop(&mut self) {
+        // Once it has its name there is none.
+        let _ = std::fs::remove_file(self.target.draft());
+    }
+}
+
+/// Where the reasons are, beside the names.
+pub(super) fn reasons_path(path: &Path) -> PathBuf {
+    let mut reasons = path.as_os_str().to_owned();
+    reasons.push(".reasons");
+    PathBuf::from(reasons)
+}
+
+impl FailedList {
+    /// Makes drafts of both files, so that a place that cannot be written is known before anything is moved.
+    pub(super) fn open(
+        path: &Path,
+        spill: &Path,
+        umask: u32,
+        again: bool,
+    ) -> Result<Self, Failure> {
+        let create = |path: &Path, what| {
+            Draft::create(path, spill, umask, what)
+                .map_err(|error| Failure::failed(format!("--failed {}: {error}", show(path))))
+        };
+        let names = create(path, "failed")?;
+        let reasons = match names.target.is_named() {
+            true => Some(create(&reasons_path(path), "reasons")?),
+            false => None,
+        };
+        Ok(Self {
+            path: path.to_owned(),
+            again,
+            inner: Mutex::new(Inner {
+                names: Some(names),
+                reasons,
+                count: 0,
+                before: None,
+                error: None,
+            }),
+        })
+    }
+
+    /// What they are written to, and what they will be called.
+    pub(super) fn places(&self) -> Vec<PathBuf> {
+        let inner = locked(&self.inner);
+        let drafts = inner.names.iter().chain(&inner.reasons);
+        drafts.flat_map(|draft| draft.target.places()).collect()
+    }
+
+    /// The transfer begins; or anew: what failed in it before may not fail now.
+    pub(super) fn begin(&self) {
+        let mut inner = locked(&self.inner);
+        let inner = &mut *inner;
+        let before = inner.before;
+        let cut = |draft: &mut Option<Draft>, length| match draft {
+            Some(draft) => draft.cut(length),
+            None => Ok(0),
+        };
+        let names = cut(&mut inner.names, before.map(|(names, _, _)| names));
+        let reasons = cut(&mut inner.reasons, before.map(|(_, reasons, _)| reasons));
+        match names.and_then(|names| Ok((names, reasons?))) {
+            Ok((names, reasons)) => {
+                let (_, _, count) = *inner.before.get_or_insert((names, reasons, inner.count));
+                inner.count = count;
+            }
+            // What is in a pipe stays there.
+            Err(_) if before.is_none() => {}
+            Err(error) => {
+                inner.error.get_or_insert(error);
+            }
+        }
+    }
+
+    /// Notes an entry by its name below the source; the source itself is `.`.
+    pub(super) fn add(&self, fault: &Fault) {
+        let name = if fault.name.is_empty() {
+            &b"."[..]
+        } else {
+            &fault.name[..]
+        };
+        let mut line = Vec::with_capacity(name.len() + 128);
+        for field in [name, fault.side.as_bytes(), fault.code.as_bytes()] {
+            escape(field, &mut line);
+            line.push(b'\t');
+        }
+        escape(fault.message.as_bytes(), &mut line);
+        line.push(b'\n');
+        let mut inner = locked(&self.inner);
+        let inner = &mut *inner;
+        inner.count += 1;
+        let written = match &mut inner.names {
+            Some(Draft { file, .. }) => file.write_all(name).and_then(|()| file.write_all(b"\0")),
+            None => Ok(()),
+        };
+        let written = written.and_then(|()| match &mut inner.reasons {
+            Some(reasons) => reasons.file.write_all(&line),
+            None => Ok(()),
+        });
+        if let Err(error) = written {
+            inner.error.get_or_insert(error);
+        }
+    }
+
+    /// Everything noted is in the files, unless an earlier list has to stay for the next run: of one that never began, or
+    /// where this run was given that list and cannot say of all that it names what became of it.
+    pub(super) fn finish(&self, ending: Ending, output: &dyn EventSink) -> Result<(), Failure> {
+        let mut inner = locked(&self.inner);
+        let (names, reasons) = (inner.names.take(), inner.reasons.take());
+        if !ending.began {
+            return Ok(());
+        }
+        let shown = show(&self.path);
+        let (known, failed) = (inner.count, ending.failed);
+        if self.again && (!ending.whole || known < failed) {
+            output.note(&format!(
+                "--failed {shown}: the list that this run was given stays as it is, for not all that it names was dealt with"
+            ));
+            return Ok(());
+        }
+        let finished = match inner.error.take() {
+            Some(error) => Err(error),
+            // Programs read the names: they come last.
+            None => reasons
+                .map_or(Ok(()), Draft::finish)
+                .and_then(|()| names.map_or(Ok(()), Draft::finish)),
+        };
+        finished.map_err(|error| {
+            Failure::failed(format!("--failed {shown}: {error}; there is no whole list"))
+        })?;
+        if known < failed {
+            output.note(&format!(
+                "--failed {shown}: of {failed} entries that failed it names {known}; the same command again finds the others"
+            ));
+        }
+        Ok(())
+    }
+}
+
+/// The word for a side.
+pub(crate) fn side(side: Side) -> &'static str {
+    match side {
+        Side::SOURCE => "source",
+        Side::DESTINATION => "destination",
+        _ => "unknown",
+    }
+}
+
+/// The word for a code, in lists that programs read.
+pub(crate) fn code(code: FaultCode) -> &'static str {
+    match code {
+        FaultCode::IO => "io",
+        FaultCode::NO_SPACE => "no-space",
+        FaultCode::PERMISSION => "permission",
+        FaultCode::READ_ONLY => "read-only",
+        FaultCode::NOT_FOUND => "not-found",
+        FaultCode::CHANGED => "changed",
+        FaultCode::NOT_REGULAR => "not-regular",
+        FaultCode::COLLISION => "collision",
+        FaultCode::NAME => "name",
+        FaultCode::TYPE_CONFLICT => "type",
+        FaultCode::ESCAPE => "escape",
+        FaultCode::DIGEST => "digest",
+        FaultCode::LIMIT => "limit",
+        FaultCode::UNSUPPORTED => "unsupported",
+        FaultCode::SIZE => "size",
+        FaultCode::METADATA => "metadata",
+        _ => "other",
+    }
+}

@@ -1,0 +1,225 @@
+//! Refuses reports in the place of what the same run reads: lists, rules, files of a source.
+//! Writes nothing.
+
+use std::fs::{self, File, Metadata};
+use std::io::{self, Read as _, Seek as _};
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+
+use godwit_api::settings::{
+    CpSettings, ListPlace, ReportSettings, RuleText, SelectionSettings, When,
+};
+
+use super::failed::reasons_path;
+use super::show;
+use super::target::{Led, through_links};
+use crate::env::GivenList;
+use godwit_api::failure::Failure;
+
+/// A file, whatever name leads to it: device and inode.
+pub(super) type FileKey = (u64, u64);
+
+/// What a report of each kind looks like.
+#[derive(Clone, Copy, PartialEq)]
+enum Form {
+    Manifest,
+    Names,
+    Reasons,
+    Log,
+}
+
+struct Report {
+    /// What was typed for it.
+    flag: &'static str,
+    path: PathBuf,
+    form: Form,
+}
+
+/// Refuses reports onto lists and rules, and two reports onto one file. A list of failures may replace the list of names.
+pub fn refuse_inputs(settings: &CpSettings) -> Result<(), Failure> {
+    let inputs = inputs(&settings.selection);
+    let reports = reports(&settings.reports);
+    for (number, report) in reports.iter().enumerate() {
+        let shown = show(&report.path);
+        let flag = report.flag;
+        let same = reports[..number]
+            .iter()
+            .find(|other| same_place(other, report));
+        if let Some(other) = same {
+            return Err(Failure::usage(format!(
+                "{flag} {shown}: {} goes there, too; give each its own file",
+                other.flag
+            )));
+        }
+        let Some(key) = key_at(&report.path) else {
+            continue;
+        };
+        let is_loop = report.form == Form::Names && list_key(&settings.selection) == Some(key);
+        if is_loop && !settings.selection.from0 {
+            return Err(Failure::usage(format!(
+                "{flag} {shown}: it is the list of --files-from, which has lines, and gets names that end in zero bytes: give a list of such names and --from0, or name another file"
+            )));
+        }
+        let input = inputs.iter().find(|(input, found)| {
+            *found == key && !(*input == "--files-from" && report.form == Form::Names)
+        });
+        if let Some((input, _)) = input {
+            return Err(Failure::usage(format!(
+                "{flag} {shown}: {input} reads this file, which would be lost; name another one"
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// Refuses reports that would replace what is to be copied: the source itself, or a file in it that is no earlier report.
+pub fn refuse_source(settings: &ReportSettings, source: &Path) -> Result<(), Failure> {
+    for report in reports(settings) {
+        refuse_in(report.flag, &report.path, report.form, source)?;
+    }
+    Ok(())
+}
+
+/// The same for the manifest of what is at rest.
+pub fn refuse_manifest_in(path: &Path, source: &Path) -> Result<(), Failure> {
+    refuse_in("", path, Form::Manifest, source)
+}
+
+/// Whether the file is the list of names of this run.
+pub(super) fn is_list(path: &Path, list: &GivenList) -> bool {
+    let key = key_at(path);
+    key.is_some() && key == list.file
+}
+
+/// Device and inode of the list that the settings name, if it is a regular file.
+#[must_use]
+pub fn file_key(selection: &SelectionSettings) -> Option<(u64, u64)> {
+    list_key(selection)
+}
+
+fn refuse_in(flag: &str, path: &Path, form: Form, source: &Path) -> Result<(), Failure> {
+    let (Ok(there), Ok(source_there)) = (path.canonicalize(), source.canonicalize()) else {
+        return Ok(());
+    };
+    let is_earlier = || looks_like(&there, form).unwrap_or(false);
+    if !there.is_file()
+        || !there.starts_with(&source_there)
+        || (there != source_there && is_earlier())
+    {
+        return Ok(());
+    }
+    let shown = show(path);
+    Err(Failure::usage(format!(
+        "{flag} {shown}: this file belongs to the source {} and would be lost; name another one",
+        show(source)
+    ).trim_start().to_owned()))
+}
+
+/// What this run is going to write; only what regular files hold can be lost.
+fn reports(settings: &ReportSettings) -> Vec<Report> {
+    let report = |flag, path: &PathBuf, form| Report {
+        flag,
+        path: path.clone(),
+        form,
+    };
+    let mut reports = Vec::new();
+    if let Some(path) = &settings.manifest {
+        reports.push(report("--manifest", path, Form::Manifest));
+    }
+    if let Some(path) = &settings.failed {
+        reports.push(report("--failed", path, Form::Names));
+        reports.push(report("--failed", &reasons_path(path), Form::Reasons));
+    }
+    if let Some(path) = &settings.log_file {
+        reports.push(report("--log-file", path, Form::Log));
+    }
+    reports.retain(|report| fs::metadata(&report.path).map_or(true, |there| there.is_file()));
+    reports
+}
+
+fn same_place(one: &Report, other: &Report) -> bool {
+    match (key_at(&one.path), key_at(&other.path)) {
+        (None, None) => match (place_of(&one.path), place_of(&other.path)) {
+            (Some(one), Some(other)) => one == other,
+            _ => false,
+        },
+        (one, other) => one == other,
+    }
+}
+
+/// Where a file that is not there yet is going to be.
+pub(super) fn place_of(path: &Path) -> Option<PathBuf> {
+    let Led::Place(place) = through_links(path) else {
+        return None;
+    };
+    let parent = match place.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
+    };
+    Some(parent.canonicalize().ok()?.join(place.file_name()?))
+}
+
+fn inputs(selection: &SelectionSettings) -> Vec<(&'static str, FileKey)> {
+    let mut inputs = Vec::new();
+    let mut add = |flag, key: Option<FileKey>| inputs.extend(key.map(|key| (flag, key)));
+    add("--files-from", list_key(selection));
+    for rule in &selection.rules {
+        let flag = if rule.include {
+            "--include-from"
+        } else {
+            "--exclude-from"
+        };
+        if let RuleText::File(path) = &rule.from {
+            add(flag, key_at(path));
+        }
+    }
+    for (flag, moment) in [("--newer", &selection.newer), ("--older", &selection.older)] {
+        if let Some(When::File(path)) = moment {
+            add(flag, key_at(path));
+        }
+    }
+    inputs
+}
+
+fn list_key(selection: &SelectionSettings) -> Option<FileKey> {
+    match selection.files_from.as_ref()? {
+        ListPlace::File(path) => key_at(path),
+        ListPlace::Input => {
+            let input = rustix::io::dup(rustix::stdio::stdin()).ok()?;
+            key_of(&File::from(input).metadata().ok()?)
+        }
+    }
+}
+
+/// Of a regular file that is there.
+fn key_at(path: &Path) -> Option<FileKey> {
+    key_of(&fs::metadata(path).ok()?)
+}
+
+pub(super) fn key_of(there: &Metadata) -> Option<FileKey> {
+    there.is_file().then(|| (there.dev(), there.ino()))
+}
+
+/// Whether a file may be a report of an earlier run: such a one is replaced without a question, as a manifest in its own
+/// data set is by the next one.
+fn looks_like(path: &Path, form: Form) -> io::Result<bool> {
+    let mut file = File::open(path)?;
+    let bytes = file.metadata()?.len();
+    let mut start = Vec::new();
+    io::Read::by_ref(&mut file)
+        .take(64)
+        .read_to_end(&mut start)?;
+    let mut end = Vec::new();
+    file.seek(io::SeekFrom::Start(bytes.saturating_sub(1)))?;
+    file.take(1).read_to_end(&mut end)?;
+    Ok(bytes == 0
+        || match form {
+            Form::Manifest => start.starts_with(b"#godwit-manifest\t"),
+            // Each list of names has its reasons beside it; data may end in a zero byte as well.
+            Form::Names => {
+                end == b"\0" && !start.starts_with(b"\0") && reasons_path(path).is_file()
+            }
+            Form::Reasons => end == b"\n",
+            Form::Log => start.starts_with(b"{\"time\":\""),
+        })
+}

@@ -1,0 +1,500 @@
+//! Keeps the manifest of a transfer: lines as entries become complete, digests of what was there already, sorted on demand.
+//! The file gets its name only when it is whole. Memory does not grow with the number of entries.
+
+use std::collections::HashSet;
+use std::fs::File;
+use std::io::{BufReader, BufWriter};
+use std::path::PathBuf;
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::time::Duration;
+
+use godwit_api::event::{Event, EventSink, Failed, ManifestDone};
+use godwit_engine::tree::TreeRoot;
+use godwit_engine::verification::{Checked, Finding, Verifier, VerifierConfig};
+use godwit_engine::{Counters, PANICKED};
+use godwit_proto::{Digest as WireDigest, EntryKind, Record};
+use godwit_store::digest::DigestKind;
+use godwit_store::manifest::{
+    ManifestEntry, ManifestReader, ManifestWriter, Sign, decode_entry, encode_entry,
+};
+use godwit_store::spill::{SpillSorter, SpillStack};
+
+use super::pending::{decode, encode, sorted_entry, sorted_item};
+use super::target::Target;
+use super::{Signer, listing, locked, show};
+use godwit_api::failure::Failure;
+
+/// Names in memory before they are sorted on disk.
+const SORT_BYTES: usize = 16 << 20;
+/// Entries that wait for their digest, in memory.
+const PENDING_BYTES: usize = 4 << 20;
+/// Entries that are given to the reading threads at once.
+const BATCH: usize = 256;
+/// Failed entries whose names are kept, so that no line of theirs stays; a run with more is no success anyway.
+const FAILED_MAX: usize = 64 << 10;
+/// How often an interrupt is looked at while digests are taken at the end.
+const LOOK_EVERY: Duration = Duration::from_millis(200);
+
+/// Where a manifest goes.
+pub enum Place {
+    /// Into this file.
+    File {
+        /// The file.
+        path: PathBuf,
+        /// By name.
+        sorted: bool,
+        /// Who signs it.
+        signer: Option<Signer>,
+    },
+    /// To another godwit, a line at a time: it keeps the manifest.
+    Told(Arc<dyn EventSink>),
+}
+
+/// What a keeper is told at its beginning.
+pub struct KeeperOptions {
+    /// Where the manifest goes.
+    pub place: Place,
+    /// For what memory shall not hold.
+    pub spill: PathBuf,
+    /// The file mode bits that the file does not get.
+    pub umask: u32,
+    /// That take digests; 0 is one a core.
+    pub threads: usize,
+}
+
+impl KeeperOptions {
+    fn trouble(&self, error: impl std::fmt::Display) -> Failure {
+        Failure::failed(match &self.place {
+            Place::File { path, .. } => {
+                format!("the manifest {} cannot be written: {error}", show(path))
+            }
+            Place::Told(_) => format!("the manifest cannot be told: {error}"),
+        })
+    }
+}
+
+/// How it ended.
+#[derive(Debug, Default)]
+pub struct Finished {
+    /// The file that was written, if one was.
+    pub manifest: Option<ManifestDone>,
+    /// Entries that could not be read for it.
+    pub unreadable: u64,
+    /// The user did not wait for it.
+    pub interrupted: bool,
+}
+
+/// Keeps one manifest.
+pub struct Keeper {
+    options: KeeperOptions,
+    /// `None` where there is no file.
+    target: Option<Target>,
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+struct State {
+    /// Counts beginnings, so that what comes late of an earlier one is not taken.
+    round: u64,
+    prefixes: Vec<Vec<u8>>,
+    lines: Option<Lines>,
+    pending: SpillStack,
+    /// Entries in `pending` or with the reading threads.
+    waiting: u64,
+    failed: HashSet<Vec<u8>>,
+    unreadable: Vec<(Vec<u8>, String)>,
+    unreadable_count: u64,
+    error: Option<String>,
+    closing: bool,
+    verifier: Option<Arc<Verifier>>,
+}
+
+enum Lines {
+    AsTheyCome(Box<ManifestWriter<BufWriter<File>>>),
+    Sorted(SpillSorter, DigestKind),
+    Told(Arc<dyn EventSink>, DigestKind),
+}
+
+impl Keeper {
+    /// Makes a draft beside the manifest, so that a place that cannot be written is known before anything is moved.
+    pub fn open(options: KeeperOptions) -> Result<Arc<Self>, Failure> {
+        let target = match &options.place {
+            Place::File { path, .. } => {
+                let found = Target::find(path, &options.spill, options.umask, "manifest");
+                Some(found.map_err(|error| options.trouble(error))?)
+            }
+            Place::Told(_) => None,
+        };
+        let keeper = Self {
+            target,
+            state: Mutex::new(State {
+                round: 0,
+                prefixes: Vec::new(),
+                lines: None,
+                pending: SpillStack::new(&options.spill, PENDING_BYTES),
+                waiting: 0,
+                failed: HashSet::new(),
+                unreadable: Vec::new(),
+                unreadable_count: 0,
+                error: None,
+                closing: false,
+                verifier: None,
+            }),
+            changed: Condvar::new(),
+            options,
+        };
+        if keeper.target.is_some() {
+            keeper.create_draft()?;
+        }
+        Ok(Arc::new(keeper))
+    }
+
+    /// What it writes to, or will.
+    pub fn places(&self) -> Vec<PathBuf> {
+        self.target.as_ref().map_or_else(Vec::new, Target::places)
+    }
+
+    fn create_draft(&self) -> Result<File, Failure> {
+        let created = match &self.target {
+            Some(target) => target.create(),
+            None => Err(std::io::ErrorKind::NotFound.into()),
+        };
+        created.map_err(|error| self.options.trouble(error))
+    }
+
+    /// Begins, or begins anew.
+    pub fn begin(
+        self: &Arc<Self>,
+        prefixes: Vec<Vec<u8>>,
+        copies: Vec<TreeRoot>,
+        digest: DigestKind,
+    ) -> Result<(), Failure> {
+        let lines = match &self.options.place {
+            Place::Told(output) => Lines::Told(Arc::clone(output), digest),
+            Place::File { sorted: true, .. } => {
+                Lines::Sorted(SpillSorter::new(&self.options.spill, SORT_BYTES), digest)
+            }
+            Place::File { .. } => {
+                let draft = BufWriter::new(self.create_draft()?);
+                let writer = ManifestWriter::new(draft, digest)
+                    .map_err(|error| self.options.trouble(error))?;
+                Lines::AsTheyCome(Box::new(writer))
+            }
+        };
+        let mut state = locked(&self.state);
+        if let Some(verifier) = state.verifier.take() {
+            verifier.stop();
+        }
+        state.round += 1;
+        let round = state.round;
+        state.prefixes = prefixes;
+        state.lines = Some(lines);
+        state.pending = SpillStack::new(&self.options.spill, PENDING_BYTES);
+        state.waiting = 0;
+        state.failed.clear();
+        drop(state);
+        if copies.is_empty() {
+            return Ok(());
+        }
+        let threads = match self.options.threads {
+            0 => std::thread::available_parallelism().map_or(1, std::num::NonZero::get),
+            threads => threads,
+        };
+        let own = Arc::clone(self);
+        let config = VerifierConfig {
+            roots: copies,
+            digest,
+            contents_only: true,
+            touched: None,
+            threads,
+        };
+        let told = Box::new(move |checked| own.take_digests(round, checked));
+        let verifier = Verifier::start(config, Arc::new(Counters::default()), told)
+            .map_err(|error| self.options.trouble(error))?;
+        let verifier = Arc::new(verifier);
+        locked(&self.state).verifier = Some(Arc::clone(&verifier));
+        let own = Arc::clone(self);
+        std::thread::Builder::new()
+            .name("gw-manifest".to_owned())
+            .spawn(move || own.feed(round, &verifier))
+            .map_err(|error| self.options.trouble(error))?;
+        Ok(())
+    }
+
+    /// An entry is complete; a file without a digest is read for it.
+    pub fn entry_done(&self, record: &Record) {
+        let mut state = locked(&self.state);
+        if record.kind == EntryKind::FILE && record.digest.is_none() {
+            match state.pending.push(&encode(record)) {
+                Ok(()) => {
+                    state.waiting += 1;
+                    self.changed.notify_all();
+                }
+                Err(error) => state.fail(&error),
+            }
+        } else {
+            state.add(record);
+        }
+    }
+
+    /// An entry is complete, as another godwit tells it: by its line, which may be anything.
+    pub(super) fn line_told(&self, line: &[u8]) {
+        let mut state = locked(&self.state);
+        let kind = match &state.lines {
+            Some(Lines::AsTheyCome(writer)) => writer.digest_kind(),
+            Some(Lines::Sorted(_, kind) | Lines::Told(_, kind)) => *kind,
+            None => return,
+        };
+        match decode_entry(line, kind) {
+            Ok(entry) => state.add_entry(&entry),
+            Err(error) => state.fail(&std::io::Error::other(format!(
+                "the other machine tells of an entry what cannot be: {error}"
+            ))),
+        }
+    }
+
+    /// An entry failed, by its name in the manifest: no line of it may stay.
+    pub(super) fn entry_failed(&self, name: &[u8]) {
+        let mut state = locked(&self.state);
+        if state.failed.len() < FAILED_MAX {
+            state.failed.insert(name.to_vec());
+        }
+    }
+
+    /// Body of the thread that gives the reading threads their work.
+    fn feed(&self, round: u64, verifier: &Verifier) {
+        loop {
+            let mut batch = Vec::with_capacity(BATCH);
+            let mut state = locked(&self.state);
+            while state.round == round && batch.len() < BATCH {
+                match state.pending.pop() {
+                    Ok(Some(item)) => batch.extend(decode(&item)),
+                    Ok(None) if !batch.is_empty() || state.closing => break,
+                    Ok(None) => {
+                        state = self
+                            .changed
+                            .wait(state)
+                            .unwrap_or_else(PoisonError::into_inner);
+                    }
+                    Err(error) => {
+                        state.fail(&error);
+                        return;
+                    }
+                }
+            }
+            let over = state.round != round || (state.closing && batch.is_empty());
+            drop(state);
+            if over {
+                return;
+            }
+            verifier.submit(0, batch);
+        }
+    }
+
+    fn take_digests(&self, round: u64, checked: Checked) {
+        let mut state = locked(&self.state);
+        if state.round != round {
+            return;
+        }
+        for (mut record, finding) in checked.records.into_iter().zip(checked.findings) {
+            state.waiting = state.waiting.saturating_sub(1);
+            match finding {
+                Finding::Same(digest) => {
+                    record.digest = digest.map(|digest| WireDigest(digest.0));
+                    state.add(&record);
+                }
+                Finding::Different(fault) => {
+                    state.unreadable_count += 1;
+                    // More of them are only counted: what memory holds is bounded.
+                    if state.unreadable.len() < FAILED_MAX {
+                        let name = state.name(&record);
+                        state.unreadable.push((name, fault.message));
+                    }
+                }
+            }
+        }
+        self.changed.notify_all();
+    }
+
+    /// Takes the digests that are missing, and gives the file its name.
+    pub fn finish(
+        &self,
+        failed: u64,
+        output: &dyn EventSink,
+        goes_on: &dyn Fn() -> bool,
+    ) -> Result<Finished, Failure> {
+        let mut state = locked(&self.state);
+        state.closing = true;
+        self.changed.notify_all();
+        while state.waiting > 0 && state.error.is_none() {
+            state = self
+                .changed
+                .wait_timeout(state, LOOK_EVERY)
+                .map_or_else(|poisoned| poisoned.into_inner().0, |(state, _)| state);
+            let mut verifiers = state.verifier.iter();
+            if verifiers.any(|verifier| verifier.has_failed()) {
+                state.fail(&std::io::Error::other(PANICKED));
+            }
+            if !goes_on() {
+                drop(state);
+                self.discard();
+                output.note("interrupted while digests were taken: there is no manifest");
+                return Ok(Finished {
+                    interrupted: true,
+                    ..Finished::default()
+                });
+            }
+        }
+        state.verifier = None;
+        for (name, message) in state.unreadable.drain(..) {
+            let why = format!("it is not in the manifest: {message}");
+            output.tell(Event::Failed(Failed::named(name, why)));
+        }
+        let unreadable = state.unreadable_count;
+        let lines = state.lines.take();
+        let gone = std::mem::take(&mut state.failed);
+        let error = state.error.take();
+        drop(state);
+        let written = match (error, lines) {
+            (None, Some(lines)) => self.write(lines, &gone, failed + unreadable),
+            (Some(error), _) => Err(error),
+            (None, None) => Err("the transfer never began".to_owned()),
+        };
+        match written {
+            Ok(manifest) => Ok(Finished {
+                manifest,
+                unreadable,
+                interrupted: false,
+            }),
+            Err(error) => {
+                self.discard();
+                Err(self.options.trouble(error))
+            }
+        }
+    }
+
+    /// `None` where there is no file.
+    fn write(
+        &self,
+        lines: Lines,
+        gone: &HashSet<Vec<u8>>,
+        failed: u64,
+    ) -> Result<Option<ManifestDone>, String> {
+        let text = |error: std::io::Error| error.to_string();
+        let (Place::File { path, signer, .. }, Some(target)) = (&self.options.place, &self.target)
+        else {
+            return Ok(None);
+        };
+        let draft_path = target.draft();
+        let signer = signer.as_ref();
+        let sign_with = |digest: &[u8; 32]| signer.map_or_else(String::new, |key| key.sign(digest));
+        let sign: Option<Sign<'_>> = match signer {
+            Some(_) => Some(&sign_with),
+            None => None,
+        };
+        let is_gone = |entry: &ManifestEntry| gone.contains(entry.path.as_bytes());
+        let (out, trailer) = match lines {
+            Lines::AsTheyCome(writer) if gone.is_empty() => {
+                writer.finish(failed, sign).map_err(text)?
+            }
+            Lines::AsTheyCome(writer) => {
+                // Something failed after its line was written, perhaps: once more, without it.
+                writer.finish(failed, None).map_err(text)?;
+                let old = File::open(draft_path).map_err(text)?;
+                std::fs::remove_file(draft_path).map_err(text)?;
+                let draft = self.create_draft().map_err(|failure| failure.message)?;
+                let mut reader =
+                    ManifestReader::new(BufReader::new(old)).map_err(|error| error.to_string())?;
+                let mut writer = ManifestWriter::new(BufWriter::new(draft), reader.digest_kind())
+                    .map_err(text)?;
+                while let Some(entry) = reader.next_entry().map_err(|error| error.to_string())? {
+                    if !is_gone(&entry) {
+                        writer.push(&entry).map_err(text)?;
+                    }
+                }
+                writer.finish(failed, sign).map_err(text)?
+            }
+            Lines::Sorted(sorter, kind) => {
+                let draft = self.create_draft().map_err(|failure| failure.message)?;
+                let mut writer = ManifestWriter::new(BufWriter::new(draft), kind).map_err(text)?;
+                let mut merge = sorter.finish().map_err(text)?;
+                while let Some(item) = merge.next_record().map_err(text)? {
+                    let entry = sorted_entry(&item, kind).ok_or("a line was lost")?;
+                    if !is_gone(&entry) {
+                        writer.push(&entry).map_err(text)?;
+                    }
+                }
+                writer.finish(failed, sign).map_err(text)?
+            }
+            Lines::Told(..) => return Ok(None),
+        };
+        let file = out.into_inner().map_err(|error| error.to_string())?;
+        file.sync_all().map_err(text)?;
+        target.finish().map_err(text)?;
+        Ok(Some(listing::done(path, &trailer)))
+    }
+
+    /// There will be no manifest.
+    pub(super) fn discard(&self) {
+        let mut state = locked(&self.state);
+        state.closing = true;
+        state.round += 1;
+        state.lines = None;
+        if let Some(verifier) = state.verifier.take() {
+            verifier.stop();
+        }
+        self.changed.notify_all();
+        drop(state);
+        self.remove_draft();
+    }
+
+    fn remove_draft(&self) {
+        if let Some(target) = &self.target {
+            // It may be gone already.
+            let _ = std::fs::remove_file(target.draft());
+        }
+    }
+}
+
+impl Drop for Keeper {
+    fn drop(&mut self) {
+        self.remove_draft();
+    }
+}
+
+impl State {
+    fn name(&self, record: &Record) -> Vec<u8> {
+        let prefix = self.prefixes.get(usize::from(record.root));
+        listing::join(prefix.map_or(&[][..], Vec::as_slice), &record.path)
+    }
+
+    fn add(&mut self, record: &Record) {
+        let prefix = self.prefixes.get(usize::from(record.root));
+        let entry = listing::entry_of(record, prefix.map_or(&[][..], Vec::as_slice));
+        if let Some(entry) = entry {
+            self.add_entry(&entry);
+        }
+    }
+
+    fn add_entry(&mut self, entry: &ManifestEntry) {
+        let added = match &mut self.lines {
+            Some(Lines::AsTheyCome(writer)) => writer.push(entry),
+            Some(Lines::Sorted(sorter, kind)) => sorter.push(&sorted_item(entry, *kind)),
+            Some(Lines::Told(output, kind)) => {
+                let mut line = Vec::new();
+                encode_entry(entry, *kind, &mut line);
+                line.pop();
+                output.tell(Event::Entry { line });
+                Ok(())
+            }
+            None => Ok(()),
+        };
+        if let Err(error) = added {
+            self.fail(&error);
+        }
+    }
+
+    fn fail(&mut self, error: &std::io::Error) {
+        self.error.get_or_insert_with(|| error.to_string());
+    }
+}

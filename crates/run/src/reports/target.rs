@@ -1,0 +1,172 @@
+//! The place of a report that gets its name when it is whole: what a link leads to, or in place where that is no regular file.
+//! Does not know what is written.
+
+use std::ffi::OsStr;
+use std::fs::{self, File};
+use std::io;
+use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use rustix::fs::OFlags;
+
+/// A draft may have to be emptied and written again.
+const OWNER_WRITES: u32 = 0o200;
+
+/// What a new file gets, but for what the user takes away.
+const READ_AND_WRITE: u32 = 0o666;
+
+/// Drafts that were made by this process.
+static DRAFTS: AtomicU64 = AtomicU64::new(0);
+
+/// As many links as the kernel follows.
+const LINKS_MAX: usize = 40;
+
+/// Where a draft is, and what becomes of it.
+pub(super) struct Target {
+    draft: PathBuf,
+    umask: u32,
+    end: End,
+}
+
+enum End {
+    /// The draft gets this name.
+    Name(PathBuf),
+    /// What is in the draft goes into this device or FIFO, or to where this process writes anyway.
+    Contents(File),
+}
+
+impl Target {
+    /// Looks at what the user named. A device or FIFO is opened at once; its draft is in `spill`, named after `what` it is.
+    ///
+    /// # Errors
+    /// Nothing can be written there.
+    pub(super) fn find(path: &Path, spill: &Path, umask: u32, what: &str) -> io::Result<Self> {
+        let number = DRAFTS.fetch_add(1, Ordering::Relaxed);
+        let part = |mut name: std::ffi::OsString| {
+            // Two jobs of one process may write to one place.
+            name.push(match number {
+                0 => format!(".{}.part", std::process::id()),
+                number => format!(".{}-{number}.part", std::process::id()),
+            });
+            PathBuf::from(name)
+        };
+        let into = |file: File| Self {
+            draft: part(spill.join(what).into_os_string()),
+            umask,
+            end: End::Contents(file),
+        };
+        match fs::metadata(path) {
+            Ok(meta) if meta.is_dir() => Err(io::ErrorKind::IsADirectory.into()),
+            Ok(meta) if !meta.is_file() => Ok(into(File::options().write(true).open(path)?)),
+            // What cannot be looked at, or is not there yet, shows when the draft is made.
+            _ => match through_links(path) {
+                Led::Place(place) => Ok(Self {
+                    draft: part(place.clone().into_os_string()),
+                    umask,
+                    end: End::Name(place),
+                }),
+                Led::Descriptor(place) => Ok(into(open_again(&place)?)),
+            },
+        }
+    }
+
+    /// The file to write to.
+    pub(super) fn draft(&self) -> &Path {
+        &self.draft
+    }
+
+    /// Makes the draft, or empties it. What an earlier report was kept from is kept from this one, too.
+    ///
+    /// # Errors
+    /// It cannot be made; a link that somebody has put in its place is not followed.
+    pub(super) fn create(&self) -> io::Result<File> {
+        let no_link = i32::try_from(OFlags::NOFOLLOW.bits()).unwrap_or(0);
+        let mut options = File::options();
+        options.write(true).create(true).truncate(true);
+        options.mode(READ_AND_WRITE & !self.umask);
+        let file = options.custom_flags(no_link).open(&self.draft)?;
+        if let End::Name(place) = &self.end
+            && let Ok(earlier) = fs::metadata(place)
+        {
+            let mode = earlier.permissions().mode() & 0o777 | OWNER_WRITES;
+            file.set_permissions(fs::Permissions::from_mode(mode))?;
+        }
+        Ok(file)
+    }
+
+    /// Where it is written, and what it will be called.
+    pub(super) fn places(&self) -> Vec<PathBuf> {
+        let mut places = vec![self.draft.clone()];
+        if let End::Name(place) = &self.end {
+            places.push(place.clone());
+        }
+        places
+    }
+
+    /// Whether the report is a file by this name, beside which there may be others.
+    pub(super) fn is_named(&self) -> bool {
+        matches!(self.end, End::Name(_))
+    }
+
+    /// The draft is whole and durable.
+    ///
+    /// # Errors
+    /// There is no report then, or in a device or FIFO a part of it.
+    pub(super) fn finish(&self) -> io::Result<()> {
+        match &self.end {
+            End::Name(place) => fs::rename(&self.draft, place),
+            End::Contents(file) => {
+                let mut file = file;
+                io::copy(&mut File::open(&self.draft)?, &mut file)?;
+                fs::remove_file(&self.draft)
+            }
+        }
+    }
+}
+
+/// What a name leads to.
+pub(super) enum Led {
+    /// A place, whether something is there or not.
+    Place(PathBuf),
+    /// An open file of a process, by its name in `/proc`: whoever opened it sees nothing of a new file by the old name.
+    Descriptor(PathBuf),
+}
+
+/// Follows the links of the last component.
+pub(super) fn through_links(path: &Path) -> Led {
+    let mut place = path.to_owned();
+    for _ in 0..LINKS_MAX {
+        let Ok(target) = fs::read_link(&place) else {
+            break;
+        };
+        if is_descriptor(&place) {
+            return Led::Descriptor(place);
+        }
+        place = match place.parent() {
+            Some(parent) => parent.join(target),
+            None => target,
+        };
+    }
+    Led::Place(place)
+}
+
+fn is_descriptor(place: &Path) -> bool {
+    let parent = place.parent().and_then(|parent| parent.canonicalize().ok());
+    parent.is_some_and(|parent| {
+        parent.starts_with("/proc") && parent.file_name() == Some(OsStr::new("fd"))
+    })
+}
+
+/// Writes where standard output and error go on writing; to other files, behind what they have.
+fn open_again(place: &Path) -> io::Result<File> {
+    let own = match place.file_name().and_then(OsStr::to_str) {
+        Some("1") => Some(rustix::stdio::stdout()),
+        Some("2") => Some(rustix::stdio::stderr()),
+        _ => None,
+    };
+    match own {
+        Some(descriptor) => Ok(File::from(rustix::io::dup(descriptor)?)),
+        None => File::options().append(true).open(place),
+    }
+}

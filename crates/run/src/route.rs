@@ -1,0 +1,178 @@
+//! Which endpoints can be the sources and the destination of one transfer.
+//! Looks at names only, never at what is there.
+
+use godwit_api::endpoint::{Endpoint, Place};
+use godwit_api::host::HostPort;
+use godwit_api::login::Login;
+
+/// Checks that one transfer can join these endpoints; says why not.
+pub(crate) fn check(sources: &[Endpoint], destination: &Endpoint) -> Result<(), String> {
+    if let Some(source) = sources.iter().find(|source| is_null(source)) {
+        return Err(format!(
+            "{source} yields nothing: it can only be a destination"
+        ));
+    }
+    if is_memory(destination) {
+        return Err(format!(
+            "{destination} can only be a source; null: takes everything and keeps nothing"
+        ));
+    }
+    if let Some(memory) = sources.iter().find(|source| is_memory(source))
+        && sources.len() > 1
+    {
+        return Err(format!("{memory} must be the only source"));
+    }
+    if sources.contains(&Endpoint::Stdio) && sources.len() > 1 {
+        return Err("- (standard input) must be the only source".to_owned());
+    }
+    if *destination == Endpoint::Stdio && (sources.len() > 1 || sources.contains(destination)) {
+        return Err("- (standard output) takes one file, which is not standard input".to_owned());
+    }
+    let mut machines = sources.iter().map(machine);
+    let first = machines.next().unwrap_or(Machine::This);
+    if machines.any(|machine| machine != first) {
+        return Err(
+            "the sources must be on one machine: copy from each machine in turn".to_owned(),
+        );
+    }
+    match (first, machine(destination)) {
+        // Data goes straight between two machines that ssh reaches; a node takes orders from none but its client.
+        (Machine::This, _) | (_, Machine::This) | (Machine::Ssh(_), Machine::Ssh(_)) => Ok(()),
+        (Machine::Ssh(login), _) => Err(not_lent(sources, destination, login)),
+        (_, Machine::Ssh(login)) => Err(not_lent(sources, destination, login)),
+        _ => Err(format!(
+            "{destination}: two nodes do not talk to each other: run godwit cp on the machine of one of them, as somebody whom the other one lets in (godwit authorize, there), or {}",
+            by_way_of_here(sources, destination)
+        )),
+    }
+}
+
+/// A node and a machine that ssh reaches. A node lets in identities: that of whoever runs godwit on that machine may be one, and
+/// ours is not lent to it.
+fn not_lent(sources: &[Endpoint], destination: &Endpoint, login: &Login) -> String {
+    let there = |endpoint: &Endpoint| match endpoint {
+        Endpoint::Ssh(place) => String::from_utf8_lossy(&place.path).into_owned(),
+        other => other.to_string(),
+    };
+    let words: Vec<String> = sources.iter().chain([destination]).map(there).collect();
+    format!(
+        "{destination}: between a node and another machine nothing goes from here, for the node would not know who comes; run it there, as somebody whom the node lets in: ssh {login} godwit cp {}; or {}",
+        words.join(" "),
+        by_way_of_here(sources, destination)
+    )
+}
+
+fn by_way_of_here(sources: &[Endpoint], destination: &Endpoint) -> String {
+    let words: Vec<String> = sources.iter().map(ToString::to_string).collect();
+    format!(
+        "by way of this machine: godwit cp {} DIR/, then godwit cp DIR/NAME {destination}",
+        words.join(" ")
+    )
+}
+
+/// Where an endpoint is.
+#[derive(Eq, PartialEq)]
+enum Machine<'a> {
+    This,
+    Node(&'a HostPort),
+    Ssh(&'a Login),
+}
+
+fn machine(endpoint: &Endpoint) -> Machine<'_> {
+    match endpoint {
+        Endpoint::Remote(remote) => Machine::Node(&remote.node),
+        Endpoint::Ssh(place) => Machine::Ssh(&place.login),
+        Endpoint::Local(_) | Endpoint::Memory { .. } | Endpoint::Null | Endpoint::Stdio => {
+            Machine::This
+        }
+    }
+}
+
+fn is_memory(endpoint: &Endpoint) -> bool {
+    match endpoint {
+        Endpoint::Memory { .. } => true,
+        Endpoint::Remote(remote) => matches!(remote.place, Place::Memory { .. }),
+        _ => false,
+    }
+}
+
+fn is_null(endpoint: &Endpoint) -> bool {
+    match endpoint {
+        Endpoint::Null => true,
+        Endpoint::Remote(remote) => remote.place == Place::Null,
+        Endpoint::Local(_) | Endpoint::Memory { .. } | Endpoint::Stdio | Endpoint::Ssh(_) => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn route(line: &str) -> Result<(), String> {
+        let mut endpoints: Vec<Endpoint> = line
+            .split(' ')
+            .map(|text| Endpoint::parse(text.as_ref()).expect("an endpoint"))
+            .collect();
+        let destination = endpoints.pop().expect("a destination");
+        check(&endpoints, &destination)
+    }
+
+    #[test]
+    fn what_can_be_joined() {
+        for line in [
+            "a godwit://h/d/",
+            "a b godwit://h/d/",
+            "godwit://h/d/x godwit://H:7272/e ./",
+            "mem:1GiB godwit://h/null:",
+            "godwit://h/mem:1GiB null:",
+            "a null:",
+            "a b h:c",
+            "u@h:a u@h:b .",
+            "h:a u@h:b",
+            "mem:1 h:f",
+            "mem:1 ./f",
+            "a b",
+            "- a",
+            "- godwit://h/d/x",
+            "a -",
+            "godwit://h/d/x -",
+            "mem:1 -",
+        ] {
+            assert_eq!(route(line), Ok(()), "{line}");
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_joined() {
+        for (line, reason) in [
+            ("null: a", "can only be a destination"),
+            ("godwit://h/null: a", "can only be a destination"),
+            ("a mem:1", "can only be a source"),
+            ("a godwit://h/mem:1", "can only be a source"),
+            ("a mem:1 b", "must be the only source"),
+            ("- a b", "must be the only source"),
+            ("a b -", "takes one file"),
+            ("- -", "takes one file"),
+            ("godwit://g/d godwit://h/d .", "on one machine"),
+            ("godwit://g/d b .", "on one machine"),
+            ("b godwit://g/d .", "on one machine"),
+            ("h:a u@h:b .", "on one machine"),
+            ("h:a b .", "on one machine"),
+            (
+                "u@h:a godwit://g/d",
+                "ssh u@h godwit cp a godwit://g:7272/d; or by way of this machine: godwit cp u@h:a DIR/",
+            ),
+            (
+                "godwit://g/d/x h:a",
+                "ssh h godwit cp godwit://g:7272/d/x a; or by way of this machine: godwit cp godwit://g:7272/d/x DIR/",
+            ),
+            (
+                "godwit://g/d godwit://h/d",
+                "on the machine of one of them, as somebody whom the other one lets in",
+            ),
+        ] {
+            let message = route(line).expect_err(line);
+            assert!(message.contains(reason), "{line}: {message}");
+        }
+    }
+}

@@ -1,0 +1,146 @@
+//! Transfers with another machine by ssh: which paths mean what there, and who is told to whom.
+//! Starts no ssh itself; the connectors of the job do.
+
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::Path;
+use std::sync::Arc;
+
+use godwit_api::endpoint::{Endpoint, SshPlace};
+use godwit_api::failure::Failure;
+use godwit_api::login::Login;
+use godwit_api::settings::Cipher;
+use godwit_net::Identity;
+
+use super::Job;
+use super::remote::{Far, Wanted, client_tls};
+use super::report::Report;
+use crate::Home;
+use crate::env::{SshClient, SshWay};
+use crate::local;
+
+impl Job<'_> {
+    /// Local sources, a destination on another machine.
+    pub(super) fn push_by_ssh(
+        &self,
+        sources: &[Endpoint],
+        place: &SshPlace,
+    ) -> Result<Report, Failure> {
+        let far = self.far_by_ssh(&place.login)?;
+        self.push_to(sources, &far, place.path.clone(), false)
+    }
+
+    /// Sources on another machine, a local destination.
+    pub(super) fn pull_by_ssh(
+        &self,
+        sources: &[Endpoint],
+        destination: &Endpoint,
+    ) -> Result<Report, Failure> {
+        let places = ssh_places(sources);
+        let Some(first) = places.first() else {
+            return Err(Failure::usage("no source was named"));
+        };
+        let far = self.far_by_ssh(&first.login)?;
+        let wanted = places
+            .iter()
+            .map(|place| Wanted {
+                path: place.path.clone(),
+                key: place.path.clone(),
+                name: name_of(&place.path),
+                shown: shown(place),
+            })
+            .collect();
+        self.pull_from(&far, wanted, destination)
+    }
+
+    fn far_by_ssh(&self, login: &Login) -> Result<Far, Failure> {
+        let mut way = self.way_to(login);
+        way.channels = super::remote::wishes(&self.settings.channels)?;
+        if way.via_ssh && !way.channels.is_empty() {
+            return Err(Failure::usage(
+                "--channel: with --via-ssh all data goes through ssh, which chooses its own path; leave one of them out",
+            ));
+        }
+        let client = ssh_client(&self.env.home, self.settings.cipher)?;
+        let connector = self.env.connectors.by_ssh(way, client)?;
+        Ok(Far {
+            client: self.client_by(connector),
+            name: format!("ssh {login}").into_bytes(),
+            prefix: format!("{login}:"),
+        })
+    }
+
+    /// How a machine is reached by ssh, with any network path.
+    pub(super) fn way_to<'a>(&'a self, login: &'a Login) -> SshWay<'a> {
+        SshWay {
+            login,
+            rsh: &self.settings.rsh,
+            remote_command: &self.settings.remote_command,
+            data_ports: self.settings.data_ports,
+            channels: Vec::new(),
+            via_ssh: self.settings.via_ssh,
+            retry_for: self.settings.retry_for,
+            handshake_deadline: self.settings.handshake_deadline,
+            stall_deadline: self.settings.stall_deadline,
+            cancelled: Arc::clone(self.control.cancelled()),
+        }
+    }
+}
+
+/// Who we are for an agent: who we are for good names the transfer, who we are on the network is new each time.
+pub(crate) fn ssh_client(home: &Home, cipher: Cipher) -> Result<SshClient, Failure> {
+    let known = Identity::load_or_create(home.path()).map_err(Failure::failed)?;
+    let once = Identity::ephemeral().map_err(Failure::failed)?;
+    Ok(SshClient {
+        sender: known.id().to_string(),
+        identity: *once.id(),
+        tls: client_tls(cipher, &once)?,
+    })
+}
+
+/// Those of the sources that are on another machine: all or none.
+pub(super) fn ssh_places(sources: &[Endpoint]) -> Vec<&SshPlace> {
+    sources
+        .iter()
+        .filter_map(|source| match source {
+            Endpoint::Ssh(place) => Some(place),
+            _ => None,
+        })
+        .collect()
+}
+
+/// The name that a path gets in a directory; a home has none.
+pub(super) fn name_of(path: &[u8]) -> Vec<u8> {
+    if path == b"~" {
+        return Vec::new();
+    }
+    let path = path.strip_prefix(b"~/").unwrap_or(path);
+    local::last_name(Path::new(OsStr::from_bytes(path))).unwrap_or_default()
+}
+
+fn shown(place: &SshPlace) -> Vec<u8> {
+    let path = local::called(&place.path);
+    [place.login.to_string().as_bytes(), b":", &path].concat()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_those_that_cp_gives() {
+        for (path, name) in [
+            ("", ""),
+            ("~", ""),
+            ("~/", ""),
+            ("~/a", "a"),
+            ("a/b/", "b"),
+            ("/", ""),
+            ("a/..", ""),
+            (".", ""),
+            ("/data/a b", "a b"),
+        ] {
+            assert_eq!(name_of(path.as_bytes()), name.as_bytes(), "{path}");
+        }
+    }
+}

@@ -1,0 +1,92 @@
+//! What could not be kept of entries' metadata: counts for programs, one note for each kind for people.
+//! Counts nothing itnot_kept.
+
+use godwit_api::event::NotKept;
+use godwit_engine::Snapshot;
+
+/// What both ends counted.
+pub(super) fn not_kept_of(ends: [Option<&Snapshot>; 2]) -> NotKept {
+    let sum = |field: fn(&Snapshot) -> u64| ends.into_iter().flatten().map(field).sum();
+    NotKept {
+        owner: sum(|end| end.owners_lost),
+        group: sum(|end| end.groups_lost),
+        set_id: sum(|end| end.set_ids_lost),
+        xattrs: sum(|end| end.xattrs_lost),
+        security_xattrs: sum(|end| end.privileged_xattrs_lost),
+        acls: sum(|end| end.acls_lost),
+        hard_link: sum(|end| end.links_split),
+    }
+}
+
+/// One line for each kind, with what would help.
+pub(super) fn notes(not_kept: &NotKept) -> Vec<String> {
+    let kinds = [
+        (
+            not_kept.owner,
+            "owner",
+            "only a superuser gives files away, and an export must grant owner",
+        ),
+        (
+            not_kept.group,
+            "group",
+            "only a superuser gives files to groups of others, and an export must grant owner",
+        ),
+        (
+            not_kept.set_id,
+            "set-id bits",
+            "an export must grant set-id, and they go where the owner or group is another",
+        ),
+        (
+            not_kept.xattrs,
+            "user attributes, or some of them",
+            "the file system of one side does not hold them, or they are too long",
+        ),
+        (
+            not_kept.security_xattrs,
+            "security and trusted attributes, or some of them",
+            "they take a superuser on both sides, and an export must grant security-xattrs",
+        ),
+        (
+            not_kept.acls,
+            "access list",
+            "the file system at the destination does not hold it",
+        ),
+        (
+            not_kept.hard_link,
+            "hard link to a name in another source",
+            "the names of a file stay one file within one source: name a directory that has them all",
+        ),
+    ];
+    kinds
+        .into_iter()
+        .filter(|(count, ..)| *count > 0)
+        .map(|(count, what, why)| {
+            let entries = if count == 1 { "entry" } else { "entries" };
+            format!("{count} {entries} arrived without the {what}: {why}")
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_kind_is_told_once_with_its_count() {
+        let source = Snapshot {
+            xattrs_lost: 1,
+            ..Snapshot::default()
+        };
+        let destination = Snapshot {
+            owners_lost: 1,
+            xattrs_lost: 2,
+            ..Snapshot::default()
+        };
+        let lost = not_kept_of([Some(&source), Some(&destination)]);
+        let notes = notes(&lost);
+        assert_eq!(notes.len(), 2);
+        assert!(notes[0].starts_with("1 entry arrived without the owner: "));
+        assert!(notes[1].starts_with("3 entries arrived without the user attributes, or some"));
+        assert!(super::notes(&not_kept_of([None, None])).is_empty());
+    }
+}

@@ -1,0 +1,472 @@
+//! Transfers with a daemon: who it is, what it is asked, which end is ours.
+//! Keeps no streams up; the engine's session does.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::itself::view;
+use godwit_api::endpoint::{Endpoint, Place, Remote};
+use godwit_api::event::Started;
+use godwit_api::settings::{Cipher as CipherSetting, Encryption};
+use godwit_engine::Counters;
+use godwit_engine::session::{Client, Connector, DaemonConnector, DaemonOptions, Engine, Refusal};
+use godwit_engine::tree::PreparedDestination;
+use godwit_engine::tuner::Bounds;
+use godwit_net::{
+    ChannelWish, ChannelWishError, Cipher, ClientTls, DialOptions, Expect, Identity, IdentityId,
+    KnownPeers, PeerAddress, check_congestion, dial,
+};
+use godwit_proto::{Direction, Open, Opened, Preserve, Sharing, Side, TransferId};
+use godwit_store::digest;
+
+use super::Job;
+use super::report::{Progressing, Report, Totals};
+use super::terms::{bounds_of, going_to, key_of, wire_digest_of, wire_preserve_of};
+use crate::env::Env;
+use crate::reports::ReportRoots;
+use godwit_api::failure::{Failure, FailureCode};
+
+/// The other end of a transfer, as this side has to do with it.
+pub(crate) struct Far {
+    pub(crate) client: Client,
+    /// Who it is, in the key of a journal here.
+    pub(super) name: Vec<u8>,
+    /// What stands before its paths in messages.
+    pub(super) prefix: String,
+}
+
+impl Far {
+    /// What it is called in messages.
+    fn shown(&self) -> String {
+        self.prefix.trim_end_matches(['/', ':']).to_owned()
+    }
+}
+
+impl Job<'_> {
+    /// Local sources, a daemon's destination.
+    pub(super) fn push(&self, sources: &[Endpoint], remote: &Remote) -> Result<Report, Failure> {
+        let far = self.client(remote)?;
+        let (path, is_directory) = match &remote.place {
+            Place::Export { directory, .. } => (remote.place.to_wire(), *directory),
+            Place::Memory { .. } | Place::Null => (remote.place.to_wire(), false),
+        };
+        self.push_to(sources, &far, path, is_directory)
+    }
+
+    /// Local sources, a destination at the other end.
+    pub(super) fn push_to(
+        &self,
+        sources: &[Endpoint],
+        far: &Far,
+        path: Vec<u8>,
+        is_directory: bool,
+    ) -> Result<Report, Failure> {
+        let (given, missing, names, absolute, shown) = self.sources(sources)?;
+        let congestion = &self.settings.sharing.congestion;
+        if !congestion.is_empty() {
+            check_congestion(congestion, "this machine").map_err(Failure::failed)?;
+        }
+        let open = Open {
+            direction: Direction::PUSH.0,
+            sources: absolute,
+            names: names.clone(),
+            destination: path,
+            destination_is_directory: is_directory || self.chosen.is_listed(),
+            any_digest: true,
+            view: view(),
+            ..self.request()
+        };
+        let totals = Totals::default();
+        let mut progressing = Progressing::with(self, totals.clone());
+        let mut begin = |opened: &Opened, transfer: TransferId| {
+            if let Some(advice) = far.client.connector.advice() {
+                self.output.note(&advice);
+            }
+            self.say_begun(
+                &shown,
+                &[far.prefix.as_bytes(), &opened.destination].concat(),
+                opened.resumed && !self.from_input,
+                transfer,
+            );
+            let counters = Arc::new(Counters::default());
+            totals.add(&counters, opened.lost_bytes);
+            let digest = self.digest_in_force(opened)?;
+            let roots = ReportRoots {
+                names: names.clone(),
+                copies: given.trees(),
+            };
+            self.reports
+                .begin(roots, digest)
+                .map_err(|failure| Refusal::Own(failure.message))?;
+            let told = self.told(&shown, Some((Side::DESTINATION, far.shown())));
+            self.sender(
+                &given,
+                shown.clone(),
+                transfer,
+                digest,
+                opened.block_bytes,
+                &counters,
+                told,
+            )
+            .map(Engine::Sender)
+            .map_err(|failure| Refusal::Own(failure.message))
+        };
+        let report = progressing.run(&far.client, &open, &mut begin);
+        Ok(Report::of_client(report, &totals, missing, true, self))
+    }
+
+    /// A daemon's sources, a local destination.
+    pub(super) fn pull(
+        &self,
+        sources: &[Endpoint],
+        destination: &Endpoint,
+    ) -> Result<Report, Failure> {
+        let remotes: Vec<&Remote> = sources
+            .iter()
+            .filter_map(|source| match source {
+                Endpoint::Remote(remote) => Some(remote),
+                _ => None,
+            })
+            .collect();
+        let Some(first) = remotes.first() else {
+            return Err(Failure::usage("no source was named"));
+        };
+        let far = self.client(first)?;
+        let wanted = remotes
+            .iter()
+            .map(|remote| Wanted {
+                path: remote.place.to_wire(),
+                key: key_of(&remote.place),
+                name: name_of(&remote.place),
+                shown: super::terms::shown_of(remote),
+            })
+            .collect();
+        self.pull_from(&far, wanted, destination)
+    }
+
+    /// Sources at the other end, a local destination.
+    pub(super) fn pull_from(
+        &self,
+        far: &Far,
+        wanted: Vec<Wanted>,
+        destination: &Endpoint,
+    ) -> Result<Report, Failure> {
+        let (mut paths, mut names, mut shown) = (Vec::new(), Vec::new(), Vec::new());
+        let mut keys = Vec::new();
+        for source in wanted {
+            paths.push(source.path);
+            keys.push(source.key);
+            // What a list names goes to the destination itself.
+            names.push(if self.chosen.is_listed() {
+                Vec::new()
+            } else {
+                source.name
+            });
+            shown.push(source.shown);
+        }
+        let prepare = || -> Result<Option<PreparedDestination>, Failure> {
+            match destination {
+                Endpoint::Local(path) => {
+                    let sender = far.name.clone();
+                    Ok(Some(self.prepare_destination(
+                        path,
+                        sender,
+                        names.clone(),
+                        keys.clone(),
+                    )?))
+                }
+                _ => Ok(None),
+            }
+        };
+        // Taken before anybody is asked for anything; given to the first engine.
+        let mut prepared = Some(prepare()?);
+        let begun_with = prepared.as_ref().and_then(Option::as_ref);
+        let digest = begun_with.map_or_else(
+            || super::terms::digest_of(&self.settings),
+            |prepared| prepared.config.digest,
+        );
+        let open = Open {
+            direction: Direction::PULL.0,
+            sources: paths.clone(),
+            in_order: self.to_output,
+            digest: godwit_engine::wire_digest_kind(digest).0.into(),
+            ..begun_with.map_or_else(
+                || self.request(),
+                |prepared| going_to(&prepared.destinations, &names, self.request()),
+            )
+        };
+        let totals = Totals::default();
+        let mut progressing = Progressing::with(self, totals.clone());
+        let mut begin = |opened: &Opened, transfer: TransferId| {
+            if let Some(advice) = far.client.connector.advice() {
+                self.output.note(&advice);
+            }
+            let own = |failure: Failure| Refusal::Own(failure.message);
+            let prepared = match prepared.take() {
+                Some(prepared) => prepared,
+                None => prepare().map_err(own)?,
+            };
+            let mapped = prepared
+                .as_ref()
+                .map_or_else(|| self.nowhere(), |prepared| prepared.mapped.clone());
+            self.say_begun(
+                &shown,
+                &mapped,
+                prepared
+                    .as_ref()
+                    .is_some_and(|prepared| prepared.recovered.resumed),
+                transfer,
+            );
+            let counters = Arc::new(Counters::default());
+            totals.add(
+                &counters,
+                prepared.as_ref().map_or(0, PreparedDestination::lost_bytes),
+            );
+            let copies = prepared
+                .as_ref()
+                .map_or_else(Vec::new, PreparedDestination::roots);
+            let roots = ReportRoots {
+                names: names.clone(),
+                copies,
+            };
+            self.reports.begin(roots, digest).map_err(own)?;
+            let told = self.told(&shown, Some((Side::SOURCE, far.shown())));
+            self.receiver(
+                prepared,
+                transfer,
+                digest,
+                opened.block_bytes,
+                &counters,
+                told,
+            )
+            .and_then(|receiver| {
+                if let Some(names) = self.chosen.names() {
+                    receiver.send_names(names).map_err(Failure::failed)?;
+                }
+                Ok(Engine::Receiver(receiver))
+            })
+            .map_err(own)
+        };
+        let report = progressing.run(&far.client, &open, &mut begin);
+        // Nothing began, so there is nothing to resume.
+        if let Some(Some(prepared)) = prepared
+            && let Err(error) = prepared.put_away()
+        {
+            self.events.note(&error.to_string());
+        }
+        Ok(Report::of_client(report, &totals, 0, false, self))
+    }
+
+    fn request(&self) -> Open {
+        let share = self.share();
+        Open {
+            digest: wire_digest_of(&self.settings).0.into(),
+            force: self.settings.force,
+            verify: self.settings.verify,
+            no_sync: self.settings.no_sync,
+            direct: self.settings.direct,
+            // Not asking for anything asks nothing of a daemon that does not know of it.
+            preserve: Some(wire_preserve_of(&self.settings))
+                .filter(|preserve| *preserve != Preserve::default()),
+            plain_payload: self.settings.encryption == Encryption::None,
+            retry_for_ms: u64::try_from(self.settings.retry_for.as_millis()).unwrap_or(u64::MAX),
+            streams: self.settings.streams.hold(2),
+            block_bytes: self.settings.block_bytes,
+            threads: self.settings.threads,
+            selection: self.chosen.wire.clone(),
+            limit_bytes_per_second: self
+                .settings
+                .limit_bytes_per_second
+                .map_or(0, std::num::NonZeroU64::get),
+            comparison: self.comparison(),
+            sharing: Some(Sharing {
+                congestion: share.congestion,
+                background: share.background,
+            })
+            .filter(|sharing| *sharing != Sharing::default()),
+            ..Open::default()
+        }
+    }
+
+    /// An unfinished transfer is finished with the digest that it was begun with.
+    fn digest_in_force(&self, opened: &Opened) -> Result<digest::DigestKind, Refusal> {
+        let Some(kind) = opened.digest_kind() else {
+            return Ok(super::terms::digest_of(&self.settings));
+        };
+        let Some(digest) = godwit_engine::digest_kind(kind) else {
+            let message = format!(
+                "the transfer was begun with a digest that this version does not know (kind {})",
+                kind.0
+            );
+            return Err(Refusal::Own(message));
+        };
+        if digest != super::terms::digest_of(&self.settings) {
+            self.note_digest_kept();
+        }
+        Ok(digest)
+    }
+
+    fn say_begun(
+        &self,
+        sources: &[Vec<u8>],
+        destination: &[u8],
+        resumed: bool,
+        transfer: TransferId,
+    ) {
+        self.say_started(Started {
+            transfer: transfer.to_string(),
+            sources: sources.to_vec(),
+            destination: destination.to_vec(),
+            resumed,
+        });
+    }
+
+    pub(super) fn client_by(&self, connector: Arc<dyn Connector>) -> Client {
+        Client {
+            connector,
+            streams: bounds_of(self.settings.streams),
+            retry_for: self.settings.retry_for,
+            once: self.once(),
+            retries_first: self.env.retries_first,
+        }
+    }
+
+    fn client(&self, remote: &Remote) -> Result<Far, Failure> {
+        let mut far = reach(
+            &Reach {
+                env: self.env,
+                channels: &self.settings.channels,
+                cipher: self.settings.cipher,
+                streams: bounds_of(self.settings.streams),
+                retry_for: self.settings.retry_for,
+                handshake_deadline: self.settings.handshake_deadline,
+                stall_deadline: self.settings.stall_deadline,
+            },
+            remote,
+        )?;
+        far.client.once = self.once();
+        Ok(far)
+    }
+}
+
+/// How a daemon is spoken with.
+pub(crate) struct Reach<'a> {
+    pub(crate) env: &'a Env,
+    /// As typed.
+    pub(crate) channels: &'a [String],
+    pub(crate) cipher: CipherSetting,
+    pub(crate) streams: Bounds,
+    pub(crate) retry_for: Duration,
+    pub(crate) handshake_deadline: Duration,
+    pub(crate) stall_deadline: Duration,
+}
+
+/// Finds out who the daemon is, and how to speak with it.
+pub(crate) fn reach(how: &Reach<'_>, remote: &Remote) -> Result<Far, Failure> {
+    let wishes = wishes(how.channels)?;
+    let identity = Identity::load_or_create(how.env.home.path()).map_err(Failure::failed)?;
+    let tls = client_tls(how.cipher, &identity)?;
+    let address = PeerAddress::new(&remote.node.host, remote.node.port);
+    let identity = trusted(how, &address, &tls)?;
+    let connector = DaemonConnector::new(DaemonOptions {
+        address,
+        tls,
+        identity,
+        handshake_deadline: how.handshake_deadline,
+        stall_limit: how.stall_deadline,
+        streams_max: how.streams.most,
+        wishes,
+    });
+    Ok(Far {
+        client: Client {
+            connector: Arc::new(connector),
+            streams: how.streams,
+            retry_for: how.retry_for,
+            once: None,
+            retries_first: how.env.retries_first,
+        },
+        name: identity.to_string().into_bytes(),
+        prefix: format!("godwit://{}/", remote.node),
+    })
+}
+
+/// What the user says of channels.
+pub(crate) fn wishes(texts: &[String]) -> Result<Vec<ChannelWish>, Failure> {
+    let mut seen = HashSet::new();
+    if let Some(text) = texts.iter().find(|text| !seen.insert(*text)) {
+        let message = format!("--channel {text}: it is named twice; one path is one channel");
+        return Err(Failure::usage(message));
+    }
+    texts
+        .iter()
+        .map(|text| {
+            text.parse()
+                .map_err(|error: ChannelWishError| Failure::usage(error.to_string()))
+        })
+        .collect()
+}
+
+/// Who the daemon must be: known, or trusted by the user who is asked once.
+fn trusted(how: &Reach<'_>, address: &PeerAddress, tls: &ClientTls) -> Result<IdentityId, Failure> {
+    let peers = KnownPeers::new(how.env.home.path());
+    if let Some(identity) = peers.find(address).map_err(Failure::failed)? {
+        return Ok(identity);
+    }
+    let (_, found) = dial(address, tls, &DialOptions::new(Expect::Anyone)).map_err(|error| {
+        let code = if error.is_authentication() {
+            FailureCode::Authentication
+        } else {
+            FailureCode::Failed
+        };
+        Failure::new(code, error)
+    })?;
+    if !how.env.connectors.trusts(address, &found)? {
+        return Err(Failure::authentication(format!(
+            "{address} is not known here; it says it is {found}. If its operator confirms that (godwit id, there), run: godwit trust {address} {found}"
+        )));
+    }
+    peers.trust(address, found).map_err(Failure::failed)?;
+    Ok(found)
+}
+
+/// A client's side of TLS, with the cipher asked for.
+///
+/// # Errors
+/// The key cannot be used.
+pub fn client_tls(cipher: CipherSetting, identity: &Identity) -> Result<ClientTls, Failure> {
+    let cipher = match cipher {
+        CipherSetting::Aes256Gcm => Cipher::Aes256Gcm,
+        CipherSetting::Aes128Gcm => Cipher::Aes128Gcm,
+        CipherSetting::Chacha20Poly1305 => Cipher::ChaCha20Poly1305,
+    };
+    ClientTls::new(identity, &[cipher]).map_err(Failure::failed)
+}
+
+/// A source at the other end.
+pub(super) struct Wanted {
+    /// Its path there.
+    pub(super) path: Vec<u8>,
+    /// What it is called in the journal.
+    pub(super) key: Vec<u8>,
+    /// Its name where it goes into a directory; empty for "its contents".
+    pub(super) name: Vec<u8>,
+    /// For people.
+    pub(super) shown: Vec<u8>,
+}
+
+/// The name that a source gets in a directory; empty for "its contents".
+fn name_of(place: &Place) -> Vec<u8> {
+    match place {
+        Place::Export { contents: true, .. } => Vec::new(),
+        Place::Export { name, path, .. } => {
+            let last = path.rsplit(|byte| *byte == b'/').next().unwrap_or_default();
+            if last.is_empty() {
+                name.clone().into_bytes()
+            } else {
+                last.to_vec()
+            }
+        }
+        Place::Memory { .. } | Place::Null => godwit_engine::synthetic::MEMORY_NAME.to_vec(),
+    }
+}

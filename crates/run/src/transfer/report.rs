@@ -1,0 +1,438 @@
+//! From counters to what people and programs are told: progress while it runs, a summary and an exit code at the end.
+//! Measures nothing itself.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
+
+use godwit_api::event::{Event, NotKept, Progress, Sides, Status, TransferSummary};
+use godwit_api::failure::{Failure, FailureCode};
+use godwit_engine::session::{Client, ClientReport, Engine, Refusal, run};
+use godwit_engine::{ChannelRate, Counters, End, Shares, Snapshot, usage};
+use godwit_proto::{ErrorCode, Open, Opened, TransferId};
+
+use super::channels::{ChannelsTold, tell_at_end};
+use super::kept::{not_kept_of, notes};
+use super::limited::{limited, limited_here};
+use super::rate::RecentRate;
+use super::window::Window;
+use super::{Job, elapsed_seconds};
+use crate::env::Env;
+
+/// How a transfer ended.
+pub(super) struct Report {
+    /// Why the transfer was not done; `None` if it was, but for single entries.
+    pub(super) failure: Option<Failure>,
+    /// Without its seconds.
+    pub(super) summary: TransferSummary,
+    /// Counters of both ends, as far as they are known.
+    pub(super) shares: Shares,
+}
+
+/// The counters of this side over all engines of one command, and what earlier runs had lost.
+#[derive(Clone, Default)]
+pub(super) struct Totals(Arc<Mutex<(Vec<Arc<Counters>>, u64)>>);
+
+impl Totals {
+    pub(super) fn add(&self, counters: &Arc<Counters>, lost_bytes: u64) {
+        let mut inner = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        inner.0.push(Arc::clone(counters));
+        inner.1 += lost_bytes;
+    }
+
+    fn sum(&self, field: impl Fn(&Snapshot) -> u64) -> u64 {
+        let inner = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        inner
+            .0
+            .iter()
+            .map(|counters| field(&counters.snapshot()))
+            .sum()
+    }
+
+    fn lost_bytes(&self) -> u64 {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).1
+    }
+
+    fn last(&self) -> Option<Snapshot> {
+        let inner = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        inner.0.last().map(|counters| counters.snapshot())
+    }
+}
+
+/// Shows how far a transfer is.
+pub(super) struct Progressing<'a> {
+    job: &'a Job<'a>,
+    totals: Totals,
+    window: Window,
+    rate: RecentRate,
+    channels: ChannelsTold,
+    local: bool,
+    /// Bytes shown last: what is sent once more, or begun anew, does not take them back.
+    shown: u64,
+}
+
+impl<'a> Progressing<'a> {
+    /// Both ends are here.
+    pub(super) fn local(job: &'a Job<'a>, counters: Arc<Counters>) -> Self {
+        let totals = Totals::default();
+        totals.add(&counters, 0);
+        Self {
+            local: true,
+            ..Self::with(job, totals)
+        }
+    }
+
+    pub(super) fn with(job: &'a Job<'a>, totals: Totals) -> Self {
+        Self {
+            job,
+            totals,
+            window: Window::default(),
+            rate: RecentRate::new(),
+            channels: ChannelsTold::default(),
+            local: false,
+            shown: 0,
+        }
+    }
+
+    pub(super) fn show(&mut self, engine: Option<&Engine>) {
+        self.tell(engine, false);
+    }
+
+    /// As it was at the end, if that was reached.
+    pub(super) fn show_end(&mut self, engine: Option<&Engine>, end: &End) {
+        if matches!(end, End::Finished(_)) {
+            self.tell(engine, true);
+        }
+    }
+
+    /// Runs a transfer with another machine to its end, and shows it.
+    pub(super) fn run(
+        &mut self,
+        client: &Client,
+        open: &Open,
+        begin: &mut dyn FnMut(&Opened, TransferId) -> Result<Engine, Refusal>,
+    ) -> ClientReport {
+        let job = self.job;
+        let report = run(client, open, begin, &mut |watch| {
+            self.show(watch.engine);
+            job.goes_on()
+        });
+        if let Ok(end) = &report.end {
+            self.show_end(report.engine.as_ref(), end);
+        }
+        report
+    }
+
+    fn tell(&mut self, engine: Option<&Engine>, at_end: bool) {
+        let Some(engine) = engine else { return };
+        let Some(last) = self.totals.last() else {
+            return;
+        };
+        let own = engine.counters().snapshot();
+        // The sender alone knows what it leaves out of a file.
+        let (bytes_total, unmoved) = match engine {
+            Engine::Sender(sender) => (
+                sender.scan_done().then_some(own.bytes_scanned),
+                own.bytes_unmoved,
+            ),
+            Engine::Receiver(receiver) => (
+                receiver.bytes_announced(),
+                receiver
+                    .peer_counters()
+                    .map_or(0, |peer| peer.bytes_unmoved),
+            ),
+        };
+        let channels = engine.counters().channels();
+        let (shares, rates) = self.window.add(Instant::now(), engine.shares(), &channels);
+        let bottleneck = shares.finding(&rates).and_then(|finding| {
+            if self.local {
+                limited_here(finding)
+            } else {
+                Some(limited(finding))
+            }
+        });
+        let settled = last
+            .bytes_written
+            .max(last.bytes_durable)
+            .saturating_add(last.bytes_skipped)
+            .saturating_add(unmoved);
+        // What was sent more than once is done with only once.
+        self.shown = settled.min(bytes_total.unwrap_or(u64::MAX)).max(self.shown);
+        let bytes = self.shown;
+        self.job.control.watch(engine, bytes);
+        // What is done with and did not move comes at once, and is no rate.
+        let moved = self.totals.sum(|counters| counters.bytes_written);
+        let rate = self.rate.follow(Instant::now(), moved);
+        let events = &*self.job.events;
+        events.tell(Event::Progress(Progress {
+            bytes,
+            bytes_total: bytes_total.map(|total| total.max(bytes)),
+            bytes_per_second: rate.map(f64::round),
+            files: last.files_done,
+            streams: u32::try_from(engine.stream_count()).unwrap_or(u32::MAX),
+            bottleneck,
+            seconds: elapsed_seconds(self.job.env.started),
+            at_end,
+        }));
+        if !at_end {
+            self.channels.tell(events, channels, self.job.env.started);
+        }
+    }
+}
+
+impl Report {
+    /// It never came to a transfer.
+    pub(super) fn failed(failure: Failure, env: &Env) -> Self {
+        let summary = TransferSummary {
+            status: if failure.code == FailureCode::Interrupted {
+                Status::Interrupted
+            } else {
+                Status::Failed
+            },
+            bytes: Some(0),
+            cpu_seconds: Sides {
+                source: process_cpu(env),
+                destination: None,
+            },
+            max_rss_bytes: Sides {
+                source: peak_rss(env),
+                destination: None,
+            },
+            ..TransferSummary::default()
+        };
+        Self {
+            failure: Some(failure),
+            summary,
+            shares: Shares::default(),
+        }
+    }
+
+    /// Both ends were elsewhere; `code` is what the one that told of it ended with.
+    pub(super) fn retold(
+        summary: TransferSummary,
+        shares: Shares,
+        code: Option<i32>,
+        error: &str,
+    ) -> Self {
+        let failure = match (summary.status, code) {
+            (Status::Complete | Status::Partial, _) => None,
+            (Status::Interrupted, _) => Some(FailureCode::Interrupted),
+            (Status::Failed, Some(4)) => Some(FailureCode::Authentication),
+            (Status::Failed, _) => Some(FailureCode::Failed),
+        };
+        let failure = failure.map(|code| Failure::new(code, error));
+        Self {
+            failure,
+            summary,
+            shares,
+        }
+    }
+
+    /// Both ends were here.
+    pub(super) fn local(
+        end: &End,
+        source: &Snapshot,
+        destination: &Snapshot,
+        lost_bytes: u64,
+        missing: u64,
+        job: &Job<'_>,
+    ) -> Self {
+        let failed = source.entries_failed + missing;
+        let unread = source.sources_failed + missing;
+        let (failure, status) = outcome(end, failed, job.has_no_other(unread));
+        if let End::Failed { message, .. } | End::Cancelled(message) = end {
+            job.tell_end(message);
+        }
+        let rss = peak_rss(job.env);
+        let not_kept = tell_not_kept([Some(source), Some(destination)], job);
+        let shares = Shares {
+            source: Some(*source),
+            destination: Some(*destination),
+        };
+        let summary = TransferSummary {
+            status,
+            bytes: Some(destination.bytes_durable),
+            files: destination.files_done,
+            skipped: destination.files_skipped,
+            excluded: source.entries_excluded,
+            deleted: destination.entries_deleted,
+            adjusted: destination.entries_adjusted,
+            dry_run: job.settings.comparison.dry_run,
+            failed,
+            resent_bytes: source.bytes_resent + lost_bytes,
+            cpu_seconds: Sides {
+                source: Some(seconds(source.cpu_ns)),
+                destination: Some(seconds(destination.cpu_ns)),
+            },
+            max_rss_bytes: Sides {
+                source: rss,
+                destination: rss,
+            },
+            bottleneck: shares.finding(&[]).and_then(limited_here),
+            not_kept,
+            began: true,
+            ..TransferSummary::default()
+        };
+        Self {
+            failure,
+            summary,
+            shares,
+        }
+    }
+
+    /// The other end was a daemon's; `sending` tells which end is ours.
+    pub(super) fn of_client(
+        report: ClientReport,
+        totals: &Totals,
+        missing: u64,
+        sending: bool,
+        job: &Job<'_>,
+    ) -> Self {
+        let end = match report.end {
+            Ok(end) => end,
+            Err(refusal) => {
+                job.tell_end(&refusal.to_string());
+                return Self::failed(refused(&refusal), job.env);
+            }
+        };
+        if let End::Failed { message, .. } | End::Cancelled(message) = &end {
+            job.tell_end(message);
+        }
+        let finished = match &end {
+            End::Finished(finished) => Some(finished),
+            _ => None,
+        };
+        let mut rates = Vec::new();
+        if let Some(engine) = &report.engine {
+            let took = engine.counters().age();
+            let channels = engine.counters().channels();
+            rates = ChannelRate::between(&[], &channels);
+            tell_at_end(&*job.events, channels, took, job.env.started);
+        }
+        let peer = report.engine.as_ref().and_then(Engine::peer_counters);
+        let shares = report
+            .engine
+            .as_ref()
+            .map(Engine::shares)
+            .unwrap_or_default();
+        let resent = if sending {
+            totals.sum(|counters| counters.bytes_resent)
+        } else {
+            peer.map_or(0, |peer| peer.bytes_resent)
+        };
+        let failed = totals
+            .last()
+            .map_or(0, |last| last.entries_failed)
+            .max(finished.map_or(0, |finished| finished.failed))
+            .saturating_add(missing);
+        let unread = totals.last().map_or(0, |last| last.sources_failed) + missing;
+        let (failure, status) = outcome(&end, failed, job.has_no_other(unread));
+        let not_kept = tell_not_kept([totals.last().as_ref(), peer.as_ref()], job);
+        let counted = || seconds(totals.sum(|counters| counters.cpu_ns));
+        let own_cpu = process_cpu(job.env).or_else(|| Some(counted()));
+        let own_rss = peak_rss(job.env);
+        let peer_cpu = peer
+            .filter(|peer| peer.cpu_ns > 0)
+            .map(|peer| seconds(peer.cpu_ns));
+        let peer_rss = report.engine.as_ref().and_then(Engine::peer_max_rss);
+        let summary = TransferSummary {
+            status,
+            bytes: Some(totals.sum(|counters| counters.bytes_durable)),
+            files: finished.map_or_else(
+                || totals.sum(|counters| counters.files_done),
+                |finished| finished.files,
+            ),
+            skipped: totals.last().map_or(0, |last| last.files_skipped),
+            excluded: shares.source.map_or(0, |source| source.entries_excluded),
+            deleted: finished.map_or_else(
+                || totals.last().map_or(0, |last| last.entries_deleted),
+                |finished| finished.deleted,
+            ),
+            adjusted: finished.map_or_else(
+                || totals.last().map_or(0, |last| last.entries_adjusted),
+                |finished| finished.adjusted,
+            ),
+            dry_run: job.settings.comparison.dry_run,
+            failed,
+            resent_bytes: resent.saturating_add(totals.lost_bytes()),
+            cpu_seconds: sides(sending, own_cpu, peer_cpu),
+            max_rss_bytes: sides(sending, own_rss, peer_rss),
+            bottleneck: shares.finding(&rates).map(limited),
+            not_kept,
+            began: true,
+            ..TransferSummary::default()
+        };
+        Self {
+            failure,
+            summary,
+            shares,
+        }
+    }
+}
+
+/// Tells what arrived without, once for each kind.
+fn tell_not_kept(ends: [Option<&Snapshot>; 2], job: &Job<'_>) -> NotKept {
+    let not_kept = not_kept_of(ends);
+    for note in notes(&not_kept) {
+        job.events.note(&note);
+    }
+    not_kept
+}
+
+fn sides<T>(sending: bool, own: Option<T>, peer: Option<T>) -> Sides<T> {
+    if sending {
+        Sides {
+            source: own,
+            destination: peer,
+        }
+    } else {
+        Sides {
+            source: peer,
+            destination: own,
+        }
+    }
+}
+
+/// `in_vain` says that no source could be read.
+fn outcome(end: &End, failed: u64, in_vain: bool) -> (Option<Failure>, Status) {
+    let (code, status, message) = match end {
+        End::Finished(_) if failed == 0 => return (None, Status::Complete),
+        End::Finished(_) if in_vain => {
+            let failure = Failure::failed("no source could be read");
+            return (Some(failure), Status::Failed);
+        }
+        End::Finished(_) => return (None, Status::Partial),
+        End::Cancelled(message) => (FailureCode::Interrupted, Status::Interrupted, message),
+        End::Failed { code, message, .. } => {
+            let code = match ErrorCode(*code) {
+                ErrorCode::AUTH | ErrorCode::NOT_GRANTED => FailureCode::Authentication,
+                _ => FailureCode::Failed,
+            };
+            (code, Status::Failed, message)
+        }
+    };
+    (Some(Failure::new(code, message)), status)
+}
+
+/// A refusal as a failure of the whole transfer.
+pub(crate) fn refused(refusal: &Refusal) -> Failure {
+    let code = if refusal.is_authentication() {
+        FailureCode::Authentication
+    } else {
+        FailureCode::Failed
+    };
+    Failure::new(code, refusal)
+}
+
+/// Processor time of the process, if that is the time of this job.
+fn process_cpu(env: &Env) -> Option<f64> {
+    env.alone.then(|| usage::process_cpu_time().as_secs_f64())
+}
+
+/// Peak memory of the process, if that is the memory of this job.
+fn peak_rss(env: &Env) -> Option<u64> {
+    env.alone.then(usage::peak_rss_bytes).flatten()
+}
+
+fn seconds(nanoseconds: u64) -> f64 {
+    std::time::Duration::from_nanos(nanoseconds).as_secs_f64()
+}

@@ -1,0 +1,180 @@
+//! What another machine's godwit tells as events, told on as if it were ours.
+//! Trusts nothing in them: names are bytes, numbers are numbers, and what is no event is passed over.
+
+use std::time::{Duration, Instant};
+
+use godwit_api::event::{Event, EventSink, Failed, Stats, Summary, TransferSummary};
+use godwit_engine::{Shares, Snapshot};
+use godwit_proto::CHANNELS_MAX;
+use godwit_store::digest::DigestKind;
+
+use super::elapsed_seconds;
+use crate::env::UNREACHABLE;
+use crate::reports::{ReportRoots, Reports};
+use godwit_api::failure::Failure;
+
+/// What was told so far.
+pub(super) struct Retold<'a> {
+    events: &'a dyn EventSink,
+    /// When the seconds of our events begin.
+    began: Instant,
+    reports: &'a Reports,
+    /// Of the files, as this side asked for it.
+    digest: DigestKind,
+    /// Stands before the paths of its machine.
+    prefix: String,
+    moved: bool,
+    unreachable: bool,
+    /// When a connection between the two machines was last seen.
+    joined: Option<Instant>,
+    ended: bool,
+    shares: Shares,
+    summary: Option<TransferSummary>,
+    /// The last error of the other machine.
+    error: String,
+    failure: Option<Failure>,
+}
+
+impl<'a> Retold<'a> {
+    pub(super) fn new(
+        machine: &str,
+        events: &'a dyn EventSink,
+        began: Instant,
+        reports: &'a Reports,
+        digest: DigestKind,
+    ) -> Self {
+        Self {
+            events,
+            began,
+            reports,
+            digest,
+            prefix: format!("{machine}:"),
+            moved: false,
+            unreachable: false,
+            joined: None,
+            ended: false,
+            shares: Shares::default(),
+            summary: None,
+            error: String::new(),
+            failure: None,
+        }
+    }
+
+    /// Bytes have arrived.
+    pub(super) fn moved(&self) -> bool {
+        self.moved
+    }
+
+    /// The two machines could not reach each other.
+    pub(super) fn unreachable(&self) -> bool {
+        self.unreachable
+    }
+
+    /// How long the transfer, which has begun and not ended, has been without a connection between the two machines.
+    pub(super) fn apart_for(&self) -> Duration {
+        match self.joined {
+            Some(since) if !self.ended && self.summary.is_none() => since.elapsed(),
+            _ => Duration::ZERO,
+        }
+    }
+
+    /// Why the other machine has failed, if it has.
+    pub(super) fn error(&mut self) -> String {
+        std::mem::take(&mut self.error)
+    }
+
+    /// This side cannot note what it is told.
+    pub(super) fn failure(&mut self) -> Option<Failure> {
+        self.failure.take()
+    }
+
+    /// The last word, if it was said, and the counters of both ends.
+    pub(super) fn summary(self) -> Option<(TransferSummary, Shares)> {
+        let shares = self.shares;
+        self.summary.map(|summary| (summary, shares))
+    }
+
+    /// Takes one line; what is no event of ours is passed over.
+    pub(super) fn take(&mut self, line: &[u8]) {
+        let Some(mut event) = Event::from_line(line) else {
+            return;
+        };
+        let seconds = elapsed_seconds(self.began);
+        match &mut event {
+            Event::Started(started) => {
+                self.begins();
+                for source in &mut started.sources {
+                    *source = self.prefixed(source);
+                }
+            }
+            Event::Progress(progress) => {
+                self.moved |= progress.bytes > 0;
+                if progress.streams > 0 {
+                    self.joined = Some(Instant::now());
+                }
+                progress.seconds = seconds;
+                progress.at_end = progress.bytes_total == Some(progress.bytes);
+            }
+            Event::Failed(Failed { path, .. }) => *path = self.prefixed(path),
+            Event::Tuning(tuning) => tuning.seconds = seconds,
+            Event::Channels(channels) => {
+                channels.channels.truncate(CHANNELS_MAX as usize);
+                channels.seconds = seconds;
+            }
+            Event::Error { message } => {
+                self.unreachable |= message.starts_with(UNREACHABLE);
+                *message = format!("{} {message}", self.prefix);
+                self.error.clone_from(message);
+            }
+            Event::Item(_) | Event::Note { .. } | Event::Paused {} => {}
+            Event::Fault(fault) => return self.reports.fault_told(fault),
+            Event::Entry { line } => return self.reports.line_told(line),
+            Event::Ended {} => {
+                self.ended = true;
+                return;
+            }
+            Event::Stats(stats) => {
+                self.shares = shares_of(stats);
+                return;
+            }
+            Event::Summary(Summary::Transfer(summary)) => {
+                summary.began = true;
+                summary.manifest = None;
+                self.summary = Some((**summary).clone());
+                return;
+            }
+            Event::Different(_)
+            | Event::Extra { .. }
+            | Event::Summary(Summary::Verify(_))
+            | Event::Unknown => return,
+        }
+        self.events.tell(event);
+    }
+
+    /// A name on the other machine, for people here.
+    fn prefixed(&self, name: &[u8]) -> Vec<u8> {
+        [self.prefix.as_bytes(), name].concat()
+    }
+
+    /// It begins, or begins anew: what was noted before is void.
+    fn begins(&mut self) {
+        self.joined = Some(Instant::now());
+        self.ended = false;
+        if let Err(failure) = self.reports.begin(ReportRoots::default(), self.digest) {
+            self.failure.get_or_insert(failure);
+        }
+    }
+}
+
+/// The counters of both ends; one that is missing is zero.
+fn shares_of(stats: &Stats) -> Shares {
+    let side = |counters: &Option<std::collections::BTreeMap<String, u64>>| {
+        let counters = counters.as_ref()?;
+        let find = |name: &str| counters.get(name).copied().unwrap_or_default();
+        Some(Snapshot::of_fields(find))
+    };
+    Shares {
+        source: side(&stats.source),
+        destination: side(&stats.destination),
+    }
+}

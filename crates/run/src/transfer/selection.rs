@@ -1,0 +1,118 @@
+//! What is meant of the sources, as this end and the other end need it: patterns prepared, the list at hand.
+//! Looks at no source, and reads no file.
+
+use std::sync::Arc;
+
+use godwit_api::endpoint::Endpoint;
+use godwit_api::failure::Failure;
+use godwit_api::job::{self, ListForm};
+use godwit_engine::names::{LineNames, ListBytes, Names};
+use godwit_engine::select::{RuleError, Select};
+use godwit_proto::limits::{PATTERN_BYTES_MAX, RULES_MAX};
+use godwit_proto::{Moment, Rule, Selection};
+
+use super::memory_bytes;
+use crate::env::GivenList;
+
+/// What is meant of the sources.
+pub(super) struct Chosen {
+    /// As the other end is told; `None` if everything is meant.
+    pub(super) wire: Option<Selection>,
+    /// As this end uses it.
+    pub(super) select: Arc<Select>,
+    list: Option<(Arc<dyn ListBytes>, ListForm)>,
+}
+
+impl Chosen {
+    /// Prepares what the job says; `list` is given beside it.
+    pub(super) fn of(
+        selection: Option<&job::Selection>,
+        list: Option<&GivenList>,
+    ) -> Result<Self, Failure> {
+        let wire = selection.map(wire_of).transpose()?;
+        let select = Select::of(wire.as_ref()).map_err(Failure::usage)?;
+        let form = selection.and_then(|selection| selection.list);
+        let list = match (form, list) {
+            (Some(form), Some(list)) => Some((Arc::clone(&list.bytes), form)),
+            (None, _) => None,
+            (Some(_), None) => {
+                return Err(Failure::usage(
+                    "the selection of this job has a list of names, and no list was given beside it",
+                ));
+            }
+        };
+        Ok(Self { wire, select, list })
+    }
+
+    /// Refuses a list for anything but one source, and that no stream.
+    pub(super) fn suits(self, sources: &[Endpoint]) -> Result<Self, Failure> {
+        if self.is_listed()
+            && (sources.len() != 1
+                || memory_bytes(sources).is_some()
+                || sources.contains(&Endpoint::Stdio))
+        {
+            return Err(Failure::usage(
+                "--files-from goes with one source, the directory that the names are relative to",
+            ));
+        }
+        Ok(self)
+    }
+
+    /// Whether a list says what is meant.
+    pub(super) fn is_listed(&self) -> bool {
+        self.list.is_some()
+    }
+
+    /// The names of the list, from its beginning.
+    pub(super) fn names(&self) -> Option<Box<dyn Names>> {
+        let (list, form) = self.list.as_ref()?;
+        let zeros = *form == ListForm::Zeros;
+        Some(Box::new(LineNames::new(Arc::clone(list), zeros)))
+    }
+
+    /// The list as it is.
+    pub(super) fn list(&self) -> Option<Arc<dyn ListBytes>> {
+        self.list.as_ref().map(|(list, _)| Arc::clone(list))
+    }
+}
+
+/// Refuses what no peer would take.
+fn wire_of(selection: &job::Selection) -> Result<Selection, Failure> {
+    if selection.rules.len() > RULES_MAX {
+        return Err(Failure::usage(format!(
+            "there are more than {RULES_MAX} patterns to include and exclude; to name many entries use --files-from"
+        )));
+    }
+    let is_long = |rule: &&job::Rule| rule.pattern.0.len() > PATTERN_BYTES_MAX;
+    if let Some(rule) = selection.rules.iter().find(is_long) {
+        let bytes = rule.pattern.0.len();
+        return Err(Failure::usage(RuleError::TooLong(bytes)));
+    }
+    let moments = selection.newer.iter().chain(&selection.older);
+    if let Some(odd) = moments
+        .into_iter()
+        .find(|when| when.nanoseconds >= 1_000_000_000)
+    {
+        return Err(Failure::usage(format!(
+            "a moment with {} nanoseconds: a second has fewer",
+            odd.nanoseconds
+        )));
+    }
+    let moment = |when: job::When| Moment {
+        seconds: when.seconds,
+        nanoseconds: when.nanoseconds,
+    };
+    let rule = |rule: &job::Rule| Rule {
+        include: rule.include,
+        pattern: rule.pattern.0.clone(),
+    };
+    Ok(Selection {
+        rules: selection.rules.iter().map(rule).collect(),
+        bytes_min: selection.bytes_min.unwrap_or(0),
+        bytes_max: selection.bytes_max,
+        newer: selection.newer.map(moment),
+        older: selection.older.map(moment),
+        listed: selection.list.is_some(),
+        recursive: selection.recursive,
+    })
+}

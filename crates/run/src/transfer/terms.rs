@@ -1,0 +1,96 @@
+//! What settings say, in the terms of the engine, the wire and the storage.
+//! Decides nothing.
+
+use std::sync::Arc;
+
+use crate::itself::view;
+use crate::local::Access;
+use godwit_api::endpoint::{Place, Remote};
+use godwit_api::settings::{CpSettings, Digest};
+use godwit_engine::tuner::Bounds;
+use godwit_engine::{Resources, limits};
+use godwit_proto::{DigestKind, Open, Preserve};
+use godwit_store::digest;
+
+pub(super) fn digest_of(settings: &CpSettings) -> digest::DigestKind {
+    match settings.digest {
+        Digest::Crc64Nvme => digest::DigestKind::Crc64Nvme,
+        Digest::Blake3 => digest::DigestKind::Blake3,
+    }
+}
+
+pub(super) fn wire_preserve_of(settings: &CpSettings) -> Preserve {
+    let asked = settings.preserve;
+    Preserve {
+        owner: asked.owner,
+        group: asked.group,
+        xattrs: asked.xattrs,
+        acls: asked.acls,
+        specials: asked.specials,
+        numeric_ids: asked.numeric_ids,
+        strict: asked.strict,
+    }
+}
+
+/// What the storage of this side is asked for.
+pub(super) fn access_of(settings: &CpSettings) -> Access {
+    Access {
+        preserve: wire_preserve_of(settings),
+        direct: settings.direct,
+    }
+}
+
+pub(super) fn wire_digest_of(settings: &CpSettings) -> DigestKind {
+    godwit_engine::wire_digest_kind(digest_of(settings))
+}
+
+pub(super) fn resources() -> Resources {
+    Arc::new(godwit_engine::usage::peak_rss_bytes)
+}
+
+pub(super) fn lossy(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// How the names below a source begin in messages.
+pub(super) fn shown_of(remote: &Remote) -> Vec<u8> {
+    let mut shown = remote.to_string();
+    shown.truncate(shown.strip_suffix("/.").unwrap_or(&shown).len());
+    shown.into_bytes()
+}
+
+/// What was set, for the tuner.
+#[must_use]
+pub fn bounds_of(set: godwit_api::settings::Bounds) -> Bounds {
+    Bounds {
+        least: set.least,
+        most: set.most.min(limits::STREAMS_MAX),
+    }
+}
+
+/// The request with where things go, for an other end that sees the same files. What not all fits is not told.
+pub(super) fn going_to(destinations: &[Vec<u8>], names: &[Vec<u8>], request: Open) -> Open {
+    let (destination, into) = match (destinations, names) {
+        ([only], _) => (only.clone(), false),
+        ([first, ..], [name, ..]) if names.iter().all(|name| !name.is_empty()) => {
+            let directory = first.len().saturating_sub(name.len());
+            (first[..directory].to_vec(), true)
+        }
+        _ => return request,
+    };
+    Open {
+        destination,
+        destination_is_directory: into,
+        view: view(),
+        ..request
+    }
+}
+
+/// What a source is called in the journal: "its contents" are another thing than itself.
+pub(super) fn key_of(place: &Place) -> Vec<u8> {
+    let mut key = place.to_wire();
+    if matches!(place, Place::Export { contents: true, .. }) {
+        key.extend_from_slice(b"/.");
+    }
+    key
+}

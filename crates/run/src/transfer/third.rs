@@ -1,0 +1,327 @@
+//! Transfers between two other machines: an agent on each, told of each other, and data straight between them.
+//! Moves no data and speaks no frame; what the sending agent tells is told on.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::net::Shutdown;
+use std::os::unix::ffi::OsStringExt as _;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use godwit_api::endpoint::{Endpoint, SshPlace};
+use godwit_api::failure::{Failure, FailureCode};
+use godwit_api::job::{JOB_VERSION, JobSpec, Text};
+use godwit_api::login::Login;
+use godwit_api::settings::{ObeyedBy, Setting};
+use godwit_engine::session::Refusal;
+use godwit_net::Identity;
+use godwit_proto::agent::{AgentMessage as _, Errand, capability};
+
+use super::by_ssh::ssh_places;
+use super::list::ListSender;
+use super::report::{Report, refused};
+use super::retell::Retold;
+use super::terms::digest_of;
+use super::{INTERRUPTED, Job};
+use crate::env::{AgentOrder, SOFTWARE, StartedAgent};
+
+/// How often the user's interrupt is looked at.
+const LOOK_EVERY: Duration = Duration::from_millis(100);
+/// After an interrupt: until both agents have put away what arrived.
+const GOODBYE_PATIENCE: Duration = Duration::from_secs(20);
+/// Between two attempts.
+const BACKOFF_FIRST: Duration = Duration::from_millis(500);
+const BACKOFF_MAX: Duration = Duration::from_secs(10);
+/// Without a connection between the two machines, until the one whose ssh has ended counts as gone.
+const APART_PATIENCE: Duration = Duration::from_secs(5);
+/// The longest line: one of a manifest in base64, and what stands around it.
+const LINE_BYTES_MAX: u64 = 2 * godwit_store::manifest::LINE_BYTES_MAX as u64;
+
+impl Job<'_> {
+    /// Sources on one machine, the destination on another.
+    pub(super) fn between(
+        &self,
+        sources: &[Endpoint],
+        destination: &SshPlace,
+    ) -> Result<Report, Failure> {
+        let places = ssh_places(sources);
+        let Some(first) = places.first() else {
+            return Err(Failure::usage("no source was named"));
+        };
+        let by_way = format!(
+            "to go by way of this machine: godwit cp {first} DIR, then godwit cp DIR/NAME {destination}"
+        );
+        if self.settings.via_ssh {
+            return Err(Failure::usage(format!(
+                "--via-ssh: data between two other machines goes straight between them; {by_way}"
+            )));
+        }
+        if !self.settings.channels.is_empty() {
+            return Err(Failure::usage(format!(
+                "--channel names paths of this machine, and data between two other machines does not touch it; run godwit on one of them, or {by_way}"
+            )));
+        }
+        let job = self.job_for_others(&places, destination).to_json();
+        let mut began = false;
+        let mut alive = Instant::now();
+        let mut backoff = BACKOFF_FIRST;
+        loop {
+            let why = match self.errand(&places, destination, &job) {
+                Ok(Ended::With(report, unreachable)) => {
+                    if unreachable {
+                        self.events.note(&by_way);
+                    }
+                    return Ok(*report);
+                }
+                Ok(Ended::Lost { moved, peer }) => {
+                    if moved || !began {
+                        alive = Instant::now();
+                        backoff = BACKOFF_FIRST;
+                    }
+                    began = true;
+                    format!("the connection to {peer} was lost")
+                }
+                Ok(Ended::Failed(failure)) => return Err(failure),
+                Err(refusal) if self.goes_on() && !(began && refusal.is_retryable()) => {
+                    return Err(refused(&refusal));
+                }
+                Err(refusal) => refusal.to_string(),
+            };
+            let interrupted = !self.goes_on();
+            if interrupted || alive.elapsed() >= self.settings.retry_for {
+                let why = if interrupted { INTERRUPTED } else { &why };
+                return Err(Failure::new(FailureCode::Interrupted, why));
+            }
+            self.events.note(&format!("{why}; trying again"));
+            let until = Instant::now() + backoff;
+            while self.goes_on() && Instant::now() < until {
+                std::thread::park_timeout(LOOK_EVERY);
+            }
+            backoff = (backoff * 2).min(BACKOFF_MAX);
+        }
+    }
+
+    /// The job that the sending agent is to do.
+    fn job_for_others(&self, places: &[&SshPlace], destination: &SshPlace) -> JobSpec {
+        let login = destination.login.to_string();
+        let destination = [login.as_bytes(), b":", &destination.path].concat();
+        JobSpec {
+            version: JOB_VERSION,
+            kind: self.spec.kind,
+            sources: places
+                .iter()
+                .map(|place| source_there(&place.path))
+                .collect(),
+            destination: Text(destination),
+            settings: self.settings_for_others(),
+            selection: self.spec.selection.clone(),
+        }
+    }
+
+    /// One attempt: both agents from their beginning to their end.
+    fn errand(
+        &self,
+        places: &[&SshPlace],
+        destination: &SshPlace,
+        job: &str,
+    ) -> Result<Ended, Refusal> {
+        let own = |error: String| Refusal::Own(error);
+        let known =
+            Identity::load_or_create(self.env.home.path()).map_err(|e| own(e.to_string()))?;
+        let login = &places[0].login;
+        let sender = format!("{} {login}", known.id());
+        let connectors = &self.env.connectors;
+        let order = AgentOrder {
+            client: None,
+            sender: sender.clone(),
+            targets: Vec::new(),
+        };
+        let mut carrier = connectors.start_agent(self.way_to(login), &order)?;
+        if carrier.capabilities & capability::JOB == 0 {
+            return Err(own(format!(
+                "{login}: its godwit is too old for a transfer to another machine that is described from here; install this version there ({SOFTWARE}), or name it with --remote-command"
+            )));
+        }
+        let order = AgentOrder {
+            client: Some(carrier.identity),
+            sender: sender.clone(),
+            targets: carrier.targets.clone(),
+        };
+        // It lives as long as this does.
+        let taker = connectors.start_agent(self.way_to(&destination.login), &order)?;
+        let errand = Errand {
+            job: job.to_owned(),
+            peer: destination.login.to_string(),
+            identity: taker.identity.to_string(),
+            addresses: taker.targets.iter().map(ToString::to_string).collect(),
+            sender,
+            entries_wanted: self.reports.wants_entries(),
+            faults_wanted: self.reports.wants_faults(),
+        };
+        let words = errand.to_bytes().map_err(|error| own(error.to_string()))?;
+        let io = |error: std::io::Error| own(format!("{login}: ssh: {error}"));
+        carrier.socket.set_nonblocking(false).map_err(io)?;
+        carrier.socket.write_all(&words).map_err(io)?;
+        carrier
+            .socket
+            .set_read_timeout(Some(LOOK_EVERY))
+            .map_err(io)?;
+        let list = match self.chosen.list() {
+            Some(list) => Some(ListSender::start(list, &carrier.socket).map_err(io)?),
+            None => None,
+        };
+        let mut retold = Retold::new(
+            &login.to_string(),
+            &*self.events,
+            self.env.started,
+            &self.reports,
+            digest_of(&self.settings),
+        );
+        let lost = self.retell(&carrier, &taker, &mut retold).map_err(io)?;
+        // Whoever writes to it is done.
+        let _ = carrier.socket.shutdown(Shutdown::Both);
+        if let Some(error) = list.and_then(ListSender::end) {
+            return Ok(Ended::Failed(Failure::failed(format!(
+                "--files-from: {error}"
+            ))));
+        }
+        if let Some(failure) = retold.failure() {
+            return Ok(Ended::Failed(failure));
+        }
+        let peer = match lost {
+            Lost::Nothing => login,
+            Lost::Taker => &destination.login,
+        };
+        Ok(ended(&carrier, retold, peer))
+    }
+
+    /// Tells on what the agent tells, until it hangs up or there is nobody any more whom it could send to.
+    fn retell(
+        &self,
+        carrier: &StartedAgent,
+        taker: &StartedAgent,
+        retold: &mut Retold<'_>,
+    ) -> std::io::Result<Lost> {
+        let mut input = BufReader::new(carrier.socket.try_clone()?);
+        let mut line = Vec::new();
+        let mut goodbye: Option<Instant> = None;
+        loop {
+            if !self.goes_on() && goodbye.is_none() {
+                // The agent takes the end of its input for the end of everything.
+                let _ = carrier.socket.shutdown(Shutdown::Write);
+                goodbye = Some(Instant::now());
+            }
+            if goodbye.is_some_and(|since| since.elapsed() > GOODBYE_PATIENCE) {
+                return Ok(Lost::Nothing);
+            }
+            if retold.apart_for() > APART_PATIENCE && taker.process.ended().is_some() {
+                return Ok(Lost::Taker);
+            }
+            let room = LINE_BYTES_MAX.saturating_sub(line.len() as u64);
+            match std::io::Read::take(&mut input, room).read_until(b'\n', &mut line) {
+                Ok(_) if line.ends_with(b"\n") => {
+                    retold.take(&line);
+                    line.clear();
+                }
+                // The end, or a line that nobody of ours writes.
+                Ok(_) => return Ok(Lost::Nothing),
+                Err(error) if is_later(&error) => {}
+                Err(_) => return Ok(Lost::Nothing),
+            }
+        }
+    }
+
+    /// What was set for this job and concerns those who carry it out.
+    fn settings_for_others(&self) -> BTreeMap<String, Vec<Text>> {
+        let is_theirs = |name: &str| {
+            let setting = Setting::find(self.spec.scope(), name);
+            // Figures are told here, and counted there.
+            name == "stats" || setting.is_some_and(|found| found.obeyed_by == ObeyedBy::Sender)
+        };
+        let settings = self.spec.settings.iter();
+        settings
+            .filter(|(name, _)| is_theirs(name))
+            .map(|(name, texts)| (name.clone(), texts.clone()))
+            .collect()
+    }
+}
+
+/// A source of the other machine, as an endpoint there. Relative paths, and those with a tilde in front, begin at the home.
+fn source_there(path: &[u8]) -> Text {
+    let below = match path {
+        b"" | b"~" | b"~/" => b"./",
+        _ => path.strip_prefix(b"~/").unwrap_or(path),
+    };
+    let text = OsString::from_vec(below.to_vec());
+    let meant = Endpoint::Local(PathBuf::from(&text));
+    // What would be read as another kind of endpoint is a path with this in front.
+    if Endpoint::parse(&text) == Ok(meant) {
+        Text::from(text)
+    } else {
+        Text([b"./", below].concat())
+    }
+}
+
+/// Who is not there any more.
+enum Lost {
+    /// Nobody, or whoever tells what happens.
+    Nothing,
+    /// The one that takes the data: its ssh has ended, and the other machine has no connection to it.
+    Taker,
+}
+
+/// How an attempt ended.
+enum Ended {
+    /// The agent has said how, and whether the two machines could not reach each other.
+    With(Box<Report>, bool),
+    /// It has not; bytes had been moved or not.
+    Lost { moved: bool, peer: Login },
+    /// Something of this machine's failed.
+    Failed(Failure),
+}
+
+fn ended(carrier: &StartedAgent, mut retold: Retold<'_>, peer: &Login) -> Ended {
+    let (moved, unreachable) = (retold.moved(), retold.unreachable());
+    let error = retold.error();
+    let Some((summary, shares)) = retold.summary() else {
+        let peer = peer.clone();
+        return Ended::Lost { moved, peer };
+    };
+    let code = carrier
+        .process
+        .wait(Duration::from_secs(2))
+        .and_then(|status| status.code());
+    let report = Report::retold(summary, shares, code, &error);
+    Ended::With(Box::new(report), unreachable)
+}
+
+fn is_later(error: &std::io::Error) -> bool {
+    matches!(
+        error.kind(),
+        std::io::ErrorKind::WouldBlock
+            | std::io::ErrorKind::TimedOut
+            | std::io::ErrorKind::Interrupted
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_source_of_another_machine_is_a_path_there() {
+        for (path, text) in [
+            ("", "./"),
+            ("~", "./"),
+            ("~/a b", "a b"),
+            ("data/x/", "data/x/"),
+            ("/data", "/data"),
+            ("-", "./-"),
+            ("a:b", "./a:b"),
+            ("null:", "./null:"),
+        ] {
+            assert_eq!(source_there(path.as_bytes()), text.into(), "{path}");
+        }
+    }
+}

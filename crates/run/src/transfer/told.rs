@@ -1,0 +1,164 @@
+//! What is asked of the comparison with the destination, and what is told of each entry.
+//! Decides nothing about entries.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use godwit_api::event::{self, Event, EventSink, Failed, ItemKind, Tuning};
+use godwit_api::settings::Judge as JudgeSetting;
+use godwit_engine::tuner::Decision;
+use godwit_engine::{Action, FailedEntry, Item, Observer};
+use godwit_proto::{Comparison, EntryKind, Judge, Record, Side, UNKNOWN_BYTES};
+
+use super::{Job, elapsed_seconds};
+use crate::reports::{Reports, code, side};
+
+/// Tells the user of entries that fail, and the reports of all.
+pub(super) struct Told {
+    events: Arc<dyn EventSink>,
+    /// When the seconds of events begin.
+    started: Instant,
+    reports: Arc<Reports>,
+    /// As the user named the sources.
+    roots: Vec<Vec<u8>>,
+    /// Which side is another machine, and its name.
+    far: Option<(Side, String)>,
+    /// Everything that is decided is told, or only what is deleted.
+    itemise: bool,
+    /// What is skipped is told, too.
+    verbose: bool,
+}
+
+impl Observer for Told {
+    fn entry_failed(&self, failed: &FailedEntry<'_>) {
+        let fault = failed.fault;
+        let message = match &self.far {
+            // The path shown is that of this side.
+            Some((at, name)) if *at == fault.side => {
+                format!("{} (at the {}, {name})", fault.message, side(*at))
+            }
+            _ => fault.message.clone(),
+        };
+        self.events.tell(Event::Failed(told_of(failed, message)));
+        self.reports.entry_failed(failed);
+    }
+
+    fn wants_entries(&self) -> bool {
+        self.reports.wants_entries()
+    }
+
+    fn entry_done(&self, record: &Record) {
+        self.reports.entry_done(record);
+    }
+
+    fn note(&self, message: &str) {
+        self.events.note(message);
+    }
+
+    fn tuned(&self, decision: &Decision, channel: Option<u32>) {
+        self.events.tell(Event::Tuning(Tuning {
+            what: decision.knob.as_str().to_owned(),
+            channel,
+            from: decision.from,
+            to: decision.to,
+            reason: decision.reason.to_string(),
+            seconds: elapsed_seconds(self.started),
+        }));
+    }
+
+    // That it was the other end needs no word: readers are at the source, writers at the destination.
+    fn tuned_there(&self, decision: &Decision) {
+        self.tuned(decision, None);
+    }
+
+    fn item(&self, item: &Item<'_>) {
+        let told = match item.action {
+            Action::Delete => true,
+            Action::Skip => self.verbose,
+            _ => self.itemise,
+        };
+        if !told {
+            return;
+        }
+        let root = self.roots.get(usize::from(item.root));
+        // A file that is the source itself has no name below it.
+        let is_source = item.path.is_empty() && item.kind != EntryKind::DIRECTORY;
+        let path = match root.filter(|_| is_source || self.roots.len() > 1) {
+            Some(root) if item.path.is_empty() => root.clone(),
+            Some(root) => [root.as_slice(), b"/", item.path].concat(),
+            None => item.path.to_vec(),
+        };
+        self.events.tell(Event::Item(event::Item {
+            action: match item.action {
+                Action::Send => event::Action::Send,
+                Action::Make => event::Action::Make,
+                Action::Adjust => event::Action::Adjust,
+                Action::Skip => event::Action::Skip,
+                Action::Delete => event::Action::Delete,
+            },
+            kind: match item.kind {
+                EntryKind::FILE => ItemKind::File,
+                EntryKind::DIRECTORY => ItemKind::Directory,
+                EntryKind::SYMLINK => ItemKind::Symlink,
+                EntryKind::HARD_LINK => ItemKind::Link,
+                _ => ItemKind::Other,
+            },
+            path,
+            bytes: Some(item.bytes).filter(|bytes| *bytes != UNKNOWN_BYTES),
+        }));
+    }
+}
+
+/// A failed entry as it is told.
+pub(super) fn told_of(failed: &FailedEntry<'_>, message: String) -> Failed {
+    let fault = failed.fault;
+    Failed {
+        path: failed.shown.to_vec(),
+        message,
+        root: failed.root,
+        side: Some(side(fault.side).to_owned()),
+        code: Some(code(fault.code).to_owned()),
+        entry: Some(fault.entry.0).filter(|entry| *entry != 0),
+    }
+}
+
+impl Job<'_> {
+    /// Tells the user of what happens to entries; `roots` are the sources as the user named them, `far` the side that is
+    /// another machine, with its name.
+    pub(super) fn told(&self, roots: &[Vec<u8>], far: Option<(Side, String)>) -> Arc<Told> {
+        Arc::new(Told {
+            events: Arc::clone(&self.events),
+            started: self.env.started,
+            reports: Arc::clone(&self.reports),
+            roots: roots.to_vec(),
+            far,
+            itemise: self.itemises(),
+            verbose: self.settings.verbose,
+        })
+    }
+
+    pub(super) fn itemises(&self) -> bool {
+        self.settings.verbose || self.settings.comparison.dry_run
+    }
+
+    /// What is asked of the receiving end, if it is more than every one does.
+    pub(super) fn comparison(&self) -> Option<Comparison> {
+        let asked = self.settings.comparison;
+        let judge = match asked.judge {
+            JudgeSetting::SizeAndTime => Judge::SIZE_AND_TIME,
+            JudgeSetting::Checksum => Judge::CHECKSUM,
+            JudgeSetting::Size => Judge::SIZE,
+        };
+        let comparison = Comparison {
+            judge: judge.0,
+            update: asked.update,
+            existing: asked.existing,
+            ignore_existing: asked.ignore_existing,
+            delete: asked.delete,
+            max_delete: asked.max_delete,
+            dry_run: asked.dry_run,
+            counterpart: asked.counterpart,
+        };
+        (comparison != Comparison::default() || self.settings.verbose).then_some(comparison)
+    }
+}

@@ -1,0 +1,233 @@
+//! One verification: a copy checked by a manifest, here or on another machine.
+//! Reads no contents; the engine does.
+
+mod findings;
+mod local;
+mod remote;
+
+use std::fs::{File, Metadata};
+use std::io::BufReader;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::Path;
+use std::sync::Arc;
+
+use godwit_api::endpoint::Endpoint;
+use godwit_api::event::{EventSink, Summary, Verdict};
+use godwit_api::failure::{Failure, FailureCode};
+use godwit_api::job::JobSpec;
+use godwit_api::settings::VerifySettings;
+use godwit_engine::limits;
+use godwit_engine::tree::OwnFiles;
+use godwit_net::IdentityId;
+use godwit_proto::Record;
+use godwit_store::manifest::{ManifestReader, Trailer};
+
+use crate::control::Control;
+use crate::env::Env;
+use crate::reports::{check_signature, listing};
+use findings::{Findings, Totals};
+pub use local::root_of;
+
+/// Entries that are checked together.
+const BATCH_RECORDS: usize = 256;
+
+/// A manifest that was found to be whole, and is read again entry by entry.
+pub(crate) struct Checklist {
+    path: String,
+    reader: ManifestReader<BufReader<File>>,
+    trailer: Trailer,
+    entries: u64,
+    /// The manifest itself: where it lies in the copy it is not extra.
+    own: Arc<OwnFiles>,
+    /// The directory that it is in, by device and inode.
+    directory: Option<(u64, u64)>,
+    /// Read, and too much for the batch before.
+    left: Option<Record>,
+}
+
+impl Checklist {
+    /// Reads the manifest to its end, so that nothing is judged by one that was cut off or changed.
+    pub(crate) fn open(path: &Path, signed_by: Option<&IdentityId>) -> Result<Self, Failure> {
+        let shown = path.display().to_string();
+        let refused = |what: String| Failure::failed(format!("{shown}: {what}"));
+        let open = || -> Result<_, Failure> {
+            let file = File::open(path).map_err(|error| refused(error.to_string()))?;
+            ManifestReader::new(BufReader::with_capacity(1 << 20, file))
+                .map_err(|error| refused(error.to_string()))
+        };
+        let mut whole = open()?;
+        while whole
+            .next_entry()
+            .map_err(|error| refused(error.to_string()))?
+            .is_some()
+        {}
+        let trailer = whole
+            .trailer()
+            .cloned()
+            .ok_or_else(|| refused("it has no end".to_owned()))?;
+        check_signature(&trailer, signed_by).map_err(refused)?;
+        let key = |there: Metadata| (there.dev(), there.ino());
+        let real = path.canonicalize().ok();
+        let directory = real.as_deref().and_then(Path::parent);
+        let directory = directory.and_then(|directory| directory.metadata().ok());
+        Ok(Self {
+            own: Arc::new(OwnFiles::new(path.metadata().ok().map(key))),
+            directory: directory.map(key),
+            reader: open()?,
+            path: shown,
+            trailer,
+            entries: 0,
+            left: None,
+        })
+    }
+
+    /// The kind of digest that its files have.
+    pub(crate) fn digest_kind(&self) -> godwit_store::digest::DigestKind {
+        self.reader.digest_kind()
+    }
+
+    /// The next entries; `None` after the last.
+    fn next_batch(&mut self) -> Result<Option<Vec<Record>>, String> {
+        let mut batch = Vec::with_capacity(BATCH_RECORDS);
+        let mut section = 0;
+        loop {
+            let record = match self.left.take() {
+                Some(record) => record,
+                None => match self.next_record()? {
+                    Some(record) => record,
+                    None => break,
+                },
+            };
+            section += 128 + record.path.len() + record.target.len();
+            if section > limits::RECORD_SECTION_BYTES && !batch.is_empty() {
+                self.left = Some(record);
+                break;
+            }
+            batch.push(record);
+            if batch.len() == BATCH_RECORDS {
+                break;
+            }
+        }
+        Ok((!batch.is_empty()).then_some(batch))
+    }
+
+    fn next_record(&mut self) -> Result<Option<Record>, String> {
+        // It was whole a moment ago; if somebody changes it meanwhile, that shows here.
+        let entry = self
+            .reader
+            .next_entry()
+            .map_err(|error| format!("{}: {error}", self.path))?;
+        match entry {
+            Some(entry) => {
+                self.entries += 1;
+                Ok(Some(listing::record_of(&entry, self.entries)))
+            }
+            None if self.reader.trailer() == Some(&self.trailer) => Ok(None),
+            None => Err(format!("{}: it was replaced meanwhile", self.path)),
+        }
+    }
+}
+
+/// Runs one verification to its end.
+pub(crate) fn run(
+    spec: &JobSpec,
+    env: &Env,
+    events: &Arc<dyn EventSink>,
+    control: &Control,
+) -> Result<Summary, Failure> {
+    check(spec, env, events, control).inspect_err(|failure| {
+        if failure.code != FailureCode::Interrupted {
+            events.error(&failure.message);
+        }
+    })
+}
+
+fn check(
+    spec: &JobSpec,
+    env: &Env,
+    events: &Arc<dyn EventSink>,
+    control: &Control,
+) -> Result<Summary, Failure> {
+    let settings = spec.verify_settings().map_err(Failure::usage)?;
+    let [manifest] = &spec.sources[..] else {
+        return Err(Failure::usage(
+            "a verification has one source, the manifest",
+        ));
+    };
+    let manifest = env.resolve(Path::new(&manifest.to_os()));
+    let endpoint = spec.destination_endpoint().map_err(Failure::usage)?;
+    let signed_by = settings
+        .signed_by
+        .as_ref()
+        .map(|text| text.to_string_lossy().parse::<IdentityId>())
+        .transpose()
+        .map_err(|error| Failure::usage(format!("--signed-by: {error}")))?;
+    let checklist = Checklist::open(&manifest, signed_by.as_ref())?;
+    let Trailer {
+        entries: expected,
+        failed: failed_before,
+        ..
+    } = checklist.trailer;
+    let findings = Findings::new(Arc::clone(events), env.started);
+    if failed_before > 0 {
+        events.note(&format!(
+            "{}: {failed_before} entries of the data set failed when it was written, and are not in it",
+            manifest.display()
+        ));
+    }
+    let asked = Asked {
+        settings: &settings,
+        env,
+        findings: &findings,
+        control,
+    };
+    let finished = match &endpoint {
+        Endpoint::Local(path) => local::check(&asked, checklist, &env.resolve(path))?,
+        Endpoint::Remote(remote) => remote::check(&asked, checklist, remote)?,
+        Endpoint::Ssh(place) => remote::check_by_ssh(&asked, checklist, place)?,
+        other => {
+            return Err(Failure::usage(format!(
+                "{other} holds nothing that could be verified; name a path, HOST:PATH or godwit://HOST/EXPORT/PATH"
+            )));
+        }
+    };
+    if !finished {
+        findings.summary(Verdict::Interrupted);
+        return Err(Failure::new(
+            FailureCode::Interrupted,
+            "interrupted by the user",
+        ));
+    }
+    let Totals {
+        entries,
+        different,
+        extra,
+        ..
+    } = findings.totals();
+    if entries != expected {
+        // Silence about an entry must never pass for its being the same.
+        return Err(Failure::failed(format!(
+            "of {expected} entries only {entries} were answered for: nothing can be said of the copy; check it again"
+        )));
+    }
+    let same = different == 0 && extra == 0;
+    Ok(Summary::Verify(findings.summary(if same {
+        Verdict::Same
+    } else {
+        Verdict::Different
+    })))
+}
+
+/// What every kind of check needs.
+struct Asked<'a> {
+    settings: &'a VerifySettings,
+    env: &'a Env,
+    findings: &'a Findings,
+    control: &'a Control,
+}
+
+impl Asked<'_> {
+    fn goes_on(&self) -> bool {
+        !self.control.is_cancelled()
+    }
+}

@@ -1,0 +1,142 @@
+//! A copy on this machine.
+//! Dials nobody.
+
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use godwit_engine::tree::TreeRoot;
+use godwit_engine::verification::{Checked, Expected, Finding, Verifier, VerifierConfig};
+use godwit_engine::{Counters, PANICKED};
+use godwit_store::{Confine, FsOptions, FsStorage, RelPath};
+
+use super::{Asked, Checklist};
+use crate::Home;
+use godwit_api::failure::Failure;
+
+/// The place as a root of a storage: a name in the directory that holds it, so that its own mode and time count, too.
+///
+/// # Errors
+/// There is no such place, or it cannot be opened.
+pub fn root_of(path: &Path, home: &Home) -> Result<TreeRoot, Failure> {
+    let failed =
+        |error: &dyn std::fmt::Display| Failure::failed(format!("{}: {error}", path.display()));
+    let follows = path.as_os_str().as_bytes().ends_with(b"/") || path.is_dir();
+    let real = if follows {
+        std::fs::canonicalize(path).map_err(|error| failed(&error))?
+    } else {
+        path.symlink_metadata().map_err(|error| failed(&error))?;
+        path.to_owned()
+    };
+    let (parent, name) = match (real.parent(), real.file_name()) {
+        (Some(parent), Some(name)) if parent.as_os_str().is_empty() => {
+            (PathBuf::from("."), name.as_bytes().to_vec())
+        }
+        (Some(parent), Some(name)) => (parent.to_owned(), name.as_bytes().to_vec()),
+        _ => (real.clone(), Vec::new()),
+    };
+    let options = FsOptions::new(Confine::Local);
+    let storage =
+        FsStorage::open_with(&parent, &home.spill()?, options).map_err(|error| failed(&error))?;
+    Ok(TreeRoot {
+        storage: Arc::new(storage),
+        start: RelPath::parse(&name).map_err(|error| failed(&error))?,
+    })
+}
+
+/// False if it was interrupted.
+pub(super) fn check(
+    asked: &Asked<'_>,
+    mut checklist: Checklist,
+    path: &Path,
+) -> Result<bool, Failure> {
+    let Asked {
+        settings,
+        env,
+        findings,
+        ..
+    } = asked;
+    let root = root_of(path, &env.home)?;
+    let config = VerifierConfig {
+        roots: vec![root.clone()],
+        digest: checklist.digest_kind(),
+        contents_only: settings.content_only,
+        touched: checklist.directory,
+        threads: threads(settings.threads),
+    };
+    let mut expected = match settings.extra {
+        true => Some(Expected::new(&env.home.spill()?).without(Arc::clone(&checklist.own))),
+        false => None,
+    };
+    let (sender, receiver) = std::sync::mpsc::sync_channel::<Checked>(CHECKED_MAX);
+    let told = Box::new(move |checked| {
+        // Nobody listens any more once it was interrupted.
+        let _ = sender.send(checked);
+    });
+    let verifier = Verifier::start(config, Arc::new(Counters::default()), told)
+        .map_err(|error| Failure::failed(format!("no thread: {error}")))?;
+    let tell = |checked: Checked| {
+        for (record, finding) in checked.records.iter().zip(&checked.findings) {
+            match finding {
+                Finding::Same(_) => findings.checked(record, None),
+                Finding::Different(fault) => findings.checked(record, Some(fault)),
+            }
+        }
+    };
+    let mut under_way = 0_usize;
+    let mut over = false;
+    while !over || under_way > 0 {
+        if !asked.goes_on() {
+            verifier.stop();
+            // The threads may wait for room to tell.
+            drop(receiver);
+            return Ok(false);
+        }
+        if verifier.has_failed() {
+            drop(receiver);
+            return Err(Failure::failed(PANICKED));
+        }
+        if !over && verifier.has_room() && under_way < CHECKED_MAX {
+            match checklist.next_batch().map_err(Failure::failed)? {
+                Some(records) => {
+                    for record in &records {
+                        if let Some(expected) = &mut expected {
+                            expected.add(&record.path).map_err(|error| {
+                                Failure::failed(format!("names cannot be sorted on disk: {error}"))
+                            })?;
+                        }
+                    }
+                    under_way += 1;
+                    verifier.submit(0, records);
+                }
+                None => over = true,
+            }
+            while let Ok(checked) = receiver.try_recv() {
+                under_way -= 1;
+                tell(checked);
+            }
+        } else if let Ok(checked) = receiver.recv_timeout(LOOK_EVERY) {
+            under_way -= 1;
+            tell(checked);
+        }
+    }
+    if let Some(expected) = expected {
+        expected
+            .find_extra(&root, &mut |path| findings.extra(path.as_bytes()))
+            .map_err(|error| Failure::failed(format!("{}: {error}", path.display())))?;
+    }
+    Ok(true)
+}
+
+pub(crate) fn threads(asked: u32) -> usize {
+    match asked {
+        0 => std::thread::available_parallelism().map_or(1, std::num::NonZero::get),
+        threads => threads as usize,
+    }
+}
+
+/// Batches that are checked or wait to be told; so the threads never wait to tell.
+const CHECKED_MAX: usize = 2 * godwit_engine::verification::BATCHES_MAX;
+
+/// Longest wait before an interrupt is looked at.
+const LOOK_EVERY: std::time::Duration = std::time::Duration::from_millis(200);

@@ -1,0 +1,370 @@
+//! Jobs that run at the same time in one process, steered from other threads.
+//! The binary and other machines have tests of their own in `cli`.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::net::UnixListener;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use godwit_api::event::{Event, EventSink, Status, Summary};
+use godwit_api::failure::{Failure, FailureCode};
+use godwit_api::job::{JOB_VERSION, JobKind, JobSpec, ListForm, Selection, Text};
+use godwit_engine::session::{Connector, Refusal};
+use godwit_net::{IdentityId, PeerAddress};
+use godwit_run::{
+    AgentOrder, Connectors, Control, Env, Home, Runner, SshClient, SshWay, StartedAgent,
+};
+
+/// No test waits as long for anything that comes.
+const DEADLINE: Duration = Duration::from_secs(120);
+
+/// So slow that a megabyte takes a quarter of an hour.
+const SLOW: &str = "1kB";
+
+/// There are no other machines.
+struct Nowhere;
+
+impl Connectors for Nowhere {
+    fn by_ssh(&self, _: SshWay<'_>, _: SshClient) -> Result<Arc<dyn Connector>, Failure> {
+        Err(Failure::failed("there are no other machines"))
+    }
+
+    fn start_agent(&self, _: SshWay<'_>, _: &AgentOrder) -> Result<StartedAgent, Refusal> {
+        Err(Refusal::Own("there are no other machines".to_owned()))
+    }
+
+    fn trusts(&self, _: &PeerAddress, _: &IdentityId) -> Result<bool, Failure> {
+        Ok(false)
+    }
+}
+
+/// Keeps all events, and lets a test wait for one.
+#[derive(Default)]
+struct Heard {
+    events: Mutex<Vec<Event>>,
+    more: Condvar,
+}
+
+impl EventSink for Heard {
+    fn tell(&self, event: Event) {
+        let mut events = self.events.lock().unwrap_or_else(PoisonError::into_inner);
+        events.push(event);
+        self.more.notify_all();
+    }
+}
+
+impl Heard {
+    #[track_caller]
+    fn wait_for(&self, is_it: impl Fn(&Event) -> bool) {
+        let until = Instant::now() + DEADLINE;
+        let mut events = self.events.lock().unwrap_or_else(PoisonError::into_inner);
+        while !events.iter().any(&is_it) {
+            let left = until.saturating_duration_since(Instant::now());
+            assert!(!left.is_zero(), "it does not come: {events:?}");
+            events = self
+                .more
+                .wait_timeout(events, left)
+                .map_or_else(|poisoned| poisoned.into_inner().0, |(events, _)| events);
+        }
+    }
+
+    fn count(&self, is_it: impl Fn(&Event) -> bool) -> usize {
+        let events = self.events.lock().unwrap_or_else(PoisonError::into_inner);
+        events.iter().filter(|event| is_it(event)).count()
+    }
+}
+
+/// A directory with a home, and room for sources and destinations.
+struct World(tempfile::TempDir);
+
+impl World {
+    fn new() -> Self {
+        let world = Self(tempfile::tempdir().expect("a directory"));
+        Home::at(world.path("home")).make().expect("made");
+        world
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    /// A tree of small files and a large one, different for each number.
+    fn tree(&self, number: u8) {
+        let tree = self.path(&format!("tree{number}"));
+        fs::create_dir_all(tree.join("d")).expect("made");
+        for file in 0..20_u8 {
+            let content = vec![number ^ file; 1000 + usize::from(file)];
+            fs::write(tree.join("d").join(file.to_string()), content).expect("written");
+        }
+        fs::write(tree.join("large"), vec![number; 1_000_000]).expect("written");
+    }
+
+    fn env(&self) -> Env {
+        Env {
+            home: Home::at(self.path("home")),
+            base: Some(self.0.path().to_owned()),
+            umask: 0o077,
+            started: Instant::now(),
+            alone: false,
+            retries_first: false,
+            connectors: Arc::new(Nowhere),
+            input: None,
+            output: None,
+            list: None,
+            kept_out: Vec::new(),
+            tells: None,
+        }
+    }
+
+    /// Copies the tree of this number, below the directory that `Env` names as the base.
+    fn begin(&self, number: u8, settings: &[(&str, &str)]) -> Running {
+        let spec = copy(&format!("tree{number}"), &format!("copy{number}"), settings);
+        let (env, heard, control) = (self.env(), Arc::new(Heard::default()), Control::default());
+        let events = Arc::clone(&heard) as Arc<dyn EventSink>;
+        let steered = control.clone();
+        let thread = thread::spawn(move || Runner::run(&spec, &env, &events, &steered));
+        Running {
+            heard,
+            control,
+            thread,
+        }
+    }
+
+    #[track_caller]
+    fn assert_copied(&self, number: u8) {
+        let [tree, copy] =
+            ["tree", "copy"].map(|name| contents(&self.path(&format!("{name}{number}"))));
+        assert_eq!(tree.len(), 21);
+        assert!(tree == copy, "copy {number} is not what its source is");
+    }
+}
+
+struct Running {
+    heard: Arc<Heard>,
+    control: Control,
+    thread: JoinHandle<Result<Summary, Failure>>,
+}
+
+impl Running {
+    fn end(self) -> Result<Summary, Failure> {
+        self.thread.join().expect("no panic")
+    }
+}
+
+fn copy(source: &str, destination: &str, settings: &[(&str, &str)]) -> JobSpec {
+    let settings = settings
+        .iter()
+        .map(|(name, value)| ((*name).to_owned(), vec![Text::from(*value)]));
+    JobSpec {
+        version: JOB_VERSION,
+        kind: JobKind::Copy,
+        sources: vec![source.into()],
+        destination: destination.into(),
+        settings: settings.collect(),
+        selection: None,
+    }
+}
+
+/// All files below a directory, by their names.
+fn contents(directory: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
+    let mut found = BTreeMap::new();
+    let mut left = vec![directory.to_owned()];
+    while let Some(path) = left.pop() {
+        if path.is_dir() {
+            let entries = fs::read_dir(&path).expect("read");
+            left.extend(entries.map(|entry| entry.expect("an entry").path()));
+        } else {
+            let name = path.strip_prefix(directory).expect("below").to_owned();
+            found.insert(name, fs::read(&path).expect("read"));
+        }
+    }
+    found
+}
+
+#[track_caller]
+fn assert_complete(ended: Result<Summary, Failure>) {
+    let Ok(Summary::Transfer(summary)) = &ended else {
+        panic!("{ended:?}");
+    };
+    assert_eq!(summary.status, Status::Complete, "{summary:?}");
+    assert_eq!((summary.files, summary.failed), (21, 0), "{summary:?}");
+    // Those of the process are nobody's here.
+    assert_eq!(summary.max_rss_bytes.destination, None);
+}
+
+fn has_begun(event: &Event) -> bool {
+    matches!(event, Event::Progress(progress) if progress.streams > 0)
+}
+
+fn is_started(event: &Event) -> bool {
+    matches!(event, Event::Started(_))
+}
+
+#[test]
+fn jobs_of_one_process_do_not_disturb_each_other() {
+    let world = World::new();
+    for number in 0..8 {
+        world.tree(number);
+    }
+    let cancelled = world.begin(0, &[("limit", SLOW)]);
+    let limited = world.begin(1, &[("limit", SLOW)]);
+    let paused = world.begin(2, &[("limit", SLOW)]);
+    let free: Vec<Running> = (3..8).map(|number| world.begin(number, &[])).collect();
+    for slow in [&cancelled, &limited, &paused] {
+        slow.heard.wait_for(has_begun);
+    }
+    for (number, running) in (3..).zip(free) {
+        assert_complete(running.end());
+        world.assert_copied(number);
+    }
+
+    cancelled.control.cancel();
+    let failure = cancelled.end().expect_err("cancelled");
+    assert_eq!(failure.code, FailureCode::Interrupted, "{failure}");
+
+    limited.control.confirm_limit(0, DEADLINE).expect("obeyed");
+    assert_complete(limited.end());
+    world.assert_copied(1);
+
+    paused.control.pause();
+    paused
+        .heard
+        .wait_for(|event| matches!(event, Event::Paused {}));
+    paused.control.set_limit(0);
+    paused.control.resume();
+    let heard = Arc::clone(&paused.heard);
+    assert_complete(paused.end());
+    world.assert_copied(2);
+    assert_eq!(heard.count(is_started), 2);
+    assert_eq!(heard.count(|event| matches!(event, Event::Error { .. })), 0);
+    assert_eq!(heard.count(|event| matches!(event, Event::Summary(_))), 1);
+}
+
+#[test]
+fn a_paused_job_can_be_cancelled_and_the_same_job_resumes_it() {
+    let world = World::new();
+    world.tree(0);
+    let paused = world.begin(0, &[("limit", SLOW)]);
+    paused.heard.wait_for(has_begun);
+    paused.control.pause();
+    paused
+        .heard
+        .wait_for(|event| matches!(event, Event::Paused {}));
+    paused.control.cancel();
+    let failure = paused.end().expect_err("cancelled");
+    assert_eq!(failure.code, FailureCode::Interrupted, "{failure}");
+    let again = world.begin(0, &[]);
+    let heard = Arc::clone(&again.heard);
+    assert_complete(again.end());
+    world.assert_copied(0);
+    let is_resumed = |event: &Event| matches!(event, Event::Started(started) if started.resumed);
+    assert_eq!(heard.count(is_resumed), 1);
+}
+
+#[test]
+fn paths_of_a_job_begin_at_its_base() {
+    let world = World::new();
+    world.tree(0);
+    let (env, heard) = (world.env(), Arc::new(Heard::default()));
+    let events = Arc::clone(&heard) as Arc<dyn EventSink>;
+    let spec = copy("tree0", "copy0", &[("manifest", "m"), ("failed", "f")]);
+    let ended = Runner::run(&spec, &env, &events, &Control::default());
+    assert_complete(ended);
+    world.assert_copied(0);
+    let named =
+        |event: &Event| matches!(event, Event::Started(started) if started.sources == [b"tree0"]);
+    assert_eq!(heard.count(named), 1);
+    let verify = JobSpec {
+        kind: JobKind::Verify,
+        ..copy("m", "copy0/", &[])
+    };
+    let same = |ended: Result<Summary, Failure>| matches!(ended, Ok(Summary::Verify(summary)) if summary.entries > 20 && summary.different == 0);
+    assert!(same(Runner::run(
+        &verify,
+        &env,
+        &events,
+        &Control::default()
+    )));
+    let mode = fs::metadata(world.path("m")).expect("there").permissions();
+    // The mask of the process is not that of the job.
+    assert_eq!(mode.mode() & 0o077, 0);
+}
+
+#[test]
+fn failed_entries_are_told_with_their_source_and_their_reason() {
+    let world = World::new();
+    let sockets = [0, 1].map(|number| {
+        world.tree(number);
+        let path = world.path(&format!("tree{number}")).join("d/socket");
+        UnixListener::bind(path).expect("a socket")
+    });
+    fs::create_dir(world.path("copies")).expect("made");
+    let spec = JobSpec {
+        sources: vec!["tree0".into(), "tree1".into()],
+        ..copy("tree0", "copies", &[("failed", "list")])
+    };
+    let heard = Arc::new(Heard::default());
+    let events = Arc::clone(&heard) as Arc<dyn EventSink>;
+    let ended = Runner::run(&spec, &world.env(), &events, &Control::default());
+    drop(sockets);
+    let Ok(Summary::Transfer(summary)) = ended else {
+        panic!("{ended:?}");
+    };
+    assert_eq!((summary.status, summary.failed), (Status::Partial, 2));
+    for root in [0, 1] {
+        let told = |event: &Event| match event {
+            Event::Failed(failed) => {
+                failed.root == Some(root)
+                    && failed.path == format!("tree{root}/d/socket").into_bytes()
+                    && failed.side.as_deref() == Some("source")
+                    && failed.code.as_deref() == Some("not-regular")
+                    && failed.entry.is_some()
+            }
+            _ => false,
+        };
+        assert_eq!(heard.count(told), 1, "{root}");
+    }
+    let mut list = fs::read(world.path("list")).expect("written");
+    list.pop();
+    let mut names: Vec<&[u8]> = list.split(|byte| *byte == 0).collect();
+    names.sort_unstable();
+    assert_eq!(names, [b"tree0/d/socket", b"tree1/d/socket"]);
+}
+
+#[test]
+fn what_makes_no_sense_is_refused_before_anything_is_made() {
+    let world = World::new();
+    world.tree(0);
+    let list = Selection {
+        list: Some(ListForm::Lines),
+        ..Selection::default()
+    };
+    for (spec, words) in [
+        (copy("tree0", "mem:1", &[]), "can only be a source"),
+        (copy("-", "copy0", &[]), "no standard input"),
+        (copy("tree0", "copy0", &[("sign", "true")]), "--manifest"),
+        (copy("tree0", "copy0", &[("limit", "fast")]), "--limit"),
+        (copy("tree0", "copy0", &[("colour", "blue")]), "--colour"),
+        (
+            JobSpec {
+                selection: Some(list),
+                ..copy("tree0", "copy0", &[])
+            },
+            "no list was given",
+        ),
+    ] {
+        let heard = Arc::new(Heard::default());
+        let events = Arc::clone(&heard) as Arc<dyn EventSink>;
+        let ended = Runner::run(&spec, &world.env(), &events, &Control::default());
+        let failure = ended.expect_err("refused");
+        assert_eq!(failure.code, FailureCode::Usage, "{failure}");
+        assert!(failure.message.contains(words), "{failure}");
+        let told = |event: &Event| matches!(event, Event::Error { message } if *message == failure.message);
+        assert_eq!(heard.count(told), 1, "{failure}");
+        assert!(!world.path("copy0").exists());
+    }
+}
