@@ -1,6 +1,8 @@
 //! Prepares a tree as a destination: maps names once, takes the journal, refuses what another transfer writes to.
 //! Writes no data.
 
+mod header;
+
 use std::collections::{HashMap, HashSet};
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
@@ -10,10 +12,11 @@ use godwit_proto::Comparison;
 
 use godwit_store::journal::{
     BeginError, DoneSet, Journal, JournalDirectory, JournalError, JournalHeader, JournalKey,
-    LABEL_BYTES_MAX, Recovered,
+    Recovered,
 };
 use godwit_store::{Kind, RelPath, Storage, StoreError, digest};
 
+use self::header::{decode_mapping, encode_mapping, label};
 use super::sink::TreeSinkConfig;
 use super::source::TreeRoot;
 use crate::select::Select;
@@ -412,65 +415,9 @@ impl DestinationRequest {
     }
 }
 
-/// For messages.
+/// Text for messages.
 fn lossy(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
-}
-
-/// Who sends what where, for people: the first sources by name, the rest by their number.
-fn label(sources: &[Vec<u8>], destination: &[u8]) -> String {
-    let mut label = sources
-        .iter()
-        .take(LABEL_SOURCES)
-        .map(|source| shortened(source))
-        .collect::<Vec<_>>()
-        .join(", ");
-    if let Some(more @ 1..) = sources.len().checked_sub(LABEL_SOURCES) {
-        label += &format!(" and {more} more");
-    }
-    label + " to " + &shortened(destination)
-}
-
-/// At most [`LABEL_NAME_BYTES`] of a path, the end of it: that is what tells it from others.
-fn shortened(path: &[u8]) -> String {
-    let path = lossy(path);
-    match path.len().checked_sub(LABEL_NAME_BYTES) {
-        None | Some(0) => path,
-        Some(more) => format!("…{}", &path[path.ceil_char_boundary(more)..]),
-    }
-}
-
-/// Sources that the label of a journal names.
-const LABEL_SOURCES: usize = 3;
-
-/// Longest path in a label.
-const LABEL_NAME_BYTES: usize = 900;
-
-/// The sources, the destination, what stands between them, and a number.
-const _: () = assert!((LABEL_SOURCES + 1) * (LABEL_NAME_BYTES + 8) + 64 < LABEL_BYTES_MAX);
-
-fn encode_mapping(mapping: &[RelPath]) -> Vec<u8> {
-    let mut bytes = Vec::new();
-    for path in mapping {
-        bytes.extend(
-            u32::try_from(path.as_bytes().len())
-                .unwrap_or(u32::MAX)
-                .to_le_bytes(),
-        );
-        bytes.extend(path.as_bytes());
-    }
-    bytes
-}
-
-fn decode_mapping(mut bytes: &[u8]) -> Option<Vec<RelPath>> {
-    let mut mapping = Vec::new();
-    while !bytes.is_empty() {
-        let (length, rest) = bytes.split_first_chunk::<4>()?;
-        let (path, rest) = rest.split_at_checked(u32::from_le_bytes(*length) as usize)?;
-        mapping.push(RelPath::parse(path).ok()?);
-        bytes = rest;
-    }
-    Some(mapping)
 }
 
 #[cfg(test)]
