@@ -149,7 +149,7 @@ pub enum DestinationError {
 }
 
 impl DestinationRequest {
-    /// The journal's key: the same sender, sources and destination give the same.
+    /// The journal's key: the same sender, sources, names and destination give the same.
     pub fn key(&self) -> JournalKey {
         let is_directory = [u8::from(self.is_directory)];
         let mut parts: Vec<&[u8]> = vec![
@@ -160,10 +160,27 @@ impl DestinationRequest {
             &is_directory,
         ];
         if self.comparison().counterpart {
-            parts.push(b"counterpart");
+            parts.push(COUNTERPART);
         }
         parts.extend(self.sources.iter().map(Vec::as_slice));
+        if self.has_names_of_its_own() {
+            parts.push(NAMES_FOLLOW);
+            parts.extend(self.names.iter().map(Vec::as_slice));
+        }
         JournalKey::of(&parts)
+    }
+
+    /// Whether the names say more than the sources do. A usual transfer gives each source its own name, and its key has no names:
+    /// journals of earlier versions stay valid. A counterpart uses no name.
+    fn has_names_of_its_own(&self) -> bool {
+        let own = self.sources.iter().map(|source| own_name(source));
+        // A source that is called like the mark of a counterpart must not pass for that mark.
+        let is_like_the_mark = self
+            .sources
+            .first()
+            .is_some_and(|first| first == COUNTERPART);
+        !self.comparison().counterpart
+            && (is_like_the_mark || !own.eq(self.names.iter().map(Vec::as_slice)))
     }
 
     /// Takes the journal, or makes it with today's mapping of names.
@@ -415,46 +432,25 @@ impl DestinationRequest {
     }
 }
 
+/// Stands in a key where the destination is the counterpart of the source.
+const COUNTERPART: &[u8] = b"counterpart";
+
+/// Stands in a key between sources and names. No path has a zero byte.
+const NAMES_FOLLOW: &[u8] = b"\0names";
+
+/// The last component of a path; nothing for a root, `.` and `..`.
+fn own_name(path: &[u8]) -> &[u8] {
+    let mut components = path.rsplit(|byte| *byte == b'/');
+    match components.find(|component| !component.is_empty()) {
+        Some(b"." | b"..") | None => b"",
+        Some(name) => name,
+    }
+}
+
 /// Text for messages.
 fn lossy(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
 #[cfg(test)]
-mod tests {
-    use godwit_store::MemoryStorage;
-
-    use super::*;
-
-    #[test]
-    fn as_many_sources_as_a_transfer_can_have_are_mapped_each_to_a_name_of_its_own() {
-        let journals = tempfile::tempdir().unwrap();
-        let sources = godwit_proto::limits::SOURCES_MAX;
-        let mut names: Vec<Vec<u8>> = (0..sources)
-            .map(|index| format!("name-{index}").into_bytes())
-            .collect();
-        let request = |names: &[Vec<u8>]| DestinationRequest {
-            storage: Arc::new(MemoryStorage::new()),
-            storage_path: b"/target".to_vec(),
-            base: RelPath::default(),
-            is_directory: true,
-            sender: b"me".to_vec(),
-            sources: names.to_vec(),
-            names: names.to_vec(),
-            digest: digest::DigestKind::Crc64Nvme,
-            force: false,
-            verify: false,
-            no_sync: false,
-            journals: journals.path().to_owned(),
-            display: Vec::new(),
-            comparison: None,
-            select: Arc::default(),
-        };
-        let mapping = request(&names).map_names().unwrap();
-        assert_eq!(mapping.len(), sources);
-        assert_eq!(mapping[sources - 1].as_bytes(), names[sources - 1]);
-        names[sources - 1] = b"name-0".to_vec();
-        let refused = request(&names).map_names().unwrap_err().to_string();
-        assert!(refused.contains("name-0"), "{refused}");
-    }
-}
+mod tests;
