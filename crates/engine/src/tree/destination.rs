@@ -63,6 +63,8 @@ pub struct PreparedDestination {
     pub journal: Option<Journal>,
     /// What an earlier run left.
     pub recovered: Recovered,
+    /// The directory that this run made for the sources.
+    made: Option<RelPath>,
     /// Where it all goes, for people: the place of the only source, or the directory of several, with a slash behind it.
     pub mapped: Vec<u8>,
     /// Where each source goes, absolute.
@@ -77,11 +79,16 @@ impl PreparedDestination {
             .saturating_sub(self.recovered.vouched_bytes)
     }
 
-    /// Gives the destination back before anything was written to it. The journal of an earlier run stays, for the run that is to resume it.
+    /// Gives the destination back before anything was written to it: removes the directory and the journal that this run made.
+    /// The journal of an earlier run stays, for the run that is to resume it.
     ///
     /// # Errors
     /// When the journal that was made for this run cannot be removed.
     pub fn put_away(self) -> Result<(), JournalError> {
+        if let Some(made) = &self.made {
+            // It stays if somebody has put something into it meanwhile.
+            let _ = self.config.storage.remove_entry(made, true);
+        }
         match self.journal {
             Some(journal) if !self.recovered.resumed => journal.finish(),
             _ => Ok(()),
@@ -188,6 +195,7 @@ impl DestinationRequest {
     /// # Errors
     /// Nothing was written then.
     pub fn prepare(self) -> Result<PreparedDestination, DestinationError> {
+        self.check_names()?;
         let key = self.key();
         let (journal, recovered) = if self.comparison().dry_run {
             (None, self.recovered_dry(key)?)
@@ -197,17 +205,29 @@ impl DestinationRequest {
         };
         let mapping = decode_mapping(&recovered.header.mapping)
             .filter(|mapping| mapping.len() == self.names.len())
-            .ok_or_else(|| self.journal_error("it does not fit this transfer".to_owned()))?;
+            .ok_or_else(|| {
+                self.journal_error(format!(
+                    "{key}.journal belongs to a transfer of other sources; remove that file to begin anew"
+                ))
+            })?;
         // Only now that nothing can refuse the transfer any more: a failed start leaves no directory.
-        if journal.is_some() && !recovered.resumed && self.makes_base(&mapping) {
-            self.storage.make_directory(&self.base, 0o755)?;
-        }
+        let makes_base = journal.is_some() && !recovered.resumed && self.makes_base(&mapping);
+        let made = match makes_base.then(|| self.storage.make_directory(&self.base, 0o755)) {
+            None => false,
+            Some(Ok(made)) => made,
+            Some(Err(error)) => {
+                // Nothing began, so nothing can be resumed. A journal that cannot be removed does no harm.
+                let _ = journal.map(Journal::finish);
+                return Err(error.into());
+            }
+        };
         let mut tag = [0; 8];
         tag.copy_from_slice(&key.0[..8]);
         let mapped = self.place_for_people(&mapping);
         let protected = self.own_place();
         Ok(PreparedDestination {
             mapped,
+            made: made.then_some(self.base),
             config: TreeSinkConfig {
                 storage: self.storage,
                 mapping,
@@ -231,6 +251,17 @@ impl DestinationRequest {
             journal,
             recovered,
         })
+    }
+
+    /// Refuses what no client of ours asks for. A journal made for it would fit no transfer.
+    fn check_names(&self) -> Result<(), DestinationError> {
+        let (sources, names) = (self.sources.len(), self.names.len());
+        if names == 0 || names != sources || names > 1 && self.comparison().counterpart {
+            return Err(DestinationError::Unsuitable(format!(
+                "the request gives {names} names to {sources} sources; each source needs one name, and a counterpart has one source"
+            )));
+        }
+        Ok(())
     }
 
     /// Whether sources go into a directory that the user named, and that may have to be made.

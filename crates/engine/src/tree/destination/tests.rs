@@ -1,4 +1,4 @@
-//! Tests of requests before anything is written: names and keys.
+//! Tests of requests before anything is written: names, keys, what a refusal leaves.
 //! Does not test what goes on the wire or to a disk.
 
 use std::path::Path;
@@ -72,4 +72,16 @@ fn transfers_that_go_elsewhere_have_other_keys() {
     // Relative sources of a pull can be called anything.
     let several = key(&[b"counterpart", b"b"], &[b"counterpart", b"b"], false);
     assert_ne!(several, key(&[b"b"], &[b"b"], true));
+}
+
+#[test]
+fn a_request_that_fits_no_journal_leaves_none() {
+    let journals = tempfile::tempdir().unwrap();
+    let refused = DestinationRequest {
+        names: Vec::new(),
+        ..request(journals.path(), vec![b"/d/run".to_vec()])
+    };
+    let why = refused.prepare().err().unwrap().to_string();
+    assert!(why.contains("0 names to 1 source"), "{why}");
+    assert_eq!(std::fs::read_dir(journals.path()).unwrap().count(), 0);
 }
