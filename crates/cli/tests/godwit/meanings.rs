@@ -154,3 +154,38 @@ fn a_link_below_an_export_is_never_gone_through() {
     assert_eq!(files(&way), ["big", "run/file"]);
     assert_eq!(Rig::journals(&rig.daemon_home).len(), 0);
 }
+
+#[test]
+fn who_is_refused_learns_no_path_of_others() {
+    let mut rig = Rig::new();
+    rig.start(&[]);
+    let other = |line: &[&str]| {
+        let mut command = rig.client_command();
+        command.env("GODWIT_HOME", rig.path("other-home"));
+        Process::start(command.args(line)).wait()
+    };
+    let them = other(&["id"]).out;
+    let known = rig.admin(&["authorize", them.trim(), "--read", "--write"]);
+    assert_eq!(known.code, Some(0), "{known:?}");
+    other(&["trust", rig.address(), &rig.identity]);
+    rig.write("own", "own");
+
+    let mut client = begun(&rig, "private/big", &rig.url("kept"));
+    for (refused, called) in [
+        (other(&["cp", "own", &rig.url("kept")]), "data/kept"),
+        (rig.client(&["cp", "own", &rig.url("kept")]), "data/kept"),
+        (
+            rig.client(&["cp", "private/big", &rig.url("kept")]),
+            "data/kept",
+        ),
+    ] {
+        assert_eq!(refused.code, Some(1), "{}", refused.said());
+        refused.says(called);
+        let said = refused.said();
+        let place = rig.path("").to_string_lossy().into_owned();
+        for secret in [place.as_str(), "private", "journals"] {
+            assert!(!said.contains(secret), "{secret:?} in: {said}");
+        }
+    }
+    assert!(!client.has_ended(), "{}", client.said());
+}
