@@ -14,7 +14,7 @@ use godwit_store::journal::{
     BeginError, DoneSet, Journal, JournalDirectory, JournalError, JournalHeader, JournalKey,
     Recovered,
 };
-use godwit_store::{Kind, RelPath, Storage, StoreError, digest};
+use godwit_store::{Kind, RelPath, Storage, StoreError, TempName, digest};
 
 use self::header::{decode_mapping, encode_mapping, label};
 use super::sink::TreeSinkConfig;
@@ -272,6 +272,13 @@ impl DestinationRequest {
 
     fn fresh_header(&self) -> Result<JournalHeader, DestinationError> {
         let mapping = self.map_names()?;
+        let is_temporary = |path: &&RelPath| path.file_name().is_some_and(TempName::is_temp);
+        if let Some(path) = mapping.iter().find(is_temporary) {
+            return Err(DestinationError::Unsuitable(format!(
+                "{} has the form of Godwit's temporary names, and a later transfer might remove it; choose another name",
+                lossy(&self.show(path))
+            )));
+        }
         let destinations = mapping
             .iter()
             .map(|path| {
