@@ -31,6 +31,7 @@ mod godwit {
     pub(crate) mod lists;
     pub(crate) mod machine;
     pub(crate) mod manifest;
+    pub(crate) mod meanings;
     pub(crate) mod metadata;
     #[path = "../support/netns.rs"]
     pub(crate) mod netns;

@@ -27,14 +27,6 @@ pub struct Export {
     pub devices: bool,
 }
 
-impl Export {
-    /// The directory's path without links, as far as that can be known.
-    pub(crate) fn real_path(&self) -> Vec<u8> {
-        let path = std::fs::canonicalize(&self.path).unwrap_or_else(|_| self.path.clone());
-        path.into_os_string().into_vec()
-    }
-}
-
 /// Why a path in an export cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum ExportError {
@@ -88,12 +80,15 @@ pub(crate) fn locate<'a>(exports: &'a [Export], path: &[u8]) -> Result<Place<'a>
 }
 
 impl Export {
-    /// Opens it for a transfer that wants this of it.
+    /// Opens the export for a transfer that wants this of it. Gives the real path of the directory that was opened, too: a link on
+    /// the way may lead elsewhere a moment later.
     pub(crate) fn open(
         &self,
         spill: &Path,
         access: Access,
-    ) -> Result<Arc<dyn Storage>, ExportError> {
+    ) -> Result<(Arc<dyn Storage>, Vec<u8>), ExportError> {
+        // Where the real path is not to be had, opening the directory fails with a reason.
+        let real = std::fs::canonicalize(&self.path).unwrap_or_else(|_| self.path.clone());
         let preserve = access.preserve;
         let options = FsOptions {
             direct: access.direct,
@@ -106,12 +101,11 @@ impl Export {
             umask_cleared: true,
             ..FsOptions::new(Confine::Export)
         };
-        let storage = FsStorage::open_with(&self.path, spill, options).map_err(|error| {
-            ExportError::Closed {
+        let storage =
+            FsStorage::open_with(&real, spill, options).map_err(|error| ExportError::Closed {
                 name: self.name.clone(),
                 message: error.to_string(),
-            }
-        })?;
-        Ok(Arc::new(storage))
+            })?;
+        Ok((Arc::new(storage), real.into_os_string().into_vec()))
     }
 }

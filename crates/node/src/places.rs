@@ -136,7 +136,8 @@ pub(crate) struct Exports {
 }
 
 impl Exports {
-    fn open(&self, export: &Export, access: Access) -> Result<Arc<dyn Storage>, No> {
+    /// Its storage, and the real path of that.
+    fn open(&self, export: &Export, access: Access) -> Result<(Arc<dyn Storage>, Vec<u8>), No> {
         export
             .open(&self.home.join("journals"), access)
             .map_err(|error| refuse_export(&error))
@@ -168,9 +169,10 @@ impl Places for Exports {
             }
             Place::Below(export, base) => {
                 grantor.allowed(peer, Some(&export.name), true)?;
+                let (storage, storage_path) = self.open(export, access)?;
                 Ok(Target::Tree(TreeTarget {
-                    storage: self.open(export, access)?,
-                    storage_path: export.real_path(),
+                    storage,
+                    storage_path,
                     base,
                     is_directory,
                     display: export.name.clone().into_bytes(),
@@ -190,7 +192,7 @@ impl Places for Exports {
         grantor.known(peer)?;
         let mut sources = Vec::with_capacity(paths.len());
         // A storage holds descriptors: one for each export, however many sources are below it.
-        let mut storages: HashMap<&str, Arc<dyn Storage>> = HashMap::new();
+        let mut storages: HashMap<&str, (Arc<dyn Storage>, Vec<u8>)> = HashMap::new();
         for path in paths {
             match find(&self.exports, path)? {
                 Place::Null => {
@@ -204,14 +206,14 @@ impl Places for Exports {
                     sources.push(SourcePlace::Memory(bytes));
                 }
                 Place::Below(export, start) => {
-                    let storage = match storages.entry(&export.name) {
-                        Entry::Occupied(open) => Arc::clone(open.get()),
+                    let (storage, real) = match storages.entry(&export.name) {
+                        Entry::Occupied(open) => open.into_mut(),
                         Entry::Vacant(place) => {
                             grantor.allowed(peer, Some(&export.name), false)?;
-                            Arc::clone(place.insert(self.open(export, access)?))
+                            place.insert(self.open(export, access)?)
                         }
                     };
-                    sources.push(source_below(export, storage, start, path)?);
+                    sources.push(source_below(real, Arc::clone(storage), start, path)?);
                 }
             }
         }
@@ -264,9 +266,9 @@ impl Places for Exports {
     }
 }
 
-/// A place in an export that the peer may read. A way out of the export is not there to be had, and refused.
+/// A place in an export, whose real path this is, that the peer may read. A way out of the export is not there to be had, and refused.
 fn source_below(
-    export: &Export,
+    real: &[u8],
     storage: Arc<dyn Storage>,
     start: RelPath,
     path: &[u8],
@@ -277,7 +279,7 @@ fn source_below(
             let name = path.rsplit(|byte| *byte == b'/').next();
             return Ok(SourcePlace::Tree(TreeSource {
                 name: name.unwrap_or_default().to_vec(),
-                absolute: below(&export.real_path(), start.as_bytes()),
+                absolute: below(real, start.as_bytes()),
                 root: TreeRoot { storage, start },
             }));
         }

@@ -241,7 +241,8 @@ pub fn destination(
         shown.into_os_string().into_vec()
     };
     Ok(LocalDestination {
-        storage: open(&parent, spill, access)?,
+        // What the key and the lock are for is what is written to, even if a link leads elsewhere a moment later.
+        storage: open_as(&storage_path, &parent, spill, access)?,
         storage_path: storage_path.into_os_string().into_vec(),
         base: name,
         is_directory,
@@ -266,6 +267,16 @@ fn based(path: &Path, base: Option<&Path>) -> PathBuf {
 }
 
 fn open(root: &Path, spill: &Path, access: Access) -> Result<Arc<dyn Storage>, LocalError> {
+    open_as(root, root, spill, access)
+}
+
+/// Opens `root`, which is called `shown` in messages.
+fn open_as(
+    root: &Path,
+    shown: &Path,
+    spill: &Path,
+    access: Access,
+) -> Result<Arc<dyn Storage>, LocalError> {
     let preserve = access.preserve;
     let options = FsOptions {
         umask_cleared: true,
@@ -277,7 +288,7 @@ fn open(root: &Path, spill: &Path, access: Access) -> Result<Arc<dyn Storage>, L
         ..FsOptions::new(Confine::Local)
     };
     let storage = FsStorage::open_with(root, spill, options).map_err(|error| {
-        let root = root.display();
+        let root = shown.display();
         let why = match error.kind {
             StoreErrorKind::TypeConflict => {
                 format!("{root}: {NO_DIRECTORY}")

@@ -217,6 +217,28 @@ fn what_is_in_a_directory_is_called_without_the_dot() {
 }
 
 #[test]
+fn no_destination_has_a_temporary_name() {
+    let mut world = Rig::new();
+    let temporary = format!(".godwit-{}", "0a".repeat(16));
+    world.write(&temporary, "data");
+    world.write("b", "b");
+    world.start(&[]);
+    for (source, destination) in [
+        (temporary.clone(), "to/".to_owned()),
+        (temporary.clone(), world.url("to/")),
+        ("b".to_owned(), world.url(&temporary)),
+    ] {
+        let outcome = world.cp(&[&source, &destination]);
+        assert_eq!(outcome.code, Some(1), "{destination}: {}", outcome.said());
+        outcome.says("the form of Godwit's temporary names");
+        assert!(!world.path("to").exists() && !world.export.join("to").exists());
+    }
+    // What is left of a file can be looked at under another name.
+    world.cp(&[&temporary, "rescued"]).complete();
+    assert_eq!(world.read("rescued"), b"data");
+}
+
+#[test]
 fn a_name_that_is_no_text_is_told_in_base64() {
     let mut world = Rig::new();
     let name = |bytes: &'static [u8]| OsStr::from_bytes(bytes);

@@ -2,9 +2,10 @@
 //! Does not test what is in the sources.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
-use super::rig::Rig;
+use super::rig::{Rig, as_each_user};
 
 /// Makes `count` small files; gives their names below the rig.
 fn make(rig: &Rig, directory: &str, count: usize) -> Vec<String> {
@@ -103,4 +104,50 @@ fn a_start_that_fails_leaves_no_directory() {
         assert!(refused.says("two sources would both become").code.is_some());
         assert!(!place.exists(), "{}", place.display());
     }
+}
+
+#[test]
+fn a_start_that_is_refused_late_leaves_neither_directory_nor_journal() {
+    as_each_user(|rig| {
+        rig.write("run/one", "1");
+        rig.start(&[]);
+        let inside = rig.export.join("run");
+        fs::create_dir(&inside).expect("made");
+        let closed = [rig.path("closed"), rig.export.join("closed")];
+        for directory in &closed {
+            fs::create_dir(directory).expect("made");
+            rig.own();
+            let readable = fs::Permissions::from_mode(0o555);
+            fs::set_permissions(directory, readable).expect("ours");
+        }
+        let into_itself = inside.to_string_lossy().into_owned();
+        let mut lines = vec![
+            // The other end has no such source.
+            (rig.url("missing"), "new/".to_owned(), rig.path("new")),
+            // A source would be copied into itself.
+            ("run".to_owned(), "run/new/".to_owned(), rig.path("run/new")),
+            (into_itself, rig.url("run/new/"), inside.join("new")),
+        ];
+        if rig.unprivileged() {
+            // The directory cannot be made.
+            lines.push((
+                "run".to_owned(),
+                "closed/new/".to_owned(),
+                closed[0].join("new"),
+            ));
+            lines.push((
+                "run".to_owned(),
+                rig.url("closed/new/"),
+                closed[1].join("new"),
+            ));
+        }
+        for (source, destination, place) in lines {
+            let refused = rig.cp(&[&source, &destination]);
+            assert_eq!(refused.code, Some(1), "{}", refused.said());
+            assert!(!place.exists(), "{}: {}", place.display(), refused.said());
+            for home in [&rig.client_home(), &rig.daemon_home] {
+                assert_eq!(Rig::journals(home).len(), 0, "{}", refused.said());
+            }
+        }
+    });
 }

@@ -1,6 +1,8 @@
 //! Prepares a tree as a destination: maps names once, takes the journal, refuses what another transfer writes to.
 //! Writes no data.
 
+mod header;
+
 use std::collections::{HashMap, HashSet};
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
@@ -10,10 +12,11 @@ use godwit_proto::Comparison;
 
 use godwit_store::journal::{
     BeginError, DoneSet, Journal, JournalDirectory, JournalError, JournalHeader, JournalKey,
-    LABEL_BYTES_MAX, Recovered,
+    Recovered,
 };
-use godwit_store::{Kind, RelPath, Storage, StoreError, digest};
+use godwit_store::{Kind, RelPath, Storage, StoreError, TempName, digest};
 
+use self::header::{decode_mapping, encode_mapping, label};
 use super::sink::TreeSinkConfig;
 use super::source::TreeRoot;
 use crate::select::Select;
@@ -60,6 +63,8 @@ pub struct PreparedDestination {
     pub journal: Option<Journal>,
     /// What an earlier run left.
     pub recovered: Recovered,
+    /// The directory that this run made for the sources.
+    made: Option<RelPath>,
     /// Where it all goes, for people: the place of the only source, or the directory of several, with a slash behind it.
     pub mapped: Vec<u8>,
     /// Where each source goes, absolute.
@@ -74,11 +79,16 @@ impl PreparedDestination {
             .saturating_sub(self.recovered.vouched_bytes)
     }
 
-    /// Gives the destination back before anything was written to it. The journal of an earlier run stays, for the run that is to resume it.
+    /// Gives the destination back before anything was written to it: removes the directory and the journal that this run made.
+    /// The journal of an earlier run stays, for the run that is to resume it.
     ///
     /// # Errors
     /// When the journal that was made for this run cannot be removed.
     pub fn put_away(self) -> Result<(), JournalError> {
+        if let Some(made) = &self.made {
+            // It stays if somebody has put something into it meanwhile.
+            let _ = self.config.storage.remove_entry(made, true);
+        }
         match self.journal {
             Some(journal) if !self.recovered.resumed => journal.finish(),
             _ => Ok(()),
@@ -146,7 +156,7 @@ pub enum DestinationError {
 }
 
 impl DestinationRequest {
-    /// The journal's key: the same sender, sources and destination give the same.
+    /// The journal's key: the same sender, sources, names and destination give the same.
     pub fn key(&self) -> JournalKey {
         let is_directory = [u8::from(self.is_directory)];
         let mut parts: Vec<&[u8]> = vec![
@@ -157,10 +167,27 @@ impl DestinationRequest {
             &is_directory,
         ];
         if self.comparison().counterpart {
-            parts.push(b"counterpart");
+            parts.push(COUNTERPART);
         }
         parts.extend(self.sources.iter().map(Vec::as_slice));
+        if self.has_names_of_its_own() {
+            parts.push(NAMES_FOLLOW);
+            parts.extend(self.names.iter().map(Vec::as_slice));
+        }
         JournalKey::of(&parts)
+    }
+
+    /// Whether the names say more than the sources do. A usual transfer gives each source its own name, and its key has no names:
+    /// journals of earlier versions stay valid. A counterpart uses no name.
+    fn has_names_of_its_own(&self) -> bool {
+        let own = self.sources.iter().map(|source| own_name(source));
+        // A source that is called like the mark of a counterpart must not pass for that mark.
+        let is_like_the_mark = self
+            .sources
+            .first()
+            .is_some_and(|first| first == COUNTERPART);
+        !self.comparison().counterpart
+            && (is_like_the_mark || !own.eq(self.names.iter().map(Vec::as_slice)))
     }
 
     /// Takes the journal, or makes it with today's mapping of names.
@@ -168,6 +195,7 @@ impl DestinationRequest {
     /// # Errors
     /// Nothing was written then.
     pub fn prepare(self) -> Result<PreparedDestination, DestinationError> {
+        self.check_names()?;
         let key = self.key();
         let (journal, recovered) = if self.comparison().dry_run {
             (None, self.recovered_dry(key)?)
@@ -177,17 +205,29 @@ impl DestinationRequest {
         };
         let mapping = decode_mapping(&recovered.header.mapping)
             .filter(|mapping| mapping.len() == self.names.len())
-            .ok_or_else(|| self.journal_error("it does not fit this transfer".to_owned()))?;
+            .ok_or_else(|| {
+                self.journal_error(format!(
+                    "{key}.journal belongs to a transfer of other sources; remove that file to begin anew"
+                ))
+            })?;
         // Only now that nothing can refuse the transfer any more: a failed start leaves no directory.
-        if journal.is_some() && !recovered.resumed && self.makes_base(&mapping) {
-            self.storage.make_directory(&self.base, 0o755)?;
-        }
+        let makes_base = journal.is_some() && !recovered.resumed && self.makes_base(&mapping);
+        let made = match makes_base.then(|| self.storage.make_directory(&self.base, 0o755)) {
+            None => false,
+            Some(Ok(made)) => made,
+            Some(Err(error)) => {
+                // Nothing began, so nothing can be resumed. A journal that cannot be removed does no harm.
+                let _ = journal.map(Journal::finish);
+                return Err(error.into());
+            }
+        };
         let mut tag = [0; 8];
         tag.copy_from_slice(&key.0[..8]);
         let mapped = self.place_for_people(&mapping);
         let protected = self.own_place();
         Ok(PreparedDestination {
             mapped,
+            made: made.then_some(self.base),
             config: TreeSinkConfig {
                 storage: self.storage,
                 mapping,
@@ -213,6 +253,17 @@ impl DestinationRequest {
         })
     }
 
+    /// Refuses what no client of ours asks for. A journal made for it would fit no transfer.
+    fn check_names(&self) -> Result<(), DestinationError> {
+        let (sources, names) = (self.sources.len(), self.names.len());
+        if names == 0 || names != sources || names > 1 && self.comparison().counterpart {
+            return Err(DestinationError::Unsuitable(format!(
+                "the request gives {names} names to {sources} sources; each source needs one name, and a counterpart has one source"
+            )));
+        }
+        Ok(())
+    }
+
     /// Whether sources go into a directory that the user named, and that may have to be made.
     fn makes_base(&self, mapping: &[RelPath]) -> bool {
         let into = mapping.iter().any(|path| *path != self.base) || self.is_directory;
@@ -221,6 +272,13 @@ impl DestinationRequest {
 
     fn fresh_header(&self) -> Result<JournalHeader, DestinationError> {
         let mapping = self.map_names()?;
+        let is_temporary = |path: &&RelPath| path.file_name().is_some_and(TempName::is_temp);
+        if let Some(path) = mapping.iter().find(is_temporary) {
+            return Err(DestinationError::Unsuitable(format!(
+                "{} has the form of Godwit's temporary names, and a later transfer might remove it; choose another name",
+                lossy(&self.show(path))
+            )));
+        }
         let destinations = mapping
             .iter()
             .map(|path| {
@@ -412,65 +470,24 @@ impl DestinationRequest {
     }
 }
 
-/// For messages.
+/// Stands in a key where the destination is the counterpart of the source.
+const COUNTERPART: &[u8] = b"counterpart";
+
+/// Stands in a key between sources and names. No path has a zero byte.
+const NAMES_FOLLOW: &[u8] = b"\0names";
+
+/// The last component of a path; nothing for a root, `.` and `..`.
+fn own_name(path: &[u8]) -> &[u8] {
+    let mut components = path.rsplit(|byte| *byte == b'/');
+    match components.find(|component| !component.is_empty()) {
+        Some(b"." | b"..") | None => b"",
+        Some(name) => name,
+    }
+}
+
+/// Text for messages.
 fn lossy(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
-}
-
-/// Who sends what where, for people: the first sources by name, the rest by their number.
-fn label(sources: &[Vec<u8>], destination: &[u8]) -> String {
-    let mut label = sources
-        .iter()
-        .take(LABEL_SOURCES)
-        .map(|source| shortened(source))
-        .collect::<Vec<_>>()
-        .join(", ");
-    if let Some(more @ 1..) = sources.len().checked_sub(LABEL_SOURCES) {
-        label += &format!(" and {more} more");
-    }
-    label + " to " + &shortened(destination)
-}
-
-/// At most [`LABEL_NAME_BYTES`] of a path, the end of it: that is what tells it from others.
-fn shortened(path: &[u8]) -> String {
-    let path = lossy(path);
-    match path.len().checked_sub(LABEL_NAME_BYTES) {
-        None | Some(0) => path,
-        Some(more) => format!("…{}", &path[path.ceil_char_boundary(more)..]),
-    }
-}
-
-/// Sources that the label of a journal names.
-const LABEL_SOURCES: usize = 3;
-
-/// Longest path in a label.
-const LABEL_NAME_BYTES: usize = 900;
-
-/// The sources, the destination, what stands between them, and a number.
-const _: () = assert!((LABEL_SOURCES + 1) * (LABEL_NAME_BYTES + 8) + 64 < LABEL_BYTES_MAX);
-
-fn encode_mapping(mapping: &[RelPath]) -> Vec<u8> {
-    let mut bytes = Vec::new();
-    for path in mapping {
-        bytes.extend(
-            u32::try_from(path.as_bytes().len())
-                .unwrap_or(u32::MAX)
-                .to_le_bytes(),
-        );
-        bytes.extend(path.as_bytes());
-    }
-    bytes
-}
-
-fn decode_mapping(mut bytes: &[u8]) -> Option<Vec<RelPath>> {
-    let mut mapping = Vec::new();
-    while !bytes.is_empty() {
-        let (length, rest) = bytes.split_first_chunk::<4>()?;
-        let (path, rest) = rest.split_at_checked(u32::from_le_bytes(*length) as usize)?;
-        mapping.push(RelPath::parse(path).ok()?);
-        bytes = rest;
-    }
-    Some(mapping)
 }
 
 #[cfg(test)]

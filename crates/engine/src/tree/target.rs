@@ -35,22 +35,25 @@ impl Target {
 
     /// As [`Target::mapped`], in the memory of `mapped`.
     pub(super) fn map_in(&self, root: u16, path: &[u8], mapped: &mut RelPath) -> Result<(), Fault> {
-        let name =
-            |message: &str| destination_fault(EntryId(0), FaultCode::NAME, message.to_owned());
+        // Only a sender that breaks the rules sends one: it would pass for a file that is not whole.
+        if path.split(|byte| *byte == b'/').any(TempName::is_temp) {
+            return Err(name_fault(
+                "the name has the form of Godwit's temporary names, which no sender may deliver; rename it at the source",
+            ));
+        }
+        self.join_in(root, path, mapped)
+    }
+
+    /// Where an entry would be, whether or not a sender may deliver it.
+    fn join_in(&self, root: u16, path: &[u8], joined: &mut RelPath) -> Result<(), Fault> {
         let prefix = self
             .config
             .mapping
             .get(usize::from(root))
-            .ok_or_else(|| name("an entry of a root that was never named"))?;
-        // Only a sender that breaks the rules sends one: it would pass for a file that is not whole.
-        if path.split(|byte| *byte == b'/').any(TempName::is_temp) {
-            return Err(name(
-                "the name has the form of Godwit's temporary names, which no sender may deliver; rename it at the source",
-            ));
-        }
-        prefix
-            .join_in(path, mapped)
-            .map_err(|_error| name("the name is not allowed, or too long, at the destination"))
+            .ok_or_else(|| name_fault("an entry of a root that was never named"))?;
+        prefix.join_in(path, joined).map_err(|_error| {
+            name_fault("the name is not allowed, or too long, at the destination")
+        })
     }
 
     /// The path as people know it.
@@ -65,9 +68,10 @@ impl Target {
 
     /// The path of an entry as people know it; the destination's own where the entry has no valid name here.
     pub(super) fn display_path(&self, root: u16, path: &[u8]) -> Vec<u8> {
-        self.mapped(root, path).map_or_else(
+        let mut joined = RelPath::root();
+        self.join_in(root, path, &mut joined).map_or_else(
             |_fault| self.config.display.clone(),
-            |path| self.shown(&path),
+            |()| self.shown(&joined),
         )
     }
 
@@ -201,6 +205,10 @@ pub(super) fn below<'a>(base: &RelPath, path: &'a RelPath) -> &'a [u8] {
     let rest = path.as_bytes();
     let rest = rest.strip_prefix(base.as_bytes()).unwrap_or(rest);
     rest.strip_prefix(b"/").unwrap_or(rest)
+}
+
+fn name_fault(message: &str) -> Fault {
+    destination_fault(EntryId(0), FaultCode::NAME, message.to_owned())
 }
 
 #[cfg(test)]

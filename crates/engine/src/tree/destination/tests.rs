@@ -1,9 +1,32 @@
-//! How many sources a destination maps.
-//! Does not test what is done with them.
+//! Tests of requests before anything is written: names, keys, what a refusal leaves.
+//! Does not test what goes on the wire or to a disk.
+
+use std::path::Path;
 
 use godwit_testkit::MemoryStorage;
 
 use super::*;
+
+/// Sources whose names are the sources themselves.
+fn request(journals: &Path, sources: Vec<Vec<u8>>) -> DestinationRequest {
+    DestinationRequest {
+        storage: Arc::new(MemoryStorage::new()),
+        storage_path: b"/target".to_vec(),
+        base: RelPath::default(),
+        is_directory: true,
+        sender: b"me".to_vec(),
+        names: sources.clone(),
+        sources,
+        digest: digest::DigestKind::Crc64Nvme,
+        force: false,
+        verify: false,
+        no_sync: false,
+        journals: journals.to_owned(),
+        display: Vec::new(),
+        comparison: None,
+        select: Arc::default(),
+    }
+}
 
 #[test]
 fn as_many_sources_as_a_transfer_can_have_are_mapped_each_to_a_name_of_its_own() {
@@ -12,27 +35,53 @@ fn as_many_sources_as_a_transfer_can_have_are_mapped_each_to_a_name_of_its_own()
     let mut names: Vec<Vec<u8>> = (0..sources)
         .map(|index| format!("name-{index}").into_bytes())
         .collect();
-    let request = |names: &[Vec<u8>]| DestinationRequest {
-        storage: Arc::new(MemoryStorage::new()),
-        storage_path: b"/target".to_vec(),
-        base: RelPath::default(),
-        is_directory: true,
-        sender: b"me".to_vec(),
-        sources: names.to_vec(),
-        names: names.to_vec(),
-        digest: digest::DigestKind::Crc64Nvme,
-        force: false,
-        verify: false,
-        no_sync: false,
-        journals: journals.path().to_owned(),
-        display: Vec::new(),
-        comparison: None,
-        select: Arc::default(),
-    };
-    let mapping = request(&names).map_names().unwrap();
+    let mapping = request(journals.path(), names.clone()).map_names().unwrap();
     assert_eq!(mapping.len(), sources);
     assert_eq!(mapping[sources - 1].as_bytes(), names[sources - 1]);
     names[sources - 1] = b"name-0".to_vec();
-    let refused = request(&names).map_names().unwrap_err().to_string();
+    let refused = request(journals.path(), names)
+        .map_names()
+        .unwrap_err()
+        .to_string();
     assert!(refused.contains("name-0"), "{refused}");
+}
+
+#[test]
+fn transfers_that_go_elsewhere_have_other_keys() {
+    let key = |sources: &[&[u8]], names: &[&[u8]], counterpart: bool| {
+        let bytes = |list: &[&[u8]]| list.iter().map(|bytes| bytes.to_vec()).collect();
+        let comparison = counterpart.then(|| Comparison {
+            counterpart,
+            ..Comparison::default()
+        });
+        DestinationRequest {
+            comparison,
+            names: bytes(names),
+            ..request(Path::new("unused"), bytes(sources))
+        }
+        .key()
+    };
+    let usual = key(&[b"/d/run"], &[b"run"], false);
+    assert_eq!(usual, key(&[b"/d/run"], &[b"run"], false));
+    assert_ne!(usual, key(&[b"/d/run"], &[b""], false));
+    assert_ne!(usual, key(&[b"/d/run"], &[b"alias"], false));
+    // A counterpart goes to one place, whatever the source is called.
+    let counterpart = key(&[b"/d/run"], &[b"run"], true);
+    assert_ne!(usual, counterpart);
+    assert_eq!(counterpart, key(&[b"/d/run"], &[b""], true));
+    // Relative sources of a pull can be called anything.
+    let several = key(&[b"counterpart", b"b"], &[b"counterpart", b"b"], false);
+    assert_ne!(several, key(&[b"b"], &[b"b"], true));
+}
+
+#[test]
+fn a_request_that_fits_no_journal_leaves_none() {
+    let journals = tempfile::tempdir().unwrap();
+    let refused = DestinationRequest {
+        names: Vec::new(),
+        ..request(journals.path(), vec![b"/d/run".to_vec()])
+    };
+    let why = refused.prepare().err().unwrap().to_string();
+    assert!(why.contains("0 names to 1 source"), "{why}");
+    assert_eq!(std::fs::read_dir(journals.path()).unwrap().count(), 0);
 }
