@@ -13,12 +13,12 @@ use std::io::{self, BufReader, Write};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
 use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex};
 
 use super::load::{self, Loaded, ReplayError};
 use super::record::{self, Kind};
-use super::{Journal, JournalError, JournalHeader, JournalKey, Recovered, Tail};
+use super::{Journal, JournalError, JournalHeader, JournalKey, LockedFile, Recovered, Tail};
 
 /// The directory where a receiver keeps its journals.
 #[derive(Clone, Debug)]
@@ -225,7 +225,7 @@ impl JournalDirectory {
     ) -> Journal {
         let buffer = Vec::new();
         Journal {
-            file,
+            file: Arc::new(LockedFile(file)),
             path,
             directory: self.clone(),
             digest,
