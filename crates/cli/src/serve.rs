@@ -3,7 +3,6 @@
 
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::sync::Arc;
-use std::time::Duration;
 
 use godwit_api::settings::{ServeEncryption, ServeSettings};
 use godwit_net::{Cipher, Identity, ServerTls, own_interfaces};
@@ -15,9 +14,6 @@ use crate::exit::{Exit, Failure};
 use crate::home::Home;
 use crate::output::{complain, print};
 use crate::transfer::bounds_of;
-
-/// How long an interrupted transfer is kept at most; a client may ask for less.
-const KEEP_FOR: Duration = Duration::from_secs(24 * 3600);
 
 /// Runs a node until it is told to stop.
 pub(crate) fn run(settings: &ServeSettings, home: &Home) -> Exit {
@@ -86,11 +82,13 @@ fn serve(settings: &ServeSettings, home: &Home) -> Result<(), Failure> {
         handshake_deadline: settings.handshake_deadline,
         connections_per_peer: settings.connections_per_peer as usize,
         connections_max: settings.connections_max as usize,
+        transfers_per_peer: settings.transfers_per_peer as usize,
+        transfers_max: settings.transfers_max as usize,
         stall_limit: settings.stall_deadline,
         pool_bytes: usize::try_from(settings.memory_bytes).unwrap_or(usize::MAX),
         readers: bounds_of(settings.readers),
         writers: bounds_of(settings.writers),
-        keep_for: KEEP_FOR,
+        keep_for: settings.keep_for,
         log: Arc::new(|line: &str| complain(line)),
     };
     let mut daemon = Daemon::start(config, &identity).map_err(Failure::failed)?;

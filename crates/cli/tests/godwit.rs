@@ -23,6 +23,7 @@ mod godwit {
     pub(crate) mod generate;
     pub(crate) mod gone;
     pub(crate) mod habits;
+    pub(crate) mod held;
     pub(crate) mod how_fast;
     pub(crate) mod itself;
     pub(crate) mod judge;

@@ -12,7 +12,7 @@ use godwit_proto::{ErrorCode, Frame, Open};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use crate::Shared;
-use crate::gate::StrangerPlace;
+use crate::gate::{Full, StrangerPlace};
 use crate::{examine, open};
 
 /// After the system refused a connection for want of descriptors or memory: there is no event for their return.
@@ -128,10 +128,20 @@ pub(crate) fn serve(shared: &Arc<Shared>, socket: TcpStream, stranger: StrangerP
             return;
         }
     };
-    let Some(place) = shared.gate.peer(accepted.peer) else {
-        let message = "too many connections of this identity; close some, or raise --connections-per-peer on the daemon";
-        send_error(&mut stream, ErrorCode::LIMIT, message, true);
-        return;
+    let place = match shared.gate.peer(accepted.peer) {
+        Ok(place) => place,
+        Err(full) => {
+            let message = match full {
+                Full::Peer => {
+                    "too many connections of this identity; close some, or raise --connections-per-peer on the daemon"
+                }
+                Full::All => {
+                    "the daemon has as many connections as it takes; try again later, or ask its operator to raise --connections-max"
+                }
+            };
+            send_error(&mut stream, ErrorCode::LIMIT, message, true);
+            return;
+        }
     };
     drop(stranger);
     shared.carriers.fetch_add(1, Ordering::SeqCst);
