@@ -7,6 +7,7 @@ use std::sync::Arc;
 use godwit_api::settings::{ServeEncryption, ServeSettings};
 use godwit_net::{Cipher, Identity, ServerTls, own_interfaces};
 use godwit_node::{Announce, Daemon, DaemonConfig, Export};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
@@ -18,6 +19,7 @@ use crate::transfer::bounds_of;
 /// Runs a node until it is told to stop.
 pub(crate) fn run(settings: &ServeSettings, home: &Home) -> Exit {
     godwit_sys::umask::clear();
+    raise_descriptors();
     match serve(settings, home) {
         Ok(()) => Exit::Complete,
         Err(failure) => {
@@ -25,6 +27,17 @@ pub(crate) fn run(settings: &ServeSettings, home: &Home) -> Exit {
             failure.exit
         }
     }
+}
+
+/// As many descriptors as the process may have: the usual limit is for programs that wait by `select`.
+fn raise_descriptors() {
+    let limit = getrlimit(Resource::Nofile);
+    let raised = Rlimit {
+        current: limit.maximum,
+        ..limit
+    };
+    // Without more the daemon serves fewer at a time.
+    let _ = setrlimit(Resource::Nofile, raised);
 }
 
 fn serve(settings: &ServeSettings, home: &Home) -> Result<(), Failure> {

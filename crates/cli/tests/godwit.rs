@@ -13,6 +13,7 @@ mod godwit {
     pub(crate) mod cuts;
     pub(crate) mod data;
     pub(crate) mod delete;
+    pub(crate) mod descriptors;
     pub(crate) mod distance;
     pub(crate) mod doctor;
     pub(crate) mod entries;

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use godwit_engine::session::{greet_client, receive_frame, receive_rest, send_error};
 use godwit_net::{AcceptOptions, IdentityId, Stream, StreamOptions, Waker, accept};
 use godwit_proto::{ErrorCode, Frame, Open};
+use godwit_store::close_kept_handles;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use crate::Shared;
@@ -23,6 +24,8 @@ const FIRST_BYTES_DEADLINE: Duration = Duration::from_secs(3);
 
 /// Body of a listener's thread.
 pub(crate) fn listen(shared: &Arc<Shared>, listener: &TcpListener, waker: &Waker) {
+    // Said once for each time that the system refuses connections.
+    let mut refusing = false;
     while !shared.stopping() {
         let mut fds = [
             PollFd::new(listener, PollFlags::IN),
@@ -32,10 +35,19 @@ pub(crate) fn listen(shared: &Arc<Shared>, listener: &TcpListener, waker: &Waker
             continue;
         }
         match listener.accept() {
-            Ok((socket, address)) => admit(shared, socket, address.ip()),
+            Ok((socket, address)) => {
+                refusing = false;
+                admit(shared, socket, address.ip());
+            }
             Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => {}
             Err(error) => {
-                shared.log(&format!("a connection could not be taken: {error}"));
+                if !refusing {
+                    shared.log(&format!(
+                        "connections cannot be taken: {error}; they wait until descriptors are free"
+                    ));
+                }
+                refusing = true;
+                close_kept_handles();
                 let pause = Timespec {
                     tv_sec: 0,
                     tv_nsec: i64::from(REFUSED_PAUSE.subsec_nanos()),

@@ -14,6 +14,7 @@ use godwit_engine::session::{greet_client, receive_frame};
 use godwit_engine::tuner::Bounds;
 use godwit_net::{Connection, IdentityId, ServerTls, Waker};
 
+use crate::budget::Budget;
 use crate::table::Table;
 use crate::{Announce, DaemonConfig, Shared, accept, gate, keeper};
 use own::OwnFiles;
@@ -92,8 +93,10 @@ impl Agent {
             keep_for: config.keep_for,
             log: config.log,
         };
+        let budget = Budget::unbounded(PEER_CONNECTIONS_MAX, PEER_CONNECTIONS_MAX);
         let shared = Arc::new(Shared {
-            gate: gate(&own, true),
+            gate: gate(&own, &budget, true),
+            streams_max: budget.streams,
             table: Table::default(),
             stopping: AtomicBool::new(false),
             places: Box::new(places),

@@ -13,9 +13,6 @@ use godwit_net::IdentityId;
 
 use admission::{Admission, Bounds};
 
-/// Connections that have not proven who they are, over all addresses: a thread, two descriptors and a few pages each.
-const STRANGERS_MAX: usize = 256;
-
 /// Of one address from which nobody with a grant has come yet.
 const STRANGERS_PER_ADDRESS: usize = 32;
 
@@ -68,9 +65,13 @@ pub(crate) struct StrangerPlace {
 }
 
 impl Gate {
-    /// `known_only` says that one peer alone is expected, whose connections may all come at a time.
-    pub(crate) fn new(connections: Limits, transfers: Limits, known_only: bool) -> Self {
-        let strangers = STRANGERS_MAX.min(connections.all).max(1);
+    /// `strangers` is the number for known addresses, and for all others. `known_only` says that one peer alone is expected, whose connections may all come at a time.
+    pub(crate) fn new(
+        connections: Limits,
+        transfers: Limits,
+        strangers: usize,
+        known_only: bool,
+    ) -> Self {
         let bounds = Bounds {
             per_address: match known_only {
                 true => strangers,
@@ -208,7 +209,7 @@ mod tests {
             per_peer: 2,
             all: 3,
         };
-        let gate = Gate::new(limits, limits, false);
+        let gate = Gate::new(limits, limits, 1, false);
         let peer = |letter: &str| format!("gw1-{}", letter.repeat(52)).parse().unwrap();
         let (one, other): (IdentityId, IdentityId) = (peer("a"), peer("q"));
         let first = gate.peer(one).unwrap();

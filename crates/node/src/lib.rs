@@ -7,6 +7,7 @@ mod agent;
 mod allow;
 mod announce;
 mod begin;
+mod budget;
 mod examine;
 mod export;
 mod gate;
@@ -35,6 +36,7 @@ pub use agent::{Agent, AgentConfig};
 pub use announce::Announce;
 pub use export::{Export, ExportError};
 
+use budget::Budget;
 use gate::{Gate, Limits};
 use places::{Exports, Places};
 use table::Table;
@@ -102,6 +104,8 @@ struct Shared {
     /// Connections beside ssh that are being served.
     carriers: AtomicUsize,
     gate: Gate,
+    /// Streams that one transfer may have.
+    streams_max: u32,
     table: Table,
     /// How long the engine of a transfer is kept while its client is away.
     suspend_after: Duration,
@@ -137,16 +141,16 @@ fn advice(error: &std::io::Error) -> &'static str {
 }
 
 /// `known_only` says that one peer alone is expected.
-fn gate(config: &DaemonConfig, known_only: bool) -> Gate {
+fn gate(config: &DaemonConfig, budget: &Budget, known_only: bool) -> Gate {
     let connections = Limits {
         per_peer: config.connections_per_peer,
-        all: config.connections_max,
+        all: budget.connections,
     };
     let transfers = Limits {
         per_peer: config.transfers_per_peer,
-        all: config.transfers_max,
+        all: budget.transfers,
     };
-    Gate::new(connections, transfers, known_only)
+    Gate::new(connections, transfers, budget.strangers, known_only)
 }
 
 impl Daemon {
@@ -170,8 +174,10 @@ impl Daemon {
         for listener in &listeners {
             addresses.push(listener.local_addr()?);
         }
+        let budget = Budget::here(&config);
         let shared = Arc::new(Shared {
-            gate: gate(&config, false),
+            gate: gate(&config, &budget, false),
+            streams_max: budget.streams,
             table: Table::default(),
             stopping: AtomicBool::new(false),
             places: Box::new(Exports {

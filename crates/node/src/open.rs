@@ -63,7 +63,7 @@ pub(crate) fn join(
         return;
     };
     // Before the token is used up: it is good for another attempt.
-    if session.engine.stream_count() >= limits::STREAMS_MAX as usize {
+    if session.engine.stream_count() >= shared.streams_max as usize {
         send_error(
             stream,
             ErrorCode::LIMIT,
@@ -150,7 +150,7 @@ fn run(
         destination: session.mapped.clone(),
         block_bytes,
         addresses: announced(&shared.config.announce, &shared.listening, stream),
-        streams_max: limits::STREAMS_MAX,
+        streams_max: shared.streams_max,
         digest: if digest == request.digest_kind() {
             0
         } else {

@@ -56,7 +56,9 @@ fn running(table: &Table) -> (Arc<Session>, Connection, std::thread::JoinHandle<
     };
     let grip = Grip {
         journal: None,
-        _place: Gate::new(limits, limits, false).transfer(owner()).unwrap(),
+        _place: Gate::new(limits, limits, 1, false)
+            .transfer(owner())
+            .unwrap(),
     };
     let claim = Claim {
         transfer: TransferId([7; 16]),

@@ -147,11 +147,6 @@ impl FsStorage {
         }
     }
 
-    /// Whose kept handles may be given up for a second one of a file, where there are such.
-    fn direct(&self) -> Option<&Directories> {
-        self.options.direct.then_some(&*self.directories)
-    }
-
     /// What of an entry is read beside its state.
     fn wanted(&self) -> Wanted {
         Wanted {
@@ -212,7 +207,7 @@ impl Storage for FsStorage {
 
     fn open(&self, path: &RelPath) -> Result<Box<dyn ReadFile>, StoreError> {
         let (fd, _) = self.directories.within("open", path, read::open_regular)?;
-        let file = FsReadFile::new(fd, path, self.direct())?;
+        let file = FsReadFile::new(fd, path, self.options.direct)?;
         Ok(Box::new(file))
     }
 
@@ -322,7 +317,7 @@ impl Storage for FsStorage {
             write::create(directory, temp, keep)
         });
         let file = fd
-            .and_then(|fd| FsWriteFile::new(fd, path, self.allowed(), self.direct()))
+            .and_then(|fd| FsWriteFile::new(fd, path, self.allowed(), self.options.direct))
             .inspect_err(|_| self.sync.end(temp))?;
         Ok(Box::new(file))
     }
@@ -392,7 +387,7 @@ impl Storage for FsStorage {
             write::open_temp(directory, temp, OFlags::RDONLY)
         };
         let fd = self.directories.within("open", path, open)?;
-        let file = FsReadFile::new(fd, path, self.direct())?;
+        let file = FsReadFile::new(fd, path, self.options.direct)?;
         Ok(Box::new(file))
     }
 
