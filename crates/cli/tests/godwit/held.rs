@@ -2,7 +2,12 @@
 //! Does not test that they resume without loss (`kill`, `resume`).
 
 use std::fs;
+use std::io::{self, Write as _};
+use std::net::{Shutdown, TcpListener, TcpStream};
 use std::process::Command;
+use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::Duration;
 
 use rustix::process::Signal;
 
@@ -137,4 +142,92 @@ fn the_daemon_decides_how_long_a_destination_is_kept() {
     let other = Other::new(&rig);
     let is_free = || (other.run(&["cp", "file", &rig.url("held")]).code == Some(0)).then_some(());
     wait_until(is_free).expect("the client's wish of 30 days is cut");
+}
+
+/// A path to the daemon that can be interrupted.
+#[derive(Clone, Default)]
+struct Path(Arc<Mutex<(bool, Vec<TcpStream>)>>);
+
+impl Path {
+    /// The address of its near end.
+    fn begin(&self, target: &str) -> String {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+        let address = listener.local_addr().expect("bound").to_string();
+        let (own, target) = (self.clone(), target.to_owned());
+        thread::spawn(move || {
+            for near in listener.incoming().map_while(Result::ok) {
+                let mut state = own.0.lock().expect("no panic");
+                let Ok(far) = TcpStream::connect(&target) else {
+                    return;
+                };
+                if state.0 {
+                    continue;
+                }
+                for (from, to) in [(&near, &far), (&far, &near)] {
+                    let clone = |socket: &TcpStream| socket.try_clone().expect("a descriptor");
+                    let (mut from, mut to) = (clone(from), clone(to));
+                    thread::spawn(move || {
+                        // It ends when either side has gone.
+                        let _ = io::copy(&mut from, &mut to);
+                        let _ = to.shutdown(Shutdown::Both);
+                    });
+                }
+                state.1.extend([near, far]);
+            }
+        });
+        address
+    }
+
+    fn interrupt(&self, is_down: bool) {
+        let mut state = self.0.lock().expect("no panic");
+        state.0 = is_down;
+        for socket in state.1.drain(..) {
+            let _ = socket.shutdown(Shutdown::Both);
+        }
+    }
+}
+
+#[test]
+fn a_client_that_was_away_for_long_goes_on_and_a_pipe_does_too() {
+    let rig = rig(&[]);
+    let path = Path::default();
+    let address = path.begin(rig.address());
+    rig.trust(&address, &rig.identity);
+    let [file, pipe] = ["file", "pipe"].map(|name| Rig::url_by(&address, name));
+    let slow = [
+        "--retry-for",
+        "10min",
+        "--limit",
+        "200kB",
+        "--block-size",
+        "64KiB",
+    ];
+    let mut of_file = rig.begin_cp(&rig.path(""), &[&slow[..], &["file", &file]].concat());
+    let (input, mut output) = io::pipe().expect("a pipe");
+    let content = rig.read("file");
+    let (first, rest) = content.split_at(content.len() / 2);
+    let mut command = rig.client_command();
+    command.args(["cp", "--json"]).args(slow).args(["-", &pipe]);
+    let mut of_pipe = Process::start_with(&mut command, input);
+    drop(command);
+    output.write_all(first).expect("it reads");
+    of_file.wait_for_bytes(1);
+    of_pipe.wait_for_bytes(1);
+    path.interrupt(true);
+    // The transfer of the file; that of the pipe would follow at the next look.
+    rig.daemon().wait_for("interrupted: the client is away");
+    thread::sleep(Duration::from_secs(2));
+    path.interrupt(false);
+    let feeder = thread::spawn({
+        let rest = rest.to_vec();
+        move || output.write_all(&rest)
+    });
+    of_pipe.wait().complete();
+    feeder.join().expect("no panic").expect("all is read");
+    of_file.wait().complete();
+    for name in ["export/file", "export/pipe"] {
+        assert!(rig.read(name) == content, "{name}");
+    }
+    let said = rig.daemon().said();
+    assert_eq!(said.matches("the client is away").count(), 1, "{said}");
 }
