@@ -166,12 +166,8 @@ impl Directories {
         let openat2 = openat2 && kernel_has_openat2(&root);
         let open_max = open_max();
         let kept = Arc::new(Mutex::new(Kept::new(capacity, open_max / 2)));
-        // In two steps: `downgrade` does not know yet what it is to become.
-        let keeper: Weak<dyn KeepsHandles> = {
-            let kept = Arc::downgrade(&kept);
-            kept
-        };
-        handles::register(keeper);
+        let weak: Weak<Mutex<Kept<Arc<Directory>>>> = Arc::downgrade(&kept);
+        handles::register(weak);
         let directories = Self {
             root,
             openat2,
