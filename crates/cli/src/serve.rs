@@ -3,11 +3,11 @@
 
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::sync::Arc;
-use std::time::Duration;
 
 use godwit_api::settings::{ServeEncryption, ServeSettings};
 use godwit_net::{Cipher, Identity, ServerTls, own_interfaces};
 use godwit_node::{Announce, Daemon, DaemonConfig, Export};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use crate::exit::{Exit, Failure};
 use crate::home::Home;
@@ -15,12 +15,10 @@ use crate::output::{complain, print};
 use crate::signals;
 use godwit_run::bounds_of;
 
-/// How long an interrupted transfer is kept at most; a client may ask for less.
-const KEEP_FOR: Duration = Duration::from_secs(24 * 3600);
-
 /// Runs a node until it is told to stop.
 pub(crate) fn run(settings: &ServeSettings, home: &Home) -> Exit {
     godwit_sys::umask::clear();
+    raise_descriptors();
     match serve(settings, home) {
         Ok(()) => Exit::Complete,
         Err(failure) => {
@@ -28,6 +26,17 @@ pub(crate) fn run(settings: &ServeSettings, home: &Home) -> Exit {
             failure.code.into()
         }
     }
+}
+
+/// As many descriptors as the process may have: the usual limit is for programs that wait by `select`.
+fn raise_descriptors() {
+    let limit = getrlimit(Resource::Nofile);
+    let raised = Rlimit {
+        current: limit.maximum,
+        ..limit
+    };
+    // Without more the daemon serves fewer at a time.
+    let _ = setrlimit(Resource::Nofile, raised);
 }
 
 fn serve(settings: &ServeSettings, home: &Home) -> Result<(), Failure> {
@@ -85,11 +94,13 @@ fn serve(settings: &ServeSettings, home: &Home) -> Result<(), Failure> {
         handshake_deadline: settings.handshake_deadline,
         connections_per_peer: settings.connections_per_peer as usize,
         connections_max: settings.connections_max as usize,
+        transfers_per_peer: settings.transfers_per_peer as usize,
+        transfers_max: settings.transfers_max as usize,
         stall_limit: settings.stall_deadline,
         pool_bytes: usize::try_from(settings.memory_bytes).unwrap_or(usize::MAX),
         readers: bounds_of(settings.readers),
         writers: bounds_of(settings.writers),
-        keep_for: KEEP_FOR,
+        keep_for: settings.keep_for,
         log: Arc::new(|line: &str| complain(line)),
     };
     let mut daemon = Daemon::start(config, &identity).map_err(Failure::failed)?;

@@ -13,6 +13,7 @@ mod godwit {
     pub(crate) mod cuts;
     pub(crate) mod data;
     pub(crate) mod delete;
+    pub(crate) mod descriptors;
     pub(crate) mod distance;
     pub(crate) mod doctor;
     pub(crate) mod entries;
@@ -23,6 +24,7 @@ mod godwit {
     pub(crate) mod generate;
     pub(crate) mod gone;
     pub(crate) mod habits;
+    pub(crate) mod held;
     pub(crate) mod how_fast;
     pub(crate) mod itself;
     pub(crate) mod judge;

@@ -9,10 +9,11 @@ use std::time::{Duration, Instant};
 use godwit_engine::session::{greet_client, receive_frame, receive_rest, send_error};
 use godwit_net::{AcceptOptions, IdentityId, Stream, StreamOptions, Waker, accept};
 use godwit_proto::{ErrorCode, Frame, Open};
+use godwit_store::close_kept_handles;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use crate::Shared;
-use crate::gate::StrangerPlace;
+use crate::gate::{Full, StrangerPlace};
 use crate::{examine, open};
 
 /// After the system refused a connection for want of descriptors or memory: there is no event for their return.
@@ -23,6 +24,8 @@ const FIRST_BYTES_DEADLINE: Duration = Duration::from_secs(3);
 
 /// Body of a listener's thread.
 pub(crate) fn listen(shared: &Arc<Shared>, listener: &TcpListener, waker: &Waker) {
+    // Said once for each time that the system refuses connections.
+    let mut refusing = false;
     while !shared.stopping() {
         let mut fds = [
             PollFd::new(listener, PollFlags::IN),
@@ -32,10 +35,19 @@ pub(crate) fn listen(shared: &Arc<Shared>, listener: &TcpListener, waker: &Waker
             continue;
         }
         match listener.accept() {
-            Ok((socket, address)) => admit(shared, socket, address.ip()),
+            Ok((socket, address)) => {
+                refusing = false;
+                admit(shared, socket, address.ip());
+            }
             Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => {}
             Err(error) => {
-                shared.log(&format!("a connection could not be taken: {error}"));
+                if !refusing {
+                    shared.log(&format!(
+                        "connections cannot be taken: {error}; they wait until descriptors are free"
+                    ));
+                }
+                refusing = true;
+                close_kept_handles();
                 let pause = Timespec {
                     tv_sec: 0,
                     tv_nsec: i64::from(REFUSED_PAUSE.subsec_nanos()),
@@ -128,10 +140,20 @@ pub(crate) fn serve(shared: &Arc<Shared>, socket: TcpStream, stranger: StrangerP
             return;
         }
     };
-    let Some(place) = shared.gate.peer(accepted.peer) else {
-        let message = "too many connections of this identity; close some, or raise --connections-per-peer on the daemon";
-        send_error(&mut stream, ErrorCode::LIMIT, message, true);
-        return;
+    let place = match shared.gate.peer(accepted.peer) {
+        Ok(place) => place,
+        Err(full) => {
+            let message = match full {
+                Full::Peer => {
+                    "too many connections of this identity; close some, or raise --connections-per-peer on the daemon"
+                }
+                Full::All => {
+                    "the daemon has as many connections as it takes; try again later, or ask its operator to raise --connections-max"
+                }
+            };
+            send_error(&mut stream, ErrorCode::LIMIT, message, true);
+            return;
+        }
     };
     drop(stranger);
     shared.carriers.fetch_add(1, Ordering::SeqCst);

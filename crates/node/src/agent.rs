@@ -14,9 +14,9 @@ use godwit_engine::session::{greet_client, receive_frame};
 use godwit_engine::tuner::Bounds;
 use godwit_net::{Connection, IdentityId, ServerTls, Waker};
 
-use crate::gate::Gate;
+use crate::budget::Budget;
 use crate::table::Table;
-use crate::{Announce, DaemonConfig, Shared, accept};
+use crate::{Announce, DaemonConfig, Shared, accept, gate, keeper};
 use own::OwnFiles;
 
 /// The client of a transfer says what it wants at once; one that waits for another's transfer never does.
@@ -72,8 +72,31 @@ impl Agent {
             spill: config.home.join("spill"),
             base: config.base,
         };
+        let own = DaemonConfig {
+            listen: Vec::new(),
+            announce: config.announce,
+            exports: Vec::new(),
+            home: config.home,
+            tls: config.tls,
+            // Whoever asks is the user whose files they are.
+            plain_allowed: true,
+            handshake_deadline: config.handshake_deadline,
+            connections_per_peer: PEER_CONNECTIONS_MAX,
+            connections_max: PEER_CONNECTIONS_MAX,
+            // One at a time, and one that makes way.
+            transfers_per_peer: PEER_CONNECTIONS_MAX,
+            transfers_max: PEER_CONNECTIONS_MAX,
+            stall_limit: config.stall_limit,
+            pool_bytes: config.pool_bytes,
+            readers: config.readers,
+            writers: config.writers,
+            keep_for: config.keep_for,
+            log: config.log,
+        };
+        let budget = Budget::unbounded(PEER_CONNECTIONS_MAX, PEER_CONNECTIONS_MAX);
         let shared = Arc::new(Shared {
-            gate: Gate::new(PEER_CONNECTIONS_MAX, PEER_CONNECTIONS_MAX, true),
+            gate: gate(&own, &budget, true),
+            streams_max: budget.streams,
             table: Table::default(),
             stopping: AtomicBool::new(false),
             places: Box::new(places),
@@ -82,29 +105,16 @@ impl Agent {
             listening: vec![listener.local_addr()?],
             measuring: AtomicBool::new(false),
             carriers: AtomicUsize::new(0),
-            config: DaemonConfig {
-                listen: Vec::new(),
-                announce: config.announce,
-                exports: Vec::new(),
-                home: config.home,
-                tls: config.tls,
-                // Whoever asks is the user whose files they are.
-                plain_allowed: true,
-                handshake_deadline: config.handshake_deadline,
-                connections_per_peer: PEER_CONNECTIONS_MAX,
-                connections_max: PEER_CONNECTIONS_MAX,
-                stall_limit: config.stall_limit,
-                pool_bytes: config.pool_bytes,
-                readers: config.readers,
-                writers: config.writers,
-                keep_for: config.keep_for,
-                log: config.log,
-            },
+            // An agent lives for its transfer, and has nothing else to spend on.
+            suspend_after: Duration::MAX,
+            config: own,
         });
         let mut agent = Self {
             shared,
             wakers: Vec::new(),
         };
+        let own = Arc::clone(&agent.shared);
+        spawn("gw-keeper", move || keeper::run(&own))?;
         let waker = Waker::new()?;
         agent.wakers.push(waker.clone());
         let own = Arc::clone(&agent.shared);
@@ -132,6 +142,7 @@ impl Agent {
     pub fn finish(&self) {
         self.shared.table.wait_until_empty();
         self.shared.stopping.store(true, Ordering::SeqCst);
+        self.shared.table.stream_ended();
         for waker in &self.wakers {
             waker.wake();
         }

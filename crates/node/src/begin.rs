@@ -18,11 +18,14 @@ use godwit_engine::{Observer, Resources, Share, limits};
 use godwit_net::{IdentityId, check_congestion};
 use godwit_proto::{DigestKind, Direction, ErrorCode, Open, Preserve, TransferId};
 use godwit_store::Kind;
+use godwit_store::journal::Journal;
 
 use crate::Shared;
 use crate::allow::No;
+use crate::gate::{Full, Place};
 use crate::places::{FailedSource, SourcePlace, Target};
-use crate::refusal::refusal;
+use crate::refusal::{refusal, too_many};
+use crate::session::Grip;
 use godwit_run::build::{self, Sending, Sinks, Sources, Terms, Trees};
 use godwit_run::itself;
 use godwit_run::local::Access;
@@ -36,6 +39,7 @@ const SUPERSEDE_LOOK_EVERY: Duration = Duration::from_millis(50);
 /// What a request comes to.
 pub(crate) struct Begun {
     pub(crate) engine: Engine,
+    pub(crate) grip: Grip,
     pub(crate) key: Option<[u8; 32]>,
     pub(crate) alone: Arc<AtomicBool>,
     pub(crate) resumed: bool,
@@ -111,9 +115,14 @@ fn begin_push(
     };
     match target {
         Target::Null => {
+            let grip = Grip {
+                journal: None,
+                _place: place_for(shared, peer, None)?,
+            };
             let receiver = start(request.digest_kind(), Sinks::Nothing)?;
             Ok(Begun {
                 engine: Engine::Receiver(receiver),
+                grip,
                 key: None,
                 alone,
                 resumed: false,
@@ -148,6 +157,8 @@ fn begin_push(
                 select: Arc::clone(&select),
             };
             let key = make_request().key().0;
+            let is_dry = request.comparison.is_some_and(|wanted| wanted.dry_run);
+            let counted = place_for(shared, peer, (!is_dry).then_some(&key))?;
             let mut prepared = prepare(shared, peer, &key, &request.destination, make_request)?;
             prepared.config.keeper = Arc::new(Keeper::new(kept_at(place.gives_owners, request)));
             let (resumed, lost_bytes) = (prepared.recovered.resumed, prepared.lost_bytes());
@@ -171,10 +182,15 @@ fn begin_push(
                     "the unfinished transfer to this destination used another --digest; finish it with that one",
                 ));
             }
-            let holds = prepared.journal.is_some();
+            let grip = Grip {
+                journal: prepared.journal.as_ref().map(Journal::hold),
+                _place: counted,
+            };
+            let holds = grip.journal.is_some();
             let receiver = start(digest, Sinks::Tree(Box::new(prepared)))?;
             Ok(Begun {
                 engine: Engine::Receiver(receiver),
+                grip,
                 // A dry run holds nothing.
                 key: holds.then_some(key),
                 alone,
@@ -199,6 +215,32 @@ fn kept_at(gives_owners: bool, request: &Open) -> Preserve {
         group: true,
         numeric_ids: true,
         ..asked
+    }
+}
+
+/// A place among the transfers. A transfer that is started again takes the place of the one whose client is gone; where all
+/// transfers together are too many, a suspended one makes way, which costs its client nothing but the reservation of its destination.
+fn place_for(
+    shared: &Shared,
+    peer: IdentityId,
+    key: Option<&[u8; 32]>,
+) -> Result<Place<IdentityId>, No> {
+    let mut again = key;
+    loop {
+        let full = match shared.gate.transfer(peer) {
+            Ok(place) => return Ok(place),
+            Err(full) => full,
+        };
+        if let Some(key) = again.take()
+            && shared.table.has(key, &peer)
+            && shared.table.supersede(key, &peer, SUPERSEDE_PATIENCE)
+        {
+            continue;
+        }
+        if full == Full::All && shared.table.release_oldest_held() {
+            continue;
+        }
+        return Err(too_many(shared, &peer, full));
     }
 }
 
@@ -265,6 +307,10 @@ fn begin_pull(
     block_bytes: u32,
     alone: Arc<AtomicBool>,
 ) -> Result<Begun, No> {
+    let grip = Grip {
+        journal: None,
+        _place: place_for(shared, peer, None)?,
+    };
     let select = select_of(request)?;
     let names = Arc::new(NameQueue::default());
     let mut roots: Vec<FoundRoot> = Vec::with_capacity(request.sources.len());
@@ -357,6 +403,7 @@ fn begin_pull(
     }
     Ok(Begun {
         engine: Engine::Sender(sender),
+        grip,
         key: None,
         alone,
         resumed: false,

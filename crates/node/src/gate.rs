@@ -1,5 +1,5 @@
-//! Counts connections, so that nobody takes more of the daemon than is meant for one peer.
-//! Does not know what the connections are for.
+//! Counts connections and transfers, so that nobody takes more of the daemon than is meant for one peer.
+//! Does not know what the connections are for, and ends no transfer.
 
 mod admission;
 
@@ -13,21 +13,35 @@ use godwit_net::IdentityId;
 
 use admission::{Admission, Bounds};
 
-/// Connections that have not proven who they are, over all addresses: a thread, two descriptors and a few pages each.
-const STRANGERS_MAX: usize = 256;
-
 /// Of one address from which nobody with a grant has come yet.
 const STRANGERS_PER_ADDRESS: usize = 32;
 
 /// Of one address from which somebody has: the streams of a client come together.
 const STRANGERS_PER_KNOWN_ADDRESS: usize = 128;
 
+/// How many there may be of something.
+#[derive(Clone, Copy)]
+pub(crate) struct Limits {
+    /// Of one identity.
+    pub(crate) per_peer: usize,
+    /// Of all identities together.
+    pub(crate) all: usize,
+}
+
+/// Which limit leaves no place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Full {
+    Peer,
+    All,
+}
+
 /// The counts.
 pub(crate) struct Gate {
-    per_peer: usize,
-    all: usize,
+    connections: Limits,
+    transfers: Limits,
     strangers: Arc<Strangers>,
     peers: Arc<Counts<IdentityId>>,
+    transferring: Arc<Counts<IdentityId>>,
 }
 
 struct Counts<K> {
@@ -51,9 +65,13 @@ pub(crate) struct StrangerPlace {
 }
 
 impl Gate {
-    /// `known_only` says that one peer alone is expected, whose connections may all come at a time.
-    pub(crate) fn new(per_peer: usize, all: usize, known_only: bool) -> Self {
-        let strangers = STRANGERS_MAX.min(all).max(1);
+    /// `strangers` is the number for known addresses, and for all others. `known_only` says that one peer alone is expected, whose connections may all come at a time.
+    pub(crate) fn new(
+        connections: Limits,
+        transfers: Limits,
+        strangers: usize,
+        known_only: bool,
+    ) -> Self {
         let bounds = Bounds {
             per_address: match known_only {
                 true => strangers,
@@ -64,10 +82,11 @@ impl Gate {
         };
         let inner = (Admission::new(bounds), HashMap::new());
         Self {
-            per_peer,
-            all,
+            connections,
+            transfers,
             strangers: Arc::new(Strangers(Mutex::new(inner))),
             peers: Arc::new(Counts::default()),
+            transferring: Arc::new(Counts::default()),
         }
     }
 
@@ -99,8 +118,18 @@ impl Gate {
     }
 
     /// A place for a stream of a known peer.
-    pub(crate) fn peer(&self, identity: IdentityId) -> Option<Place<IdentityId>> {
-        Counts::take(&self.peers, identity, self.per_peer, self.all)
+    pub(crate) fn peer(&self, identity: IdentityId) -> Result<Place<IdentityId>, Full> {
+        Counts::take(&self.peers, identity, self.connections)
+    }
+
+    /// A place for a transfer of a known peer.
+    pub(crate) fn transfer(&self, identity: IdentityId) -> Result<Place<IdentityId>, Full> {
+        Counts::take(&self.transferring, identity, self.transfers)
+    }
+
+    /// The limits on transfers.
+    pub(crate) fn transfers(&self) -> Limits {
+        self.transfers
     }
 }
 
@@ -134,19 +163,18 @@ impl<K> Default for Counts<K> {
 }
 
 impl<K: Eq + Hash + Copy> Counts<K> {
-    fn take(counts: &Arc<Self>, key: K, each: usize, all: usize) -> Option<Place<K>> {
+    fn take(counts: &Arc<Self>, key: K, limits: Limits) -> Result<Place<K>, Full> {
         let mut inner = counts.inner.lock().unwrap_or_else(PoisonError::into_inner);
         let (map, total) = &mut *inner;
-        let count = map.entry(key).or_default();
-        if *count >= each || *total >= all {
-            if *count == 0 {
-                map.remove(&key);
-            }
-            return None;
+        if map.get(&key).is_some_and(|count| *count >= limits.per_peer) {
+            return Err(Full::Peer);
         }
-        *count += 1;
+        if *total >= limits.all {
+            return Err(Full::All);
+        }
+        *map.entry(key).or_default() += 1;
         *total += 1;
-        Some(Place {
+        Ok(Place {
             counts: Arc::clone(counts),
             key,
         })
@@ -177,14 +205,19 @@ mod tests {
 
     #[test]
     fn places_are_limited_for_each_and_for_all_and_come_back() {
-        let gate = Gate::new(2, 3, false);
+        let limits = Limits {
+            per_peer: 2,
+            all: 3,
+        };
+        let gate = Gate::new(limits, limits, 1, false);
         let peer = |letter: &str| format!("gw1-{}", letter.repeat(52)).parse().unwrap();
         let (one, other): (IdentityId, IdentityId) = (peer("a"), peer("q"));
         let first = gate.peer(one).unwrap();
         let second = gate.peer(one).unwrap();
-        assert!(gate.peer(one).is_none());
+        assert_eq!(gate.peer(one).err(), Some(Full::Peer));
         let third = gate.peer(other).unwrap();
-        assert!(gate.peer(other).is_none());
+        assert_eq!(gate.peer(other).err(), Some(Full::All));
+        drop(gate.transfer(one).unwrap());
         drop(first);
         let fourth = gate.peer(one).unwrap();
         drop((second, third, fourth));

@@ -7,13 +7,16 @@ mod agent;
 mod allow;
 mod announce;
 mod begin;
+mod budget;
 mod examine;
 mod export;
 mod gate;
+mod keeper;
 mod open;
 mod places;
 pub mod probe;
 mod refusal;
+mod session;
 mod table;
 mod verify;
 
@@ -31,7 +34,8 @@ pub use agent::{Agent, AgentConfig};
 pub use announce::Announce;
 pub use export::{Export, ExportError};
 
-use gate::Gate;
+use budget::Budget;
+use gate::{Gate, Limits};
 use places::{Exports, Places};
 use table::Table;
 
@@ -55,6 +59,10 @@ pub struct DaemonConfig {
     pub connections_per_peer: usize,
     /// Connections of all peers together.
     pub connections_max: usize,
+    /// Transfers of one identity, running or suspended.
+    pub transfers_per_peer: usize,
+    /// Transfers of all identities together.
+    pub transfers_max: usize,
     /// How long a connection may stand still.
     pub stall_limit: Duration,
     /// Memory for the blocks of each transfer that the daemon sends.
@@ -63,7 +71,7 @@ pub struct DaemonConfig {
     pub readers: Bounds,
     /// Threads of each transfer that write for its streams.
     pub writers: Bounds,
-    /// Longest time that an interrupted transfer is kept for its client to come back.
+    /// The longest time that an interrupted transfer is kept for its client; a client may ask for less.
     pub keep_for: Duration,
     /// Says what happens, a line each.
     pub log: Arc<dyn Fn(&str) + Send + Sync>,
@@ -75,6 +83,7 @@ pub struct Daemon {
     addresses: Vec<SocketAddr>,
     identity: IdentityId,
     threads: Vec<JoinHandle<()>>,
+    keeper: Option<JoinHandle<()>>,
     wakers: Vec<Waker>,
 }
 
@@ -93,7 +102,11 @@ struct Shared {
     /// Connections beside ssh that are being served.
     carriers: AtomicUsize,
     gate: Gate,
+    /// Streams that one transfer may have.
+    streams_max: u32,
     table: Table,
+    /// How long the engine of a transfer is kept while its client is away.
+    suspend_after: Duration,
 }
 
 /// Why a daemon does not start.
@@ -125,6 +138,19 @@ fn advice(error: &std::io::Error) -> &'static str {
     }
 }
 
+/// `known_only` says that one peer alone is expected.
+fn gate(config: &DaemonConfig, budget: &Budget, known_only: bool) -> Gate {
+    let connections = Limits {
+        per_peer: config.connections_per_peer,
+        all: budget.connections,
+    };
+    let transfers = Limits {
+        per_peer: config.transfers_per_peer,
+        all: budget.transfers,
+    };
+    Gate::new(connections, transfers, budget.strangers, known_only)
+}
+
 impl Daemon {
     /// Listens from now on.
     ///
@@ -146,8 +172,10 @@ impl Daemon {
         for listener in &listeners {
             addresses.push(listener.local_addr()?);
         }
+        let budget = Budget::here(&config);
         let shared = Arc::new(Shared {
-            gate: Gate::new(config.connections_per_peer, config.connections_max, false),
+            gate: gate(&config, &budget, false),
+            streams_max: budget.streams,
             table: Table::default(),
             stopping: AtomicBool::new(false),
             places: Box::new(Exports {
@@ -159,6 +187,7 @@ impl Daemon {
             listening: addresses.clone(),
             measuring: AtomicBool::new(false),
             carriers: AtomicUsize::new(0),
+            suspend_after: keeper::SUSPEND_AFTER,
             config,
         });
         let mut daemon = Self {
@@ -166,8 +195,12 @@ impl Daemon {
             addresses,
             identity: *identity.id(),
             threads: Vec::new(),
+            keeper: None,
             wakers: Vec::new(),
         };
+        let shared = Arc::clone(&daemon.shared);
+        let keeper = std::thread::Builder::new().name("gw-keeper".to_owned());
+        daemon.keeper = Some(keeper.spawn(move || keeper::run(&shared))?);
         for listener in listeners {
             let waker = Waker::new()?;
             daemon.wakers.push(waker.clone());
@@ -203,7 +236,12 @@ impl Daemon {
             // A panic there has been printed.
             let _ = thread.join();
         }
-        self.shared.table.wait_until_empty();
+        if let Some(keeper) = self.keeper.take() {
+            self.shared.table.wait_until_empty();
+            // It may sleep for want of transfers.
+            self.shared.table.stream_ended();
+            let _ = keeper.join();
+        }
     }
 }
 

@@ -1,19 +1,20 @@
-//! Opens transfers and lets further streams join them, and sees to it that each has a keeper.
-//! Does not make engines (`begin`) and does not move data (the engine).
+//! Opens transfers and lets further streams join them.
+//! Does not make engines (`begin`), does not end transfers (`keeper`) and does not move data (the engine).
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
 
+use godwit_engine::limits;
 use godwit_engine::session::send_error;
-use godwit_engine::{End, limits};
 use godwit_net::{IdentityId, Stream};
 use godwit_proto::{Direction, ErrorCode, Join, Joined, Open, Opened, TransferId};
 
 use crate::Shared;
 use crate::announce::announced;
 use crate::begin::{Begun, begin, wanted_file};
-use crate::table::{Session, TOKENS};
+use crate::keeper::Watch;
+use crate::session::{Claim, Session, TOKENS};
 
 /// Serves a connection that asks for a new transfer.
 pub(crate) fn open(
@@ -49,7 +50,10 @@ pub(crate) fn join(
         .ok()
         .and_then(|transfer| shared.table.find(&transfer));
     // The same answer for a transfer of somebody else's as for none: nobody learns what others do.
-    let Some(session) = session.filter(|session| session.owner == peer) else {
+    let session = session.filter(|session| session.claim.owner == peer);
+    // A suspended transfer is opened anew by its client, which resumes it from the journal.
+    let entered = session.as_ref().and_then(|session| session.enter());
+    let (Some(session), Some(serving)) = (&session, entered) else {
         send_error(
             stream,
             ErrorCode::UNKNOWN_TRANSFER,
@@ -59,7 +63,7 @@ pub(crate) fn join(
         return;
     };
     // Before the token is used up: it is good for another attempt.
-    if session.engine.stream_count() >= limits::STREAMS_MAX as usize {
+    if session.engine.stream_count() >= shared.streams_max as usize {
         send_error(
             stream,
             ErrorCode::LIMIT,
@@ -89,8 +93,10 @@ pub(crate) fn join(
     if stream.send(&head, &[]).is_ok() {
         stream.set_plain_payload(session.plain_payload);
         stream.set_channel(request.channel);
-        serve(shared, &session, stream);
+        serve(shared, session, stream);
     }
+    drop(serving);
+    shared.table.stream_ended();
 }
 
 fn serve(shared: &Arc<Shared>, session: &Session, stream: &mut dyn Stream) {
@@ -98,9 +104,11 @@ fn serve(shared: &Arc<Shared>, session: &Session, stream: &mut dyn Stream) {
         session.reached.store(true, Ordering::Relaxed);
     }
     if let Err(loss) = session.engine.run_stream(stream) {
-        shared.log(&format!("{}: a stream was lost: {loss}", session.label));
+        shared.log(&format!(
+            "{}: a stream was lost: {loss}",
+            session.claim.label
+        ));
     }
-    shared.table.stream_ended();
 }
 
 fn run(
@@ -112,12 +120,9 @@ fn run(
     begun: Begun,
     block_bytes: u32,
 ) {
-    let keep_for = Duration::from_millis(request.retry_for_ms).min(shared.config.keep_for);
     let label = format!("{} {}", stream.peer(), transfer);
     let digest = begun.digest;
-    let session = Arc::new(Session::new(
-        transfer, begun, peer, request, keep_for, label, shared,
-    ));
+    let session = Arc::new(Session::new(transfer, begun, peer, request, label, shared));
     let tokens = match session.issue(TOKENS) {
         Ok(tokens) => tokens,
         Err(error) => {
@@ -131,28 +136,9 @@ fn run(
             return;
         }
     };
+    // Before the keeper knows of the transfer: it has a stream from its beginning.
+    let serving = session.enter();
     shared.table.insert(&session);
-    let (own, kept) = (Arc::clone(shared), Arc::clone(&session));
-    let keeper = move || {
-        let taken_back = |session: &Session| own.places.taken_back(session.owner, &session.leave);
-        let end = own.table.keep(&kept, &taken_back);
-        own.log(&format!("{}: {}", kept.label, describe(&end)));
-    };
-    if let Err(error) = std::thread::Builder::new()
-        .name("gw-keeper".to_owned())
-        .spawn(keeper)
-    {
-        session.engine.cancel("no thread");
-        session.engine.join();
-        shared.table.remove(&session.transfer);
-        send_error(
-            stream,
-            ErrorCode::INTERNAL,
-            &format!("no thread: {error}"),
-            true,
-        );
-        return;
-    }
     if shared.stopping() {
         session.engine.cancel("the daemon was stopped");
     }
@@ -164,7 +150,7 @@ fn run(
         destination: session.mapped.clone(),
         block_bytes,
         addresses: announced(&shared.config.announce, &shared.listening, stream),
-        streams_max: limits::STREAMS_MAX,
+        streams_max: shared.streams_max,
         digest: if digest == request.digest_kind() {
             0
         } else {
@@ -177,17 +163,8 @@ fn run(
         stream.set_plain_payload(request.plain_payload);
         serve(shared, &session, stream);
     }
-}
-
-fn describe(end: &End) -> String {
-    match end {
-        End::Finished(finished) => format!(
-            "complete: {} files, {} bytes, {} skipped, {} failed",
-            finished.files, finished.bytes, finished.skipped, finished.failed
-        ),
-        End::Cancelled(reason) => format!("interrupted: {reason}"),
-        End::Failed { message, .. } => format!("failed: {message}"),
-    }
+    drop(serving);
+    shared.table.stream_ended();
 }
 
 impl Session {
@@ -196,31 +173,38 @@ impl Session {
         begun: Begun,
         owner: IdentityId,
         request: &Open,
-        keep_for: Duration,
         label: String,
         shared: &Shared,
     ) -> Self {
-        Self {
-            streams_wanted: request.streams.clamp(1, limits::STREAMS_MAX) as usize,
+        let claim = Claim {
+            transfer,
+            owner,
+            key: begun.key,
+            // The daemon decides; the client may ask for less.
+            keep_for: Duration::from_millis(request.retry_for_ms).min(shared.config.keep_for),
+            label,
+            writes_to: begun.writes_to,
+            leave: shared.places.leave(request),
             wanted: begun
                 .key
                 .as_ref()
                 .map(|key| wanted_file(&shared.config.home, key)),
-            transfer,
+            grip: Mutex::new(Some(begun.grip)),
+        };
+        Self {
+            claim: Arc::new(claim),
+            streams_wanted: request.streams.clamp(1, limits::STREAMS_MAX) as usize,
             engine: begun.engine,
-            owner,
             plain_payload: request.plain_payload,
-            key: begun.key,
+            output_once: request.in_order,
             alone: begun.alone,
             resumed: begun.resumed,
             lost_bytes: begun.lost_bytes,
             mapped: begun.mapped,
-            writes_to: begun.writes_to,
-            keep_for,
             reached: AtomicBool::new(false),
-            label,
-            tokens: std::sync::Mutex::default(),
-            leave: shared.places.leave(request),
+            tokens: Mutex::default(),
+            serving: Mutex::new(Some(0)),
+            watch: Mutex::new(Watch::new(Instant::now())),
         }
     }
 }

@@ -1,11 +1,13 @@
-//! What a peer is told of a destination that it cannot have.
+//! The words for a transfer that a peer cannot have: its destination is not free, or there are too many.
 //! Decides nothing; `begin` does.
 
 use godwit_engine::tree::DestinationError;
+use godwit_net::IdentityId;
 use godwit_proto::ErrorCode;
 
 use crate::Shared;
 use crate::allow::No;
+use crate::gate::Full;
 
 /// What the peer is told of a destination that cannot be had: its own name for it, and nothing of other users or of this machine's
 /// paths. The log has the rest.
@@ -37,5 +39,26 @@ pub(crate) fn refusal(shared: &Shared, error: &DestinationError, asked: &[u8]) -
         code,
         message,
         retryable: false,
+    }
+}
+
+/// What the peer is told when there are too many transfers. Waiting helps as long as one of them runs.
+pub(crate) fn too_many(shared: &Shared, peer: &IdentityId, full: Full) -> No {
+    let limits = shared.gate.transfers();
+    let (running, held) = shared.table.count_of(peer);
+    let message = match full {
+        Full::Peer => format!(
+            "you have {} transfers at this daemon, as many as it allows, and {held} of them wait for a client that is away; finish or cancel one, or ask the operator to raise --transfers-per-peer",
+            running + held
+        ),
+        Full::All => format!(
+            "this daemon runs {} transfers, as many as it allows; try again later, or ask the operator to raise --transfers-max",
+            limits.all
+        ),
+    };
+    No {
+        code: ErrorCode::LIMIT,
+        message,
+        retryable: full == Full::All || running > 0,
     }
 }

@@ -17,7 +17,7 @@ use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::digest::{Digest, DigestKind, FileDigest};
 
@@ -169,13 +169,23 @@ pub struct JournalError {
 /// [`sync`](Self::sync) nobody knows what is in the file, so from then on everything fails.
 #[derive(Debug)]
 pub struct Journal {
-    file: File,
+    file: Arc<LockedFile>,
     path: PathBuf,
     directory: JournalDirectory,
     digest: DigestKind,
     tail: Mutex<Tail>,
     name_durable: AtomicBool,
     broken: AtomicBool,
+}
+
+/// The file of a journal. Dropping it releases the lock.
+#[derive(Debug)]
+struct LockedFile(File);
+
+/// Keeps a journal locked after its [`Journal`] was dropped: no other transfer takes the journal or writes to its destinations.
+#[derive(Debug)]
+pub struct JournalHold {
+    _file: Arc<LockedFile>,
 }
 
 /// Where the next record goes.
@@ -245,7 +255,7 @@ impl Journal {
     /// When the system cannot; the journal is then unusable, and its transfer can only be ended and resumed.
     pub fn sync(&self) -> Result<(), JournalError> {
         self.check_usable("sync")?;
-        let mut result = self.file.sync_data();
+        let mut result = self.file.0.sync_data();
         if result.is_ok() && !self.name_durable.load(Ordering::Acquire) {
             result = self.directory.sync();
             self.name_durable.store(result.is_ok(), Ordering::Release);
@@ -265,6 +275,13 @@ impl Journal {
         removed.map_err(|source| self.error("remove", source))
     }
 
+    /// Shares the lock of the journal. Costs no descriptor.
+    pub fn hold(&self) -> JournalHold {
+        JournalHold {
+            _file: Arc::clone(&self.file),
+        }
+    }
+
     /// The journal's file.
     pub fn path(&self) -> &Path {
         &self.path
@@ -276,9 +293,9 @@ impl Journal {
         let Tail { end, chain, buffer } = &mut *tail;
         buffer.clear();
         let next = record::encode(buffer, *chain, kind, fill);
-        if let Err(source) = self.file.write_all_at(buffer, *end) {
+        if let Err(source) = self.file.0.write_all_at(buffer, *end) {
             // Only tidiness: the next record overwrites the remains, and no remains continue its checksum.
-            let _ = self.file.set_len(*end);
+            let _ = self.file.0.set_len(*end);
             return Err(self.error("write", source));
         }
         *end += buffer.len() as u64;
@@ -308,10 +325,10 @@ impl Journal {
     }
 }
 
-impl Drop for Journal {
+impl Drop for LockedFile {
     fn drop(&mut self) {
         // Closing would do, but not while a child of this process, forked a moment ago, has yet to close its copy.
-        let _ = self.file.unlock();
+        let _ = self.0.unlock();
     }
 }
 
@@ -346,7 +363,7 @@ mod tests {
         file.write_all_at(&start, 0).unwrap();
         let end = start.len() as u64;
         Journal {
-            file,
+            file: Arc::new(LockedFile(file)),
             path: PathBuf::from("journal"),
             directory: JournalDirectory::open(directory).unwrap(),
             digest: header.digest,
@@ -357,8 +374,8 @@ mod tests {
     }
 
     fn content(journal: &Journal) -> Vec<u8> {
-        let mut bytes = vec![0; usize::try_from(journal.file.metadata().unwrap().len()).unwrap()];
-        journal.file.read_exact_at(&mut bytes, 0).unwrap();
+        let mut bytes = vec![0; usize::try_from(journal.file.0.metadata().unwrap().len()).unwrap()];
+        journal.file.0.read_exact_at(&mut bytes, 0).unwrap();
         bytes
     }
 
@@ -386,8 +403,8 @@ mod tests {
         let place = tempfile::tempdir().unwrap();
         let mut journal = journal_on_full_disk(place.path(), 4096);
         journal.append_received(1).unwrap();
-        let writable = journal.file.try_clone().unwrap();
-        journal.file = File::open("/dev/null").unwrap();
+        let writable = Arc::clone(&journal.file);
+        journal.file = Arc::new(LockedFile(File::open("/dev/null").unwrap()));
         assert!(journal.append_received(2).is_err());
         journal.file = writable;
         journal.append_received(3).unwrap();
@@ -401,7 +418,7 @@ mod tests {
         let mut journal = journal_on_full_disk(place.path(), 4096);
         journal.sync().unwrap();
         let (_reader, pipe) = io::pipe().unwrap();
-        journal.file = File::from(std::os::fd::OwnedFd::from(pipe));
+        journal.file = Arc::new(LockedFile(File::from(std::os::fd::OwnedFd::from(pipe))));
         assert_eq!(journal.sync().unwrap_err().operation, "sync");
         assert!(journal.append_received(1).is_err());
         assert!(journal.sync().is_err());

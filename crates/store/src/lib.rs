@@ -7,6 +7,7 @@ pub mod digest;
 pub mod error;
 pub mod extended;
 mod fs;
+mod handles;
 pub mod journal;
 pub mod manifest;
 pub mod measure;
@@ -21,6 +22,7 @@ pub use cpu::{thread_cpu_time, thread_cpu_waiting};
 pub use error::{StoreError, StoreErrorKind};
 pub use extended::{AclEntry, AclWho, Acls, Extended, Lost, Xattr};
 pub use fs::{Confine, FsOptions, FsStorage};
+pub use handles::{close_kept_handles, open_with_room};
 pub use meta::{FinalMeta, Kind, Meta, Timestamp};
 pub use path::{NAME_BYTES_MAX, PATH_BYTES_MAX, PathError, RelPath, TEMP_NAME_BYTES, TempName};
 pub use storage::{

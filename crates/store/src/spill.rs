@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use crate::handles::with_room;
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 
@@ -26,7 +27,8 @@ const LENGTH_BYTES: usize = size_of::<u32>();
 /// The directory cannot hold it.
 pub fn unnamed_file(directory: &Path) -> io::Result<File> {
     let flags = OFlags::RDWR | OFlags::CLOEXEC;
-    match rustix::fs::open(directory, flags | OFlags::TMPFILE, Mode::RUSR | Mode::WUSR) {
+    let open = || rustix::fs::open(directory, flags | OFlags::TMPFILE, Mode::RUSR | Mode::WUSR);
+    match with_room(open) {
         Ok(file) => return Ok(file.into()),
         // File systems and kernels without O_TMPFILE answer one of these.
         Err(Errno::OPNOTSUPP | Errno::ISDIR | Errno::INVAL) => {}
@@ -35,11 +37,8 @@ pub fn unnamed_file(directory: &Path) -> io::Result<File> {
     static COUNTER: AtomicU64 = AtomicU64::new(0);
     let number = COUNTER.fetch_add(1, Ordering::Relaxed);
     let name = directory.join(format!(".spill-{}-{number}", std::process::id()));
-    let file = rustix::fs::open(
-        &name,
-        flags | OFlags::CREATE | OFlags::EXCL,
-        Mode::RUSR | Mode::WUSR,
-    )?;
+    let flags = flags | OFlags::CREATE | OFlags::EXCL;
+    let file = with_room(|| rustix::fs::open(&name, flags, Mode::RUSR | Mode::WUSR))?;
     rustix::fs::unlink(&name)?;
     Ok(file.into())
 }

@@ -355,6 +355,46 @@ pub(super) const GENERAL: &[Setting] = &[
         detail: "",
     },
     Setting {
+        name: "transfers-per-peer",
+        scopes: SERVE,
+        kind: Kind::Count { min: 1, max: 4_096 },
+        default: "128",
+        variable: "GODWIT_TRANSFERS_PER_PEER",
+        heading: Heading::Network,
+        obeyed_by: ObeyedBy::Here,
+        help: "Transfers that one client may have at a time, interrupted ones included",
+        detail: "",
+    },
+    Setting {
+        name: "transfers-max",
+        scopes: SERVE,
+        kind: Kind::Count {
+            min: 1,
+            max: 65_536,
+        },
+        default: "1024",
+        variable: "GODWIT_TRANSFERS_MAX",
+        heading: Heading::Network,
+        obeyed_by: ObeyedBy::Here,
+        help: "Transfers that all clients together may have at a time, interrupted ones included",
+        detail: "A new transfer beyond this number takes the place of an interrupted one, which can still be resumed.",
+    },
+    Setting {
+        name: "keep-for",
+        scopes: SERVE,
+        kind: Kind::Duration {
+            min: seconds(0),
+            max: seconds(30 * 86_400),
+        },
+        default: "24h",
+        variable: "GODWIT_KEEP_FOR",
+        heading: Heading::Network,
+        obeyed_by: ObeyedBy::Here,
+        help: "The longest time that an interrupted transfer keeps its destination from others",
+        detail: "A client asks for its `--retry-for`, and gets no more than this. An interrupted transfer can be resumed \
+                 afterwards, too.",
+    },
+    Setting {
         name: "seed",
         scopes: &[Scope::Gen],
         kind: Kind::Count {

@@ -210,6 +210,12 @@ pub struct ServeSettings {
     pub connections_per_peer: u32,
     /// Of all clients together.
     pub connections_max: u32,
+    /// Of one identity, interrupted ones included.
+    pub transfers_per_peer: u32,
+    /// Of all clients together.
+    pub transfers_max: u32,
+    /// The longest time that an interrupted transfer keeps its destination.
+    pub keep_for: Duration,
 }
 
 /// Settings of `godwit gen`.
@@ -383,6 +389,9 @@ impl ServeSettings {
             stall_deadline: values.duration("stall-deadline"),
             connections_per_peer: values.count_u32("connections-per-peer"),
             connections_max: values.count_u32("connections-max"),
+            transfers_per_peer: values.count_u32("transfers-per-peer"),
+            transfers_max: values.count_u32("transfers-max"),
+            keep_for: values.duration("keep-for"),
         })
     }
 }

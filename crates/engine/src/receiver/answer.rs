@@ -2,12 +2,15 @@
 //! Does not decide.
 
 use std::collections::VecDeque;
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Condvar, Mutex};
 use std::thread::JoinHandle;
 use std::time::Instant;
 
 use godwit_net::Stream;
-use godwit_proto::{Answer, EntryKind, ErrorCode, Judge, Manifest, Record, RecordFlags, Verdict};
+use godwit_proto::{
+    Answer, EntryKind, ErrorCode, Judge, Manifest, Record, RecordFlags, UNKNOWN_BYTES, Verdict,
+};
 
 use super::Receiver;
 use super::answers::Begun;
@@ -103,6 +106,13 @@ impl Receiver {
         let Some(_busy) = self.begin_write() else {
             return Answered::Over;
         };
+        if manifest
+            .records
+            .iter()
+            .any(|record| record.bytes == UNKNOWN_BYTES)
+        {
+            self.comes_once.store(true, Ordering::Relaxed);
+        }
         let start = Instant::now();
         let verdicts = self
             .counters

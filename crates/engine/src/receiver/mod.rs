@@ -80,6 +80,7 @@ pub struct Receiver {
     status_due: Mutex<Instant>,
     digest_failures: AtomicU64,
     limit: Mutex<AskedLimit>,
+    comes_once: AtomicBool,
 }
 
 /// A limit that the sender is asked for.
@@ -161,6 +162,7 @@ impl Receiver {
             status_due: Mutex::new(Instant::now()),
             digest_failures: AtomicU64::new(0),
             limit: Mutex::default(),
+            comes_once: AtomicBool::new(false),
             config,
             live,
             counters,
@@ -264,6 +266,11 @@ impl Receiver {
     /// Whether the sender has answered this question, or a later one. What it had sent before it was asked is no answer.
     pub fn sender_answered(&self, question: u64) -> bool {
         lock(&self.state).answered >= question
+    }
+
+    /// Whether the bytes of some file come from a pipe: no later run can send them again.
+    pub fn comes_once(&self) -> bool {
+        self.comes_once.load(Ordering::Relaxed)
     }
 
     /// The end, if it has come.

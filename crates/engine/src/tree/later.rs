@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use godwit_proto::{EntryId, Record, RecordReader, RecordWriter};
-use godwit_store::Replace;
+use godwit_store::{Replace, open_with_room};
 
 /// Held in memory before it is appended to the file.
 const BUFFER_BYTES: usize = 1 << 20;
@@ -106,12 +106,9 @@ fn unnamed_file(directory: &Path) -> io::Result<File> {
         NUMBER.fetch_add(1, Ordering::Relaxed)
     );
     let path = directory.join(name);
-    let file = OpenOptions::new()
-        .read(true)
-        .write(true)
-        .create_new(true)
-        .mode(0o600)
-        .open(&path)?;
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).create_new(true).mode(0o600);
+    let file = open_with_room(|| options.open(&path))?;
     std::fs::remove_file(&path)?;
     Ok(file)
 }

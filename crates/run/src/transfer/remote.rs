@@ -81,7 +81,7 @@ impl Job<'_> {
         let mut progressing = Progressing::with(self, totals.clone());
         let mut begin = |opened: &Opened, transfer: TransferId| {
             if let Some(advice) = far.client.connector.advice() {
-                self.output.note(&advice);
+                self.events.note(&advice);
             }
             self.say_begun(
                 &shown,
@@ -200,7 +200,7 @@ impl Job<'_> {
         let mut progressing = Progressing::with(self, totals.clone());
         let mut begin = |opened: &Opened, transfer: TransferId| {
             if let Some(advice) = far.client.connector.advice() {
-                self.output.note(&advice);
+                self.events.note(&advice);
             }
             let own = |failure: Failure| Refusal::Own(failure.message);
             let prepared = match prepared.take() {

@@ -1,7 +1,7 @@
 //! Owns the way past the page cache: a second handle of an open file, and which part of a read or write may take it.
 //! Leaves the rest of a read or write to the first handle, which goes through the cache.
 
-use super::directories::Directories;
+use crate::handles::with_room;
 use rustix::fd::{AsRawFd, OwnedFd};
 use rustix::fs::{AtFlags, Mode, OFlags, StatxFlags};
 use rustix::io::Errno;
@@ -54,25 +54,13 @@ impl Alignment {
 }
 
 impl Direct {
-    /// Opens once more what `file` is a handle of, whatever has its name by now. `flags` say what for. Handles kept in
-    /// `directories` are given up if there are too many.
+    /// Opens once more what `file` is a handle of, whatever has its name by now. `flags` say what for.
     ///
     /// `INVAL` if the file system has no direct I/O.
-    pub(super) fn open(
-        file: &OwnedFd,
-        flags: OFlags,
-        directories: &Directories,
-    ) -> Result<Self, Errno> {
+    pub(super) fn open(file: &OwnedFd, flags: OFlags) -> Result<Self, Errno> {
         let path = format!("/proc/self/fd/{}", file.as_raw_fd());
         let flags = flags | OFlags::DIRECT | OFlags::CLOEXEC | OFlags::NONBLOCK;
-        let open = || rustix::fs::open(path.as_str(), flags, Mode::empty());
-        let fd = match open() {
-            Err(Errno::MFILE | Errno::NFILE) => {
-                directories.give_up_kept();
-                open()?
-            }
-            opened => opened?,
-        };
+        let fd = with_room(|| rustix::fs::open(path.as_str(), flags, Mode::empty()))?;
         // Before Linux 6.1 it is not said.
         let stated = rustix::fs::statx(&fd, "", AtFlags::EMPTY_PATH, StatxFlags::DIOALIGN)
             .ok()

@@ -5,6 +5,7 @@ use super::kept::Kept;
 use super::medium;
 use crate::error::{StoreError, StoreErrorKind};
 use crate::extended::Lost;
+use crate::handles::{self, KeepsHandles, with_room};
 use crate::path::RelPath;
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, ResolveFlags};
@@ -13,7 +14,7 @@ use rustix::process::{Resource, getrlimit};
 use std::collections::HashMap;
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
 /// Longest part of a path that is resolved in one call, below the kernel's PATH_MAX of 4096 with its terminating zero.
 const STEP_BYTES_MAX: usize = 4000;
@@ -137,7 +138,7 @@ impl Trouble {
 pub(super) struct Directories {
     root: Arc<Directory>,
     openat2: bool,
-    kept: Mutex<Kept<Arc<Directory>>>,
+    kept: Arc<Mutex<Kept<Arc<Directory>>>>,
     /// From so many open directories of this process on, fewer are kept.
     open_max: usize,
     /// A handle of every file system met, held from before anything was written there through this storage, so that
@@ -145,25 +146,33 @@ pub(super) struct Directories {
     devices: Mutex<HashMap<u64, Arc<Directory>>>,
 }
 
+impl KeepsHandles for Mutex<Kept<Arc<Directory>>> {
+    fn close_kept(&self) {
+        lock(self).clear();
+    }
+}
+
 impl Directories {
     /// Opens the root, whose own path may lead through links as the user wants; `openat2: false` does without that call.
     pub(super) fn open(root: &Path, openat2: bool, capacity: usize) -> Result<Self, Errno> {
         let flags = OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let root = match rustix::fs::open(root, flags | OFlags::RDONLY, Mode::empty()) {
+        let open = |how| with_room(|| rustix::fs::open(root, flags | how, Mode::empty()));
+        let root = match open(OFlags::RDONLY) {
             Ok(fd) => Directory::new(fd, false)?,
-            Err(Errno::ACCESS) => Directory::new(
-                rustix::fs::open(root, flags | OFlags::PATH, Mode::empty())?,
-                true,
-            )?,
+            Err(Errno::ACCESS) => Directory::new(open(OFlags::PATH)?, true)?,
             Err(error) => return Err(error),
         };
         let root = Arc::new(root);
         let openat2 = openat2 && kernel_has_openat2(&root);
+        let open_max = open_max();
+        let kept = Arc::new(Mutex::new(Kept::new(capacity, open_max / 2)));
+        let weak: Weak<Mutex<Kept<Arc<Directory>>>> = Arc::downgrade(&kept);
+        handles::register(weak);
         let directories = Self {
             root,
             openat2,
-            kept: Mutex::new(Kept::new(capacity)),
-            open_max: open_max(),
+            kept,
+            open_max,
             devices: Mutex::default(),
         };
         directories.note_device(&directories.root);
@@ -203,25 +212,16 @@ impl Directories {
         if let Some(directory) = lock(&self.kept).find(path) {
             return Ok((directory, true));
         }
-        let directory = match self.open_directory(path) {
-            Err(Errno::MFILE | Errno::NFILE) => {
-                // Our own handles may be what exhausts the limit.
-                lock(&self.kept).clear();
-                self.open_directory(path)?
-            }
-            result => result?,
-        };
-        let directory = Arc::new(directory);
+        let directory = Arc::new(with_room(|| self.open_directory(path))?);
         self.note_device(&directory);
         // All transfers of a process share its limit of handles.
-        let crowded = OPEN.load(Ordering::Relaxed) > self.open_max;
+        let open = OPEN.load(Ordering::Relaxed);
+        if open / 2 > self.open_max {
+            handles::close_kept_handles();
+        }
+        let crowded = open > self.open_max;
         lock(&self.kept).keep(path, &directory, crowded);
         Ok((directory, false))
-    }
-
-    /// Closes the handles that are only kept: they may be what exhausts the limit.
-    pub(super) fn give_up_kept(&self) {
-        lock(&self.kept).clear();
     }
 
     /// Drops the kept handle of `path`, if any.
@@ -231,13 +231,7 @@ impl Directories {
 
     /// A new handle for listing the directory at `path`.
     pub(super) fn open_listing(&self, path: &[u8]) -> Result<OwnedFd, Errno> {
-        match self.resolve(path, OFlags::RDONLY) {
-            Err(Errno::MFILE | Errno::NFILE) => {
-                lock(&self.kept).clear();
-                self.resolve(path, OFlags::RDONLY)
-            }
-            result => result,
-        }
+        with_room(|| self.resolve(path, OFlags::RDONLY))
     }
 
     /// One handle for each file system met below the root; `None` if there were too many, or one could not be read.
@@ -313,7 +307,8 @@ impl Directories {
     }
 }
 
-/// An eighth of the handles that this process may have: the rest is for connections, files, and all that is not kept.
+/// An eighth of the handles that this process may have, for one storage alone, and twice as many for all: the rest is for connections,
+/// files, and all that is not kept.
 fn open_max() -> usize {
     let limit = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
     usize::try_from(limit / 8).unwrap_or(usize::MAX)

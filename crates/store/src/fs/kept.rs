@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 
-/// Most young ones where there are too many elsewhere.
+/// Most young ones where there are too many elsewhere, however many handles the process may have.
 const CROWDED_HALF: usize = 128;
 
 /// Values by path, never more than a capacity.
@@ -19,16 +19,19 @@ pub(super) struct Kept<T> {
     last: Option<(Vec<u8>, T)>,
     /// Most young ones.
     half: usize,
+    /// Most young ones where there are too many elsewhere.
+    crowded_half: usize,
 }
 
 impl<T: Clone> Kept<T> {
-    /// Keeps at most `capacity` values; none below two.
-    pub(super) fn new(capacity: usize) -> Self {
+    /// Keeps at most `capacity` values, none below two; at most `crowded` where there are too many elsewhere.
+    pub(super) fn new(capacity: usize, crowded: usize) -> Self {
         Self {
             young: HashMap::new(),
             old: HashMap::new(),
             last: None,
             half: capacity / 2,
+            crowded_half: (crowded / 2).clamp(1, CROWDED_HALF),
         }
     }
 
@@ -62,7 +65,7 @@ impl<T: Clone> Kept<T> {
     pub(super) fn keep(&mut self, path: &[u8], value: &T, crowded: bool) {
         if self.half > 0 {
             self.forget(path);
-            if crowded && self.young.len() >= CROWDED_HALF {
+            if crowded && self.young.len() >= self.crowded_half {
                 self.old = std::mem::take(&mut self.young);
             }
             self.insert(path.into(), value.clone());
@@ -103,7 +106,7 @@ mod tests {
 
     #[test]
     fn what_was_used_of_late_is_kept() {
-        let mut kept = Kept::new(8);
+        let mut kept = Kept::new(8, 8);
         for number in 0..100_u32 {
             kept.keep(&number.to_be_bytes(), &number, false);
             // The first is used all the time.
@@ -117,17 +120,17 @@ mod tests {
 
     #[test]
     fn few_are_kept_where_there_are_too_many_elsewhere() {
-        let mut kept = Kept::new(1024);
+        let mut kept = Kept::new(1024, 8);
         for number in 0..1000_u32 {
             kept.keep(&number.to_be_bytes(), &number, number >= 500);
         }
-        assert!(count(&kept) <= 2 * super::CROWDED_HALF);
+        assert!(count(&kept) <= 8);
         assert_eq!(kept.find(&999_u32.to_be_bytes()), Some(999));
     }
 
     #[test]
     fn nothing_is_kept_without_room() {
-        let mut kept = Kept::new(1);
+        let mut kept = Kept::new(1, 1);
         kept.keep(b"a", &1, false);
         assert_eq!(kept.find(b"a"), None);
     }
@@ -139,7 +142,7 @@ mod tests {
             capacity in 0_usize..10,
             steps in proptest::collection::vec((0..24_u8, 0..12_u8), 0..200),
         ) {
-            let mut kept = Kept::new(capacity);
+            let mut kept = Kept::new(capacity, capacity);
             let mut model = HashMap::new();
             for (value, (what, path)) in (0_u32..).zip(steps) {
                 match what {

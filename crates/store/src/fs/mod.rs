@@ -148,11 +148,6 @@ impl FsStorage {
         }
     }
 
-    /// Whose kept handles may be given up for a second one of a file, where there are such.
-    fn direct(&self) -> Option<&Directories> {
-        self.options.direct.then_some(&*self.directories)
-    }
-
     /// What of an entry is read beside its state.
     fn wanted(&self) -> Wanted {
         Wanted {
@@ -213,7 +208,7 @@ impl Storage for FsStorage {
 
     fn open(&self, path: &RelPath) -> Result<Box<dyn ReadFile>, StoreError> {
         let (fd, _) = self.directories.within("open", path, read::open_regular)?;
-        let file = FsReadFile::new(fd, path, self.direct())?;
+        let file = FsReadFile::new(fd, path, self.options.direct)?;
         Ok(Box::new(file))
     }
 
@@ -324,7 +319,7 @@ impl Storage for FsStorage {
             write::create(directory, temp, how, bytes)
         });
         let file = fd
-            .and_then(|fd| FsWriteFile::new(fd, path, self.allowed(), self.direct()))
+            .and_then(|fd| FsWriteFile::new(fd, path, self.allowed(), self.options.direct))
             .inspect_err(|_| {
                 // A shared file may have another writer here, who still has to hear of failed syncs.
                 if how != Create::Shared {
@@ -399,7 +394,7 @@ impl Storage for FsStorage {
             write::open_temp(directory, temp, OFlags::RDONLY)
         };
         let fd = self.directories.within("open", path, open)?;
-        let file = FsReadFile::new(fd, path, self.direct())?;
+        let file = FsReadFile::new(fd, path, self.options.direct)?;
         Ok(Box::new(file))
     }
 

@@ -7,6 +7,7 @@ use super::directories::{Directories, Directory, Trouble};
 use super::write::{handle_path, unlink};
 use crate::error::{StoreError, StoreErrorKind};
 use crate::extended::Lost;
+use crate::handles::with_room;
 use crate::meta::{FinalMeta, Kind};
 use crate::path::{RelPath, TempName};
 use crate::storage::Replace;
@@ -205,10 +206,13 @@ pub(super) fn set_directory_meta(
 ) -> Result<Lost, Trouble> {
     let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let (fd, readable) =
-        match rustix::fs::openat(parent, name, flags | OFlags::RDONLY, Mode::empty()) {
+        match with_room(|| rustix::fs::openat(parent, name, flags | OFlags::RDONLY, Mode::empty()))
+        {
             Ok(fd) => (fd, true),
             Err(Errno::ACCESS) => (
-                rustix::fs::openat(parent, name, flags | OFlags::PATH, Mode::empty())?,
+                with_room(|| {
+                    rustix::fs::openat(parent, name, flags | OFlags::PATH, Mode::empty())
+                })?,
                 false,
             ),
             Err(error) => return Err(error.into()),
@@ -249,7 +253,7 @@ pub(super) fn open_directory(parent: &Directory, name: &[u8]) -> Result<bool, Tr
         return Ok(false);
     }
     let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::PATH;
-    let handle = rustix::fs::openat(parent, name, flags, Mode::empty())?;
+    let handle = with_room(|| rustix::fs::openat(parent, name, flags, Mode::empty()))?;
     rustix::fs::chmodat(
         CWD,
         handle_path(&handle).as_str(),

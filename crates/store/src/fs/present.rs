@@ -7,6 +7,7 @@ use super::directories::{Directories, Directory, Trouble};
 use super::walk::{Found, ListingBuffer, Names, Step, Walk};
 use crate::error::{StoreError, StoreErrorKind};
 use crate::extended::Lost;
+use crate::handles::with_room;
 use crate::meta::{FinalMeta, Kind, Meta};
 use crate::path::RelPath;
 use crate::storage::SurveyItem;
@@ -132,7 +133,7 @@ pub(super) fn set_meta(
 ) -> Result<Lost, Trouble> {
     let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     // By a handle: the name may lead elsewhere by now.
-    let handle = rustix::fs::openat(parent, name, flags, Mode::empty())?;
+    let handle = with_room(|| rustix::fs::openat(parent, name, flags, Mode::empty()))?;
     let target = match meta_of(&rustix::fs::fstat(&handle)?).kind {
         Kind::Directory => return Err(StoreErrorKind::TypeConflict.into()),
         Kind::Symlink => Target::Link(parent, name),

@@ -3,8 +3,9 @@
 
 use super::attributes::meta_of;
 use super::direct::Direct;
-use super::directories::{Directories, Directory, Trouble};
+use super::directories::{Directory, Trouble};
 use crate::error::{StoreError, StoreErrorKind};
+use crate::handles::with_room;
 use crate::meta::{Kind, Meta};
 use crate::path::RelPath;
 use crate::storage::{Known, ReadFile};
@@ -28,17 +29,13 @@ pub(super) struct FsReadFile {
 
 impl FsReadFile {
     /// Reads past the page cache if `direct` names the directories whose kept handles may be given up for that.
-    pub(super) fn new(
-        fd: OwnedFd,
-        path: &RelPath,
-        direct: Option<&Directories>,
-    ) -> Result<Self, StoreError> {
-        let open = |directories| match Direct::open(&fd, OFlags::RDONLY, directories) {
+    pub(super) fn new(fd: OwnedFd, path: &RelPath, direct: bool) -> Result<Self, StoreError> {
+        let open = || match Direct::open(&fd, OFlags::RDONLY) {
             // A file of ours that its final mode does not let even us read: it was opened by other means.
             Err(Errno::ACCESS) => Ok(None),
             opened => opened.map(Some),
         };
-        let direct = direct.map_or(Ok(None), open);
+        let direct = if direct { open() } else { Ok(None) };
         Ok(Self {
             direct: direct.map_err(|error| no_direct(path, error))?,
             fd,
@@ -112,7 +109,8 @@ pub(super) fn no_direct(path: &RelPath, errno: Errno) -> StoreError {
 
 /// Opens a regular file for reading.
 pub(super) fn open_regular(directory: &Directory, name: &[u8]) -> Result<(OwnedFd, Meta), Trouble> {
-    let fd = rustix::fs::openat(directory, name, OFlags::RDONLY | ENTRY, Mode::empty())?;
+    let flags = OFlags::RDONLY | ENTRY;
+    let fd = with_room(|| rustix::fs::openat(directory, name, flags, Mode::empty()))?;
     let meta = meta_of(&rustix::fs::fstat(&fd)?);
     if meta.kind != Kind::File {
         return Err(StoreErrorKind::NotRegular.into());
@@ -143,7 +141,8 @@ pub(super) fn read_known(
     known: Known,
     buffer: &mut [u8],
 ) -> Result<usize, Trouble> {
-    let fd = rustix::fs::openat(directory, name, OFlags::RDONLY | ENTRY, Mode::empty())?;
+    let flags = OFlags::RDONLY | ENTRY;
+    let fd = with_room(|| rustix::fs::openat(directory, name, flags, Mode::empty()))?;
     // By position: nothing is taken from a pipe that stands where a file was.
     let read = read_state(&fd, known, buffer, |fd, into, at| {
         rustix::io::pread(fd, into, at)

@@ -8,6 +8,7 @@ use super::names::commit;
 use super::write::unlink;
 use crate::error::StoreErrorKind;
 use crate::extended::Lost;
+use crate::handles::with_room;
 use crate::meta::{FinalMeta, Kind};
 use crate::path::TempName;
 use crate::storage::Replace;
@@ -85,7 +86,7 @@ fn complete(
     allowed: Allowed,
 ) -> Result<Lost, Trouble> {
     let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let handle = rustix::fs::openat(parent, temp.as_bytes(), flags, Mode::empty())?;
+    let handle = with_room(|| rustix::fs::openat(parent, temp.as_bytes(), flags, Mode::empty()))?;
     let target = Target::Handle(&handle);
     if kind_of(FileType::from_raw_mode(target.stat()?.st_mode)) != kind_of(kind) {
         // Somebody else has put something in its place.

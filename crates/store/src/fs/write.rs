@@ -8,6 +8,7 @@ use super::directories::{Directories, Directory, Trouble};
 use super::read::{ENTRY, no_direct};
 use crate::error::{StoreError, StoreErrorKind};
 use crate::extended::Lost;
+use crate::handles::with_room;
 use crate::meta::{FinalMeta, Kind};
 use crate::path::{RelPath, TempName};
 use crate::storage::{Create, WriteFile};
@@ -48,22 +49,22 @@ impl FsWriteFile {
         opened: Opened,
         path: &RelPath,
         allowed: Allowed,
-        direct: Option<&Directories>,
+        direct: bool,
     ) -> Result<Self, StoreError> {
         let Opened {
             fd,
             in_memory,
             is_new,
         } = opened;
-        let open = |directories| match Direct::open(&fd, OFlags::RDWR, directories) {
+        let open = || match Direct::open(&fd, OFlags::RDWR) {
             // It got its final mode before it was interrupted, and gets it again when it is finished.
             Err(Errno::ACCESS) => {
                 rustix::fs::fchmod(&fd, Mode::from_raw_mode(PRIVATE))?;
-                Direct::open(&fd, OFlags::RDWR, directories)
+                Direct::open(&fd, OFlags::RDWR)
             }
             opened => opened,
         };
-        let direct = direct.map(open).transpose();
+        let direct = direct.then(open).transpose();
         Ok(Self {
             direct: direct.map_err(|error| no_direct(path, error))?,
             fd,
@@ -165,7 +166,8 @@ fn create_new(
 ) -> Result<OwnedFd, Errno> {
     let flags = flags | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     for _ in 0..ATTEMPTS_MAX {
-        match rustix::fs::openat(directory, temp.as_bytes(), flags, mode_of(mode)) {
+        let open = || rustix::fs::openat(directory, temp.as_bytes(), flags, mode_of(mode));
+        match with_room(open) {
             Err(Errno::EXIST) => unlink(directory, temp)?,
             result => return result,
         }
@@ -270,7 +272,8 @@ pub(super) fn open_temp(
     temp: &TempName,
     flags: OFlags,
 ) -> Result<OwnedFd, Trouble> {
-    let found = match rustix::fs::openat(directory, temp.as_bytes(), flags | ENTRY, Mode::empty()) {
+    let open = || rustix::fs::openat(directory, temp.as_bytes(), flags | ENTRY, Mode::empty());
+    let found = match with_room(open) {
         Err(Errno::ACCESS) => open_forbidden(directory, temp, flags)?,
         Err(Errno::LOOP | Errno::NXIO) => None,
         result => Some(result?),
@@ -298,19 +301,16 @@ fn open_forbidden(
     temp: &TempName,
     flags: OFlags,
 ) -> Result<Option<OwnedFd>, Errno> {
-    let handle = rustix::fs::openat(
-        directory,
-        temp.as_bytes(),
-        OFlags::PATH | ENTRY,
-        Mode::empty(),
-    )?;
+    let path_only = OFlags::PATH | ENTRY;
+    let handle =
+        with_room(|| rustix::fs::openat(directory, temp.as_bytes(), path_only, Mode::empty()))?;
     let stat = rustix::fs::fstat(&handle)?;
     if !is_ours(&stat) {
         return Ok(None);
     }
     let path = handle_path(&handle);
     rustix::fs::chmodat(CWD, path.as_str(), mode_of(PRIVATE), AtFlags::empty())?;
-    let fd = rustix::fs::open(path.as_str(), flags | OFlags::CLOEXEC, Mode::empty());
+    let fd = with_room(|| rustix::fs::open(path.as_str(), flags | OFlags::CLOEXEC, Mode::empty()));
     let mode = mode_of(meta_of(&stat).mode);
     rustix::fs::chmodat(CWD, path.as_str(), mode, AtFlags::empty())?;
     fd.map(Some)

@@ -13,12 +13,14 @@ use std::io::{self, BufReader, Write};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
 use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex};
+
+use crate::open_with_room;
 
 use super::load::{self, Loaded, ReplayError};
 use super::record::{self, Kind};
-use super::{Journal, JournalError, JournalHeader, JournalKey, Recovered, Tail};
+use super::{Journal, JournalError, JournalHeader, JournalKey, LockedFile, Recovered, Tail};
 
 /// The directory where a receiver keeps its journals.
 #[derive(Clone, Debug)]
@@ -136,7 +138,7 @@ impl JournalDirectory {
     /// Opens and locks the journal at `path` if it is there and no live transfer's.
     fn open_idle<E>(&self, path: &Path) -> Result<Option<File>, BeginError<E>> {
         let mut options = OpenOptions::new();
-        let file = match options.read(true).write(true).open(path) {
+        let file = match open_with_room(|| options.read(true).write(true).open(path)) {
             Ok(file) => file,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(failed("open", path)(error).into()),
@@ -150,13 +152,14 @@ impl JournalDirectory {
 
     /// Looks for a live transfer other than that of `ours` whose destinations overlap those of `header`.
     fn check_free<E>(&self, ours: &Path, header: &JournalHeader) -> Result<(), BeginError<E>> {
-        let entries = fs::read_dir(&self.path).map_err(failed("list", &self.path))?;
+        let entries =
+            open_with_room(|| fs::read_dir(&self.path)).map_err(failed("list", &self.path))?;
         for entry in entries {
             let path = entry.map_err(failed("list", &self.path))?.path();
             if path == ours || path.extension() != Some(OsStr::new(EXTENSION)) {
                 continue;
             }
-            let file = match File::open(&path) {
+            let file = match open_with_room(|| File::open(&path)) {
                 Ok(file) => file,
                 Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
                 Err(error) => return Err(failed("open", &path)(error).into()),
@@ -196,7 +199,7 @@ impl JournalDirectory {
     fn create(&self, path: PathBuf, header: &JournalHeader) -> Result<Journal, JournalError> {
         let mut options = OpenOptions::new();
         options.read(true).write(true).create_new(true).mode(0o600);
-        let mut file = options.open(&path).map_err(failed("create", &path))?;
+        let mut file = open_with_room(|| options.open(&path)).map_err(failed("create", &path))?;
         let mut bytes = Vec::new();
         let chain = record::encode_preamble(&mut bytes, random());
         let mut first = Vec::new();
@@ -225,7 +228,7 @@ impl JournalDirectory {
     ) -> Journal {
         let buffer = Vec::new();
         Journal {
-            file,
+            file: Arc::new(LockedFile(file)),
             path,
             directory: self.clone(),
             digest,
@@ -247,13 +250,13 @@ impl JournalDirectory {
 
     /// Makes the names in the directory durable.
     pub(super) fn sync(&self) -> io::Result<()> {
-        File::open(&self.path)?.sync_all()
+        open_with_room(|| File::open(&self.path))?.sync_all()
     }
 
     fn lock(&self) -> io::Result<Locked> {
         let mut options = OpenOptions::new();
         options.write(true).create(true).truncate(false).mode(0o600);
-        let file = options.open(self.path.join("lock"))?;
+        let file = open_with_room(|| options.open(self.path.join("lock")))?;
         loop {
             match file.lock() {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}

@@ -48,6 +48,21 @@ fn one_transfer_at_a_time_writes_to_a_destination() {
 }
 
 #[test]
+fn a_hold_keeps_the_lock_after_the_journal_is_closed() {
+    let (_place, directory) = directory();
+    let (journal, _) = begin(&directory, 1, "/data/run42");
+    let hold = journal.hold();
+    drop(journal);
+    for (key, destination) in [(1, "/data/run42"), (2, "/data")] {
+        let refused = try_begin(&directory, key, destination);
+        assert!(matches!(refused, Err(BeginError::Busy { .. })));
+    }
+    drop(hold);
+    let (_journal, recovered) = begin(&directory, 1, "/data/run42");
+    assert!(recovered.resumed);
+}
+
+#[test]
 fn of_many_that_begin_at_once_one_wins() {
     let (_place, directory) = directory();
     let barrier = Barrier::new(8);

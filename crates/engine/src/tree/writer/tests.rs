@@ -1,7 +1,7 @@
 //! What the sink refuses of senders that break the bounds.
 //! What it does for honest ones is in the simulation.
 
-use godwit_proto::{BlockHeader, Generation, TransferId};
+use godwit_proto::{BlockHeader, EntryKind, Generation, TransferId};
 use godwit_testkit::MemoryStorage;
 
 use super::super::ranges::RangeBudget;

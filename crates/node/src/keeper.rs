@@ -1,0 +1,215 @@
+//! One thread for all transfers of a daemon: ends those that are over, and suspends those whose client is away.
+//! Does not move data and does not begin transfers.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use godwit_engine::End;
+
+use crate::Shared;
+use crate::allow::No;
+use crate::session::{Claim, Session, locked};
+use crate::table::Entry;
+
+/// How often the keeper looks at each transfer when nothing has changed.
+const LOOK_EVERY: Duration = Duration::from_millis(500);
+
+/// How often the keeper asks whether the client of a suspended transfer still has its grant: each question reads a file.
+const GRANT_LOOK_EVERY: Duration = Duration::from_secs(10);
+
+/// How long a finished transfer is kept for a client that lost the last word.
+const LINGER: Duration = Duration::from_secs(10);
+
+/// How long a daemon keeps the engine of a transfer whose client is away. A reconnect within this time costs nothing; afterwards
+/// the client opens the transfer anew and resumes from the journal.
+pub(crate) const SUSPEND_AFTER: Duration = Duration::from_secs(10);
+
+const AWAY: &str = "the client is away; it resumes when it comes back";
+
+/// What the keeper remembers of a transfer between two looks.
+pub(crate) struct Watch {
+    /// When it last had a stream.
+    alive: Instant,
+    /// Since when its engine has finished.
+    finished: Option<Instant>,
+    was_taken_back: bool,
+    /// A thread ends it.
+    is_ending: bool,
+}
+
+impl Watch {
+    pub(crate) fn new(now: Instant) -> Self {
+        Self {
+            alive: now,
+            finished: None,
+            was_taken_back: false,
+            is_ending: false,
+        }
+    }
+}
+
+/// What becomes of a transfer.
+#[derive(Debug, PartialEq, Eq)]
+enum Step {
+    Wait,
+    /// The engine has ended: its threads are to be waited for.
+    End,
+    /// The same, and its destination is kept for the client.
+    Suspend,
+}
+
+/// What the keeper goes by.
+struct Rules<'a> {
+    /// Why the client may not go on, if somebody took its grant back.
+    taken_back: &'a dyn Fn(&Claim) -> Option<No>,
+    suspend_after: Duration,
+}
+
+/// Body of the keeper's thread. Ends when the daemon stops and no transfer is left.
+pub(crate) fn run(shared: &Arc<Shared>) {
+    let rules = Rules {
+        taken_back: &|claim| shared.places.taken_back(claim.owner, &claim.leave),
+        suspend_after: shared.suspend_after,
+    };
+    let mut next_look = Instant::now();
+    let mut next_grant_look = Instant::now();
+    loop {
+        let now = Instant::now();
+        let (entries, seen) = shared.table.entries();
+        if entries.is_empty() && shared.stopping() {
+            return;
+        }
+        let due = now >= next_look;
+        if due {
+            next_look = now + LOOK_EVERY;
+        }
+        let grants_due = now >= next_grant_look;
+        if grants_due {
+            next_grant_look = now + GRANT_LOOK_EVERY;
+        }
+        for entry in entries {
+            match entry {
+                Entry::Running(session) => match step(&rules, &session, now, due) {
+                    Step::Wait => {}
+                    Step::End => end(shared, session, None),
+                    Step::Suspend => {
+                        let until = locked(&session.watch).alive + session.kept_for();
+                        end(shared, session, Some(until));
+                    }
+                },
+                Entry::Held { claim, until } if due => {
+                    if let Some(why) = is_given_up(&rules, &claim, until, now, grants_due) {
+                        shared.log(&format!("{}: {why}", claim.label));
+                        shared.table.remove(&claim.transfer);
+                    }
+                }
+                Entry::Held { .. } => {}
+            }
+        }
+        shared.table.wait_for_change(seen, next_look);
+    }
+}
+
+/// Looks at a transfer that runs. `due` says that it is time for what is looked at a few times a second only.
+fn step(rules: &Rules<'_>, session: &Session, now: Instant, due: bool) -> Step {
+    let mut watch = locked(&session.watch);
+    if watch.is_ending {
+        return Step::Wait;
+    }
+    if let Some(end) = session.engine.end() {
+        let since = *watch.finished.get_or_insert(now);
+        let is_over = session.is_orphan()
+            || !matches!(end, End::Finished(_))
+            || now.saturating_duration_since(since) > LINGER;
+        return if is_over { Step::End } else { Step::Wait };
+    }
+    let is_orphan = session.is_orphan();
+    if !is_orphan {
+        watch.alive = now;
+    }
+    if !due {
+        return Step::Wait;
+    }
+    session.engine.tune();
+    let claim = &session.claim;
+    // Twice in a row: a file that somebody writes afresh is empty for a moment.
+    match (rules.taken_back)(claim) {
+        Some(no) if watch.was_taken_back => session.engine.fail(no.code, &no.message),
+        found => watch.was_taken_back = found.is_some(),
+    }
+    if !is_orphan {
+        return Step::Wait;
+    }
+    let away = now.saturating_duration_since(watch.alive);
+    if away >= session.kept_for() {
+        session.engine.cancel("the client did not come back");
+    } else if claim.wanted.as_ref().is_some_and(|wanted| wanted.exists()) {
+        session.engine.cancel("the same transfer was started again");
+    } else if away >= rules.suspend_after && !session.is_once() && session.close() {
+        session.engine.cancel(AWAY);
+        // Something else may have ended it at this moment.
+        if matches!(session.engine.end(), Some(End::Cancelled(reason)) if reason == AWAY) {
+            return Step::Suspend;
+        }
+    }
+    match session.engine.end() {
+        Some(_) => Step::End,
+        None => Step::Wait,
+    }
+}
+
+/// Has a thread of its own wait for the engine's threads: a slow disk must not hold up the other transfers.
+fn end(shared: &Arc<Shared>, session: Arc<Session>, until: Option<Instant>) {
+    locked(&session.watch).is_ending = true;
+    let (own, ending) = (Arc::clone(shared), Arc::clone(&session));
+    let spawned = std::thread::Builder::new()
+        .name("gw-ending".to_owned())
+        .spawn(move || conclude(&own, &ending, until));
+    if spawned.is_err() {
+        conclude(shared, &session, until);
+    }
+}
+
+fn conclude(shared: &Shared, session: &Session, until: Option<Instant>) {
+    session.engine.join();
+    let claim = &session.claim;
+    if let Some(end) = session.engine.end() {
+        shared.log(&format!("{}: {}", claim.label, describe(&end)));
+    }
+    match until {
+        Some(until) if claim.holds_journal() => shared.table.hold(&claim.transfer, until),
+        _ => shared.table.remove(&claim.transfer),
+    }
+}
+
+/// Why the destination of a suspended transfer is no longer kept, if so.
+fn is_given_up(
+    rules: &Rules<'_>,
+    claim: &Claim,
+    until: Instant,
+    now: Instant,
+    grants_due: bool,
+) -> Option<String> {
+    if now >= until {
+        return Some("the client did not come back; its destination is free again".to_owned());
+    }
+    if claim.wanted.as_ref().is_some_and(|wanted| wanted.exists()) {
+        return Some("the same transfer was started again".to_owned());
+    }
+    let no = grants_due.then(|| (rules.taken_back)(claim));
+    no.flatten().map(|no| no.message)
+}
+
+fn describe(end: &End) -> String {
+    match end {
+        End::Finished(finished) => format!(
+            "complete: {} files, {} bytes, {} skipped, {} failed",
+            finished.files, finished.bytes, finished.skipped, finished.failed
+        ),
+        End::Cancelled(reason) => format!("interrupted: {reason}"),
+        End::Failed { message, .. } => format!("failed: {message}"),
+    }
+}
+
+#[cfg(test)]
+mod tests;

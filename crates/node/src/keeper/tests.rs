@@ -1,0 +1,186 @@
+//! Tests of when a transfer ends, and for whom it makes way.
+
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use godwit_engine::session::Engine;
+use godwit_engine::synthetic::NullSink;
+use godwit_engine::tuner::Bounds;
+use godwit_engine::{Counters, FailedEntry, Live, Observer, Receiver, ReceiverConfig, Sink};
+use godwit_net::{Connection, IdentityId, Stream, StreamOptions, local_pair};
+use godwit_proto::{DigestKind, Frame, Pong, TransferId, decode};
+
+use super::*;
+use crate::gate::{Gate, Limits};
+use crate::session::Grip;
+use crate::table::Table;
+
+struct Deaf;
+
+impl Observer for Deaf {
+    fn entry_failed(&self, _failed: &FailedEntry<'_>) {}
+}
+
+const KEY: [u8; 32] = [1; 32];
+/// Nobody waits so long: a test that did would never end.
+const ENDLESS: Duration = Duration::from_secs(24 * 3600);
+
+const RULES: Rules<'static> = Rules {
+    taken_back: &|_| None,
+    suspend_after: SUSPEND_AFTER,
+};
+
+/// A transfer in a table, with one stream, whose client is the test.
+fn running(table: &Table) -> (Arc<Session>, Connection, std::thread::JoinHandle<()>) {
+    let counters = Arc::new(Counters::default());
+    let for_sink = Arc::clone(&counters);
+    let config = ReceiverConfig {
+        transfer: TransferId([7; 16]),
+        digest: DigestKind::CRC64_NVME,
+        block_bytes: 4096,
+        observer: Arc::new(Deaf),
+        resources: Arc::new(|| None),
+        comparison: None,
+        itemise: false,
+    };
+    let make = Box::new(move |acks| -> std::io::Result<Arc<dyn Sink>> {
+        Ok(Arc::new(NullSink::new(acks, for_sink)))
+    });
+    let live = Arc::new(Live::receiving(Bounds::fixed(0)));
+    let receiver = Receiver::start(config, make, live, counters).unwrap();
+    let (mut near, mut far) = local_pair(&StreamOptions::default()).unwrap();
+    let serving = Arc::clone(&receiver);
+    let thread = std::thread::spawn(move || drop(serving.run_stream(&mut far)));
+    let limits = Limits {
+        per_peer: 1,
+        all: 1,
+    };
+    let grip = Grip {
+        journal: None,
+        _place: Gate::new(limits, limits, 1, false)
+            .transfer(owner())
+            .unwrap(),
+    };
+    let claim = Claim {
+        transfer: TransferId([7; 16]),
+        owner: owner(),
+        key: Some(KEY),
+        keep_for: ENDLESS,
+        label: String::new(),
+        writes_to: vec![b"/data/run42".to_vec()],
+        leave: Vec::new(),
+        wanted: None,
+        grip: Mutex::new(Some(grip)),
+    };
+    let session = Arc::new(Session {
+        claim: Arc::new(claim),
+        engine: Engine::Receiver(receiver),
+        plain_payload: false,
+        reached: AtomicBool::new(true),
+        output_once: false,
+        alone: Arc::default(),
+        resumed: false,
+        lost_bytes: 0,
+        mapped: Vec::new(),
+        tokens: Mutex::default(),
+        streams_wanted: 1,
+        serving: Mutex::new(Some(0)),
+        watch: Mutex::new(Watch::new(Instant::now())),
+    });
+    table.insert(&session);
+    // It says how things stand as soon as it is served.
+    while near.try_recv().unwrap().is_none() {
+        near.wait(ENDLESS).unwrap();
+    }
+    (session, near, thread)
+}
+
+fn owner() -> IdentityId {
+    format!("gw1-{}", "a".repeat(52)).parse().unwrap()
+}
+
+#[test]
+fn a_client_that_answers_keeps_its_transfer_and_the_second_one_hears_so_at_once() {
+    let table = Table::default();
+    let (session, mut near, thread) = running(&table);
+    let client = std::thread::spawn(move || {
+        while let Ok(frame) = near.try_recv() {
+            let Some((prelude, head)) = frame else {
+                near.wait(ENDLESS).unwrap();
+                continue;
+            };
+            if let Frame::Ping(ping) = decode(&prelude, &head).unwrap() {
+                let mut head = Vec::new();
+                Pong { nonce: ping.nonce }.encode(&mut head);
+                near.send(&head, &[]).unwrap();
+            }
+        }
+    });
+    assert!(!table.supersede(&KEY, &owner(), ENDLESS));
+    assert!(session.engine.end().is_none());
+    session.engine.cancel("over");
+    thread.join().unwrap();
+    client.join().unwrap();
+    session.engine.join();
+}
+
+#[test]
+fn a_client_that_was_reached_only_beside_its_data_is_not_waited_for_as_long() {
+    let table = Table::default();
+    let (session, near, thread) = running(&table);
+    assert_eq!(session.kept_for(), ENDLESS);
+    session.reached.store(false, Ordering::Relaxed);
+    assert!(session.kept_for() < ENDLESS);
+    drop(near);
+    thread.join().unwrap();
+    let later = Instant::now() + session.kept_for();
+    assert_eq!(step(&RULES, &session, later, true), Step::End);
+    let end = session.engine.end();
+    assert!(matches!(end, Some(End::Cancelled(reason)) if reason.contains("did not come back")));
+}
+
+#[test]
+fn a_client_that_is_silent_and_then_gone_makes_way() {
+    let table = Table::default();
+    let (session, near, thread) = running(&table);
+    assert!(!table.supersede(&KEY, &owner(), Duration::from_millis(1)));
+    drop(near);
+    thread.join().unwrap();
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while step(&RULES, &session, Instant::now(), false) != Step::End {
+                std::thread::yield_now();
+            }
+            table.remove(&session.claim.transfer);
+        });
+        assert!(table.supersede(&KEY, &owner(), ENDLESS));
+    });
+    assert!(matches!(session.engine.end(), Some(End::Cancelled(_))));
+}
+
+#[test]
+fn only_a_transfer_without_streams_is_suspended_and_none_comes_afterwards() {
+    let table = Table::default();
+    let (session, near, thread) = running(&table);
+    let later = Instant::now() + SUSPEND_AFTER;
+    assert_eq!(step(&RULES, &session, later, true), Step::Wait);
+    drop(near);
+    thread.join().unwrap();
+    let later = later + SUSPEND_AFTER;
+    // One that is about to be served counts.
+    let serving = session.enter().unwrap();
+    assert_eq!(step(&RULES, &session, later, true), Step::Wait);
+    drop(serving);
+    assert_eq!(step(&RULES, &session, later, true), Step::Wait);
+    let later = later + SUSPEND_AFTER;
+    assert_eq!(step(&RULES, &session, later, true), Step::Suspend);
+    assert!(session.enter().is_none());
+    // What is left of it makes way at once.
+    table.hold(&session.claim.transfer, later + ENDLESS);
+    assert!(table.find(&session.claim.transfer).is_none());
+    assert_eq!(table.count_of(&owner()), (0, 1));
+    assert!(table.supersede(&KEY, &owner(), Duration::ZERO));
+    assert_eq!(table.count_of(&owner()), (0, 0));
+    session.engine.join();
+}

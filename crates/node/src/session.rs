@@ -1,0 +1,170 @@
+//! One transfer at this daemon: what it claims, and its engine while that runs.
+//! Does not know the other transfers (`table`).
+
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use godwit_engine::limits;
+use godwit_engine::session::Engine;
+use godwit_net::IdentityId;
+use godwit_proto::limits::TOKENS_MAX;
+use godwit_proto::{Token, TransferId};
+use godwit_store::journal::JournalHold;
+
+use crate::gate::Place;
+use crate::keeper::Watch;
+use crate::places::Leave;
+
+/// How long a transfer is kept for a client that has reached us only beside its data, and is gone: its connections for data did not
+/// come about, or it does better with a new one. What it said last may have been lost.
+const KEPT_UNREACHED: Duration = Duration::from_secs(10);
+
+/// Tokens in circulation for one transfer: as many as it may have streams.
+pub(crate) const TOKENS: usize = limits::STREAMS_MAX as usize;
+const _: () = assert!(TOKENS <= TOKENS_MAX);
+
+/// What a transfer has of this daemon whether its engine runs or not: a place among the transfers, and its destination.
+pub(crate) struct Claim {
+    pub(crate) transfer: TransferId,
+    pub(crate) owner: IdentityId,
+    /// What identifies the transfer's destination; `None` where there is none to be written by only one.
+    pub(crate) key: Option<[u8; 32]>,
+    /// How long the claim outlasts the last stream.
+    pub(crate) keep_for: Duration,
+    pub(crate) label: String,
+    /// Absolute paths that only this transfer may write to.
+    pub(crate) writes_to: Vec<Vec<u8>>,
+    /// What it goes on with as long as nobody takes it back.
+    pub(crate) leave: Vec<Leave>,
+    /// Is there once another process was asked to take the same transfer up.
+    pub(crate) wanted: Option<PathBuf>,
+    /// `None` once it was released.
+    pub(crate) grip: Mutex<Option<Grip>>,
+}
+
+/// The parts of a claim that others wait for.
+pub(crate) struct Grip {
+    /// Keeps the journal, and with it the destination.
+    pub(crate) journal: Option<JournalHold>,
+    /// Counts the transfer.
+    pub(crate) _place: Place<IdentityId>,
+}
+
+/// The daemon's end of a transfer that runs.
+pub(crate) struct Session {
+    pub(crate) claim: Arc<Claim>,
+    pub(crate) engine: Engine,
+    pub(crate) plain_payload: bool,
+    /// A stream that carries blocks was there.
+    pub(crate) reached: AtomicBool,
+    /// The client cannot open the transfer anew: its bytes come from a pipe, or go into one.
+    pub(crate) output_once: bool,
+    /// No other transfer ran while this one did, so that the process's memory is its own.
+    pub(crate) alone: Arc<AtomicBool>,
+    pub(crate) resumed: bool,
+    pub(crate) lost_bytes: u64,
+    /// Where it goes, for people.
+    pub(crate) mapped: Vec<u8>,
+    pub(crate) tokens: Mutex<Vec<Token>>,
+    /// Streams that the client wants.
+    pub(crate) streams_wanted: usize,
+    /// Streams that are being served; `None` once no more may come.
+    pub(crate) serving: Mutex<Option<usize>>,
+    pub(crate) watch: Mutex<Watch>,
+}
+
+/// A stream that is being served.
+pub(crate) struct Serving<'a>(&'a Session);
+
+impl Claim {
+    pub(crate) fn holds_journal(&self) -> bool {
+        let grip = locked(&self.grip);
+        grip.as_ref().is_some_and(|grip| grip.journal.is_some())
+    }
+
+    /// Lets others have the destination and the place.
+    pub(crate) fn release(&self) {
+        *locked(&self.grip) = None;
+    }
+}
+
+impl Session {
+    /// Fresh tokens for the client.
+    pub(crate) fn issue(&self, count: usize) -> Result<Vec<Vec<u8>>, getrandom::Error> {
+        let mut issued = Vec::with_capacity(count);
+        let mut tokens = locked(&self.tokens);
+        for _ in 0..count {
+            let mut bytes = [0; 16];
+            getrandom::fill(&mut bytes)?;
+            tokens.push(Token(bytes));
+            issued.push(bytes.to_vec());
+        }
+        Ok(issued)
+    }
+
+    /// Whether the token was one of ours; it no longer is one afterwards.
+    pub(crate) fn redeem(&self, token: &Token) -> bool {
+        let mut tokens = locked(&self.tokens);
+        match tokens.iter().position(|known| known == token) {
+            Some(index) => {
+                tokens.swap_remove(index);
+                true
+            }
+            None => false,
+        }
+    }
+
+    /// Lets a stream in, unless the engine is about to go.
+    pub(crate) fn enter(&self) -> Option<Serving<'_>> {
+        let mut serving = locked(&self.serving);
+        let count = serving.as_mut()?;
+        *count += 1;
+        Some(Serving(self))
+    }
+
+    /// Lets no more streams in. Returns false, and changes nothing, if there are any.
+    pub(crate) fn close(&self) -> bool {
+        let mut serving = locked(&self.serving);
+        if serving.is_some_and(|count| count > 0) {
+            return false;
+        }
+        *serving = None;
+        true
+    }
+
+    /// How long it is kept without any stream.
+    pub(crate) fn kept_for(&self) -> Duration {
+        match self.reached.load(Ordering::Relaxed) {
+            true => self.claim.keep_for,
+            false => self.claim.keep_for.min(KEPT_UNREACHED),
+        }
+    }
+
+    /// Whether its client cannot open it anew.
+    pub(crate) fn is_once(&self) -> bool {
+        match &self.engine {
+            Engine::Sender(_) => self.output_once,
+            Engine::Receiver(receiver) => receiver.comes_once(),
+        }
+    }
+
+    /// Whether no stream is there, nor is about to be.
+    pub(crate) fn is_orphan(&self) -> bool {
+        let is_served = locked(&self.serving).is_some_and(|count| count > 0);
+        !is_served && self.engine.stream_count() == 0
+    }
+}
+
+impl Drop for Serving<'_> {
+    fn drop(&mut self) {
+        if let Some(count) = locked(&self.0.serving).as_mut() {
+            *count -= 1;
+        }
+    }
+}
+
+pub(crate) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
