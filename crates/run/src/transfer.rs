@@ -277,8 +277,14 @@ impl Job<'_> {
         }
     }
 
-    /// Whether so many sources that could not be read are all of them.
-    fn has_no_other(&self, unread: u64) -> bool {
+    /// Whether the sources that are missing and those that failed as a whole are all of them. A list that cannot be read to its end
+    /// fails under the name of the source, and what it named before was copied.
+    fn has_no_other(&self, missing: u64, failed: u64) -> bool {
+        let unread = if self.chosen.is_listed() {
+            missing
+        } else {
+            missing + failed
+        };
         unread > 0 && unread >= self.source_count as u64
     }
 

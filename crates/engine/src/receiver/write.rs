@@ -155,11 +155,11 @@ impl Receiver {
             if !self.acks.count_failure(record.id) {
                 continue;
             }
-            if record.path.is_empty() {
+            let odd_name = entry::odd_name(record);
+            if record.path.is_empty() && odd_name.is_none() {
                 self.counters.sources_failed.add(1);
             }
             let mut shown = self.sink.display_path(record.root, &record.path);
-            let odd_name = entry::odd_name(record);
             if let Some(name) = odd_name {
                 if !shown.is_empty() && !shown.ends_with(b"/") {
                     shown.push(b'/');

@@ -237,8 +237,8 @@ impl Report {
         job: &Job<'_>,
     ) -> Self {
         let failed = source.entries_failed + missing;
-        let unread = source.sources_failed + missing;
-        let (failure, status) = outcome(end, failed, job.has_no_other(unread));
+        let has_no_other = job.has_no_other(missing, source.sources_failed);
+        let (failure, status) = outcome(end, failed, has_no_other);
         if let End::Failed { message, .. } | End::Cancelled(message) = end {
             job.tell_end(message);
         }
@@ -324,8 +324,9 @@ impl Report {
             .map_or(0, |last| last.entries_failed)
             .max(finished.map_or(0, |finished| finished.failed))
             .saturating_add(missing);
-        let unread = totals.last().map_or(0, |last| last.sources_failed) + missing;
-        let (failure, status) = outcome(&end, failed, job.has_no_other(unread));
+        let sources_failed = totals.last().map_or(0, |last| last.sources_failed);
+        let has_no_other = job.has_no_other(missing, sources_failed);
+        let (failure, status) = outcome(&end, failed, has_no_other);
         let not_kept = tell_not_kept([totals.last().as_ref(), peer.as_ref()], job);
         let counted = || seconds(totals.sum(|counters| counters.cpu_ns));
         let own_cpu = process_cpu(job.env).or_else(|| Some(counted()));
