@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use godwit_api::endpoint::Place as Named;
-use godwit_store::{Confine, FsOptions, FsStorage, RelPath, Storage};
+use godwit_store::{Confine, FsOptions, FsStorage, RelPath, Storage, Syncs};
 
 use godwit_run::local::Access;
 
@@ -86,6 +86,7 @@ impl Export {
         &self,
         spill: &Path,
         access: Access,
+        syncs: &Syncs,
     ) -> Result<(Arc<dyn Storage>, Vec<u8>), ExportError> {
         // Where the real path is not to be had, opening the directory fails with a reason.
         let real = std::fs::canonicalize(&self.path).unwrap_or_else(|_| self.path.clone());
@@ -99,6 +100,7 @@ impl Export {
             read_xattrs: preserve.xattrs,
             read_acls: preserve.acls,
             umask_cleared: true,
+            syncs: syncs.clone(),
             ..FsOptions::new(Confine::Export)
         };
         let storage =

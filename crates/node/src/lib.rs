@@ -29,6 +29,7 @@ use std::time::Duration;
 
 use godwit_engine::tuner::Bounds;
 use godwit_net::{Identity, IdentityId, ServerTls, Waker};
+use godwit_store::Syncs;
 
 pub use agent::{Agent, AgentConfig};
 pub use announce::Announce;
@@ -181,6 +182,7 @@ impl Daemon {
             places: Box::new(Exports {
                 exports: config.exports.clone(),
                 home: config.home.clone(),
+                syncs: Syncs::default(),
             }),
             only: None,
             dial: Vec::new(),

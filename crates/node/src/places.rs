@@ -9,7 +9,7 @@ use std::sync::Arc;
 use godwit_engine::tree::{TreeRoot, root_fault};
 use godwit_net::IdentityId;
 use godwit_proto::{Direction, ErrorCode, Fault, FaultCode, Open, Side};
-use godwit_store::{RelPath, Storage, StoreErrorKind};
+use godwit_store::{RelPath, Storage, StoreErrorKind, Syncs};
 
 use crate::allow::{Grantor, No, find, refuse_export};
 use crate::export::{Export, Place};
@@ -133,13 +133,15 @@ pub(crate) struct Exports {
     pub(crate) exports: Vec<Export>,
     /// Grants and spills.
     pub(crate) home: PathBuf,
+    /// What the storages of all transfers have in common.
+    pub(crate) syncs: Syncs,
 }
 
 impl Exports {
     /// Its storage, and the real path of that.
     fn open(&self, export: &Export, access: Access) -> Result<(Arc<dyn Storage>, Vec<u8>), No> {
         export
-            .open(&self.home.join("journals"), access)
+            .open(&self.home.join("journals"), access, &self.syncs)
             .map_err(|error| refuse_export(&error))
     }
 

@@ -21,7 +21,7 @@ pub mod storage;
 pub use cpu::{thread_cpu_time, thread_cpu_waiting};
 pub use error::{StoreError, StoreErrorKind};
 pub use extended::{AclEntry, AclWho, Acls, Extended, Lost, Xattr};
-pub use fs::{Confine, FsOptions, FsStorage};
+pub use fs::{Confine, FsOptions, FsStorage, Syncs};
 pub use handles::{close_kept_handles, open_with_room};
 pub use meta::{FinalMeta, Kind, Meta, Timestamp};
 pub use path::{NAME_BYTES_MAX, PATH_BYTES_MAX, PathError, RelPath, TEMP_NAME_BYTES, TempName};

@@ -3,6 +3,7 @@
 
 use super::kept::Kept;
 use super::medium;
+use super::syncs::{Member, Syncs};
 use crate::error::{StoreError, StoreErrorKind};
 use crate::extended::Lost;
 use crate::handles::{self, KeepsHandles, with_room};
@@ -141,9 +142,19 @@ pub(super) struct Directories {
     kept: Arc<Mutex<Kept<Arc<Directory>>>>,
     /// From so many open directories of this process on, fewer are kept.
     open_max: usize,
-    /// A handle of every file system met, held from before anything was written there through this storage, so that
-    /// a sync by it reports every write error since.
-    devices: Mutex<HashMap<u64, Arc<Directory>>>,
+    /// Every file system met, joined before anything was written there through this storage, so that a sync of it reports
+    /// every write error since.
+    devices: Mutex<HashMap<u64, Device>>,
+    syncs: Syncs,
+}
+
+/// A file system that directories were met in.
+#[derive(Debug)]
+struct Device {
+    /// The first one of them, which keeps the device's number from being another's.
+    directory: Arc<Directory>,
+    /// None while only directories were met that cannot be read, and so not synced.
+    member: Option<Arc<Member>>,
 }
 
 impl KeepsHandles for Mutex<Kept<Arc<Directory>>> {
@@ -154,7 +165,12 @@ impl KeepsHandles for Mutex<Kept<Arc<Directory>>> {
 
 impl Directories {
     /// Opens the root, whose own path may lead through links as the user wants; `openat2: false` does without that call.
-    pub(super) fn open(root: &Path, openat2: bool, capacity: usize) -> Result<Self, Errno> {
+    pub(super) fn open(
+        root: &Path,
+        openat2: bool,
+        capacity: usize,
+        syncs: Syncs,
+    ) -> Result<Self, Errno> {
         let flags = OFlags::DIRECTORY | OFlags::CLOEXEC;
         let open = |how| with_room(|| rustix::fs::open(root, flags | how, Mode::empty()));
         let root = match open(OFlags::RDONLY) {
@@ -174,6 +190,7 @@ impl Directories {
             kept,
             open_max,
             devices: Mutex::default(),
+            syncs,
         };
         directories.note_device(&directories.root);
         Ok(directories)
@@ -234,25 +251,35 @@ impl Directories {
         with_room(|| self.resolve(path, OFlags::RDONLY))
     }
 
-    /// One handle for each file system met below the root; `None` if there were too many, or one could not be read.
-    pub(super) fn devices(&self) -> Option<Vec<Arc<Directory>>> {
+    /// The part of this storage in each file system met below the root; `None` if there were too many, or one could not be
+    /// read.
+    pub(super) fn devices(&self) -> Option<Vec<Arc<Member>>> {
         let devices = lock(&self.devices);
-        let whole =
-            devices.len() < DEVICES_MAX && devices.values().all(|directory| !directory.search_only);
-        whole.then(|| devices.values().cloned().collect())
+        let few = devices.len() < DEVICES_MAX;
+        let members = devices.values().map(|device| device.member.clone());
+        members.collect::<Option<Vec<_>>>().filter(|_| few)
     }
 
     fn note_device(&self, directory: &Arc<Directory>) {
         let mut devices = lock(&self.devices);
-        let first = devices.get(&directory.device);
-        if let Some(first) = first {
+        if let Some(known) = devices.get_mut(&directory.device) {
             // Nobody else can have its number while we hold it.
-            let _ = directory.in_memory.set(first.is_in_memory());
+            let _ = directory.in_memory.set(known.directory.is_in_memory());
+            if known.member.is_none() {
+                known.member = self.join_syncs(directory);
+            }
+        } else if devices.len() < DEVICES_MAX {
+            let device = Device {
+                directory: Arc::clone(directory),
+                member: self.join_syncs(directory),
+            };
+            devices.insert(directory.device, device);
         }
-        let known = first.is_some_and(|known| !known.search_only || directory.search_only);
-        if !known && devices.len() < DEVICES_MAX {
-            devices.insert(directory.device, Arc::clone(directory));
-        }
+    }
+
+    fn join_syncs(&self, directory: &Arc<Directory>) -> Option<Arc<Member>> {
+        let can = !directory.search_only;
+        can.then(|| Arc::new(self.syncs.join(directory.device, directory)))
     }
 
     fn open_directory(&self, path: &[u8]) -> Result<Directory, Errno> {

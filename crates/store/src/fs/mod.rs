@@ -17,6 +17,7 @@ mod scan;
 mod special;
 mod sweep;
 mod sync;
+mod syncs;
 mod walk;
 mod write;
 mod xattr;
@@ -37,6 +38,7 @@ use rustix::io::Errno;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use sync::SyncState;
+pub use syncs::Syncs;
 use walk::Walk;
 use write::FsWriteFile;
 use xattr::{Reader, Wanted};
@@ -79,6 +81,8 @@ pub struct FsOptions {
     pub openat2: bool,
     /// Use `RENAME_NOREPLACE` where the file system has it.
     pub rename_noreplace: bool,
+    /// Syncs of whole file systems are shared with the other storages that have the same.
+    pub syncs: Syncs,
 }
 
 impl FsOptions {
@@ -97,6 +101,7 @@ impl FsOptions {
             direct: false,
             openat2: true,
             rename_noreplace: true,
+            syncs: Syncs::default(),
         }
     }
 }
@@ -130,7 +135,8 @@ impl FsStorage {
         spill_dir: &Path,
         options: FsOptions,
     ) -> Result<Self, StoreError> {
-        let directories = Directories::open(root, options.openat2, options.directories_max)
+        let (syncs, most) = (options.syncs.clone(), options.directories_max);
+        let directories = Directories::open(root, options.openat2, most, syncs)
             .map_err(|error| StoreError::from_errno("open", &RelPath::root(), error))?;
         Ok(Self {
             directories: Arc::new(directories),

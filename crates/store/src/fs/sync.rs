@@ -1,14 +1,14 @@
 //! Owns durability: which way a batch is synced, and that a write error once reported is believed by everybody it concerns.
 //! Does not decide what makes up a batch.
 
-use super::directories::{Directories, Directory, Trouble, lock};
+use super::directories::{Directories, Trouble, lock};
 use super::write::open_temp;
 use crate::error::StoreError;
 use crate::path::{RelPath, TempName};
 use rustix::fs::OFlags;
 use rustix::io::Errno;
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex};
+use std::sync::Mutex;
 
 /// Up to this many files or directories are synced one by one; above, their file systems as a whole.
 pub(super) const SYNC_EACH_MAX: usize = 16;
@@ -22,8 +22,6 @@ const SYNC_EACH_BYTES: u64 = 8 << 20;
 #[derive(Debug, Default)]
 pub(super) struct SyncState {
     live: Mutex<Live>,
-    /// One sync of whole file systems at a time: they share the handles that errors are reported to.
-    syncing: Mutex<()>,
 }
 
 #[derive(Debug, Default)]
@@ -132,16 +130,20 @@ impl SyncState {
         let Some(devices) = directories.devices() else {
             return Err(StoreError::from_errno("sync", path, Errno::XDEV));
         };
-        let _one_at_a_time = lock(&self.syncing);
         // All of them, even after an error: it must be known what else failed.
-        let result = devices
+        let failures: Vec<_> = devices
             .iter()
-            .map(rustix::fs::syncfs::<&Arc<Directory>>)
-            .fold(Ok(()), Result::and);
-        result.map_err(|error| {
-            self.fail_all();
-            StoreError::from_errno("sync", path, error)
-        })
+            .filter_map(|device| Some((device, device.sync().err()?)))
+            .collect();
+        let Some((_, first)) = failures.first() else {
+            return Ok(());
+        };
+        self.fail_all();
+        // Only now: another thread that has waited for the same must not find the files in order.
+        for (device, failure) in &failures {
+            device.believe(*failure);
+        }
+        Err(StoreError::from_errno("sync", path, first.errno))
     }
 }
 

@@ -6,6 +6,7 @@ use std::sync::{Condvar, Mutex};
 use std::time::Instant;
 
 use super::{Crew, Directories, Finds, Found, HELPERS_BUSY_MAX, LOOK_WAITED, Looker};
+use crate::fs::Syncs;
 use crate::path::RelPath;
 
 /// Threads that look at once where looks wait.
@@ -59,7 +60,8 @@ fn crew_of<L: Looker + 'static>(looker: L, names: usize) -> Crew<L> {
     for name in 0..names {
         std::fs::write(place.path().join(name.to_string()), "").unwrap();
     }
-    let directories = Directories::open(place.path(), true, 16).unwrap().into();
+    let directories = Directories::open(place.path(), true, 16, Syncs::default());
+    let directories = directories.unwrap().into();
     let mut crew = Crew::new(&directories, looker, place.path(), 1 << 20);
     crew.enter(&RelPath::root()).unwrap();
     while crew.next_batch(&mut Vec::new()) {}
