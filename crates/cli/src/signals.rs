@@ -35,10 +35,11 @@ const ENDING: [i32; 13] = [
     Signal::STKFLT.as_raw(),
 ];
 
-/// The signals that ask the program to end, but for those that were ignored when it started: `nohup` ignores HUP.
+/// The signals that ask the program to end. A HUP that was ignored at the start stays ignored, as `nohup` means it; shells ignore INT
+/// and QUIT for what they start in the background, where `kill -INT` has to work all the same.
 pub(crate) fn ending() -> io::Result<Signals> {
     let ignored = ignored();
-    let is_handled = |signal: &i32| ignored & 1 << (signal - 1) == 0;
+    let is_handled = |signal: &i32| *signal != SIGHUP || ignored & 1 << (SIGHUP - 1) == 0;
     // With a handler, a write beyond the file size limit fails, and only that entry with it.
     signal_hook::flag::register(SIGXFSZ, Arc::new(AtomicBool::new(false)))?;
     let all = ENDING.into_iter().chain(godwit_sys::signals::real_time());

@@ -46,7 +46,7 @@ fn each_signal_that_ends_programs_stops_a_transfer_cleanly() {
 }
 
 #[test]
-fn what_is_ignored_at_the_start_stays_ignored() {
+fn a_hangup_that_is_ignored_at_the_start_stays_ignored() {
     let mut rig = Rig::new();
     rig.start(&[]);
     rig.write("large", vec![7; BYTES]);
@@ -121,4 +121,28 @@ fn a_file_beyond_the_size_limit_fails_alone() {
     assert_eq!(outcome.expect(3, "partial").failed(), ["src/large"]);
     outcome.says("File too large");
     assert_eq!(rig.read("to/small"), b"small");
+}
+
+#[test]
+fn an_interrupt_stops_what_a_shell_has_started_in_the_background() {
+    let mut rig = Rig::new();
+    rig.start(&[]);
+    rig.write("large", vec![7; BYTES]);
+    // As shells do for what they start in the background.
+    rig.wrap_client(["sh", "-c", "trap '' INT QUIT; exec \"$@\"", "sh"]);
+    for signal in [Signal::INT, Signal::QUIT] {
+        let destination = rig.url(&format!("by-{}", signal.as_raw()));
+        let line = [
+            "--limit",
+            "8MB",
+            "--block-size",
+            "64KiB",
+            "large",
+            &destination,
+        ];
+        let mut client = rig.begin_cp(&rig.path(""), &line);
+        client.wait_for_bytes(BYTES as u64 / 24);
+        client.signal(signal);
+        client.wait().expect(5, "interrupted");
+    }
 }
