@@ -42,8 +42,12 @@ pub(crate) fn ending() -> io::Result<Signals> {
     let is_handled = |signal: &i32| *signal != SIGHUP || ignored & 1 << (SIGHUP - 1) == 0;
     // With a handler, a write beyond the file size limit fails, and only that entry with it.
     signal_hook::flag::register(SIGXFSZ, Arc::new(AtomicBool::new(false)))?;
-    let all = ENDING.into_iter().chain(godwit_sys::signals::real_time());
-    Signals::new(all.filter(is_handled))
+    let signals = Signals::new(ENDING.into_iter().filter(is_handled))?;
+    for signal in godwit_sys::signals::real_time() {
+        // A tool that runs this program, such as valgrind, may keep one of them for itself.
+        let _ = signals.add_signal(signal);
+    }
+    Ok(signals)
 }
 
 /// Sets `interrupted` when the program is asked to end, and ends it when it is asked again later.
