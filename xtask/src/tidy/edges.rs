@@ -9,7 +9,7 @@ const ALLOWED: [(&str, &[&str]); 15] = [
     ("crates/proto", &[]),
     ("crates/sys", &[]),
     ("crates/api", &[]),
-    ("crates/state", &["api"]),
+    ("crates/state", &[]),
     ("crates/store", &["sys"]),
     ("crates/net", &["proto", "sys"]),
     ("crates/tuner", &[]),
