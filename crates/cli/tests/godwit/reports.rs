@@ -151,6 +151,25 @@ fn figures_of_both_sides_are_printed_on_demand() {
 }
 
 #[test]
+fn directories_that_an_earlier_run_left_closed_are_opened_for_what_is_below() {
+    let world = Rig::for_user(is_root());
+    let closed: Vec<String> = (0..200).map(|n| format!("shut{n}")).collect();
+    for name in &closed {
+        world.write(&format!("tree/{name}/a/b/deep"), name);
+        world.write(&format!("copy/{name}/x"), "of an earlier run");
+    }
+    let mode = fs::Permissions::from_mode(0);
+    for name in &closed {
+        fs::set_permissions(world.path(&format!("copy/{name}")), mode.clone()).expect("ours");
+    }
+    // What is below a directory may be announced on another stream, and before the directory is.
+    world.write("list", closed.join("\n"));
+    let outcome = world.cp(&["--recursive", "--files-from", "list", "tree", "copy"]);
+    outcome.complete();
+    assert_eq!(outcome.number("files"), 200, "{outcome:?}");
+}
+
+#[test]
 fn what_failed_arrives_by_its_list_once_it_can_be_read() {
     let mut world = Rig::for_user(is_root());
     for name in ["good", "un\nreadable", "sub/closed file", "shut/a/b/deep"] {

@@ -19,6 +19,9 @@ use crate::{entry, lock};
 /// Directories made by this transfer that are remembered; beyond it they are forgotten and looked at again.
 const FRESH_MAX: usize = 64 * 1024;
 
+/// What a directory's mode has to allow its owner while a transfer writes in it.
+pub(super) const OWNER_BITS: u32 = 0o700;
+
 /// Makes directories, opens those that are closed, and holds entries to the names that were announced.
 pub(super) struct Directories {
     target: Arc<Target>,
@@ -114,6 +117,45 @@ impl Directories {
                 act()
             }
             result => result,
+        }
+    }
+
+    /// Looks at `path`. If a directory above it is closed to its owner although its mode is this transfer's to set, the owner is let
+    /// in first: the manifest with that directory may still be on its way, on another stream.
+    pub(super) fn looking(
+        &self,
+        path: &RelPath,
+        look: &mut dyn FnMut() -> Result<Option<Meta>, StoreError>,
+    ) -> Result<Option<Meta>, StoreError> {
+        match look() {
+            Err(error) if error.kind == StoreErrorKind::Permission => {
+                if self.target.comparison().dry_run {
+                    return Err(error);
+                }
+                self.open_above(path);
+                look()
+            }
+            found => found,
+        }
+    }
+
+    /// Lets the owner into the directories above `path`, the outermost first, as far as their modes are this transfer's to set.
+    fn open_above(&self, path: &RelPath) {
+        let above: Vec<RelPath> = std::iter::successors(path.parent(), RelPath::parent).collect();
+        let storage = &self.target.config.storage;
+        for directory in above.iter().rev() {
+            if !self.target.sets_mode_of(directory) {
+                continue;
+            }
+            let closed = storage.stat(directory).is_ok_and(|there| {
+                there.is_some_and(|there| {
+                    there.kind == Kind::Directory && there.mode & OWNER_BITS != OWNER_BITS
+                })
+            });
+            // What cannot be opened is told by the look that follows.
+            if closed && storage.open_directory(directory).is_err() {
+                return;
+            }
         }
     }
 
@@ -244,14 +286,14 @@ impl Directories {
         entry: EntryId,
         path: &RelPath,
         last: &mut LastDirectory,
-        look: impl FnOnce() -> Result<Option<Meta>, StoreError>,
+        mut look: impl FnMut() -> Result<Option<Meta>, StoreError>,
     ) -> Result<Option<Meta>, Fault> {
         if self.is_fresh(path) {
             return Ok(None);
         }
         let there = self
             .target
-            .unless_in_the_way(look())
+            .unless_in_the_way(self.looking(path, &mut look))
             .map_err(|error| entry::fault(entry, Side::DESTINATION, &error))?;
         self.hold_to_spelling(entry, path, there.is_some(), last)?;
         Ok(there)

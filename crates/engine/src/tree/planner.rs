@@ -14,7 +14,7 @@ use godwit_store::{Kind, Look, RelPath, Replace, StoreError, StoreErrorKind, Tem
 
 use super::agenda::Agenda;
 use super::compare::{Comparer, Judgement, has_time, mtime_of};
-use super::directories::Directories;
+use super::directories::{Directories, OWNER_BITS};
 use super::held::Held;
 use super::later::{encode_directory, encode_link};
 use super::maker::Maker;
@@ -23,9 +23,6 @@ use super::target::{Target, destination_fault, spill_error, type_conflict};
 use super::undelivered::{Undelivered, UndeliveredSet};
 use super::unusable::Unusable;
 use crate::{entry, limits, lock};
-
-/// Without one of these even its owner cannot work in a directory.
-const OWNER_BITS: u32 = 0o700;
 
 /// Wanted entries whose name is taken already, shared with those who give names.
 pub(super) type ReplaceSet = Mutex<HashSet<EntryId>>;
@@ -148,7 +145,10 @@ impl Planner {
         let there = if self.directories.is_fresh(path) {
             None
         } else {
-            let there = self.target.look(path).map_err(fault)?;
+            let look = self
+                .directories
+                .looking(path, &mut || self.target.config.storage.stat(path));
+            let there = self.target.unless_in_the_way(look).map_err(fault)?;
             self.directories
                 .hold_to_spelling(record.id, path, there.is_some(), last)?;
             there
@@ -213,7 +213,7 @@ impl Planner {
         } else {
             let there = self
                 .target
-                .unless_in_the_way(look.stat(path))
+                .unless_in_the_way(self.directories.looking(path, &mut || look.stat(path)))
                 .map_err(fault)?;
             if !last.is_plain(path) {
                 self.directories
@@ -363,7 +363,10 @@ impl Planner {
             return Ok(true);
         }
         // Its manifest may come after this one, or have come so long ago that the file is there.
-        Ok(match self.target.look(first)? {
+        let look = self
+            .directories
+            .looking(first, &mut || self.target.config.storage.stat(first));
+        Ok(match self.target.unless_in_the_way(look)? {
             None => comparison.existing,
             Some(there) if comparison.ignore_existing => {
                 there.kind != Kind::File || !has_time(&there, mtime_of(record))
