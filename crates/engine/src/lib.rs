@@ -56,7 +56,7 @@ pub use loss::StreamLoss;
 pub use receiver::{Receiver, ReceiverConfig};
 pub use sender::{Sender, SenderConfig};
 pub use sink::{Ending, FinishReport, MakeSink, Sink, SinkFailure, Slice};
-pub use source::{ReadError, Source, SourceFile};
+pub use source::{ReadError, Source, SourceFile, only_once};
 pub use streams::StreamFigures;
 pub use work::{Offers, Unoffered, Work};
 

@@ -4,7 +4,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use godwit_proto::{Fault, Record};
+use godwit_proto::{EntryId, Fault, FaultCode, Record, Side};
 use godwit_store::pool::Block;
 
 /// Gives the bytes of entries. Called from many threads at once.
@@ -87,6 +87,17 @@ pub enum ReadError {
     Changed,
     /// It cannot be read.
     Failed(Fault),
+}
+
+/// The fault of a read for the second time from a source that gives its bytes once.
+pub fn only_once() -> Fault {
+    Fault {
+        entry: EntryId(0),
+        side: Side::SOURCE,
+        code: FaultCode::IO,
+        errno: None,
+        message: "what was read from standard input cannot be read again; start anew".to_owned(),
+    }
 }
 
 /// The contents of a block.

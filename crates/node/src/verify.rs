@@ -65,7 +65,7 @@ fn run(
     let verifier = Verifier::start(
         config,
         Arc::new(Counters::default()),
-        Box::new(move |checked| told.add(checked)),
+        Box::new(move |checked| told.add(checked.number, checked.into_verdicts())),
     )
     .map_err(|error| internal(&error))?;
     let opened = Opened {

@@ -8,4 +8,3 @@ mod source;
 pub use dense::InOrder;
 pub use sink::PipeSink;
 pub use source::PipeSource;
-pub(crate) use source::only_once;

@@ -12,7 +12,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 
 use crate::lock;
-use crate::source::{ReadError, Source, SourceFile};
+use crate::source::{ReadError, Source, SourceFile, only_once};
 use crate::work::{Offers, Work};
 
 /// How often a silent pipe is left, to see whether the transfer goes on.
@@ -208,15 +208,6 @@ impl PipeSource {
             }
         }
     }
-}
-
-/// What a source that gives its bytes once says to who wants them again.
-pub(crate) fn only_once() -> Fault {
-    fault(
-        FaultCode::IO,
-        None,
-        "what was read from standard input cannot be read again; start anew".to_owned(),
-    )
 }
 
 fn fault(code: FaultCode, errno: Option<u16>, message: String) -> Fault {

@@ -230,7 +230,7 @@ impl Sender {
         block: &mut Block,
     ) -> Result<Option<(digest::Digest, u32)>, ReadError> {
         if seq.is_some() {
-            return Err(ReadError::Failed(crate::pipe::only_once()));
+            return Err(ReadError::Failed(crate::source::only_once()));
         }
         let (length, is_last) = self
             .counters

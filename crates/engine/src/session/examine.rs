@@ -12,8 +12,19 @@ use godwit_proto::{
 };
 
 use super::verify::{LOOK_EVERY, Pulse, announce, broke};
-use crate::verification::{Checked, Finding, Verifier};
 use crate::{PANICKED, StreamLoss, limits, lock};
+
+/// Checks announced entries, on threads of its own.
+pub trait Examiner {
+    /// Whether [`submit`](Self::submit) would return without waiting.
+    fn has_room(&self) -> bool;
+
+    /// Queues the entries of one manifest; the verdicts arrive in [`Findings`] under the same number.
+    fn submit(&self, number: u64, records: Vec<Record>);
+
+    /// Whether a checking thread has panicked, so that some verdicts never arrive.
+    fn has_failed(&self) -> bool;
+}
 
 /// What a daemon's side of a verification asks of its caller.
 pub trait Examination {
@@ -52,17 +63,9 @@ impl Findings {
         }
     }
 
-    /// What a [`Verifier`] is to be given.
-    pub fn add(&self, checked: Checked) {
-        let verdicts = checked
-            .findings
-            .into_iter()
-            .map(|finding| match finding {
-                Finding::Same(_) => Verdict::Skip,
-                Finding::Different(fault) => Verdict::Failed(fault),
-            })
-            .collect();
-        lock(&self.ready).push_back((checked.number, verdicts));
+    /// Queues the verdicts for the manifest of this number, and wakes the stream.
+    pub fn add(&self, number: u64, verdicts: Vec<Verdict>) {
+        lock(&self.ready).push_back((number, verdicts));
         self.waker.wake();
     }
 }
@@ -75,7 +78,7 @@ pub fn serve_verification(
     stream: &mut dyn Stream,
     opened: &Opened,
     transfer: TransferId,
-    verifier: &Verifier,
+    examiner: &dyn Examiner,
     findings: &Findings,
     examination: &mut dyn Examination,
 ) -> Result<(), StreamLoss> {
@@ -89,7 +92,7 @@ pub fn serve_verification(
     let mut under_way = 0_u64;
     let mut finish: Option<Finish> = None;
     loop {
-        while verifier.has_room() {
+        while examiner.has_room() {
             let Some((prelude, head)) = stream.try_recv()? else {
                 break;
             };
@@ -105,7 +108,7 @@ pub fn serve_verification(
                         return refuse(stream, ErrorCode::INTERNAL, message, false);
                     }
                     under_way += 1;
-                    verifier.submit(manifest.seq.0, manifest.records);
+                    examiner.submit(manifest.seq.0, manifest.records);
                 }
                 Frame::Finish(said) => finish = Some(said),
                 Frame::Ping(ping) => {
@@ -139,7 +142,7 @@ pub fn serve_verification(
             })?;
             stream.send(&head, &[])?;
         }
-        if verifier.has_failed() {
+        if examiner.has_failed() {
             return refuse(stream, ErrorCode::INTERNAL, PANICKED.to_owned(), false);
         }
         if !examination.goes_on() {
@@ -150,7 +153,7 @@ pub fn serve_verification(
             return end(stream, transfer, finish, examination);
         }
         pulse.beat(stream)?;
-        if verifier.has_room() {
+        if examiner.has_room() {
             stream.wait(LOOK_EVERY)?;
         } else {
             stream.wait_woken(LOOK_EVERY)?;

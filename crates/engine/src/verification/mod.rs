@@ -10,12 +10,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
-use godwit_proto::{Fault, Record};
+use godwit_proto::{Fault, Record, Verdict};
 use godwit_store::digest::{Digest, DigestKind};
 
 pub use self::extra::{Expected, ExtraError};
 use self::large::Large;
 use crate::counters::CpuMeter;
+use crate::session::Examiner;
 use crate::tree::TreeRoot;
 use crate::{Counters, IfPanicking, lock};
 
@@ -57,6 +58,18 @@ pub struct Checked {
     pub records: Vec<Record>,
     /// One finding for each, in order.
     pub findings: Vec<Finding>,
+}
+
+impl Checked {
+    /// The findings as a daemon answers them: a digest is not told.
+    pub fn into_verdicts(self) -> Vec<Verdict> {
+        let findings = self.findings.into_iter();
+        let verdicts = findings.map(|finding| match finding {
+            Finding::Same(_) => Verdict::Skip,
+            Finding::Different(fault) => Verdict::Failed(fault),
+        });
+        verdicts.collect()
+    }
 }
 
 /// Is given each batch once all of it was checked, on one of the reading threads.
@@ -141,7 +154,7 @@ impl Verifier {
         Ok(Self { shared, threads })
     }
 
-    /// Whether [`submit`](Self::submit) would not have to wait now.
+    /// Whether [`submit`](Self::submit) would return without waiting.
     pub fn has_room(&self) -> bool {
         lock(&self.shared.state).in_flight < BATCHES_MAX
     }
@@ -198,7 +211,7 @@ impl Verifier {
         self.shared.stop(false);
     }
 
-    /// Whether one of the threads has panicked. What it was at is never told, and nothing more is checked.
+    /// Whether a checking thread has panicked. Its entry is never told, and nothing more is checked.
     pub fn has_failed(&self) -> bool {
         lock(&self.shared.state).failed
     }
@@ -206,6 +219,20 @@ impl Verifier {
     /// Content bytes of files judged so far, holes included.
     pub fn bytes_done(&self) -> u64 {
         self.shared.bytes_done.load(Ordering::Relaxed)
+    }
+}
+
+impl Examiner for Verifier {
+    fn has_room(&self) -> bool {
+        self.has_room()
+    }
+
+    fn submit(&self, number: u64, records: Vec<Record>) {
+        self.submit(number, records);
+    }
+
+    fn has_failed(&self) -> bool {
+        self.has_failed()
     }
 }
 
