@@ -6,9 +6,9 @@ use std::time::Instant;
 
 use godwit_api::event::{Event, EventSink as _, Failed};
 use godwit_api::settings::{Digest, ManifestSettings};
-use godwit_engine::tree::TreeWork;
 use godwit_engine::{Offers, Unoffered, Work};
 use godwit_store::digest::DigestKind;
+use godwit_tree::TreeWork;
 
 use crate::exit::{Exit, Failure};
 use crate::home::Home;

@@ -60,7 +60,8 @@ pub(crate) enum Arrival {
 }
 
 impl Acks {
-    pub(crate) fn new(
+    /// Acknowledgements of a transfer of which nothing has arrived.
+    pub fn new(
         transfer: TransferId,
         observer: Arc<dyn Observer>,
         counters: Arc<Counters>,

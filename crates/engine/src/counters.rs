@@ -94,7 +94,7 @@ impl Counter {
     }
 
     /// Takes off what was added and turned out not to count, at most all of it.
-    pub(crate) fn take_back(&self, amount: u64) {
+    pub fn take_back(&self, amount: u64) {
         let _ = self
             .0
             .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |value| {
@@ -120,7 +120,7 @@ impl Counter {
 
 /// Adds the calling thread's CPU time, and its time without a processor, to counters, as often as it is asked to.
 #[derive(Debug, Default)]
-pub(crate) struct CpuMeter {
+pub struct CpuMeter {
     counted: Duration,
     waited: Duration,
     settled: Option<Instant>,
@@ -130,7 +130,8 @@ pub(crate) struct CpuMeter {
 const SETTLE_EVERY: Duration = Duration::from_millis(200);
 
 impl CpuMeter {
-    pub(crate) fn settle(&mut self, counters: &Counters) {
+    /// Adds the time since the last call.
+    pub fn settle(&mut self, counters: &Counters) {
         let now = thread_cpu_time();
         counters.cpu_ns.add_time(now.saturating_sub(self.counted));
         self.counted = now;

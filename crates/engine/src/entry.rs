@@ -17,16 +17,18 @@ const EXTENSION_NAME: u16 = 9;
 /// Longest name that is told of what no path stands for.
 pub(crate) const ODD_NAME_BYTES_MAX: usize = 512;
 
-pub(crate) fn digest_to_wire(digest: &digest::Digest) -> Digest {
+/// A digest as the wire has it.
+pub fn digest_to_wire(digest: &digest::Digest) -> Digest {
     Digest(digest.0)
 }
 
-pub(crate) fn digest_to_store(digest: &Digest) -> digest::Digest {
+/// A digest as storage has it.
+pub fn digest_to_store(digest: &Digest) -> digest::Digest {
     digest::Digest(digest.0)
 }
 
 /// The flag of a file with holes.
-pub(crate) fn sparse_flag(meta: &Meta) -> u8 {
+pub fn sparse_flag(meta: &Meta) -> u8 {
     match meta.kind == Kind::File && meta.sparse {
         true => RecordFlags::SPARSE,
         false => 0,
@@ -34,7 +36,7 @@ pub(crate) fn sparse_flag(meta: &Meta) -> u8 {
 }
 
 /// The record of an entry found below root `root`, without its path and what goes with it.
-pub(crate) fn record(root: u16, meta: &Meta, target: Vec<u8>) -> Record {
+pub fn record(root: u16, meta: &Meta, target: Vec<u8>) -> Record {
     let kind = match meta.kind {
         Kind::File => EntryKind::FILE,
         Kind::Directory => EntryKind::DIRECTORY,
@@ -110,7 +112,7 @@ pub(crate) fn odd_name(record: &Record) -> Option<&[u8]> {
 }
 
 /// The fault in a record that `failed_record` made.
-pub(crate) fn fault_of(record: &Record) -> Fault {
+pub fn fault_of(record: &Record) -> Fault {
     let mut fault = Fault {
         entry: record.id,
         side: Side::SOURCE,
@@ -159,13 +161,13 @@ pub(crate) fn item(record: &Record, action: Action) -> Item<'_> {
 }
 
 /// Whether the record stands for a file whose contents are all in the same bundle.
-pub(crate) fn is_whole_file(record: &Record) -> bool {
+pub fn is_whole_file(record: &Record) -> bool {
     record.kind == EntryKind::FILE
         && record.flags & (RecordFlags::END | RecordFlags::SOURCE_FAILED) == 0
 }
 
 /// A storage error as the wire and the user see it.
-pub(crate) fn fault(entry: EntryId, side: Side, error: &StoreError) -> Fault {
+pub fn fault(entry: EntryId, side: Side, error: &StoreError) -> Fault {
     let code = match error.kind {
         StoreErrorKind::NoSpace => FaultCode::NO_SPACE,
         StoreErrorKind::Permission => FaultCode::PERMISSION,

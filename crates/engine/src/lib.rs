@@ -12,14 +12,14 @@
 //! transfer ends or the stream breaks. Any number of streams may come and go at any time; any item may travel on any of them.
 //! [`Live`] changes limits and parallelism while the transfer runs; [`Counters`] may be read at any time.
 //!
-//! Ready-made parts: [`tree`] (files of a [`godwit_store::Storage`]), [`synthetic`] (`mem:` and `null:`), and [`session`]
-//! (dialling, opening, joining and retrying for a client). `examples/buffers.rs` moves buffers without any files.
+//! Ready-made part: [`session`] (dialling, opening, joining and retrying for a client). The crate `tree` has the usual sources and
+//! sinks. `examples/buffers.rs` moves buffers without any files.
 
 pub mod acks;
 mod channels;
 pub mod counters;
 mod decided;
-mod entry;
+pub mod entry;
 mod failed;
 mod item;
 mod last_words;
@@ -27,19 +27,14 @@ pub mod limits;
 mod live;
 mod loss;
 pub mod names;
-pub mod pipe;
 mod receiver;
-pub mod select;
 mod sender;
 mod seqs;
 pub mod session;
 mod sink;
 mod source;
 mod streams;
-pub mod synthetic;
-pub mod tree;
 pub mod usage;
-pub mod verification;
 mod work;
 
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -206,7 +201,7 @@ pub trait Observer: Send + Sync {
 }
 
 /// Takes a lock whose holder may have panicked: the state behind our locks is valid between any two statements that can.
-pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 

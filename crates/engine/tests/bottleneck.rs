@@ -12,13 +12,13 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use godwit_engine::synthetic::NullSink;
 use godwit_engine::tuner::Bounds;
 use godwit_engine::{
     Bottleneck, Counters, Finding, Live, Observer, Receiver, ReceiverConfig, Sender, SenderConfig,
     Shares,
 };
 use godwit_proto::{DigestKind, TransferId};
+use godwit_tree::synthetic::NullSink;
 
 use support::Random;
 use throttle::{Files, Mix, Pace, SlowSink, SlowSource, line};

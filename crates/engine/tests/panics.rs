@@ -4,13 +4,13 @@
 use std::sync::Arc;
 
 use godwit_engine::session::run_local;
-use godwit_engine::synthetic::{MemorySource, NullSink};
 use godwit_engine::tuner::Bounds;
 use godwit_engine::{
     Counters, End, Ending, FinishReport, Live, Observer, Offers, PANICKED, ReadError, Receiver,
     ReceiverConfig, Sender, SenderConfig, Sink, SinkFailure, Slice, Source, SourceFile, Work,
 };
 use godwit_proto::{DigestKind, Fault, Record, Seq, TransferId, Verdict};
+use godwit_tree::synthetic::{MemorySource, NullSink};
 
 const BYTES: u64 = 1 << 20;
 

@@ -11,14 +11,14 @@ mod hand;
 use std::sync::Arc;
 use std::sync::atomic::AtomicI64;
 
-use godwit_engine::synthetic::NullSink;
-use godwit_engine::tree::{DestinationRequest, TreeSink};
 use godwit_engine::tuner::Bounds;
 use godwit_engine::{Counters, End, Live, Receiver, ReceiverConfig, Sink, StreamLoss};
 use godwit_net::{Stream as _, StreamOptions, local_pair};
 use godwit_proto::*;
 use godwit_store::{FinalMeta, Timestamp, digest};
 use godwit_testkit::MemoryStorage;
+use godwit_tree::synthetic::NullSink;
+use godwit_tree::{DestinationRequest, TreeSink};
 
 use flaky::Flaky;
 use hand::*;

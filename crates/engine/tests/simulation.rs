@@ -13,7 +13,6 @@ use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use godwit_engine::tree::{DestinationRequest, TreeRoot, TreeSink, TreeSource, TreeWork};
 use godwit_engine::tuner::Bounds;
 use godwit_engine::{
     Counters, End, Live, Observer, Receiver, ReceiverConfig, Sender, SenderConfig, Sink,
@@ -22,6 +21,7 @@ use godwit_net::{StreamOptions, local_pair};
 use godwit_proto::{Comparison, DigestKind, Judge, TransferId};
 use godwit_store::{Replace, Storage, StoreErrorKind, digest};
 use godwit_testkit::{Faults, HostileStorage, MemoryStorage, Operation, Rule, When};
+use godwit_tree::{DestinationRequest, TreeRoot, TreeSink, TreeSource, TreeWork};
 
 use flaky::Flaky;
 use support::Random;
@@ -131,7 +131,7 @@ fn start_receiver(
     transfer: TransferId,
     digest: DigestKind,
     observer: Arc<Seen>,
-    prepared: godwit_engine::tree::PreparedDestination,
+    prepared: godwit_tree::PreparedDestination,
     seed: u64,
 ) -> Arc<Receiver> {
     let counters = Arc::new(Counters::default());

@@ -7,18 +7,18 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use godwit_engine::names::{NameQueue, Names, QueueNames};
-use godwit_engine::select::Select;
 use godwit_engine::session::Engine;
-use godwit_engine::synthetic::MemorySource;
-use godwit_engine::tree::{
-    DestinationError, DestinationRequest, FoundRoot, Keeper, PreparedDestination, TreeRoot,
-};
 use godwit_engine::tuner::Decision;
 use godwit_engine::{Observer, Resources, Share, limits};
 use godwit_net::{IdentityId, check_congestion};
 use godwit_proto::{DigestKind, Direction, ErrorCode, Open, Preserve, TransferId};
 use godwit_store::Kind;
 use godwit_store::journal::Journal;
+use godwit_tree::select::Select;
+use godwit_tree::synthetic::MemorySource;
+use godwit_tree::{
+    DestinationError, DestinationRequest, FoundRoot, Keeper, PreparedDestination, TreeRoot,
+};
 
 use crate::Shared;
 use crate::allow::No;

@@ -6,10 +6,10 @@ use std::collections::hash_map::Entry;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use godwit_engine::tree::{TreeRoot, root_fault};
 use godwit_net::IdentityId;
 use godwit_proto::{Direction, ErrorCode, Fault, FaultCode, Open, Side};
 use godwit_store::{RelPath, Storage, StoreErrorKind, Syncs};
+use godwit_tree::{TreeRoot, root_fault};
 
 use crate::allow::{Grantor, No, find, refuse_export};
 use crate::export::{Export, Place};

@@ -1,9 +1,9 @@
 //! The words for a transfer that a peer cannot have: its destination is not free, or there are too many.
 //! Decides nothing; `begin` does.
 
-use godwit_engine::tree::DestinationError;
 use godwit_net::IdentityId;
 use godwit_proto::ErrorCode;
+use godwit_tree::DestinationError;
 
 use crate::Shared;
 use crate::allow::No;

@@ -4,11 +4,11 @@
 use std::sync::Arc;
 
 use godwit_engine::session::{Examination, Findings, send_error, serve_verification};
-use godwit_engine::tree::TreeRoot;
-use godwit_engine::verification::{Expected, Verifier, VerifierConfig};
 use godwit_engine::{Counters, limits};
 use godwit_net::{IdentityId, Stream};
 use godwit_proto::{ErrorCode, Open, Opened, Record, TransferId};
+use godwit_tree::TreeRoot;
+use godwit_tree::verification::{Expected, Verifier, VerifierConfig};
 
 use crate::Shared;
 use crate::allow::No;

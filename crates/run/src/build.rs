@@ -7,19 +7,19 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use godwit_engine::names::Names;
-use godwit_engine::pipe::{InOrder, PipeSink, PipeSource};
-use godwit_engine::select::Select;
-use godwit_engine::synthetic::{MemorySource, NullSink};
-use godwit_engine::tree::{
-    FoundRoot, Keeper, ListWork, OwnFiles, PreparedDestination, Selecting, TreeSink, TreeSource,
-    TreeWork,
-};
 use godwit_engine::tuner::Bounds;
 use godwit_engine::{
     Acks, Counters, Live, Observer, Receiver, ReceiverConfig, Resources, Sender, SenderConfig,
     Share, Sink, Source, Work,
 };
 use godwit_proto::{Comparison, DigestKind, Preserve, TransferId};
+use godwit_tree::pipe::{InOrder, PipeSink, PipeSource};
+use godwit_tree::select::Select;
+use godwit_tree::synthetic::{MemorySource, NullSink};
+use godwit_tree::{
+    FoundRoot, Keeper, ListWork, OwnFiles, PreparedDestination, Selecting, TreeSink, TreeSource,
+    TreeWork,
+};
 
 /// What is the same for both ends.
 pub struct Terms {

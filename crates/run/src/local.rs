@@ -8,9 +8,9 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use godwit_engine::tree::{TreeRoot, root_fault};
 use godwit_proto::{Fault, FaultCode, Open, Preserve, Side};
 use godwit_store::{Confine, FsOptions, FsStorage, RelPath, Storage, StoreErrorKind};
+use godwit_tree::{TreeRoot, root_fault};
 
 /// Why a path is of no use: whole sentences, with the path in them.
 #[derive(Debug, thiserror::Error)]

@@ -17,10 +17,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use godwit_api::event::{self, Event, EventSink};
 use godwit_api::settings::ReportSettings;
 use godwit_engine::FailedEntry;
-use godwit_engine::select::Select;
-use godwit_engine::tree::{OwnFiles, TreeRoot};
 use godwit_proto::Record;
 use godwit_store::digest::DigestKind;
+use godwit_tree::select::Select;
+use godwit_tree::{OwnFiles, TreeRoot};
 
 pub(crate) use failed::{code, side};
 pub use inputs::{file_key, refuse_inputs, refuse_manifest_in, refuse_source};

@@ -8,8 +8,8 @@ use godwit_api::failure::Failure;
 use godwit_api::job::{self, ListForm, Text};
 use godwit_api::settings::{RuleSource, RuleText, SelectionSettings, When};
 use godwit_api::time::Moment;
-use godwit_engine::select::{parse_rule, parse_rules};
 use godwit_proto::limits::RULES_MAX;
+use godwit_tree::select::{parse_rule, parse_rules};
 
 /// Longest file of rules that is read: more than all rules together may have.
 const RULE_FILE_BYTES_MAX: u64 = 64 << 20;

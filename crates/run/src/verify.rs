@@ -17,10 +17,10 @@ use godwit_api::failure::{Failure, FailureCode};
 use godwit_api::job::JobSpec;
 use godwit_api::settings::VerifySettings;
 use godwit_engine::limits;
-use godwit_engine::tree::OwnFiles;
 use godwit_net::IdentityId;
 use godwit_proto::Record;
 use godwit_store::manifest::{ManifestReader, Trailer};
+use godwit_tree::OwnFiles;
 
 use crate::control::Control;
 use crate::env::Env;

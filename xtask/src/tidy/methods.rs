@@ -16,7 +16,7 @@ const MORE: [(&str, &str, usize); 9] = [
     ("crates/engine/src/sender/state.rs", "State", 59),
     ("crates/run/src/transfer.rs", "Job", 46),
     ("crates/state/src/read/mod.rs", "Reader", 26),
-    ("crates/engine/src/tree/commit.rs", "Committer", 34),
+    ("crates/tree/src/files/commit.rs", "Committer", 34),
     ("crates/net/src/connection.rs", "Connection", 29),
     ("crates/tuner/src/streams.rs", "StreamTuner", 28),
     ("crates/engine/src/acks.rs", "Acks", 26),

@@ -1,5 +1,5 @@
 //! Lists of names that say which entries are meant, however long: from a file or pipe, or streamed from a client to a daemon.
-//! Does not look the names up (`tree::ListWork`).
+//! Does not look the names up (`ListWork` of `tree`).
 
 mod feed;
 mod lines;
@@ -11,8 +11,8 @@ pub(crate) use feed::{FeedWatch, NameFeed};
 pub use lines::{LineNames, ListBytes};
 pub use queue::{NameQueue, QueueNames};
 
-/// How long who waits for names does so before it looks whether it is still wanted.
-pub(crate) const NAMES_WAIT: Duration = Duration::from_millis(200);
+/// Longest wait for names before a thread looks whether the transfer still wants them.
+pub const NAMES_WAIT: Duration = Duration::from_millis(200);
 
 /// Gives the names of a list, in order.
 pub trait Names: Send {

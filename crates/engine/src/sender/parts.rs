@@ -1,5 +1,5 @@
 //! Takes the parts of a list that the receiving end streams, and says how many are taken.
-//! Does not walk the list (`tree::ListWork`).
+//! Does not walk the list (`ListWork` of `tree`).
 
 use godwit_net::Stream;
 use godwit_proto::{ErrorCode, NameList};

@@ -5,8 +5,6 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use godwit_engine::synthetic::NullSink;
-use godwit_engine::tree::{TreeRoot, TreeSource, TreeWork};
 use godwit_engine::tuner::{Bounds, Decision};
 use godwit_engine::{
     Counters, Live, Observer, Receiver, ReceiverConfig, Sender, SenderConfig, Sink, StreamLoss,
@@ -15,6 +13,8 @@ use godwit_net::{Connection, Stream as _, StreamOptions, local_pair};
 use godwit_proto::*;
 use godwit_store::{FinalMeta, RelPath, Storage, Timestamp};
 use godwit_testkit::MemoryStorage;
+use godwit_tree::synthetic::NullSink;
+use godwit_tree::{TreeRoot, TreeSource, TreeWork};
 
 pub(crate) const TRANSFER: TransferId = TransferId([7; 16]);
 pub(crate) const BLOCK_BYTES: u32 = 4096;

@@ -8,7 +8,6 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use godwit_engine::synthetic::NullSink;
 use godwit_engine::{
     Ending, FinishReport, Offers, ReadError, Sink, SinkFailure, Slice, Source, SourceFile, Work,
 };
@@ -17,6 +16,7 @@ use godwit_net::{
     ServerTls, Stream, accept, dial_over,
 };
 use godwit_proto::{EntryKind, Fault, Generation, Record, Seq, Verdict};
+use godwit_tree::synthetic::NullSink;
 
 use super::support::Random;
 

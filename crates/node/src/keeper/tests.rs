@@ -5,11 +5,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use godwit_engine::session::Engine;
-use godwit_engine::synthetic::NullSink;
 use godwit_engine::tuner::Bounds;
 use godwit_engine::{Counters, FailedEntry, Live, Observer, Receiver, ReceiverConfig, Sink};
 use godwit_net::{Connection, IdentityId, Stream, StreamOptions, local_pair};
 use godwit_proto::{DigestKind, Frame, Pong, TransferId, decode};
+use godwit_tree::synthetic::NullSink;
 
 use super::*;
 use crate::gate::{Gate, Limits};

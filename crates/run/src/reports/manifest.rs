@@ -9,8 +9,6 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
 use godwit_api::event::{Event, EventSink, Failed, ManifestDone};
-use godwit_engine::tree::TreeRoot;
-use godwit_engine::verification::{Checked, Finding, Verifier, VerifierConfig};
 use godwit_engine::{Counters, PANICKED};
 use godwit_proto::{Digest as WireDigest, EntryKind, Record};
 use godwit_store::digest::DigestKind;
@@ -18,6 +16,8 @@ use godwit_store::manifest::{
     ManifestEntry, ManifestReader, ManifestWriter, Sign, decode_entry, encode_entry,
 };
 use godwit_store::spill::{SpillSorter, SpillStack};
+use godwit_tree::TreeRoot;
+use godwit_tree::verification::{Checked, Finding, Verifier, VerifierConfig};
 
 use super::pending::{decode, encode, sorted_entry, sorted_item};
 use super::target::Target;

@@ -5,8 +5,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use godwit_engine::select::Select;
-use godwit_engine::tree::OwnFiles;
+use godwit_tree::OwnFiles;
+use godwit_tree::select::Select;
 
 use super::inputs::{key_of, place_of};
 use super::show;

@@ -11,13 +11,13 @@ use crate::itself;
 use crate::local::LocalSource;
 use godwit_api::endpoint::Endpoint;
 use godwit_api::event::Started;
-use godwit_engine::pipe::PipeSource;
 use godwit_engine::session::{Engine, run_local};
-use godwit_engine::synthetic::{MEMORY_NAME, MemorySource};
-use godwit_engine::tree::{DestinationRequest, Keeper, PreparedDestination, TreeRoot};
 use godwit_engine::{Counters, Observer, Receiver, Sender, Share};
 use godwit_proto::TransferId;
 use godwit_store::digest;
+use godwit_tree::pipe::PipeSource;
+use godwit_tree::synthetic::{MEMORY_NAME, MemorySource};
+use godwit_tree::{DestinationRequest, Keeper, PreparedDestination, TreeRoot};
 
 use super::report::{Progressing, Report};
 use super::terms::{bounds_of, digest_of, lossy, resources, wire_preserve_of};

@@ -11,7 +11,6 @@ use godwit_api::event::Started;
 use godwit_api::settings::{Cipher as CipherSetting, Encryption};
 use godwit_engine::Counters;
 use godwit_engine::session::{Client, Connector, DaemonConnector, DaemonOptions, Engine, Refusal};
-use godwit_engine::tree::PreparedDestination;
 use godwit_engine::tuner::Bounds;
 use godwit_net::{
     ChannelWish, ChannelWishError, Cipher, ClientTls, DialOptions, Expect, Identity, IdentityId,
@@ -19,6 +18,7 @@ use godwit_net::{
 };
 use godwit_proto::{Direction, Open, Opened, Preserve, Sharing, Side, TransferId};
 use godwit_store::digest;
+use godwit_tree::PreparedDestination;
 
 use super::Job;
 use super::report::{Progressing, Report, Totals};
@@ -467,6 +467,6 @@ fn name_of(place: &Place) -> Vec<u8> {
                 last.to_vec()
             }
         }
-        Place::Memory { .. } | Place::Null => godwit_engine::synthetic::MEMORY_NAME.to_vec(),
+        Place::Memory { .. } | Place::Null => godwit_tree::synthetic::MEMORY_NAME.to_vec(),
     }
 }

@@ -7,9 +7,9 @@ use godwit_api::endpoint::Endpoint;
 use godwit_api::failure::Failure;
 use godwit_api::job::{self, ListForm};
 use godwit_engine::names::{LineNames, ListBytes, Names};
-use godwit_engine::select::{RuleError, Select};
 use godwit_proto::limits::{PATTERN_BYTES_MAX, RULES_MAX};
 use godwit_proto::{Moment, Rule, Selection};
+use godwit_tree::select::{RuleError, Select};
 
 use super::memory_bytes;
 use crate::env::GivenList;

@@ -5,10 +5,10 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use godwit_engine::tree::TreeRoot;
-use godwit_engine::verification::{Checked, Expected, Finding, Verifier, VerifierConfig};
 use godwit_engine::{Counters, PANICKED};
 use godwit_store::{Confine, FsOptions, FsStorage, RelPath};
+use godwit_tree::TreeRoot;
+use godwit_tree::verification::{Checked, Expected, Finding, Verifier, VerifierConfig};
 
 use super::{Asked, Checklist};
 use crate::Home;
@@ -136,7 +136,7 @@ pub(crate) fn threads(asked: u32) -> usize {
 }
 
 /// Batches that are checked or wait to be told; so the threads never wait to tell.
-const CHECKED_MAX: usize = 2 * godwit_engine::verification::BATCHES_MAX;
+const CHECKED_MAX: usize = 2 * godwit_tree::verification::BATCHES_MAX;
 
 /// Longest wait before an interrupt is looked at.
 const LOOK_EVERY: std::time::Duration = std::time::Duration::from_millis(200);

@@ -1,0 +1,232 @@
+//! Checks a whole file and gives it its final name; what fails here fails for its entry alone.
+//! Syncs nothing and journals nothing; the batch does, before and after.
+
+use std::collections::HashSet;
+
+use godwit_engine::{entry, lock};
+use godwit_proto::{EntryId, FaultCode, Seq, Side};
+use godwit_store::{RelPath, Replace, TempName, digest};
+
+use super::{Batch, Committer, SmallFile};
+use crate::files::open::OpenFile;
+use crate::files::spelling::taken;
+use crate::files::target::destination_fault;
+use crate::files::undelivered::Undelivered;
+
+/// A file under its temporary name, and how both ends call it.
+struct Named<'a> {
+    seq: Seq,
+    id: EntryId,
+    root: u16,
+    path: &'a RelPath,
+    temp: &'a TempName,
+    /// Content that is counted as durable, in bytes.
+    counted: u64,
+}
+
+impl OpenFile {
+    fn named(&self, seq: Seq) -> Named<'_> {
+        Named {
+            seq,
+            id: self.id,
+            root: self.root,
+            path: &self.path,
+            temp: &self.temp,
+            counted: lock(&self.progress).counted,
+        }
+    }
+}
+
+impl Committer {
+    /// Counts the contents of a batch, which are durable and have no names yet. What gets none is taken back.
+    pub(super) fn count(&self, batch: &Batch) {
+        let durable = &self.target.counters.bytes_durable;
+        for range in &batch.ranges {
+            let mut progress = lock(&range.file.progress);
+            if !progress.is_stale() {
+                progress.counted += range.content;
+                durable.add(range.content);
+            }
+        }
+        for (_, file) in &batch.small {
+            durable.add(file.bytes);
+        }
+    }
+
+    /// Checks a whole file and gives it its size, mode and times, before the sync that makes them durable. False if it
+    /// has failed, or if this end is given up while a large hole is hashed: what has arrived is kept then.
+    pub(super) fn finalise(&self, seq: Seq, file: &OpenFile) -> bool {
+        let progress = lock(&file.progress);
+        // A copy: streams need not wait for a large hole to be hashed.
+        let written = progress.written.clone();
+        let expected = progress.end.as_ref().map(|(digest, _)| *digest);
+        let meta = progress.meta.clone();
+        drop(progress);
+        let Some(whole) = written.finish_unless(file.bytes(), &|| self.is_stopping()) else {
+            return false;
+        };
+        if expected != Some(whole) {
+            let message = "the digest of the whole file differs from the source's".to_owned();
+            self.reject(&file.named(seq), FaultCode::DIGEST, message);
+            self.restart(file.key);
+            return false;
+        }
+        match file.file.finish(file.bytes(), &meta) {
+            Ok(lost) => self.target.counters.count_lost(lost),
+            Err(error) => {
+                let fault = entry::fault(file.id, Side::DESTINATION, &error);
+                self.reject(&file.named(seq), fault.code, fault.message);
+                self.restart(file.key);
+                return false;
+            }
+        }
+        true
+    }
+
+    pub(super) fn commit_small(&self, seq: Seq, file: &SmallFile) -> bool {
+        let Some(unnamed) = &file.unnamed else {
+            return true;
+        };
+        let named = Named {
+            seq,
+            id: file.id,
+            root: unnamed.root,
+            path: &unnamed.path,
+            temp: &unnamed.temp,
+            counted: file.bytes,
+        };
+        if self.target.config.verify && !self.reads_back(&named, file.bytes, unnamed.digest) {
+            return false;
+        }
+        self.commit(&named, unnamed.replace)
+    }
+
+    pub(super) fn commit_large(&self, seq: Seq, file: &OpenFile) -> bool {
+        let named = file.named(seq);
+        let digest = lock(&file.progress).end.as_ref().map(|(digest, _)| *digest);
+        if self.target.config.verify && !self.reads_back(&named, file.bytes(), digest) {
+            // Nothing is wrong with what could not be read to its end: a later run goes on with it.
+            if !self.is_stopping() {
+                self.restart(file.key);
+            }
+            return false;
+        }
+        self.commit(&named, file.replace)
+    }
+
+    fn commit(&self, file: &Named<'_>, replace: Replace) -> bool {
+        match self
+            .agenda
+            .deferred
+            .take(file.id, file.root, file.path, file.counted)
+        {
+            Ok(false) => {}
+            // Not done yet: should this run end before the last step, the next one sends it again.
+            Ok(true) => return false,
+            Err(error) => {
+                let message = format!("what is to be done later cannot be noted: {error}");
+                self.reject(file, FaultCode::IO, message);
+                return false;
+            }
+        }
+        match self
+            .target
+            .config
+            .storage
+            .commit(file.path, file.temp, replace)
+        {
+            Ok(()) => true,
+            Err(error) => {
+                let mut fault = entry::fault(file.id, Side::DESTINATION, &error);
+                if fault.code == FaultCode::COLLISION {
+                    fault = taken(file.id, file.path);
+                }
+                self.reject(file, fault.code, fault.message);
+                false
+            }
+        }
+    }
+
+    fn reads_back(&self, file: &Named<'_>, bytes: u64, expected: Option<digest::Digest>) -> bool {
+        let read = crate::files::verify::digest_of(
+            &*self.target.config.storage,
+            file.path,
+            file.temp,
+            bytes,
+            self.target.config.digest,
+            &|| self.is_stopping(),
+        );
+        let (code, message) = match read {
+            Ok(None) => return false,
+            Ok(digest) if digest == expected => return true,
+            Ok(_) => (
+                FaultCode::DIGEST,
+                format!(
+                    "{}: what was read back from the destination storage differs from what was written",
+                    file.path
+                ),
+            ),
+            Err(error) => {
+                let fault = entry::fault(file.id, Side::DESTINATION, &error);
+                (fault.code, fault.message)
+            }
+        };
+        self.reject(file, code, message);
+        false
+    }
+
+    fn reject(&self, file: &Named<'_>, code: FaultCode, message: String) {
+        self.target.counters.bytes_durable.take_back(file.counted);
+        // What cannot be removed now is swept by the next complete run.
+        let _ = self.target.config.storage.discard(file.path, file.temp);
+        let below = below_root(&self.target.config.mapping, file.root, file.path);
+        self.undelivered.note(file.root, below, Undelivered::Failed);
+        self.target.acks.fault(
+            file.seq,
+            destination_fault(file.id, code, message),
+            file.root,
+            below,
+            &self.target.shown(file.path),
+        );
+    }
+}
+
+/// The path below its root of what goes to `path`: how the sender calls it.
+fn below_root<'a>(mapping: &[RelPath], root: u16, path: &'a RelPath) -> &'a [u8] {
+    let prefix = mapping
+        .get(usize::from(root))
+        .map_or(&[][..], RelPath::as_bytes);
+    let rest = path.as_bytes().strip_prefix(prefix).unwrap_or_default();
+    rest.strip_prefix(b"/").unwrap_or(rest)
+}
+
+/// The directories above some names: these are durable when all of those are.
+#[derive(Default)]
+pub(super) struct Ancestors {
+    directories: HashSet<RelPath>,
+    /// The directory of the last name: most often that of the next one too.
+    last: Option<Vec<u8>>,
+}
+
+impl Ancestors {
+    pub(super) fn add_of(&mut self, path: &RelPath) {
+        let Some((parent, _)) = path.split() else {
+            return;
+        };
+        if self.last.as_deref() == Some(parent) {
+            return;
+        }
+        self.last = Some(parent.to_vec());
+        let mut at = path.parent();
+        while let Some(parent) = at {
+            at = parent.parent();
+            if !self.directories.insert(parent) {
+                break;
+            }
+        }
+    }
+
+    pub(super) fn into_paths(self) -> Vec<RelPath> {
+        self.directories.into_iter().collect()
+    }
+}

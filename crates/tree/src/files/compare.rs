@@ -1,0 +1,165 @@
+//! Judges what is there against what was announced: the same, the same but for its metadata, or to be replaced.
+//! Makes nothing, but sets metadata of what is the same otherwise.
+
+use std::sync::Arc;
+
+use godwit_engine::entry;
+use godwit_proto::{Judge, Record, Verdict};
+use godwit_store::journal::{DoneSet, PathKey};
+use godwit_store::{FinalMeta, Kind, Meta, RelPath, StoreError, Timestamp};
+
+use super::agenda::Agenda;
+use super::target::Target;
+use super::undelivered::{Undelivered, UndeliveredSet};
+use super::verify;
+
+/// What an entry that is there means for the announced one.
+pub(super) enum Judgement {
+    /// Nothing more has to be done.
+    Settled(Verdict),
+    /// Its contents are wanted.
+    Wanted,
+}
+
+/// Whether what is there is of that time, as far as it can tell: some file systems and programs keep whole seconds only.
+pub(super) fn has_time(there: &Meta, mtime: Timestamp) -> bool {
+    there.mtime == mtime || there.mtime.nanoseconds == 0 && there.mtime.seconds == mtime.seconds
+}
+
+/// Whether two names are of one file.
+pub(super) fn is_same_file(one: &Meta, other: &Meta) -> bool {
+    (one.device, one.inode) == (other.device, other.inode)
+}
+
+pub(super) fn mtime_of(record: &Record) -> Timestamp {
+    Timestamp {
+        seconds: record.mtime_seconds,
+        nanoseconds: record.mtime_nanoseconds,
+    }
+}
+
+/// Compares what is there with announced entries.
+pub(super) struct Comparer {
+    target: Arc<Target>,
+    agenda: Arc<Agenda>,
+    /// Of a forced run, what the forced runs before it have sent.
+    done: DoneSet,
+    undelivered: Arc<UndeliveredSet>,
+}
+
+impl Comparer {
+    pub(super) fn new(
+        target: &Arc<Target>,
+        agenda: &Arc<Agenda>,
+        done: DoneSet,
+        undelivered: &Arc<UndeliveredSet>,
+    ) -> Self {
+        Self {
+            target: Arc::clone(target),
+            agenda: Arc::clone(agenda),
+            done,
+            undelivered: Arc::clone(undelivered),
+        }
+    }
+
+    /// Judges a regular file for a regular file.
+    pub(super) fn judge_file(
+        &self,
+        record: &Record,
+        path: &RelPath,
+        there: &Meta,
+        meta: &FinalMeta,
+    ) -> Result<Judgement, StoreError> {
+        let comparison = self.target.comparison();
+        if comparison.update && there.mtime > meta.mtime {
+            self.undelivered.note_record(record, Undelivered::Left);
+            return Ok(Judgement::Settled(Verdict::Skip));
+        }
+        let same = there.bytes == record.bytes
+            && match comparison.judge() {
+                Judge::SIZE => true,
+                Judge::CHECKSUM if record.bytes == 0 => true,
+                Judge::CHECKSUM => match record.digest {
+                    None => return Ok(Judgement::Settled(Verdict::Digest)),
+                    Some(wanted) => {
+                        let found = verify::digest_of_file(
+                            &*self.target.config.storage,
+                            path,
+                            record.bytes,
+                            self.target.config.digest,
+                            &|| self.target.acks.is_over(),
+                        );
+                        // One that cannot be read is replaced.
+                        matches!(found, Ok(Some(found)) if entry::digest_to_wire(&found) == wanted)
+                    }
+                },
+                _ => has_time(there, meta.mtime),
+            };
+        let key = || PathKey::new(record.root, &record.path);
+        if same && (!self.target.config.force || self.done.contains(&key(), record.generation.0)) {
+            return self.adjust(path, there, meta).map(Judgement::Settled);
+        }
+        Ok(Judgement::Wanted)
+    }
+
+    /// A file is left as it is, or out. Unless it is the same, nothing is made a further name of what stands there.
+    pub(super) fn leave(&self, record: &Record, there: Option<&Meta>) {
+        let is_same = |there: &Meta| {
+            there.kind == Kind::File
+                && there.bytes == record.bytes
+                && match self.target.comparison().judge() {
+                    Judge::SIZE => true,
+                    Judge::CHECKSUM => record.bytes == 0,
+                    _ => has_time(there, mtime_of(record)),
+                }
+        };
+        if there.is_none_or(|there| !is_same(there)) {
+            self.undelivered.note_record(record, Undelivered::Left);
+        }
+    }
+
+    /// Whether a further name of a file is there as such, and the file seems to stay as it is.
+    pub(super) fn is_linked(&self, record: &Record, there: &Meta, first: &RelPath) -> bool {
+        there.kind == Kind::File
+            && has_time(there, mtime_of(record))
+            && matches!(self.target.look(first), Ok(Some(first)) if is_same_file(&first, there))
+    }
+
+    /// Sets the metadata of what is the same otherwise, where it differs.
+    pub(super) fn adjust(
+        &self,
+        path: &RelPath,
+        there: &Meta,
+        meta: &FinalMeta,
+    ) -> Result<Verdict, StoreError> {
+        let storage = &self.target.config.storage;
+        if storage.agrees(path, there, meta) {
+            return Ok(Verdict::Skip);
+        }
+        if !self.target.comparison().dry_run {
+            self.target
+                .counters
+                .count_lost(storage.set_meta(path, meta)?);
+            self.agenda.note_adjusted();
+        }
+        self.target.counters.entries_adjusted.add(1);
+        Ok(self.target.unless_plain(Verdict::Adjusted, Verdict::Skip))
+    }
+
+    /// What was decided about a directory that is there.
+    pub(super) fn judge_directory(
+        &self,
+        path: &RelPath,
+        there: &Meta,
+        meta: &FinalMeta,
+    ) -> Verdict {
+        if self.target.config.comparison.is_none() {
+            return Verdict::Done;
+        }
+        if self.target.config.storage.agrees(path, there, meta) {
+            return Verdict::Skip;
+        }
+        self.target.counters.entries_adjusted.add(1);
+        Verdict::Adjusted
+    }
+}

@@ -1,0 +1,100 @@
+//! What can go wrong for a whole destination, one type for each operation of a tree sink.
+//! Failures of single entries are `Fault`s, and are not here.
+
+use std::io;
+
+use godwit_engine::{PANICKED, SinkFailure};
+use godwit_store::StoreError;
+use godwit_store::journal::JournalError;
+
+/// What ended the committer: nothing more becomes durable.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum CommitError {
+    /// Several batches in a row could not be synced.
+    #[error("the destination storage fails to sync; nothing more is written to it")]
+    Sync,
+    /// Files have their names, and the names may not survive a power cut.
+    #[error("the new names cannot be made durable: {0}")]
+    Names(StoreError),
+    /// The journal does not take a record.
+    #[error("the journal cannot be written: {0}")]
+    Journal(String),
+    /// The committer's thread panicked.
+    #[error("{PANICKED}")]
+    Panicked,
+}
+
+/// A list of work for the end of the transfer cannot be read back from disk.
+#[derive(Debug, thiserror::Error)]
+#[error("what was to be done at the end cannot be read back: {0}; give the same command again")]
+pub struct ListError(#[from] pub io::Error);
+
+/// The names and times of directories are not safe.
+#[derive(Debug, thiserror::Error)]
+pub enum DirectoriesError {
+    /// The directories do not survive a power cut.
+    #[error("the destination cannot be made durable: {0}")]
+    Sync(StoreError),
+    /// The list of directories cannot be read back.
+    #[error(transparent)]
+    List(#[from] ListError),
+}
+
+/// The transfer is complete but for its last steps.
+#[derive(Debug, thiserror::Error)]
+pub enum CloseError {
+    /// Temporary files of an earlier run stay.
+    #[error("what an earlier run left behind cannot be removed: {0}")]
+    Sweep(StoreError),
+    /// The journal stays, so that the same command would resume a complete transfer.
+    #[error("the journal cannot be removed: {0}")]
+    Journal(JournalError),
+}
+
+/// What prevents the end of a transfer.
+#[derive(Debug, thiserror::Error)]
+pub enum FinishError {
+    /// Not everything is durable.
+    #[error(transparent)]
+    Commit(#[from] CommitError),
+    /// Links, names that waited, or news of what was replaced.
+    #[error(transparent)]
+    List(#[from] ListError),
+    /// Directories.
+    #[error(transparent)]
+    Directories(#[from] DirectoriesError),
+    /// Attributes of files that were there are not safe.
+    #[error("the destination cannot be made durable: {0}")]
+    Attributes(StoreError),
+    /// The last steps.
+    #[error(transparent)]
+    Close(#[from] CloseError),
+}
+
+impl From<CommitError> for SinkFailure {
+    fn from(error: CommitError) -> Self {
+        let message = error.to_string();
+        match error {
+            CommitError::Sync | CommitError::Names(_) => Self::Sync(message),
+            CommitError::Journal(_) => Self::Journal(message),
+            CommitError::Panicked => Self::Panicked,
+        }
+    }
+}
+
+impl From<FinishError> for SinkFailure {
+    fn from(error: FinishError) -> Self {
+        let message = error.to_string();
+        match error {
+            FinishError::Commit(error) => error.into(),
+            FinishError::List(_) | FinishError::Directories(DirectoriesError::List(_)) => {
+                Self::Spill(message)
+            }
+            FinishError::Directories(DirectoriesError::Sync(_)) | FinishError::Attributes(_) => {
+                Self::Sync(message)
+            }
+            FinishError::Close(CloseError::Sweep(_)) => Self::Leftovers(message),
+            FinishError::Close(CloseError::Journal(_)) => Self::Journal(message),
+        }
+    }
+}

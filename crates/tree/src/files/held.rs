@@ -1,0 +1,87 @@
+//! What earlier runs left of unfinished files, and what of this run's a later one may resume from.
+//! Removes nothing; the committer sweeps.
+//!
+//! The one lock, on what the journal knows, is held for one call only.
+
+use std::collections::HashMap;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use godwit_engine::lock;
+use godwit_store::journal::{Partial, PathKey, Recovered};
+use godwit_store::{RelPath, TempName};
+
+use super::leftovers::Leftovers;
+
+/// Unfinished files, of earlier runs and of this one.
+pub(super) struct Held {
+    tag: u64,
+    /// There was an earlier run.
+    pub(super) resumed: bool,
+    /// What the journal vouches for, of files that nobody has asked for yet.
+    partial: Mutex<HashMap<PathKey, Partial>>,
+    /// What a sweep leaves alone.
+    pub(super) leftovers: Leftovers,
+    /// Something was kept of a file that has failed.
+    has_kept: AtomicBool,
+    /// A file was announced whose size nobody knows: its bytes come from a pipe, so no later run can resume it.
+    comes_once: AtomicBool,
+}
+
+impl Held {
+    pub(super) fn new(tag: u64, recovered: &mut Recovered) -> Self {
+        Self {
+            tag,
+            resumed: recovered.resumed,
+            partial: Mutex::new(std::mem::take(&mut recovered.partial)),
+            leftovers: Leftovers::default(),
+            has_kept: AtomicBool::new(false),
+            comes_once: AtomicBool::new(false),
+        }
+    }
+
+    /// What an earlier run brought of the file, which this run now asks for or gives up.
+    pub(super) fn take(&self, key: &PathKey) -> Option<Partial> {
+        lock(&self.partial).remove(key)
+    }
+
+    /// Looks at what an earlier run brought of the file, if it brought anything.
+    pub(super) fn with<T>(
+        &self,
+        key: &PathKey,
+        look: impl FnOnce(&mut Partial) -> Option<T>,
+    ) -> Option<T> {
+        lock(&self.partial)
+            .get_mut(key)
+            .filter(|found| found.digest.covered() > 0)
+            .and_then(look)
+    }
+
+    /// Whether an earlier run left anything.
+    pub(super) fn is_empty(&self) -> bool {
+        lock(&self.partial).is_empty()
+    }
+
+    /// What the journal knows of files that nobody asked for in this run.
+    pub(super) fn take_rest(&self) -> Vec<PathKey> {
+        lock(&self.partial).drain().map(|(key, _)| key).collect()
+    }
+
+    /// What has arrived of a file is for the next run, and the journal goes on vouching for it.
+    pub(super) fn keep(&self, path: &RelPath) {
+        self.has_kept.store(true, Ordering::Relaxed);
+        self.leftovers.keep(TempName::new(self.tag, path));
+    }
+
+    pub(super) fn has_kept(&self) -> bool {
+        self.has_kept.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn note_once(&self) {
+        self.comes_once.store(true, Ordering::Relaxed);
+    }
+
+    pub(super) fn comes_once(&self) -> bool {
+        self.comes_once.load(Ordering::Relaxed)
+    }
+}

@@ -1,0 +1,120 @@
+//! Further names of files: made at the end, when the files that they name are there.
+//! Decides nothing about them (`planner`) and makes nothing else.
+
+use std::sync::Arc;
+
+use godwit_engine::{entry, lock};
+use godwit_proto::{EntryId, Fault, FaultCode, Side};
+use godwit_store::{Kind, Meta, RelPath, StoreError, StoreErrorKind, TempName};
+
+use super::agenda::Agenda;
+use super::compare::is_same_file;
+use super::directories::Directories;
+use super::later::{LaterLink, decode_link};
+use super::spelling::{LastDirectory, taken};
+use super::target::{Target, destination_fault};
+use super::undelivered::{Undelivered, UndeliveredSet};
+
+/// Makes the links that the planner noted.
+pub(super) struct Linker<'a> {
+    pub(super) target: &'a Target,
+    pub(super) agenda: &'a Agenda,
+    pub(super) directories: &'a Directories,
+    pub(super) undelivered: &'a Arc<UndeliveredSet>,
+}
+
+impl Linker<'_> {
+    /// Makes all links; one that cannot be made is a failed entry.
+    ///
+    /// # Errors
+    /// The list cannot be read back.
+    pub(super) fn make_all(&self) -> std::io::Result<()> {
+        let mut last = <[LastDirectory; 2]>::default();
+        lock(&self.agenda.links).forward(|item| {
+            let Some(link) = decode_link(item) else {
+                return;
+            };
+            match self.make_link(&link, &mut last) {
+                Ok(made) => self.target.counters.files_done.add(u64::from(made)),
+                Err(mut fault) => {
+                    fault.entry = link.id;
+                    self.target.fail(fault, link.root, link.path);
+                }
+            }
+        })
+    }
+
+    /// What stands at `path` now that all files are there, which has to be the announced entry.
+    fn look_again(
+        &self,
+        id: EntryId,
+        path: &RelPath,
+        last: &mut LastDirectory,
+    ) -> Result<Option<Meta>, Fault> {
+        let there = self
+            .target
+            .look(path)
+            .map_err(|error| entry::fault(id, Side::DESTINATION, &error))?;
+        if there.is_some() || !self.directories.is_fresh(path) {
+            self.directories
+                .hold_to_spelling(id, path, there.is_some(), last)?;
+        }
+        Ok(there)
+    }
+
+    /// Whether there was anything to do. `last` is for what is known of the directories of both names.
+    fn make_link(
+        &self,
+        link: &LaterLink<'_>,
+        last: &mut [LastDirectory; 2],
+    ) -> Result<bool, Fault> {
+        let fault = |error: StoreError| entry::fault(link.id, Side::DESTINATION, &error);
+        let name = self.target.mapped(link.root, link.path)?;
+        let first = self.target.mapped(link.root, link.first)?;
+        let undelivered = |code, why: &str| {
+            let message = format!("{name}: its first name {first} {why}");
+            destination_fault(link.id, code, message)
+        };
+        match self.undelivered.find(link.root, link.first) {
+            Ok(None) => {}
+            Ok(Some(Undelivered::Failed)) => {
+                let why =
+                    "was not delivered, so there is nothing to link to; copy again once that works";
+                return Err(undelivered(FaultCode::NOT_FOUND, why));
+            }
+            // Seen too late, because its manifest was: the next time it is known from the beginning.
+            Ok(Some(Undelivered::Left)) => {
+                let why = "stays as it is, which is not as the source has it; copy again, and this name gets its own file";
+                return Err(undelivered(FaultCode::NOT_FOUND, why));
+            }
+            Err(error) => {
+                let why = format!(
+                    "may not have been delivered: what was not cannot be remembered: {error}"
+                );
+                return Err(undelivered(FaultCode::IO, &why));
+            }
+        }
+        let [last_of_name, last_of_first] = last;
+        let Some(file) = self
+            .look_again(link.id, &first, last_of_first)?
+            .filter(|there| there.kind == Kind::File)
+        else {
+            let why = "is not there any more, so there is nothing to link to; copy again";
+            return Err(undelivered(FaultCode::NOT_FOUND, why));
+        };
+        let there = self.look_again(link.id, &name, last_of_name)?;
+        if there.is_some_and(|there| is_same_file(&there, &file)) {
+            return Ok(false);
+        }
+        let temp = TempName::new(self.target.config.tag, &name);
+        let storage = &self.target.config.storage;
+        let made = self.directories.within_its_directory(&name, &|| {
+            storage.make_link(&name, &first, &temp, link.replace)
+        });
+        match made {
+            Ok(()) => Ok(true),
+            Err(error) if error.kind == StoreErrorKind::Exists => Err(taken(link.id, &name)),
+            Err(error) => Err(fault(error)),
+        }
+    }
+}

@@ -1,0 +1,99 @@
+//! A large file that is not complete yet: what it will be, and how much of it is written and durable.
+//! Writes nothing (`write`) and makes nothing durable (`commit`).
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+
+use godwit_engine::{entry, lock};
+use godwit_proto::{EntryId, Record, UNKNOWN_BYTES};
+use godwit_store::digest::{self, FileDigest};
+use godwit_store::journal::PathKey;
+use godwit_store::{FinalMeta, RelPath, Replace, TempName, WriteFile};
+
+use super::ranges::RangeShare;
+
+/// Large files that are not durable as a whole yet.
+pub(super) type OpenFiles = Mutex<HashMap<EntryId, Arc<OpenFile>>>;
+
+/// A large file that is not complete yet.
+pub(super) struct OpenFile {
+    pub(super) id: EntryId,
+    pub(super) root: u16,
+    pub(super) path: RelPath,
+    pub(super) temp: TempName,
+    pub(super) key: PathKey,
+    pub(super) generation: u64,
+    /// Of the whole; [`UNKNOWN_BYTES`] until the last record says.
+    pub(super) bytes: AtomicU64,
+    pub(super) attempt: u16,
+    pub(super) replace: Replace,
+    /// As it came, where somebody wants to be told of it.
+    pub(super) record: Option<Box<Record>>,
+    pub(super) file: Box<dyn WriteFile>,
+    pub(super) progress: Mutex<Progress>,
+}
+
+impl OpenFile {
+    pub(super) fn is_of(&self, record: &Record) -> bool {
+        self.generation == record.generation.0
+            && (self.bytes() == record.bytes
+                || self.bytes() == UNKNOWN_BYTES
+                || record.bytes == UNKNOWN_BYTES)
+            && self.key == PathKey::new(record.root, &record.path)
+    }
+
+    pub(super) fn bytes(&self) -> u64 {
+        self.bytes.load(Ordering::Relaxed)
+    }
+
+    /// The record with the digest of the whole.
+    pub(super) fn finished_record(&self) -> Option<Record> {
+        let digest = lock(&self.progress)
+            .end
+            .as_ref()
+            .map(|(digest, _)| *digest)?;
+        let mut record = Record::clone(self.record.as_deref()?);
+        record.digest = Some(entry::digest_to_wire(&digest));
+        record.bytes = self.bytes();
+        Some(record)
+    }
+}
+
+pub(super) struct Progress {
+    pub(super) written: FileDigest,
+    pub(super) durable: FileDigest,
+    pub(super) share: RangeShare,
+    /// Content that is counted as durable, in bytes.
+    pub(super) counted: u64,
+    /// Digest of the whole, and how much of the file its slices cover.
+    pub(super) end: Option<(digest::Digest, u64)>,
+    /// What it gets in the end; said by its last record.
+    pub(super) meta: FinalMeta,
+    pub(super) over: bool,
+}
+
+impl Progress {
+    /// Nothing more is taken of it, and it is not whole.
+    pub(super) fn is_stale(&self) -> bool {
+        let whole = self
+            .end
+            .as_ref()
+            .is_some_and(|(_, covered)| self.written.covered() >= *covered);
+        self.over && !whole
+    }
+
+    /// Nothing more is taken of the file. Unless it is whole, what is known of it goes at once: its slices may wait in a
+    /// batch for long. Gives the content that was counted and is not to be delivered, in bytes.
+    pub(super) fn abandon(&mut self) -> u64 {
+        if !std::mem::replace(&mut self.over, true) {
+            let none = FileDigest::new(self.written.kind());
+            self.written = none.clone();
+            self.durable = none;
+            self.end = None;
+            self.share.set(0);
+            return std::mem::take(&mut self.counted);
+        }
+        0
+    }
+}

@@ -1,0 +1,240 @@
+//! Joins planner, writer, committer and finisher to the sink of a tree of files.
+//! Plans, writes and closes nothing itself.
+//!
+//! Lock order of the parts, outermost first: `Directories::replacing`, `Writer::files`, `Writer::floors`, the `progress` of a file,
+//! the committer's `journal`, its `state`, then the lists of the agenda and all sets, each of which is held for one call only.
+
+use std::path::PathBuf;
+use std::sync::atomic::AtomicU64;
+use std::sync::{Arc, Mutex};
+
+use godwit_engine::{Acks, Counters, Ending, FinishReport, Sink, SinkFailure, Slice, limits};
+use godwit_proto::{Comparison, Fault, FaultCode, Record, Seq, Verdict};
+use godwit_store::digest;
+use godwit_store::journal::{DoneSet, Journal, Recovered};
+use godwit_store::{RelPath, Storage};
+
+use super::agenda::Agenda;
+use super::commit::{Committer, CommitterParts};
+use super::directories::Directories;
+use super::finisher::Finisher;
+use super::held::Held;
+use super::keeper::Keeper;
+use super::maker::Maker;
+use super::planner::{Planner, PlannerParts};
+use super::ranges::RangeBudget;
+use super::target::{Target, destination_fault};
+use super::undelivered::UndeliveredSet;
+use super::writer::Writer;
+use crate::select::Select;
+
+/// What a tree sink is told at its beginning.
+pub struct TreeSinkConfig {
+    /// Where the files go.
+    pub storage: Arc<dyn Storage>,
+    /// For each root of the source, its name in the storage.
+    pub mapping: Vec<RelPath>,
+    /// Marks the temporary names of this transfer.
+    pub tag: u64,
+    /// Digest of blocks and files.
+    pub digest: digest::DigestKind,
+    /// Send entries even if size and time match.
+    pub force: bool,
+    /// Read every file back before it gets its name.
+    pub verify: bool,
+    /// Do not wait for storage: what was delivered may not survive a power cut.
+    pub no_sync: bool,
+    /// Where what does not fit in memory is kept.
+    pub spill_directory: PathBuf,
+    /// How the destination is called in messages.
+    pub display: Vec<u8>,
+    /// What is kept of metadata.
+    pub keeper: Arc<Keeper>,
+    /// What becomes of entries that are there; `None` if the sender did not ask for anything.
+    pub comparison: Option<Comparison>,
+    /// A place in the storage that is this program's own, and is never deleted.
+    pub protected: Option<RelPath>,
+    /// The destination was named as a directory, and must not become anything else.
+    pub must_be_directory: bool,
+    /// What is meant of the sources: what it excludes is not the transfer's to touch.
+    pub select: Arc<Select>,
+}
+
+/// A tree of files as a destination.
+pub struct TreeSink {
+    target: Arc<Target>,
+    held: Arc<Held>,
+    pub(super) planner: Planner,
+    pub(super) writer: Writer,
+    pub(super) committer: Arc<Committer>,
+    finisher: Finisher,
+}
+
+impl TreeSink {
+    /// Starts the thread that makes things durable.
+    ///
+    /// # Errors
+    /// It cannot be started.
+    pub fn start(
+        config: TreeSinkConfig,
+        journal: Option<Journal>,
+        recovered: Recovered,
+        acks: Arc<Acks>,
+        counters: Arc<Counters>,
+    ) -> std::io::Result<Arc<Self>> {
+        let ranges = RangeBudget::new(limits::FILE_RANGES_MAX);
+        Self::start_within(ranges, config, journal, recovered, acks, counters)
+    }
+
+    pub(super) fn start_within(
+        ranges: Arc<RangeBudget>,
+        config: TreeSinkConfig,
+        journal: Option<Journal>,
+        mut recovered: Recovered,
+        acks: Arc<Acks>,
+        counters: Arc<Counters>,
+    ) -> std::io::Result<Arc<Self>> {
+        let forced_before = recovered.forced;
+        if let Some(journal) = &journal
+            && config.force != forced_before
+        {
+            journal
+                .append_run(config.force)
+                .map_err(std::io::Error::other)?;
+        }
+        // What another run found or brought is sent again where that is asked for.
+        let done = match config.force && forced_before {
+            true => std::mem::take(&mut recovered.done),
+            false => DoneSet::default(),
+        };
+        let agenda = Arc::new(Agenda::new(&config.spill_directory));
+        let undelivered = Arc::new(UndeliveredSet::new(&config.spill_directory));
+        let held = Arc::new(Held::new(config.tag, &mut recovered));
+        let target = Arc::new(Target {
+            config,
+            acks,
+            counters,
+        });
+        let directories = Arc::new(Directories::new(&target, &agenda));
+        let (files, replace) = (Arc::default(), Arc::default());
+        let parts = CommitterParts {
+            target: Arc::clone(&target),
+            agenda: Arc::clone(&agenda),
+            files: Arc::clone(&files),
+            replace: Arc::clone(&replace),
+            undelivered: Arc::clone(&undelivered),
+        };
+        let committer = Committer::start(parts, journal, recovered.vouched_bytes)?;
+        let parts = PlannerParts {
+            target: &target,
+            agenda: &agenda,
+            directories: &directories,
+            held: &held,
+            undelivered: &undelivered,
+            replace: &replace,
+        };
+        let planner = Planner::new(&parts, done);
+        let finisher = Finisher {
+            target: Arc::clone(&target),
+            agenda: Arc::clone(&agenda),
+            directories: Arc::clone(&directories),
+            held: Arc::clone(&held),
+            undelivered: Arc::clone(&undelivered),
+            committer: Arc::clone(&committer),
+            files: Arc::clone(&files),
+            maker: Maker::new(&target, &directories),
+            damage: recovered.damage,
+            unknown: AtomicU64::new(0),
+        };
+        let writer = Writer {
+            target: Arc::clone(&target),
+            agenda,
+            directories,
+            held: Arc::clone(&held),
+            undelivered,
+            committer: Arc::clone(&committer),
+            replace,
+            files,
+            ranges,
+            floors: Mutex::default(),
+        };
+        Ok(Arc::new(Self {
+            target,
+            held,
+            planner,
+            writer,
+            committer,
+            finisher,
+        }))
+    }
+
+    fn is_dry(&self) -> bool {
+        self.target.comparison().dry_run
+    }
+}
+
+impl Sink for TreeSink {
+    fn plan(&self, records: &[Record]) -> Vec<Verdict> {
+        self.planner.plan(records)
+    }
+
+    fn write_slice(&self, slice: &Slice<'_>) -> Result<(), Fault> {
+        if self.is_dry() {
+            let message = "contents came in a dry run".to_owned();
+            self.target.acks.durable(&[slice.header.seq]);
+            return Err(destination_fault(
+                slice.record.id,
+                FaultCode::UNSUPPORTED,
+                message,
+            ));
+        }
+        self.writer.write_slice(slice)
+    }
+
+    fn write_bundle(&self, seq: Seq, records: &[Record], contents: &[&[u8]]) -> Vec<Fault> {
+        if self.is_dry() {
+            // Nothing but news of what failed at the source.
+            self.target.acks.durable(&[seq]);
+            return Vec::new();
+        }
+        self.writer.write_bundle(seq, records, contents)
+    }
+
+    /// The kernel lets one thread at a time write into a file, and has the others spin for it.
+    fn one_writer_an_entry(&self) -> bool {
+        true
+    }
+
+    fn has_room(&self) -> bool {
+        self.committer.has_room()
+    }
+
+    fn hurry(&self) {
+        self.committer.hurry();
+    }
+
+    fn failure(&self) -> Option<SinkFailure> {
+        if let Some(why) = self.planner.unusable.get() {
+            return Some(SinkFailure::Unusable(why.to_owned()));
+        }
+        self.committer.failure().map(SinkFailure::from)
+    }
+
+    fn finish(&self, ending: &mut Ending<'_>) -> Result<FinishReport, SinkFailure> {
+        self.finisher.finish(ending)?;
+        Ok(FinishReport {
+            synced: !self.is_dry() && !self.target.config.no_sync,
+        })
+    }
+
+    fn suspend(&self) {
+        // Names are mapped anew once the place is another: into it, if it is a directory then.
+        let begun = self.planner.unusable.get().is_none() || self.held.resumed;
+        self.committer.stop(begun);
+        self.writer.suspend();
+    }
+
+    fn display_path(&self, root: u16, path: &[u8]) -> Vec<u8> {
+        self.target.display_path(root, path)
+    }
+}

@@ -1,0 +1,113 @@
+//! Names that a hostile sender may say.
+//! Does not test names of honest ones.
+
+use godwit_engine::{Observer, Sink, Slice};
+use godwit_proto::{BlockHeader, Generation, RecordFlags, Seq, TransferId};
+use godwit_testkit::MemoryStorage;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use super::*;
+use crate::{DestinationRequest, TreeSink};
+
+#[derive(Default)]
+struct Failures(AtomicU64);
+
+impl Observer for Failures {
+    fn entry_failed(&self, _failed: &godwit_engine::FailedEntry<'_>) {
+        self.0.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+fn sink(journals: &std::path::Path) -> Arc<TreeSink> {
+    let request = DestinationRequest {
+        storage: Arc::new(MemoryStorage::new()),
+        storage_path: b"/target".to_vec(),
+        base: RelPath::parse(b"out").unwrap(),
+        is_directory: true,
+        sender: b"me".to_vec(),
+        sources: vec![b"/src".to_vec()],
+        names: vec![Vec::new()],
+        digest: godwit_store::digest::DigestKind::Crc64Nvme,
+        force: false,
+        verify: false,
+        no_sync: false,
+        journals: journals.to_owned(),
+        display: Vec::new(),
+        comparison: None,
+        select: Arc::default(),
+    };
+    let prepared = request.prepare().unwrap();
+    let counters = Arc::new(Counters::default());
+    let acks = Acks::new(
+        TransferId([0; 16]),
+        Arc::new(Failures::default()),
+        Arc::clone(&counters),
+    );
+    TreeSink::start(
+        prepared.config,
+        prepared.journal,
+        prepared.recovered,
+        Arc::new(acks),
+        counters,
+    )
+    .unwrap()
+}
+
+#[test]
+fn no_sender_delivers_an_entry_with_a_temporary_name() {
+    let journals = tempfile::tempdir().unwrap();
+    let sink = sink(journals.path());
+    let temp = TempName::new(7, &RelPath::root());
+    let temp = String::from_utf8_lossy(temp.as_bytes()).into_owned();
+    let mut id = 0;
+    for path in [temp.clone(), format!("d/{temp}"), format!("{temp}/f")] {
+        for kind in [
+            EntryKind::FILE,
+            EntryKind::DIRECTORY,
+            EntryKind::SYMLINK,
+            EntryKind::HARD_LINK,
+        ] {
+            id += 1;
+            let record = Record {
+                id: EntryId(id),
+                kind,
+                generation: Generation(1),
+                path: path.clone().into_bytes(),
+                bytes: u64::from(kind == EntryKind::FILE),
+                target: b"f".to_vec(),
+                ..Record::default()
+            };
+            let verdict = sink.plan(std::slice::from_ref(&record)).remove(0);
+            let Verdict::Failed(fault) = verdict else {
+                panic!("{path}: {verdict:?}");
+            };
+            assert_eq!(fault.code, FaultCode::NAME, "{path}");
+            if kind != EntryKind::FILE {
+                continue;
+            }
+            // A sender that does not ask first.
+            let faults = sink.write_bundle(Seq(id), std::slice::from_ref(&record), &[b"x"]);
+            assert_eq!(faults.len(), 1, "{path}");
+            let whole = Record {
+                flags: RecordFlags::END,
+                ..record
+            };
+            let header = BlockHeader {
+                seq: Seq(100 + id),
+                entry: whole.id,
+                generation: whole.generation,
+                length: 1,
+                entry_bytes: 1,
+                ..BlockHeader::default()
+            };
+            let slice = Slice {
+                header: &header,
+                record: &whole,
+                ranges: &[],
+                payload: b"x",
+            };
+            assert!(sink.write_slice(&slice).is_err(), "{path}");
+        }
+    }
+    sink.suspend();
+}

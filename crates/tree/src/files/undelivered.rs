@@ -1,0 +1,117 @@
+//! Which files are not at the destination as the source has them, so that nothing is made a further name of what stands there.
+//! Decides nothing about the names; `links` does.
+
+use std::path::Path;
+use std::sync::Mutex;
+
+use godwit_engine::lock;
+use godwit_proto::{EntryKind, Record, RecordFlags};
+use godwit_store::journal::PathKey;
+use godwit_store::seen::SeenSet;
+
+/// Why a file is not there as the source has it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Undelivered {
+    /// It failed, at either end.
+    Failed,
+    /// It was to be left as it is.
+    Left,
+}
+
+/// Files that did not arrive, by root and path, however many they are.
+pub(super) struct UndeliveredSet(Mutex<Inner>);
+
+struct Inner {
+    seen: SeenSet,
+    any: bool,
+    /// Why not all of them could be remembered: then nothing can be said about any.
+    failure: Option<String>,
+}
+
+impl UndeliveredSet {
+    /// An empty set; what does not fit memory goes to a nameless file in `directory`.
+    pub(super) fn new(directory: &Path) -> Self {
+        Self(Mutex::new(Inner {
+            seen: SeenSet::new(directory),
+            any: false,
+            failure: None,
+        }))
+    }
+
+    /// This one is not there as the source has it. One that comes twice does no harm.
+    pub(super) fn note(&self, root: u16, path: &[u8], why: Undelivered) {
+        let mut inner = lock(&self.0);
+        inner.any = true;
+        if inner.failure.is_none()
+            && let Err(error) = inner.seen.insert(&key(root, path, why))
+        {
+            inner.failure = Some(error.to_string());
+        }
+    }
+
+    /// As [`UndeliveredSet::note`], for an announced entry. One that is no file is nothing to link to.
+    pub(super) fn note_record(&self, record: &Record, why: Undelivered) {
+        // What the source cannot read may be of any kind, and has it from the name that failed.
+        if record.kind == EntryKind::FILE || record.flags & RecordFlags::SOURCE_FAILED != 0 {
+            self.note(record.root, &record.path, why);
+        }
+    }
+
+    /// Whether it is one of them, and why.
+    ///
+    /// # Errors
+    /// Nobody knows: not all of them could be remembered.
+    pub(super) fn find(&self, root: u16, path: &[u8]) -> Result<Option<Undelivered>, String> {
+        let inner = lock(&self.0);
+        if let Some(failure) = &inner.failure {
+            return Err(failure.clone());
+        }
+        if !inner.any {
+            return Ok(None);
+        }
+        for why in [Undelivered::Failed, Undelivered::Left] {
+            let found = inner.seen.contains(&key(root, path, why));
+            if found.map_err(|error| error.to_string())? {
+                return Ok(Some(why));
+            }
+        }
+        Ok(None)
+    }
+}
+
+fn key(root: u16, path: &[u8], why: Undelivered) -> [u8; 17] {
+    let mut key = [u8::from(why == Undelivered::Left); 17];
+    key[1..].copy_from_slice(&PathKey::new(root, path).0);
+    key
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_is_found_with_its_reason_and_nothing_else_is() {
+        let directory = tempfile::tempdir().unwrap();
+        let set = UndeliveredSet::new(directory.path());
+        assert_eq!(set.find(0, b"a"), Ok(None));
+        set.note(0, b"a", Undelivered::Left);
+        set.note(0, b"b", Undelivered::Failed);
+        assert_eq!(set.find(0, b"a"), Ok(Some(Undelivered::Left)));
+        assert_eq!(set.find(0, b"b"), Ok(Some(Undelivered::Failed)));
+        set.note(0, b"a", Undelivered::Failed);
+        assert_eq!(set.find(0, b"a"), Ok(Some(Undelivered::Failed)));
+        for (root, path) in [(1, &b"a"[..]), (0, b"c"), (0, b"")] {
+            assert_eq!(set.find(root, path), Ok(None));
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_remembered_makes_all_of_them_unknown() {
+        let directory = tempfile::tempdir().unwrap();
+        let set = UndeliveredSet::new(&directory.path().join("gone"));
+        for number in 0..300_000_u32 {
+            set.note(0, &number.to_le_bytes(), Undelivered::Left);
+        }
+        assert!(set.find(0, b"never met").is_err());
+    }
+}

@@ -1,0 +1,14 @@
+//! The ends of a transfer: files of a storage, standard streams, memory; selection and verification of files.
+//! Does not carry bytes from one end to the other; `engine` does.
+
+mod files;
+pub mod pipe;
+pub mod select;
+pub mod synthetic;
+pub mod verification;
+
+pub use files::{
+    CloseError, CommitError, DestinationError, DestinationRequest, DirectoriesError, FinishError,
+    FoundRoot, Keeper, ListError, ListWork, OwnFiles, PreparedDestination, Selecting, TreeRoot,
+    TreeSink, TreeSinkConfig, TreeSource, TreeWork, root_fault,
+};

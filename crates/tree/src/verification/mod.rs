@@ -1,0 +1,366 @@
+//! Reads entries of trees on many threads, takes their digests and compares them with what they should be.
+//! Does not know where the expectations come from, nor who is told.
+
+mod entry;
+mod extra;
+mod large;
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::thread::JoinHandle;
+
+use godwit_engine::counters::CpuMeter;
+use godwit_engine::session::Examiner;
+use godwit_engine::{Counters, IfPanicking, lock};
+use godwit_proto::{Fault, Record, Verdict};
+use godwit_store::digest::{Digest, DigestKind};
+
+pub use self::extra::{Expected, ExtraError};
+use self::large::Large;
+use crate::TreeRoot;
+
+/// Unit of reading: a power of two, so that BLAKE3's tree can be put together, and small enough for a core's own cache.
+const CHUNK_BYTES: usize = 512 << 10;
+
+/// Batches that are being checked or wait for it.
+pub const BATCHES_MAX: usize = 64;
+
+/// What is compared, where, and by how many threads.
+pub struct VerifierConfig {
+    /// Roots in the order in which records number them.
+    pub roots: Vec<TreeRoot>,
+    /// Digest of the files.
+    pub digest: DigestKind,
+    /// Only types, sizes, contents and link targets count, not modes and times.
+    pub contents_only: bool,
+    /// A directory, by device and inode, whose time does not count: writing the manifest into it has changed that.
+    pub touched: Option<(u64, u64)>,
+    /// Threads that read; at least one is used.
+    pub threads: usize,
+}
+
+/// What was found of one entry.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Finding {
+    /// It is what it should be; of a file, its digest.
+    Same(Option<Digest>),
+    /// It is not, or it cannot be read.
+    Different(Fault),
+}
+
+/// A batch that was checked.
+#[derive(Debug)]
+pub struct Checked {
+    /// The number that it was given.
+    pub number: u64,
+    /// The entries.
+    pub records: Vec<Record>,
+    /// One finding for each, in order.
+    pub findings: Vec<Finding>,
+}
+
+impl Checked {
+    /// The findings as a daemon answers them: a digest is not told.
+    pub fn into_verdicts(self) -> Vec<Verdict> {
+        let findings = self.findings.into_iter();
+        let verdicts = findings.map(|finding| match finding {
+            Finding::Same(_) => Verdict::Skip,
+            Finding::Different(fault) => Verdict::Failed(fault),
+        });
+        verdicts.collect()
+    }
+}
+
+/// Is given each batch once all of it was checked, on one of the reading threads.
+pub type Told = Box<dyn Fn(Checked) + Send + Sync>;
+
+/// Threads that check entries until dropped.
+pub struct Verifier {
+    shared: Arc<Shared>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+pub(super) struct Shared {
+    config: VerifierConfig,
+    told: Told,
+    counters: Arc<Counters>,
+    state: Mutex<State>,
+    /// There is work, or there is none any more.
+    changed: Condvar,
+    /// A batch is done.
+    done: Condvar,
+    bytes_done: AtomicU64,
+}
+
+#[derive(Default)]
+struct State {
+    queue: VecDeque<Arc<Job>>,
+    large: Vec<Arc<Large>>,
+    in_flight: usize,
+    stopping: bool,
+    failed: bool,
+}
+
+pub(super) struct Job {
+    number: u64,
+    records: Vec<Record>,
+    progress: Mutex<JobProgress>,
+}
+
+struct JobProgress {
+    next: usize,
+    left: usize,
+    findings: Vec<Option<Finding>>,
+}
+
+enum Task {
+    Entry(Arc<Job>, usize),
+    Window(Arc<Large>, u64),
+}
+
+impl Verifier {
+    /// Starts the threads.
+    ///
+    /// # Errors
+    /// Not even one can be started.
+    pub fn start(
+        config: VerifierConfig,
+        counters: Arc<Counters>,
+        told: Told,
+    ) -> std::io::Result<Self> {
+        let count = config.threads.max(1);
+        let shared = Arc::new(Shared {
+            config,
+            told,
+            counters,
+            state: Mutex::default(),
+            changed: Condvar::new(),
+            done: Condvar::new(),
+            bytes_done: AtomicU64::new(0),
+        });
+        let mut threads = Vec::with_capacity(count);
+        for index in 0..count {
+            let own = Arc::clone(&shared);
+            let spawned = std::thread::Builder::new()
+                .name(format!("gw-verify-{index}"))
+                .spawn(move || own.work());
+            match spawned {
+                Ok(thread) => threads.push(thread),
+                Err(error) if threads.is_empty() => return Err(error),
+                Err(_) => break,
+            }
+        }
+        Ok(Self { shared, threads })
+    }
+
+    /// Whether [`submit`](Self::submit) would return without waiting.
+    pub fn has_room(&self) -> bool {
+        lock(&self.shared.state).in_flight < BATCHES_MAX
+    }
+
+    /// Gives entries to be checked; waits while [`BATCHES_MAX`] are under way. Of a file without a digest the contents may
+    /// be any.
+    pub fn submit(&self, number: u64, records: Vec<Record>) {
+        let count = records.len();
+        if count == 0 {
+            (self.shared.told)(Checked {
+                number,
+                records,
+                findings: Vec::new(),
+            });
+            return;
+        }
+        let job = Arc::new(Job {
+            number,
+            records,
+            progress: Mutex::new(JobProgress {
+                next: 0,
+                left: count,
+                findings: vec![None; count],
+            }),
+        });
+        let mut state = lock(&self.shared.state);
+        while state.in_flight >= BATCHES_MAX && !state.stopping {
+            state = self
+                .shared
+                .done
+                .wait(state)
+                .unwrap_or_else(PoisonError::into_inner);
+        }
+        state.in_flight += 1;
+        state.queue.push_back(job);
+        drop(state);
+        self.shared.changed.notify_all();
+    }
+
+    /// Waits until everything submitted was checked and told.
+    pub fn wait_idle(&self) {
+        let mut state = lock(&self.shared.state);
+        while state.in_flight > 0 && !state.stopping {
+            state = self
+                .shared
+                .done
+                .wait(state)
+                .unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    /// Gives up: what is not checked yet will not be. Returns at once.
+    pub fn stop(&self) {
+        self.shared.stop(false);
+    }
+
+    /// Whether a checking thread has panicked. Its entry is never told, and nothing more is checked.
+    pub fn has_failed(&self) -> bool {
+        lock(&self.shared.state).failed
+    }
+
+    /// Content bytes of files judged so far, holes included.
+    pub fn bytes_done(&self) -> u64 {
+        self.shared.bytes_done.load(Ordering::Relaxed)
+    }
+}
+
+impl Examiner for Verifier {
+    fn has_room(&self) -> bool {
+        self.has_room()
+    }
+
+    fn submit(&self, number: u64, records: Vec<Record>) {
+        self.submit(number, records);
+    }
+
+    fn has_failed(&self) -> bool {
+        self.has_failed()
+    }
+}
+
+impl Drop for Verifier {
+    fn drop(&mut self) {
+        self.stop();
+        for thread in self.threads.drain(..) {
+            // A panic there has been printed, and has stopped the others.
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Shared {
+    fn stop(&self, failed: bool) {
+        let mut state = lock(&self.state);
+        state.stopping = true;
+        state.failed |= failed;
+        state.queue.clear();
+        drop(state);
+        self.changed.notify_all();
+        self.done.notify_all();
+    }
+
+    fn work(&self) {
+        let _panic = IfPanicking(|| self.stop(true));
+        let mut buffer = vec![0; CHUNK_BYTES];
+        let mut meter = CpuMeter::default();
+        while let Some(task) = self.take() {
+            match task {
+                Task::Entry(job, index) => self.check_entry(&job, index, &mut buffer),
+                Task::Window(large, offset) => self.check_window(&large, offset, &mut buffer),
+            }
+            meter.settle(&self.counters);
+        }
+    }
+
+    /// Windows of files that are being read go first: so few files are open at a time.
+    fn take(&self) -> Option<Task> {
+        let mut state = lock(&self.state);
+        loop {
+            if state.stopping {
+                return None;
+            }
+            while let Some(large) = state.large.first().cloned() {
+                if let Some(offset) = large.take_window() {
+                    return Some(Task::Window(large, offset));
+                }
+                state.large.remove(0);
+            }
+            if let Some(job) = state.queue.front().cloned() {
+                let mut progress = lock(&job.progress);
+                let index = progress.next;
+                progress.next += 1;
+                if progress.next >= job.records.len() {
+                    state.queue.pop_front();
+                }
+                drop(progress);
+                return Some(Task::Entry(job, index));
+            }
+            state = self
+                .changed
+                .wait(state)
+                .unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    /// Lets other threads help with a large file.
+    fn share(&self, large: Large) {
+        lock(&self.state).large.push(Arc::new(large));
+        self.changed.notify_all();
+    }
+
+    fn file(&self, job: &Job, index: usize, finding: Finding) {
+        self.bytes_done
+            .fetch_add(job.records[index].bytes, Ordering::Relaxed);
+        let mut progress = lock(&job.progress);
+        progress.findings[index] = Some(finding);
+        progress.left -= 1;
+        if progress.left > 0 {
+            return;
+        }
+        let findings = std::mem::take(&mut progress.findings)
+            .into_iter()
+            .map(|finding| finding.unwrap_or(Finding::Same(None)))
+            .collect();
+        drop(progress);
+        (self.told)(Checked {
+            number: job.number,
+            records: job.records.clone(),
+            findings,
+        });
+        lock(&self.state).in_flight -= 1;
+        self.done.notify_all();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use godwit_testkit::MemoryStorage;
+
+    use super::*;
+
+    #[test]
+    fn a_thread_that_panics_leaves_nobody_waiting() {
+        let root = TreeRoot {
+            storage: Arc::new(MemoryStorage::new()),
+            start: godwit_store::RelPath::default(),
+        };
+        let config = VerifierConfig {
+            roots: vec![root],
+            digest: DigestKind::Crc64Nvme,
+            contents_only: true,
+            touched: None,
+            threads: 2,
+        };
+        let told = Box::new(|checked: Checked| assert_ne!(checked.number, 1, "as a mistake might"));
+        let verifier = Verifier::start(config, Arc::default(), told).unwrap();
+        verifier.submit(0, vec![Record::default()]);
+        verifier.wait_idle();
+        assert!(!verifier.has_failed());
+        verifier.submit(1, vec![Record::default()]);
+        verifier.wait_idle();
+        assert!(verifier.has_failed());
+        // Nor does anybody who comes later wait.
+        for number in 0..=BATCHES_MAX as u64 {
+            verifier.submit(number, vec![Record::default()]);
+        }
+        verifier.wait_idle();
+    }
+}
