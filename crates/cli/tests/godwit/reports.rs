@@ -158,9 +158,9 @@ fn directories_that_an_earlier_run_left_closed_are_opened_for_what_is_below() {
         world.write(&format!("tree/{name}/a/b/deep"), name);
         world.write(&format!("copy/{name}/x"), "of an earlier run");
     }
-    let mode = fs::Permissions::from_mode(0);
+    let mode = fs::Permissions::from_mode(0o000);
     for name in &closed {
-        fs::set_permissions(world.path(&format!("copy/{name}")), mode.clone()).expect("ours");
+        fs::set_permissions(world.path(format!("copy/{name}")), mode.clone()).expect("ours");
     }
     // What is below a directory may be announced on another stream, and before the directory is.
     world.write("list", closed.join("\n"));
