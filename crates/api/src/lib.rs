@@ -8,6 +8,7 @@ pub mod failure;
 pub mod host;
 pub mod job;
 pub mod login;
+pub mod rest;
 pub mod settings;
 pub mod time;
 pub mod units;

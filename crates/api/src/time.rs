@@ -118,6 +118,20 @@ fn days_since_1970(year: i64, month: i64, day: i64) -> i64 {
     years + (1..month).map(|month| days_in(year, month)).sum::<i64>() + day - 1
 }
 
+/// Year, month and day that many days after 1970-01-01, counted in eras of 400 years that begin with a March.
+#[must_use]
+pub const fn civil_date(days: i64) -> (i64, i64, i64) {
+    let days = days + 719_468;
+    let (era, of_era) = (days.div_euclid(146_097), days.rem_euclid(146_097));
+    let year = (of_era - of_era / 1_460 + of_era / 36_524 - of_era / 146_096) / 365;
+    let of_year = of_era - (365 * year + year / 4 - year / 100);
+    let month = (5 * of_year + 2) / 153;
+    let day = of_year - (153 * month + 2) / 5 + 1;
+    let month = if month < 10 { month + 3 } else { month - 9 };
+    let year = year + era * 400 + if month <= 2 { 1 } else { 0 };
+    (year, month, day)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

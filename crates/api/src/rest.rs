@@ -1,0 +1,20 @@
+//! The documents of the REST API: what clients send to a node and receive from it, as JSON.
+//! Serves nothing; the routes are in `web`, and what the documents mean is decided in `jobs`.
+
+mod access;
+mod job;
+mod place;
+mod problem;
+mod timestamp;
+
+pub use access::{
+    ExportView, NewSite, NewToken, NewUser, NodeView, RoleName, SiteView, TokenCreated, TokenView,
+    UserView,
+};
+pub use job::{
+    AttemptView, CancelJob, ChangeJob, FailureView, JobList, JobStateName, JobView, LogLine,
+    LogPage, NewJob, ProgressView, ReasonView, SampleView,
+};
+pub use place::{HERE, Place, PlaceError, check_site_name};
+pub use problem::Problem;
+pub use timestamp::Timestamp;

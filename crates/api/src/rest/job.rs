@@ -1,0 +1,271 @@
+//! The documents of jobs: submission, changes, views, attempts, failed entries, log and samples.
+//! Decides nothing about jobs.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use super::Timestamp;
+use crate::job::{JobKind, Selection, Text};
+
+/// A job to submit.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct NewJob {
+    /// What is to be done.
+    #[serde(default = "copy")]
+    #[schema(value_type = String, example = "copy")]
+    pub kind: JobKind,
+    /// Places to copy from, each as `SITE:/EXPORT/PATH`.
+    pub sources: Vec<String>,
+    /// Place to copy to, as `SITE:/EXPORT/PATH`.
+    pub destination: String,
+    /// Free text by which people know the job.
+    #[serde(default)]
+    pub label: String,
+    /// Settings of the transfer by their names in the settings table, each with its values.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    #[schema(value_type = BTreeMap<String, Vec<String>>)]
+    pub settings: BTreeMap<String, Vec<Text>>,
+    /// Which entries of the sources are meant; all of them if it is missing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<Object>)]
+    pub selection: Option<Selection>,
+    /// Higher runs first.
+    #[serde(default)]
+    pub priority: i32,
+    /// Limit in bytes per second.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(minimum = 1)]
+    pub limit: Option<u64>,
+    /// Time before which the job does not begin.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub not_before: Option<Timestamp>,
+    /// Time after which the job is given up.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deadline: Option<Timestamp>,
+    /// Attempts after the first one; without it the deadline alone ends them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub retries_max: Option<u32>,
+}
+
+const fn copy() -> JobKind {
+    JobKind::Copy
+}
+
+/// What is to change of a job; what is missing stays.
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ChangeJob {
+    /// Limit in bytes per second; 0 is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limit: Option<u64>,
+    /// Higher runs first.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub priority: Option<i32>,
+    /// Free text by which people know the job.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub label: Option<String>,
+}
+
+/// Why a job is cancelled.
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct CancelJob {
+    /// The user's words.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub comment: Option<String>,
+}
+
+/// Where a job is on its way.
+#[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum JobStateName {
+    /// The job waits for a node that takes it, or for its next attempt.
+    Queued,
+    /// The job waits for the time at which it may begin.
+    Scheduled,
+    /// A node looks at what there is to copy.
+    Scanning,
+    /// A node copies.
+    Running,
+    /// A user stopped the job for a time.
+    Paused,
+    /// A node compares what was copied.
+    Verifying,
+    /// All of the job is done.
+    Complete,
+    /// The job is done except for failed entries.
+    Partial,
+    /// The job ended without its result.
+    Failed,
+    /// A user gave the job up.
+    Cancelled,
+}
+
+/// Why a job is in its state.
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize, ToSchema)]
+pub struct ReasonView {
+    /// For programs.
+    pub code: String,
+    /// One sentence for people.
+    pub text: String,
+}
+
+/// A job.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize, ToSchema)]
+pub struct JobView {
+    /// Short id; ids sort by the time of submission.
+    pub id: String,
+    /// Free text by which people know the job.
+    pub label: String,
+    /// User to whom the job belongs.
+    pub owner: String,
+    /// What is done.
+    #[schema(value_type = String, example = "copy")]
+    pub kind: JobKind,
+    /// Places to copy from.
+    pub sources: Vec<String>,
+    /// Place to copy to.
+    pub destination: String,
+    /// Where the job is on its way.
+    pub state: JobStateName,
+    /// Why it is there; always set where the job does not move.
+    pub reason: Option<ReasonView>,
+    /// When the job came into its state.
+    pub since: Timestamp,
+    /// When the job is tried next.
+    pub next_attempt: Option<Timestamp>,
+    /// Higher runs first.
+    pub priority: i32,
+    /// Limit in bytes per second.
+    pub limit: Option<u64>,
+    /// Time before which the job does not begin.
+    pub not_before: Option<Timestamp>,
+    /// Time after which the job is given up.
+    pub deadline: Option<Timestamp>,
+    /// Attempts begun so far.
+    pub attempts: u32,
+    /// The node that runs the job.
+    pub node: Option<String>,
+    /// When the job was submitted.
+    pub created: Timestamp,
+    /// When the first attempt began.
+    pub started: Option<Timestamp>,
+    /// When the job ended.
+    pub ended: Option<Timestamp>,
+    /// How far the running attempt is; None while none runs here.
+    pub progress: Option<ProgressView>,
+    /// The summary of the last attempt that ended, as in `--json`.
+    #[schema(value_type = Option<Object>)]
+    pub summary: Option<serde_json::Value>,
+}
+
+/// How far a running attempt is.
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize, ToSchema)]
+pub struct ProgressView {
+    /// When this was so.
+    pub at: Timestamp,
+    /// Bytes done, those of earlier attempts and of files that were there included.
+    pub bytes: u64,
+    /// Bytes of all files; None while the scan goes on.
+    pub bytes_total: Option<u64>,
+    /// Rate of the last seconds; None while nothing moves.
+    pub bytes_per_second: Option<f64>,
+    /// Complete files.
+    pub files: u64,
+    /// Streams attached.
+    pub streams: u32,
+    /// What limits the transfer, as a word.
+    pub bottleneck: Option<String>,
+    /// What limits the transfer and what would help, as a sentence.
+    pub bottleneck_text: Option<String>,
+    /// Entries that failed so far.
+    pub failed: u64,
+}
+
+/// A page of jobs.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize, ToSchema)]
+pub struct JobList {
+    /// The jobs, the newest first.
+    pub jobs: Vec<JobView>,
+    /// Give this as `cursor` for the next page; None after the last one.
+    pub next: Option<String>,
+}
+
+/// One attempt of a job.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize, ToSchema)]
+pub struct AttemptView {
+    /// From 1.
+    pub number: u32,
+    /// Node that ran it.
+    pub node: String,
+    /// When it began.
+    pub started: Timestamp,
+    /// When it ended.
+    pub ended: Option<Timestamp>,
+    /// How it ended: a state, `backoff` or `restart`.
+    pub outcome: Option<String>,
+    /// Why it ended so.
+    pub reason: Option<ReasonView>,
+    /// Bytes that it moved.
+    pub bytes: u64,
+    /// Files that it finished.
+    pub files: u64,
+}
+
+/// Failed entries of one reason.
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize, ToSchema)]
+pub struct FailureView {
+    /// Why these entries failed.
+    pub reason: ReasonView,
+    /// How many there are.
+    pub count: u64,
+    /// Some of their paths.
+    pub examples: Vec<String>,
+}
+
+/// A line of a job's log.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize, ToSchema)]
+pub struct LogLine {
+    /// Counted from 1 in each job.
+    pub seq: u64,
+    /// When it happened.
+    pub at: Timestamp,
+    /// The attempt, counted from 1.
+    pub attempt: u32,
+    /// The event, as in `--json`.
+    #[schema(value_type = Object)]
+    pub event: serde_json::Value,
+}
+
+/// A page of a job's log.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize, ToSchema)]
+pub struct LogPage {
+    /// The lines, the oldest first.
+    pub lines: Vec<LogLine>,
+    /// Give this as `after` for the lines that follow.
+    pub next: u64,
+}
+
+/// What was measured of a running job at one moment.
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize, ToSchema)]
+pub struct SampleView {
+    /// When.
+    pub at: Timestamp,
+    /// The attempt, counted from 1.
+    pub attempt: u32,
+    /// Bytes done.
+    pub bytes: u64,
+    /// Files done.
+    pub files: u64,
+    /// Rate since the sample before, in bytes per second.
+    pub bytes_per_second: f64,
+    /// Streams attached.
+    pub streams: u32,
+    /// What limited the transfer, as a word.
+    pub bottleneck: Option<String>,
+    /// What the host did meanwhile, by name of the figure.
+    pub host: BTreeMap<String, f64>,
+}

@@ -1,0 +1,38 @@
+//! Errors of the API: problem details of RFC 9457.
+//! Chooses no status; the routes do.
+
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+/// Why a request was not carried out.
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize, ToSchema)]
+pub struct Problem {
+    /// `urn:godwit:problem:CODE`.
+    pub r#type: String,
+    /// The code in words.
+    pub title: String,
+    /// The HTTP status.
+    pub status: u16,
+    /// What happened to what, whose fault it is, and what to do.
+    pub detail: String,
+    /// The code for programs: of the failure catalogue, or of the API.
+    pub code: String,
+    /// The id of the request, which the log of the node has, too.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub request: Option<String>,
+}
+
+impl Problem {
+    /// A problem of this code.
+    #[must_use]
+    pub fn new(status: u16, code: &str, detail: impl Into<String>) -> Self {
+        Self {
+            r#type: format!("urn:godwit:problem:{code}"),
+            title: code.replace('_', " "),
+            status,
+            detail: detail.into(),
+            code: code.to_owned(),
+            request: None,
+        }
+    }
+}

@@ -1,0 +1,36 @@
+//! The clock and the random numbers of this crate.
+//! Decides nothing.
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use godwit_api::rest::Timestamp;
+use godwit_state::UnixMillis;
+
+/// Milliseconds since 1970-01-01 UTC by the clock of this machine.
+#[must_use]
+pub fn now() -> UnixMillis {
+    let since = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .unwrap_or_default();
+    UnixMillis(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
+}
+
+/// The same for the documents of the API.
+pub(crate) fn timestamp() -> Timestamp {
+    Timestamp(now().0)
+}
+
+/// Random bits; the time stands in where the system gives none.
+pub(crate) fn random() -> u32 {
+    getrandom::u32().unwrap_or_else(|_| {
+        SystemTime::now()
+            .duration_since(UNIX_EPOCH)
+            .unwrap_or_default()
+            .subsec_nanos()
+    })
+}
+
+/// A text that no other start of a node has.
+pub(crate) fn random_text() -> String {
+    format!("{:x}-{:08x}{:08x}", now().0, random(), random())
+}

@@ -1,0 +1,46 @@
+//! Why something that was asked of a node's jobs was not done.
+//! Chooses no HTTP status: `web` does, by the code.
+
+use std::path::PathBuf;
+
+use godwit_state::{Fault, ProposeError};
+use thiserror::Error;
+
+/// Why something was not done.
+#[derive(Debug, Error)]
+pub enum JobsError {
+    /// There is no such job.
+    #[error("there is no job {0:?}; list the jobs with: godwit job list")]
+    NoJob(String),
+    /// What was asked for makes no sense.
+    #[error("{detail}")]
+    Invalid {
+        /// For programs: `invalid`, `unknown_site`, `no_such_export`, `usage`.
+        code: &'static str,
+        /// What is wrong with which field, and what is allowed.
+        detail: String,
+    },
+    /// The state refused the change, or cannot take one now.
+    #[error(transparent)]
+    Propose(#[from] ProposeError),
+    /// The state cannot be read.
+    #[error(transparent)]
+    State(#[from] Fault),
+    /// A file beside the state cannot be read.
+    #[error("{path}: {source}", path = path.display())]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        source: std::io::Error,
+    },
+}
+
+impl JobsError {
+    pub(crate) fn invalid(code: &'static str, detail: impl Into<String>) -> Self {
+        Self::Invalid {
+            code,
+            detail: detail.into(),
+        }
+    }
+}

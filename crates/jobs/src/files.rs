@@ -1,0 +1,289 @@
+//! What is kept of a job beside the state: its log and its samples, as JSON lines in a directory of its own.
+//! Decides nothing by them; a job whose files are gone runs all the same.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, BufRead as _, BufReader, Write as _};
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::path::{Path, PathBuf};
+
+use godwit_api::rest::{LogLine, LogPage, SampleView};
+
+use crate::clock::timestamp;
+use crate::error::JobsError;
+
+/// The most that the log of a job takes: some 50,000 failed entries. What comes later is counted, not kept.
+const LOG_BYTES_MAX: u64 = 16 << 20;
+
+/// Samples of a job; when there are as many, every second one goes, and those that follow come half as often.
+const SAMPLES_MAX: usize = 2_048;
+
+/// Time between samples at the beginning, in milliseconds.
+const SAMPLE_EVERY_MS: i64 = 1_000;
+
+const LOG: &str = "log.jsonl";
+const SAMPLES: &str = "samples.jsonl";
+
+fn directory(base: &Path, id: &str) -> PathBuf {
+    base.join(id)
+}
+
+/// Writes log and samples of one attempt.
+pub(crate) struct Recorder {
+    directory: PathBuf,
+    attempt: u32,
+    log: Option<File>,
+    log_bytes: u64,
+    seq: u64,
+    samples: Vec<SampleView>,
+    file: Option<File>,
+    every_ms: i64,
+}
+
+impl Recorder {
+    /// Continues the files of the job. What cannot be written is left out: the job matters more.
+    pub(crate) fn open(base: &Path, id: &str, attempt: u32) -> Self {
+        let directory = directory(base, id);
+        let made = fs::DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(&directory);
+        let append = |name: &str| {
+            made.as_ref().ok()?;
+            OpenOptions::new()
+                .append(true)
+                .create(true)
+                .mode(0o600)
+                .open(directory.join(name))
+                .ok()
+        };
+        let log = append(LOG);
+        let log_bytes = log
+            .as_ref()
+            .and_then(|log| log.metadata().ok())
+            .map_or(0, |meta| meta.len());
+        let seq = last_seq(&directory.join(LOG));
+        let samples = read_lines(&directory.join(SAMPLES)).unwrap_or_default();
+        let mut recorder = Self {
+            file: append(SAMPLES),
+            directory,
+            attempt,
+            log,
+            log_bytes,
+            seq,
+            every_ms: SAMPLE_EVERY_MS,
+            samples,
+        };
+        recorder.every_ms = recorder.usual_distance();
+        recorder
+    }
+
+    /// The distance of the samples that are there.
+    fn usual_distance(&self) -> i64 {
+        let distances = self
+            .samples
+            .windows(2)
+            .filter(|pair| pair[0].attempt == pair[1].attempt)
+            .map(|pair| pair[1].at.0 - pair[0].at.0);
+        let least = distances.min().unwrap_or(SAMPLE_EVERY_MS);
+        let mut every = SAMPLE_EVERY_MS;
+        while every.saturating_mul(2) <= least {
+            every *= 2;
+        }
+        every
+    }
+
+    /// Adds a line to the log.
+    pub(crate) fn log(&mut self, event: serde_json::Value) {
+        self.seq += 1;
+        let line = LogLine {
+            seq: self.seq,
+            at: timestamp(),
+            attempt: self.attempt,
+            event,
+        };
+        if self.log_bytes >= LOG_BYTES_MAX {
+            return;
+        }
+        let Ok(mut text) = serde_json::to_string(&line) else {
+            return;
+        };
+        text.push('\n');
+        if let Some(log) = &mut self.log
+            && log.write_all(text.as_bytes()).is_ok()
+        {
+            self.log_bytes += text.len() as u64;
+        }
+    }
+
+    /// Whether it is time for another sample.
+    pub(crate) fn is_due(&self) -> bool {
+        let Some(last) = self.samples.last() else {
+            return true;
+        };
+        // A clock that was set back does not end the samples.
+        let since = timestamp().0 - last.at.0;
+        last.attempt != self.attempt || since >= self.every_ms || since < 0
+    }
+
+    /// The last sample of this attempt.
+    pub(crate) fn last(&self) -> Option<&SampleView> {
+        self.samples
+            .last()
+            .filter(|sample| sample.attempt == self.attempt)
+    }
+
+    /// Adds a sample.
+    pub(crate) fn sample(&mut self, sample: SampleView) {
+        if let (Some(file), Ok(mut text)) = (&mut self.file, serde_json::to_string(&sample)) {
+            text.push('\n');
+            // What cannot be written is missing in the report, and nowhere else.
+            let _ = file.write_all(text.as_bytes());
+        }
+        self.samples.push(sample);
+        if self.samples.len() >= SAMPLES_MAX {
+            let mut number = 0_usize;
+            self.samples.retain(|_| {
+                number += 1;
+                number.is_multiple_of(2)
+            });
+            self.every_ms = self.every_ms.saturating_mul(2);
+            self.rewrite();
+        }
+    }
+
+    fn rewrite(&mut self) {
+        let path = self.directory.join(SAMPLES);
+        let temporary = self.directory.join(".samples");
+        let mut text = String::new();
+        for sample in &self.samples {
+            text.push_str(&serde_json::to_string(sample).unwrap_or_default());
+            text.push('\n');
+        }
+        let written = OpenOptions::new()
+            .write(true)
+            .create(true)
+            .truncate(true)
+            .mode(0o600)
+            .open(&temporary)
+            .and_then(|mut file| file.write_all(text.as_bytes()))
+            .and_then(|()| fs::rename(&temporary, &path))
+            .and_then(|()| OpenOptions::new().append(true).open(&path));
+        // Without it the file grows on, and nothing else is wrong.
+        if let Ok(file) = written {
+            self.file = Some(file);
+        }
+    }
+}
+
+/// The number of the last whole line of a log.
+fn last_seq(path: &Path) -> u64 {
+    read_lines::<LogLine>(path)
+        .ok()
+        .and_then(|lines| lines.last().map(|line| line.seq))
+        .unwrap_or(0)
+}
+
+/// Reads whole lines; one that was cut by a power failure is passed over.
+fn read_lines<T: serde::de::DeserializeOwned>(path: &Path) -> io::Result<Vec<T>> {
+    let file = match File::open(path) {
+        Ok(file) => file,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) => return Err(error),
+    };
+    let mut lines = Vec::new();
+    for line in BufReader::new(file).split(b'\n') {
+        if let Ok(value) = serde_json::from_slice(&line?) {
+            lines.push(value);
+        }
+    }
+    Ok(lines)
+}
+
+fn unreadable(path: PathBuf) -> impl FnOnce(io::Error) -> JobsError {
+    move |source| JobsError::File { path, source }
+}
+
+/// Lines after number `after`, at most `limit`.
+pub(crate) fn read_log(
+    base: &Path,
+    id: &str,
+    after: u64,
+    limit: usize,
+) -> Result<LogPage, JobsError> {
+    let path = directory(base, id).join(LOG);
+    let lines: Vec<LogLine> = read_lines(&path).map_err(unreadable(path))?;
+    let lines: Vec<LogLine> = lines
+        .into_iter()
+        .filter(|line| line.seq > after)
+        .take(limit)
+        .collect();
+    Ok(LogPage {
+        next: lines.last().map_or(after, |line| line.seq),
+        lines,
+    })
+}
+
+/// All samples of a job.
+pub(crate) fn read_samples(base: &Path, id: &str) -> Result<Vec<SampleView>, JobsError> {
+    let path = directory(base, id).join(SAMPLES);
+    read_lines(&path).map_err(unreadable(path))
+}
+
+/// Removes what is kept of a job beside the state.
+pub(crate) fn remove(base: &Path, id: &str) -> io::Result<()> {
+    match fs::remove_dir_all(directory(base, id)) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        result => result,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_log_goes_on_with_the_next_attempt_and_passes_over_a_cut_line() {
+        let base = tempfile::tempdir().expect("a directory");
+        let mut first = Recorder::open(base.path(), "j", 1);
+        first.log(serde_json::json!({"event": "started"}));
+        first.log(serde_json::json!({"event": "error"}));
+        drop(first);
+        let path = base.path().join("j").join(LOG);
+        let mut file = OpenOptions::new().append(true).open(&path).expect("open");
+        file.write_all(b"{\"seq\":3,\"at\n").expect("written");
+        let mut second = Recorder::open(base.path(), "j", 2);
+        second.log(serde_json::json!({"event": "summary"}));
+        let page = read_log(base.path(), "j", 1, 10).expect("the log");
+        let seen: Vec<(u64, u32)> = page
+            .lines
+            .iter()
+            .map(|line| (line.seq, line.attempt))
+            .collect();
+        assert_eq!(seen, [(2, 1), (3, 2)]);
+        assert_eq!(page.next, 3);
+        remove(base.path(), "j").expect("removed");
+        assert!(
+            read_log(base.path(), "j", 0, 10)
+                .expect("none")
+                .lines
+                .is_empty()
+        );
+    }
+
+    #[test]
+    fn samples_are_thinned_out_and_stay_in_order() {
+        let base = tempfile::tempdir().expect("a directory");
+        let mut recorder = Recorder::open(base.path(), "j", 1);
+        for second in 0..10_000_i64 {
+            recorder.sample(SampleView {
+                at: godwit_api::rest::Timestamp(second * 1_000),
+                attempt: 1,
+                ..SampleView::default()
+            });
+        }
+        let samples = read_samples(base.path(), "j").expect("samples");
+        assert!((SAMPLES_MAX / 2..SAMPLES_MAX).contains(&samples.len()));
+        assert!(samples.is_sorted_by_key(|sample| sample.at));
+        assert!(Recorder::open(base.path(), "j", 1).every_ms > SAMPLE_EVERY_MS);
+    }
+}

@@ -1,0 +1,310 @@
+//! Decides which job runs when on a node, runs it, and keeps what is known of it while it runs and after.
+//! Serves no request, and moves no data itself: `web` and `run` do.
+//!
+//! ```text
+//! Jobs::submit, pause, … ─▶ state (commands) ─▶ events ─▶ scheduler ─▶ attempt (a thread, run::Runner)
+//!                                 ▲                                        │
+//!                                 └── claim, report, backoff, finish ◀─────┤
+//!                     live figures, HOME/jobs/ID/{log,samples}.jsonl ◀─────┘
+//! ```
+//!
+//! The state says what is to be; the scheduler makes it so. It looks at the state after each change and when the next time is due, stops
+//! attempts whose claim has ended, and starts those that are due. Whoever changes a job only proposes a command.
+
+mod attempt;
+mod clock;
+mod error;
+mod files;
+mod live;
+mod order;
+mod rules;
+mod scheduler;
+mod spec;
+mod submit;
+mod view;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+
+use godwit_api::rest::{
+    AttemptView, ChangeJob, FailureView, JobList, JobView, LogPage, NewJob, SampleView,
+};
+use godwit_run::Env;
+use godwit_state::{
+    Actor, Command, Cursor, JobFilter, JobOp, Op, Replica, Runner as RunnerName, Site,
+};
+
+pub use clock::now;
+pub use error::JobsError;
+
+use live::Live;
+
+/// Makes the surroundings of one attempt, whose connections are with these sites only.
+pub type MakeEnv = dyn Fn(&[Site]) -> Env + Send + Sync;
+
+/// What the jobs of a node are told at the beginning.
+pub struct JobsConfig {
+    /// Name of this node in the state.
+    pub node: String,
+    /// Log and samples of each job are kept in a directory below this one.
+    pub directory: PathBuf,
+    /// Names of the exports of this node.
+    pub exports: Vec<String>,
+    /// Jobs that run at once.
+    pub jobs_max: usize,
+    /// Makes the surroundings of one attempt.
+    pub make_env: Arc<MakeEnv>,
+    /// Says what happens, a line each.
+    pub log: Arc<dyn Fn(&str) + Send + Sync>,
+}
+
+/// The jobs of a node. Clones are the same jobs.
+#[derive(Clone)]
+pub struct Jobs {
+    shared: Arc<Shared>,
+    scheduler: Arc<std::sync::Mutex<Option<JoinHandle<()>>>>,
+}
+
+pub(crate) struct Shared {
+    pub(crate) config: JobsConfig,
+    pub(crate) replica: Arc<Replica>,
+    pub(crate) runner: RunnerName,
+    pub(crate) live: Live,
+    pub(crate) stopping: AtomicBool,
+}
+
+impl Jobs {
+    /// Returns the jobs that an earlier start of this node ran to the queue, and runs from now on what is due. Blocks for a moment.
+    ///
+    /// # Errors
+    /// The state takes no change, or a thread cannot be started.
+    pub fn start(config: JobsConfig, replica: Arc<Replica>) -> Result<Self, JobsError> {
+        let runner = RunnerName {
+            node: config.node.clone(),
+            instance: clock::random_text(),
+        };
+        let restart = Command::new(
+            now(),
+            Actor::node(config.node.clone()),
+            Op::Restart(runner.clone()),
+        );
+        replica.propose_blocking(restart)?;
+        let shared = Arc::new(Shared {
+            config,
+            replica,
+            runner,
+            live: Live::default(),
+            stopping: AtomicBool::new(false),
+        });
+        let own = Arc::clone(&shared);
+        let scheduler = std::thread::Builder::new()
+            .name("gw-jobs".to_owned())
+            .spawn(move || scheduler::run(&own))
+            .map_err(|source| JobsError::File {
+                path: PathBuf::from("thread gw-jobs"),
+                source,
+            })?;
+        Ok(Self {
+            shared,
+            scheduler: Arc::new(std::sync::Mutex::new(Some(scheduler))),
+        })
+    }
+
+    /// The state of the node.
+    #[must_use]
+    pub fn replica(&self) -> &Arc<Replica> {
+        &self.shared.replica
+    }
+
+    /// Names of the exports of this node.
+    #[must_use]
+    pub fn exports(&self) -> &[String] {
+        &self.shared.config.exports
+    }
+
+    /// Submits a job of `owner`. The same key of the same owner submits once: the job of before is given back, and whether it is
+    /// new is told beside it.
+    ///
+    /// # Errors
+    /// The description makes no sense, or the state takes no change.
+    pub fn submit(
+        &self,
+        actor: Actor,
+        owner: &str,
+        new: &NewJob,
+        idempotency_key: Option<String>,
+    ) -> Result<(JobView, bool), JobsError> {
+        let (id, created) = submit::submit(&self.shared, actor, owner, new, idempotency_key)?;
+        Ok((self.job(&id)?, created))
+    }
+
+    /// The job of that id.
+    ///
+    /// # Errors
+    /// There is none, or the state cannot be read.
+    pub fn job(&self, id: &str) -> Result<JobView, JobsError> {
+        let reader = self.shared.replica.reader();
+        let job = reader
+            .job(id)?
+            .ok_or_else(|| JobsError::NoJob(id.to_owned()))?;
+        let kind = view::kind_of(reader.job_spec(id)?.as_deref());
+        Ok(view::job(job, kind, self.shared.live.progress(id)))
+    }
+
+    /// The description that the job was submitted with.
+    ///
+    /// # Errors
+    /// There is no such job, or the state cannot be read.
+    pub fn description(&self, id: &str) -> Result<NewJob, JobsError> {
+        let spec = self.shared.replica.reader().job_spec(id)?;
+        let spec = spec.ok_or_else(|| JobsError::NoJob(id.to_owned()))?;
+        spec::parse(&spec)
+    }
+
+    /// A page of jobs, the newest first.
+    ///
+    /// # Errors
+    /// The state cannot be read.
+    pub fn list(
+        &self,
+        filter: &JobFilter,
+        cursor: Option<&Cursor>,
+        limit: usize,
+    ) -> Result<JobList, JobsError> {
+        let reader = self.shared.replica.reader();
+        let page = reader.jobs(filter, cursor, limit)?;
+        let mut jobs = Vec::with_capacity(page.jobs.len());
+        for job in page.jobs {
+            let progress = self.shared.live.progress(&job.id);
+            let kind = view::kind_of(reader.job_spec(&job.id)?.as_deref());
+            jobs.push(view::job(job, kind, progress));
+        }
+        Ok(JobList {
+            jobs,
+            next: page.next.map(|cursor| cursor.to_string()),
+        })
+    }
+
+    /// Stops the job for a time. What has arrived stays, and a resumed job goes on from there.
+    ///
+    /// # Errors
+    /// The job has ended, or the state takes no change.
+    pub fn pause(&self, actor: Actor, id: &str) -> Result<JobView, JobsError> {
+        self.steer(actor, id, JobOp::Pause)
+    }
+
+    /// Lets a paused job go on.
+    ///
+    /// # Errors
+    /// The job is not paused, or the state takes no change.
+    pub fn resume(&self, actor: Actor, id: &str) -> Result<JobView, JobsError> {
+        self.steer(actor, id, JobOp::Resume)
+    }
+
+    /// Gives the job up.
+    ///
+    /// # Errors
+    /// The job has ended, or the state takes no change.
+    pub fn cancel(
+        &self,
+        actor: Actor,
+        id: &str,
+        comment: Option<String>,
+    ) -> Result<JobView, JobsError> {
+        self.steer(actor, id, JobOp::Cancel { comment })
+    }
+
+    /// Runs an ended job once more.
+    ///
+    /// # Errors
+    /// The job has not ended, or is complete, or the state takes no change.
+    pub fn retry(&self, actor: Actor, id: &str) -> Result<JobView, JobsError> {
+        self.steer(actor, id, JobOp::Retry)
+    }
+
+    /// Changes limit, priority or label; a running job obeys at once.
+    ///
+    /// # Errors
+    /// The job has ended, or the state takes no change.
+    pub fn change(&self, actor: Actor, id: &str, wish: &ChangeJob) -> Result<JobView, JobsError> {
+        let limit = wish
+            .limit
+            .map(|limit| JobOp::SetLimit((limit > 0).then_some(limit)));
+        let priority = wish.priority.map(JobOp::SetPriority);
+        let label = wish.label.clone().map(JobOp::SetLabel);
+        for op in [limit, priority, label].into_iter().flatten() {
+            self.propose(actor.clone(), id, op)?;
+        }
+        self.job(id)
+    }
+
+    /// The attempts of a job, the first one first.
+    ///
+    /// # Errors
+    /// There is no such job, or the state cannot be read.
+    pub fn attempts(&self, id: &str) -> Result<Vec<AttemptView>, JobsError> {
+        self.job(id)?;
+        let attempts = self.shared.replica.reader().attempts(id)?;
+        Ok(attempts.into_iter().map(view::attempt).collect())
+    }
+
+    /// The failed entries of a job, grouped by reason.
+    ///
+    /// # Errors
+    /// There is no such job, or the state cannot be read.
+    pub fn failures(&self, id: &str) -> Result<Vec<FailureView>, JobsError> {
+        self.job(id)?;
+        let groups = self.shared.replica.reader().failures(id)?;
+        Ok(groups.into_iter().map(view::failure).collect())
+    }
+
+    /// Lines of the job's log after number `after`, at most `limit`.
+    ///
+    /// # Errors
+    /// There is no such job, or its log cannot be read.
+    pub fn log(&self, id: &str, after: u64, limit: usize) -> Result<LogPage, JobsError> {
+        self.job(id)?;
+        files::read_log(&self.shared.config.directory, id, after, limit)
+    }
+
+    /// What was measured of the job, the oldest first; older attempts are thinned out.
+    ///
+    /// # Errors
+    /// There is no such job, or its samples cannot be read.
+    pub fn samples(&self, id: &str) -> Result<Vec<SampleView>, JobsError> {
+        self.job(id)?;
+        files::read_samples(&self.shared.config.directory, id)
+    }
+
+    /// Ends all attempts so that the next start of the node goes on with them. Blocks until they have ended.
+    pub fn stop(&self) {
+        self.shared.stopping.store(true, Ordering::SeqCst);
+        self.shared.live.stop_all();
+        let scheduler = self
+            .scheduler
+            .lock()
+            .unwrap_or_else(std::sync::PoisonError::into_inner)
+            .take();
+        if let Some(scheduler) = scheduler {
+            // A panic there has been printed.
+            let _ = scheduler.join();
+        }
+        self.shared.live.wait_until_empty();
+    }
+
+    fn steer(&self, actor: Actor, id: &str, op: JobOp) -> Result<JobView, JobsError> {
+        self.propose(actor, id, op)?;
+        self.job(id)
+    }
+
+    fn propose(&self, actor: Actor, id: &str, op: JobOp) -> Result<(), JobsError> {
+        self.shared.replica.propose_blocking(Command::new(
+            now(),
+            actor,
+            Op::Job(id.to_owned(), op),
+        ))?;
+        Ok(())
+    }
+}

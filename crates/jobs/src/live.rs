@@ -1,0 +1,93 @@
+//! What is known of the attempts that run here now: how far they are, and how to stop them.
+//! Starts none, and keeps nothing after their end.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+
+use godwit_api::rest::ProgressView;
+use godwit_run::Control;
+
+/// An attempt that runs.
+#[derive(Clone)]
+pub(crate) struct Attempt {
+    pub(crate) owner: String,
+    /// Names of the sites other than this one.
+    pub(crate) sites: Vec<String>,
+    /// Epoch of its claim.
+    pub(crate) epoch: u64,
+    pub(crate) control: Control,
+    /// The limit that it was given, in bytes per second; 0 is none.
+    pub(crate) limit: u64,
+    pub(crate) progress: Arc<Mutex<Option<ProgressView>>>,
+}
+
+/// The attempts that run here, by the id of their job.
+#[derive(Default)]
+pub(crate) struct Live {
+    attempts: Mutex<HashMap<String, Attempt>>,
+    ended: Condvar,
+}
+
+impl Live {
+    fn lock(&self) -> MutexGuard<'_, HashMap<String, Attempt>> {
+        self.attempts.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn insert(&self, id: &str, attempt: Attempt) {
+        self.lock().insert(id.to_owned(), attempt);
+    }
+
+    pub(crate) fn remove(&self, id: &str) {
+        self.lock().remove(id);
+        self.ended.notify_all();
+    }
+
+    pub(crate) fn contains(&self, id: &str) -> bool {
+        self.lock().contains_key(id)
+    }
+
+    /// All of them.
+    pub(crate) fn all(&self) -> Vec<(String, Attempt)> {
+        self.lock()
+            .iter()
+            .map(|(id, attempt)| (id.clone(), attempt.clone()))
+            .collect()
+    }
+
+    /// Gives an attempt another limit.
+    pub(crate) fn set_limit(&self, id: &str, limit: u64) {
+        if let Some(attempt) = self.lock().get_mut(id)
+            && attempt.limit != limit
+        {
+            attempt.limit = limit;
+            attempt.control.set_limit(limit);
+        }
+    }
+
+    /// How far the job's attempt is.
+    pub(crate) fn progress(&self, id: &str) -> Option<ProgressView> {
+        let progress = Arc::clone(&self.lock().get(id)?.progress);
+        progress
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
+    }
+
+    /// Has all attempts end so that they can be resumed.
+    pub(crate) fn stop_all(&self) {
+        for attempt in self.lock().values() {
+            attempt.control.cancel();
+        }
+    }
+
+    /// Waits until no attempt runs.
+    pub(crate) fn wait_until_empty(&self) {
+        let mut attempts = self.lock();
+        while !attempts.is_empty() {
+            attempts = self
+                .ended
+                .wait(attempts)
+                .unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+}

@@ -1,0 +1,157 @@
+//! Which of the waiting jobs are started, and why the others wait: a pure function of what waits, what runs, and the rules.
+//! Reads no state and no clock.
+//!
+//! Owners compete by their shares: the next job is that of the owner who has the fewest running jobs for the weight of the owner's share.
+//! Among the jobs of one owner the higher priority goes first, then the older job. So a high priority never takes another owner's turn.
+
+use std::collections::HashMap;
+
+use godwit_state::{Job, Reason};
+
+/// The rules, as they hold now.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Rules {
+    /// Jobs of this node at once.
+    pub(crate) node_max: usize,
+    /// Jobs of an owner at once.
+    pub(crate) owner_max: HashMap<String, u32>,
+    /// Jobs with a site at once.
+    pub(crate) site_max: HashMap<String, u32>,
+    /// Weights of owners; 1 where there is none.
+    pub(crate) weights: HashMap<String, u32>,
+}
+
+/// A job that runs.
+#[derive(Clone, Debug)]
+pub(crate) struct Running {
+    pub(crate) owner: String,
+    pub(crate) sites: Vec<String>,
+}
+
+/// What is to be done.
+#[derive(Debug, Default)]
+pub(crate) struct Plan {
+    /// Jobs to start, in this order.
+    pub(crate) start: Vec<Job>,
+    /// Jobs that wait, and why.
+    pub(crate) wait: Vec<(Job, Reason)>,
+}
+
+/// The names of the sites that a job has to do with, this node left out.
+pub(crate) fn sites_of(job: &Job) -> Vec<String> {
+    let mut sites: Vec<String> = job
+        .sources
+        .iter()
+        .chain([&job.destination])
+        .filter(|place| place.site != godwit_api::rest::HERE)
+        .map(|place| place.site.clone())
+        .collect();
+    sites.sort();
+    sites.dedup();
+    sites
+}
+
+#[derive(Default)]
+struct Counts {
+    all: usize,
+    owners: HashMap<String, u32>,
+    sites: HashMap<String, u32>,
+}
+
+impl Counts {
+    fn add(&mut self, owner: &str, sites: &[String]) {
+        self.all += 1;
+        *self.owners.entry(owner.to_owned()).or_default() += 1;
+        for site in sites {
+            *self.sites.entry(site.clone()).or_default() += 1;
+        }
+    }
+
+    fn of_owner(&self, owner: &str) -> u32 {
+        self.owners.get(owner).copied().unwrap_or(0)
+    }
+
+    /// Why the job has to wait, if it has to.
+    fn in_the_way(&self, job: &Job, rules: &Rules) -> Option<Reason> {
+        if self.all >= rules.node_max {
+            return Some(Reason::new(
+                "jobs_of_node",
+                format!(
+                    "This node runs {} jobs, as many as it runs at once; the job begins when one of them ends.",
+                    self.all
+                ),
+            ));
+        }
+        let running = self.of_owner(&job.owner);
+        if rules
+            .owner_max
+            .get(&job.owner)
+            .is_some_and(|max| running >= *max)
+        {
+            return Some(Reason::new(
+                "jobs_of_owner",
+                format!(
+                    "{} jobs of {} run, as many as may run at once; the job begins when one of them ends.",
+                    running, job.owner
+                ),
+            ));
+        }
+        sites_of(job).into_iter().find_map(|site| {
+            let running = self.sites.get(&site).copied().unwrap_or(0);
+            let full = rules.site_max.get(&site).is_some_and(|max| running >= *max);
+            full.then(|| {
+                Reason::new(
+                    "jobs_of_site",
+                    format!(
+                        "{running} jobs with {site} run, as many as may run at once; the job begins when one of them ends."
+                    ),
+                )
+            })
+        })
+    }
+}
+
+/// Chooses. `waiting` has the jobs of each owner in the order in which they go.
+pub(crate) fn choose(waiting: Vec<Job>, running: &[Running], rules: &Rules) -> Plan {
+    let mut counts = Counts::default();
+    for job in running {
+        counts.add(&job.owner, &job.sites);
+    }
+    let mut plan = Plan::default();
+    let mut left: Vec<Job> = waiting;
+    loop {
+        let weight = |owner: &str| f64::from(rules.weights.get(owner).copied().unwrap_or(1).max(1));
+        let load = |job: &Job| f64::from(counts.of_owner(&job.owner)) / weight(&job.owner);
+        // The first of the least loaded owners: jobs come by priority and age.
+        let next = left
+            .iter()
+            .enumerate()
+            .filter(|(_, job)| counts.in_the_way(job, rules).is_none())
+            .min_by(|(_, a), (_, b)| load(a).total_cmp(&load(b)))
+            .map(|(index, _)| index);
+        let Some(index) = next else {
+            break;
+        };
+        let job = left.remove(index);
+        counts.add(&job.owner, &sites_of(&job));
+        plan.start.push(job);
+    }
+    for job in left {
+        if let Some(reason) = counts.in_the_way(&job, rules) {
+            plan.wait.push((job, reason));
+        }
+    }
+    plan
+}
+
+/// The limit of one job in bytes per second: the least of its own and of its parts of the limits that it shares; 0 is none.
+pub(crate) fn rate(own: Option<u64>, shared: &[(Option<u64>, usize)]) -> u64 {
+    let parts = shared.iter().filter_map(|(limit, jobs)| {
+        let jobs = u64::try_from(*jobs).unwrap_or(u64::MAX).max(1);
+        limit.map(|limit| (limit / jobs).max(1))
+    });
+    own.into_iter().chain(parts).min().unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,118 @@
+//! Tests of the order of jobs.
+//! Tests no scheduler.
+
+use godwit_state::{JobState, Place, RetryPolicy, UnixMillis};
+
+use super::*;
+
+fn job(id: &str, owner: &str, site: &str) -> Job {
+    Job {
+        id: id.to_owned(),
+        label: String::new(),
+        owner: owner.to_owned(),
+        sources: vec![Place {
+            site: "here".to_owned(),
+            path: "/data".to_owned(),
+        }],
+        destination: Place {
+            site: site.to_owned(),
+            path: "/data".to_owned(),
+        },
+        state: JobState::Queued,
+        reason: None,
+        since: UnixMillis(0),
+        next_attempt: None,
+        priority: 0,
+        limit: None,
+        not_before: None,
+        deadline: None,
+        retry: RetryPolicy::default(),
+        attempts: 0,
+        retries: 0,
+        epoch: 0,
+        runner: None,
+        idempotency_key: None,
+        created: UnixMillis(0),
+        started: None,
+        ended: None,
+        summary: None,
+        schedule: None,
+    }
+}
+
+fn ids(jobs: &[Job]) -> Vec<&str> {
+    jobs.iter().map(|job| job.id.as_str()).collect()
+}
+
+#[test]
+fn owners_take_turns_whoever_came_first() {
+    let waiting = vec![
+        job("a1", "alice", "siteB"),
+        job("a2", "alice", "siteB"),
+        job("a3", "alice", "siteB"),
+        job("b1", "bob", "siteB"),
+    ];
+    let rules = Rules {
+        node_max: 2,
+        ..Rules::default()
+    };
+    let plan = choose(waiting, &[], &rules);
+    assert_eq!(ids(&plan.start), ["a1", "b1"]);
+    assert_eq!(plan.wait.len(), 2);
+    assert!(plan.wait.iter().all(|(_, why)| why.code == "jobs_of_node"));
+}
+
+#[test]
+fn a_heavier_share_gets_more_turns() {
+    let mut waiting = Vec::new();
+    for n in 0..10 {
+        waiting.push(job(&format!("a{n}"), "alice", "siteB"));
+        waiting.push(job(&format!("b{n}"), "bob", "siteB"));
+    }
+    let rules = Rules {
+        node_max: 8,
+        weights: HashMap::from([("alice".to_owned(), 3)]),
+        ..Rules::default()
+    };
+    let plan = choose(waiting, &[], &rules);
+    let of_alice = plan.start.iter().filter(|job| job.owner == "alice").count();
+    assert_eq!((of_alice, plan.start.len()), (6, 8));
+}
+
+#[test]
+fn who_waits_for_a_full_site_holds_nobody_up() {
+    let running = [Running {
+        owner: "alice".to_owned(),
+        sites: vec!["siteB".to_owned()],
+    }];
+    let waiting = vec![job("a1", "alice", "siteB"), job("a2", "alice", "siteC")];
+    let rules = Rules {
+        node_max: 4,
+        site_max: HashMap::from([("siteB".to_owned(), 1)]),
+        ..Rules::default()
+    };
+    let plan = choose(waiting, &running, &rules);
+    assert_eq!(ids(&plan.start), ["a2"]);
+    assert_eq!(plan.wait[0].1.code, "jobs_of_site");
+}
+
+#[test]
+fn an_owner_has_as_many_as_the_limit_says() {
+    let waiting = vec![job("a1", "alice", "siteB"), job("a2", "alice", "siteB")];
+    let rules = Rules {
+        node_max: 4,
+        owner_max: HashMap::from([("alice".to_owned(), 1)]),
+        ..Rules::default()
+    };
+    let plan = choose(waiting, &[], &rules);
+    assert_eq!(ids(&plan.start), ["a1"]);
+    assert_eq!(plan.wait[0].1.code, "jobs_of_owner");
+}
+
+#[test]
+fn the_least_limit_counts_and_shared_ones_are_divided() {
+    assert_eq!(rate(None, &[(None, 3)]), 0);
+    assert_eq!(rate(Some(50), &[(None, 3)]), 50);
+    assert_eq!(rate(Some(50), &[(Some(90), 3), (Some(1_000), 1)]), 30);
+    assert_eq!(rate(None, &[(Some(1), 3)]), 1);
+}

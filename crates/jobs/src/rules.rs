@@ -1,0 +1,119 @@
+//! Reads limits and shares from the state, as they hold at a moment.
+//! Applies none.
+
+use chrono::{DateTime, Datelike as _, Timelike as _};
+use chrono_tz::Tz;
+use godwit_state::{Limit, LimitScope, Reader, Share, UnixMillis};
+
+use crate::error::JobsError;
+use crate::order::{Rules, Running, rate};
+
+/// Limits and shares at one moment.
+pub(crate) struct Policy {
+    limits: Vec<Limit>,
+    shares: Vec<Share>,
+    at: UnixMillis,
+}
+
+impl Policy {
+    /// Reads them.
+    pub(crate) fn read(reader: &Reader, at: UnixMillis) -> Result<Self, JobsError> {
+        Ok(Self {
+            limits: reader.objects()?,
+            shares: reader.objects()?,
+            at,
+        })
+    }
+
+    /// The rules for the order of jobs.
+    pub(crate) fn rules(&self, node_max: usize) -> Rules {
+        let mut rules = Rules {
+            node_max,
+            ..Rules::default()
+        };
+        for limit in &self.limits {
+            let Some(max) = limit.jobs_max else {
+                continue;
+            };
+            match limit.scope {
+                LimitScope::Node => rules.node_max = rules.node_max.min(max as usize),
+                LimitScope::Owner => {
+                    rules.owner_max.insert(limit.name.clone(), max);
+                }
+                LimitScope::Site => {
+                    rules.site_max.insert(limit.name.clone(), max);
+                }
+                LimitScope::JobDefault => {}
+            }
+        }
+        for share in &self.shares {
+            rules.weights.insert(share.owner.clone(), share.weight);
+        }
+        rules
+    }
+
+    fn rate_of(&self, scope: LimitScope, name: Option<&str>) -> Option<u64> {
+        let limit = self
+            .limits
+            .iter()
+            .find(|limit| limit.scope == scope && name.is_none_or(|name| limit.name == name))?;
+        let (day, minute) = time_of_week(self.at, &limit.time_zone);
+        limit.rate_at(day, minute)
+    }
+
+    /// The limit of a job of `owner` with `sites`, among those that run; 0 is none.
+    pub(crate) fn rate(
+        &self,
+        own: Option<u64>,
+        owner: &str,
+        sites: &[String],
+        running: &[Running],
+    ) -> u64 {
+        let own = own.or_else(|| self.rate_of(LimitScope::JobDefault, None));
+        let of_owner = running.iter().filter(|job| job.owner == owner).count();
+        let mut shared = vec![
+            (self.rate_of(LimitScope::Node, None), running.len()),
+            (self.rate_of(LimitScope::Owner, Some(owner)), of_owner),
+        ];
+        for site in sites {
+            let with_site = running
+                .iter()
+                .filter(|job| job.sites.contains(site))
+                .count();
+            shared.push((self.rate_of(LimitScope::Site, Some(site)), with_site));
+        }
+        rate(own, &shared)
+    }
+}
+
+/// Day of the week, Monday 0, and minute of the day in a time zone; a zone that is not known counts as UTC.
+fn time_of_week(at: UnixMillis, zone: &str) -> (u8, u16) {
+    let zone: Tz = zone.parse().unwrap_or(Tz::UTC);
+    let Some(utc) = DateTime::from_timestamp_millis(at.0) else {
+        return (0, 0);
+    };
+    let local = utc.with_timezone(&zone);
+    let day = local.weekday().num_days_from_monday();
+    let minute = local.hour() * 60 + local.minute();
+    (
+        u8::try_from(day).unwrap_or(0),
+        u16::try_from(minute).unwrap_or(0),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_time_of_week_is_that_of_the_zone() {
+        // 2026-11-24 is a Tuesday.
+        let at = UnixMillis(1_795_564_800_000 + 23 * 3_600_000);
+        let (utc_day, _) = time_of_week(at, "UTC");
+        let (berlin_day, berlin) = time_of_week(at, "Europe/Berlin");
+        let (_, utc) = time_of_week(at, "UTC");
+        assert_eq!((berlin + 1_440 - utc) % 1_440, 60);
+        assert!(berlin_day == utc_day || berlin_day == (utc_day + 1) % 7);
+        assert_eq!(time_of_week(at, "Nowhere/Land"), time_of_week(at, "UTC"));
+    }
+}

@@ -1,0 +1,186 @@
+//! The thread that makes the state's jobs so: it stops attempts whose claim has ended, and starts those that are due.
+//! Changes no job for a user, and chooses by `order` alone.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use godwit_state::{
+    Actor, Command, Effect, Follower, Job, JobOp, Op, ProposeError, Reader, UnixMillis,
+};
+use tokio::runtime::Builder;
+use tokio::time::timeout;
+
+use crate::Shared;
+use crate::attempt;
+use crate::clock::now;
+use crate::error::JobsError;
+use crate::order::{self, Running};
+use crate::rules::Policy;
+
+/// The longest sleep: time windows of limits begin within it, and a clock that was set is noticed.
+const SLEEP_MAX: Duration = Duration::from_secs(5);
+
+/// Changes that come within this time are looked at together.
+const GATHER: Duration = Duration::from_millis(20);
+
+/// After the state could not be read or changed.
+const PAUSE: Duration = Duration::from_secs(1);
+
+/// Waiting jobs that one pass looks at, and of which it says why they wait.
+const WAITING_MAX: usize = 256;
+
+/// Reasons that one pass writes down.
+const EXPLAINED_MAX: usize = 32;
+
+/// Body of the thread.
+pub(crate) fn run(shared: &Arc<Shared>) {
+    let runtime = match Builder::new_current_thread().enable_time().build() {
+        Ok(runtime) => runtime,
+        Err(error) => {
+            (shared.config.log)(&format!("jobs cannot be run: {error}; restart the node"));
+            return;
+        }
+    };
+    let reader = shared.replica.reader();
+    let mut follower = shared.replica.follow(reader.last_event().unwrap_or(0));
+    let mut complained = false;
+    while !shared.stopping.load(Ordering::SeqCst) {
+        let sleep = match pass(shared, &reader) {
+            Ok(sleep) => {
+                complained = false;
+                sleep
+            }
+            Err(error) => {
+                if !complained {
+                    (shared.config.log)(&format!("jobs wait: {error}"));
+                }
+                complained = true;
+                PAUSE
+            }
+        };
+        runtime.block_on(wait(shared, &mut follower, sleep));
+    }
+}
+
+/// Waits for a change of the state, or until the time has passed.
+async fn wait(shared: &Shared, follower: &mut Follower, sleep: Duration) {
+    let woken = timeout(sleep.min(SLEEP_MAX), follower.next()).await;
+    if let Ok(Err(_)) = woken {
+        // Events were missed: the whole state is looked at in any case.
+        let last = shared.replica.reader().last_event().unwrap_or(0);
+        *follower = shared.replica.follow(last);
+        tokio::time::sleep(PAUSE).await;
+    } else if woken.is_ok() {
+        tokio::time::sleep(GATHER).await;
+        // Those of the meantime are looked at by the same pass.
+        while follower.look().is_ok_and(|events| !events.is_empty()) {}
+    }
+}
+
+/// Makes everything as the state says; tells how long nothing is due.
+fn pass(shared: &Arc<Shared>, reader: &Reader) -> Result<Duration, JobsError> {
+    let at = now();
+    for job in reader.expired_jobs(at)? {
+        let expire = Command::new(at, actor(shared), Op::Job(job.id, JobOp::Expire));
+        settle(shared.replica.propose_blocking(expire))?;
+    }
+    let policy = Policy::read(reader, at)?;
+    let running = follow_up(shared, reader, &policy)?;
+    // Of each owner as many as could be started, and some whose reason is told.
+    let each =
+        u32::try_from(shared.config.jobs_max.saturating_add(EXPLAINED_MAX)).unwrap_or(u32::MAX);
+    let mut due = reader.due_jobs(at, each, WAITING_MAX)?;
+    // What was claimed and has not begun to be seen as running.
+    due.retain(|job| !shared.live.contains(&job.id));
+    let plan = order::choose(due, &running, &policy.rules(shared.config.jobs_max));
+    for job in plan.start {
+        start(shared, job, &policy, &running)?;
+    }
+    let new = plan.wait.into_iter().filter(|(job, why)| {
+        job.reason
+            .as_ref()
+            .is_none_or(|before| before.code != why.code)
+    });
+    for (job, reason) in new.take(EXPLAINED_MAX) {
+        let explain = JobOp::Explain {
+            seen: job.epoch,
+            reason,
+        };
+        let command = Command::new(at, actor(shared), Op::Job(job.id, explain));
+        settle(shared.replica.propose_blocking(command))?;
+    }
+    let next = [reader.next_due(at)?, reader.next_deadline()?];
+    Ok(next
+        .into_iter()
+        .flatten()
+        .map(|time| until(time, at))
+        .min()
+        .unwrap_or(SLEEP_MAX))
+}
+
+/// Stops attempts whose claim has ended, and gives the others their limits.
+fn follow_up(shared: &Shared, reader: &Reader, policy: &Policy) -> Result<Vec<Running>, JobsError> {
+    let mut running = Vec::new();
+    let mut claimed: Vec<Job> = Vec::new();
+    for (id, attempt) in shared.live.all() {
+        match reader.job(&id)? {
+            Some(job) if job.epoch == attempt.epoch && job.state.moves() => claimed.push(job),
+            _ => attempt.control.cancel(),
+        }
+        // One that still stops takes its place until it has.
+        running.push(Running {
+            owner: attempt.owner,
+            sites: attempt.sites,
+        });
+    }
+    for job in claimed {
+        let limit = policy.rate(job.limit, &job.owner, &order::sites_of(&job), &running);
+        shared.live.set_limit(&job.id, limit);
+    }
+    Ok(running)
+}
+
+/// Claims a job and starts its attempt.
+fn start(
+    shared: &Arc<Shared>,
+    job: Job,
+    policy: &Policy,
+    running: &[Running],
+) -> Result<(), JobsError> {
+    let claim = JobOp::Claim {
+        runner: shared.runner.clone(),
+        seen: job.epoch,
+    };
+    let command = Command::new(now(), actor(shared), Op::Job(job.id.clone(), claim));
+    let Some(Effect::Job { epoch, .. }) = settle(shared.replica.propose_blocking(command))? else {
+        // Somebody changed the job meanwhile; the next pass sees it.
+        return Ok(());
+    };
+    let sites = order::sites_of(&job);
+    let mut with = running.to_vec();
+    with.push(Running {
+        owner: job.owner.clone(),
+        sites: sites.clone(),
+    });
+    let limit = policy.rate(job.limit, &job.owner, &sites, &with);
+    attempt::start(shared, job, epoch, sites, limit);
+    Ok(())
+}
+
+/// A refusal means that the job changed meanwhile, which is no error.
+fn settle(done: Result<godwit_state::Done, ProposeError>) -> Result<Option<Effect>, JobsError> {
+    match done {
+        Ok(done) => Ok(Some(done.effect)),
+        Err(ProposeError::Refused(_)) => Ok(None),
+        Err(error) => Err(error.into()),
+    }
+}
+
+pub(crate) fn actor(shared: &Shared) -> Actor {
+    Actor::node(shared.config.node.clone())
+}
+
+fn until(time: UnixMillis, at: UnixMillis) -> Duration {
+    Duration::from_millis(u64::try_from(time.0.saturating_sub(at.0)).unwrap_or(0))
+}

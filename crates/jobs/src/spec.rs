@@ -1,0 +1,148 @@
+//! Turns the stored description of a job into what `run` carries out: places become exports of this node and addresses of others.
+//! Checks no access: the nodes that own the exports do.
+
+use godwit_api::PORT_DEFAULT;
+use godwit_api::endpoint::{Endpoint, Place as Named, Remote};
+use godwit_api::host::HostPort;
+use godwit_api::job::{JOB_VERSION, JobSpec, Text};
+use godwit_api::rest::{NewJob, Place};
+use godwit_state::Site;
+
+use crate::error::JobsError;
+
+/// Reads the stored description.
+pub(crate) fn parse(spec: &str) -> Result<NewJob, JobsError> {
+    serde_json::from_str(spec).map_err(|error| {
+        JobsError::invalid(
+            "invalid",
+            format!("the stored description of the job cannot be read: {error}"),
+        )
+    })
+}
+
+/// What `run` carries out, and the sites that it has to do with.
+pub(crate) struct Prepared {
+    pub(crate) spec: JobSpec,
+    pub(crate) sites: Vec<Site>,
+}
+
+/// Where the ends of a job are, as seen from this node.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Role {
+    /// Both are here.
+    Local,
+    /// The sources are here.
+    Push,
+    /// The destination is here.
+    Pull,
+    /// Neither is here.
+    ThirdParty,
+}
+
+/// Where the ends of a job are.
+pub(crate) fn role(sources: &[Place], destination: &Place) -> Role {
+    let here = sources.iter().all(Place::is_here);
+    match (here, destination.is_here()) {
+        (true, true) => Role::Local,
+        (true, false) => Role::Push,
+        (false, true) => Role::Pull,
+        (false, false) => Role::ThirdParty,
+    }
+}
+
+/// Reads the places of a description.
+pub(crate) fn places(new: &NewJob) -> Result<(Vec<Place>, Place), JobsError> {
+    let read = |field: &str, text: &str| {
+        text.parse::<Place>()
+            .map_err(|error| JobsError::invalid("invalid", format!("{field}: {error}")))
+    };
+    let sources: Result<Vec<Place>, JobsError> = new
+        .sources
+        .iter()
+        .map(|text| read("sources", text))
+        .collect();
+    let sources = sources?;
+    let destination = read("destination", &new.destination)?;
+    let Some(first) = sources.first() else {
+        return Err(JobsError::invalid(
+            "invalid",
+            "sources: name at least one place",
+        ));
+    };
+    if let Some(other) = sources.iter().find(|place| place.site != first.site) {
+        return Err(JobsError::invalid(
+            "invalid",
+            format!("sources: {first} and {other} are of two sites; submit one job for each site"),
+        ));
+    }
+    Ok((sources, destination))
+}
+
+/// Finds the addresses of the sites, and puts the description together.
+pub(crate) fn prepare(
+    new: &NewJob,
+    find: &dyn Fn(&str) -> Result<Option<Site>, JobsError>,
+) -> Result<Prepared, JobsError> {
+    let (sources, destination) = places(new)?;
+    let mut sites = Vec::new();
+    let mut endpoint = |place: &Place| -> Result<Text, JobsError> {
+        if place.is_here() {
+            return Ok(Text(place.below_site().into_bytes()));
+        }
+        let site = find(&place.site)?.ok_or_else(|| unknown_site(&place.site))?;
+        let text = remote(place, &site)?;
+        if !sites.contains(&site) {
+            sites.push(site);
+        }
+        Ok(text)
+    };
+    let sources: Result<Vec<Text>, JobsError> = sources.iter().map(&mut endpoint).collect();
+    let spec = JobSpec {
+        version: JOB_VERSION,
+        kind: new.kind,
+        sources: sources?,
+        destination: endpoint(&destination)?,
+        settings: new.settings.clone(),
+        selection: new.selection.clone(),
+    };
+    Ok(Prepared { spec, sites })
+}
+
+/// What is said of a site that is not known.
+pub(crate) fn unknown_site(name: &str) -> JobsError {
+    JobsError::invalid(
+        "unknown_site",
+        format!(
+            "this node knows no site {name:?}; an admin adds it with: godwit site add {name} HOST --identity IDENTITY"
+        ),
+    )
+}
+
+/// The place as an endpoint of the site's first address.
+fn remote(place: &Place, site: &Site) -> Result<Text, JobsError> {
+    let address = site.addresses.first().ok_or_else(|| {
+        JobsError::invalid(
+            "unknown_site",
+            format!("the site {:?} has no address", site.name),
+        )
+    })?;
+    let node = HostPort::parse(address, PORT_DEFAULT).map_err(|error| {
+        JobsError::invalid(
+            "unknown_site",
+            format!(
+                "the site {:?} has the address {address:?}: {error}",
+                site.name
+            ),
+        )
+    })?;
+    let endpoint = Endpoint::Remote(Remote {
+        node,
+        place: Named::Export {
+            name: place.export.clone(),
+            path: place.path.clone(),
+            directory: place.directory,
+            contents: place.contents,
+        },
+    });
+    Ok(Text(endpoint.to_string().into_bytes()))
+}

@@ -1,0 +1,142 @@
+//! Checks a job that is submitted, and puts it into the state.
+//! Does not run it.
+
+use godwit_api::job::{JOB_VERSION, JobKind, JobSpec, Text};
+use godwit_api::rest::{NewJob, Place};
+use godwit_state::{
+    Actor, Command, CommandError, NewJob as Submitted, Op, Place as StatePlace, ProposeError,
+    RetryPolicy, Site, UnixMillis, sortable_id,
+};
+
+use crate::Shared;
+use crate::clock::{now, random};
+use crate::error::JobsError;
+use crate::spec::{self, Role};
+
+/// Ids that are tried: two jobs of one second share one once in 33 million pairs.
+const IDS_MAX: usize = 4;
+
+/// Submits; tells the id, and whether the job is new.
+pub(crate) fn submit(
+    shared: &Shared,
+    actor: Actor,
+    owner: &str,
+    new: &NewJob,
+    key: Option<String>,
+) -> Result<(String, bool), JobsError> {
+    let (sources, destination) = check(shared, new)?;
+    let stored = serde_json::to_string(new).map_err(|error| {
+        JobsError::invalid(
+            "invalid",
+            format!("the job cannot be written down: {error}"),
+        )
+    })?;
+    let place = |place: &Place| StatePlace {
+        site: place.site.clone(),
+        path: place.below_site(),
+    };
+    for _ in 0..IDS_MAX {
+        let at = now();
+        let id = sortable_id(at, random());
+        let job = Submitted {
+            id: id.clone(),
+            label: new.label.clone(),
+            owner: owner.to_owned(),
+            spec: stored.clone(),
+            sources: sources.iter().map(place).collect(),
+            destination: place(&destination),
+            priority: new.priority,
+            limit: new.limit,
+            not_before: new.not_before.map(|time| UnixMillis(time.0)),
+            deadline: new.deadline.map(|time| UnixMillis(time.0)),
+            retry: RetryPolicy {
+                retries_max: new.retries_max,
+                ..RetryPolicy::default()
+            },
+            idempotency_key: key.clone(),
+        };
+        let command = Command::new(at, actor.clone(), Op::Submit(Box::new(job)));
+        match shared.replica.propose_blocking(command) {
+            Ok(_) => return Ok((id, true)),
+            Err(ProposeError::Refused(CommandError::Duplicate { job, same: true })) => {
+                return Ok((job, false));
+            }
+            Err(ProposeError::Refused(CommandError::Conflict { kind, .. })) if kind == "job" => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Err(JobsError::invalid(
+        "conflict",
+        "no free id was found for the job; submit it again",
+    ))
+}
+
+/// Whether the job could be run: places, sites, exports and settings make sense.
+fn check(shared: &Shared, new: &NewJob) -> Result<(Vec<Place>, Place), JobsError> {
+    if new.kind == JobKind::Verify {
+        return Err(JobsError::invalid(
+            "invalid",
+            "kind: a job copies or synchronises; use the setting verify to have copies read back",
+        ));
+    }
+    let (sources, destination) = spec::places(new)?;
+    for place in sources.iter().chain([&destination]) {
+        if place.is_here() {
+            let exports = &shared.config.exports;
+            if !exports.contains(&place.export) {
+                return Err(JobsError::invalid(
+                    "no_such_export",
+                    format!(
+                        "this node has no export {:?}; it has: {}",
+                        place.export,
+                        exports.join(", ")
+                    ),
+                ));
+            }
+        } else if shared
+            .replica
+            .reader()
+            .object::<Site>(&place.site)?
+            .is_none()
+        {
+            return Err(spec::unknown_site(&place.site));
+        }
+    }
+    if spec::role(&sources, &destination) == Role::ThirdParty {
+        return Err(JobsError::invalid(
+            "not_here",
+            format!(
+                "neither {} nor {destination} is at this node; submit the job to the node of one of the two",
+                sources
+                    .first()
+                    .map_or_else(String::new, ToString::to_string)
+            ),
+        ));
+    }
+    let described = JobSpec {
+        version: JOB_VERSION,
+        kind: new.kind,
+        sources: vec![Text::from("/x")],
+        destination: Text::from("/x"),
+        settings: new.settings.clone(),
+        selection: new.selection.clone(),
+    };
+    described
+        .copy_settings()
+        .map_err(|error| JobsError::invalid("invalid", format!("settings: {error}")))?;
+    if let Some(name) = FILES_OF_THE_NODE
+        .iter()
+        .find(|name| new.settings.contains_key(**name))
+    {
+        return Err(JobsError::invalid(
+            "invalid",
+            format!(
+                "settings: {name} names a file of the submitter's machine, which a node does not have; the job's report has the same"
+            ),
+        ));
+    }
+    Ok((sources, destination))
+}
+
+/// Settings whose value is a path outside the exports.
+const FILES_OF_THE_NODE: [&str; 2] = ["manifest", "failed"];
