@@ -229,6 +229,17 @@ pub(crate) fn read_samples(base: &Path, id: &str) -> Result<Vec<SampleView>, Job
     read_lines(&path).map_err(unreadable(path))
 }
 
+/// Ids of the jobs that have files.
+pub(crate) fn ids(base: &Path) -> Vec<String> {
+    let Ok(entries) = fs::read_dir(base) else {
+        return Vec::new();
+    };
+    entries
+        .flatten()
+        .filter_map(|entry| entry.file_name().into_string().ok())
+        .collect()
+}
+
 /// Removes what is kept of a job beside the state.
 pub(crate) fn remove(base: &Path, id: &str) -> io::Result<()> {
     match fs::remove_dir_all(directory(base, id)) {
@@ -275,6 +286,9 @@ mod tests {
         let base = tempfile::tempdir().expect("a directory");
         let mut recorder = Recorder::open(base.path(), "j", 1);
         for second in 0..10_000_i64 {
+            if second * 1_000 % recorder.every_ms > 0 {
+                continue;
+            }
             recorder.sample(SampleView {
                 at: godwit_api::rest::Timestamp(second * 1_000),
                 attempt: 1,

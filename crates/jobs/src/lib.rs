@@ -15,6 +15,7 @@ mod attempt;
 mod clock;
 mod error;
 mod files;
+mod history;
 mod live;
 mod order;
 mod rules;
@@ -27,6 +28,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use godwit_api::rest::{
     AttemptView, ChangeJob, FailureView, JobList, JobView, LogPage, NewJob, SampleView,
@@ -52,6 +54,8 @@ pub struct JobsConfig {
     pub directory: PathBuf,
     /// Names of the exports of this node.
     pub exports: Vec<String>,
+    /// How long ended jobs, and what the audit log says, are kept.
+    pub keep_history: Duration,
     /// Jobs that run at once.
     pub jobs_max: usize,
     /// Makes the surroundings of one attempt.

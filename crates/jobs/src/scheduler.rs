@@ -15,6 +15,7 @@ use crate::Shared;
 use crate::attempt;
 use crate::clock::now;
 use crate::error::JobsError;
+use crate::history::History;
 use crate::order::{self, Running};
 use crate::rules::Policy;
 
@@ -45,8 +46,10 @@ pub(crate) fn run(shared: &Arc<Shared>) {
     let reader = shared.replica.reader();
     let mut follower = shared.replica.follow(reader.last_event().unwrap_or(0));
     let mut complained = false;
+    let mut history = History::new();
     while !shared.stopping.load(Ordering::SeqCst) {
-        let sleep = match pass(shared, &reader) {
+        let passed = history.prune(shared).and_then(|()| pass(shared, &reader));
+        let sleep = match passed {
             Ok(sleep) => {
                 complained = false;
                 sleep

@@ -1,0 +1,87 @@
+//! Deletes the history that is older than the node keeps, and the files of jobs that are gone.
+//! Deletes nothing while the clock cannot be trusted.
+
+use std::time::{Duration, Instant};
+
+use godwit_state::{Command, Effect, Op, Prune, UnixMillis};
+
+use crate::clock::now;
+use crate::error::JobsError;
+use crate::scheduler::actor;
+use crate::{Shared, files};
+
+/// How often history is looked at.
+const EVERY: Duration = Duration::from_mins(10);
+
+/// How far the clock may run away from the monotonic one before it counts as set.
+const DRIFT_MAX_MS: i64 = 600_000;
+
+/// Commands of one pass: each deletes a bounded number of rows.
+const COMMANDS_MAX: usize = 20;
+
+/// When history was looked at, and what the clocks said at the start.
+pub(crate) struct History {
+    began: Instant,
+    began_at: UnixMillis,
+    looked: Instant,
+}
+
+impl History {
+    pub(crate) fn new() -> Self {
+        Self {
+            began: Instant::now(),
+            began_at: now(),
+            looked: Instant::now(),
+        }
+    }
+
+    /// Whether the clock was set since the start: then times of jobs and the present do not go together.
+    fn is_clock_set(&self, at: UnixMillis) -> bool {
+        let passed = i64::try_from(self.began.elapsed().as_millis()).unwrap_or(i64::MAX);
+        let shown = at.0.saturating_sub(self.began_at.0);
+        (shown.saturating_sub(passed)).abs() > DRIFT_MAX_MS
+    }
+
+    /// Deletes what is too old, if it is time to look.
+    pub(crate) fn prune(&mut self, shared: &Shared) -> Result<(), JobsError> {
+        if self.looked.elapsed() < EVERY {
+            return Ok(());
+        }
+        self.looked = Instant::now();
+        let at = now();
+        if self.is_clock_set(at) {
+            (shared.config.log)(
+                "the clock was set while the node ran: no history is deleted until the node is restarted",
+            );
+            return Ok(());
+        }
+        delete(shared, at)
+    }
+}
+
+/// Deletes what is older than the node keeps at `at`.
+pub(crate) fn delete(shared: &Shared, at: UnixMillis) -> Result<(), JobsError> {
+    let keep = i64::try_from(shared.config.keep_history.as_millis()).unwrap_or(i64::MAX);
+    let before = Some(UnixMillis(at.0.saturating_sub(keep)));
+    let prune = Prune {
+        jobs_before: before,
+        audit_before: before,
+        deliveries_before: before,
+        tokens_before: before,
+    };
+    for _ in 0..COMMANDS_MAX {
+        let command = Command::new(at, actor(shared), Op::Prune(prune.clone()));
+        let done = shared.replica.propose_blocking(command)?;
+        if !matches!(done.effect, Effect::Pruned { more: true, .. }) {
+            break;
+        }
+    }
+    let reader = shared.replica.reader();
+    for id in files::ids(&shared.config.directory) {
+        if reader.job(&id)?.is_none() {
+            // What cannot be removed is tried again.
+            let _ = files::remove(&shared.config.directory, &id);
+        }
+    }
+    Ok(())
+}
