@@ -8,6 +8,7 @@ mod kept;
 mod limited;
 mod list;
 mod places;
+mod progressing;
 mod rate;
 pub(crate) mod remote;
 mod report;

@@ -19,7 +19,8 @@ use godwit_tree::pipe::PipeSource;
 use godwit_tree::synthetic::{MEMORY_NAME, MemorySource};
 use godwit_tree::{DestinationRequest, Keeper, PreparedDestination, TreeRoot};
 
-use super::report::{Progressing, Report};
+use super::progressing::Progressing;
+use super::report::Report;
 use super::terms::{bounds_of, digest_of, lossy, resources, wire_preserve_of};
 use super::{Job, memory_bytes};
 use crate::reports::ReportRoots;

@@ -21,7 +21,8 @@ use godwit_store::digest;
 use godwit_tree::PreparedDestination;
 
 use super::Job;
-use super::report::{Progressing, Report, Totals};
+use super::progressing::{Progressing, Totals};
+use super::report::Report;
 use super::terms::{bounds_of, going_to, key_of, wire_digest_of, wire_preserve_of};
 use crate::env::Env;
 use crate::reports::ReportRoots;
