@@ -1,6 +1,7 @@
 //! The events of a job as owned values: what `--json` prints, what agents send to their clients, what a sink receives.
 //! Prints nothing; names and order of the fields are a contract that `docs/manual.md` lists.
 
+mod connection;
 mod names;
 mod summary;
 
@@ -8,6 +9,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+pub use connection::{ConnectionLost, ConnectionRegained, LostChannel};
 pub use summary::{
     Limited, LimitedTold, ManifestDone, NotKept, Sides, Status, Summary, TransferSummary, Verdict,
     VerifySummary,
@@ -25,6 +27,10 @@ pub enum Event {
     Tuning(Tuning),
     /// The network paths of a transfer that has several.
     Channels(Channels),
+    /// Nothing reaches the other end, or nothing comes back; told again while that lasts.
+    ConnectionLost(ConnectionLost),
+    /// The other end answers again.
+    ConnectionRegained(ConnectionRegained),
     /// An entry failed; the others go on.
     Failed(Failed),
     /// What becomes of an entry, or would in a dry run.

@@ -37,6 +37,7 @@ mod godwit {
     pub(crate) mod metadata;
     #[path = "../support/netns.rs"]
     pub(crate) mod netns;
+    pub(crate) mod outage;
     pub(crate) mod own;
     pub(crate) mod owners;
     pub(crate) mod places;
@@ -55,6 +56,7 @@ mod godwit {
     pub(crate) mod stdio;
     pub(crate) mod strangers;
     pub(crate) mod sync;
+    pub(crate) mod terminal;
     pub(crate) mod threads;
     pub(crate) mod trees;
     pub(crate) mod tuning;

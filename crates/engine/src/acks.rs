@@ -61,11 +61,7 @@ pub(crate) enum Arrival {
 
 impl Acks {
     /// Acknowledgements of a transfer of which nothing has arrived.
-    pub fn new(
-        transfer: TransferId,
-        observer: Arc<dyn Observer>,
-        counters: Arc<Counters>,
-    ) -> Self {
+    pub fn new(transfer: TransferId, observer: Arc<dyn Observer>, counters: Arc<Counters>) -> Self {
         Self {
             transfer,
             observer,

@@ -3,6 +3,7 @@
 
 mod by_ssh;
 mod channels;
+mod connection;
 mod ends;
 mod kept;
 mod limited;

@@ -234,3 +234,35 @@ fn events_and_fields_of_a_newer_version_are_passed_over() {
         assert_eq!(read(odd), None, "{odd}");
     }
 }
+
+#[test]
+fn a_loss_and_its_end_name_the_channel_if_it_is_one() {
+    let mut lost = ConnectionLost {
+        lost_seconds: 7.5,
+        retry_for_seconds: 300.0,
+        why: "reset".to_owned(),
+        silent: true,
+        channel: None,
+        seconds: 20.0,
+    };
+    check(
+        &Event::ConnectionLost(lost.clone()),
+        r#"{"event":"connection_lost","lost_seconds":7.5,"retry_for_seconds":300.0,"why":"reset","silent":true,"seconds":20.0}"#,
+    );
+    lost.channel = Some(LostChannel {
+        number: 1,
+        name: "eth1".to_owned(),
+    });
+    check(
+        &Event::ConnectionLost(lost.clone()),
+        r#"{"event":"connection_lost","lost_seconds":7.5,"retry_for_seconds":300.0,"why":"reset","silent":true,"channel":1,"name":"eth1","seconds":20.0}"#,
+    );
+    check(
+        &Event::ConnectionRegained(ConnectionRegained {
+            lost_seconds: 9.5,
+            channel: lost.channel,
+            seconds: 22.0,
+        }),
+        r#"{"event":"connection_regained","lost_seconds":9.5,"channel":1,"name":"eth1","seconds":22.0}"#,
+    );
+}

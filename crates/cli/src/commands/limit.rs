@@ -95,9 +95,14 @@ fn tell(running: &Running, json: bool) {
         Some(limit) => format!("at most {}", human_rate(limit)),
         None => "limit not known yet".to_owned(),
     };
+    let lost = match running.lost_seconds {
+        Some(seconds) if running.silent => format!("  no answer for {seconds:.0} s"),
+        Some(seconds) => format!("  connection lost for {seconds:.0} s, retrying"),
+        None => String::new(),
+    };
     let short: String = running.transfer.chars().take(8).collect();
     print(&format!(
-        "{short}  process {}  {limit}  {} of {} to {}",
+        "{short}  process {}  {limit}{lost}  {} of {} to {}",
         running.pid,
         human_size(running.bytes),
         printable(&running.sources.join(", ")),

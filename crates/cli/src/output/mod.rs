@@ -6,12 +6,16 @@
 
 mod bar;
 mod channels;
+mod connection;
+mod fit;
 mod log;
 mod plain;
 mod stats;
 
 use bar::Bar;
-use godwit_api::event::{Event, EventSink, Progress, Summary};
+use connection::Lost;
+pub(crate) use connection::time as lost_time;
+use godwit_api::event::{ConnectionLost, Event, EventSink, Progress, Summary};
 pub(crate) use log::Log;
 use plain::PlainLines;
 pub(crate) use plain::printable;
@@ -38,6 +42,8 @@ struct State {
     /// What is copied where to, for people.
     what: Option<String>,
     progress_told: Option<Instant>,
+    /// Nobody reaches the other end.
+    lost: Option<Lost>,
 }
 
 enum Form {
@@ -65,6 +71,7 @@ impl Output {
                 log,
                 what: None,
                 progress_told: None,
+                lost: None,
             }),
         }
     }
@@ -106,7 +113,13 @@ impl Output {
             state.progress_told = Some(now);
             match &mut state.form {
                 Form::Json => state.print(&event.to_line()),
-                Form::Plain => say(&PlainLines.progress(progress)),
+                Form::Plain => {
+                    let line = PlainLines.progress(progress);
+                    match &state.lost {
+                        Some(lost) => say(&format!("{}, {line}", lost.phrase(now))),
+                        None => say(&line),
+                    }
+                }
                 Form::Bar(bar) => bar.progress(progress),
             }
         });
@@ -201,6 +214,20 @@ impl EventSink for Output {
                 true => Line::Printed(channels::table(&told.channels)),
                 false => Line::Nothing,
             }),
+            // A loss that lasts is in each line of progress: people are told of it once.
+            Event::ConnectionLost(lost) => self.render(seen, |state| {
+                if lost.channel.is_some() || state.note_lost(lost) {
+                    Line::Beside(connection::lost(lost))
+                } else {
+                    Line::Nothing
+                }
+            }),
+            Event::ConnectionRegained(regained) => self.render(seen, |state| {
+                if regained.channel.is_none() {
+                    state.show_lost(None);
+                }
+                Line::Beside(connection::regained(regained))
+            }),
             Event::Failed(failed) => self.render(seen, |_| {
                 Line::Beside(PlainLines.failed(&failed.path, &failed.message))
             }),
@@ -236,6 +263,20 @@ impl EventSink for Output {
 }
 
 impl State {
+    /// Whether people have not been told of this loss.
+    fn note_lost(&mut self, event: &ConnectionLost) -> bool {
+        let is_new = self.lost.as_ref().is_none_or(|lost| lost.differs(event));
+        self.show_lost(Some(Lost::of(event, Instant::now())));
+        is_new
+    }
+
+    fn show_lost(&mut self, lost: Option<Lost>) {
+        if let Form::Bar(bar) = &mut self.form {
+            bar.lost(lost.clone());
+        }
+        self.lost = lost;
+    }
+
     fn print(&self, text: &str) {
         if self.aside {
             say(text);

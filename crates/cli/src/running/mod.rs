@@ -46,6 +46,12 @@ pub(crate) struct Running {
     pub(crate) limit: Option<u64>,
     /// Contents delivered.
     pub(crate) bytes: u64,
+    /// Seconds without a connection, or without an answer; null while the other end is reached.
+    #[serde(default)]
+    pub(crate) lost_seconds: Option<f64>,
+    /// The seconds are those without an answer, over connections that are open.
+    #[serde(default)]
+    pub(crate) silent: bool,
     /// What was asked for could not be done.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) error: Option<String>,

@@ -3,13 +3,15 @@
 
 use std::os::unix::net::UnixStream;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
 
-use godwit_api::event::{Event, EventSink, Started};
+use godwit_api::event::{ConnectionLost, Event, EventSink, Started};
 use godwit_run::{Control, Unconfirmed};
 
 use super::listener::Listener;
 use super::{CONFIRM_DEADLINE, Question, Running, read_line, write_line};
 use crate::home::Home;
+use crate::output::lost_time;
 
 /// Sources that are told: enough to know a transfer by, and few enough for one line.
 const SOURCES_TOLD_MAX: usize = 16;
@@ -25,6 +27,8 @@ pub(crate) struct Steered {
 struct Shared {
     control: Control,
     running: Mutex<Running>,
+    /// Since when nobody reaches the other end, and whether connections are open nevertheless.
+    lost: Mutex<Option<(Instant, bool)>>,
 }
 
 impl Steered {
@@ -35,6 +39,7 @@ impl Steered {
             shared: Arc::new(Shared {
                 control: control.clone(),
                 running: Mutex::default(),
+                lost: Mutex::default(),
             }),
             listener: Mutex::default(),
         }
@@ -70,6 +75,14 @@ impl EventSink for Steered {
     fn tell(&self, event: Event) {
         let begun = match &event {
             Event::Started(started) => Some(started.clone()),
+            Event::ConnectionLost(lost) if lost.channel.is_none() => {
+                self.shared.note_lost(Some(lost));
+                None
+            }
+            Event::ConnectionRegained(regained) if regained.channel.is_none() => {
+                self.shared.note_lost(None);
+                None
+            }
             _ => None,
         };
         self.events.tell(event);
@@ -84,14 +97,26 @@ impl EventSink for Steered {
 }
 
 impl Shared {
+    fn note_lost(&self, event: Option<&ConnectionLost>) {
+        let lost = event.map(|event| {
+            let now = Instant::now();
+            let since = now.checked_sub(lost_time(event.lost_seconds));
+            (since.unwrap_or(now), event.silent)
+        });
+        *self.lost.lock().unwrap_or_else(PoisonError::into_inner) = lost;
+    }
+
     fn answer(&self, mut socket: UnixStream) {
         // Who asks nonsense, or goes away, gets no answer.
         if let Ok(question) = read_line::<Question>(&socket) {
             let error = question.limit.and_then(|limit| self.set_limit(limit));
             let figures = self.control.figures();
+            let lost = *self.lost.lock().unwrap_or_else(PoisonError::into_inner);
             let answer = Running {
                 limit: figures.limit,
                 bytes: figures.bytes,
+                lost_seconds: lost.map(|(since, _)| since.elapsed().as_secs_f64().round()),
+                silent: lost.is_some_and(|(_, silent)| silent),
                 error,
                 ..self.lock().clone()
             };

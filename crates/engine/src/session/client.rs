@@ -133,7 +133,12 @@ fn keep_open(
     let mut alive = Instant::now();
     let mut backoff = BACKOFF_FIRST;
     loop {
-        match open_transfer(client, open) {
+        let opening = if report.opened.is_some() {
+            open_again(client, open, watch)
+        } else {
+            open_transfer(client, open)
+        };
+        match opening {
             Ok((mut stream, opened, transfer, theirs)) => {
                 backoff = BACKOFF_FIRST;
                 let begun = client
@@ -240,6 +245,25 @@ fn keep_open(
         }
         backoff = (backoff * 2).min(BACKOFF_MAX);
     }
+}
+
+/// Opens a transfer anew. The user is shown how things stand meanwhile: it may take a minute.
+fn open_again(client: &Client, open: &Open, watch: &mut Watcher<'_>) -> Opening {
+    std::thread::scope(|scope| {
+        let name = "gw-open".to_owned();
+        let builder = std::thread::Builder::new().name(name);
+        let Ok(opening) = builder.spawn_scoped(scope, || open_transfer(client, open)) else {
+            // Nobody is shown anything, for there is no thread.
+            return open_transfer(client, open);
+        };
+        while !opening.is_finished() {
+            watch.goes_on(None);
+            std::thread::park_timeout(WATCH_EVERY);
+        }
+        opening
+            .join()
+            .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    })
 }
 
 /// The other end has opened a transfer that this one cannot take part in: it would wait for us, for as long as it was told to.
@@ -364,10 +388,9 @@ fn supervise(
     }
 }
 
-pub(super) fn open_transfer(
-    client: &Client,
-    open: &Open,
-) -> Result<(Connection, Opened, TransferId, Hello), Refusal> {
+type Opening = Result<(Connection, Opened, TransferId, Hello), Refusal>;
+
+pub(super) fn open_transfer(client: &Client, open: &Open) -> Opening {
     let (mut head, mut request) = (Vec::new(), Vec::new());
     our_hello().encode(&mut head);
     open.encode(&mut request)

@@ -1,12 +1,15 @@
 //! What a transfer tells of its channels, where it has several: shares while it runs, changes at once, and all at the end.
 //! Measures nothing.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use godwit_api::event::{Channel, Channels, Event, EventSink};
+use godwit_api::event::{
+    Channel, Channels, ConnectionLost, ConnectionRegained, Event, EventSink, LostChannel,
+};
 use godwit_engine::ChannelFigures;
 
+use super::connection::tenths;
 use super::elapsed_seconds;
 
 /// How often shares are told while the transfer runs.
@@ -17,11 +20,14 @@ const EVERY: Duration = Duration::from_secs(1);
 pub(super) struct ChannelsTold {
     at: Option<Instant>,
     bytes: BTreeMap<u32, u64>,
-    /// How many streams each had lost when it was told to be dead.
+    /// How many streams each had lost when it was told to be lost.
     dead: BTreeMap<u32, u64>,
-    /// Those that are not yet told to be back.
-    away: BTreeSet<u32>,
+    /// Those that have no stream, since when, and whether that was told.
+    away: BTreeMap<u32, (Instant, bool)>,
 }
+
+/// Streams that break come back at once where the channel lives; one without a stream for this long is lost, whoever closed them.
+const LOST_AFTER: Duration = Duration::from_secs(2);
 
 /// Tells what each channel carried altogether; a transfer with one has nothing to tell.
 pub(super) fn tell_at_end(
@@ -67,12 +73,19 @@ impl ChannelsTold {
         events: &dyn EventSink,
         figures: Vec<ChannelFigures>,
         started: Instant,
+        retry_for: Duration,
     ) {
+        let now = Instant::now();
         let mut channels = shown(figures);
-        for note in self.changes(&channels) {
-            events.note(&note);
+        for mut event in self.changes(&channels, now, retry_for) {
+            match &mut event {
+                Event::ConnectionLost(lost) => lost.seconds = elapsed_seconds(started),
+                Event::ConnectionRegained(regained) => regained.seconds = elapsed_seconds(started),
+                _ => {}
+            }
+            events.tell(event);
         }
-        let told = self.rates(&mut channels, Instant::now());
+        let told = self.rates(&mut channels, now);
         if channels.len() > 1 && told {
             events.tell(Event::Channels(Channels {
                 channels,
@@ -82,23 +95,55 @@ impl ChannelsTold {
         }
     }
 
-    /// What people are told at once.
-    fn changes(&mut self, channels: &[Channel]) -> Vec<String> {
-        let mut notes = Vec::new();
+    /// Channels that were lost while others live, and those that are back, but for the seconds of the events.
+    fn changes(&mut self, channels: &[Channel], now: Instant, retry_for: Duration) -> Vec<Event> {
+        let mut events = Vec::new();
+        // Where none lives it is the connection that is lost.
+        let any_lives = channels.iter().any(|channel| channel.streams > 0);
         for channel in channels {
-            let told = self.dead.get(&channel.number).copied();
-            if channel.streams == 0 && channel.cuts > told.unwrap_or(0) {
-                self.dead.insert(channel.number, channel.cuts);
-                notes.push(format!(
-                    "channel {} gives no sign of life; its blocks go over the others",
-                    channel.name
-                ));
-                self.away.insert(channel.number);
-            } else if channel.streams > 0 && self.away.remove(&channel.number) {
-                notes.push(format!("channel {} is back", channel.name));
+            let which = || {
+                Some(LostChannel {
+                    number: channel.number,
+                    name: channel.name.clone(),
+                })
+            };
+            if channel.streams > 0 {
+                if let Some((since, true)) = self.away.remove(&channel.number) {
+                    events.push(Event::ConnectionRegained(ConnectionRegained {
+                        lost_seconds: tenths(now.duration_since(since)),
+                        channel: which(),
+                        seconds: 0.0,
+                    }));
+                }
+                continue;
             }
+            let (since, told) = self.away.entry(channel.number).or_insert((now, false));
+            let cuts = self.dead.insert(channel.number, channel.cuts).unwrap_or(0);
+            let lost_for = now.duration_since(*since);
+            let cut = channel.cuts > cuts;
+            if *told || !any_lives || !(cut || lost_for >= LOST_AFTER) {
+                if !any_lives {
+                    // It is told if it stays away when another is back.
+                    self.dead.insert(channel.number, cuts);
+                }
+                continue;
+            }
+            *told = true;
+            let why = if cut {
+                "it gives no sign of life; its blocks go over the others"
+            } else {
+                "its streams broke and do not come back; its blocks go over the others"
+            };
+            events.push(Event::ConnectionLost(ConnectionLost {
+                lost_seconds: tenths(lost_for),
+                retry_for_seconds: retry_for.as_secs_f64(),
+                why: why.to_owned(),
+                silent: false,
+                channel: which(),
+                seconds: 0.0,
+            }));
         }
-        notes
+        events
     }
 
     /// Rates since the last time, if that is long enough ago to tell of.
@@ -135,16 +180,65 @@ mod tests {
         }
     }
 
-    #[test]
-    fn a_channel_is_said_to_be_dead_once_and_to_be_back_once() {
+    /// What is told of channel 1 of two, a look a second; each look is the streams of both and the cuts of the second.
+    fn told(looks: &[(u32, u32, u64)]) -> Vec<Vec<String>> {
         let mut told = ChannelsTold::default();
-        let mut say = |streams, cuts| told.changes(&[channel(0, 1, 0), channel(1, streams, cuts)]);
-        assert!(say(1, 0).is_empty());
-        assert!(say(1, 0).is_empty());
-        assert!(say(0, 1)[0].contains("eth1"));
-        assert!(say(0, 1).is_empty());
-        assert!(say(1, 1)[0].contains("is back"));
-        assert!(say(1, 1).is_empty());
-        assert_eq!(say(0, 2).len(), 1);
+        let began = Instant::now();
+        let seen = (0..).zip(looks).map(|(second, (first, streams, cuts))| {
+            let channels = [channel(0, *first, 0), channel(1, *streams, *cuts)];
+            let now = began + Duration::from_secs(second);
+            let events = told.changes(&channels, now, Duration::from_secs(300));
+            let names = events.into_iter().map(|event| match event {
+                Event::ConnectionLost(lost) => {
+                    format!("{} lost", lost.channel.expect("of a channel").number)
+                }
+                Event::ConnectionRegained(back) => {
+                    format!("{} back", back.channel.expect("of a channel").number)
+                }
+                other => panic!("{other:?}"),
+            });
+            names.collect()
+        });
+        seen.collect()
+    }
+
+    #[test]
+    fn a_channel_is_said_to_be_lost_once_and_to_be_back_once() {
+        let looks = [
+            (1, 1, 0),
+            (1, 1, 0),
+            (1, 0, 1),
+            (1, 0, 1),
+            (1, 1, 1),
+            (1, 1, 1),
+            (1, 0, 2),
+        ];
+        let none: [&str; 0] = [];
+        let expected = [
+            &none[..],
+            &none,
+            &["1 lost"],
+            &none,
+            &["1 back"],
+            &none,
+            &["1 lost"],
+        ];
+        assert_eq!(told(&looks), expected);
+    }
+
+    #[test]
+    fn a_channel_without_a_stream_is_lost_after_a_while_whoever_closed_it() {
+        let looks = [(1, 1, 0), (1, 0, 0), (1, 0, 0), (1, 0, 0), (1, 1, 0)];
+        let none: [&str; 0] = [];
+        let expected = [&none[..], &none, &none, &["1 lost"], &["1 back"]];
+        assert_eq!(told(&looks), expected);
+    }
+
+    #[test]
+    fn where_no_channel_lives_none_is_said_to_be_lost_until_another_is_back() {
+        let looks = [(1, 1, 0), (0, 0, 1), (0, 0, 1), (1, 0, 1), (1, 1, 1)];
+        let none: [&str; 0] = [];
+        let expected = [&none[..], &none, &none, &["1 lost"], &["1 back"]];
+        assert_eq!(told(&looks), expected);
     }
 }

@@ -1,15 +1,17 @@
 //! How far a transfer is, told while it runs.
 //! Measures nothing itself.
 
+use std::cell::Cell;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
 use godwit_api::event::{Event, Progress};
-use godwit_engine::session::{Client, ClientReport, Engine, Refusal, run};
+use godwit_engine::session::{Client, ClientReport, Engine, Refusal, Watch, run};
 use godwit_engine::{Counters, End, Snapshot};
 use godwit_proto::{Open, Opened, TransferId};
 
 use super::channels::ChannelsTold;
+use super::connection::{Following, Look};
 use super::limited::{limited, limited_here};
 use super::rate::RecentRate;
 use super::window::Window;
@@ -55,6 +57,11 @@ pub(super) struct Progressing<'a> {
     local: bool,
     /// Bytes shown last: what is sent once more, or begun anew, does not take them back.
     shown: u64,
+    connection: Following,
+    /// Bytes of a block, as both ends agreed.
+    block_bytes: u64,
+    /// What was told last: it is told again, without a rate, while there is no engine.
+    told: Option<Progress>,
 }
 
 impl<'a> Progressing<'a> {
@@ -77,6 +84,9 @@ impl<'a> Progressing<'a> {
             channels: ChannelsTold::default(),
             local: false,
             shown: 0,
+            connection: Following::default(),
+            block_bytes: 0,
+            told: None,
         }
     }
 
@@ -87,8 +97,55 @@ impl<'a> Progressing<'a> {
     /// As it was at the end, if that was reached.
     pub(super) fn show_end(&mut self, engine: Option<&Engine>, end: &End) {
         if matches!(end, End::Finished(_)) {
+            let regained = self.connection.regain(Instant::now());
+            self.tell_connection(regained);
             self.tell(engine, true);
         }
+    }
+
+    /// Tells whether the other end is there, and how far the transfer is.
+    fn watch(&mut self, watch: &Watch<'_>) {
+        let look = watch.engine.map(|engine| self.look(engine));
+        let retry_for = self.job.settings.retry_for;
+        let event = self
+            .connection
+            .follow(Instant::now(), watch.outage, look, retry_for);
+        self.tell_connection(event);
+        if watch.engine.is_some() {
+            self.show(watch.engine);
+        } else if self.connection.is_lost()
+            && let Some(told) = &mut self.told
+        {
+            told.streams = 0;
+            told.seconds = elapsed_seconds(self.job.env.started);
+            self.job.events.tell(Event::Progress(told.clone()));
+        }
+    }
+
+    fn look(&self, engine: &Engine) -> Look {
+        let streams = engine.stream_count() as u64;
+        let channels = engine.counters().channels();
+        Look {
+            peer_elapsed_ns: engine.peer_counters().map_or(0, |peer| peer.elapsed_ns),
+            bytes: channels.iter().map(|channel| channel.bytes).sum(),
+            unfinished_bytes: streams.saturating_mul(self.block_bytes),
+        }
+    }
+
+    fn tell_connection(&mut self, event: Option<Event>) {
+        let Some(mut event) = event else { return };
+        let now = elapsed_seconds(self.job.env.started);
+        match &mut event {
+            Event::ConnectionLost(lost) => lost.seconds = now,
+            Event::ConnectionRegained(regained) => {
+                regained.seconds = now;
+                // What moved before the loss says nothing of what moves from here on.
+                self.rate = RecentRate::new();
+                self.window = Window::default();
+            }
+            _ => {}
+        }
+        self.job.events.tell(event);
     }
 
     /// Runs a transfer with another machine to its end, and shows it.
@@ -99,8 +156,14 @@ impl<'a> Progressing<'a> {
         begin: &mut dyn FnMut(&Opened, TransferId) -> Result<Engine, Refusal>,
     ) -> ClientReport {
         let job = self.job;
-        let report = run(client, open, begin, &mut |watch| {
-            self.show(watch.engine);
+        let block_bytes = Cell::new(0);
+        let mut begin = |opened: &Opened, transfer: TransferId| {
+            block_bytes.set(opened.block_bytes);
+            begin(opened, transfer)
+        };
+        let report = run(client, open, &mut begin, &mut |watch| {
+            self.block_bytes = block_bytes.get().into();
+            self.watch(&watch);
             job.goes_on()
         });
         if let Ok(end) = &report.end {
@@ -149,19 +212,28 @@ impl<'a> Progressing<'a> {
         // What is done with and did not move comes at once, and is no rate.
         let moved = self.totals.sum(|counters| counters.bytes_written);
         let rate = self.rate.follow(Instant::now(), moved);
-        let events = &*self.job.events;
-        events.tell(Event::Progress(Progress {
+        // Nobody is reached: figures of a moment ago are no longer true.
+        let lost = self.connection.is_lost();
+        let progress = Progress {
             bytes,
             bytes_total: bytes_total.map(|total| total.max(bytes)),
-            bytes_per_second: rate.map(f64::round),
+            bytes_per_second: rate.map(f64::round).filter(|_| !lost),
             files: last.files_done,
             streams: u32::try_from(engine.stream_count()).unwrap_or(u32::MAX),
-            bottleneck,
+            bottleneck: bottleneck.filter(|_| !lost),
             seconds: elapsed_seconds(self.job.env.started),
             at_end,
-        }));
+        };
+        self.told = Some(Progress {
+            bytes_per_second: None,
+            bottleneck: None,
+            ..progress.clone()
+        });
+        let events = &*self.job.events;
+        events.tell(Event::Progress(progress));
         if !at_end {
-            self.channels.tell(events, channels, self.job.env.started);
+            let (started, retry_for) = (self.job.env.started, self.job.settings.retry_for);
+            self.channels.tell(events, channels, started, retry_for);
         }
     }
 }

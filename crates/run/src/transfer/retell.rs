@@ -3,15 +3,71 @@
 
 use std::time::{Duration, Instant};
 
-use godwit_api::event::{Event, EventSink, Failed, Stats, Summary, TransferSummary};
+use godwit_api::event::{Event, EventSink, Failed, Progress, Stats, Summary, TransferSummary};
 use godwit_engine::{Shares, Snapshot};
 use godwit_proto::CHANNELS_MAX;
 use godwit_store::digest::DigestKind;
 
+use super::connection::{Following, SILENT_AFTER};
 use super::elapsed_seconds;
 use crate::env::UNREACHABLE;
 use crate::reports::{ReportRoots, Reports};
 use godwit_api::failure::Failure;
+
+/// What outlives one attempt.
+pub(super) struct Told {
+    connection: Following,
+    progress: Option<Progress>,
+    retry_for: Duration,
+}
+
+impl Told {
+    pub(super) fn new(retry_for: Duration) -> Self {
+        Self {
+            connection: Following::default(),
+            progress: None,
+            retry_for,
+        }
+    }
+
+    /// The machine that tells is gone since `since`.
+    pub(super) fn lose(
+        &mut self,
+        events: &dyn EventSink,
+        since: Instant,
+        began: Instant,
+        why: &str,
+    ) {
+        let event = self
+            .connection
+            .lose(Instant::now(), since, self.retry_for, false, why);
+        tell_lost(events, event, self.progress.as_ref(), began);
+    }
+}
+
+/// Tells of a loss, and of progress without figures that are no longer true.
+fn tell_lost(
+    events: &dyn EventSink,
+    event: Option<Event>,
+    progress: Option<&Progress>,
+    began: Instant,
+) {
+    let Some(mut event) = event else { return };
+    let seconds = elapsed_seconds(began);
+    if let Event::ConnectionLost(lost) = &mut event {
+        lost.seconds = seconds;
+    }
+    events.tell(event);
+    if let Some(progress) = progress {
+        events.tell(Event::Progress(Progress {
+            bytes_per_second: None,
+            bottleneck: None,
+            streams: 0,
+            seconds,
+            ..progress.clone()
+        }));
+    }
+}
 
 /// What was told so far.
 pub(super) struct Retold<'a> {
@@ -23,6 +79,11 @@ pub(super) struct Retold<'a> {
     digest: DigestKind,
     /// Stands before the paths of its machine.
     prefix: String,
+    /// The connection to that machine, over all attempts.
+    connection: &'a mut Following,
+    /// What was told last of how far it is.
+    progress: &'a mut Option<Progress>,
+    retry_for: Duration,
     moved: bool,
     unreachable: bool,
     /// When a connection between the two machines was last seen.
@@ -42,6 +103,7 @@ impl<'a> Retold<'a> {
         began: Instant,
         reports: &'a Reports,
         digest: DigestKind,
+        told: &'a mut Told,
     ) -> Self {
         Self {
             events,
@@ -49,6 +111,9 @@ impl<'a> Retold<'a> {
             reports,
             digest,
             prefix: format!("{machine}:"),
+            connection: &mut told.connection,
+            progress: &mut told.progress,
+            retry_for: told.retry_for,
             moved: false,
             unreachable: false,
             joined: None,
@@ -75,6 +140,28 @@ impl<'a> Retold<'a> {
         match self.joined {
             Some(since) if !self.ended && self.summary.is_none() => since.elapsed(),
             _ => Duration::ZERO,
+        }
+    }
+
+    /// Nothing was heard from the machine that tells for so long: it says something several times a second once it has begun.
+    pub(super) fn quiet(&mut self, time: Duration) {
+        let runs = self.joined.is_some() && !self.ended && self.summary.is_none();
+        if !runs || time < SILENT_AFTER {
+            return;
+        }
+        let now = Instant::now();
+        let since = now.checked_sub(time).unwrap_or(now);
+        let why = format!("{} does not answer", self.prefix.trim_end_matches(':'));
+        let event = self.connection.lose(now, since, self.retry_for, true, &why);
+        tell_lost(self.events, event, self.progress.as_ref(), self.began);
+    }
+
+    /// The machine that tells is there; says so if it was not before.
+    fn note_answer(&mut self) {
+        let regained = self.connection.regain(Instant::now());
+        if let Some(Event::ConnectionRegained(mut regained)) = regained {
+            regained.seconds = elapsed_seconds(self.began);
+            self.events.tell(Event::ConnectionRegained(regained));
         }
     }
 
@@ -113,6 +200,8 @@ impl<'a> Retold<'a> {
                     self.joined = Some(Instant::now());
                 }
                 progress.seconds = seconds;
+                self.note_answer();
+                *self.progress = Some(progress.clone());
                 progress.at_end = progress.bytes_total == Some(progress.bytes);
             }
             Event::Failed(Failed { path, .. }) => *path = self.prefixed(path),
@@ -121,6 +210,8 @@ impl<'a> Retold<'a> {
                 channels.channels.truncate(CHANNELS_MAX as usize);
                 channels.seconds = seconds;
             }
+            Event::ConnectionLost(lost) => lost.seconds = seconds,
+            Event::ConnectionRegained(regained) => regained.seconds = seconds,
             Event::Error { message } => {
                 self.unreachable |= message.starts_with(UNREACHABLE);
                 *message = format!("{} {message}", self.prefix);

@@ -19,9 +19,10 @@ use godwit_net::Identity;
 use godwit_proto::agent::{AgentMessage as _, Errand, capability};
 
 use super::by_ssh::ssh_places;
+use super::connection::LOOK_MAX;
 use super::list::ListSender;
 use super::report::{Report, refused};
-use super::retell::Retold;
+use super::retell::{Retold, Told};
 use super::terms::digest_of;
 use super::{INTERRUPTED, Job};
 use crate::env::{AgentOrder, SOFTWARE, StartedAgent};
@@ -66,8 +67,10 @@ impl Job<'_> {
         let mut began = false;
         let mut alive = Instant::now();
         let mut backoff = BACKOFF_FIRST;
+        let mut told = Told::new(self.settings.retry_for);
+        let mut lost: Option<Instant> = None;
         loop {
-            let why = match self.errand(&places, destination, &job) {
+            let why = match self.errand(&places, destination, &job, &mut told) {
                 Ok(Ended::With(report, unreachable)) => {
                     if unreachable {
                         self.events.note(&by_way);
@@ -78,6 +81,7 @@ impl Job<'_> {
                     if moved || !began {
                         alive = Instant::now();
                         backoff = BACKOFF_FIRST;
+                        lost = None;
                     }
                     began = true;
                     format!("the connection to {peer} was lost")
@@ -93,7 +97,8 @@ impl Job<'_> {
                 let why = if interrupted { INTERRUPTED } else { &why };
                 return Err(Failure::new(FailureCode::Interrupted, why));
             }
-            self.events.note(&format!("{why}; trying again"));
+            let since = *lost.get_or_insert_with(Instant::now);
+            told.lose(&*self.events, since, self.env.started, &why);
             let until = Instant::now() + backoff;
             while self.goes_on() && Instant::now() < until {
                 std::thread::park_timeout(LOOK_EVERY);
@@ -125,6 +130,7 @@ impl Job<'_> {
         places: &[&SshPlace],
         destination: &SshPlace,
         job: &str,
+        told: &mut Told,
     ) -> Result<Ended, Refusal> {
         let own = |error: String| Refusal::Own(error);
         let known =
@@ -177,6 +183,7 @@ impl Job<'_> {
             self.env.started,
             &self.reports,
             digest_of(&self.settings),
+            told,
         );
         let lost = self.retell(&carrier, &taker, &mut retold).map_err(io)?;
         // Whoever writes to it is done.
@@ -206,7 +213,14 @@ impl Job<'_> {
         let mut input = BufReader::new(carrier.socket.try_clone()?);
         let mut line = Vec::new();
         let mut goodbye: Option<Instant> = None;
+        let mut looked = Instant::now();
+        let mut quiet = Duration::ZERO;
         loop {
+            // This process may have stood still, too: that is no silence of the other one.
+            let now = Instant::now();
+            quiet += now.duration_since(looked).min(LOOK_MAX);
+            looked = now;
+            retold.quiet(quiet);
             if !self.goes_on() && goodbye.is_none() {
                 // The agent takes the end of its input for the end of everything.
                 let _ = carrier.socket.shutdown(Shutdown::Write);
@@ -223,6 +237,7 @@ impl Job<'_> {
                 Ok(_) if line.ends_with(b"\n") => {
                     retold.take(&line);
                     line.clear();
+                    quiet = Duration::ZERO;
                 }
                 // The end, or a line that nobody of ours writes.
                 Ok(_) => return Ok(Lost::Nothing),

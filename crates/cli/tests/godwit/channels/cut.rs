@@ -62,7 +62,7 @@ fn dies_and_comes_back(cut: impl Fn(&Paths), mend: impl Fn(&Paths)) {
         wait_for_more(&process, 0, other + 4_000_000);
         let before = carried(&process, 1).expect("it is told");
         mend(&paths);
-        process.wait_for("is back");
+        process.wait_for("connection_regained");
         wait_for_more(&process, 1, before + 1_000_000);
         process.signal(Signal::INT);
         process.wait();

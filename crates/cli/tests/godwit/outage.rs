@@ -1,0 +1,177 @@
+//! Tests that a lost connection is said at once, with its seconds, and that no figure of before the loss is shown meanwhile.
+//! Does not test what a loss costs (`cuts`, `kill`) nor channels that die (`channels`).
+
+use rustix::process::Signal;
+use serde_json::Value;
+
+use super::process::{Process, wait_until};
+use super::rig::Rig;
+use super::terminal::Terminal;
+
+const MIB: usize = 1 << 20;
+
+/// What was said in whole lines of JSON.
+pub(crate) fn events(process: &Process) -> Vec<Value> {
+    let said = process.said();
+    let whole = said.rsplit_once('\n').map_or("", |(whole, _)| whole);
+    let lines = whole.lines().filter(|line| line.starts_with('{'));
+    lines
+        .map(|line| serde_json::from_str(line).expect("JSON"))
+        .collect()
+}
+
+/// The first event from number `from` on that is so, and its number.
+#[track_caller]
+pub(crate) fn wait_for_event(
+    process: &Process,
+    from: usize,
+    is_it: impl Fn(&Value) -> bool,
+) -> (usize, Value) {
+    let found = wait_until(|| {
+        let mut told = events(process).into_iter().enumerate().skip(from);
+        told.find(|(_, event)| is_it(event))
+    });
+    found.unwrap_or_else(|| panic!("it is not told: {}", process.said()))
+}
+
+/// Waits until a loss is told, and until progress was told some times after it: without a rate and a bottleneck.
+#[track_caller]
+pub(crate) fn wait_for_loss(process: &Process, from: usize, silent: bool) -> usize {
+    let (at, lost) = wait_for_event(process, from, |event| {
+        event["event"] == "connection_lost" && event["silent"] == silent
+    });
+    assert!(lost["lost_seconds"].as_f64().is_some(), "{lost}");
+    assert_eq!(lost["retry_for_seconds"], 300.0, "{lost}");
+    assert_ne!(lost["why"], "", "{lost}");
+    assert_eq!(lost.get("channel"), None, "{lost}");
+    let mut next = at;
+    for _ in 0..3 {
+        let told =
+            |event: &Value| event["event"] == "progress" || event["event"] == "connection_regained";
+        let (number, event) = wait_for_event(process, next + 1, told);
+        assert_eq!(event["event"], "progress", "{}", process.said());
+        assert!(event["bytes_per_second"].is_null(), "{event}");
+        assert!(event["bottleneck"].is_null(), "{event}");
+        next = number;
+    }
+    next
+}
+
+#[track_caller]
+pub(crate) fn wait_for_return(process: &Process, from: usize) -> usize {
+    let (at, event) = wait_for_event(process, from, |event| {
+        event["event"] == "connection_regained"
+    });
+    assert!(event["lost_seconds"].as_f64().is_some(), "{event}");
+    at
+}
+
+/// The only transfer that `godwit limit` lists, and the line for people.
+fn listed(rig: &Rig) -> (Value, String) {
+    let told = rig.client(&["limit", "--json"]);
+    let event = serde_json::from_str(told.out.trim()).expect("one transfer");
+    (event, rig.client(&["limit"]).out)
+}
+
+#[test]
+fn a_node_that_stands_still_does_not_answer_and_a_killed_one_is_lost() {
+    let mut rig = Rig::new();
+    rig.start(&[]);
+    for place in ["file", "export/file"] {
+        rig.write(place, vec![7; 400 * MIB]);
+    }
+    for line in [
+        ["file".to_owned(), rig.url("pushed")],
+        [rig.url("file"), "pulled".to_owned()],
+    ] {
+        let flags = ["--limit", "2MB", "--block-size", "64KiB"];
+        let line: Vec<&str> = flags
+            .into_iter()
+            .chain(line.iter().map(String::as_str))
+            .collect();
+        let mut client = rig.begin_cp(&rig.path(""), &line);
+        client.wait_for_bytes(MIB as u64);
+        assert!(listed(&rig).0["lost_seconds"].is_null());
+
+        rig.daemon().signal(Signal::STOP);
+        let at = wait_for_loss(&client, 0, true);
+        let (told, shown) = listed(&rig);
+        assert_eq!(told["silent"], true, "{told}");
+        assert!(told["lost_seconds"].as_f64() >= Some(5.0), "{told}");
+        assert!(shown.contains("no answer for"), "{shown}");
+        rig.daemon().signal(Signal::CONT);
+        let at = wait_for_return(&client, at);
+        // Then it has a rate again.
+        wait_for_event(&client, at, |event| event["bytes_per_second"].is_number());
+        assert!(listed(&rig).0["lost_seconds"].is_null());
+
+        rig.kill_daemon();
+        let at = wait_for_loss(&client, at, false);
+        let (told, shown) = listed(&rig);
+        assert_eq!(told["silent"], false, "{told}");
+        assert!(told["lost_seconds"].is_number(), "{told}");
+        assert!(shown.contains("connection lost for"), "{shown}");
+        rig.start(&[]);
+        wait_for_return(&client, at);
+        client.signal(Signal::INT);
+        client.wait().expect(5, "interrupted");
+    }
+}
+
+/// The number behind these words, on the line that is drawn again and again, changes twice.
+#[track_caller]
+fn seconds_run(terminal: &Terminal, words: &str) {
+    let mut shown: Vec<String> = Vec::new();
+    let changes = wait_until(|| {
+        let screen = terminal.screen();
+        let last = screen.last()?;
+        let (_, rest) = last.split_once(words)?;
+        let (seconds, _) = rest.split_once(' ')?;
+        if shown.last().is_none_or(|before| before != seconds) {
+            shown.push(seconds.to_owned());
+        }
+        (shown.len() > 2).then_some(())
+    });
+    assert!(changes.is_some(), "{shown:?}: {:#?}", terminal.screen());
+}
+
+#[test]
+fn the_screen_shows_the_loss_with_running_seconds() {
+    let mut rig = Rig::new();
+    rig.start(&[]);
+    rig.write("file", vec![7; 400 * MIB]);
+    let mut command = rig.client_command();
+    let url = rig.url("pushed");
+    let line = [
+        "cp",
+        "--limit",
+        "2MB",
+        "--block-size",
+        "64KiB",
+        "file",
+        &url,
+    ];
+    command.args(line).current_dir(rig.path(""));
+    let terminal = Terminal::start(&mut command, 80);
+    terminal.wait_for("MB/s");
+    rig.daemon().signal(Signal::STOP);
+    terminal.wait_for("godwit: no answer for");
+    seconds_run(&terminal, "no answer for ");
+    let screen = terminal.screen();
+    assert!(!screen.concat().contains("/s"), "a stale rate: {screen:?}");
+    assert!(
+        !screen.concat().contains("left"),
+        "a stale time: {screen:?}"
+    );
+    assert!(!screen.concat().contains("limited by"), "{screen:?}");
+    rig.daemon().signal(Signal::CONT);
+    terminal.wait_for("godwit: connection regained after");
+    rig.kill_daemon();
+    terminal.wait_for("godwit: connection lost:");
+    terminal.wait_for(" s of 5 min)");
+    seconds_run(&terminal, "connection lost, retrying (");
+    let screen = terminal.screen();
+    assert!(!screen.concat().contains("/s"), "a stale rate: {screen:?}");
+    rig.start(&[]);
+    terminal.wait_for("MB/s");
+}
