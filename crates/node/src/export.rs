@@ -1,5 +1,5 @@
 //! An export: a directory under a name, and what peers may do to entries in it.
-//! Does not know who the peers are (`grants`).
+//! Does not know who the peers are (`allow`).
 
 use std::os::unix::ffi::OsStringExt as _;
 use std::path::{Path, PathBuf};

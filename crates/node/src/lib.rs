@@ -10,6 +10,7 @@ mod begin;
 mod budget;
 mod examine;
 mod export;
+mod exported;
 mod gate;
 mod keeper;
 mod open;
@@ -34,6 +35,7 @@ use godwit_store::Syncs;
 pub use agent::{Agent, AgentConfig};
 pub use announce::Announce;
 pub use export::{Export, ExportError};
+pub use exported::Exported;
 
 use budget::Budget;
 use gate::{Gate, Limits};

@@ -18,6 +18,7 @@ use godwit_engine::session::{Connector, Refusal};
 use godwit_net::{ChannelWish, ClientTls, IdentityId, PeerAddress};
 
 use crate::Home;
+use crate::local::ExportedFiles;
 
 /// Name and version of this program, for messages.
 pub const SOFTWARE: &str = concat!("godwit ", env!("CARGO_PKG_VERSION"));
@@ -31,6 +32,8 @@ pub struct Env {
     pub home: Home,
     /// Relative paths are relative to this directory; `None` means the working directory of the process.
     pub base: Option<PathBuf>,
+    /// Local paths are those of exports, and nothing else of this machine; `None` leaves all files of the user to the job.
+    pub exports: Option<Arc<dyn ExportedFiles>>,
     /// The file mode bits that reports do not get. The mask of the process itself is cleared.
     pub umask: u32,
     /// When the seconds of events begin.

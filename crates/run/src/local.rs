@@ -21,7 +21,9 @@ pub struct LocalError {
 }
 
 impl LocalError {
-    fn new(code: FaultCode, message: String) -> Self {
+    /// A path that is of no use for this reason, a whole sentence with the path in it.
+    #[must_use]
+    pub fn new(code: FaultCode, message: String) -> Self {
         Self { message, code }
     }
 
@@ -38,6 +40,21 @@ impl LocalError {
             ..Fault::default()
         }
     }
+}
+
+/// Finds the local ends of jobs that may use exports only: to such a job a path is `/EXPORT/below`.
+pub trait ExportedFiles: Send + Sync {
+    /// Finds a source; nothing outside its export is ever reached.
+    ///
+    /// # Errors
+    /// There is no such export, or nothing there that can be read.
+    fn source(&self, path: &Path, access: Access) -> Result<LocalSource, LocalError>;
+
+    /// Finds a destination; nothing outside its export is ever reached.
+    ///
+    /// # Errors
+    /// There is no such export, or it cannot be opened.
+    fn destination(&self, path: &Path, access: Access) -> Result<LocalDestination, LocalError>;
 }
 
 /// In the message on a directory that a destination would be in: it is not there.

@@ -111,6 +111,7 @@ impl World {
             started: Instant::now(),
             alone: false,
             retries_first: false,
+            exports: None,
             connectors: Arc::new(Nowhere),
             input: None,
             output: None,

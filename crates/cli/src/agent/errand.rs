@@ -140,6 +140,7 @@ fn env(home: &Home, started: Instant) -> Env {
         started,
         alone: true,
         retries_first: false,
+        exports: None,
         connectors: Arc::new(Ways { quiet: true }),
         input: None,
         output: None,

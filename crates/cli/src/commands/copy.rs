@@ -170,6 +170,7 @@ fn env(
         started,
         alone: true,
         retries_first: false,
+        exports: None,
         connectors: Arc::new(Ways {
             quiet: settings.json,
         }),

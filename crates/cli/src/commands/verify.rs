@@ -44,6 +44,7 @@ pub(super) fn run(matches: &ArgMatches, home: &Home, started: Instant) -> Result
         started,
         alone: true,
         retries_first: false,
+        exports: None,
         connectors: Arc::new(Ways {
             quiet: settings.json,
         }),

@@ -30,7 +30,11 @@ impl Job<'_> {
             let Endpoint::Local(path) = source else {
                 continue;
             };
-            match places.find(path) {
+            let source = match &self.env.exports {
+                Some(exports) => exports.source(path, access_of(&self.settings)),
+                None => places.find(path),
+            };
+            match source {
                 Ok(source) => found.push(source),
                 Err(error) => failures.push((path, error)),
             }
@@ -60,12 +64,16 @@ impl Job<'_> {
 
     /// A local destination.
     pub(super) fn local_destination(&self, path: &Path) -> Result<LocalDestination, Failure> {
-        local::destination(
-            path,
-            self.env.base.as_deref(),
-            &self.env.home.spill()?,
-            access_of(&self.settings),
-        )
+        let access = access_of(&self.settings);
+        match &self.env.exports {
+            Some(exports) => exports.destination(path, access),
+            None => local::destination(
+                path,
+                self.env.base.as_deref(),
+                &self.env.home.spill()?,
+                access,
+            ),
+        }
         .map_err(Failure::failed)
     }
 }

@@ -1,0 +1,139 @@
+//! Exports as the local ends of the node's own jobs.
+//! Asks for no grant: who may submit a job to this node may use its exports.
+
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use godwit_api::endpoint::Place as Named;
+use godwit_proto::FaultCode;
+use godwit_run::local::{Access, ExportedFiles, LocalDestination, LocalError, LocalSource, hint};
+use godwit_store::{RelPath, Storage, StoreErrorKind, Syncs};
+use godwit_tree::{TreeRoot, root_fault};
+
+use crate::export::{Export, ExportError, Place, locate};
+
+/// The exports of a node, for the jobs that the node itself runs.
+pub struct Exported {
+    exports: Vec<Export>,
+    spill: PathBuf,
+    syncs: Syncs,
+}
+
+/// Where a path leads.
+struct Found {
+    storage: Arc<dyn Storage>,
+    /// Real path of the export.
+    real: Vec<u8>,
+    below: RelPath,
+    export: String,
+    /// A slash stood behind the path.
+    directory: bool,
+    /// `/.` stood behind the path.
+    contents: bool,
+}
+
+impl Exported {
+    /// These exports; what does not fit memory goes to files in `spill`.
+    #[must_use]
+    pub fn new(exports: Vec<Export>, spill: PathBuf, syncs: Syncs) -> Self {
+        Self {
+            exports,
+            spill,
+            syncs,
+        }
+    }
+
+    fn find(&self, path: &Path, access: Access) -> Result<Found, LocalError> {
+        let shown = path.display();
+        let bytes = path.as_os_str().as_bytes();
+        let wire = bytes.strip_prefix(b"/").unwrap_or(bytes);
+        let refuse = |error: ExportError| {
+            let code = match error {
+                ExportError::Unknown(..) => FaultCode::NOT_FOUND,
+                ExportError::Path(_) => FaultCode::NAME,
+                ExportError::Closed { .. } => FaultCode::IO,
+            };
+            LocalError::new(code, format!("{shown}: {error}"))
+        };
+        let (directory, contents) = match Named::from_wire(wire) {
+            Ok(Named::Export {
+                directory,
+                contents,
+                ..
+            }) => (directory, contents),
+            _ => (false, false),
+        };
+        match locate(&self.exports, wire).map_err(refuse)? {
+            Place::Below(export, below) => {
+                let opened = export.open(&self.spill, access, &self.syncs);
+                let (storage, real) = opened.map_err(refuse)?;
+                Ok(Found {
+                    storage,
+                    real,
+                    below,
+                    export: export.name.clone(),
+                    directory,
+                    contents,
+                })
+            }
+            Place::Null | Place::Memory(_) => Err(refuse(ExportError::Path(shown.to_string()))),
+        }
+    }
+}
+
+impl ExportedFiles for Exported {
+    fn source(&self, path: &Path, access: Access) -> Result<LocalSource, LocalError> {
+        let found = self.find(path, access)?;
+        let shown = path.display();
+        let there = found.storage.stat(&found.below).map_err(|error| {
+            let code = match error.kind {
+                StoreErrorKind::Escape => FaultCode::PERMISSION,
+                _ => root_fault(&error).code,
+            };
+            LocalError::new(code, format!("{shown}: {error}"))
+        })?;
+        if there.is_none() && !found.below.is_root() {
+            let bytes = path.as_os_str().as_bytes();
+            let why = format!("{shown}: does not exist{}", hint(bytes));
+            return Err(LocalError::new(FaultCode::NOT_FOUND, why));
+        }
+        let name = match found.below.split() {
+            _ if found.contents => Vec::new(),
+            Some((_, name)) => name.to_vec(),
+            // The export itself goes by its name, as a directory does.
+            None => found.export.into_bytes(),
+        };
+        Ok(LocalSource {
+            absolute: below(&found.real, found.below.as_bytes()),
+            root: TreeRoot {
+                storage: found.storage,
+                start: found.below,
+            },
+            name,
+            shown: godwit_run::local::called(path.as_os_str().as_bytes()),
+        })
+    }
+
+    fn destination(&self, path: &Path, access: Access) -> Result<LocalDestination, LocalError> {
+        let found = self.find(path, access)?;
+        let is_directory = found.directory || found.contents;
+        Ok(LocalDestination {
+            storage: found.storage,
+            storage_path: found.real,
+            base: found.below,
+            is_directory,
+            display: found.export.into_bytes(),
+        })
+    }
+}
+
+fn below(directory: &[u8], name: &[u8]) -> Vec<u8> {
+    let joined = Path::new(OsStr::from_bytes(directory)).join(OsStr::from_bytes(name));
+    let mut bytes = joined.into_os_string().into_encoded_bytes();
+    if name.is_empty() {
+        bytes.truncate(directory.len());
+    }
+    bytes
+}
