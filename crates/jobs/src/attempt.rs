@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use godwit_api::event::{Event, EventSink, Progress, Status, Summary};
 use godwit_api::failure::{Failure, FailureCode};
+use godwit_api::job::Text;
 use godwit_api::rest::{ProgressView, SampleView};
 use godwit_run::{Control, Runner};
 use godwit_state::{
@@ -46,19 +47,17 @@ pub(crate) fn start(shared: &Arc<Shared>, job: Job, epoch: u64, sites: Vec<Strin
         progress: Arc::clone(&progress),
     };
     shared.live.insert(&job.id, attempt);
-    if limit > 0 {
-        control.set_limit(limit);
-    }
     let own = Arc::clone(shared);
     let id = job.id.clone();
     let body = move || {
         let told = Told::new(&own, &job, epoch, progress);
-        let ended = carry_out(&own, &job, &control, &told);
+        let ended = carry_out(&own, &job, limit, &control, &told);
         conclude(&own, &job, epoch, &told, ended);
         own.live.remove(&job.id);
     };
     let name = "gw-job".to_owned();
-    if let Err(error) = std::thread::Builder::new().name(name).spawn(body) {
+    let spawned = std::thread::Builder::new().name(name).spawn(body);
+    if let Err(error) = spawned.map(|thread| shared.live.keep(thread)) {
         (shared.config.log)(&format!("job {id}: no thread for it: {error}"));
         shared.live.remove(&id);
         let reason = Reason::new("no_thread", format!("No thread could be started: {error}."));
@@ -83,6 +82,7 @@ fn propose(shared: &Shared, id: &str, op: JobOp) -> Result<(), ProposeError> {
 fn carry_out(
     shared: &Shared,
     job: &Job,
+    limit: u64,
     control: &Control,
     told: &Arc<Told>,
 ) -> Result<Summary, Failure> {
@@ -92,9 +92,17 @@ fn carry_out(
         .map_err(Failure::failed)?
         .ok_or_else(|| Failure::usage("the description of the job is gone"))?;
     let find = |name: &str| Ok(reader.object::<Site>(name)?);
-    let prepared = spec::parse(&stored)
+    let mut prepared = spec::parse(&stored)
         .and_then(|new| spec::prepare(&new, &find))
         .map_err(Failure::usage)?;
+    if limit > 0 {
+        // From the first byte on; what changes later goes through the control.
+        let text = Text::from(limit.to_string().as_str());
+        prepared
+            .spec
+            .settings
+            .insert("limit".to_owned(), vec![text]);
+    }
     let env = (shared.config.make_env)(&prepared.sites);
     let events: Arc<dyn EventSink> = Arc::clone(told) as Arc<dyn EventSink>;
     Runner::run(&prepared.spec, &env, &events, control)

@@ -295,6 +295,8 @@ impl Jobs {
             // A panic there has been printed.
             let _ = scheduler.join();
         }
+        // One that was begun at the last moment.
+        self.shared.live.stop_all();
         self.shared.live.wait_until_empty();
     }
 

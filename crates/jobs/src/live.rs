@@ -2,7 +2,8 @@
 //! Starts none, and keeps nothing after their end.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
 
 use godwit_api::rest::ProgressView;
 use godwit_run::Control;
@@ -25,7 +26,7 @@ pub(crate) struct Attempt {
 #[derive(Default)]
 pub(crate) struct Live {
     attempts: Mutex<HashMap<String, Attempt>>,
-    ended: Condvar,
+    threads: Mutex<Vec<JoinHandle<()>>>,
 }
 
 impl Live {
@@ -39,7 +40,13 @@ impl Live {
 
     pub(crate) fn remove(&self, id: &str) {
         self.lock().remove(id);
-        self.ended.notify_all();
+    }
+
+    /// Remembers the thread of an attempt, and forgets those that have ended.
+    pub(crate) fn keep(&self, thread: JoinHandle<()>) {
+        let mut threads = self.threads.lock().unwrap_or_else(PoisonError::into_inner);
+        threads.retain(|thread| !thread.is_finished());
+        threads.push(thread);
     }
 
     pub(crate) fn contains(&self, id: &str) -> bool {
@@ -80,14 +87,13 @@ impl Live {
         }
     }
 
-    /// Waits until no attempt runs.
+    /// Waits until no attempt runs. None begins meanwhile, for the scheduler has ended.
     pub(crate) fn wait_until_empty(&self) {
-        let mut attempts = self.lock();
-        while !attempts.is_empty() {
-            attempts = self
-                .ended
-                .wait(attempts)
-                .unwrap_or_else(PoisonError::into_inner);
+        let threads =
+            std::mem::take(&mut *self.threads.lock().unwrap_or_else(PoisonError::into_inner));
+        for thread in threads {
+            // A panic there has been printed.
+            let _ = thread.join();
         }
     }
 }
