@@ -11,15 +11,10 @@ use super::state::Retry;
 use crate::entry;
 
 impl Sender {
-    /// So much of what was announced is not going to move.
-    pub(super) fn give_up(&self, bytes: u64) {
-        self.counters.bytes_unmoved.add(bytes);
-    }
-
     /// Nothing becomes of a slice that was taken.
     pub(super) fn drop_slice(&self, file: &LargeFile, cut: &SliceCut, seq: Option<u64>) {
         if seq.is_none() && !file.digest_only && !file.is_endless() {
-            self.give_up(cut.content());
+            self.shared.give_up(cut.content());
         }
         self.forget(seq);
     }
@@ -49,10 +44,10 @@ impl Sender {
     }
 
     fn try_later(&self, retry: Retry) {
-        let spent = self.lock_state().rest(retry, Instant::now());
+        let spent = self.shared.lock_state().rest(retry, Instant::now());
         if let Err(spent) = spent {
             let record = &spent.retry.record;
-            self.give_up(spent.retry.rest);
+            self.shared.give_up(spent.retry.rest);
             let message = format!(
                 "it changed while it was read; tried {} times over {} s; send it again when it is at rest",
                 spent.tries,
@@ -65,36 +60,39 @@ impl Sender {
                 errno: None,
                 message,
             };
-            self.fail_entry(record, fault);
+            self.shared.fail_entry(record, fault);
         }
     }
 
     /// The entry has rested: begins its next try.
     pub(super) fn try_again(&self, retry: Retry) {
-        self.give_up(retry.rest);
+        self.shared.give_up(retry.rest);
         let old = retry.record;
-        let mut record = match self.source.refresh(&old) {
+        let mut record = match self.shared.source.refresh(&old) {
             Ok(record) => record,
-            Err(fault) => return self.fail_entry(&old, fault),
+            Err(fault) => return self.shared.fail_entry(&old, fault),
         };
         record.id = old.id;
         record.root = old.root;
         record.attempt = old.attempt + 1;
         record.digest = None;
-        self.counters.bytes_scanned.add(entry::known_bytes(&record));
+        self.shared
+            .counters
+            .bytes_scanned
+            .add(entry::known_bytes(&record));
         if retry.announces {
             record.flags &= !RecordFlags::HAS_DIGEST;
-            return self.send_manifest(vec![record]);
+            return self.shared.queue_manifest(vec![record]);
         }
-        let mut state = self.lock_state();
-        state.want(record, Vec::new(), self.config.block_bytes);
+        let mut state = self.shared.lock_state();
+        state.want(record, Vec::new(), self.shared.config.block_bytes);
         state.wake_streams();
     }
 
     /// The file has failed at the receiver.
     pub(super) fn abandon(&self, file: &LargeFile) {
         if file.kill() {
-            self.give_up(file.take_rest());
+            self.shared.give_up(file.take_rest());
         }
     }
 }

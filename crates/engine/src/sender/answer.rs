@@ -15,7 +15,7 @@ impl Sender {
             peer: peer.to_owned(),
             what: what.to_owned(),
         };
-        let mut state = self.lock_state();
+        let mut state = self.shared.lock_state();
         let Some(item) = state.outstanding.get(&answer.seq.0) else {
             return Ok(());
         };
@@ -28,7 +28,7 @@ impl Sender {
             ));
         }
         let records = Arc::clone(records);
-        let actions: Vec<(Record, Action)> = if self.config.itemise {
+        let actions: Vec<(Record, Action)> = if self.shared.config.itemise {
             let decided = records.iter().zip(&answer.verdicts);
             decided
                 .filter_map(|(record, verdict)| {
@@ -65,23 +65,26 @@ impl Sender {
                 self.take_verdict(&mut state, record, verdict, &mut failed);
             }
         }
-        self.counters.bytes_unmoved.add(bytes_unmoved);
-        self.counters.files_skipped.add(skipped);
-        self.counters.bytes_skipped.add(bytes_skipped);
-        self.finish_if_done(&mut state);
+        self.shared.counters.bytes_unmoved.add(bytes_unmoved);
+        self.shared.counters.files_skipped.add(skipped);
+        self.shared.counters.bytes_skipped.add(bytes_skipped);
+        self.shared.finish_if_done(&mut state);
         state.wake_streams();
         let wants_none = state.wanted() == 0;
         drop(state);
         if wants_none {
-            self.let_go();
+            self.shared.let_go();
         }
-        self.notify();
+        self.shared.notify();
         for (record, fault) in failed {
-            self.report(record.root, &record.path, &fault);
+            self.shared.report(record.root, &record.path, &fault);
         }
         self.tell_done(&done);
         for (record, action) in &actions {
-            self.config.observer.item(&entry::item(record, *action));
+            self.shared
+                .config
+                .observer
+                .item(&entry::item(record, *action));
         }
         self.reuse_paths(settled);
         Ok(())
@@ -104,22 +107,27 @@ impl Sender {
     ) {
         match verdict {
             Verdict::Send | Verdict::Partial { .. } if self.is_dry() => {
-                self.counters.files_done.add(1);
-                self.counters.bytes_durable.add(entry::known_bytes(&record));
+                self.shared.counters.files_done.add(1);
+                self.shared
+                    .counters
+                    .bytes_durable
+                    .add(entry::known_bytes(&record));
             }
             // Once it is known, the receiver has no reason to ask again.
-            Verdict::Digest if record.digest.is_none() && self.config.comparison.is_some() => {
+            Verdict::Digest
+                if record.digest.is_none() && self.shared.config.comparison.is_some() =>
+            {
                 state.want_digest(record);
             }
             Verdict::Send | Verdict::Digest => {
-                state.want(record, Vec::new(), self.config.block_bytes);
+                state.want(record, Vec::new(), self.shared.config.block_bytes);
             }
-            Verdict::Partial { held } => state.want(record, held, self.config.block_bytes),
+            Verdict::Partial { held } => state.want(record, held, self.shared.config.block_bytes),
             // Links are made at the end, and counted when the receiver says how many files it delivered.
             Verdict::Done
                 if !matches!(record.kind, EntryKind::DIRECTORY | EntryKind::HARD_LINK) =>
             {
-                self.counters.files_done.add(1);
+                self.shared.counters.files_done.add(1);
             }
             Verdict::Skip | Verdict::Done | Verdict::Adjusted => {}
             Verdict::Failed(mut fault) => {
@@ -133,7 +141,7 @@ impl Sender {
     pub(super) fn take_notices(&self, notices: &Notices) {
         for (number, notice) in (notices.first..).zip(&notices.notices) {
             {
-                let mut state = self.lock_state();
+                let mut state = self.shared.lock_state();
                 if number <= state.noticed {
                     continue;
                 }
@@ -141,8 +149,8 @@ impl Sender {
             }
             match notice.kind {
                 NoticeKind::DELETED => {
-                    self.counters.entries_deleted.add(1);
-                    self.config.observer.item(&Item {
+                    self.shared.counters.entries_deleted.add(1);
+                    self.shared.config.observer.item(&Item {
                         action: Action::Delete,
                         kind: notice.entry,
                         root: notice.root,
@@ -152,7 +160,7 @@ impl Sender {
                 }
                 NoticeKind::NOTE => {
                     let text = String::from_utf8_lossy(&notice.text);
-                    self.config.observer.note(&text);
+                    self.shared.config.observer.note(&text);
                 }
                 _ => {}
             }

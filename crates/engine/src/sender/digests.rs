@@ -62,40 +62,41 @@ impl Sender {
             let bytes = usize::try_from(record.bytes).unwrap_or(usize::MAX);
             let read = match with_room(&mut block, bytes) {
                 Some(buffer) => self
+                    .shared
                     .counters
                     .storage_reading_ns
-                    .time(|| self.source.read_whole(&record, buffer)),
+                    .time(|| self.shared.source.read_whole(&record, buffer)),
                 None => Err(ReadError::Changed),
             };
             match read {
                 Ok(length) if length == bytes => {
-                    self.counters.bytes_read.add(record.bytes);
+                    self.shared.counters.bytes_read.add(record.bytes);
                     let digest = self.digest_slice(0, record.bytes, &block[..bytes]);
                     announced.push(with_digest(record, entry::digest_to_wire(&digest)));
                 }
                 Ok(_) | Err(ReadError::Changed) => self.announce_again(&record),
                 Err(ReadError::Failed(fault)) => {
-                    self.give_up(record.bytes);
-                    self.fail_entry(&record, fault);
+                    self.shared.give_up(record.bytes);
+                    self.shared.fail_entry(&record, fault);
                 }
             }
         }
         if !announced.is_empty() {
-            self.send_manifest(announced);
+            self.shared.queue_manifest(announced);
         }
     }
 
     /// A further name of a file as a file: what has its first name at the destination stays, and is another.
     fn by_itself(&self, link: &Record) -> Option<Record> {
-        match self.source.refresh(link) {
+        match self.shared.source.refresh(link) {
             Ok(mut record) => {
                 record.kind = EntryKind::FILE;
                 record.target.clear();
-                self.counters.bytes_scanned.add(record.bytes);
+                self.shared.counters.bytes_scanned.add(record.bytes);
                 Some(record)
             }
             Err(fault) => {
-                self.fail_entry(link, fault);
+                self.shared.fail_entry(link, fault);
                 None
             }
         }
@@ -104,7 +105,8 @@ impl Sender {
     /// The digest of a large file is known.
     pub(super) fn announce_digest(&self, record: &Record, digest: Option<Digest>) {
         if let Some(digest) = digest {
-            self.send_manifest(vec![with_digest(record.clone(), digest)]);
+            self.shared
+                .queue_manifest(vec![with_digest(record.clone(), digest)]);
         }
     }
 }

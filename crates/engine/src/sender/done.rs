@@ -8,7 +8,7 @@ use super::Sender;
 impl Sender {
     /// The entries of a manifest that need no contents, where somebody wants to hear of them.
     pub(super) fn done_by_answer(&self, records: &[Record], verdicts: &[Verdict]) -> Vec<Record> {
-        if !self.config.observer.wants_entries() {
+        if !self.shared.config.observer.wants_entries() {
             return Vec::new();
         }
         records
@@ -25,7 +25,7 @@ impl Sender {
     /// Not to be called under the state's lock: whoever is told may take his time.
     pub(super) fn tell_done(&self, records: &[Record]) {
         for record in records {
-            self.config.observer.entry_done(record);
+            self.shared.config.observer.entry_done(record);
         }
     }
 }

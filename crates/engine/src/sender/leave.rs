@@ -12,7 +12,7 @@ use crate::{StreamLoss, limits};
 impl Sender {
     /// Lets stream `id` end once what was sent on it is settled.
     pub fn retire(&self, id: u64) {
-        self.lock_state().retire(id);
+        self.shared.lock_state().retire(id);
     }
 
     /// All that was sent on the stream is settled: parts with the other end, which has the last word.
@@ -29,7 +29,7 @@ impl Sender {
                 }
                 self.handle(id, stream, &prelude, &head)?;
             }
-            if let Some(end) = self.end() {
+            if let Some(end) = self.shared.end() {
                 self.say_goodbye(stream, &end);
                 return Ok(());
             }

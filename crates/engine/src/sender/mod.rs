@@ -13,29 +13,28 @@ mod parts;
 mod read;
 mod say;
 mod scan;
+mod shared;
 mod state;
 mod step;
 mod stream;
 
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use godwit_net::{Stream, StreamError};
-use godwit_proto::{Comparison, DigestKind, ErrorCode, TransferId};
-use godwit_store::digest;
+use godwit_proto::{Comparison, DigestKind, TransferId};
 use godwit_store::pool::Pool;
 
+use self::shared::Shared;
 use self::state::State;
 use crate::counters::{self, Snapshot};
-use crate::decided::Decided;
 use crate::last_words::last_words;
 use crate::names::NameQueue;
 use crate::tuner::StageSample;
 use crate::{
-    Counters, End, IfPanicking, Live, Observer, PANICKED, Resources, Source, StreamFigures,
-    StreamLoss, Work, limits, lock,
+    Counters, End, Live, Observer, Resources, Source, StreamFigures, StreamLoss, Work, limits, lock,
 };
 
 /// What a sender is told at its beginning.
@@ -62,31 +61,17 @@ pub struct SenderConfig {
 
 /// The sending end of one transfer.
 pub struct Sender {
-    config: SenderConfig,
-    digest: digest::DigestKind,
-    source: Arc<dyn Source>,
-    live: Arc<Live>,
-    counters: Arc<Counters>,
+    shared: Arc<Shared>,
     pool: Pool,
-    state: Mutex<State>,
-    /// Work or windows have changed, for threads that scan or read ahead.
-    changed: Condvar,
-    /// How many of those threads wait: without any, nobody needs a system call to be told.
-    waiting: AtomicUsize,
-    /// The end has come.
-    ended: Condvar,
     /// Where the parts of a list go that the other end streams.
     names: OnceLock<Arc<NameQueue>>,
     peer: Mutex<Option<Snapshot>>,
-    decided: Decided,
     status_due: Mutex<Instant>,
     threads: Mutex<Vec<JoinHandle<()>>>,
     /// Paths of entries that are done with, for the memory of the next ones.
     used_paths: Mutex<Vec<Vec<u8>>>,
     /// The number that was given to an entry last.
     last_entry: AtomicU64,
-    /// The end has come, for those who must not wait for the state's lock.
-    over: AtomicBool,
     /// The client at the other end may change the limit.
     obeys_limits: AtomicBool,
 }
@@ -108,37 +93,29 @@ impl Sender {
         })?;
         counters.cores.set(counters::cores());
         let blocks = (config.pool_bytes / config.block_bytes as usize).max(4);
+        let pool = Pool::new(config.block_bytes as usize, blocks);
+        let shared = Arc::new(Shared::new(config, digest, source, live, counters));
         let sender = Arc::new(Self {
-            digest,
-            live,
-            counters,
-            pool: Pool::new(config.block_bytes as usize, blocks),
-            state: Mutex::new(State::new(source.reads_apart())),
-            source,
-            changed: Condvar::new(),
-            waiting: AtomicUsize::new(0),
-            ended: Condvar::new(),
+            shared: Arc::clone(&shared),
+            pool,
             names: OnceLock::new(),
             peer: Mutex::default(),
-            decided: Decided::default(),
             status_due: Mutex::new(Instant::now() + limits::STATUS_EVERY),
             threads: Mutex::default(),
             used_paths: Mutex::default(),
             last_entry: AtomicU64::new(0),
-            over: AtomicBool::new(false),
             obeys_limits: AtomicBool::new(false),
-            config,
         });
         let scanner = Arc::clone(&sender);
         let thread = std::thread::Builder::new()
             .name("gw-scan".to_owned())
             .spawn(move || scanner.scan(work))?;
         lock(&sender.threads).push(thread);
-        sender.set_readers(sender.live.readers())?;
-        if let Some(decision) = sender.live.begin_readers()
-            && sender.source.reads_again()
+        sender.set_readers(shared.live.readers())?;
+        if let Some(decision) = shared.live.begin_readers()
+            && shared.source.reads_again()
         {
-            sender.decided.decide(&decision, &*sender.config.observer);
+            shared.decided.decide(&decision, &*shared.config.observer);
         }
         sender.keep_pace()?;
         Ok(sender)
@@ -150,8 +127,12 @@ impl Sender {
     /// A thread cannot be started; fewer run than asked for.
     pub fn set_readers(self: &Arc<Self>, count: usize) -> std::io::Result<()> {
         // Bytes that come once come in order, and perhaps slowly: to one thread that has nothing else to do.
-        let count = if self.source.reads_again() { count } else { 1 };
-        self.live.store_readers(count);
+        let count = if self.shared.source.reads_again() {
+            count
+        } else {
+            1
+        };
+        self.shared.live.store_readers(count);
         let mut threads = lock(&self.threads);
         threads.retain(|thread| !thread.is_finished());
         for index in 0..count {
@@ -169,20 +150,20 @@ impl Sender {
             }
         }
         // A reader that has just looked at the old number waits by the time the lock is had, and is told.
-        drop(self.lock_state());
-        self.notify();
+        drop(self.shared.lock_state());
+        self.shared.notify();
         Ok(())
     }
 
     /// Has the tuner look at the number of threads that read ahead; to be called some times a second. It changes nothing if
     /// the number was given, and has nobody read ahead of bytes that come once.
     pub fn tune(self: &Arc<Self>) {
-        if !self.source.reads_again() || self.is_over() {
+        if !self.shared.source.reads_again() || self.shared.is_over() {
             return;
         }
-        let own = self.counters.snapshot();
+        let own = self.shared.counters.snapshot();
         // With readers, a stream without anything to send waits for them.
-        let starved = if self.live.readers() > 0 {
+        let starved = if self.shared.live.readers() > 0 {
             own.starved_ns
         } else {
             0
@@ -194,12 +175,15 @@ impl Sender {
             processor: Duration::from_nanos(own.cpu_ns + own.cpu_waiting_ns),
         };
         let decided = self
+            .shared
             .live
             .tune_readers(Duration::from_nanos(own.elapsed_ns), &sample);
         if let Some(decision) = decided
             && self.set_readers(decision.to as usize).is_ok()
         {
-            self.decided.decide(&decision, &*self.config.observer);
+            self.shared
+                .decided
+                .decide(&decision, &*self.shared.config.observer);
         }
     }
 
@@ -215,26 +199,27 @@ impl Sender {
     /// # Errors
     /// What broke the stream. The transfer goes on with the others.
     pub fn run_stream(&self, stream: &mut dyn Stream) -> Result<(), StreamLoss> {
-        let _panic = self.if_panicking();
-        let share = self.live.share();
+        let _panic = self.shared.if_panicking();
+        let share = self.shared.live.share();
         stream.share(&share.congestion, share.background)?;
         let id = self
+            .shared
             .lock_state()
             .attach(stream.waker(), stream.carries_blocks());
-        self.counters.streams_attached.add(1);
-        self.counters.table.attach(id, stream);
-        let member = self.counters.channels.attach(stream);
+        self.shared.counters.streams_attached.add(1);
+        self.shared.counters.table.attach(id, stream);
+        let member = self.shared.counters.channels.attach(stream);
         // After the thread was started that watches the channels: one that inherits a low priority sees late what is dead.
-        self.begin_sharing();
+        self.shared.begin_sharing();
         let result = match self.stream_loop(id, stream) {
             // There was no room for the last word.
             Err(StreamLoss::Stream(StreamError::Ended { .. })) => {
                 stream.shutdown();
                 Ok(())
             }
-            Err(loss) if self.end().is_none() => match last_words(stream, &loss) {
+            Err(loss) if self.shared.end().is_none() => match last_words(stream, &loss) {
                 Some(end) => {
-                    self.finish(end);
+                    self.shared.finish(end);
                     Ok(())
                 }
                 None => Err(loss),
@@ -244,34 +229,37 @@ impl Sender {
         if let Some(names) = self.names.get() {
             names.say_again();
         }
-        self.counters.table.detach(id, stream, &self.counters);
-        self.lock_state().detach(id);
+        self.shared
+            .counters
+            .table
+            .detach(id, stream, &self.shared.counters);
+        self.shared.lock_state().detach(id);
         self.tell_unnamed();
-        let result = self.counters.channels.detach(member, result);
+        let result = self.shared.counters.channels.detach(member, result);
         if result.is_err() {
-            self.counters.streams_lost.add(1);
+            self.shared.counters.streams_lost.add(1);
         }
         result
     }
 
     /// The streams attached now, one by one.
     pub fn streams(&self) -> Vec<StreamFigures> {
-        self.counters.streams()
+        self.shared.counters.streams()
     }
 
     /// Number of streams attached now.
     pub fn stream_count(&self) -> usize {
-        self.lock_state().streams.len()
+        self.shared.lock_state().streams.len()
     }
 
     /// Whether there are blocks that no stream there is may carry.
     pub fn wants_stream(&self) -> bool {
-        self.lock_state().wants_stream
+        self.shared.lock_state().wants_stream
     }
 
     /// The end, if it has come.
     pub fn end(&self) -> Option<End> {
-        self.lock_state().end.clone()
+        self.shared.end()
     }
 
     /// Lets the other end, which is the client, change the limit while the transfer runs. Without it nobody but this side does.
@@ -279,39 +267,25 @@ impl Sender {
         self.obeys_limits.store(true, Ordering::Relaxed);
     }
 
-    /// In the background the calling thread lets others go first.
-    fn begin_sharing(&self) {
-        if self.live.share().background {
-            godwit_net::lower_thread();
-        }
-    }
-
     /// Waits for the end, at most `timeout`.
     pub fn wait(&self, timeout: Duration) -> Option<End> {
-        crate::wait_for_end(&self.state, &self.ended, timeout, |state| {
-            state.end.as_ref()
-        })
+        self.shared.wait(timeout)
     }
 
     /// Gives up. Streams say so to the other end before they close.
     pub fn cancel(&self, reason: &str) {
-        self.finish(End::Cancelled(reason.to_owned()));
+        self.shared.finish(End::Cancelled(reason.to_owned()));
     }
 
     /// Ends with a failure.
     pub fn fail(&self, code: u32, message: &str) {
-        self.finish(End::Failed {
-            code,
-            message: message.to_owned(),
-            retryable: false,
-        });
+        self.shared.fail(code, message);
     }
 
     /// Waits until all threads of this end have stopped; call after the end has come.
     pub fn join(&self) {
-        self.over.store(true, Ordering::Relaxed);
         self.pool.close();
-        self.notify();
+        self.shared.stop();
         let threads = std::mem::take(&mut *lock(&self.threads));
         for thread in threads {
             // A panic of one of them has been printed; the transfer's end does not depend on it.
@@ -320,17 +294,17 @@ impl Sender {
     }
 
     pub(crate) fn observer(&self) -> &Arc<dyn Observer> {
-        &self.config.observer
+        &self.shared.config.observer
     }
 
     /// What may be changed while it runs.
     pub fn live(&self) -> &Arc<Live> {
-        &self.live
+        &self.shared.live
     }
 
     /// This end's counters.
     pub fn counters(&self) -> &Arc<Counters> {
-        &self.counters
+        &self.shared.counters
     }
 
     /// The other end's counters, as it last reported them.
@@ -340,85 +314,14 @@ impl Sender {
 
     /// Whether the scan is over, so that the totals scanned are final.
     pub fn scan_done(&self) -> bool {
-        self.lock_state().scan_done
-    }
-
-    /// A thread of this end that panics ends the transfer: others would wait for it.
-    fn if_panicking(&self) -> IfPanicking<impl Fn() + '_> {
-        IfPanicking(|| self.fail(ErrorCode::INTERNAL.0, PANICKED))
-    }
-
-    fn is_over(&self) -> bool {
-        self.over.load(Ordering::Relaxed)
-    }
-
-    fn finish(&self, end: End) {
-        self.source.close();
-        if let End::Finished(finished) = &end {
-            // The receiver knows which of it became part of an entry that failed.
-            let durable = &self.counters.bytes_durable;
-            durable.take_back(durable.get().saturating_sub(finished.bytes));
-            self.counters.files_done.set(finished.files);
-        }
-        self.over.store(true, Ordering::Relaxed);
-        self.lock_state().finish(end);
-        self.notify();
-        self.ended.notify_all();
-    }
-
-    /// Tells threads that scan or read ahead that something has changed. They count themselves under the state's lock, so
-    /// whoever changes the state under it and calls this afterwards misses none.
-    fn notify(&self) {
-        if self.waiting.load(Ordering::SeqCst) > 0 {
-            self.changed.notify_all();
-        }
-    }
-
-    /// Waits for a change of the state, no longer than `at_most`.
-    fn wait_for_change<'a>(
-        &'a self,
-        state: MutexGuard<'a, State>,
-        at_most: Option<Duration>,
-    ) -> MutexGuard<'a, State> {
-        self.waiting.fetch_add(1, Ordering::SeqCst);
-        let state = match at_most {
-            None => self
-                .changed
-                .wait(state)
-                .unwrap_or_else(PoisonError::into_inner),
-            Some(most) => {
-                let waited = self.changed.wait_timeout(state, most);
-                waited.unwrap_or_else(PoisonError::into_inner).0
-            }
-        };
-        self.waiting.fetch_sub(1, Ordering::SeqCst);
-        state
+        self.shared.lock_state().scan_done
     }
 
     fn is_dry(&self) -> bool {
-        self.config
+        self.shared
+            .config
             .comparison
             .is_some_and(|comparison| comparison.dry_run)
-    }
-
-    fn lock_state(&self) -> MutexGuard<'_, State> {
-        lock(&self.state)
-    }
-
-    fn display(&self, root: u16, path: &[u8]) -> Vec<u8> {
-        let mut name = self
-            .config
-            .root_names
-            .get(usize::from(root))
-            .cloned()
-            .unwrap_or_default();
-        if !path.is_empty() {
-            if !name.is_empty() && !name.ends_with(b"/") {
-                name.push(b'/');
-            }
-            name.extend_from_slice(path);
-        }
-        name
     }
 
     /// Records in a window, for the scan.

@@ -44,7 +44,7 @@ impl Sender {
         bytes: u64,
     ) -> Result<Waited, StreamLoss> {
         let mut any = false;
-        let rate = self.live.rate();
+        let rate = self.shared.live.rate();
         let mut changes = rate.changes();
         let mut now = Instant::now();
         let mut until = now + rate.reserve(bytes, now);
@@ -58,12 +58,12 @@ impl Sender {
                 let turn = Turn::Come;
                 return Ok(Waited { any, turn });
             }
-            if self.end().is_some() {
+            if self.shared.end().is_some() {
                 let turn = Turn::Ended;
                 return Ok(Waited { any, turn });
             }
             // With many streams its turn may be seconds away, and those that are to come have no room until it has left.
-            if self.lock_state().is_retiring(id) {
+            if self.shared.lock_state().is_retiring(id) {
                 rate.give_back(bytes, changes);
                 let turn = Turn::Left;
                 return Ok(Waited { any, turn });
@@ -73,17 +73,20 @@ impl Sender {
                 any = true;
                 self.handle(id, stream, &prelude, &head)?;
             }
-            self.counters.limited_ns.add_since(now);
+            self.shared.counters.limited_ns.add_since(now);
             now = Instant::now();
         }
     }
 
     /// Starts the thread that keeps the pace, if there is one to keep.
     pub(super) fn keep_pace(self: &Arc<Self>) -> std::io::Result<()> {
-        if !self.live.share().background {
+        if !self.shared.live.share().background {
             return Ok(());
         }
-        self.counters.table.set_pace_first(Background::first());
+        self.shared
+            .counters
+            .table
+            .set_pace_first(Background::first());
         let sender = Arc::clone(self);
         let thread = std::thread::Builder::new()
             .name("gw-pace".to_owned())
@@ -95,11 +98,11 @@ impl Sender {
     fn pace(&self) {
         let mut paths: BTreeMap<u32, (Background, PathSample, u64)> = BTreeMap::new();
         let mut looked = Instant::now();
-        while self.wait(PACE_EVERY).is_none() && !self.is_over() {
+        while self.shared.wait(PACE_EVERY).is_none() && !self.shared.is_over() {
             let now = Instant::now();
             let passed = now.duration_since(looked).as_millis();
             looked = now;
-            for (channel, sum) in self.counters.table.paths() {
+            for (channel, sum) in self.shared.counters.table.paths() {
                 let (background, before, pace) = paths.entry(channel).or_default();
                 // Where streams came and went, the sums may have shrunk.
                 let sample = PathSample {
@@ -113,9 +116,9 @@ impl Sender {
                 *before = sum;
                 let allowed = u128::from(*pace) * passed / 1_000;
                 let allowed = u64::try_from(allowed).unwrap_or(u64::MAX);
-                self.counters.paced_bytes.add(allowed);
+                self.shared.counters.paced_bytes.add(allowed);
                 *pace = background.step(now, &sample);
-                self.counters.table.set_pace(channel, *pace);
+                self.shared.counters.table.set_pace(channel, *pace);
             }
         }
     }

@@ -25,9 +25,9 @@ impl Sender {
             return Ok(());
         };
         let mut head = Vec::new();
-        if let Err(error) = NameList::taken(self.config.transfer, taken).encode(&mut head) {
+        if let Err(error) = NameList::taken(self.shared.config.transfer, taken).encode(&mut head) {
             let message = format!("the word on a list cannot be encoded: {error}");
-            self.fail(ErrorCode::INTERNAL.0, &message);
+            self.shared.fail(ErrorCode::INTERNAL.0, &message);
             return Ok(());
         }
         Ok(stream.send(&head, &[])?)

@@ -20,24 +20,25 @@ use crate::source::{Payload, ReadError};
 impl Sender {
     /// Body of a thread that reads ahead, number `index` of those that are allowed.
     pub(super) fn read_ahead(&self, index: usize) {
-        let _panic = self.if_panicking();
-        self.begin_sharing();
+        let _panic = self.shared.if_panicking();
+        self.shared.begin_sharing();
         let mut meter = CpuMeter::default();
         while let Some(piece) = self.wait_for_piece(index) {
             let Some(block) = self.pool.take() else { break };
-            self.counters
+            self.shared
+                .counters
                 .helping_ns
-                .time(|| self.read(piece, block, &|| self.is_over()));
-            meter.settle(&self.counters);
+                .time(|| self.read(piece, block, &|| self.shared.is_over()));
+            meter.settle(&self.shared.counters);
         }
     }
 
     fn wait_for_piece(&self, index: usize) -> Option<Piece> {
         // Streams are numbered from below.
         let reader = u64::MAX - index as u64;
-        let mut state = self.lock_state();
+        let mut state = self.shared.lock_state();
         loop {
-            if state.end.is_some() || index >= self.live.readers() {
+            if state.end.is_some() || index >= self.shared.live.readers() {
                 state.let_go_of_files(reader);
                 return None;
             }
@@ -45,12 +46,12 @@ impl Sender {
             state.take_rested(now);
             // Half of the pool may wait for streams; the rest is for what they hold and what is not acknowledged.
             if state.ready_blocks() * 2 <= self.pool.counters().blocks_max
-                && let Some(piece) = state.next_piece(reader, self.config.block_bytes)
+                && let Some(piece) = state.next_piece(reader, self.shared.config.block_bytes)
             {
                 return Some(piece);
             }
             let left = state.rest_left(now);
-            state = self.wait_for_change(state, left);
+            state = self.shared.wait_for_change(state, left);
         }
     }
 
@@ -66,14 +67,14 @@ impl Sender {
             Piece::OpenDigest(record) => self.open_large(record, &[], true, stop),
             Piece::Retry(retry) => self.try_again(retry),
         }
-        let mut state = self.lock_state();
+        let mut state = self.shared.lock_state();
         state.reading -= 1;
         if opens {
             state.end_opening();
         }
-        self.finish_if_done(&mut state);
+        self.shared.finish_if_done(&mut state);
         drop(state);
-        self.notify();
+        self.shared.notify();
     }
 
     fn open_large(
@@ -84,9 +85,10 @@ impl Sender {
         stop: &dyn Fn() -> bool,
     ) {
         let opened = self
+            .shared
             .counters
             .storage_reading_ns
-            .time(|| self.source.open(&record))
+            .time(|| self.shared.source.open(&record))
             .map_err(ReadError::Failed)
             .and_then(|file| {
                 if file.generation()? != record.generation.0 {
@@ -96,8 +98,8 @@ impl Sender {
                     record.clone(),
                     file,
                     held,
-                    self.digest,
-                    self.config.block_bytes,
+                    self.shared.digest,
+                    self.shared.config.block_bytes,
                 )?;
                 large.digest_only = digest_only;
                 // Where its first data is was looked up after the generation; with no slice nothing else looks at it again.
@@ -109,7 +111,7 @@ impl Sender {
         match opened {
             Ok(file) => {
                 if !digest_only {
-                    self.counters.bytes_unmoved.add(file.take_passed());
+                    self.shared.counters.bytes_unmoved.add(file.take_passed());
                 }
                 if let Some(end) = file.end_without_slices(stop) {
                     if digest_only {
@@ -118,7 +120,7 @@ impl Sender {
                     }
                     self.file_bundle(vec![end], None, Payload::Empty, 0);
                 } else {
-                    let mut state = self.lock_state();
+                    let mut state = self.shared.lock_state();
                     state.active.push(Arc::new(file));
                     state.wake_streams();
                 }
@@ -126,8 +128,8 @@ impl Sender {
             Err(ReadError::Changed) if digest_only => self.announce_again(&record),
             Err(ReadError::Changed) => self.offer_again(record),
             Err(ReadError::Failed(fault)) => {
-                self.give_up(entry::known_bytes(&record));
-                self.fail_entry(&record, fault);
+                self.shared.give_up(entry::known_bytes(&record));
+                self.shared.fail_entry(&record, fault);
             }
         }
     }
@@ -177,12 +179,12 @@ impl Sender {
                             self.offer_anew(file.record.clone(), rest);
                         }
                         ReadError::Failed(fault) => {
-                            self.give_up(if file.digest_only {
+                            self.shared.give_up(if file.digest_only {
                                 entry::known_bytes(&file.record)
                             } else {
                                 file.take_rest()
                             });
-                            self.fail_entry(&file.record, fault);
+                            self.shared.fail_entry(&file.record, fault);
                         }
                     }
                 }
@@ -202,10 +204,10 @@ impl Sender {
         stop: &dyn Fn() -> bool,
     ) {
         let content = cut.content();
-        self.counters.bytes_read.add(content);
+        self.shared.counters.bytes_read.add(content);
         let end = file.slice_read(cut, digest, seq.is_none(), stop);
         if !file.digest_only {
-            self.counters.bytes_unmoved.add(file.take_passed());
+            self.shared.counters.bytes_unmoved.add(file.take_passed());
         }
         if file.digest_only {
             if let Some(end) = end {
@@ -233,13 +235,14 @@ impl Sender {
             return Err(ReadError::Failed(crate::source::only_once()));
         }
         let (length, is_last) = self
+            .shared
             .counters
             .storage_reading_ns
             .time(|| file.file.read_next(&mut block[..cut.length as usize]))?;
         let mut entry_bytes = file.record.bytes;
         if is_last {
             entry_bytes = cut.offset + length as u64;
-            self.counters.bytes_scanned.add(entry_bytes);
+            self.shared.counters.bytes_scanned.add(entry_bytes);
             file.end_at(entry_bytes);
         }
         if length == 0 {
@@ -264,7 +267,8 @@ impl Sender {
                     Some(bytes),
                 ));
             }
-            self.counters
+            self.shared
+                .counters
                 .storage_reading_ns
                 .time(|| file.file.read_at(cut.offset, &mut block[..length]))?;
             let digest = self.digest_slice(cut.offset, file_bytes, &block[..length]);
@@ -275,7 +279,8 @@ impl Sender {
         for range in &cut.ranges {
             let bytes = usize::try_from(range.bytes).unwrap_or(usize::MAX);
             let into = &mut block[filled..filled + bytes];
-            self.counters
+            self.shared
+                .counters
                 .storage_reading_ns
                 .time(|| file.file.read_at(range.offset, into))?;
             filled += bytes;
@@ -287,9 +292,9 @@ impl Sender {
             pieces.push((range.offset, piece));
             rest = tail;
         }
-        let digest = self.counters.digesting_ns.time(|| {
+        let digest = self.shared.counters.digesting_ns.time(|| {
             digest::digest_sparse_slice(
-                self.digest,
+                self.shared.digest,
                 cut.offset,
                 u64::from(cut.length),
                 file_bytes,
@@ -306,9 +311,10 @@ impl Sender {
         entry_bytes: u64,
         bytes: &[u8],
     ) -> digest::Digest {
-        self.counters
+        self.shared
+            .counters
             .digesting_ns
-            .time(|| digest::digest_slice(self.digest, offset, entry_bytes, bytes))
+            .time(|| digest::digest_slice(self.shared.digest, offset, entry_bytes, bytes))
     }
 
     fn check_generation(&self, file: &LargeFile) -> Result<(), ReadError> {
@@ -331,12 +337,12 @@ impl Sender {
         let slice_record = file.slice_record();
         let record = end.unwrap_or(&slice_record);
         let again = seq.is_some();
-        let seq = seq.unwrap_or_else(|| self.lock_state().reserve_seq());
+        let seq = seq.unwrap_or_else(|| self.shared.lock_state().reserve_seq());
         let header = BlockHeader {
-            transfer: self.config.transfer,
+            transfer: self.shared.config.transfer,
             seq: Seq(seq),
             kind: BlockKind::SLICE,
-            digest_kind: self.config.digest,
+            digest_kind: self.shared.config.digest,
             attempt: file.record.attempt,
             flags: if cut.ranges.is_empty() {
                 0
@@ -359,7 +365,7 @@ impl Sender {
             payload.as_slice().len(),
             &mut head,
         ) {
-            self.fail(
+            self.shared.fail(
                 ErrorCode::INTERNAL.0,
                 &format!("a slice cannot be encoded: {error}"),
             );
@@ -369,7 +375,7 @@ impl Sender {
             file: Arc::clone(file),
             cut: cut.clone(),
         };
-        self.file(
+        self.shared.queue(
             seq,
             desc,
             cut.content(),
@@ -398,14 +404,14 @@ impl Sender {
             }
             let bytes = usize::try_from(record.bytes).unwrap_or(usize::MAX);
             let read = match with_room(&mut block[filled..], bytes) {
-                Some(buffer) => self.source.read_whole(record, buffer),
+                Some(buffer) => self.shared.source.read_whole(record, buffer),
                 None => Err(ReadError::Changed),
             };
             reading += lap(&mut at);
             match read {
                 Ok(length) if length == bytes => {
                     let content = &block[filled..filled + bytes];
-                    let digest = digest::digest_slice(self.digest, 0, record.bytes, content);
+                    let digest = digest::digest_slice(self.shared.digest, 0, record.bytes, content);
                     digesting += lap(&mut at);
                     record.digest = Some(entry::digest_to_wire(&digest));
                     filled += bytes;
@@ -413,15 +419,15 @@ impl Sender {
                 }
                 Ok(_) | Err(ReadError::Changed) => self.offer_again(std::mem::take(record)),
                 Err(ReadError::Failed(fault)) => {
-                    self.give_up(record.bytes);
-                    self.fail_entry(record, fault);
+                    self.shared.give_up(record.bytes);
+                    self.shared.fail_entry(record, fault);
                 }
             }
             false
         });
-        self.counters.storage_reading_ns.add_time(reading);
-        self.counters.digesting_ns.add_time(digesting);
-        self.counters.bytes_read.add(filled as u64);
+        self.shared.counters.storage_reading_ns.add_time(reading);
+        self.shared.counters.digesting_ns.add_time(digesting);
+        self.shared.counters.bytes_read.add(filled as u64);
         if records.is_empty() {
             self.forget(seq);
             return;
@@ -436,26 +442,26 @@ impl Sender {
 
     fn file_bundle(&self, records: Vec<Record>, seq: Option<u64>, payload: Payload, content: u64) {
         let again = seq.is_some();
-        let seq = seq.unwrap_or_else(|| self.lock_state().reserve_seq());
+        let seq = seq.unwrap_or_else(|| self.shared.lock_state().reserve_seq());
         let header = BlockHeader {
-            transfer: self.config.transfer,
+            transfer: self.shared.config.transfer,
             seq: Seq(seq),
             kind: BlockKind::BUNDLE,
-            digest_kind: self.config.digest,
+            digest_kind: self.shared.config.digest,
             ..BlockHeader::default()
         };
         let mut head = Vec::with_capacity(256 + records.len() * 128);
         if let Err(error) =
             block::encode(header, &[], &records, payload.as_slice().len(), &mut head)
         {
-            self.fail(
+            self.shared.fail(
                 ErrorCode::INTERNAL.0,
                 &format!("a bundle cannot be encoded: {error}"),
             );
             return;
         }
         let desc = Desc::Bundle(Arc::new(records));
-        self.file(
+        self.shared.queue(
             seq,
             desc,
             content,
@@ -465,11 +471,6 @@ impl Sender {
             },
             again,
         );
-    }
-
-    fn file(&self, seq: u64, desc: Desc, content: u64, image: Image, again: bool) {
-        self.lock_state()
-            .insert(seq, desc, content, Arc::new(image), again);
     }
 
     /// An item that was asked for again and has become pointless. An empty one takes its number, so that no gap stays in

@@ -17,12 +17,13 @@ impl Sender {
         drained: bool,
         last_item: Option<u64>,
     ) -> Result<(), StreamLoss> {
-        self.counters
+        self.shared
+            .counters
             .limit_bytes_per_second
-            .set(self.live.rate().get());
-        let own = self.counters.snapshot();
+            .set(self.shared.live.rate().get());
+        let own = self.shared.counters.snapshot();
         let (scan_done, wants_stream) = {
-            let state = self.lock_state();
+            let state = self.shared.lock_state();
             (state.scan_done, state.wants_stream)
         };
         let status = Status {
@@ -30,12 +31,12 @@ impl Sender {
             last_item: last_item.unwrap_or_default(),
             entries_failed: own.entries_failed,
             scan_faults: own.scan_faults,
-            max_rss_bytes: last_item.and_then(|_| (self.config.resources)()),
+            max_rss_bytes: last_item.and_then(|_| (self.shared.config.resources)()),
             wants_stream,
             scan_done,
             entries_scanned: own.entries_scanned,
             bytes_scanned: own.bytes_scanned,
-            tuned: self.decided.latest(),
+            tuned: self.shared.decided.latest(),
             ..entry::status_from_snapshot(&own)
         };
         let mut head = Vec::new();
@@ -69,7 +70,7 @@ impl Sender {
     pub(super) fn ping(&self, stream: &mut dyn Stream) -> Result<(), StreamLoss> {
         let mut head = Vec::new();
         Ping {
-            nonce: self.counters.bytes_sent.get(),
+            nonce: self.shared.counters.bytes_sent.get(),
         }
         .encode(&mut head);
         Ok(stream.send(&head, &[])?)

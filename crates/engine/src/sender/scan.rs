@@ -1,23 +1,20 @@
 //! The scan stage: takes offers from the work, numbers them, and announces them in manifests within the window.
 //! Does not decide what is sent; the receiver's answers do.
 
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use godwit_proto::{EntryId, EntryKind, Fault, FaultCode, Record, RecordFlags, Side, WireError};
 
 use super::Sender;
-use super::state::{Desc, Head, Image};
 use crate::counters::CpuMeter;
-use crate::source::Payload;
 use crate::work::{Offers, Unoffered, Work};
 use crate::{entry, limits, lock};
 
 impl Sender {
     pub(super) fn scan(&self, mut work: Box<dyn Work>) {
-        let _panic = self.if_panicking();
-        self.begin_sharing();
+        let _panic = self.shared.if_panicking();
+        self.shared.begin_sharing();
         let mut meter = CpuMeter::default();
         let mut helpers_cpu = Duration::ZERO;
         let mut offers = Offers::default();
@@ -31,29 +28,29 @@ impl Sender {
             self.announce(&mut offers);
             if self.names.get().is_some() {
                 // The other end may be waiting to hear that a part was taken.
-                self.lock_state().wake_stream();
+                self.shared.lock_state().wake_stream();
             }
-            meter.settle(&self.counters);
+            meter.settle(&self.shared.counters);
             let total = work.helpers_cpu();
             let more_cpu = total.saturating_sub(std::mem::replace(&mut helpers_cpu, total));
-            self.counters.cpu_ns.add_time(more_cpu);
+            self.shared.counters.cpu_ns.add_time(more_cpu);
             if !more {
                 break;
             }
         }
-        let mut state = self.lock_state();
+        let mut state = self.shared.lock_state();
         state.scan_done = true;
-        self.finish_if_done(&mut state);
+        self.shared.finish_if_done(&mut state);
         state.wake_streams();
         drop(state);
-        self.notify();
+        self.shared.notify();
     }
 
     /// False when the transfer has ended.
     fn wait_for_scan_window(&self) -> bool {
-        let mut state = self.lock_state();
+        let mut state = self.shared.lock_state();
         while state.end.is_none() && !Self::scan_may_go_on(&state) {
-            state = self.wait_for_change(state, None);
+            state = self.shared.wait_for_change(state, None);
         }
         state.end.is_none()
     }
@@ -65,7 +62,7 @@ impl Sender {
             mut fault,
         } in offers.faults.drain(..)
         {
-            self.counters.scan_faults.add(1);
+            self.shared.counters.scan_faults.add(1);
             fault.entry = EntryId(self.numbers(1));
             self.fail_named(root, path, fault);
         }
@@ -88,11 +85,12 @@ impl Sender {
             }
             true
         });
-        self.counters.entries_scanned.add(entries);
-        self.counters.bytes_scanned.add(content_bytes);
+        self.shared.counters.entries_scanned.add(entries);
+        self.shared.counters.bytes_scanned.add(content_bytes);
         while !records.is_empty() {
             let rest = records.split_off(fitting(&records));
-            self.send_manifest(std::mem::replace(&mut records, rest));
+            self.shared
+                .queue_manifest(std::mem::replace(&mut records, rest));
         }
     }
 
@@ -106,31 +104,12 @@ impl Sender {
             message: format!("{name}: it cannot be described on the wire: {error}"),
         };
         record.path.clear();
-        self.fail_entry(record, fault);
+        self.shared.fail_entry(record, fault);
     }
 
     /// Numbers for this many entries; the first of them.
     fn numbers(&self, count: usize) -> u64 {
         self.last_entry.fetch_add(count as u64, Ordering::Relaxed) + 1
-    }
-
-    pub(super) fn send_manifest(&self, records: Vec<Record>) {
-        let mut state = self.lock_state();
-        if state.end.is_some() {
-            return;
-        }
-        state.unanswered += records.len();
-        let seq = state.reserve_seq();
-        drop(state);
-        let records = Arc::new(records);
-        let image = Arc::new(Image {
-            head: Head::Manifest(Arc::clone(&records)),
-            payload: Payload::Empty,
-        });
-        let mut state = self.lock_state();
-        state.insert(seq, Desc::Manifest(records), 0, image, false);
-        drop(state);
-        self.notify();
     }
 }
 

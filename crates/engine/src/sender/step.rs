@@ -43,7 +43,7 @@ impl Sender {
         stream: &mut dyn Stream,
         early_bytes: Option<u64>,
     ) -> Result<Step, StreamLoss> {
-        let mut state = self.lock_state();
+        let mut state = self.shared.lock_state();
         state.unpark(id);
         if state.has_resting() {
             state.take_rested(Instant::now());
@@ -59,7 +59,7 @@ impl Sender {
             return self.next_without_blocks(id, stream, early_bytes, state);
         }
         // A thread that reads ahead does it better: the stream reads only what nobody else is there for.
-        match state.next(id, false, self.config.block_bytes) {
+        match state.next(id, false, self.shared.config.block_bytes) {
             Next::Send {
                 seq,
                 image,
@@ -75,7 +75,7 @@ impl Sender {
             }
             Next::Read(_) | Next::Nothing => {}
         }
-        if !self.source.reads_again() {
+        if !self.shared.source.reads_again() {
             state.park(id);
             return Ok(Step::Wait(Reason::Starved));
         }
@@ -83,7 +83,7 @@ impl Sender {
             state.park(id);
             return Ok(Step::Wait(Reason::Unacknowledged));
         };
-        Ok(match state.next(id, true, self.config.block_bytes) {
+        Ok(match state.next(id, true, self.shared.config.block_bytes) {
             Next::Read(piece) => {
                 drop(state);
                 self.read_for(id, stream, piece, block)?
@@ -129,9 +129,9 @@ impl Sender {
                 *listened = Instant::now();
                 *result = self.keep_alive(id, *stream, spoke).map(|now| now || *heard);
             }
-            self.is_over()
+            self.shared.is_over()
         });
-        self.counters.reading_ns.add_since(begun);
+        self.shared.counters.reading_ns.add_since(begun);
         let (.., result) = alive.into_inner();
         result.map(Step::Read)
     }
@@ -176,9 +176,9 @@ impl Sender {
                 again,
             });
         }
-        if self.source.reads_again()
+        if self.shared.source.reads_again()
             && let Some(block) = self.pool.try_take()
-            && let Some(piece) = state.next_early_piece(early_bytes, self.config.block_bytes)
+            && let Some(piece) = state.next_early_piece(early_bytes, self.shared.config.block_bytes)
         {
             drop(state);
             return self.read_for(id, stream, piece, block);

@@ -7,16 +7,14 @@ use std::time::{Duration, Instant};
 
 use godwit_net::Stream;
 use godwit_proto::{
-    Ack, AckStatus, ErrorCode, Finish, Frame, Manifest, Pong, Prelude, Record, Seq, Status,
-    WireError,
+    Ack, AckStatus, ErrorCode, Frame, Manifest, Pong, Prelude, Record, Seq, Status, WireError,
 };
 
 use super::Sender;
 use super::pace::{Turn, Waited};
 use super::state::{Desc, Head, Image, Outstanding, State};
 use super::step::{Reason, Step};
-use crate::counters::{CpuMeter, Snapshot};
-use crate::source::Payload;
+use crate::counters::CpuMeter;
 use crate::{End, StreamLoss, entry, limits, lock};
 
 impl Sender {
@@ -39,19 +37,19 @@ impl Sender {
                     self.handle(id, stream, &prelude, &head)?;
                 }
             }
-            if let Some(end) = self.end() {
+            if let Some(end) = self.shared.end() {
                 self.say_goodbye(stream, &end);
-                meter.settle(&self.counters);
+                meter.settle(&self.shared.counters);
                 return Ok(());
             }
             let now = Instant::now();
-            meter.settle_if_due(now, &self.counters);
+            meter.settle_if_due(now, &self.shared.counters);
             if now >= tell_due {
                 tell_due = now + limits::STATUS_EVERY;
                 self.say_sending(stream)?;
             }
             if self.status_is_due(now) {
-                let drained = self.lock_state().only_waits();
+                let drained = self.shared.lock_state().only_waits();
                 self.say_status(stream, drained, None)?;
             }
             self.say_taken(stream)?;
@@ -70,12 +68,12 @@ impl Sender {
                     }
                     match turn {
                         Turn::Come => {
-                            if self.source.reads_again() {
-                                self.lock_state().sent(seq);
+                            if self.shared.source.reads_again() {
+                                self.shared.lock_state().sent(seq);
                             }
                             spoke = Instant::now();
                         }
-                        Turn::Left => self.lock_state().give_back(seq, id, again),
+                        Turn::Left => self.shared.lock_state().give_back(seq, id, again),
                         Turn::Ended => {}
                     }
                     unlistened += 1;
@@ -86,7 +84,7 @@ impl Sender {
                     }
                 }
                 Step::Leave => {
-                    meter.settle(&self.counters);
+                    meter.settle(&self.shared.counters);
                     return self.leave(id, stream);
                 }
                 Step::Wait(_) if unlistened > 0 => listens = true,
@@ -94,8 +92,8 @@ impl Sender {
                 Step::Wait(_) if self.names.get().is_some_and(|names| names.is_due()) => {}
                 Step::Wait(reason) => {
                     let (drained, last_item, news, rest) = {
-                        let mut state = self.lock_state();
-                        self.finish_if_done(&mut state);
+                        let mut state = self.shared.lock_state();
+                        self.shared.finish_if_done(&mut state);
                         let news = early_bytes.is_some_and(|bytes| state.note_want(bytes));
                         let rest = state.rest_left(now).unwrap_or(limits::STATUS_EVERY);
                         (state.is_drained(), state.foretold_end(), news, rest)
@@ -103,7 +101,7 @@ impl Sender {
                     if drained || last_item.is_some() || news {
                         self.say_status(stream, drained, last_item)?;
                     }
-                    meter.settle(&self.counters);
+                    meter.settle(&self.shared.counters);
                     if heard.elapsed() > limits::SILENCE_MAX {
                         return Err(StreamLoss::Silent {
                             peer: stream.peer(),
@@ -118,8 +116,10 @@ impl Sender {
                     stream.wait(rest.min(limits::STATUS_EVERY))?;
                     listens = true;
                     match reason {
-                        Reason::Starved => self.counters.starved_ns.add_since(start),
-                        Reason::Unacknowledged => self.counters.unacknowledged_ns.add_since(start),
+                        Reason::Starved => self.shared.counters.starved_ns.add_since(start),
+                        Reason::Unacknowledged => {
+                            self.shared.counters.unacknowledged_ns.add_since(start)
+                        }
                         Reason::NotConcerned => {}
                     }
                 }
@@ -146,12 +146,12 @@ impl Sender {
         let head = match &image.head {
             Head::Image(head) => head,
             Head::Manifest(records) => {
-                let transfer = self.config.transfer;
+                let transfer = self.shared.config.transfer;
                 if let Err(error) =
                     Manifest::encode_records(transfer, Seq(seq), records, &mut written)
                 {
                     let message = format!("a manifest cannot be encoded: {error}");
-                    self.fail(ErrorCode::INTERNAL.0, &message);
+                    self.shared.fail(ErrorCode::INTERNAL.0, &message);
                     return Ok(waited);
                 }
                 &written
@@ -159,10 +159,10 @@ impl Sender {
         };
         let start = Instant::now();
         stream.send(head, payload)?;
-        self.counters.sending_ns.add_since(start);
-        self.counters.bytes_sent.add(content);
+        self.shared.counters.sending_ns.add_since(start);
+        self.shared.counters.bytes_sent.add(content);
         if again {
-            self.counters.bytes_resent.add(content);
+            self.shared.counters.bytes_resent.add(content);
         }
         Ok(waited)
     }
@@ -188,7 +188,7 @@ impl Sender {
             Frame::Finished(finished) => Some(&finished.transfer[..]),
             _ => None,
         };
-        if transfer.is_some_and(|transfer| transfer != self.config.transfer.0) {
+        if transfer.is_some_and(|transfer| transfer != self.shared.config.transfer.0) {
             return Err(StreamLoss::Peer {
                 peer: stream.peer(),
                 what: format!("a {} frame of another transfer", frame.name()),
@@ -209,9 +209,9 @@ impl Sender {
                     self.take_peer(status);
                 }
                 self.count_unnamed(finished.failed);
-                let finished = self.lock_state().take_finished(Some(finished));
+                let finished = self.shared.lock_state().take_finished(Some(finished));
                 if let Some(finished) = finished {
-                    self.finish(End::Finished(finished));
+                    self.shared.finish(End::Finished(finished));
                 }
                 Ok(())
             }
@@ -220,11 +220,11 @@ impl Sender {
                 Ok(())
             }
             Frame::Error(error) => {
-                self.finish(End::by_failure(error));
+                self.shared.finish(End::by_failure(error));
                 Ok(())
             }
             Frame::Cancel(cancel) => {
-                self.finish(End::by_peer(&cancel.reason));
+                self.shared.finish(End::by_peer(&cancel.reason));
                 Ok(())
             }
             Frame::Ping(ping) => {
@@ -234,8 +234,8 @@ impl Sender {
             }
             Frame::Limit(limit) => {
                 if self.obeys_limits.load(Ordering::Relaxed) {
-                    self.live.rate().set(limit.bytes_per_second);
-                    let drained = self.lock_state().only_waits();
+                    self.shared.live.rate().set(limit.bytes_per_second);
+                    let drained = self.shared.lock_state().only_waits();
                     self.say_status(stream, drained, None)?;
                 }
                 Ok(())
@@ -247,7 +247,7 @@ impl Sender {
             }
             // Who dialled decides how many streams there are.
             Frame::Retire(_) if self.obeys_limits.load(Ordering::Relaxed) => {
-                self.lock_state().retire(id);
+                self.shared.lock_state().retire(id);
                 Ok(())
             }
             Frame::Pong(_) | Frame::Unknown { .. } => Ok(()),
@@ -261,13 +261,15 @@ impl Sender {
     /// What the receiver has counted, and decided.
     fn take_peer(&self, status: &Status) {
         *lock(&self.peer) = Some(entry::snapshot_from_status(status));
-        self.decided.hear(&status.tuned, &*self.config.observer);
+        self.shared
+            .decided
+            .hear(&status.tuned, &*self.shared.config.observer);
     }
 
     fn take_ack(&self, ack: &Ack) {
         let mut done = Vec::new();
         let mut delivered = Vec::new();
-        let mut state = self.lock_state();
+        let mut state = self.shared.lock_state();
         for range in &ack.items {
             // Ranges come from the other end: walk what we have, not what it names.
             let seqs: Vec<u64> =
@@ -300,16 +302,16 @@ impl Sender {
                 self.reuse_paths(records.into_iter().map(|record| record.path));
             }
         }
-        let mut state = self.lock_state();
+        let mut state = self.shared.lock_state();
         let finished = state.take_finished(None);
         if finished.is_none() {
-            self.finish_if_done(&mut state);
+            self.shared.finish_if_done(&mut state);
         }
         state.wake_streams();
         drop(state);
-        self.notify();
+        self.shared.notify();
         if let Some(finished) = finished {
-            self.finish(End::Finished(finished));
+            self.shared.finish(End::Finished(finished));
         }
     }
 
@@ -328,14 +330,14 @@ impl Sender {
             return None;
         }
         match status {
-            AckStatus::WRITTEN => self.counters.bytes_written.add(state.written(seq)),
+            AckStatus::WRITTEN => self.shared.counters.bytes_written.add(state.written(seq)),
             AckStatus::DURABLE => {
-                self.counters.bytes_written.add(state.written(seq));
+                self.shared.counters.bytes_written.add(state.written(seq));
                 if let Some(item) = state.durable(seq) {
-                    self.counters.bytes_durable.add(item.content);
-                    let tell = self.config.observer.wants_entries();
+                    self.shared.counters.bytes_durable.add(item.content);
+                    let tell = self.shared.config.observer.wants_entries();
                     let files = state.take_done(&item.desc, tell.then_some(done));
-                    self.counters.files_done.add(files);
+                    self.shared.counters.files_done.add(files);
                     return Some(item);
                 }
             }
@@ -343,36 +345,6 @@ impl Sender {
             _ => {}
         }
         None
-    }
-
-    /// Once nothing is left, says so to the receiver.
-    pub(super) fn finish_if_done(&self, state: &mut State) {
-        if !state.should_finish() {
-            return;
-        }
-        let own: Snapshot = self.counters.snapshot();
-        let transfer = self.config.transfer;
-        state.add(Desc::Finish, 0, |seq| {
-            let mut head = Vec::new();
-            let finish = Finish {
-                transfer: transfer.0.to_vec(),
-                seq,
-                entries: own.entries_scanned,
-                bytes: own.bytes_scanned,
-                failed: own.entries_failed,
-                counters: Some(Status {
-                    max_rss_bytes: (self.config.resources)(),
-                    tuned: self.decided.latest(),
-                    ..entry::status_from_snapshot(&own)
-                }),
-                scan_faults: own.scan_faults,
-            };
-            finish.encode(&mut head);
-            Image {
-                head: Head::Image(head),
-                payload: Payload::Empty,
-            }
-        });
     }
 }
 
