@@ -1,31 +1,41 @@
 //! Counts and tells of the entries that failed, at either end, each once.
 //! Does not decide what fails.
 
-use godwit_proto::{EntryFailed, Fault};
+use godwit_proto::{EntryFailed, NoticeKind, Notices};
 
 use super::Sender;
 use super::state::Desc;
-use crate::entry;
+use crate::{Action, Item};
 
 impl Sender {
-    /// Something was not even an entry: `path` may be what somebody has written.
-    pub(super) fn fail_named(&self, root: u16, path: Vec<u8>, fault: Fault) {
-        if godwit_proto::path::validate(&path).is_ok() {
-            let record = entry::unknown_record(fault.entry, root, path);
-            return self.shared.fail_entry(&record, fault);
+    /// What the receiver tells; what was told before is not told again.
+    pub(super) fn take_notices(&self, notices: &Notices) {
+        for (number, notice) in (notices.first..).zip(&notices.notices) {
+            {
+                let mut state = self.shared.lock_state();
+                if number <= state.noticed {
+                    continue;
+                }
+                state.noticed = number;
+            }
+            match notice.kind {
+                NoticeKind::DELETED => {
+                    self.shared.counters.entries_deleted.add(1);
+                    self.shared.config.observer.item(&Item {
+                        action: Action::Delete,
+                        kind: notice.entry,
+                        root: notice.root,
+                        path: &notice.text,
+                        bytes: 0,
+                    });
+                }
+                NoticeKind::NOTE => {
+                    let text = String::from_utf8_lossy(&notice.text);
+                    self.shared.config.observer.note(&text);
+                }
+                _ => {}
+            }
         }
-        // The message has the beginning of longer ones.
-        let name = match path.len() {
-            ..=entry::ODD_NAME_BYTES_MAX => &path[..],
-            _ => &[],
-        };
-        self.shared.report(root, name, &fault);
-        let nameless = entry::unknown_record(fault.entry, root, Vec::new());
-        let mut notice = entry::failed_record(&nameless, &fault);
-        if !name.is_empty() {
-            entry::add_odd_name(&mut notice, name);
-        }
-        self.shared.say_failed(notice);
     }
 
     /// An entry failed at the receiving end.

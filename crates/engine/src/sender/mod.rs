@@ -2,9 +2,7 @@
 //! Does not dial, and does not know whether it is the client's end or the daemon's.
 
 mod anew;
-mod answer;
 mod digests;
-mod done;
 mod failures;
 mod large;
 mod leave;
@@ -18,8 +16,8 @@ mod state;
 mod step;
 mod stream;
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -27,8 +25,8 @@ use godwit_net::{Stream, StreamError};
 use godwit_proto::{Comparison, DigestKind, TransferId};
 use godwit_store::pool::Pool;
 
+use self::scan::Scan;
 use self::shared::Shared;
-use self::state::State;
 use crate::counters::{self, Snapshot};
 use crate::last_words::last_words;
 use crate::names::NameQueue;
@@ -63,15 +61,10 @@ pub struct SenderConfig {
 pub struct Sender {
     shared: Arc<Shared>,
     pool: Pool,
-    /// Where the parts of a list go that the other end streams.
-    names: OnceLock<Arc<NameQueue>>,
+    scan: Arc<Scan>,
     peer: Mutex<Option<Snapshot>>,
     status_due: Mutex<Instant>,
     threads: Mutex<Vec<JoinHandle<()>>>,
-    /// Paths of entries that are done with, for the memory of the next ones.
-    used_paths: Mutex<Vec<Vec<u8>>>,
-    /// The number that was given to an entry last.
-    last_entry: AtomicU64,
     /// The client at the other end may change the limit.
     obeys_limits: AtomicBool,
 }
@@ -95,21 +88,19 @@ impl Sender {
         let blocks = (config.pool_bytes / config.block_bytes as usize).max(4);
         let pool = Pool::new(config.block_bytes as usize, blocks);
         let shared = Arc::new(Shared::new(config, digest, source, live, counters));
+        let scan = Arc::new(Scan::new(Arc::clone(&shared)));
         let sender = Arc::new(Self {
             shared: Arc::clone(&shared),
             pool,
-            names: OnceLock::new(),
+            scan: Arc::clone(&scan),
             peer: Mutex::default(),
             status_due: Mutex::new(Instant::now() + limits::STATUS_EVERY),
             threads: Mutex::default(),
-            used_paths: Mutex::default(),
-            last_entry: AtomicU64::new(0),
             obeys_limits: AtomicBool::new(false),
         });
-        let scanner = Arc::clone(&sender);
         let thread = std::thread::Builder::new()
             .name("gw-scan".to_owned())
-            .spawn(move || scanner.scan(work))?;
+            .spawn(move || scan.run(work))?;
         lock(&sender.threads).push(thread);
         sender.set_readers(shared.live.readers())?;
         if let Some(decision) = shared.live.begin_readers()
@@ -190,8 +181,7 @@ impl Sender {
     /// Puts the parts of a list that the other end streams into `queue`. To be called once, before any stream is attached; without
     /// it such parts break the rules.
     pub fn take_names(&self, queue: Arc<NameQueue>) {
-        // A second queue would have nobody who fills it.
-        let _ = self.names.set(queue);
+        self.scan.take_names(queue);
     }
 
     /// Serves one stream on the calling thread until the transfer ends (`Ok`) or the stream breaks.
@@ -226,7 +216,7 @@ impl Sender {
             },
             other => other,
         };
-        if let Some(names) = self.names.get() {
+        if let Some(names) = self.scan.names() {
             names.say_again();
         }
         self.shared
@@ -315,20 +305,5 @@ impl Sender {
     /// Whether the scan is over, so that the totals scanned are final.
     pub fn scan_done(&self) -> bool {
         self.shared.lock_state().scan_done
-    }
-
-    fn is_dry(&self) -> bool {
-        self.shared
-            .config
-            .comparison
-            .is_some_and(|comparison| comparison.dry_run)
-    }
-
-    /// Records in a window, for the scan.
-    fn scan_may_go_on(state: &State) -> bool {
-        state.unanswered < limits::UNANSWERED_RECORDS_MAX
-            && state.wanted() < limits::WANTED_RECORDS_MAX
-            && state.extensions_held() < limits::EXTENSIONS_HELD_BYTES_MAX
-            && state.notices.len() < limits::NOTICES_MAX
     }
 }

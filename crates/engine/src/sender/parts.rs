@@ -9,7 +9,7 @@ use crate::StreamLoss;
 
 impl Sender {
     pub(super) fn take_part(&self, list: NameList, peer: &str) -> Result<(), StreamLoss> {
-        let put = match self.names.get() {
+        let put = match self.scan.names() {
             Some(names) => names.put(list),
             None => Err("a part of a list that nobody asked for"),
         };
@@ -21,7 +21,7 @@ impl Sender {
 
     /// Tells the other end how much of its list is taken, if it does not know.
     pub(super) fn say_taken(&self, stream: &mut dyn Stream) -> Result<(), StreamLoss> {
-        let Some(taken) = self.names.get().and_then(|names| names.due()) else {
+        let Some(taken) = self.scan.names().and_then(|names| names.due()) else {
             return Ok(());
         };
         let mut head = Vec::new();

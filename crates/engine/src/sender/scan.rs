@@ -1,18 +1,55 @@
 //! The scan stage: takes offers from the work, numbers them, and announces them in manifests within the window.
 //! Does not decide what is sent; the receiver's answers do.
 
-use std::sync::atomic::Ordering;
+mod answer;
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
 use godwit_proto::{EntryId, EntryKind, Fault, FaultCode, Record, RecordFlags, Side, WireError};
 
-use super::Sender;
+use super::shared::Shared;
+use super::state::State;
 use crate::counters::CpuMeter;
+use crate::names::NameQueue;
 use crate::work::{Offers, Unoffered, Work};
 use crate::{entry, limits, lock};
 
-impl Sender {
-    pub(super) fn scan(&self, mut work: Box<dyn Work>) {
+/// Finds entries, announces them, and takes the answers.
+pub(super) struct Scan {
+    shared: Arc<Shared>,
+    /// Where the parts of a list go that the other end streams.
+    names: OnceLock<Arc<NameQueue>>,
+    /// Paths of entries that are done with, for the memory of the next ones.
+    used_paths: Mutex<Vec<Vec<u8>>>,
+    /// The number that was given to an entry last.
+    last_entry: AtomicU64,
+}
+
+impl Scan {
+    pub(super) fn new(shared: Arc<Shared>) -> Self {
+        Self {
+            shared,
+            names: OnceLock::new(),
+            used_paths: Mutex::default(),
+            last_entry: AtomicU64::new(0),
+        }
+    }
+
+    /// The list that the other end streams, if it does.
+    pub(super) fn names(&self) -> Option<&Arc<NameQueue>> {
+        self.names.get()
+    }
+
+    /// Puts the parts of a list that the other end streams into `queue`.
+    pub(super) fn take_names(&self, queue: Arc<NameQueue>) {
+        // A second queue would have nobody who fills it.
+        let _ = self.names.set(queue);
+    }
+
+    /// Body of the thread that scans.
+    pub(super) fn run(&self, mut work: Box<dyn Work>) {
         let _panic = self.shared.if_panicking();
         self.shared.begin_sharing();
         let mut meter = CpuMeter::default();
@@ -49,7 +86,7 @@ impl Sender {
     /// False when the transfer has ended.
     fn wait_for_scan_window(&self) -> bool {
         let mut state = self.shared.lock_state();
-        while state.end.is_none() && !Self::scan_may_go_on(&state) {
+        while state.end.is_none() && !has_room(&state) {
             state = self.shared.wait_for_change(state, None);
         }
         state.end.is_none()
@@ -94,6 +131,34 @@ impl Sender {
         }
     }
 
+    /// Something was not even an entry: `path` may be what somebody has written.
+    fn fail_named(&self, root: u16, path: Vec<u8>, fault: Fault) {
+        if godwit_proto::path::validate(&path).is_ok() {
+            let record = entry::unknown_record(fault.entry, root, path);
+            return self.shared.fail_entry(&record, fault);
+        }
+        // The message has the beginning of longer ones.
+        let name = match path.len() {
+            ..=entry::ODD_NAME_BYTES_MAX => &path[..],
+            _ => &[],
+        };
+        self.shared.report(root, name, &fault);
+        let nameless = entry::unknown_record(fault.entry, root, Vec::new());
+        let mut notice = entry::failed_record(&nameless, &fault);
+        if !name.is_empty() {
+            entry::add_odd_name(&mut notice, name);
+        }
+        self.shared.say_failed(notice);
+    }
+
+    /// Entries come by the million: their paths are made in the memory of those that are done with.
+    pub(super) fn reuse_paths(&self, paths: impl IntoIterator<Item = Vec<u8>>) {
+        let mut used = lock(&self.used_paths);
+        let room = limits::USED_PATHS_MAX.saturating_sub(used.len());
+        let small = |path: &Vec<u8>| path.capacity() <= limits::USED_PATH_BYTES_MAX;
+        used.extend(paths.into_iter().filter(small).take(room));
+    }
+
     fn fail_indescribable(&self, record: &mut Record, error: &WireError) {
         let name = String::from_utf8_lossy(&record.path);
         let fault = Fault {
@@ -111,6 +176,14 @@ impl Sender {
     fn numbers(&self, count: usize) -> u64 {
         self.last_entry.fetch_add(count as u64, Ordering::Relaxed) + 1
     }
+}
+
+/// Whether the windows leave room for another batch of the scan.
+fn has_room(state: &State) -> bool {
+    state.unanswered < limits::UNANSWERED_RECORDS_MAX
+        && state.wanted() < limits::WANTED_RECORDS_MAX
+        && state.extensions_held() < limits::EXTENSIONS_HELD_BYTES_MAX
+        && state.notices.len() < limits::NOTICES_MAX
 }
 
 /// How many of the records, which are not none, one manifest has room for.

@@ -245,6 +245,13 @@ impl Shared {
         }
     }
 
+    /// Not to be called under the state's lock: whoever is told may take his time.
+    pub(super) fn tell_done(&self, records: &[Record]) {
+        for record in records {
+            self.config.observer.entry_done(record);
+        }
+    }
+
     /// Nothing more is wanted of an entry. A source that gives its bytes once has no other: the end of those that are left is not
     /// waited for, and whoever writes them learns that nobody reads.
     pub(super) fn let_go(&self) {

@@ -89,7 +89,7 @@ impl Sender {
                 }
                 Step::Wait(_) if unlistened > 0 => listens = true,
                 // Taken since the look above, and before this stream could be woken for it.
-                Step::Wait(_) if self.names.get().is_some_and(|names| names.is_due()) => {}
+                Step::Wait(_) if self.scan.names().is_some_and(|names| names.is_due()) => {}
                 Step::Wait(reason) => {
                     let (drained, last_item, news, rest) = {
                         let mut state = self.shared.lock_state();
@@ -195,7 +195,7 @@ impl Sender {
             });
         }
         match frame {
-            Frame::Answer(answer) => self.take_answer(answer, &stream.peer()),
+            Frame::Answer(answer) => self.scan.take_answer(answer, &stream.peer()),
             Frame::Ack(ack) => {
                 self.take_ack(&ack);
                 Ok(())
@@ -294,12 +294,13 @@ impl Sender {
         }
         // Before the end can come, which others may act upon.
         drop(state);
-        self.tell_done(&done);
+        self.shared.tell_done(&done);
         for item in delivered {
             if let Desc::Bundle(records) = item.desc
                 && let Some(records) = Arc::into_inner(records)
             {
-                self.reuse_paths(records.into_iter().map(|record| record.path));
+                self.scan
+                    .reuse_paths(records.into_iter().map(|record| record.path));
             }
         }
         let mut state = self.shared.lock_state();

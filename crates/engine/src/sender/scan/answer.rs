@@ -1,16 +1,20 @@
-//! Takes what the receiver decides about entries, and what it tells besides.
+//! Takes what the receiver decides about announced entries.
 //! Does not decide what is read or sent next; the state does.
 
 use std::sync::Arc;
 
-use godwit_proto::{Answer, EntryKind, NoticeKind, Notices, Record, RecordFlags, Verdict};
+use godwit_proto::{Answer, EntryKind, Record, RecordFlags, Verdict};
 
-use super::Sender;
-use super::state::{Desc, State};
-use crate::{Action, Item, StreamLoss, entry, limits, lock};
+use super::Scan;
+use crate::sender::state::{Desc, State};
+use crate::{Action, StreamLoss, entry};
 
-impl Sender {
-    pub(super) fn take_answer(&self, answer: Answer, peer: &str) -> Result<(), StreamLoss> {
+impl Scan {
+    pub(in crate::sender) fn take_answer(
+        &self,
+        answer: Answer,
+        peer: &str,
+    ) -> Result<(), StreamLoss> {
         let broke = |what: &str| StreamLoss::Peer {
             peer: peer.to_owned(),
             what: what.to_owned(),
@@ -79,7 +83,7 @@ impl Sender {
         for (record, fault) in failed {
             self.shared.report(record.root, &record.path, &fault);
         }
-        self.tell_done(&done);
+        self.shared.tell_done(&done);
         for (record, action) in &actions {
             self.shared
                 .config
@@ -90,12 +94,27 @@ impl Sender {
         Ok(())
     }
 
-    /// Entries come by the million: their paths are made in the memory of those that are done with.
-    pub(super) fn reuse_paths(&self, paths: impl IntoIterator<Item = Vec<u8>>) {
-        let mut used = lock(&self.used_paths);
-        let room = limits::USED_PATHS_MAX.saturating_sub(used.len());
-        let small = |path: &Vec<u8>| path.capacity() <= limits::USED_PATH_BYTES_MAX;
-        used.extend(paths.into_iter().filter(small).take(room));
+    /// The entries of a manifest that need no contents, where somebody wants to hear of them.
+    fn done_by_answer(&self, records: &[Record], verdicts: &[Verdict]) -> Vec<Record> {
+        if !self.shared.config.observer.wants_entries() {
+            return Vec::new();
+        }
+        records
+            .iter()
+            .zip(verdicts)
+            .filter(|(record, verdict)| {
+                record.flags & RecordFlags::PASSED_OVER == 0
+                    && matches!(verdict, Verdict::Skip | Verdict::Done | Verdict::Adjusted)
+            })
+            .map(|(record, _)| record.clone())
+            .collect()
+    }
+
+    fn is_dry(&self) -> bool {
+        self.shared
+            .config
+            .comparison
+            .is_some_and(|comparison| comparison.dry_run)
     }
 
     fn take_verdict(
@@ -133,36 +152,6 @@ impl Sender {
             Verdict::Failed(mut fault) => {
                 fault.entry = record.id;
                 failed.push((record, fault));
-            }
-        }
-    }
-
-    /// What the receiver tells; what was told before is not told again.
-    pub(super) fn take_notices(&self, notices: &Notices) {
-        for (number, notice) in (notices.first..).zip(&notices.notices) {
-            {
-                let mut state = self.shared.lock_state();
-                if number <= state.noticed {
-                    continue;
-                }
-                state.noticed = number;
-            }
-            match notice.kind {
-                NoticeKind::DELETED => {
-                    self.shared.counters.entries_deleted.add(1);
-                    self.shared.config.observer.item(&Item {
-                        action: Action::Delete,
-                        kind: notice.entry,
-                        root: notice.root,
-                        path: &notice.text,
-                        bytes: 0,
-                    });
-                }
-                NoticeKind::NOTE => {
-                    let text = String::from_utf8_lossy(&notice.text);
-                    self.shared.config.observer.note(&text);
-                }
-                _ => {}
             }
         }
     }
