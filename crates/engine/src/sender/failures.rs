@@ -4,6 +4,7 @@
 use godwit_proto::{EntryFailed, NoticeKind, Notices};
 
 use super::Sender;
+use super::large::LargeFile;
 use super::state::Desc;
 use crate::{Action, Item};
 
@@ -35,6 +36,13 @@ impl Sender {
                 }
                 _ => {}
             }
+        }
+    }
+
+    /// The file has failed at the receiver.
+    fn abandon(&self, file: &LargeFile) {
+        if file.kill() {
+            self.shared.give_up(file.take_rest());
         }
     }
 

@@ -1,14 +1,12 @@
 //! The sending end of a transfer: announces entries, reads what is wanted, sends it, keeps it until it is durable.
 //! Does not dial, and does not know whether it is the client's end or the daemon's.
 
-mod anew;
-mod digests;
 mod failures;
 mod large;
 mod leave;
 mod pace;
 mod parts;
-mod read;
+mod readers;
 mod say;
 mod scan;
 mod shared;
@@ -23,14 +21,13 @@ use std::time::{Duration, Instant};
 
 use godwit_net::{Stream, StreamError};
 use godwit_proto::{Comparison, DigestKind, TransferId};
-use godwit_store::pool::Pool;
 
+use self::readers::Readers;
 use self::scan::Scan;
 use self::shared::Shared;
 use crate::counters::{self, Snapshot};
 use crate::last_words::last_words;
 use crate::names::NameQueue;
-use crate::tuner::StageSample;
 use crate::{
     Counters, End, Live, Observer, Resources, Source, StreamFigures, StreamLoss, Work, limits, lock,
 };
@@ -60,7 +57,7 @@ pub struct SenderConfig {
 /// The sending end of one transfer.
 pub struct Sender {
     shared: Arc<Shared>,
-    pool: Pool,
+    readers: Arc<Readers>,
     scan: Arc<Scan>,
     peer: Mutex<Option<Snapshot>>,
     status_due: Mutex<Instant>,
@@ -85,13 +82,12 @@ impl Sender {
             std::io::Error::new(std::io::ErrorKind::Unsupported, "unknown digest")
         })?;
         counters.cores.set(counters::cores());
-        let blocks = (config.pool_bytes / config.block_bytes as usize).max(4);
-        let pool = Pool::new(config.block_bytes as usize, blocks);
         let shared = Arc::new(Shared::new(config, digest, source, live, counters));
         let scan = Arc::new(Scan::new(Arc::clone(&shared)));
+        let readers = Arc::new(Readers::new(Arc::clone(&shared)));
         let sender = Arc::new(Self {
             shared: Arc::clone(&shared),
-            pool,
+            readers: Arc::clone(&readers),
             scan: Arc::clone(&scan),
             peer: Mutex::default(),
             status_due: Mutex::new(Instant::now() + limits::STATUS_EVERY),
@@ -102,80 +98,14 @@ impl Sender {
             .name("gw-scan".to_owned())
             .spawn(move || scan.run(work))?;
         lock(&sender.threads).push(thread);
-        sender.set_readers(shared.live.readers())?;
-        if let Some(decision) = shared.live.begin_readers()
-            && shared.source.reads_again()
-        {
-            shared.decided.decide(&decision, &*shared.config.observer);
-        }
+        readers.begin()?;
         sender.keep_pace()?;
         Ok(sender)
     }
 
-    /// Changes the number of threads that read ahead of the streams.
-    ///
-    /// # Errors
-    /// A thread cannot be started; fewer run than asked for.
-    pub fn set_readers(self: &Arc<Self>, count: usize) -> std::io::Result<()> {
-        // Bytes that come once come in order, and perhaps slowly: to one thread that has nothing else to do.
-        let count = if self.shared.source.reads_again() {
-            count
-        } else {
-            1
-        };
-        self.shared.live.store_readers(count);
-        let mut threads = lock(&self.threads);
-        threads.retain(|thread| !thread.is_finished());
-        for index in 0..count {
-            let name = format!("gw-read-{index}");
-            if !threads
-                .iter()
-                .any(|thread| thread.thread().name() == Some(&name))
-            {
-                let reader = Arc::clone(self);
-                threads.push(
-                    std::thread::Builder::new()
-                        .name(name)
-                        .spawn(move || reader.read_ahead(index))?,
-                );
-            }
-        }
-        // A reader that has just looked at the old number waits by the time the lock is had, and is told.
-        drop(self.shared.lock_state());
-        self.shared.notify();
-        Ok(())
-    }
-
-    /// Has the tuner look at the number of threads that read ahead; to be called some times a second. It changes nothing if
-    /// the number was given, and has nobody read ahead of bytes that come once.
-    pub fn tune(self: &Arc<Self>) {
-        if !self.shared.source.reads_again() || self.shared.is_over() {
-            return;
-        }
-        let own = self.shared.counters.snapshot();
-        // With readers, a stream without anything to send waits for them.
-        let starved = if self.shared.live.readers() > 0 {
-            own.starved_ns
-        } else {
-            0
-        };
-        let sample = StageSample {
-            streams: u32::try_from(own.streams).unwrap_or(u32::MAX),
-            bytes: own.bytes_read,
-            storage: Duration::from_nanos(own.reading_ns + starved),
-            processor: Duration::from_nanos(own.cpu_ns + own.cpu_waiting_ns),
-        };
-        let decided = self
-            .shared
-            .live
-            .tune_readers(Duration::from_nanos(own.elapsed_ns), &sample);
-        if let Some(decision) = decided
-            && self.set_readers(decision.to as usize).is_ok()
-        {
-            self.shared
-                .decided
-                .decide(&decision, &*self.shared.config.observer);
-        }
+    /// Has the tuner look at the number of threads that read ahead; to be called some times a second.
+    pub fn tune(&self) {
+        self.readers.tune();
     }
 
     /// Puts the parts of a list that the other end streams into `queue`. To be called once, before any stream is attached; without
@@ -274,13 +204,14 @@ impl Sender {
 
     /// Waits until all threads of this end have stopped; call after the end has come.
     pub fn join(&self) {
-        self.pool.close();
+        self.readers.close();
         self.shared.stop();
         let threads = std::mem::take(&mut *lock(&self.threads));
         for thread in threads {
             // A panic of one of them has been printed; the transfer's end does not depend on it.
             let _ = thread.join();
         }
+        self.readers.join();
     }
 
     pub(crate) fn observer(&self) -> &Arc<dyn Observer> {

@@ -2,6 +2,7 @@
 //! Reads nothing and sends nothing; every method is a step under the sender's one lock.
 
 mod desc;
+mod digests;
 mod early;
 mod ending;
 mod files;
@@ -104,7 +105,7 @@ pub(crate) struct State {
     small_bytes: u64,
     large: VecDeque<(Record, Vec<HeldRange>)>,
     /// Files of which the receiver wants to know the digests.
-    pub(super) to_digest: VecDeque<Record>,
+    to_digest: VecDeque<Record>,
     pub(crate) active: Vec<Arc<LargeFile>>,
     /// Large files that are being opened.
     opening: usize,

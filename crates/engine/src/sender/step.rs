@@ -79,7 +79,7 @@ impl Sender {
             state.park(id);
             return Ok(Step::Wait(Reason::Starved));
         }
-        let Some(block) = self.pool.try_take() else {
+        let Some(block) = self.readers.try_take_block() else {
             state.park(id);
             return Ok(Step::Wait(Reason::Unacknowledged));
         };
@@ -121,7 +121,7 @@ impl Sender {
     ) -> Result<Step, StreamLoss> {
         let begun = Instant::now();
         let alive = RefCell::new((stream, begun, begun, Ok(false)));
-        self.read(piece, block, &|| {
+        self.readers.read(piece, block, &|| {
             let (stream, listened, spoke, result) = &mut *alive.borrow_mut();
             if let Ok(heard) = result
                 && listened.elapsed() >= limits::STATUS_EVERY
@@ -177,7 +177,7 @@ impl Sender {
             });
         }
         if self.shared.source.reads_again()
-            && let Some(block) = self.pool.try_take()
+            && let Some(block) = self.readers.try_take_block()
             && let Some(piece) = state.next_early_piece(early_bytes, self.shared.config.block_bytes)
         {
             drop(state);

@@ -1,16 +1,16 @@
-//! What is not sent as it was announced: entries that changed and begin anew, and bytes that never move.
-//! Does not read contents (`read`) and does not tell of failures (`failures`).
+//! Retries entries that changed while they were read, and counts bytes that never move.
+//! Does not read contents and does not choose when an entry is retried; the state does.
 
 use std::time::Instant;
 
 use godwit_proto::{Fault, FaultCode, Record, RecordFlags, Side};
 
-use super::Sender;
-use super::large::{LargeFile, SliceCut};
-use super::state::Retry;
+use super::piece::PieceReader;
 use crate::entry;
+use crate::sender::large::{LargeFile, SliceCut};
+use crate::sender::state::Retry;
 
-impl Sender {
+impl PieceReader {
     /// Nothing becomes of a slice that was taken.
     pub(super) fn drop_slice(&self, file: &LargeFile, cut: &SliceCut, seq: Option<u64>) {
         if seq.is_none() && !file.digest_only && !file.is_endless() {
@@ -87,12 +87,5 @@ impl Sender {
         let mut state = self.shared.lock_state();
         state.want(record, Vec::new(), self.shared.config.block_bytes);
         state.wake_streams();
-    }
-
-    /// The file has failed at the receiver.
-    pub(super) fn abandon(&self, file: &LargeFile) {
-        if file.kill() {
-            self.shared.give_up(file.take_rest());
-        }
     }
 }

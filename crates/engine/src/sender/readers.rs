@@ -1,0 +1,189 @@
+//! Reads for a sender: the pool of blocks, the threads that read ahead, and their number.
+//! Does not choose what is read; the state does.
+
+mod bundle;
+mod changed;
+mod digests;
+mod piece;
+mod slice;
+
+use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use godwit_store::pool::{Block, Pool};
+
+use self::piece::PieceReader;
+use super::shared::Shared;
+use super::state::Piece;
+use crate::counters::CpuMeter;
+use crate::lock;
+use crate::tuner::StageSample;
+
+/// Fewest blocks in the pool.
+const BLOCKS_MIN: usize = 4;
+
+pub(super) struct Readers {
+    shared: Arc<Shared>,
+    pool: Pool,
+    reader: PieceReader,
+    threads: Mutex<Vec<JoinHandle<()>>>,
+}
+
+impl Readers {
+    pub(super) fn new(shared: Arc<Shared>) -> Self {
+        let block_bytes = shared.config.block_bytes as usize;
+        let blocks = (shared.config.pool_bytes / block_bytes).max(BLOCKS_MIN);
+        Self {
+            pool: Pool::new(block_bytes, blocks),
+            reader: PieceReader {
+                shared: Arc::clone(&shared),
+            },
+            shared,
+            threads: Mutex::default(),
+        }
+    }
+
+    /// Starts as many threads as were asked for; the tuner may change their number later.
+    ///
+    /// # Errors
+    /// A thread cannot be started.
+    pub(super) fn begin(self: &Arc<Self>) -> std::io::Result<()> {
+        let shared = &self.shared;
+        self.set_count(shared.live.readers())?;
+        if let Some(decision) = shared.live.begin_readers()
+            && shared.source.reads_again()
+        {
+            shared.decided.decide(&decision, &*shared.config.observer);
+        }
+        Ok(())
+    }
+
+    /// Changes the number of threads that read ahead of the streams.
+    ///
+    /// # Errors
+    /// A thread cannot be started; fewer run than asked for.
+    pub(super) fn set_count(self: &Arc<Self>, count: usize) -> std::io::Result<()> {
+        // Bytes that come once come in order, and perhaps slowly: to one thread that has nothing else to do.
+        let count = if self.shared.source.reads_again() {
+            count
+        } else {
+            1
+        };
+        self.shared.live.store_readers(count);
+        let mut threads = lock(&self.threads);
+        threads.retain(|thread| !thread.is_finished());
+        for index in 0..count {
+            let name = format!("gw-read-{index}");
+            if !threads
+                .iter()
+                .any(|thread| thread.thread().name() == Some(&name))
+            {
+                let reader = Arc::clone(self);
+                threads.push(
+                    std::thread::Builder::new()
+                        .name(name)
+                        .spawn(move || reader.read_ahead(index))?,
+                );
+            }
+        }
+        // A reader that has just looked at the old number waits by the time the lock is had, and is told.
+        drop(self.shared.lock_state());
+        self.shared.notify();
+        Ok(())
+    }
+
+    /// Has the tuner look at the number of threads that read ahead; to be called some times a second. It changes nothing if
+    /// the number was given, and has nobody read ahead of bytes that come once.
+    pub(super) fn tune(self: &Arc<Self>) {
+        if !self.shared.source.reads_again() || self.shared.is_over() {
+            return;
+        }
+        let own = self.shared.counters.snapshot();
+        // With readers, a stream without anything to send waits for them.
+        let starved = if self.shared.live.readers() > 0 {
+            own.starved_ns
+        } else {
+            0
+        };
+        let sample = StageSample {
+            streams: u32::try_from(own.streams).unwrap_or(u32::MAX),
+            bytes: own.bytes_read,
+            storage: Duration::from_nanos(own.reading_ns + starved),
+            processor: Duration::from_nanos(own.cpu_ns + own.cpu_waiting_ns),
+        };
+        let decided = self
+            .shared
+            .live
+            .tune_readers(Duration::from_nanos(own.elapsed_ns), &sample);
+        if let Some(decision) = decided
+            && self.set_count(decision.to as usize).is_ok()
+        {
+            self.shared
+                .decided
+                .decide(&decision, &*self.shared.config.observer);
+        }
+    }
+
+    /// A block of the pool, if one is free.
+    pub(super) fn try_take_block(&self) -> Option<Block> {
+        self.pool.try_take()
+    }
+
+    /// Reads a piece on the calling thread. Where a large hole is hashed `stop` is asked now and then; once it says yes, nothing
+    /// becomes of the piece.
+    pub(super) fn read(&self, piece: Piece, block: Block, stop: &dyn Fn() -> bool) {
+        self.reader.read(piece, block, stop);
+    }
+
+    /// Lets no thread wait for a block any more.
+    pub(super) fn close(&self) {
+        self.pool.close();
+    }
+
+    /// Waits until all threads have stopped.
+    pub(super) fn join(&self) {
+        let threads = std::mem::take(&mut *lock(&self.threads));
+        for thread in threads {
+            // A panic of one of them has been printed; the transfer's end does not depend on it.
+            let _ = thread.join();
+        }
+    }
+
+    /// Body of a thread that reads ahead, number `index` of those that are allowed.
+    fn read_ahead(&self, index: usize) {
+        let _panic = self.shared.if_panicking();
+        self.shared.begin_sharing();
+        let mut meter = CpuMeter::default();
+        while let Some(piece) = self.wait_for_piece(index) {
+            let Some(block) = self.pool.take() else { break };
+            self.shared
+                .counters
+                .helping_ns
+                .time(|| self.read(piece, block, &|| self.shared.is_over()));
+            meter.settle(&self.shared.counters);
+        }
+    }
+
+    fn wait_for_piece(&self, index: usize) -> Option<Piece> {
+        // Streams are numbered from below.
+        let reader = u64::MAX - index as u64;
+        let mut state = self.shared.lock_state();
+        loop {
+            if state.end.is_some() || index >= self.shared.live.readers() {
+                state.let_go_of_files(reader);
+                return None;
+            }
+            let now = Instant::now();
+            state.take_rested(now);
+            // Half of the pool may wait for streams; the rest is for what they hold and what is not acknowledged.
+            if state.ready_blocks() * 2 <= self.pool.counters().blocks_max
+                && let Some(piece) = state.next_piece(reader, self.shared.config.block_bytes)
+            {
+                return Some(piece);
+            }
+            let left = state.rest_left(now);
+            state = self.shared.wait_for_change(state, left);
+        }
+    }
+}

@@ -1,0 +1,123 @@
+//! Reads small files into one block, and queues the bundle.
+//! Does not choose the files; the state does.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use godwit_proto::{BlockHeader, BlockKind, EntryKind, ErrorCode, Record, RecordFlags, Seq, block};
+use godwit_store::digest;
+use godwit_store::pool::Block;
+
+use super::piece::PieceReader;
+use crate::entry;
+use crate::sender::state::{Desc, Head, Image};
+use crate::source::{Payload, ReadError};
+
+impl PieceReader {
+    pub(super) fn read_bundle(&self, mut records: Vec<Record>, seq: Option<u64>, mut block: Block) {
+        let mut filled = 0_usize;
+        // A look at the clock after each step, and the sums once: of small files there are thousands in a moment.
+        let (mut reading, mut digesting) = (Duration::ZERO, Duration::ZERO);
+        let mut at = Instant::now();
+        let lap = |at: &mut Instant| {
+            let now = Instant::now();
+            now.saturating_duration_since(std::mem::replace(at, now))
+        };
+        records.retain_mut(|record| {
+            if record.kind != EntryKind::FILE
+                || record.flags & (RecordFlags::SOURCE_FAILED | RecordFlags::END) != 0
+            {
+                return true;
+            }
+            let bytes = usize::try_from(record.bytes).unwrap_or(usize::MAX);
+            let read = match with_room(&mut block[filled..], bytes) {
+                Some(buffer) => self.shared.source.read_whole(record, buffer),
+                None => Err(ReadError::Changed),
+            };
+            reading += lap(&mut at);
+            match read {
+                Ok(length) if length == bytes => {
+                    let content = &block[filled..filled + bytes];
+                    let digest = digest::digest_slice(self.shared.digest, 0, record.bytes, content);
+                    digesting += lap(&mut at);
+                    record.digest = Some(entry::digest_to_wire(&digest));
+                    filled += bytes;
+                    return true;
+                }
+                Ok(_) | Err(ReadError::Changed) => self.offer_again(std::mem::take(record)),
+                Err(ReadError::Failed(fault)) => {
+                    self.shared.give_up(record.bytes);
+                    self.shared.fail_entry(record, fault);
+                }
+            }
+            false
+        });
+        self.shared.counters.storage_reading_ns.add_time(reading);
+        self.shared.counters.digesting_ns.add_time(digesting);
+        self.shared.counters.bytes_read.add(filled as u64);
+        if records.is_empty() {
+            self.forget(seq);
+            return;
+        }
+        let payload = if filled == 0 {
+            Payload::Empty
+        } else {
+            Payload::Pooled(block, filled)
+        };
+        self.file_bundle(records, seq, payload, filled as u64);
+    }
+
+    pub(super) fn file_bundle(
+        &self,
+        records: Vec<Record>,
+        seq: Option<u64>,
+        payload: Payload,
+        content: u64,
+    ) {
+        let again = seq.is_some();
+        let seq = seq.unwrap_or_else(|| self.shared.lock_state().reserve_seq());
+        let header = BlockHeader {
+            transfer: self.shared.config.transfer,
+            seq: Seq(seq),
+            kind: BlockKind::BUNDLE,
+            digest_kind: self.shared.config.digest,
+            ..BlockHeader::default()
+        };
+        let mut head = Vec::with_capacity(256 + records.len() * 128);
+        if let Err(error) =
+            block::encode(header, &[], &records, payload.as_slice().len(), &mut head)
+        {
+            self.shared.fail(
+                ErrorCode::INTERNAL.0,
+                &format!("a bundle cannot be encoded: {error}"),
+            );
+            return;
+        }
+        let desc = Desc::Bundle(Arc::new(records));
+        self.shared.queue(
+            seq,
+            desc,
+            content,
+            Image {
+                head: Head::Image(head),
+                payload,
+            },
+            again,
+        );
+    }
+
+    /// An item that was asked for again and has become pointless. An empty one takes its number, so that no gap stays in
+    /// what the receiver remembers.
+    pub(super) fn forget(&self, seq: Option<u64>) {
+        if seq.is_some() {
+            self.file_bundle(Vec::new(), seq, Payload::Empty, 0);
+        }
+    }
+}
+
+/// The front of `block` for a file of so many bytes, and for one more where there is room: the end of a file shows in what a
+/// read does not give. `None` if it does not fit.
+pub(super) fn with_room(block: &mut [u8], bytes: usize) -> Option<&mut [u8]> {
+    let room = bytes.saturating_add(1).min(block.len());
+    block.get_mut(..room.max(bytes))
+}
