@@ -1,35 +1,40 @@
 //! The sending end of a transfer: announces entries, reads what is wanted, sends it, keeps it until it is durable.
 //! Does not dial, and does not know whether it is the client's end or the daemon's.
+//!
+//! | part | work | state of its own |
+//! | --- | --- | --- |
+//! | [`Scan`] | finds entries, announces them, takes the answers | list of names, numbers of entries, paths to reuse |
+//! | [`Readers`] | read pieces into blocks and queue them | pool, threads that read ahead |
+//! | [`Streams`] | send items and listen, one loop for each stream | when a status is due, what the receiver has counted |
+//! | [`Shared`] | what the parts share | [`state::State`]: items, wanted entries, attached streams, the end |
+//!
+//! Lock order: the threads of `Readers`, then the state of `Shared`, then one of those that hold no other lock: the progress of
+//! a large file, the decisions of the tuner, the tables of the counters. All other locks are taken alone.
 
-mod failures;
+mod feedback;
 mod large;
-mod leave;
 mod pace;
-mod parts;
 mod readers;
-mod say;
 mod scan;
 mod shared;
 mod state;
-mod step;
-mod stream;
+mod streams;
 
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use godwit_net::{Stream, StreamError};
+use godwit_net::Stream;
 use godwit_proto::{Comparison, DigestKind, TransferId};
 
 use self::readers::Readers;
 use self::scan::Scan;
 use self::shared::Shared;
+use self::streams::Streams;
 use crate::counters::{self, Snapshot};
-use crate::last_words::last_words;
 use crate::names::NameQueue;
 use crate::{
-    Counters, End, Live, Observer, Resources, Source, StreamFigures, StreamLoss, Work, limits, lock,
+    Counters, End, Live, Observer, Resources, Source, StreamFigures, StreamLoss, Work, lock,
 };
 
 /// What a sender is told at its beginning.
@@ -59,11 +64,9 @@ pub struct Sender {
     shared: Arc<Shared>,
     readers: Arc<Readers>,
     scan: Arc<Scan>,
-    peer: Mutex<Option<Snapshot>>,
-    status_due: Mutex<Instant>,
+    streams: Streams,
+    /// Those of the scan and of the pace.
     threads: Mutex<Vec<JoinHandle<()>>>,
-    /// The client at the other end may change the limit.
-    obeys_limits: AtomicBool,
 }
 
 impl Sender {
@@ -86,20 +89,18 @@ impl Sender {
         let scan = Arc::new(Scan::new(Arc::clone(&shared)));
         let readers = Arc::new(Readers::new(Arc::clone(&shared)));
         let sender = Arc::new(Self {
+            streams: Streams::new(&shared, &scan, &readers),
             shared: Arc::clone(&shared),
             readers: Arc::clone(&readers),
             scan: Arc::clone(&scan),
-            peer: Mutex::default(),
-            status_due: Mutex::new(Instant::now() + limits::STATUS_EVERY),
             threads: Mutex::default(),
-            obeys_limits: AtomicBool::new(false),
         });
         let thread = std::thread::Builder::new()
             .name("gw-scan".to_owned())
             .spawn(move || scan.run(work))?;
         lock(&sender.threads).push(thread);
         readers.begin()?;
-        sender.keep_pace()?;
+        lock(&sender.threads).extend(pace::start(&shared)?);
         Ok(sender)
     }
 
@@ -119,47 +120,12 @@ impl Sender {
     /// # Errors
     /// What broke the stream. The transfer goes on with the others.
     pub fn run_stream(&self, stream: &mut dyn Stream) -> Result<(), StreamLoss> {
-        let _panic = self.shared.if_panicking();
-        let share = self.shared.live.share();
-        stream.share(&share.congestion, share.background)?;
-        let id = self
-            .shared
-            .lock_state()
-            .attach(stream.waker(), stream.carries_blocks());
-        self.shared.counters.streams_attached.add(1);
-        self.shared.counters.table.attach(id, stream);
-        let member = self.shared.counters.channels.attach(stream);
-        // After the thread was started that watches the channels: one that inherits a low priority sees late what is dead.
-        self.shared.begin_sharing();
-        let result = match self.stream_loop(id, stream) {
-            // There was no room for the last word.
-            Err(StreamLoss::Stream(StreamError::Ended { .. })) => {
-                stream.shutdown();
-                Ok(())
-            }
-            Err(loss) if self.shared.end().is_none() => match last_words(stream, &loss) {
-                Some(end) => {
-                    self.shared.finish(end);
-                    Ok(())
-                }
-                None => Err(loss),
-            },
-            other => other,
-        };
-        if let Some(names) = self.scan.names() {
-            names.say_again();
-        }
-        self.shared
-            .counters
-            .table
-            .detach(id, stream, &self.shared.counters);
-        self.shared.lock_state().detach(id);
-        self.tell_unnamed();
-        let result = self.shared.counters.channels.detach(member, result);
-        if result.is_err() {
-            self.shared.counters.streams_lost.add(1);
-        }
-        result
+        self.streams.run(stream)
+    }
+
+    /// Lets stream `id` end once what was sent on it is settled.
+    pub fn retire(&self, id: u64) {
+        self.shared.lock_state().retire(id);
     }
 
     /// The streams attached now, one by one.
@@ -184,7 +150,7 @@ impl Sender {
 
     /// Lets the other end, which is the client, change the limit while the transfer runs. Without it nobody but this side does.
     pub fn obey_limits(&self) {
-        self.obeys_limits.store(true, Ordering::Relaxed);
+        self.streams.obey_limits();
     }
 
     /// Waits for the end, at most `timeout`.
@@ -230,7 +196,7 @@ impl Sender {
 
     /// The other end's counters, as it last reported them.
     pub fn peer_counters(&self) -> Option<Snapshot> {
-        *lock(&self.peer)
+        self.streams.peer_counters()
     }
 
     /// Whether the scan is over, so that the totals scanned are final.

@@ -7,7 +7,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
-use godwit_proto::{EntryId, EntryKind, Fault, FaultCode, Record, RecordFlags, Side, WireError};
+use godwit_proto::{
+    EntryId, EntryKind, Fault, FaultCode, NameList, Record, RecordFlags, Side, WireError,
+};
 
 use super::shared::Shared;
 use super::state::State;
@@ -46,6 +48,17 @@ impl Scan {
     pub(super) fn take_names(&self, queue: Arc<NameQueue>) {
         // A second queue would have nobody who fills it.
         let _ = self.names.set(queue);
+    }
+
+    /// Takes a part of the list that the other end streams.
+    ///
+    /// # Errors
+    /// What rule of the protocol the part breaks.
+    pub(super) fn take_part(&self, list: NameList) -> Result<(), &'static str> {
+        match self.names.get() {
+            Some(names) => names.put(list),
+            None => Err("a part of a list that nobody asked for"),
+        }
     }
 
     /// Body of the thread that scans.

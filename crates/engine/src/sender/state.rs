@@ -79,14 +79,19 @@ pub(crate) enum Piece {
 
 /// What a thread that asks for work gets.
 pub(crate) enum Next {
-    Send {
-        seq: u64,
-        image: Arc<Image>,
-        content: u64,
-        again: bool,
-    },
+    Send(ToSend),
     Read(Piece),
     Nothing,
+}
+
+/// An item that a stream is to send.
+pub(crate) struct ToSend {
+    pub(crate) seq: u64,
+    pub(crate) image: Arc<Image>,
+    /// Content bytes, for the accounts.
+    pub(crate) content: u64,
+    /// It was sent before.
+    pub(crate) again: bool,
 }
 
 #[derive(Default)]
@@ -258,12 +263,12 @@ impl State {
         let image = item.image.clone()?;
         item.stream = Some(stream);
         let again = std::mem::replace(&mut item.sent_before, true);
-        Some(Next::Send {
+        Some(Next::Send(ToSend {
             seq,
             image,
             content: item.content,
             again,
-        })
+        }))
     }
 
     /// What the stream `stream` should do next; `read` tells whether it may read for itself.

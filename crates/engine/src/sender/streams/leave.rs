@@ -3,43 +3,37 @@
 
 use std::time::Instant;
 
-use godwit_net::Stream;
 use godwit_proto::{FrameKind, Retired};
 
-use super::Sender;
+use super::stream_loop::StreamLoop;
 use crate::{StreamLoss, limits};
 
-impl Sender {
-    /// Lets stream `id` end once what was sent on it is settled.
-    pub fn retire(&self, id: u64) {
-        self.shared.lock_state().retire(id);
-    }
-
+impl StreamLoop<'_> {
     /// All that was sent on the stream is settled: parts with the other end, which has the last word.
-    pub(super) fn leave(&self, id: u64, stream: &mut dyn Stream) -> Result<(), StreamLoss> {
+    pub(super) fn leave(&mut self) -> Result<(), StreamLoss> {
         let mut head = Vec::new();
         Retired {}.encode(&mut head);
-        stream.send(&head, &[])?;
+        self.stream.send(&head, &[])?;
         let since = Instant::now();
         loop {
-            while let Some((prelude, head)) = stream.try_recv()? {
+            while let Some((prelude, head)) = self.stream.try_recv()? {
                 if prelude.kind == FrameKind::RETIRED {
-                    stream.shutdown();
+                    self.stream.shutdown();
                     return Ok(());
                 }
-                self.handle(id, stream, &prelude, &head)?;
+                self.handle(&prelude, &head)?;
             }
             if let Some(end) = self.shared.end() {
-                self.say_goodbye(stream, &end);
+                self.say_goodbye(&end);
                 return Ok(());
             }
             if since.elapsed() > limits::SILENCE_MAX {
                 return Err(StreamLoss::Silent {
-                    peer: stream.peer(),
+                    peer: self.stream.peer(),
                     seconds: since.elapsed().as_secs(),
                 });
             }
-            stream.wait(limits::STATUS_EVERY)?;
+            self.stream.wait(limits::STATUS_EVERY)?;
         }
     }
 }

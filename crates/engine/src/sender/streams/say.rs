@@ -1,19 +1,17 @@
 //! What a sender says beside its items: how far it is, that it lives, and how it ended.
 //! Does not say when; the loop of a stream does.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use godwit_net::Stream;
-use godwit_proto::{Ping, Status};
+use godwit_proto::{ErrorCode, NameList, Ping, Status};
 
-use super::Sender;
-use crate::{End, StreamLoss, entry, limits, streams};
+use super::stream_loop::StreamLoop;
+use crate::{End, StreamLoss, entry, streams};
 
-impl Sender {
+impl StreamLoop<'_> {
     /// `last_item` foretells the end.
     pub(super) fn say_status(
-        &self,
-        stream: &mut dyn Stream,
+        &mut self,
         drained: bool,
         last_item: Option<u64>,
     ) -> Result<(), StreamLoss> {
@@ -41,48 +39,57 @@ impl Sender {
         };
         let mut head = Vec::new();
         status.encode(&mut head);
-        Ok(stream.send(&head, &[])?)
+        Ok(self.stream.send(&head, &[])?)
+    }
+
+    /// Whether the other end does not know how much of its list is taken.
+    pub(super) fn taken_is_due(&self) -> bool {
+        let names = self.streams.scan.names();
+        names.is_some_and(|names| names.is_due())
+    }
+
+    /// Tells the other end how much of its list is taken, if it does not know.
+    pub(super) fn say_taken(&mut self) -> Result<(), StreamLoss> {
+        let Some(taken) = self.streams.scan.names().and_then(|names| names.due()) else {
+            return Ok(());
+        };
+        let mut head = Vec::new();
+        if let Err(error) = NameList::taken(self.shared.config.transfer, taken).encode(&mut head) {
+            let message = format!("the word on a list cannot be encoded: {error}");
+            self.shared.fail(ErrorCode::INTERNAL.0, &message);
+            return Ok(());
+        }
+        Ok(self.stream.send(&head, &[])?)
     }
 
     /// What the kernel knows of this stream, for the other end to choose its streams by.
-    pub(super) fn say_sending(&self, stream: &mut dyn Stream) -> Result<(), StreamLoss> {
-        if let Some(sending) = streams::sending(&stream.meter().read())
-            && stream.carries_blocks()
+    pub(super) fn say_sending(&mut self) -> Result<(), StreamLoss> {
+        if let Some(sending) = streams::sending(&self.stream.meter().read())
+            && self.stream.carries_blocks()
         {
             let mut head = Vec::new();
             sending.encode(&mut head);
-            stream.send(&head, &[])?;
+            self.stream.send(&head, &[])?;
         }
         Ok(())
     }
 
-    pub(super) fn status_is_due(&self, now: Instant) -> bool {
-        let Ok(mut due) = self.status_due.try_lock() else {
-            return false;
-        };
-        let is_due = *due <= now;
-        if is_due {
-            *due = now + limits::STATUS_EVERY;
-        }
-        is_due
-    }
-
-    pub(super) fn ping(&self, stream: &mut dyn Stream) -> Result<(), StreamLoss> {
+    pub(super) fn ping(&mut self) -> Result<(), StreamLoss> {
         let mut head = Vec::new();
         Ping {
             nonce: self.shared.counters.bytes_sent.get(),
         }
         .encode(&mut head);
-        Ok(stream.send(&head, &[])?)
+        Ok(self.stream.send(&head, &[])?)
     }
 
     /// Tells the other end how it ended, so that it does not wait for us; best effort, the connection closes either way.
-    pub(super) fn say_goodbye(&self, stream: &mut dyn Stream, end: &End) {
-        stream.set_stall_limit(Duration::from_secs(1));
+    pub(super) fn say_goodbye(&mut self, end: &End) {
+        self.stream.set_stall_limit(Duration::from_secs(1));
         let frame = end.last_word();
         if !frame.is_empty() {
-            let _ = stream.send(&frame, &[]);
+            let _ = self.stream.send(&frame, &[]);
         }
-        stream.shutdown();
+        self.stream.shutdown();
     }
 }

@@ -1,0 +1,122 @@
+//! Serves the streams of a sender: attaches and detaches each, and holds what all of them share.
+//! Does not choose what is sent; the state does.
+
+mod frames;
+mod leave;
+mod limit;
+mod say;
+mod step;
+mod stream_loop;
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Instant;
+
+use godwit_net::{Stream, StreamError};
+
+use self::stream_loop::StreamLoop;
+use super::feedback::Feedback;
+use super::readers::Readers;
+use super::scan::Scan;
+use super::shared::Shared;
+use crate::counters::Snapshot;
+use crate::last_words::last_words;
+use crate::{StreamLoss, limits};
+
+pub(super) struct Streams {
+    shared: Arc<Shared>,
+    scan: Arc<Scan>,
+    readers: Arc<Readers>,
+    feedback: Feedback,
+    /// When one of the streams is to say how far this end is.
+    status_due: Mutex<Instant>,
+    /// The client at the other end may change the limit.
+    obeys_limits: AtomicBool,
+}
+
+impl Streams {
+    pub(super) fn new(shared: &Arc<Shared>, scan: &Arc<Scan>, readers: &Arc<Readers>) -> Self {
+        Self {
+            shared: Arc::clone(shared),
+            scan: Arc::clone(scan),
+            readers: Arc::clone(readers),
+            feedback: Feedback::new(Arc::clone(shared), Arc::clone(scan)),
+            status_due: Mutex::new(Instant::now() + limits::STATUS_EVERY),
+            obeys_limits: AtomicBool::new(false),
+        }
+    }
+
+    /// Serves one stream on the calling thread until the transfer ends (`Ok`) or the stream breaks.
+    ///
+    /// # Errors
+    /// What broke the stream. The transfer goes on with the others.
+    pub(super) fn run(&self, stream: &mut dyn Stream) -> Result<(), StreamLoss> {
+        let _panic = self.shared.if_panicking();
+        let share = self.shared.live.share();
+        stream.share(&share.congestion, share.background)?;
+        let id = self
+            .shared
+            .lock_state()
+            .attach(stream.waker(), stream.carries_blocks());
+        self.shared.counters.streams_attached.add(1);
+        self.shared.counters.table.attach(id, stream);
+        let member = self.shared.counters.channels.attach(stream);
+        // After the thread was started that watches the channels: one that inherits a low priority sees late what is dead.
+        self.shared.begin_sharing();
+        let result = match StreamLoop::new(self, id, stream).run() {
+            // There was no room for the last word.
+            Err(StreamLoss::Stream(StreamError::Ended { .. })) => {
+                stream.shutdown();
+                Ok(())
+            }
+            Err(loss) if self.shared.end().is_none() => match last_words(stream, &loss) {
+                Some(end) => {
+                    self.shared.finish(end);
+                    Ok(())
+                }
+                None => Err(loss),
+            },
+            other => other,
+        };
+        if let Some(names) = self.scan.names() {
+            names.say_again();
+        }
+        self.shared
+            .counters
+            .table
+            .detach(id, stream, &self.shared.counters);
+        self.shared.lock_state().detach(id);
+        self.feedback.tell_unnamed();
+        let result = self.shared.counters.channels.detach(member, result);
+        if result.is_err() {
+            self.shared.counters.streams_lost.add(1);
+        }
+        result
+    }
+
+    /// The receiver's counters, as it last said.
+    pub(super) fn peer_counters(&self) -> Option<Snapshot> {
+        self.feedback.counters()
+    }
+
+    /// Lets the receiver, which is the client, change the limit and the number of streams.
+    pub(super) fn obey_limits(&self) {
+        self.obeys_limits.store(true, Ordering::Relaxed);
+    }
+
+    fn obeys_limits(&self) -> bool {
+        self.obeys_limits.load(Ordering::Relaxed)
+    }
+
+    /// Whether a stream should say now how far this end is: true for one of them each time.
+    fn status_is_due(&self, now: Instant) -> bool {
+        let Ok(mut due) = self.status_due.try_lock() else {
+            return false;
+        };
+        let is_due = *due <= now;
+        if is_due {
+            *due = now + limits::STATUS_EVERY;
+        }
+        is_due
+    }
+}

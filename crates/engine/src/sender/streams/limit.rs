@@ -1,0 +1,65 @@
+//! Waits until the limit of the transfer lets a stream send, and listens meanwhile.
+//! Does not know what the limit is; `live` does.
+
+use std::time::{Duration, Instant};
+
+use super::stream_loop::StreamLoop;
+use crate::StreamLoss;
+
+/// A wait for the limit is counted this often while it lasts: it may be longer than what the bottleneck is judged over.
+const COUNT_EVERY: Duration = Duration::from_millis(100);
+
+/// What came of a wait for the limit.
+pub(super) struct Waited {
+    /// The other end said something meanwhile.
+    pub(super) any: bool,
+    pub(super) turn: Turn,
+}
+
+/// How a wait for the limit ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Turn {
+    /// It may be sent, and is paid for.
+    Come,
+    /// The transfer ended: nothing is to be sent any more.
+    Ended,
+    /// The stream is to leave: others send it, and pay for it.
+    Left,
+}
+
+impl StreamLoop<'_> {
+    /// Waits until the rate limit lets `bytes` go, the transfer ends or the stream is to leave; acknowledgements are still taken
+    /// meanwhile.
+    pub(super) fn obey_limit(&mut self, bytes: u64) -> Result<Waited, StreamLoss> {
+        let mut any = false;
+        let rate = self.shared.live.rate();
+        let mut changes = rate.changes();
+        let mut now = Instant::now();
+        let mut until = now + rate.reserve(bytes, now);
+        loop {
+            if rate.changes() != changes {
+                changes = rate.changes();
+                until = now + rate.reserve(bytes, now);
+            }
+            let left = until.saturating_duration_since(now);
+            if left.is_zero() {
+                let turn = Turn::Come;
+                return Ok(Waited { any, turn });
+            }
+            if self.shared.end().is_some() {
+                let turn = Turn::Ended;
+                return Ok(Waited { any, turn });
+            }
+            // With many streams its turn may be seconds away, and those that are to come have no room until it has left.
+            if self.shared.lock_state().is_retiring(self.id) {
+                rate.give_back(bytes, changes);
+                let turn = Turn::Left;
+                return Ok(Waited { any, turn });
+            }
+            self.stream.wait(left.min(COUNT_EVERY))?;
+            any |= self.listen()?;
+            self.shared.counters.limited_ns.add_since(now);
+            now = Instant::now();
+        }
+    }
+}

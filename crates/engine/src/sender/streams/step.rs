@@ -1,0 +1,132 @@
+//! What a sender's stream does next, and its reading while it has nothing to send.
+//! Does not move items; `stream_loop` does.
+
+use std::cell::RefCell;
+use std::sync::MutexGuard;
+use std::time::Instant;
+
+use godwit_store::pool::Block;
+
+use super::stream_loop::StreamLoop;
+use crate::sender::state::{Next, Piece, State, ToSend};
+use crate::{StreamLoss, limits};
+
+/// What a stream does next.
+pub(super) enum Step {
+    Send(ToSend),
+    /// Something was read, and perhaps something was heard meanwhile.
+    Read(bool),
+    Wait(Reason),
+    /// Nothing that was sent on it is unsettled, and nothing more shall be.
+    Leave,
+}
+
+/// What it waits for.
+pub(super) enum Reason {
+    Starved,
+    Unacknowledged,
+    /// It carries no blocks: that it waits limits nothing.
+    NotConcerned,
+}
+
+impl StreamLoop<'_> {
+    /// `early_bytes` is for a stream that carries no blocks but so much of their content.
+    pub(super) fn next(&mut self, early_bytes: Option<u64>) -> Result<Step, StreamLoss> {
+        let shared = self.shared;
+        let mut state = shared.lock_state();
+        state.unpark(self.id);
+        if state.has_resting() {
+            state.take_rested(Instant::now());
+        }
+        if state.is_retiring(self.id) {
+            return Ok(if state.may_leave(self.id) {
+                Step::Leave
+            } else {
+                Step::Wait(Reason::NotConcerned)
+            });
+        }
+        if let Some(early_bytes) = early_bytes {
+            return self.next_without_blocks(early_bytes, state);
+        }
+        // A thread that reads ahead does it better: the stream reads only what nobody else is there for.
+        match state.next(self.id, false, self.shared.config.block_bytes) {
+            Next::Send(item) => return Ok(Step::Send(item)),
+            Next::Read(_) | Next::Nothing => {}
+        }
+        if !self.shared.source.reads_again() {
+            state.park(self.id);
+            return Ok(Step::Wait(Reason::Starved));
+        }
+        let Some(block) = self.streams.readers.try_take_block() else {
+            state.park(self.id);
+            return Ok(Step::Wait(Reason::Unacknowledged));
+        };
+        Ok(
+            match state.next(self.id, true, self.shared.config.block_bytes) {
+                Next::Read(piece) => {
+                    drop(state);
+                    self.read_for(piece, block)?
+                }
+                Next::Send(item) => Step::Send(item),
+                Next::Nothing => {
+                    let waits_for_acks = state.unwritten() > 0;
+                    state.park(self.id);
+                    Step::Wait(if waits_for_acks {
+                        Reason::Unacknowledged
+                    } else {
+                        Reason::Starved
+                    })
+                }
+            },
+        )
+    }
+
+    /// Reads for the stream. Where that takes long the stream stays alive: a large hole is hashed at some GB a second.
+    fn read_for(&mut self, piece: Piece, block: Block) -> Result<Step, StreamLoss> {
+        let begun = Instant::now();
+        let (shared, readers) = (self.shared, &self.streams.readers);
+        let alive = RefCell::new((self, begun, begun, Ok(false)));
+        readers.read(piece, block, &|| {
+            let (stream, listened, spoke, result) = &mut *alive.borrow_mut();
+            if let Ok(heard) = result
+                && listened.elapsed() >= limits::STATUS_EVERY
+            {
+                *listened = Instant::now();
+                *result = stream.keep_alive(spoke).map(|now| now || *heard);
+            }
+            shared.is_over()
+        });
+        shared.counters.reading_ns.add_since(begun);
+        let (.., result) = alive.into_inner();
+        result.map(Step::Read)
+    }
+
+    /// Listens, and says something if nothing was said since `spoke` for long. Tells whether anything was heard.
+    fn keep_alive(&mut self, spoke: &mut Instant) -> Result<bool, StreamLoss> {
+        let heard = self.listen()?;
+        if spoke.elapsed() >= limits::PING_EVERY {
+            *spoke = Instant::now();
+            self.ping()?;
+        }
+        Ok(heard)
+    }
+
+    fn next_without_blocks(
+        &mut self,
+        early_bytes: u64,
+        mut state: MutexGuard<'_, State>,
+    ) -> Result<Step, StreamLoss> {
+        if let Next::Send(item) = state.next_without_blocks(self.id, early_bytes) {
+            return Ok(Step::Send(item));
+        }
+        if self.shared.source.reads_again()
+            && let Some(block) = self.streams.readers.try_take_block()
+            && let Some(piece) = state.next_early_piece(early_bytes, self.shared.config.block_bytes)
+        {
+            drop(state);
+            return self.read_for(piece, block);
+        }
+        state.park_without_blocks(self.id);
+        Ok(Step::Wait(Reason::NotConcerned))
+    }
+}

@@ -1,0 +1,220 @@
+//! Serves one stream of a sender: sends items, listens, and reads for itself when nothing is ready.
+//! Does not choose what is sent; the state does.
+
+use std::time::{Duration, Instant};
+
+use godwit_net::Stream;
+use godwit_proto::{ErrorCode, Manifest, Seq};
+
+use super::Streams;
+use super::limit::{Turn, Waited};
+use super::step::{Reason, Step};
+use crate::counters::CpuMeter;
+use crate::sender::shared::Shared;
+use crate::sender::state::{Head, ToSend};
+use crate::{StreamLoss, limits};
+
+/// Blocks sent between two looks for acknowledgements: the receiver puts at least as many into one while more keep coming.
+const LISTEN_EVERY_BLOCKS: u32 = limits::ACK_EVERY_BLOCKS;
+
+/// Longest time between two looks for acknowledgements, where the receiver has sent anything meanwhile.
+const LISTEN_EVERY: Duration = Duration::from_millis(200);
+
+/// One stream, and what is known of it between two steps.
+pub(super) struct StreamLoop<'a> {
+    pub(super) shared: &'a Shared,
+    pub(super) streams: &'a Streams,
+    /// Number of the stream.
+    pub(super) id: u64,
+    pub(super) stream: &'a mut dyn Stream,
+    meter: CpuMeter,
+    /// When the other end was heard last.
+    heard: Instant,
+    /// When anything was sent last.
+    spoke: Instant,
+    /// When this end looked last whether the other end has said anything.
+    listened: Instant,
+    /// Blocks sent since then.
+    unlistened: u32,
+    /// It looks in the next turn, whatever was sent.
+    listens: bool,
+    /// When the figures of this stream are to be said.
+    figures_due: Instant,
+}
+
+impl<'a> StreamLoop<'a> {
+    pub(super) fn new(streams: &'a Streams, id: u64, stream: &'a mut dyn Stream) -> Self {
+        let now = Instant::now();
+        Self {
+            shared: &streams.shared,
+            streams,
+            id,
+            stream,
+            meter: CpuMeter::default(),
+            heard: now,
+            spoke: now,
+            listened: now,
+            unlistened: 0,
+            listens: true,
+            figures_due: now + limits::STATUS_EVERY,
+        }
+    }
+
+    /// Serves the stream until the transfer ends or the stream has left.
+    ///
+    /// # Errors
+    /// What broke the stream.
+    pub(super) fn run(mut self) -> Result<(), StreamLoss> {
+        loop {
+            self.listen_if_due()?;
+            if let Some(end) = self.shared.end() {
+                self.say_goodbye(&end);
+                self.meter.settle(&self.shared.counters);
+                return Ok(());
+            }
+            let now = Instant::now();
+            self.meter.settle_if_due(now, &self.shared.counters);
+            self.say_what_is_due(now)?;
+            let early_bytes =
+                (!self.stream.carries_blocks()).then(|| self.stream.early_bytes_left());
+            match self.next(early_bytes)? {
+                Step::Send(item) => self.send(&item)?,
+                Step::Read(was_heard) => self.note_heard(was_heard),
+                Step::Leave => {
+                    self.meter.settle(&self.shared.counters);
+                    return self.leave();
+                }
+                Step::Wait(_) if self.unlistened > 0 => self.listens = true,
+                // Taken since the look above, and before this stream could be woken for it.
+                Step::Wait(_) if self.taken_is_due() => {}
+                Step::Wait(reason) => self.wait(now, early_bytes, reason)?,
+            }
+        }
+    }
+
+    /// Each look costs a system call, and while there is something to send nothing depends on it; but of a slow stream
+    /// the other end would have to wait until it has sent some blocks.
+    fn listen_if_due(&mut self) -> Result<(), StreamLoss> {
+        if self.listens
+            || self.unlistened >= LISTEN_EVERY_BLOCKS
+            || self.listened.elapsed() >= LISTEN_EVERY
+        {
+            (self.listens, self.unlistened) = (false, 0);
+            self.listened = Instant::now();
+            let heard = self.listen()?;
+            self.note_heard(heard);
+        }
+        Ok(())
+    }
+
+    fn note_heard(&mut self, was_heard: bool) {
+        if was_heard {
+            self.heard = Instant::now();
+        }
+    }
+
+    fn say_what_is_due(&mut self, now: Instant) -> Result<(), StreamLoss> {
+        if now >= self.figures_due {
+            self.figures_due = now + limits::STATUS_EVERY;
+            self.say_sending()?;
+        }
+        if self.streams.status_is_due(now) {
+            let drained = self.shared.lock_state().only_waits();
+            self.say_status(drained, None)?;
+        }
+        self.say_taken()
+    }
+
+    /// Sends the item, unless the transfer ends or the stream is to leave before the limit lets it go.
+    fn send(&mut self, item: &ToSend) -> Result<(), StreamLoss> {
+        let Waited { any, turn } = self.send_in_turn(item)?;
+        self.note_heard(any);
+        match turn {
+            Turn::Come => {
+                if self.shared.source.reads_again() {
+                    self.shared.lock_state().sent(item.seq);
+                }
+                self.spoke = Instant::now();
+            }
+            Turn::Left => {
+                let mut state = self.shared.lock_state();
+                state.give_back(item.seq, self.id, item.again);
+            }
+            Turn::Ended => {}
+        }
+        self.unlistened += 1;
+        Ok(())
+    }
+
+    /// Sends the item when the limit lets it go; tells what came of the wait for that.
+    fn send_in_turn(&mut self, item: &ToSend) -> Result<Waited, StreamLoss> {
+        let payload = item.image.payload.as_slice();
+        let waited = self.obey_limit(payload.len() as u64)?;
+        if waited.turn != Turn::Come {
+            return Ok(waited);
+        }
+        let mut written = Vec::new();
+        let head = match &item.image.head {
+            Head::Image(head) => head,
+            Head::Manifest(records) => {
+                let transfer = self.shared.config.transfer;
+                if let Err(error) =
+                    Manifest::encode_records(transfer, Seq(item.seq), records, &mut written)
+                {
+                    let message = format!("a manifest cannot be encoded: {error}");
+                    self.shared.fail(ErrorCode::INTERNAL.0, &message);
+                    return Ok(waited);
+                }
+                &written
+            }
+        };
+        let start = Instant::now();
+        self.stream.send(head, payload)?;
+        self.shared.counters.sending_ns.add_since(start);
+        self.shared.counters.bytes_sent.add(item.content);
+        if item.again {
+            self.shared.counters.bytes_resent.add(item.content);
+        }
+        Ok(waited)
+    }
+
+    /// There is nothing to do: says what the other end should know by now, and waits until the stream is woken.
+    fn wait(
+        &mut self,
+        now: Instant,
+        early_bytes: Option<u64>,
+        reason: Reason,
+    ) -> Result<(), StreamLoss> {
+        let (drained, last_item, news, rest) = {
+            let mut state = self.shared.lock_state();
+            self.shared.finish_if_done(&mut state);
+            let news = early_bytes.is_some_and(|bytes| state.note_want(bytes));
+            let rest = state.rest_left(now).unwrap_or(limits::STATUS_EVERY);
+            (state.is_drained(), state.foretold_end(), news, rest)
+        };
+        if drained || last_item.is_some() || news {
+            self.say_status(drained, last_item)?;
+        }
+        self.meter.settle(&self.shared.counters);
+        if self.heard.elapsed() > limits::SILENCE_MAX {
+            return Err(StreamLoss::Silent {
+                peer: self.stream.peer(),
+                seconds: self.heard.elapsed().as_secs(),
+            });
+        }
+        if self.spoke.elapsed() >= limits::PING_EVERY {
+            self.ping()?;
+            self.spoke = Instant::now();
+        }
+        let start = Instant::now();
+        self.stream.wait(rest.min(limits::STATUS_EVERY))?;
+        self.listens = true;
+        let counters = &self.shared.counters;
+        match reason {
+            Reason::Starved => counters.starved_ns.add_since(start),
+            Reason::Unacknowledged => counters.unacknowledged_ns.add_since(start),
+            Reason::NotConcerned => {}
+        }
+        Ok(())
+    }
+}
