@@ -1,6 +1,8 @@
 //! Joins `godwit serve` to the node: settings to a daemon, signals to its end.
 //! Parses nothing.
 
+mod jobs;
+
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::sync::Arc;
 
@@ -84,6 +86,7 @@ fn serve(settings: &ServeSettings, home: &Home) -> Result<(), Failure> {
     }
     home.journals()?;
     home.spill()?;
+    let jobs = jobs::start(settings, home, &exports)?;
     let config = DaemonConfig {
         listen,
         announce: announce(&settings.announce)?,
@@ -109,6 +112,7 @@ fn serve(settings: &ServeSettings, home: &Home) -> Result<(), Failure> {
     }
     // Sleeps until a signal comes.
     let _ = signals.forever().next();
+    jobs.stop();
     daemon.stop();
     Ok(())
 }

@@ -30,6 +30,8 @@ const ALLOWED: [(&str, &[&str]); 17] = [
         "crates/cli",
         &[
             "node",
+            "jobs",
+            "state",
             "run",
             "tree",
             "engine",

@@ -380,6 +380,31 @@ pub(super) const GENERAL: &[Setting] = &[
         detail: "A new transfer beyond this number takes the place of an interrupted one, which can still be resumed.",
     },
     Setting {
+        name: "jobs",
+        scopes: SERVE,
+        kind: Kind::Count { min: 1, max: 1_024 },
+        default: "8",
+        variable: "GODWIT_JOBS",
+        heading: Heading::Machine,
+        obeyed_by: ObeyedBy::Here,
+        help: "Jobs that the node runs at once; further ones wait",
+        detail: "",
+    },
+    Setting {
+        name: "keep-history",
+        scopes: SERVE,
+        kind: Kind::Duration {
+            min: seconds(86_400),
+            max: seconds(10 * 365 * 86_400),
+        },
+        default: "90d",
+        variable: "GODWIT_KEEP_HISTORY",
+        heading: Heading::Reports,
+        obeyed_by: ObeyedBy::Here,
+        help: "Keep ended jobs, their logs and the audit log for this long",
+        detail: "",
+    },
+    Setting {
         name: "keep-for",
         scopes: SERVE,
         kind: Kind::Duration {

@@ -214,6 +214,10 @@ pub struct ServeSettings {
     pub transfers_per_peer: u32,
     /// Of all clients together.
     pub transfers_max: u32,
+    /// Jobs that the node runs at once.
+    pub jobs: u32,
+    /// How long ended jobs are remembered.
+    pub keep_history: Duration,
     /// The longest time that an interrupted transfer keeps its destination.
     pub keep_for: Duration,
 }
@@ -392,6 +396,8 @@ impl ServeSettings {
             transfers_per_peer: values.count_u32("transfers-per-peer"),
             transfers_max: values.count_u32("transfers-max"),
             keep_for: values.duration("keep-for"),
+            jobs: values.count_u32("jobs"),
+            keep_history: values.duration("keep-history"),
         })
     }
 }

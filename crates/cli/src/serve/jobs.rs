@@ -1,0 +1,93 @@
+//! Joins the jobs of a node to its settings: the state that they are kept in, and the surroundings of each attempt.
+//! Decides nothing about jobs.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use godwit_api::PORT_DEFAULT;
+use godwit_api::host::HostPort;
+use godwit_api::settings::ServeSettings;
+use godwit_engine::session::{Connector, Refusal};
+use godwit_jobs::{Jobs, JobsConfig};
+use godwit_net::{IdentityId, PeerAddress};
+use godwit_node::{Export, Exported};
+use godwit_run::{AgentOrder, Connectors, Env, SshClient, SshWay, StartedAgent};
+use godwit_state::{Options, Replica, Site};
+use godwit_store::Syncs;
+
+use crate::exit::Failure;
+use crate::home::Home;
+use crate::output::complain;
+
+/// File mode bits that files of the node beside the data do not get.
+const UMASK: u32 = 0o077;
+
+/// The name of a node that is alone.
+const NODE: &str = "node1";
+
+/// Opens the state, and runs from now on what is due.
+pub(super) fn start(
+    settings: &ServeSettings,
+    home: &Home,
+    exports: &[Export],
+) -> Result<Jobs, Failure> {
+    let replica = Replica::open(Options::new(home.path().join("state")))
+        .map_err(|error| Failure::failed(format!("the state of the node: {error}")))?;
+    let exported = Exported::new(exports.to_vec(), home.spill()?, Syncs::default());
+    let exported: Arc<Exported> = Arc::new(exported);
+    let own = home.clone();
+    let make_env = move |sites: &[Site]| Env {
+        home: own.clone(),
+        base: None,
+        exports: Some(exported.clone()),
+        umask: UMASK,
+        started: Instant::now(),
+        alone: false,
+        retries_first: true,
+        connectors: Arc::new(Sites(sites.to_vec())),
+        input: None,
+        output: None,
+        list: None,
+        kept_out: Vec::new(),
+        tells: None,
+    };
+    let config = JobsConfig {
+        node: NODE.to_owned(),
+        directory: home.path().join("jobs"),
+        exports: exports.iter().map(|export| export.name.clone()).collect(),
+        keep_history: settings.keep_history,
+        jobs_max: settings.jobs as usize,
+        make_env: Arc::new(make_env),
+        log: Arc::new(complain),
+    };
+    Jobs::start(config, Arc::new(replica)).map_err(Failure::failed)
+}
+
+/// The ways of a job to the sites that it has to do with: to nobody else, and only to who proves a site's identity.
+struct Sites(Vec<Site>);
+
+impl Connectors for Sites {
+    fn by_ssh(&self, _: SshWay<'_>, _: SshClient) -> Result<Arc<dyn Connector>, Failure> {
+        Err(Failure::usage(
+            "jobs of a node reach sites, not machines by ssh: use godwit cp for that",
+        ))
+    }
+
+    fn start_agent(&self, _: SshWay<'_>, _: &AgentOrder) -> Result<StartedAgent, Refusal> {
+        Err(Refusal::Own(
+            "jobs of a node reach sites, not machines by ssh: use godwit cp for that".to_owned(),
+        ))
+    }
+
+    fn trusts(&self, address: &PeerAddress, found: &IdentityId) -> Result<bool, Failure> {
+        let is_at = |text: &String| {
+            HostPort::parse(text, PORT_DEFAULT)
+                .is_ok_and(|node| PeerAddress::new(&node.host, node.port) == *address)
+        };
+        let found = found.to_string();
+        Ok(self
+            .0
+            .iter()
+            .any(|site| site.identity == found && site.addresses.iter().any(is_at)))
+    }
+}
