@@ -1,0 +1,448 @@
+//! The routes of the API, each as a call with its documents.
+//! Decides nothing: what a call means is the node's.
+
+use godwit_api::rest::{
+    AttemptView, CancelJob, ChangeJob, ExportView, FailureView, JobList, JobStateName, JobView,
+    LogPage, NewJob, NewSite, NewToken, NewUser, NodeView, SiteView, TokenCreated, TokenView,
+    UserView,
+};
+use hyper::Method;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use crate::error::ClientError;
+use crate::http::Ask;
+use crate::transport::Client;
+
+/// Where the API begins.
+const BASE: &str = "/api/v1";
+
+/// Jobs on a page: as many as a node gives at once.
+const PAGE_JOBS: usize = 1_000;
+
+/// Signs of a whole id of a job.
+const ID_SIGNS: usize = 11;
+
+/// Ids that are named where a shortened one is not enough.
+const EXAMPLES_MAX: usize = 4;
+
+/// Which jobs are listed; an empty filter lists all.
+#[derive(Clone, Debug, Default)]
+pub struct JobFilter {
+    /// Only those in one of these states; empty is any.
+    pub states: Vec<JobStateName>,
+    /// Only those of this user.
+    pub owner: Option<String>,
+    /// Only those to or from this site.
+    pub site: Option<String>,
+    /// Only those with this in their label.
+    pub label: Option<String>,
+}
+
+/// What steers a job without a document of its own.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Steer {
+    /// Stop it for a time.
+    Pause,
+    /// Let a paused job run again.
+    Resume,
+    /// Try again now.
+    Retry,
+}
+
+/// The calls about jobs.
+#[derive(Clone, Copy)]
+pub struct Jobs<'a>(&'a Client);
+
+/// The calls about sites.
+#[derive(Clone, Copy)]
+pub struct Sites<'a>(&'a Client);
+
+/// The calls about users.
+#[derive(Clone, Copy)]
+pub struct Users<'a>(&'a Client);
+
+/// The calls about tokens.
+#[derive(Clone, Copy)]
+pub struct Tokens<'a>(&'a Client);
+
+impl Client {
+    /// The node itself, and who asks.
+    ///
+    /// # Errors
+    /// The node cannot be reached, or refuses.
+    pub fn node(&self) -> Result<NodeView, ClientError> {
+        self.get("/node")
+    }
+
+    /// The exports of the node.
+    ///
+    /// # Errors
+    /// As [`Client::node`].
+    pub fn exports(&self) -> Result<Vec<ExportView>, ClientError> {
+        self.get("/exports")
+    }
+
+    /// The calls about jobs.
+    #[must_use]
+    pub fn jobs(&self) -> Jobs<'_> {
+        Jobs(self)
+    }
+
+    /// The calls about sites.
+    #[must_use]
+    pub fn sites(&self) -> Sites<'_> {
+        Sites(self)
+    }
+
+    /// The calls about users.
+    #[must_use]
+    pub fn users(&self) -> Users<'_> {
+        Users(self)
+    }
+
+    /// The calls about tokens.
+    #[must_use]
+    pub fn tokens(&self) -> Tokens<'_> {
+        Tokens(self)
+    }
+
+    fn get<T: DeserializeOwned>(&self, path: &str) -> Result<T, ClientError> {
+        self.call(Ask::get(format!("{BASE}{path}")))
+    }
+
+    fn with<D: Serialize, T: DeserializeOwned>(
+        &self,
+        method: Method,
+        path: &str,
+        document: &D,
+    ) -> Result<T, ClientError> {
+        self.call(Ask::new(method, format!("{BASE}{path}")).document(document))
+    }
+
+    fn delete(&self, path: &str) -> Result<(), ClientError> {
+        let ask = Ask::new(Method::DELETE, format!("{BASE}{path}"));
+        self.block_on(self.target.exchange(ask)).map(|_body| ())
+    }
+
+    fn call<T: DeserializeOwned>(&self, ask: Ask) -> Result<T, ClientError> {
+        let body = self.block_on(self.target.exchange(ask))?;
+        self.target.parse(&body)
+    }
+}
+
+impl Jobs<'_> {
+    /// Submits a job. The key makes it safe to send again, which happens once where no answer comes.
+    ///
+    /// # Errors
+    /// The node cannot be reached, or refuses.
+    pub fn submit(&self, job: &NewJob, key: &str) -> Result<JobView, ClientError> {
+        let ask = || {
+            Ask::new(Method::POST, format!("{BASE}/jobs"))
+                .document(job)
+                .header("idempotency-key", key)
+        };
+        match self.0.call(ask()) {
+            Err(ClientError::Broken { .. } | ClientError::TimedOut { .. }) => self.0.call(ask()),
+            other => other,
+        }
+    }
+
+    /// The newest jobs that fit, no more than `most`.
+    ///
+    /// # Errors
+    /// As [`Jobs::submit`].
+    pub fn list(&self, filter: &JobFilter, most: usize) -> Result<Vec<JobView>, ClientError> {
+        let mut found = Vec::new();
+        let mut cursor: Option<String> = None;
+        while found.len() < most {
+            let wanted = (most - found.len()).min(PAGE_JOBS);
+            let page = self.page(filter, cursor.as_deref(), wanted)?;
+            found.extend(page.jobs);
+            match page.next {
+                // A node that gives the same page for ever is not asked for ever.
+                Some(next) if cursor.as_ref() != Some(&next) => cursor = Some(next),
+                _ => break,
+            }
+        }
+        found.truncate(most);
+        Ok(found)
+    }
+
+    fn page(
+        &self,
+        filter: &JobFilter,
+        cursor: Option<&str>,
+        limit: usize,
+    ) -> Result<JobList, ClientError> {
+        let states: Vec<String> = filter.states.iter().map(|state| word(*state)).collect();
+        let states = states.join(",");
+        let limit = limit.to_string();
+        let wishes = [
+            ("state", (!states.is_empty()).then_some(states.as_str())),
+            ("owner", filter.owner.as_deref()),
+            ("site", filter.site.as_deref()),
+            ("label", filter.label.as_deref()),
+            ("cursor", cursor),
+            ("limit", Some(limit.as_str())),
+        ];
+        let query: Vec<String> = wishes
+            .into_iter()
+            .filter_map(|(name, value)| Some(format!("{name}={}", escaped(value?))))
+            .collect();
+        self.0.get(&format!("/jobs?{}", query.join("&")))
+    }
+
+    /// The job with this id, or the only one whose id begins so.
+    ///
+    /// # Errors
+    /// As [`Jobs::submit`]; several ids begin so.
+    pub fn find(&self, id: &str) -> Result<JobView, ClientError> {
+        let id = id.to_ascii_lowercase();
+        let unknown = match self.get(&id) {
+            Err(error) if error.status() == Some(404) && id.len() < ID_SIGNS => error,
+            other => return other,
+        };
+        let all = self.list(&JobFilter::default(), usize::MAX)?;
+        let mut fitting = all.into_iter().filter(|job| job.id.starts_with(&id));
+        match (fitting.next(), fitting.next()) {
+            (None, _) => Err(unknown),
+            (Some(job), None) => Ok(job),
+            (Some(first), Some(second)) => Err(ClientError::Ambiguous {
+                prefix: id.clone(),
+                examples: [first, second]
+                    .into_iter()
+                    .chain(fitting)
+                    .take(EXAMPLES_MAX)
+                    .map(|job| job.id)
+                    .collect(),
+            }),
+        }
+    }
+
+    /// The job with this id.
+    ///
+    /// # Errors
+    /// As [`Jobs::submit`].
+    pub fn get(&self, id: &str) -> Result<JobView, ClientError> {
+        self.0.get(&format!("/jobs/{}", escaped(id)))
+    }
+
+    /// Changes what is set of a job.
+    ///
+    /// # Errors
+    /// As [`Jobs::submit`].
+    pub fn change(&self, id: &str, change: &ChangeJob) -> Result<JobView, ClientError> {
+        let path = format!("/jobs/{}", escaped(id));
+        self.0.with(Method::PATCH, &path, change)
+    }
+
+    /// Pauses, resumes or retries a job.
+    ///
+    /// # Errors
+    /// As [`Jobs::submit`].
+    pub fn steer(&self, id: &str, what: Steer) -> Result<JobView, ClientError> {
+        let verb = match what {
+            Steer::Pause => "pause",
+            Steer::Resume => "resume",
+            Steer::Retry => "retry",
+        };
+        let path = format!("{BASE}/jobs/{}/{verb}", escaped(id));
+        self.0.call(Ask::new(Method::POST, path))
+    }
+
+    /// Gives a job up.
+    ///
+    /// # Errors
+    /// As [`Jobs::submit`].
+    pub fn cancel(&self, id: &str, why: &CancelJob) -> Result<JobView, ClientError> {
+        let path = format!("/jobs/{}/cancel", escaped(id));
+        self.0.with(Method::POST, &path, why)
+    }
+
+    /// What was submitted.
+    ///
+    /// # Errors
+    /// As [`Jobs::submit`].
+    pub fn description(&self, id: &str) -> Result<NewJob, ClientError> {
+        self.0.get(&format!("/jobs/{}/description", escaped(id)))
+    }
+
+    /// The attempts of a job.
+    ///
+    /// # Errors
+    /// As [`Jobs::submit`].
+    pub fn attempts(&self, id: &str) -> Result<Vec<AttemptView>, ClientError> {
+        self.0.get(&format!("/jobs/{}/attempts", escaped(id)))
+    }
+
+    /// The failed entries of a job, by reason.
+    ///
+    /// # Errors
+    /// As [`Jobs::submit`].
+    pub fn failures(&self, id: &str) -> Result<Vec<FailureView>, ClientError> {
+        self.0.get(&format!("/jobs/{}/failures", escaped(id)))
+    }
+
+    /// Lines of the log after that number.
+    ///
+    /// # Errors
+    /// As [`Jobs::submit`].
+    pub fn log(&self, id: &str, after: u64, limit: usize) -> Result<LogPage, ClientError> {
+        let id = escaped(id);
+        self.0
+            .get(&format!("/jobs/{id}/log?after={after}&limit={limit}"))
+    }
+
+    /// Everything that is known of a job, as one document.
+    ///
+    /// # Errors
+    /// As [`Jobs::submit`].
+    pub fn report(&self, id: &str) -> Result<serde_json::Value, ClientError> {
+        self.0.get(&format!("/jobs/{}/report", escaped(id)))
+    }
+
+    /// The report as a page.
+    ///
+    /// # Errors
+    /// As [`Jobs::submit`].
+    pub fn report_page(&self, id: &str) -> Result<Vec<u8>, ClientError> {
+        let path = format!("{BASE}/jobs/{}/report.html", escaped(id));
+        let ask = Ask::get(path).header("accept", "text/html");
+        let body = self.0.block_on(self.0.target.exchange(ask))?;
+        Ok(body.to_vec())
+    }
+}
+
+impl Sites<'_> {
+    /// All sites.
+    ///
+    /// # Errors
+    /// The node cannot be reached, or refuses.
+    pub fn list(&self) -> Result<Vec<SiteView>, ClientError> {
+        self.0.get("/sites")
+    }
+
+    /// Adds or replaces a site.
+    ///
+    /// # Errors
+    /// As [`Sites::list`].
+    pub fn put(&self, name: &str, site: &NewSite) -> Result<SiteView, ClientError> {
+        let path = format!("/sites/{}", escaped(name));
+        self.0.with(Method::PUT, &path, site)
+    }
+
+    /// Removes a site.
+    ///
+    /// # Errors
+    /// As [`Sites::list`].
+    pub fn remove(&self, name: &str) -> Result<(), ClientError> {
+        self.0.delete(&format!("/sites/{}", escaped(name)))
+    }
+}
+
+impl Users<'_> {
+    /// All users.
+    ///
+    /// # Errors
+    /// The node cannot be reached, or refuses.
+    pub fn list(&self) -> Result<Vec<UserView>, ClientError> {
+        self.0.get("/users")
+    }
+
+    /// Adds or replaces a user.
+    ///
+    /// # Errors
+    /// As [`Users::list`].
+    pub fn put(&self, name: &str, user: &NewUser) -> Result<UserView, ClientError> {
+        let path = format!("/users/{}", escaped(name));
+        self.0.with(Method::PUT, &path, user)
+    }
+
+    /// Removes a user.
+    ///
+    /// # Errors
+    /// As [`Users::list`].
+    pub fn remove(&self, name: &str) -> Result<(), ClientError> {
+        self.0.delete(&format!("/users/{}", escaped(name)))
+    }
+}
+
+impl Tokens<'_> {
+    /// The tokens that the caller may see.
+    ///
+    /// # Errors
+    /// The node cannot be reached, or refuses.
+    pub fn list(&self) -> Result<Vec<TokenView>, ClientError> {
+        self.0.get("/tokens")
+    }
+
+    /// Makes a token.
+    ///
+    /// # Errors
+    /// As [`Tokens::list`].
+    pub fn create(&self, token: &NewToken) -> Result<TokenCreated, ClientError> {
+        self.0.with(Method::POST, "/tokens", token)
+    }
+
+    /// Ends a token.
+    ///
+    /// # Errors
+    /// As [`Tokens::list`].
+    pub fn revoke(&self, id: &str) -> Result<(), ClientError> {
+        self.0.delete(&format!("/tokens/{}", escaped(id)))
+    }
+}
+
+/// A new key for a submission.
+///
+/// # Errors
+/// The system gives no random numbers.
+pub fn idempotency_key() -> Result<String, ClientError> {
+    let mut random = [0_u8; 16];
+    getrandom::fill(&mut random)
+        .map_err(|error| ClientError::Setup(format!("no random numbers: {error}")))?;
+    Ok(data_encoding::HEXLOWER.encode(&random))
+}
+
+/// The word of the API for a state.
+fn word(state: JobStateName) -> String {
+    match serde_json::to_value(state) {
+        Ok(serde_json::Value::String(word)) => word,
+        // It is always a word.
+        _ => String::new(),
+    }
+}
+
+/// A text as a part of a path or a query.
+pub(crate) fn escaped(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for byte in text.bytes() {
+        if byte.is_ascii_alphanumeric() || b"-_~".contains(&byte) {
+            out.push(char::from(byte));
+        } else if byte == b'.' && text != "." && text != ".." {
+            out.push('.');
+        } else {
+            out.push_str(&format!("%{byte:02X}"));
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_cannot_leave_their_part_of_a_path() {
+        for (text, path) in [
+            ("0abc", "0abc"),
+            ("a/b?c=d&e#f", "a%2Fb%3Fc%3Dd%26e%23f"),
+            ("..", "%2E%2E"),
+            ("a.b", "a.b"),
+            ("ä\n", "%C3%A4%0A"),
+        ] {
+            assert_eq!(escaped(text), path, "{text}");
+        }
+    }
+}

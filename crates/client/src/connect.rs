@@ -1,0 +1,137 @@
+//! Makes one connection to a node: a Unix socket, or TLS over TCP.
+//! Sends no request.
+
+use std::io;
+use std::net::SocketAddr;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use godwit_api::host::HostPort;
+use http_body_util::Full;
+use hyper::body::Bytes;
+use hyper::client::conn::http1::{SendRequest, handshake};
+use hyper_util::rt::TokioIo;
+use rustls::pki_types::ServerName;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::{TcpStream, UnixStream, lookup_host};
+use tokio::time::timeout;
+use tokio_rustls::TlsConnector;
+use tokio_rustls::client::TlsStream;
+
+use crate::address::NodeAddress;
+use crate::error::ClientError;
+use crate::transport::{Target, Tls};
+
+/// Time for the name, for each address, and for TLS: five lost packets in a row at the kernel's timing.
+pub(crate) const CONNECT_DEADLINE: Duration = Duration::from_secs(10);
+
+/// Addresses of one name that are tried, the first ones: two machines with an address of each family.
+const ADDRESSES_MAX: usize = 4;
+
+impl Target {
+    /// Connects, and begins HTTP.
+    pub(crate) async fn connect(&self) -> Result<SendRequest<Full<Bytes>>, ClientError> {
+        match (&self.address, &self.tls) {
+            (NodeAddress::Home(home), _) => self.begin(unix(home).await?).await,
+            (NodeAddress::Https(host), Some(tls)) => self.begin(self.tls(host, tls).await?).await,
+            (NodeAddress::Https(_), None) => Err(self.unreachable("TLS is not set up")),
+        }
+    }
+
+    async fn begin<S>(&self, stream: S) -> Result<SendRequest<Full<Bytes>>, ClientError>
+    where
+        S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
+    {
+        let (sender, connection) = handshake(TokioIo::new(stream))
+            .await
+            .map_err(|error| self.unreachable(error))?;
+        // It ends when the sender and the answer are dropped; a fault of it shows there.
+        tokio::spawn(async move {
+            let _ = connection.await;
+        });
+        Ok(sender)
+    }
+
+    async fn tls(&self, host: &HostPort, tls: &Tls) -> Result<TlsStream<TcpStream>, ClientError> {
+        let stream = self.tcp(host).await?;
+        let name =
+            ServerName::try_from(host.host.clone()).map_err(|error| self.unreachable(error))?;
+        let connector = TlsConnector::from(Arc::clone(&tls.config));
+        match timeout(CONNECT_DEADLINE, connector.connect(name, stream)).await {
+            Ok(Ok(stream)) => Ok(stream),
+            Ok(Err(error)) => Err(self.tls_fault(tls, &error)),
+            Err(_late) => Err(self.unreachable("it began no TLS in time")),
+        }
+    }
+
+    async fn tcp(&self, host: &HostPort) -> Result<TcpStream, ClientError> {
+        let found = timeout(
+            CONNECT_DEADLINE,
+            lookup_host((host.host.as_str(), host.port)),
+        );
+        let addresses: Vec<SocketAddr> = match found.await {
+            Ok(Ok(addresses)) => addresses.take(ADDRESSES_MAX).collect(),
+            Ok(Err(error)) => return Err(self.unreachable(error)),
+            Err(_late) => return Err(self.unreachable("no answer about its name in time")),
+        };
+        let mut fault = "its name has no address".to_owned();
+        for address in addresses {
+            match timeout(CONNECT_DEADLINE, TcpStream::connect(address)).await {
+                Ok(Ok(stream)) => {
+                    // Requests are small, and each waits for its answer.
+                    let _ = stream.set_nodelay(true);
+                    return Ok(stream);
+                }
+                Ok(Err(error)) => fault = format!("{address}: {error}"),
+                Err(_late) => fault = format!("{address}: no answer in time"),
+            }
+        }
+        Err(self.unreachable(fault))
+    }
+
+    fn tls_fault(&self, tls: &Tls, error: &io::Error) -> ClientError {
+        let inner = error.get_ref().and_then(|error| error.downcast_ref());
+        let refused = matches!(inner, Some(rustls::Error::InvalidCertificate(_)));
+        match (tls.verifier.shown(), tls.pin) {
+            (Some(shown), Some(expected)) if refused => ClientError::OtherCertificate {
+                node: self.address.to_string(),
+                shown,
+                expected,
+            },
+            (Some(shown), None) if refused => ClientError::UnknownCertificate {
+                node: self.address.to_string(),
+                shown,
+                reason: error.to_string(),
+            },
+            _ => self.unreachable(format!("TLS: {error}")),
+        }
+    }
+
+    fn unreachable(&self, reason: impl ToString) -> ClientError {
+        ClientError::Unreachable {
+            node: self.address.to_string(),
+            reason: reason.to_string(),
+        }
+    }
+}
+
+async fn unix(home: &Path) -> Result<UnixStream, ClientError> {
+    let socket = NodeAddress::socket_of(home);
+    let not_running = || ClientError::NotRunning {
+        home: home.to_owned(),
+    };
+    let failed = |source| ClientError::Socket {
+        socket: socket.clone(),
+        source,
+    };
+    match timeout(CONNECT_DEADLINE, UnixStream::connect(&socket)).await {
+        Ok(Ok(stream)) => Ok(stream),
+        Ok(Err(error)) => Err(match error.kind() {
+            // A socket that a killed node left refuses.
+            io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused => not_running(),
+            _ => failed(error),
+        }),
+        Err(_late) => Err(failed(io::ErrorKind::TimedOut.into())),
+    }
+}

@@ -1,0 +1,179 @@
+//! Why a request to a node failed, in words for its user.
+//! Knows no exit codes but by the failure catalogue.
+
+use std::io;
+use std::path::PathBuf;
+
+use godwit_api::failure::{Failure, FailureCode};
+use godwit_api::rest::Problem;
+use thiserror::Error;
+
+use crate::pin::Fingerprint;
+
+/// Why a request to a node failed.
+#[derive(Debug, Error)]
+pub enum ClientError {
+    /// Nothing listens at the socket of a home directory.
+    #[error(
+        "no node runs with the home {0}; start one with: GODWIT_HOME={0} godwit serve --export NAME=PATH; for a node with another home set GODWIT_HOME, for one elsewhere add --node https://HOST",
+        home.display()
+    )]
+    NotRunning {
+        /// The home directory.
+        home: PathBuf,
+    },
+    /// The socket of a home directory cannot be used.
+    #[error("the socket {} of the node cannot be used: {source}", socket.display())]
+    Socket {
+        /// The socket.
+        socket: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// No connection came up.
+    #[error(
+        "{node} cannot be reached: {reason}; check its address, that it runs, and that no firewall is in between"
+    )]
+    Unreachable {
+        /// Which node.
+        node: String,
+        /// Why.
+        reason: String,
+    },
+    /// The node showed another certificate than the pinned one.
+    #[error(
+        "{node} showed the certificate {shown}, but {expected} is expected: the node has a new certificate, or somebody else answers. Ask its operator for the fingerprint; if it is new, run: godwit node trust URL FINGERPRINT"
+    )]
+    OtherCertificate {
+        /// Which node.
+        node: String,
+        /// What it showed.
+        shown: Fingerprint,
+        /// What is pinned.
+        expected: Fingerprint,
+    },
+    /// No root of the system vouches for the certificate.
+    #[error(
+        "{node} showed the certificate {shown}, which no authority of this system vouches for ({reason}). If the node printed this fingerprint at its start, run: godwit node trust URL {shown}"
+    )]
+    UnknownCertificate {
+        /// Which node.
+        node: String,
+        /// What it showed.
+        shown: Fingerprint,
+        /// Why the roots refuse it.
+        reason: String,
+    },
+    /// The node took too long.
+    #[error("{node} did not answer within {seconds} s; whether it did what was asked is not known")]
+    TimedOut {
+        /// Which node.
+        node: String,
+        /// The deadline.
+        seconds: u64,
+    },
+    /// The connection broke while the node was to answer.
+    #[error("the connection to {node} broke: {reason}; whether it did what was asked is not known")]
+    Broken {
+        /// Which node.
+        node: String,
+        /// How.
+        reason: String,
+    },
+    /// The answer is none of the API.
+    #[error(
+        "{node} gave an answer that this program cannot read: {reason}; do both have the same version?"
+    )]
+    Answer {
+        /// Which node.
+        node: String,
+        /// What is wrong.
+        reason: String,
+    },
+    /// The node refused.
+    #[error("{}", refusal(.node, .problem))]
+    Refused {
+        /// Which node.
+        node: String,
+        /// Its words.
+        problem: Box<Problem>,
+    },
+    /// Several jobs have ids with this beginning.
+    #[error("{prefix}: the ids of several jobs begin so ({}); write more signs", examples.join(", "))]
+    Ambiguous {
+        /// The beginning.
+        prefix: String,
+        /// Some of the jobs.
+        examples: Vec<String>,
+    },
+    /// This machine lacks something.
+    #[error("{0}")]
+    Setup(String),
+}
+
+impl ClientError {
+    /// The same request may succeed later.
+    #[must_use]
+    pub fn is_passing(&self) -> bool {
+        match self {
+            Self::NotRunning { .. }
+            | Self::Unreachable { .. }
+            | Self::TimedOut { .. }
+            | Self::Broken { .. } => true,
+            Self::Refused { problem, .. } => {
+                problem.status >= 500 || problem.status == 429 || problem.status == 408
+            }
+            Self::Socket { .. }
+            | Self::OtherCertificate { .. }
+            | Self::UnknownCertificate { .. }
+            | Self::Answer { .. }
+            | Self::Ambiguous { .. }
+            | Self::Setup(_) => false,
+        }
+    }
+
+    /// The status of the refusal, if the node refused.
+    #[must_use]
+    pub fn status(&self) -> Option<u16> {
+        match self {
+            Self::Refused { problem, .. } => Some(problem.status),
+            _ => None,
+        }
+    }
+
+    fn code(&self) -> FailureCode {
+        match self {
+            Self::Refused { problem, .. } => match problem.status {
+                401 | 403 => FailureCode::Authentication,
+                400 | 413 | 415 | 422 => FailureCode::Usage,
+                _ => FailureCode::Failed,
+            },
+            Self::OtherCertificate { .. } | Self::UnknownCertificate { .. } => {
+                FailureCode::Authentication
+            }
+            Self::Ambiguous { .. } => FailureCode::Usage,
+            _ => FailureCode::Failed,
+        }
+    }
+}
+
+impl From<ClientError> for Failure {
+    fn from(error: ClientError) -> Self {
+        Self::new(error.code(), &error)
+    }
+}
+
+/// The words of the node, with the id by which its log knows the request where that helps.
+fn refusal(node: &str, problem: &Problem) -> String {
+    let said = if problem.detail.is_empty() {
+        &problem.title
+    } else {
+        &problem.detail
+    };
+    match &problem.request {
+        Some(request) if problem.status >= 500 => {
+            format!("{node} failed: {said} (its log knows this as request {request})")
+        }
+        _ => format!("{node} refused: {said}"),
+    }
+}

@@ -1,0 +1,170 @@
+//! Requests and their answers: headers, deadlines, bounds, problems.
+//! Knows no route and no document but the problem.
+
+use std::time::Duration;
+
+use godwit_api::rest::Problem;
+use http_body_util::{BodyExt as _, Full, Limited};
+use hyper::body::{Bytes, Incoming};
+use hyper::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HOST, USER_AGENT};
+use hyper::{Method, Request, Response};
+use serde::de::DeserializeOwned;
+use tokio::time::timeout;
+
+use crate::address::NodeAddress;
+use crate::error::ClientError;
+use crate::transport::Target;
+
+/// Time for an answer from its first to its last byte: a node syncs its log and its state for a change, on a slow disk
+/// seconds, and a report of a long job is some MiB.
+pub(crate) const ANSWER_DEADLINE: Duration = Duration::from_secs(60);
+
+/// The largest answer: a report with a sample a second of a day, at 500 bytes each, and a margin.
+const ANSWER_BYTES_MAX: usize = 64 << 20;
+
+/// The largest part of a foreign error page that is shown.
+const FOREIGN_SIGNS_MAX: usize = 200;
+
+/// What is asked.
+pub(crate) struct Ask {
+    pub(crate) method: Method,
+    /// Path and query.
+    pub(crate) path: String,
+    /// Headers beside the usual ones.
+    pub(crate) headers: Vec<(&'static str, String)>,
+    /// A document.
+    pub(crate) body: Option<Vec<u8>>,
+}
+
+impl Ask {
+    pub(crate) fn get(path: impl Into<String>) -> Self {
+        Self::new(Method::GET, path)
+    }
+
+    pub(crate) fn new(method: Method, path: impl Into<String>) -> Self {
+        Self {
+            method,
+            path: path.into(),
+            headers: Vec::new(),
+            body: None,
+        }
+    }
+
+    pub(crate) fn header(mut self, name: &'static str, value: impl Into<String>) -> Self {
+        self.headers.push((name, value.into()));
+        self
+    }
+
+    pub(crate) fn document<T: serde::Serialize>(mut self, document: &T) -> Self {
+        // Plain fields: it always becomes JSON.
+        self.body = Some(serde_json::to_vec(document).unwrap_or_default());
+        self
+    }
+}
+
+impl Target {
+    /// The body of an answer that is no problem.
+    pub(crate) async fn exchange(&self, ask: Ask) -> Result<Bytes, ClientError> {
+        let whole = async {
+            let answer = self.open(ask).await?;
+            self.collect(answer).await
+        };
+        timeout(ANSWER_DEADLINE, whole)
+            .await
+            .unwrap_or_else(|_late| {
+                Err(ClientError::TimedOut {
+                    node: self.address.to_string(),
+                    seconds: ANSWER_DEADLINE.as_secs(),
+                })
+            })
+    }
+
+    /// An answer that is no problem, its body still to come. Has no deadline of its own.
+    pub(crate) async fn open(&self, ask: Ask) -> Result<Response<Incoming>, ClientError> {
+        let mut sender = self.connect().await?;
+        let request = self.request(ask)?;
+        let answer = sender
+            .send_request(request)
+            .await
+            .map_err(|error| self.broken(&error))?;
+        if answer.status().is_success() {
+            return Ok(answer);
+        }
+        let status = answer.status().as_u16();
+        let body = self.collect(answer).await?;
+        Err(ClientError::Refused {
+            node: self.address.to_string(),
+            problem: Box::new(problem(status, &body)),
+        })
+    }
+
+    /// Reads a document.
+    pub(crate) fn parse<T: DeserializeOwned>(&self, body: &[u8]) -> Result<T, ClientError> {
+        serde_json::from_slice(body).map_err(|error| ClientError::Answer {
+            node: self.address.to_string(),
+            reason: error.to_string(),
+        })
+    }
+
+    fn request(&self, ask: Ask) -> Result<Request<Full<Bytes>>, ClientError> {
+        let host = match &self.address {
+            NodeAddress::Home(_) => "localhost".to_owned(),
+            NodeAddress::Https(host) => host.to_string(),
+        };
+        let mut request = Request::builder()
+            .method(ask.method)
+            .uri(&ask.path)
+            .header(HOST, host)
+            .header(USER_AGENT, concat!("godwit/", env!("CARGO_PKG_VERSION")));
+        if !ask.headers.iter().any(|(name, _)| *name == ACCEPT.as_str()) {
+            request = request.header(ACCEPT, "application/json");
+        }
+        if let Some(token) = &self.token {
+            request = request.header(AUTHORIZATION, token.header());
+        }
+        for (name, value) in ask.headers {
+            request = request.header(name, value);
+        }
+        if ask.body.is_some() {
+            request = request.header(CONTENT_TYPE, "application/json");
+        }
+        request
+            .body(Full::from(ask.body.unwrap_or_default()))
+            .map_err(|error| ClientError::Setup(format!("{}: {error}", ask.path)))
+    }
+
+    async fn collect(&self, answer: Response<Incoming>) -> Result<Bytes, ClientError> {
+        match Limited::new(answer.into_body(), ANSWER_BYTES_MAX)
+            .collect()
+            .await
+        {
+            Ok(body) => Ok(body.to_bytes()),
+            Err(error) => match error.downcast_ref::<hyper::Error>() {
+                Some(error) => Err(self.broken(error)),
+                None => Err(ClientError::Answer {
+                    node: self.address.to_string(),
+                    reason: format!("it is longer than {ANSWER_BYTES_MAX} bytes"),
+                }),
+            },
+        }
+    }
+
+    fn broken(&self, error: &hyper::Error) -> ClientError {
+        ClientError::Broken {
+            node: self.address.to_string(),
+            reason: error.to_string(),
+        }
+    }
+}
+
+/// The problem in an answer; of an answer that holds none, its status and its first words.
+fn problem(status: u16, body: &[u8]) -> Problem {
+    let parsed: Option<Problem> = serde_json::from_slice(body).ok();
+    // The status line counts: who wrote the body may not have seen it.
+    if let Some(problem) = parsed {
+        return Problem { status, ..problem };
+    }
+    let text = String::from_utf8_lossy(body);
+    let text: String = text.trim().chars().take(FOREIGN_SIGNS_MAX).collect();
+    Problem::new(status, "foreign", format!("status {status}, {text:?}"))
+}

@@ -1,0 +1,23 @@
+//! A typed client of a node's REST API: over the node's Unix socket, or by HTTPS with a token. Its calls block.
+//! Decides nothing about jobs, and prints nothing.
+
+mod address;
+mod calls;
+mod connect;
+mod error;
+mod events;
+mod http;
+mod known;
+mod pin;
+mod sse;
+mod token;
+mod transport;
+
+pub use address::{AddressError, NodeAddress};
+pub use calls::{JobFilter, Jobs, Sites, Steer, Tokens, Users, idempotency_key};
+pub use error::ClientError;
+pub use events::{Events, News};
+pub use known::{KnownWeb, KnownWebError};
+pub use pin::{Fingerprint, FingerprintError};
+pub use token::{Token, TokenError};
+pub use transport::{Client, Trust};

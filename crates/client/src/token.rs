@@ -1,0 +1,137 @@
+//! A bearer token, read from a file that its owner alone may read.
+//! Never shows the secret.
+
+use std::fmt;
+use std::fs::File;
+use std::io::{self, Read as _};
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+
+use thiserror::Error;
+
+/// The longest token file: a secret of some hundred bytes, and room for blanks around it.
+const FILE_BYTES_MAX: u64 = 4096;
+
+/// Permissions that let others than the owner read or change a file.
+const OF_OTHERS: u32 = 0o077;
+
+/// A secret that speaks for a user.
+#[derive(Clone)]
+pub struct Token(String);
+
+/// Why a token file cannot be used.
+#[derive(Debug, Error)]
+pub enum TokenError {
+    /// The file cannot be read.
+    #[error("cannot read the token file {}: {source}", path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// Others may read the file.
+    #[error(
+        "the token file {0} is open to other users (mode {1:03o}); close it with: chmod 600 {0}. If others may have read it, revoke the token, too",
+        path.display(), mode
+    )]
+    Open {
+        /// The file.
+        path: PathBuf,
+        /// Its permissions.
+        mode: u32,
+    },
+    /// The file holds no token.
+    #[error(
+        "the token file {} must hold one token and nothing else, as `godwit token create` prints it",
+        path.display()
+    )]
+    Form {
+        /// The file.
+        path: PathBuf,
+    },
+}
+
+impl Token {
+    /// Reads a token file.
+    ///
+    /// # Errors
+    /// The file cannot be read, is open to others, or holds something else.
+    pub fn load(path: &Path) -> Result<Self, TokenError> {
+        let read = |source| TokenError::Read {
+            path: path.to_owned(),
+            source,
+        };
+        let file = File::open(path).map_err(read)?;
+        let mode = file.metadata().map_err(read)?.permissions().mode() & 0o777;
+        if mode & OF_OTHERS != 0 {
+            return Err(TokenError::Open {
+                path: path.to_owned(),
+                mode,
+            });
+        }
+        let mut text = Vec::new();
+        file.take(FILE_BYTES_MAX + 1)
+            .read_to_end(&mut text)
+            .map_err(read)?;
+        let form = || TokenError::Form {
+            path: path.to_owned(),
+        };
+        let text = text.trim_ascii();
+        let fits = !text.is_empty()
+            && text.len() as u64 <= FILE_BYTES_MAX
+            && text.iter().all(u8::is_ascii_graphic);
+        if !fits {
+            return Err(form());
+        }
+        let text = String::from_utf8(text.to_vec()).map_err(|_error| form())?;
+        Ok(Self(text))
+    }
+
+    /// The value of the header that carries the token.
+    pub(crate) fn header(&self) -> String {
+        format!("Bearer {}", self.0)
+    }
+}
+
+impl fmt::Debug for Token {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Token")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    fn with(content: &[u8], mode: u32) -> Result<Token, TokenError> {
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = directory.path().join("token");
+        fs::write(&path, content).expect("written");
+        fs::set_permissions(&path, fs::Permissions::from_mode(mode)).expect("set");
+        Token::load(&path)
+    }
+
+    #[test]
+    fn a_token_is_one_word() {
+        let token = with(b"  gwt_abc\n", 0o600).expect("a token");
+        assert_eq!(token.header(), "Bearer gwt_abc");
+        assert!(!format!("{token:?}").contains("gwt"));
+        let long = vec![b'x'; 4097];
+        for content in [&b""[..], b"\n", b"two words", b"two\nlines", b"\xff", &long] {
+            let told = with(content, 0o600);
+            assert!(matches!(told, Err(TokenError::Form { .. })), "{told:?}");
+        }
+    }
+
+    #[test]
+    fn a_file_that_others_may_read_is_refused() {
+        for mode in [0o644, 0o640, 0o604, 0o622] {
+            let told = with(b"gwt_abc", mode).expect_err("refused").to_string();
+            assert!(told.contains("chmod 600"), "{told}");
+            assert!(!told.contains("gwt_abc"), "{told}");
+        }
+    }
+}
