@@ -28,7 +28,7 @@ use crate::exit::{Exit, Failure};
 use crate::home::{self, Home};
 use crate::output::complain;
 use crate::ssh::{SOFTWARE, own_targets, ssh_connection};
-use godwit_run::bounds_of;
+use godwit_run::{Process, bounds_of};
 
 /// Runs the command.
 pub(crate) fn run(matches: &ArgMatches) -> Result<Exit, Failure> {
@@ -104,6 +104,7 @@ fn prepare(start: &Start) -> Result<(Agent, Started), Failure> {
     let from_ssh = ssh_connection().map(|(client, _)| client);
     let base = base()?;
     let config = AgentConfig {
+        process: Process::default(),
         client,
         sender: start.sender.clone().into_bytes(),
         home: home.path().to_owned(),

@@ -15,7 +15,7 @@ use crate::exit::{Exit, Failure};
 use crate::home::Home;
 use crate::output::{complain, print};
 use crate::signals;
-use godwit_run::bounds_of;
+use godwit_run::{Process, bounds_of};
 
 /// Runs a node until it is told to stop.
 pub(crate) fn run(settings: &ServeSettings, home: &Home) -> Exit {
@@ -86,8 +86,10 @@ fn serve(settings: &ServeSettings, home: &Home) -> Result<(), Failure> {
     }
     home.journals()?;
     home.spill()?;
-    let jobs = jobs::start(settings, home, &exports)?;
+    let process = Process::default();
+    let jobs = jobs::start(settings, home, &exports, &process)?;
     let config = DaemonConfig {
+        process,
         listen,
         announce: announce(&settings.announce)?,
         exports,

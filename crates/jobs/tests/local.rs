@@ -12,9 +12,8 @@ use godwit_engine::session::{Connector, Refusal};
 use godwit_jobs::{Jobs, JobsConfig, JobsError};
 use godwit_net::{IdentityId, PeerAddress};
 use godwit_node::{Export, Exported};
-use godwit_run::{AgentOrder, Connectors, Env, Home, SshClient, SshWay, StartedAgent};
+use godwit_run::{AgentOrder, Connectors, Env, Home, Process, SshClient, SshWay, StartedAgent};
 use godwit_state::{Actor, JobFilter, Options, ProposeError, Replica};
-use godwit_store::Syncs;
 
 const DEADLINE: Duration = Duration::from_secs(60);
 
@@ -71,8 +70,10 @@ impl World {
         };
         let exports = vec![export("from"), export("to")];
         let spill = home.spill().expect("made");
-        let exported = Arc::new(Exported::new(exports, spill, Syncs::default()));
+        let process = Process::default();
+        let exported = Arc::new(Exported::new(exports, spill, process.syncs.clone()));
         let make_env = move |_: &[godwit_state::Site]| Env {
+            process: process.clone(),
             home: home.clone(),
             base: None,
             exports: Some(exported.clone()),

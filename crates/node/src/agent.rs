@@ -13,6 +13,7 @@ use std::time::Duration;
 use godwit_engine::session::{greet_client, receive_frame};
 use godwit_engine::tuner::Bounds;
 use godwit_net::{Connection, IdentityId, ServerTls, Waker};
+use godwit_run::Process;
 
 use crate::budget::Budget;
 use crate::table::Table;
@@ -24,6 +25,8 @@ const FIRST_FRAME_DEADLINE: Duration = Duration::from_secs(400 * 24 * 3600);
 
 /// What an agent is told at its beginning.
 pub struct AgentConfig {
+    /// What it has in common with other transfers of its process.
+    pub process: Process,
     /// The one peer that may connect.
     pub client: IdentityId,
     /// Who sends, in the key of the journal.
@@ -71,8 +74,10 @@ impl Agent {
             sender: config.sender,
             spill: config.home.join("spill"),
             base: config.base,
+            syncs: config.process.syncs.clone(),
         };
         let own = DaemonConfig {
+            process: config.process,
             listen: Vec::new(),
             announce: config.announce,
             exports: Vec::new(),

@@ -30,7 +30,7 @@ use std::time::Duration;
 
 use godwit_engine::tuner::Bounds;
 use godwit_net::{Identity, IdentityId, ServerTls, Waker};
-use godwit_store::Syncs;
+use godwit_run::Process;
 
 pub use agent::{Agent, AgentConfig};
 pub use announce::Announce;
@@ -44,6 +44,8 @@ use table::Table;
 
 /// What a daemon is told at its beginning.
 pub struct DaemonConfig {
+    /// What it has in common with other transfers of its process.
+    pub process: Process,
     /// Addresses to listen on; port 0 takes any free one.
     pub listen: Vec<SocketAddr>,
     /// Which of its addresses it tells clients of.
@@ -184,7 +186,7 @@ impl Daemon {
             places: Box::new(Exports {
                 exports: config.exports.clone(),
                 home: config.home.clone(),
-                syncs: Syncs::default(),
+                syncs: config.process.syncs.clone(),
             }),
             only: None,
             dial: Vec::new(),

@@ -16,6 +16,7 @@ use godwit_api::login::Login;
 use godwit_engine::names::ListBytes;
 use godwit_engine::session::{Connector, Refusal};
 use godwit_net::{ChannelWish, ClientTls, IdentityId, PeerAddress};
+use godwit_store::Syncs;
 
 use crate::Home;
 use crate::local::ExportedFiles;
@@ -26,8 +27,17 @@ pub const SOFTWARE: &str = concat!("godwit ", env!("CARGO_PKG_VERSION"));
 /// The beginning of the message on two machines that cannot reach each other.
 pub const UNREACHABLE: &str = "no connection for data to";
 
+/// What all transfers of a process have in common. Clones are handles of the same things.
+#[derive(Clone, Debug, Default)]
+pub struct Process {
+    /// The syncs of whole file systems.
+    pub syncs: Syncs,
+}
+
 /// What a job is given by its process. Several jobs may share one.
 pub struct Env {
+    /// The same for every job of the process.
+    pub process: Process,
     /// Keys, known peers, journals and what memory shall not hold.
     pub home: Home,
     /// Relative paths are relative to this directory; `None` means the working directory of the process.

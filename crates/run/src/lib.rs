@@ -23,7 +23,7 @@ use godwit_api::job::{JobKind, JobSpec};
 pub use check::check;
 pub use control::{Control, Figures, Unconfirmed};
 pub use env::{
-    AgentOrder, AgentProcess, Connectors, Env, GivenList, SOFTWARE, SshClient, SshWay,
+    AgentOrder, AgentProcess, Connectors, Env, GivenList, Process, SOFTWARE, SshClient, SshWay,
     StartedAgent, Tells, UNREACHABLE,
 };
 pub use home::Home;

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use godwit_proto::{Fault, FaultCode, Open, Preserve, Side};
-use godwit_store::{Confine, FsOptions, FsStorage, RelPath, Storage, StoreErrorKind};
+use godwit_store::{Confine, FsOptions, FsStorage, RelPath, Storage, StoreErrorKind, Syncs};
 use godwit_tree::{TreeRoot, root_fault};
 
 /// Why a path is of no use: whole sentences, with the path in them.
@@ -225,6 +225,7 @@ impl<'a> Sources<'a> {
 
 /// A destination is a name in an existing directory, also when it is a directory itself: so it is the same place
 /// before and after the first run has made it. A relative path is relative to `base`, or else to the working directory.
+/// All destinations that are given the same `syncs` share the syncs of a file system.
 ///
 /// # Errors
 /// The directory that it is to be in does not exist or cannot be opened.
@@ -233,6 +234,7 @@ pub fn destination(
     base: Option<&Path>,
     spill: &Path,
     access: Access,
+    syncs: &Syncs,
 ) -> Result<LocalDestination, LocalError> {
     let bytes = path.as_os_str().as_bytes();
     let is_directory = bytes.ends_with(b"/") || last_name(path).is_none();
@@ -259,7 +261,7 @@ pub fn destination(
     };
     Ok(LocalDestination {
         // What the key and the lock are for is what is written to, even if a link leads elsewhere a moment later.
-        storage: open_as(&storage_path, &parent, spill, access)?,
+        storage: open_as(&storage_path, &parent, spill, access, syncs)?,
         storage_path: storage_path.into_os_string().into_vec(),
         base: name,
         is_directory,
@@ -284,7 +286,8 @@ fn based(path: &Path, base: Option<&Path>) -> PathBuf {
 }
 
 fn open(root: &Path, spill: &Path, access: Access) -> Result<Arc<dyn Storage>, LocalError> {
-    open_as(root, root, spill, access)
+    // Nothing is written to a source, so there is no sync to share.
+    open_as(root, root, spill, access, &Syncs::default())
 }
 
 /// Opens `root`, which is called `shown` in messages.
@@ -293,6 +296,7 @@ fn open_as(
     shown: &Path,
     spill: &Path,
     access: Access,
+    syncs: &Syncs,
 ) -> Result<Arc<dyn Storage>, LocalError> {
     let preserve = access.preserve;
     let options = FsOptions {
@@ -302,6 +306,7 @@ fn open_as(
         allow_set_id: preserve.owner && preserve.group,
         read_xattrs: preserve.xattrs,
         read_acls: preserve.acls,
+        syncs: syncs.clone(),
         ..FsOptions::new(Confine::Local)
     };
     let storage = FsStorage::open_with(root, spill, options).map_err(|error| {

@@ -16,7 +16,7 @@ use godwit_api::job::{JOB_VERSION, JobKind, JobSpec, ListForm, Selection, Text};
 use godwit_engine::session::{Connector, Refusal};
 use godwit_net::{IdentityId, PeerAddress};
 use godwit_run::{
-    AgentOrder, Connectors, Control, Env, Home, Runner, SshClient, SshWay, StartedAgent,
+    AgentOrder, Connectors, Control, Env, Home, Process, Runner, SshClient, SshWay, StartedAgent,
 };
 
 /// No test waits as long for anything that comes.
@@ -79,11 +79,14 @@ impl Heard {
 }
 
 /// A directory with a home, and room for sources and destinations.
-struct World(tempfile::TempDir);
+struct World(tempfile::TempDir, Process);
 
 impl World {
     fn new() -> Self {
-        let world = Self(tempfile::tempdir().expect("a directory"));
+        let world = Self(
+            tempfile::tempdir().expect("a directory"),
+            Process::default(),
+        );
         Home::at(world.path("home")).make().expect("made");
         world
     }
@@ -105,6 +108,7 @@ impl World {
 
     fn env(&self) -> Env {
         Env {
+            process: self.1.clone(),
             home: Home::at(self.path("home")),
             base: Some(self.0.path().to_owned()),
             umask: 0o077,
@@ -264,6 +268,16 @@ fn a_paused_job_can_be_cancelled_and_the_same_job_resumes_it() {
     world.assert_copied(0);
     let is_resumed = |event: &Event| matches!(event, Event::Started(started) if started.resumed);
     assert_eq!(heard.count(is_resumed), 1);
+}
+
+#[test]
+fn destinations_of_one_process_share_the_syncs_of_their_file_system() {
+    let world = World::new();
+    for number in 0..2 {
+        world.tree(number);
+        assert_complete(world.begin(number, &[]).end());
+    }
+    assert_eq!(world.1.syncs.file_systems(), 1);
 }
 
 #[test]

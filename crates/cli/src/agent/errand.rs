@@ -18,8 +18,8 @@ use godwit_net::{
 use godwit_proto::ErrorCode;
 use godwit_proto::agent::{Errand, Start, Started};
 use godwit_run::{
-    AgentOrder, Connectors, Control, Env, GivenList, Runner, SshClient, SshWay, StartedAgent,
-    Tells, client_tls, tell_refusal,
+    AgentOrder, Connectors, Control, Env, GivenList, Process, Runner, SshClient, SshWay,
+    StartedAgent, Tells, client_tls, tell_refusal,
 };
 
 use super::list::ToldList;
@@ -134,6 +134,7 @@ pub(super) fn run(prepared: Prepared, mut input: File) -> Result<Exit, Failure> 
 /// What this process gives any job.
 fn env(home: &Home, started: Instant) -> Env {
     Env {
+        process: Process::default(),
         home: home.clone(),
         base: None,
         umask: 0,

@@ -15,7 +15,7 @@ use godwit_api::event::{EventSink, Status, Summary};
 use godwit_api::job::{JOB_VERSION, JobKind, JobSpec, Text};
 use godwit_api::settings::{CpSettings, ObeyedBy, Scope, Setting};
 use godwit_run::reports::{refuse_inputs, refuse_source};
-use godwit_run::{Control, Env, GivenList, Runner, read_selection};
+use godwit_run::{Control, Env, GivenList, Process, Runner, read_selection};
 use std::ffi::OsString;
 use std::io::IsTerminal;
 use std::sync::Arc;
@@ -164,6 +164,7 @@ fn env(
         .map_err(streams)?;
     let log = settings.reports.log_file.iter();
     Ok(Env {
+        process: Process::default(),
         home: home.clone(),
         base: None,
         umask,

@@ -13,7 +13,7 @@ use godwit_api::event::{EventSink, Summary, Verdict};
 use godwit_api::job::{JOB_VERSION, JobKind, JobSpec};
 use godwit_api::settings::{ManifestSettings, Scope, VerifySettings};
 use godwit_run::reports::refuse_manifest_in;
-use godwit_run::{Control, Env, Runner};
+use godwit_run::{Control, Env, Process, Runner};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
@@ -38,6 +38,7 @@ pub(super) fn run(matches: &ArgMatches, home: &Home, started: Instant) -> Result
     signals::watch(control.cancelled())
         .map_err(|error| Failure::failed(format!("signals cannot be handled: {error}")))?;
     let env = Env {
+        process: Process::default(),
         home: home.clone(),
         base: None,
         umask: 0,

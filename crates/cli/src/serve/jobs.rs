@@ -11,9 +11,8 @@ use godwit_engine::session::{Connector, Refusal};
 use godwit_jobs::{Jobs, JobsConfig};
 use godwit_net::{IdentityId, PeerAddress};
 use godwit_node::{Export, Exported};
-use godwit_run::{AgentOrder, Connectors, Env, SshClient, SshWay, StartedAgent};
+use godwit_run::{AgentOrder, Connectors, Env, Process, SshClient, SshWay, StartedAgent};
 use godwit_state::{Options, Replica, Site};
-use godwit_store::Syncs;
 
 use crate::exit::Failure;
 use crate::home::Home;
@@ -30,13 +29,16 @@ pub(super) fn start(
     settings: &ServeSettings,
     home: &Home,
     exports: &[Export],
+    process: &Process,
 ) -> Result<Jobs, Failure> {
     let replica = Replica::open(Options::new(home.path().join("state")))
         .map_err(|error| Failure::failed(format!("the state of the node: {error}")))?;
-    let exported = Exported::new(exports.to_vec(), home.spill()?, Syncs::default());
+    let exported = Exported::new(exports.to_vec(), home.spill()?, process.syncs.clone());
     let exported: Arc<Exported> = Arc::new(exported);
     let own = home.clone();
+    let process = process.clone();
     let make_env = move |sites: &[Site]| Env {
+        process: process.clone(),
         home: own.clone(),
         base: None,
         exports: Some(exported.clone()),

@@ -8,6 +8,8 @@ use std::path::{Path, PathBuf};
 use godwit_net::IdentityId;
 use godwit_proto::ErrorCode;
 
+use godwit_store::Syncs;
+
 use crate::allow::No;
 use crate::places::{FailedSource, Places, SourcePlace, Target, TreeSource, TreeTarget};
 use godwit_run::local::{self, Access};
@@ -17,6 +19,7 @@ pub(super) struct OwnFiles {
     pub(super) spill: PathBuf,
     /// What relative paths are relative to.
     pub(super) base: PathBuf,
+    pub(super) syncs: Syncs,
 }
 
 impl OwnFiles {
@@ -46,7 +49,7 @@ impl Places for OwnFiles {
         is_directory: bool,
         access: Access,
     ) -> Result<Target, No> {
-        let found = local::destination(&self.resolve(path), None, &self.spill, access)
+        let found = local::destination(&self.resolve(path), None, &self.spill, access, &self.syncs)
             .map_err(|error| No::new(ErrorCode::DESTINATION, error.to_string()))?;
         Ok(Target::Tree(TreeTarget {
             storage: found.storage,
@@ -101,6 +104,7 @@ mod tests {
             sender: Vec::new(),
             spill: PathBuf::new(),
             base: "/home/alice".into(),
+            syncs: Syncs::default(),
         };
         for (path, resolved) in [
             ("", "/home/alice/"),

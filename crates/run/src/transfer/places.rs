@@ -72,6 +72,7 @@ impl Job<'_> {
                 self.env.base.as_deref(),
                 &self.env.home.spill()?,
                 access,
+                &self.env.process.syncs,
             ),
         }
         .map_err(Failure::failed)

@@ -17,6 +17,11 @@ pub struct Syncs {
 }
 
 impl Syncs {
+    /// Number of file systems that storages have written to.
+    pub fn file_systems(&self) -> usize {
+        lock(&self.file_systems).len()
+    }
+
     /// The part of one storage in the file system of `directory`, which is the `device` and can be synced.
     pub(super) fn join(&self, device: u64, directory: &Arc<Directory>) -> Member {
         let mut known = lock(&self.file_systems);
