@@ -8,6 +8,17 @@ use std::time::{Duration, Instant};
 
 use godwit_sys::page_buffer::PageBuffer;
 
+/// Says whether a pool may have more memory, beside the bound of its own.
+///
+/// It is asked under the pool's lock, and must not use the pool.
+pub trait Allowance: fmt::Debug + Send + Sync {
+    /// Whether the pool may allocate `bytes`; if so, it has them. It has none in use and cannot wait for any if it `must`.
+    fn grow(&self, bytes: usize, must: bool) -> bool;
+
+    /// The pool has freed `bytes`.
+    fn shrink(&self, bytes: usize);
+}
+
 /// A bounded set of equal, page-aligned buffers. Clones are handles of the same pool.
 ///
 /// The buffer returned last is handed out first, because the caches still know it. A buffer is allocated when it is
@@ -20,6 +31,7 @@ pub struct Pool {
 #[derive(Debug)]
 struct Shared {
     block_bytes: usize,
+    allowance: Option<Arc<dyn Allowance>>,
     state: Mutex<State>,
     changed: Condvar,
 }
@@ -58,6 +70,15 @@ pub struct PoolCounters {
 impl Pool {
     /// A pool of at most `blocks_max` blocks, at least one, of `block_bytes` bytes each. Allocates nothing yet.
     pub fn new(block_bytes: usize, blocks_max: usize) -> Self {
+        Self::with(block_bytes, blocks_max, None)
+    }
+
+    /// The same, and every block is allocated by leave of `allowance`. A pool that has no block out always has one.
+    pub fn allowed(block_bytes: usize, blocks_max: usize, allowance: Arc<dyn Allowance>) -> Self {
+        Self::with(block_bytes, blocks_max, Some(allowance))
+    }
+
+    fn with(block_bytes: usize, blocks_max: usize, allowance: Option<Arc<dyn Allowance>>) -> Self {
         let state = State {
             idle: Vec::new(),
             out: 0,
@@ -70,6 +91,7 @@ impl Pool {
         };
         let shared = Shared {
             block_bytes,
+            allowance,
             state: Mutex::new(state),
             changed: Condvar::new(),
         };
@@ -91,7 +113,7 @@ impl Pool {
 
     /// Takes a block if there is one now.
     pub fn try_take(&self) -> Option<Block> {
-        match self.shared.lock().take(self.shared.block_bytes) {
+        match self.shared.lock().take(&self.shared) {
             Taken::Block(buffer) => Some(self.block(buffer)),
             Taken::Wait | Taken::Never => None,
         }
@@ -101,6 +123,23 @@ impl Pool {
     pub fn take_timeout(&self, timeout: Duration) -> Option<Block> {
         let begin = Instant::now();
         self.wait_for_block(|| timeout.checked_sub(begin.elapsed()))
+    }
+
+    /// Like [`take`](Self::take), but after `patience` takes a block that is one too many: for a thread that holds up more than
+    /// itself while it waits.
+    pub fn take_overdue(&self, patience: Duration) -> Option<Block> {
+        loop {
+            if let Some(block) = self.take_timeout(patience) {
+                return Some(block);
+            }
+            let taken = self.shared.lock().take_new(&self.shared, true);
+            match taken {
+                Taken::Block(buffer) => return Some(self.block(buffer)),
+                // The system has no memory, but will have what is out.
+                Taken::Wait => {}
+                Taken::Never => return None,
+            }
+        }
     }
 
     /// Like [`take`](Self::take), but gives up when `keep_waiting` says no. It is asked before each wait: whoever
@@ -128,7 +167,7 @@ impl Pool {
             state.idle.split_off(from)
         };
         self.shared.changed.notify_all();
-        drop(surplus); // after the lock: unmapping takes its time
+        self.shared.free(surplus); // after the lock: unmapping takes its time
     }
 
     /// Ends the pool: all who wait, and all who come later, get `None`. Blocks that are out remain valid.
@@ -139,7 +178,7 @@ impl Pool {
             std::mem::take(&mut state.idle)
         };
         self.shared.changed.notify_all();
-        drop(idle);
+        self.shared.free(idle);
     }
 
     /// Reads the counters.
@@ -169,7 +208,7 @@ impl Pool {
         let mut state = shared.lock();
         let mut wait_begin = None;
         let buffer = loop {
-            match state.take(shared.block_bytes) {
+            match state.take(shared) {
                 Taken::Block(buffer) => break Some(buffer),
                 Taken::Never => break None,
                 Taken::Wait => {}
@@ -210,21 +249,40 @@ enum Taken {
 }
 
 impl State {
-    fn take(&mut self, block_bytes: usize) -> Taken {
+    fn take(&mut self, shared: &Shared) -> Taken {
         if self.closed {
             return Taken::Never;
         }
         if self.out >= self.blocks_max {
             return Taken::Wait;
         }
-        let buffer = match self.idle.pop() {
-            Some(buffer) => buffer,
-            None => match PageBuffer::new(block_bytes) {
-                Ok(buffer) => buffer,
-                Err(_) if self.out > 0 => return Taken::Wait,
-                Err(_) => return Taken::Never,
-            },
-        };
+        match self.idle.pop() {
+            Some(buffer) => self.hand_out(buffer),
+            None => self.take_new(shared, self.out == 0),
+        }
+    }
+
+    /// A block that is allocated now, with the leave of the allowance or because it `must` be.
+    fn take_new(&mut self, shared: &Shared, must: bool) -> Taken {
+        if self.closed {
+            return Taken::Never;
+        }
+        if !shared.may_grow(must) {
+            return Taken::Wait;
+        }
+        match PageBuffer::new(shared.block_bytes) {
+            Ok(buffer) => self.hand_out(buffer),
+            Err(_) => {
+                shared.has_freed(1);
+                match self.out {
+                    0 => Taken::Never,
+                    _ => Taken::Wait,
+                }
+            }
+        }
+    }
+
+    fn hand_out(&mut self, buffer: PageBuffer) -> Taken {
         self.out += 1;
         self.taken += 1;
         Taken::Block(buffer)
@@ -254,7 +312,35 @@ impl Shared {
         if wanted {
             self.changed.notify_one();
         }
-        drop(surplus);
+        self.free(surplus);
+    }
+
+    fn may_grow(&self, must: bool) -> bool {
+        let allowance = self.allowance.as_ref();
+        allowance.is_none_or(|allowance| allowance.grow(self.block_bytes, must))
+    }
+
+    fn has_freed(&self, blocks: usize) {
+        if let Some(allowance) = &self.allowance
+            && blocks > 0
+        {
+            allowance.shrink(blocks * self.block_bytes);
+        }
+    }
+
+    fn free(&self, buffers: impl IntoIterator<Item = PageBuffer>) {
+        let freed = buffers.into_iter().map(drop).count();
+        self.has_freed(freed);
+    }
+}
+
+impl Drop for Shared {
+    fn drop(&mut self) {
+        let idle = {
+            let state = self.state.get_mut().unwrap_or_else(PoisonError::into_inner);
+            std::mem::take(&mut state.idle)
+        };
+        self.free(idle);
     }
 }
 

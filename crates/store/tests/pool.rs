@@ -1,7 +1,7 @@
 //! The pool of blocks: bounded, reusing the latest block, and nobody waits for ever.
 
-use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Barrier};
 use std::thread;
 use std::time::Duration;
 
@@ -154,4 +154,64 @@ fn stays_whole_under_stress() {
     let counters = pool.counters();
     assert_eq!((counters.blocks_out, counters.waiting), (0, 0));
     assert!(counters.blocks_idle <= 2);
+}
+
+/// Allows so many bytes, and counts what it has given.
+#[derive(Debug)]
+struct Allowed {
+    most: usize,
+    given: AtomicUsize,
+}
+
+impl godwit_store::pool::Allowance for Allowed {
+    fn grow(&self, bytes: usize, must: bool) -> bool {
+        let given = self.given.load(Ordering::SeqCst);
+        let may = must || given + bytes <= self.most;
+        if may {
+            self.given.fetch_add(bytes, Ordering::SeqCst);
+        }
+        may
+    }
+
+    fn shrink(&self, bytes: usize) {
+        self.given.fetch_sub(bytes, Ordering::SeqCst);
+    }
+}
+
+#[test]
+fn what_is_allocated_is_allowed_and_all_of_it_is_given_back() {
+    let allowed = Arc::new(Allowed {
+        most: 2 * 4096,
+        given: AtomicUsize::new(0),
+    });
+    let given = || allowed.given.load(Ordering::SeqCst) / 4096;
+    let pool = Pool::allowed(4096, 4, Arc::clone(&allowed) as _);
+    let first = pool.try_take().expect("allowed");
+    let second = pool.try_take().expect("allowed");
+    assert!(pool.try_take().is_none(), "no more is allowed");
+    // A thread that cannot wait has one too many.
+    let third = pool
+        .take_overdue(Duration::from_millis(1))
+        .expect("it must have one");
+    assert_eq!(given(), 3);
+    drop(first);
+    let again = pool.try_take().expect("one that came back needs no leave");
+    assert_eq!(given(), 3);
+    drop((second, third));
+    pool.set_blocks_max(1);
+    assert_eq!(given(), 1);
+    drop(again);
+    assert_eq!(given(), 1, "it is kept");
+    drop(pool);
+    assert_eq!(given(), 0);
+    // Without any allowance there is still one block.
+    let none = Arc::new(Allowed {
+        most: 0,
+        given: AtomicUsize::new(0),
+    });
+    let pool = Pool::allowed(4096, 4, none);
+    let only = pool.try_take();
+    assert!(only.is_some() && pool.try_take().is_none());
+    pool.close();
+    assert!(pool.take_overdue(Duration::from_millis(1)).is_none());
 }
