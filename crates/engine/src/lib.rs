@@ -21,6 +21,7 @@ pub mod counters;
 mod decided;
 pub mod entry;
 mod failed;
+pub mod governor;
 mod item;
 mod last_words;
 pub mod limits;

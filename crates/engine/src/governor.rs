@@ -1,0 +1,231 @@
+//! Divides buffer memory, threads and open files of a process among its transfers; one for each process.
+//! Decides nothing itself (`core`), and begins or ends no transfer.
+
+mod core;
+mod needs;
+#[cfg(test)]
+mod tests;
+
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::time::Duration;
+
+use godwit_store::pool::{Allowance, Pool};
+use rustix::process::{Resource, getrlimit};
+
+pub use self::core::{Amounts, Class};
+use self::core::{Core, SeatId, Ticket};
+pub use self::needs::Needs;
+use crate::{limits, lock};
+
+/// The governor of a process. Clones are handles of the same one.
+#[derive(Clone, Debug)]
+pub struct Governor(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    core: Mutex<Core>,
+    /// Somebody has left, or waits no longer.
+    changed: Condvar,
+}
+
+/// The place of one end of a transfer. Clones are the same place, which is free again when the last one is dropped.
+#[derive(Clone, Debug)]
+pub struct Lease(Arc<Seat>);
+
+#[derive(Debug)]
+struct Seat {
+    id: SeatId,
+    needs: Needs,
+    governor: Governor,
+}
+
+/// What a governor has given out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Figures {
+    /// What there is.
+    pub budget: Amounts,
+    /// Bytes of buffers that transfers have …
+    pub held: u64,
+    /// … and the most that they ever had at one moment.
+    pub held_most: u64,
+    /// Ends of transfers that run.
+    pub running: usize,
+    /// Transfers that wait.
+    pub waiting: usize,
+}
+
+impl Default for Governor {
+    fn default() -> Self {
+        Self::new(budget_here(0))
+    }
+}
+
+impl Governor {
+    /// A governor of these amounts.
+    #[must_use]
+    pub fn new(budget: Amounts) -> Self {
+        Self(Arc::new(Inner {
+            core: Mutex::new(Core::new(budget)),
+            changed: Condvar::new(),
+        }))
+    }
+
+    /// A governor of what this process may have, and of so much that one transfer alone gets `pool_bytes` for its blocks.
+    #[must_use]
+    pub fn here(pool_bytes: u64) -> Self {
+        Self::new(budget_here(pool_bytes))
+    }
+
+    /// Waits for a place for each of these ends, in the order of arrival. `goes_on` is called several times a second while the
+    /// transfer waits, with the number of transfers in front of it; `None` if it said no.
+    pub fn admit(
+        &self,
+        class: Class,
+        needs: &[Needs],
+        goes_on: &mut dyn FnMut(usize) -> bool,
+    ) -> Option<Vec<Lease>> {
+        let mut core = lock(&self.0.core);
+        let ticket = core.enqueue(class, needs.iter().map(Needs::want).collect());
+        loop {
+            if let Some(seats) = core.poll_admission(ticket) {
+                drop(core);
+                // The next one may have room, too.
+                self.0.changed.notify_all();
+                let seats = seats.into_iter().zip(needs);
+                return Some(seats.map(|(id, needs)| self.lease(id, *needs)).collect());
+            }
+            let ahead = core.ahead(ticket);
+            drop(core);
+            if !goes_on(ahead) {
+                self.give_up(ticket);
+                return None;
+            }
+            core = lock(&self.0.core);
+            let waited = self.0.changed.wait_timeout(core, LOOK_EVERY);
+            core = waited.unwrap_or_else(PoisonError::into_inner).0;
+        }
+    }
+
+    /// What it has given out by now.
+    #[must_use]
+    pub fn figures(&self) -> Figures {
+        let core = lock(&self.0.core);
+        let (held, held_most) = core.held();
+        let (running, waiting) = core.counts();
+        Figures {
+            budget: core.budget(),
+            held,
+            held_most,
+            running,
+            waiting,
+        }
+    }
+
+    fn lease(&self, id: SeatId, needs: Needs) -> Lease {
+        let governor = self.clone();
+        Lease(Arc::new(Seat {
+            id,
+            needs,
+            governor,
+        }))
+    }
+
+    fn give_up(&self, ticket: Ticket) {
+        lock(&self.0.core).give_up(ticket);
+        self.0.changed.notify_all();
+    }
+}
+
+impl Lease {
+    /// What this end may have now. It may change at any time.
+    #[must_use]
+    pub fn share(&self) -> Amounts {
+        lock(&self.0.governor.0.core).share(self.0.id)
+    }
+
+    /// Streams that this end may have now.
+    #[must_use]
+    pub fn streams_max(&self) -> u32 {
+        self.0.needs.streams_of(self.share())
+    }
+
+    /// Threads beside those of streams that it may have now.
+    pub(crate) fn helpers_max(&self) -> usize {
+        self.0.needs.helpers_of(self.share()) as usize
+    }
+
+    /// Blocks that it may have now.
+    pub(crate) fn blocks_max(&self, block_bytes: usize) -> usize {
+        let blocks = self.share().memory / (block_bytes as u64).max(1);
+        usize::try_from(blocks).unwrap_or(usize::MAX)
+    }
+
+    /// A pool of blocks that stays within the share.
+    pub(crate) fn pool(&self, block_bytes: usize, blocks_max: usize) -> Pool {
+        Pool::allowed(
+            block_bytes,
+            blocks_max,
+            Arc::clone(&self.0) as Arc<dyn Allowance>,
+        )
+    }
+}
+
+impl Allowance for Seat {
+    fn grow(&self, bytes: usize, must: bool) -> bool {
+        lock(&self.governor.0.core).grow(self.id, bytes as u64, must)
+    }
+
+    fn shrink(&self, bytes: usize) {
+        lock(&self.governor.0.core).shrink(self.id, bytes as u64);
+        // Who waits looks several times a second anyway.
+    }
+}
+
+impl Drop for Seat {
+    fn drop(&mut self) {
+        lock(&self.governor.0.core).leave(self.id);
+        self.governor.0.changed.notify_all();
+    }
+}
+
+/// How often a transfer that waits looks whether it is to go on: a signal handler tells nobody.
+const LOOK_EVERY: Duration = Duration::from_millis(200);
+
+/// Part of the machine's memory that blocks of all transfers together may take …
+const MEMORY_PART: u64 = 8;
+/// … but at least four pools, and at most sixteen.
+const MEMORY_LEAST: u64 = 4 * limits::POOL_BYTES as u64;
+/// See [`MEMORY_LEAST`].
+const MEMORY_MOST: u64 = 16 * limits::POOL_BYTES as u64;
+
+/// Sixteen transfers with all the streams that they may have.
+const THREADS: u64 = 16 * limits::STREAMS_MAX as u64;
+
+/// Part of all descriptors that storages keep for directories used of late (`store::fs::directories`).
+const KEPT_PART: u64 = 4;
+/// Standard streams, listeners with their wakers, databases, and files that are open for a moment.
+const FILES_OWN: u64 = 32;
+
+fn budget_here(pool_bytes: u64) -> Amounts {
+    let files = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
+    let memory = machine_memory().map_or(MEMORY_LEAST, |bytes| bytes / MEMORY_PART);
+    Amounts {
+        memory: memory
+            .clamp(MEMORY_LEAST, MEMORY_MOST)
+            // The pools of both ends on this machine, and as much in reserve.
+            .max(pool_bytes.saturating_mul(4)),
+        threads: THREADS,
+        files: (files - files / KEPT_PART).saturating_sub(FILES_OWN),
+    }
+}
+
+fn machine_memory() -> Option<u64> {
+    let info = rustix::system::sysinfo();
+    #[expect(
+        clippy::useless_conversion,
+        reason = "the kernel's word has 32 bits on some machines"
+    )]
+    u64::try_from(info.totalram)
+        .ok()?
+        .checked_mul(u64::from(info.mem_unit))
+}

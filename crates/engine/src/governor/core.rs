@@ -1,0 +1,290 @@
+//! Divides what a process has among its transfers: who is let in, in which order, and how much each may have.
+//! Waits for nobody and allocates nothing; the governor asks, and tells.
+
+use std::collections::{BTreeMap, VecDeque};
+
+/// What transfers use of a process. Each amount is divided by itself.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Amounts {
+    /// Bytes of block buffers.
+    pub memory: u64,
+    /// Threads.
+    pub threads: u64,
+    /// Open files and sockets.
+    pub files: u64,
+}
+
+/// Who begins a transfer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Class {
+    /// This process does.
+    Own,
+    /// A peer does. An own transfer waits for one at the peer, so neither class takes the room of the other: otherwise two
+    /// processes that are full would wait for each other.
+    Accepted,
+}
+
+/// What one end of a transfer needs and can use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Want {
+    /// Without this it does not move. It has this much in any case.
+    pub(super) least: Amounts,
+    /// It never uses more.
+    pub(super) most: Amounts,
+}
+
+/// Number of an end that was let in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(super) struct SeatId(u64);
+
+/// Number of a transfer that waits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Ticket(u64);
+
+#[derive(Debug)]
+struct Seat {
+    class: Class,
+    want: Want,
+    share: Amounts,
+    /// Memory that it has, as all that follows.
+    held: u64,
+}
+
+/// The division.
+#[derive(Debug)]
+pub(super) struct Core {
+    budget: Amounts,
+    seats: BTreeMap<SeatId, Seat>,
+    queue: VecDeque<(Ticket, Class, Vec<Want>)>,
+    next: u64,
+    held: u64,
+    held_most: u64,
+}
+
+impl Amounts {
+    fn each(self, other: Self, of: impl Fn(u64, u64) -> u64) -> Self {
+        Self {
+            memory: of(self.memory, other.memory),
+            threads: of(self.threads, other.threads),
+            files: of(self.files, other.files),
+        }
+    }
+
+    fn plus(self, other: Self) -> Self {
+        self.each(other, u64::saturating_add)
+    }
+
+    /// Of each the smaller one.
+    pub fn min(self, other: Self) -> Self {
+        self.each(other, u64::min)
+    }
+
+    /// Of each the larger one.
+    pub fn max(self, other: Self) -> Self {
+        self.each(other, u64::max)
+    }
+
+    fn fits(self, room: Self) -> bool {
+        self.min(room) == self
+    }
+
+    fn part(self, numerator: u64, denominator: u64) -> Self {
+        self.each(Self::default(), |all, _| {
+            all / denominator * numerator + all % denominator * numerator / denominator
+        })
+    }
+}
+
+impl Core {
+    pub(super) fn new(budget: Amounts) -> Self {
+        Self {
+            budget,
+            seats: BTreeMap::new(),
+            queue: VecDeque::new(),
+            next: 0,
+            held: 0,
+            held_most: 0,
+        }
+    }
+
+    /// Puts the ends of a transfer at the end of the queue of their class.
+    pub(super) fn enqueue(&mut self, class: Class, wants: Vec<Want>) -> Ticket {
+        self.next += 1;
+        let ticket = Ticket(self.next);
+        self.queue.push_back((ticket, class, wants));
+        ticket
+    }
+
+    /// Lets the ends of a transfer in if it is the first of its class and there is room.
+    pub(super) fn poll_admission(&mut self, ticket: Ticket) -> Option<Vec<SeatId>> {
+        let (at, class) = self.place(ticket)?;
+        let is_first = !self.queue.iter().take(at).any(|(_, of, _)| *of == class);
+        if !is_first || !self.has_room(class, &self.queue.get(at)?.2) {
+            return None;
+        }
+        let (_, _, wants) = self.queue.remove(at)?;
+        let ids = wants.into_iter().map(|want| self.seat(class, want));
+        let ids = ids.collect();
+        self.divide();
+        Some(ids)
+    }
+
+    /// Transfers of its class that stand in front of it.
+    pub(super) fn ahead(&self, ticket: Ticket) -> usize {
+        let Some((at, class)) = self.place(ticket) else {
+            return 0;
+        };
+        let before = self.queue.iter().take(at);
+        before.filter(|(_, of, _)| *of == class).count()
+    }
+
+    /// The transfer waits no longer.
+    pub(super) fn give_up(&mut self, ticket: Ticket) {
+        self.queue.retain(|(of, ..)| *of != ticket);
+    }
+
+    /// The end has gone, and its memory with it.
+    pub(super) fn leave(&mut self, id: SeatId) {
+        if let Some(seat) = self.seats.remove(&id) {
+            self.held -= seat.held;
+            self.divide();
+        }
+    }
+
+    /// What the end may have now.
+    pub(super) fn share(&self, id: SeatId) -> Amounts {
+        self.seats
+            .get(&id)
+            .map_or_else(Amounts::default, |seat| seat.share)
+    }
+
+    /// Whether the end may take `bytes` more; if so, it has them. What it `must` have it gets.
+    pub(super) fn grow(&mut self, id: SeatId, bytes: u64, must: bool) -> bool {
+        let reserved = self.reserved();
+        let Some(seat) = self.seats.get_mut(&id) else {
+            return false;
+        };
+        let after = seat.held.saturating_add(bytes);
+        // Its least is reserved; what is beyond that is taken from what nobody has.
+        let more = after
+            .max(seat.want.least.memory)
+            .saturating_sub(seat.held.max(seat.want.least.memory));
+        let fits = reserved.saturating_add(more) <= self.budget.memory;
+        if !must && (after > seat.share.memory || (more > 0 && !fits)) {
+            return false;
+        }
+        seat.held = after;
+        self.held += bytes;
+        self.held_most = self.held_most.max(self.held);
+        true
+    }
+
+    /// The end has so much less.
+    pub(super) fn shrink(&mut self, id: SeatId, bytes: u64) {
+        if let Some(seat) = self.seats.get_mut(&id) {
+            let bytes = bytes.min(seat.held);
+            seat.held -= bytes;
+            self.held -= bytes;
+        }
+    }
+
+    pub(super) const fn budget(&self) -> Amounts {
+        self.budget
+    }
+
+    /// Memory that ends have, and the most that they ever had.
+    pub(super) const fn held(&self) -> (u64, u64) {
+        (self.held, self.held_most)
+    }
+
+    /// Ends that were let in, and transfers that wait.
+    pub(super) fn counts(&self) -> (usize, usize) {
+        (self.seats.len(), self.queue.len())
+    }
+
+    fn place(&self, ticket: Ticket) -> Option<(usize, Class)> {
+        let mut queue = self.queue.iter().enumerate();
+        queue.find_map(|(at, (of, class, _))| (*of == ticket).then_some((at, *class)))
+    }
+
+    /// Memory that nobody else can be given: what ends have, and what they may have in any case.
+    fn reserved(&self) -> u64 {
+        let each = |seat: &Seat| seat.held.max(seat.want.least.memory);
+        self.seats.values().map(each).sum()
+    }
+
+    fn has_room(&self, class: Class, wants: &[Want]) -> bool {
+        let sum = |sum: Amounts, want: &Want| sum.plus(want.least);
+        let new = wants.iter().fold(Amounts::default(), sum);
+        let mut peers = self.seats.values().filter(|seat| seat.class == class);
+        // Whoever is alone goes on even where the process has too little for anybody.
+        let fits_class = peers.clone().next().is_none()
+            || peers
+                .by_ref()
+                .fold(new, |all, seat| sum(all, &seat.want))
+                .fits(self.budget.part(1, 2));
+        let free = self.budget.memory.saturating_sub(self.reserved());
+        fits_class && (new.memory <= free || self.seats.is_empty())
+    }
+
+    fn seat(&mut self, class: Class, want: Want) -> SeatId {
+        self.next += 1;
+        let id = SeatId(self.next);
+        let seat = Seat {
+            class,
+            want: Want {
+                least: want.least,
+                most: want.most.max(want.least),
+            },
+            share: want.least,
+            held: 0,
+        };
+        self.seats.insert(id, seat);
+        id
+    }
+
+    /// Gives each end the same of every amount, but for those that cannot use it or need more.
+    fn divide(&mut self) {
+        let room = self.budget.part(SHARED, SHARED + SPARE);
+        let all: Vec<Want> = self.seats.values().map(|seat| seat.want).collect();
+        let level = |of: fn(&Amounts) -> u64| {
+            let bounds: Vec<(u64, u64)> = all
+                .iter()
+                .map(|want| (of(&want.least), of(&want.most)))
+                .collect();
+            level(&bounds, of(&room))
+        };
+        let level = Amounts {
+            memory: level(|amounts| amounts.memory),
+            threads: level(|amounts| amounts.threads),
+            files: level(|amounts| amounts.files),
+        };
+        for seat in self.seats.values_mut() {
+            seat.share = level.min(seat.want.most).max(seat.want.least);
+        }
+    }
+}
+
+/// Parts of the budget that are divided …
+const SHARED: u64 = 3;
+/// … and those that are not: a transfer that comes begins in them, before those that run have given anything back.
+const SPARE: u64 = 1;
+
+/// The most that all can have alike, each within its bounds, of `room`.
+fn level(bounds: &[(u64, u64)], room: u64) -> u64 {
+    let sum = |level: u64| {
+        bounds.iter().fold(0_u64, |sum, (least, most)| {
+            sum.saturating_add(level.clamp(*least, *most))
+        })
+    };
+    let (mut low, mut high) = (0, bounds.iter().map(|(_, most)| *most).max().unwrap_or(0));
+    while low < high {
+        let middle = low + (high - low).div_ceil(2);
+        if sum(middle) <= room {
+            low = middle;
+        } else {
+            high = middle - 1;
+        }
+    }
+    low
+}

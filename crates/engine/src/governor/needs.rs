@@ -1,0 +1,112 @@
+//! What one end of a transfer needs of the process and can use, and what it makes of its share.
+//! Divides nothing among ends (`core`).
+
+use super::core::{Amounts, Want};
+use crate::limits;
+
+/// What one end of a transfer needs and can use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Needs {
+    /// Bytes of blocks without which it does not move.
+    pub memory_least: u64,
+    /// Bytes of blocks that it uses at most.
+    pub memory_most: u64,
+    /// Bytes of blocks that each of its streams takes for itself; 0 if streams can wait for each other's.
+    pub memory_a_stream: u64,
+    /// Streams that it uses at most.
+    pub streams: u32,
+    /// Threads that it uses at most to read or write for its streams.
+    pub helpers: u32,
+}
+
+/// Threads of an end with one stream and without helpers: of the stream, of the scan or the commit, and two that check or keep the pace.
+const THREADS_LEAST: u64 = 4;
+
+/// Descriptors of an end with one stream: its journal, its root, files read or written apart, a listed directory, a spill; and the stream.
+const FILES_LEAST: u64 = 8 + FILES_A_STREAM;
+
+/// A stream: its socket, a second handle to watch it by, what wakes its thread, and the file that it reads or writes with that file's directory.
+const FILES_A_STREAM: u64 = 5;
+
+/// Blocks of a sender that moves: one being sent, one being read, one ahead, and one that is not acknowledged.
+const SENDER_BLOCKS: u64 = 4;
+
+/// Blocks of a receiver that moves: one arrives while another is written.
+const RECEIVER_BLOCKS: u64 = 2;
+
+impl Needs {
+    /// Of an end that sends.
+    #[must_use]
+    pub fn of_sender(pool_bytes: usize, block_bytes: u32, streams: u32, readers: u32) -> Self {
+        Self {
+            memory_least: SENDER_BLOCKS * block(block_bytes),
+            memory_most: pool_bytes as u64,
+            memory_a_stream: 0,
+            streams,
+            helpers: readers,
+        }
+    }
+
+    /// Of an end that receives: its pool has a block for each stream and each writer.
+    #[must_use]
+    pub fn of_receiver(block_bytes: u32, streams: u32, writers: u32) -> Self {
+        Self {
+            memory_least: RECEIVER_BLOCKS * block(block_bytes),
+            memory_most: u64::from(limits::STREAMS_MAX + writers) * block(block_bytes),
+            memory_a_stream: block(block_bytes),
+            streams,
+            helpers: writers,
+        }
+    }
+
+    pub(super) fn want(&self) -> Want {
+        let least = Amounts {
+            memory: self.memory_least,
+            threads: THREADS_LEAST,
+            files: FILES_LEAST,
+        };
+        Want {
+            least,
+            most: Amounts {
+                memory: self.memory_most.max(self.memory_least),
+                threads: THREADS_LEAST + self.more_streams() + u64::from(self.helpers),
+                files: FILES_LEAST + self.more_streams() * FILES_A_STREAM,
+            },
+        }
+    }
+
+    /// Streams of an end with this share.
+    pub(super) fn streams_of(&self, share: Amounts) -> u32 {
+        let by_files = share.files.saturating_sub(FILES_LEAST) / FILES_A_STREAM;
+        let by_threads = self.part_of_threads(share, self.more_streams());
+        let by_memory = share.memory.checked_div(self.memory_a_stream);
+        let streams = (1 + by_files.min(by_threads)).min(by_memory.unwrap_or(u64::MAX));
+        u32::try_from(streams.max(1)).unwrap_or(u32::MAX)
+    }
+
+    /// Helpers of an end with this share.
+    pub(super) fn helpers_of(&self, share: Amounts) -> u32 {
+        let helpers = self.part_of_threads(share, u64::from(self.helpers));
+        u32::try_from(helpers).unwrap_or(u32::MAX)
+    }
+
+    const fn more_streams(&self) -> u64 {
+        (self.streams as u64).saturating_sub(1)
+    }
+
+    /// Streams and helpers give up the same part of what they would use.
+    fn part_of_threads(&self, share: Amounts, wanted: u64) -> u64 {
+        let all = self.more_streams() + u64::from(self.helpers);
+        let free = share.threads.saturating_sub(THREADS_LEAST).min(all);
+        (free * wanted).checked_div(all).unwrap_or(0)
+    }
+}
+
+/// Bytes of a block; 0 means the usual ones.
+fn block(bytes: u32) -> u64 {
+    u64::from(if bytes == 0 {
+        limits::BLOCK_BYTES
+    } else {
+        bytes
+    })
+}
