@@ -104,7 +104,7 @@ fn prepare(start: &Start) -> Result<(Agent, Started), Failure> {
     let from_ssh = ssh_connection().map(|(client, _)| client);
     let base = base()?;
     let config = AgentConfig {
-        process: Process::default(),
+        process: Process::with_pool(settings.memory_bytes),
         client,
         sender: start.sender.clone().into_bytes(),
         home: home.path().to_owned(),

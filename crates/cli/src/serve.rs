@@ -86,7 +86,7 @@ fn serve(settings: &ServeSettings, home: &Home) -> Result<(), Failure> {
     }
     home.journals()?;
     home.spill()?;
-    let process = Process::default();
+    let process = Process::with_pool(settings.memory_bytes);
     let jobs = jobs::start(settings, home, &exports, &process)?;
     let config = DaemonConfig {
         process,

@@ -1,10 +1,13 @@
 //! What may be changed while a transfer runs: the rate limit and the parallelism of each stage.
 //! Does not decide the values; a user does, or the tuner.
 
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
+use godwit_store::pool::Pool;
+
+use crate::governor::Lease;
 use crate::tuner::{Bounds, Decision, Knob, StageSample, ThreadTuner};
 
 /// Live settings of one transfer, shared by all its threads.
@@ -17,6 +20,11 @@ pub struct Live {
     reader_tuner: Mutex<ThreadTuner>,
     writer_tuner: Mutex<ThreadTuner>,
     share: Share,
+    lease: Option<Lease>,
+    /// The blocks of this end, and how many it uses at most.
+    pool: OnceLock<(Pool, usize)>,
+    /// Helpers that it was last allowed.
+    helpers_max: AtomicUsize,
 }
 
 /// How a transfer behaves towards others; set at its beginning.
@@ -49,6 +57,9 @@ impl Live {
             reader_tuner: Mutex::new(ThreadTuner::new(Knob::Readers, readers)),
             writer_tuner: Mutex::new(ThreadTuner::new(Knob::Writers, writers)),
             share: Share::default(),
+            lease: None,
+            pool: OnceLock::new(),
+            helpers_max: AtomicUsize::new(usize::MAX),
         }
     }
 
@@ -83,6 +94,53 @@ impl Live {
         &self.share
     }
 
+    /// The same within the share of a process. Without a lease it has all that it asks for.
+    #[must_use]
+    pub fn governed(self, lease: Option<Lease>) -> Self {
+        let live = Self { lease, ..self };
+        live.take_helpers();
+        live
+    }
+
+    /// Streams that the transfer may have now, as far as this end's process is concerned.
+    pub fn streams_max(&self) -> u32 {
+        let lease = self.lease.as_ref();
+        lease.map_or(u32::MAX, Lease::streams_max)
+    }
+
+    /// The blocks of this end; to be called once.
+    pub(crate) fn make_pool(&self, block_bytes: usize, blocks_most: usize) -> Pool {
+        let pool = match &self.lease {
+            Some(lease) => lease.pool(block_bytes, blocks_most),
+            None => Pool::new(block_bytes, blocks_most),
+        };
+        // A second pool would keep its size.
+        let _ = self.pool.set((pool.clone(), blocks_most));
+        self.fit_pool();
+        pool
+    }
+
+    /// Lets go of blocks that are beyond the share.
+    pub(crate) fn fit_pool(&self) {
+        if let (Some(lease), Some((pool, most))) = (&self.lease, self.pool.get()) {
+            pool.set_blocks_max(lease.blocks_max(pool.block_bytes()).min(*most));
+        }
+    }
+
+    /// Takes over how many helpers the share allows by now; tells whether that is another number than before.
+    pub(crate) fn take_helpers(&self) -> bool {
+        let allowed = self.lease.as_ref().map_or(usize::MAX, Lease::helpers_max);
+        // Bytes that come once are read by one, however little there is.
+        let allowed = allowed.max(1);
+        self.helpers_max.swap(allowed, Ordering::Relaxed) != allowed
+    }
+
+    /// Readers or writers that are wanted, whatever the share allows.
+    pub(crate) fn helpers_wanted(&self) -> usize {
+        // An end has one kind.
+        self.readers.load(Ordering::Relaxed) + self.writers.load(Ordering::Relaxed)
+    }
+
     /// The rate limit.
     pub const fn rate(&self) -> &RateLimit {
         &self.rate
@@ -90,12 +148,17 @@ impl Live {
 
     /// Threads that read source storage ahead of the streams; streams read for themselves when none is ahead.
     pub fn readers(&self) -> usize {
-        self.readers.load(Ordering::Relaxed)
+        self.allowed(&self.readers)
     }
 
     /// Threads that write received blocks for the streams; streams write for themselves when these are busy.
     pub fn writers(&self) -> usize {
-        self.writers.load(Ordering::Relaxed)
+        self.allowed(&self.writers)
+    }
+
+    fn allowed(&self, helpers: &AtomicUsize) -> usize {
+        let wanted = helpers.load(Ordering::Relaxed);
+        wanted.min(self.helpers_max.load(Ordering::Relaxed))
     }
 
     /// The most threads that the tuner may have write.

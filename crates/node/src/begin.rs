@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use godwit_engine::governor::Needs;
 use godwit_engine::names::{NameQueue, Names, QueueNames};
 use godwit_engine::session::Engine;
 use godwit_engine::tuner::Decision;
@@ -21,6 +22,7 @@ use godwit_tree::{
 };
 
 use crate::Shared;
+use crate::admit::admit;
 use crate::allow::No;
 use crate::gate::{Full, Place};
 use crate::places::{FailedSource, SourcePlace, Target};
@@ -98,7 +100,8 @@ fn begin_push(
         request.destination_is_directory,
         Access::asked(request),
     )?;
-    let terms = |digest| Terms {
+    let terms = |digest, lease| Terms {
+        lease: Some(lease),
         transfer,
         digest,
         block_bytes,
@@ -109,8 +112,9 @@ fn begin_push(
         resources: resources(&alone),
         counters: Arc::default(),
     };
-    let start = |digest, sinks| {
-        build::receiver(terms(digest), shared.config.writers, sinks)
+    let needs = Needs::of_receiver(block_bytes, shared.streams_max, shared.config.writers.most);
+    let start = |digest, lease, sinks| {
+        build::receiver(terms(digest, lease), shared.config.writers, sinks)
             .map_err(|error| No::new(ErrorCode::INTERNAL, error.to_string()))
     };
     match target {
@@ -119,7 +123,8 @@ fn begin_push(
                 journal: None,
                 _place: place_for(shared, peer, None)?,
             };
-            let receiver = start(request.digest_kind(), Sinks::Nothing)?;
+            let lease = admit(shared, needs)?;
+            let receiver = start(request.digest_kind(), lease, Sinks::Nothing)?;
             Ok(Begun {
                 engine: Engine::Receiver(receiver),
                 grip,
@@ -159,6 +164,7 @@ fn begin_push(
             let key = make_request().key().0;
             let is_dry = request.comparison.is_some_and(|wanted| wanted.dry_run);
             let counted = place_for(shared, peer, (!is_dry).then_some(&key))?;
+            let lease = admit(shared, needs)?;
             let mut prepared = prepare(shared, peer, &key, &request.destination, make_request)?;
             prepared.config.keeper = Arc::new(Keeper::new(kept_at(place.gives_owners, request)));
             let (resumed, lost_bytes) = (prepared.recovered.resumed, prepared.lost_bytes());
@@ -187,7 +193,7 @@ fn begin_push(
                 _place: counted,
             };
             let holds = grip.journal.is_some();
-            let receiver = start(digest, Sinks::Tree(Box::new(prepared)))?;
+            let receiver = start(digest, lease, Sinks::Tree(Box::new(prepared)))?;
             Ok(Begun {
                 engine: Engine::Receiver(receiver),
                 grip,
@@ -376,7 +382,14 @@ fn begin_pull(
         check_congestion(&share.congestion, "the machine that sends")
             .map_err(|error| No::new(ErrorCode::SOURCE, error.to_string()))?;
     }
+    let needs = Needs::of_sender(
+        shared.config.pool_bytes,
+        block_bytes,
+        shared.streams_max,
+        shared.config.readers.most,
+    );
     let terms = Terms {
+        lease: Some(admit(shared, needs)?),
         transfer,
         digest: request.digest_kind(),
         block_bytes,

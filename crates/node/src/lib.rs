@@ -3,6 +3,7 @@
 //! Does not move payload bytes itself; the engine does.
 
 mod accept;
+mod admit;
 mod agent;
 mod allow;
 mod announce;

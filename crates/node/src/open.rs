@@ -63,7 +63,8 @@ pub(crate) fn join(
         return;
     };
     // Before the token is used up: it is good for another attempt.
-    if session.engine.stream_count() >= shared.streams_max as usize {
+    let streams_max = shared.streams_max.min(session.engine.streams_max());
+    if session.engine.stream_count() >= streams_max as usize {
         send_error(
             stream,
             ErrorCode::LIMIT,
@@ -150,6 +151,7 @@ fn run(
         destination: session.mapped.clone(),
         block_bytes,
         addresses: announced(&shared.config.announce, &shared.listening, stream),
+        // What the share is now it need not be later.
         streams_max: shared.streams_max,
         digest: if digest == request.digest_kind() {
             0

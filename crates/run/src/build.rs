@@ -6,6 +6,7 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use godwit_engine::governor::Lease;
 use godwit_engine::names::Names;
 use godwit_engine::tuner::Bounds;
 use godwit_engine::{
@@ -35,6 +36,8 @@ pub struct Terms {
     pub itemise: bool,
     /// How the transfer behaves towards others.
     pub share: Share,
+    /// Its place among the transfers of this process.
+    pub lease: Option<Lease>,
     /// Hears of entries.
     pub observer: Arc<dyn Observer>,
     /// Tells what the process uses.
@@ -120,7 +123,11 @@ pub fn receiver(terms: Terms, writers: Bounds, sinks: Sinks) -> io::Result<Arc<R
         comparison: terms.comparison,
         itemise: terms.itemise,
     };
-    let live = Arc::new(Live::receiving(writers).sharing(terms.share));
+    let live = Arc::new(
+        Live::receiving(writers)
+            .sharing(terms.share)
+            .governed(terms.lease),
+    );
     let counted = Arc::clone(&terms.counters);
     let make = move |acks: Arc<Acks>| -> io::Result<Arc<dyn Sink>> {
         Ok(match sinks {
@@ -172,7 +179,9 @@ pub fn sender(terms: Terms, sending: Sending, sources: Sources) -> io::Result<Ar
         comparison: terms.comparison,
         itemise: terms.itemise,
     };
-    let live = Live::sending(sending.limit, sending.readers).sharing(terms.share);
+    let live = Live::sending(sending.limit, sending.readers)
+        .sharing(terms.share)
+        .governed(terms.lease);
     Sender::start(config, work, source, Arc::new(live), terms.counters)
 }
 

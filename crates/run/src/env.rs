@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 
 use godwit_api::failure::Failure;
 use godwit_api::login::Login;
+use godwit_engine::governor::Governor;
 use godwit_engine::names::ListBytes;
 use godwit_engine::session::{Connector, Refusal};
 use godwit_net::{ChannelWish, ClientTls, IdentityId, PeerAddress};
@@ -30,8 +31,21 @@ pub const UNREACHABLE: &str = "no connection for data to";
 /// What all transfers of a process have in common. Clones are handles of the same things.
 #[derive(Clone, Debug, Default)]
 pub struct Process {
+    /// Divides memory, threads and open files.
+    pub governor: Governor,
     /// The syncs of whole file systems.
     pub syncs: Syncs,
+}
+
+impl Process {
+    /// The same with a governor under which one transfer alone gets `pool_bytes` for its blocks.
+    #[must_use]
+    pub fn with_pool(pool_bytes: u64) -> Self {
+        Self {
+            governor: Governor::here(pool_bytes),
+            ..Self::default()
+        }
+    }
 }
 
 /// What a job is given by its process. Several jobs may share one.

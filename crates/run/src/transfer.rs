@@ -1,6 +1,7 @@
 //! One transfer from its description to its end: which ends it has, and what is told at its end.
 //! Moves no data itself, and prints nothing.
 
+mod admission;
 mod by_ssh;
 mod channels;
 mod connection;
@@ -31,6 +32,8 @@ use godwit_api::job::JobSpec;
 use godwit_api::settings::CpSettings;
 use godwit_engine::Snapshot;
 
+use admission::Places;
+
 use crate::check::{Checked, check_transfer};
 use crate::control::Control;
 use crate::env::Env;
@@ -51,6 +54,7 @@ pub(crate) struct Job<'a> {
     chosen: Chosen,
     events: Arc<dyn EventSink>,
     reports: Arc<Reports>,
+    places: Places,
     /// The source is standard input, the destination standard output: neither can be begun anew.
     from_input: bool,
     to_output: bool,
@@ -95,6 +99,7 @@ pub(crate) fn run(
             chosen,
             events: Arc::clone(events),
             reports: Arc::new(reports),
+            places: Places::default(),
             from_input: sources.contains(&Endpoint::Stdio),
             to_output: destination == Endpoint::Stdio,
             source_count: sources.len(),
@@ -148,7 +153,10 @@ impl Job<'_> {
     fn attempts(&self, sources: &[Endpoint], destination: &Endpoint) -> Result<Report, Failure> {
         let mut before = TransferSummary::default();
         loop {
-            let ended = self.transfer(sources, destination);
+            let ended = match admission::admit(self, sources, destination) {
+                Some(_places) => self.transfer(sources, destination),
+                None => Err(Failure::new(FailureCode::Interrupted, INTERRUPTED)),
+            };
             let paused = self.is_pausing() && is_interrupted(&ended);
             self.stopped_to_pause.store(false, Ordering::Relaxed);
             if let Ok(report) = &ended {

@@ -187,7 +187,7 @@ impl StreamTuner {
         self.target
     }
 
-    /// Other bounds from now on: channels came, and have their part.
+    /// Other bounds from now on: channels or transfers came or went, and have their part.
     pub fn set_bounds(&mut self, bounds: Bounds) {
         self.bounds = bounds;
         self.floor = bounds.hold(self.floor);
@@ -207,7 +207,7 @@ impl StreamTuner {
             return Some(self.change(
                 now,
                 allowed,
-                "the channels share what is allowed".to_owned(),
+                "the channels and the transfers of this process share what is allowed".to_owned(),
             ));
         }
         if self.bounds.is_fixed() {

@@ -110,6 +110,7 @@ pub(super) fn run(prepared: Prepared, mut input: File) -> Result<Exit, Failure> 
         over: AtomicBool::new(false),
     };
     let env = Env {
+        process: Process::with_pool(settings.memory_bytes),
         base: Some(base()?),
         umask: godwit_sys::umask::clear(),
         connectors: Arc::new(OneWay(Arc::new(connector))),

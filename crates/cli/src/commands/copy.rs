@@ -164,7 +164,7 @@ fn env(
         .map_err(streams)?;
     let log = settings.reports.log_file.iter();
     Ok(Env {
-        process: Process::default(),
+        process: Process::with_pool(settings.memory_bytes),
         home: home.clone(),
         base: None,
         umask,

@@ -57,7 +57,7 @@ pub struct Receiver {
     digest: digest::DigestKind,
     sink: Arc<dyn Sink>,
     acks: Arc<Acks>,
-    live: Arc<Live>,
+    pub(crate) live: Arc<Live>,
     counters: Arc<Counters>,
     pool: Pool,
     queue: WriteQueue,
@@ -140,11 +140,12 @@ impl Receiver {
         let sink = make_sink(Arc::clone(&acks))?;
         // One block for each stream and each writer.
         let blocks = limits::STREAMS_MAX as usize + live.writers_max();
+        let pool = live.make_pool(config.block_bytes as usize, blocks);
         let receiver = Arc::new(Self {
             digest,
             sink,
             acks,
-            pool: Pool::new(config.block_bytes as usize, blocks),
+            pool,
             queue: WriteQueue::default(),
             answers: Answers::default(),
             turns: Turns::default(),

@@ -47,7 +47,7 @@ impl Receiver {
     ) -> Result<(), StreamLoss> {
         let bytes = wire.header.payload_bytes as usize;
         let start = Instant::now();
-        let Some(mut block) = self.pool.take() else {
+        let Some(mut block) = self.pool.take_overdue(limits::PING_EVERY) else {
             return Ok(());
         };
         if bytes > block.len() {
@@ -242,8 +242,13 @@ impl Receiver {
     /// Has the tuner look at the number of threads that write; to be called some times a second. It changes nothing if the
     /// number was given.
     pub fn tune(self: &Arc<Self>) {
+        self.live.fit_pool();
         if self.end().is_some() {
             return;
+        }
+        if self.live.take_helpers() {
+            // Whoever has no thread for one more goes on with those that there are.
+            let _ = self.set_writers(self.live.helpers_wanted());
         }
         let own = self.counters.snapshot();
         let sample = StageSample {
@@ -268,6 +273,7 @@ impl Receiver {
     /// A thread cannot be started; fewer run than asked for.
     pub fn set_writers(self: &Arc<Self>, count: usize) -> std::io::Result<()> {
         self.live.store_writers(count);
+        let count = self.live.writers();
         let mut queue = lock(&self.queue.inner);
         queue.threads.retain(|thread| !thread.is_finished());
         for index in 0..count {

@@ -35,7 +35,7 @@ impl Readers {
         let block_bytes = shared.config.block_bytes as usize;
         let blocks = (shared.config.pool_bytes / block_bytes).max(BLOCKS_MIN);
         Self {
-            pool: Pool::new(block_bytes, blocks),
+            pool: shared.live.make_pool(block_bytes, blocks),
             reader: PieceReader {
                 shared: Arc::clone(&shared),
             },
@@ -71,6 +71,7 @@ impl Readers {
             1
         };
         self.shared.live.store_readers(count);
+        let count = self.shared.live.readers();
         let mut threads = lock(&self.threads);
         threads.retain(|thread| !thread.is_finished());
         for index in 0..count {
@@ -96,8 +97,13 @@ impl Readers {
     /// Has the tuner look at the number of threads that read ahead; to be called some times a second. It changes nothing if
     /// the number was given, and has nobody read ahead of bytes that come once.
     pub(super) fn tune(self: &Arc<Self>) {
+        self.shared.live.fit_pool();
         if !self.shared.source.reads_again() || self.shared.is_over() {
             return;
+        }
+        if self.shared.live.take_helpers() {
+            // Whoever has no thread for one more goes on with those that there are.
+            let _ = self.set_count(self.shared.live.helpers_wanted());
         }
         let own = self.shared.counters.snapshot();
         // With readers, a stream without anything to send waits for them.

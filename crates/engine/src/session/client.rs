@@ -321,8 +321,9 @@ fn run_engine(
     link.note_hello(&begun.theirs);
     let link = Arc::new(link);
     let bounds = client.streams.at_most(begun.streams_max);
+    let allowed = bounds.at_most(engine.streams_max());
     let first = link.begin(begun.first);
-    if let Err(error) = link.spread(engine, bounds, first) {
+    if let Err(error) = link.spread(engine, allowed, first) {
         return Some(End::Failed {
             code: ErrorCode::INTERNAL.0,
             message: format!("no thread for a stream: {error}"),
@@ -364,7 +365,7 @@ fn supervise(
             return None;
         }
         // Whoever has no thread for one more goes on with those that there are.
-        let _ = link.spread(engine, bounds, None);
+        let _ = link.spread(engine, bounds.at_most(engine.streams_max()), None);
         engine.tune();
         tuning.look(Instant::now(), engine, link);
         if let Some(message) = link.stuck(engine) {

@@ -166,6 +166,14 @@ impl Engine {
         }
     }
 
+    /// Streams that the transfer may have now, as far as this end's process is concerned.
+    pub fn streams_max(&self) -> u32 {
+        match self {
+            Self::Sender(sender) => sender.live().streams_max(),
+            Self::Receiver(receiver) => receiver.live.streams_max(),
+        }
+    }
+
     /// Streams attached now.
     pub fn stream_count(&self) -> usize {
         match self {

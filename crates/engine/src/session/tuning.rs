@@ -13,6 +13,8 @@ use crate::{Bottleneck, Shares, Snapshot, StreamFigures};
 /// Tunes the streams of one transfer.
 pub(super) struct Tuning {
     bounds: Bounds,
+    /// Streams that the share of the process allowed last.
+    allowed: u32,
     /// Content bytes a second that the user allows; 0 for any.
     limit: u64,
     /// The most that both kernels buffer for one connection; 0 if not known.
@@ -59,6 +61,7 @@ impl Tuning {
         let known = buffers.into_iter().filter(|bytes| *bytes > 0);
         Self {
             bounds,
+            allowed: u32::MAX,
             limit,
             buffer_bytes: known.min().unwrap_or(0),
             began: now,
@@ -75,7 +78,16 @@ impl Tuning {
             return;
         }
         link.settle(engine);
+        let allowed = engine.streams_max();
+        let changed = std::mem::replace(&mut self.allowed, allowed) != allowed;
+        let all = self.bounds.at_most(allowed);
         if self.bounds.is_fixed() {
+            for channel in 0..link.channels() {
+                let wanted = all.part(channel, link.channels()).most;
+                if changed && link.wanted(channel) != wanted {
+                    link.set_streams(engine, channel, wanted);
+                }
+            }
             return;
         }
         self.name_holdup(now, engine);
@@ -86,8 +98,10 @@ impl Tuning {
         self.lanes.resize_with(channels as usize, Lane::new);
         for channel in 0..channels {
             let index = channel as usize;
-            let bounds = self.bounds.part(channel, channels);
-            if came && let Some(tuner) = &mut self.lanes[index].tuner {
+            let bounds = all.part(channel, channels);
+            if (came || changed)
+                && let Some(tuner) = &mut self.lanes[index].tuner
+            {
                 tuner.set_bounds(bounds);
             }
             let wanted = link.wanted(channel);

@@ -11,6 +11,7 @@ use crate::itself;
 use crate::local::LocalSource;
 use godwit_api::endpoint::Endpoint;
 use godwit_api::event::Started;
+use godwit_engine::governor::Lease;
 use godwit_engine::session::{Engine, run_local};
 use godwit_engine::{Counters, Observer, Receiver, Sender, Share};
 use godwit_proto::TransferId;
@@ -283,6 +284,7 @@ impl Job<'_> {
         block_bytes: u32,
         counters: &Arc<Counters>,
         observer: Arc<dyn Observer>,
+        lease: Option<Lease>,
     ) -> Terms {
         Terms {
             transfer,
@@ -291,6 +293,7 @@ impl Job<'_> {
             comparison: self.comparison(),
             itemise: self.itemises(),
             share: self.share(),
+            lease,
             observer,
             resources: resources(),
             counters: Arc::clone(counters),
@@ -322,7 +325,8 @@ impl Job<'_> {
             },
             None => Sinks::Nothing,
         };
-        let terms = self.terms(transfer, digest, block_bytes, counters, observer);
+        let lease = self.places.of_receiver();
+        let terms = self.terms(transfer, digest, block_bytes, counters, observer, lease);
         build::receiver(terms, bounds_of(self.settings.writers), sinks).map_err(failed)
     }
 
@@ -372,7 +376,8 @@ impl Job<'_> {
             readers: bounds_of(self.settings.readers),
             in_order: self.to_output,
         };
-        let terms = self.terms(transfer, digest, block_bytes, counters, observer);
+        let lease = self.places.of_sender();
+        let terms = self.terms(transfer, digest, block_bytes, counters, observer, lease);
         build::sender(terms, sending, sources)
             .map_err(|error| Failure::failed(format!("the sending end cannot start: {error}")))
     }

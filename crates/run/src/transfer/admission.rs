@@ -1,0 +1,89 @@
+//! Lets an attempt of a transfer wait for its place among the transfers of the process.
+//! Divides nothing; the governor does.
+
+use std::sync::{Mutex, PoisonError};
+
+use godwit_api::endpoint::Endpoint;
+use godwit_engine::governor::{Class, Lease, Needs};
+
+use super::Job;
+use super::terms::bounds_of;
+
+/// The places of the ends that are on this side.
+#[derive(Default)]
+pub(super) struct Places(Mutex<[Option<Lease>; 2]>);
+
+impl Places {
+    /// That of the end that sends.
+    pub(super) fn of_sender(&self) -> Option<Lease> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)[0].clone()
+    }
+
+    /// That of the end that receives.
+    pub(super) fn of_receiver(&self) -> Option<Lease> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)[1].clone()
+    }
+
+    fn set(&self, places: [Option<Lease>; 2]) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = places;
+    }
+}
+
+/// The places of an attempt, until it ends.
+pub(super) struct Admitted<'a>(&'a Places);
+
+impl Drop for Admitted<'_> {
+    fn drop(&mut self) {
+        self.0.set([None, None]);
+    }
+}
+
+/// Waits for the places of an attempt; `None` if the job was stopped meanwhile.
+pub(super) fn admit<'a>(
+    job: &'a Job<'_>,
+    sources: &[Endpoint],
+    destination: &Endpoint,
+) -> Option<Admitted<'a>> {
+    let settings = &job.settings;
+    let sends = !sources.iter().any(is_elsewhere);
+    let receives = !is_elsewhere(destination);
+    let streams = bounds_of(settings.streams);
+    // Between two ends of one process the number does not change.
+    let streams = if sends && receives {
+        streams.hold(2)
+    } else {
+        streams.most
+    };
+    let sender = sends.then(|| {
+        let pool = usize::try_from(settings.memory_bytes).unwrap_or(usize::MAX);
+        let readers = bounds_of(settings.readers).most;
+        Needs::of_sender(pool, settings.block_bytes, streams, readers)
+    });
+    let receiver = receives.then(|| {
+        let writers = bounds_of(settings.writers).most;
+        Needs::of_receiver(settings.block_bytes, streams, writers)
+    });
+    let needs: Vec<Needs> = sender.into_iter().chain(receiver).collect();
+    let mut told = false;
+    let admitted = job
+        .env
+        .process
+        .governor
+        .admit(Class::Own, &needs, &mut |ahead| {
+            if !std::mem::replace(&mut told, true) {
+                job.events.note(&format!(
+                    "as many transfers run in this process as its memory, threads and open files allow; this one waits for its turn, with {ahead} in front of it"
+                ));
+            }
+            job.goes_on()
+        });
+    let mut leases = admitted?.into_iter();
+    let mut next = |is_here: bool| if is_here { leases.next() } else { None };
+    job.places.set([next(sends), next(receives)]);
+    Some(Admitted(&job.places))
+}
+
+/// Whether the end is another process's.
+const fn is_elsewhere(endpoint: &Endpoint) -> bool {
+    matches!(endpoint, Endpoint::Remote(_) | Endpoint::Ssh(_))
+}
