@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 use godwit_api::event::{Event, EventSink, Status, Summary};
 use godwit_api::failure::{Failure, FailureCode};
 use godwit_api::job::{JOB_VERSION, JobKind, JobSpec, ListForm, Selection, Text};
+use godwit_engine::governor::{Amounts, Governor};
 use godwit_engine::session::{Connector, Refusal};
 use godwit_net::{IdentityId, PeerAddress};
 use godwit_run::{
@@ -83,10 +84,11 @@ struct World(tempfile::TempDir, Process);
 
 impl World {
     fn new() -> Self {
-        let world = Self(
-            tempfile::tempdir().expect("a directory"),
-            Process::default(),
-        );
+        Self::of(Process::default())
+    }
+
+    fn of(process: Process) -> Self {
+        let world = Self(tempfile::tempdir().expect("a directory"), process);
         Home::at(world.path("home")).make().expect("made");
         world
     }
@@ -259,6 +261,10 @@ fn a_paused_job_can_be_cancelled_and_the_same_job_resumes_it() {
     paused
         .heard
         .wait_for(|event| matches!(event, Event::Paused {}));
+    // It holds nothing of the process.
+    let figures = world.1.governor.figures();
+    assert_eq!((figures.running, figures.held), (0, 0));
+    assert!(figures.held_most > 0);
     paused.control.cancel();
     let failure = paused.end().expect_err("cancelled");
     assert_eq!(failure.code, FailureCode::Interrupted, "{failure}");
@@ -268,6 +274,56 @@ fn a_paused_job_can_be_cancelled_and_the_same_job_resumes_it() {
     world.assert_copied(0);
     let is_resumed = |event: &Event| matches!(event, Event::Started(started) if started.resumed);
     assert_eq!(heard.count(is_resumed), 1);
+}
+
+/// A process with room for one local copy at a time.
+fn narrow() -> Process {
+    let budget = Amounts {
+        memory: 8 << 20,
+        threads: 100,
+        files: 100,
+    };
+    Process {
+        governor: Governor::new(budget),
+        ..Process::default()
+    }
+}
+
+#[test]
+fn jobs_that_are_too_many_wait_for_their_turn_and_can_be_stopped_meanwhile() {
+    let world = World::of(narrow());
+    for number in 0..4 {
+        world.tree(number);
+    }
+    let waits = |event: &Event| matches!(event, Event::Note { message } if message.contains("waits for its turn"));
+    let first = world.begin(0, &[("limit", SLOW)]);
+    first.heard.wait_for(has_begun);
+    let [cancelled, paused, last] = [1, 2, 3].map(|number| {
+        let running = world.begin(number, &[]);
+        running.heard.wait_for(waits);
+        running
+    });
+    assert_eq!(world.1.governor.figures().waiting, 3);
+    cancelled.control.cancel();
+    let failure = cancelled.end().expect_err("cancelled");
+    assert_eq!(failure.code, FailureCode::Interrupted, "{failure}");
+    paused.control.pause();
+    paused
+        .heard
+        .wait_for(|event| matches!(event, Event::Paused {}));
+    assert_eq!(world.1.governor.figures().waiting, 1);
+    assert_eq!(last.heard.count(is_started), 0);
+    first.control.set_limit(0);
+    assert_complete(first.end());
+    assert_complete(last.end());
+    paused.control.resume();
+    assert_complete(paused.end());
+    for number in [0, 2, 3] {
+        world.assert_copied(number);
+    }
+    let figures = world.1.governor.figures();
+    assert_eq!((figures.running, figures.waiting, figures.held), (0, 0, 0));
+    assert!(figures.held_most <= figures.budget.memory, "{figures:?}");
 }
 
 #[test]
