@@ -1,5 +1,8 @@
 //! The receiving end's outbox: acknowledgements and faults on their way back, and what must be said again when a stream dies.
 //! Sends nothing itself; streams take from it.
+//!
+//! After the loss of a stream, everything that may have been lost with it is said again, in ranges. A stream at work says its own
+//! acknowledgements, after at most `limits::ACK_DELAY`; only other threads wake a stream for an acknowledgement.
 
 mod ending;
 

@@ -1,5 +1,13 @@
 //! Owns what one end of a transfer knows of its channels: figures of each, and a watch that cuts off what is dead.
 //! Makes no connections; a stream that was cut off is replaced by whoever keeps streams up.
+//!
+//! As soon as streams of two channels are attached, at either end, one thread looks at all of them five times a second through a
+//! `Pulse`, a second handle of the socket. A cut is a `shutdown`: the wait of the stream's thread ends, the stream's blocks leave
+//! on other streams, and `session::link` joins over the same channel until that channel is back. The sending end cuts by itself,
+//! so a pull does not wait for the client to notice.
+//!
+//! In the background the watch starts before the first thread of a second channel lowers its priority, so the watch keeps its
+//! own.
 
 mod timers;
 mod verdict;

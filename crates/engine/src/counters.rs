@@ -1,5 +1,7 @@
 //! Per-stage counters of one end of a transfer: plain atomics that any thread may read at any time.
 //! Draws no conclusions; `bottleneck` does.
+//!
+//! Each thread adds its processor time, and the time for which it was ready and had no processor.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};

@@ -1,5 +1,8 @@
 //! What the other end said before it hung up, where that shows first in that nothing can be sent to it any more.
 //! Heeds nothing but how the transfer ended: all else is said again on another stream.
+//!
+//! A peer that hung up with a closed window would hold a send for a minute and more. The send is given up after one second
+//! without room; what the peer said before is still read.
 
 use std::time::{Duration, Instant};
 

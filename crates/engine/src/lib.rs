@@ -1,5 +1,5 @@
 //! Carries one transfer from end to end: slices, reads, sends, receives, writes, acknowledges, resumes.
-//! Does not know jobs, exports, users or the command line; `node` and `cli` give it work and end points.
+//! Does not know jobs, exports, users or the command line; `run` and `node` give it work and end points.
 //!
 //! # The library
 //!

@@ -1,5 +1,10 @@
 //! The streams of one end of a transfer as they measure themselves, one by one and summed into the counters.
 //! Measures nothing itself and decides nothing.
+//!
+//! A stream measures itself at most five times a second, in the middle of a blocked send too (`godwit_net::meter`): bytes, time
+//! without room, time without data, and the kernel's figures of its socket. Whoever takes a snapshot of the counters adds the new
+//! figures of all streams. STATUS brings the counters of the other end, and SENDING the kernel's figures of each stream that
+//! sends, so both ends know each stream.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -1,5 +1,9 @@
 //! The end that a sender foretells, so that its receiver can finish without being asked, and what makes that void.
 //! Finishes nothing itself.
+//!
+//! A sender that has sent all foretells the end in STATUS. The receiver then waits for no batch to fill, and finishes by itself
+//! as soon as all items are DURABLE, so the last block costs one round trip to its FINISHED. Any loss makes the foretelling void,
+//! and the sender asks with FINISH. FINISHED ends a sender only if the sender knows that all items are DURABLE.
 
 use godwit_proto::Seq;
 

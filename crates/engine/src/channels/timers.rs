@@ -1,5 +1,8 @@
 //! Owns what the watch knows of one stream from one look to the next: since when it waits for what. Time is an argument.
 //! Looks at no socket, and does not judge; `verdict` does.
+//!
+//! Whatever was heard since a question was asked, or since data was first seen on its way, is an answer, however late the watch
+//! looks. After a gap of more than two looks all times begin anew, because the machine may have stood still.
 
 use std::time::{Duration, Instant};
 

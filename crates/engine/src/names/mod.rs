@@ -1,5 +1,9 @@
 //! Lists of names that say which entries are meant, however long: from a file or pipe, or streamed from a client to a daemon.
 //! Does not look the names up (`ListWork` of `tree`).
+//!
+//! In a pull the client streams the list in numbered parts, at most `PARTS_AHEAD_MAX` ahead of those that the daemon has taken.
+//! Parts that a dying stream may have lost are sent again. A list from a pipe is kept on disk, so that a transfer can be opened
+//! anew.
 
 mod feed;
 mod lines;

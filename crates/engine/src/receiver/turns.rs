@@ -1,5 +1,8 @@
 //! Lets one thread at a time write into one entry, and has the others leave their blocks with it.
 //! Writes nothing itself and keeps no order: blocks of an entry may be written in any.
+//!
+//! A receiving stream checks and writes its blocks itself, unless a writer is idle. The kernel serialises buffered writes to one
+//! inode, so a thread that finds its file taken leaves the checked block with the thread that writes, and receives on.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Condvar, Mutex, PoisonError};

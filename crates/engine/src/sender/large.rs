@@ -1,5 +1,9 @@
 //! A large file on its way: cut into slices in order, read by any threads, its digest put together from theirs.
 //! Does not read; the sender does, and says here what it got.
+//!
+//! Slices are aligned powers of two, cut around holes and around what the receiver holds. Holes are looked up (`SEEK_DATA`,
+//! `SEEK_HOLE`) in files above `limits::UNSOUNDED_BYTES_MAX`, and in smaller files that occupy less room than their size: file
+//! systems in memory walk their pages for each question. A smaller file sends allocated but unwritten room as zeros.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};

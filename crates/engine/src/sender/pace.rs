@@ -1,5 +1,9 @@
 //! Keeps the pace of a transfer in the background: asks the controller of each channel, and tells its streams.
 //! Does not judge; `background` of the tuner does.
+//!
+//! The pace is the greatest pace of each socket (`SO_MAX_PACING_RATE`), so the kernel spaces the packets whatever the congestion
+//! control. A new stream has its share of the pace from its first byte. Threads of a transfer in the background lower their
+//! priorities, and its packets carry the code point LE (RFC 8622).
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

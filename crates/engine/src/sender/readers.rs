@@ -1,5 +1,8 @@
 //! Reads for a sender: the pool of blocks, the threads that read ahead, and their number.
 //! Does not choose what is read; the state does.
+//!
+//! There are no reading threads until the tuner finds that streams wait for storage. So the parallelism of storage and of the
+//! network change independently while a transfer runs.
 
 mod bundle;
 mod changed;

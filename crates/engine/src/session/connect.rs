@@ -1,5 +1,8 @@
 //! How a client's connections are made: the trait, and why there may be none.
 //! Makes none (`daemon`), opens no transfer and keeps no stream up (`client`, `link`).
+//!
+//! The session asks a connector for each connection, and so does not know whether a daemon is dialled or ssh starts an agent. A
+//! connector says how many channels there are, and connects over a given one.
 
 use std::time::Duration;
 

@@ -1,5 +1,7 @@
 //! Keeps the streams of a client's transfer up: a thread each, which joins again when its stream is lost.
 //! Opens no transfer, and does not know how connections are made.
+//!
+//! The link grows by threads that join, and shrinks by streams that retire.
 
 mod lanes;
 

@@ -1,5 +1,7 @@
 //! Feeds the tuner of each channel from what the streams measure, and has the link obey it; the client's side only.
 //! Decides nothing itself (`tuner`), and starts or ends no stream itself (`link`).
+//!
+//! The tuner is asked five times a second, whichever way the data goes. STATUS and SENDING bring the figures of the other end.
 
 use std::collections::HashMap;
 use std::sync::Arc;

@@ -1,5 +1,7 @@
 //! A verification over one connection, the client's side: entries go in manifests, findings come back as verdicts.
 //! Does not read manifests of users and does not know what a finding is called there.
+//!
+//! A verification has no transfer and no journal, and nothing of it needs to be resumed.
 
 #[cfg(test)]
 mod tests;

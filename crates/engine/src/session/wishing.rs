@@ -1,5 +1,7 @@
 //! Fulfils what the user says of channels: each wish is proven, or an error that names it.
 //! Knows neither daemons nor agents.
+//!
+//! `--channel` replaces the search for channels. Each wish is proven before data moves.
 
 use std::net::SocketAddr;
 

@@ -1,5 +1,10 @@
 //! Takes the digests that the receiver asks for, and announces the entries again with them; names of files, as files of their own.
 //! Does not compare: the receiver does, with its own files.
+//!
+//! A comparison by digest takes no extra wait: the receiver answers `digest`; a stream thread of the sender reads the file (a
+//! piece like any other, large files by slices) and announces the entry again with its digest; threads of the receiver
+//! (`receiver::answer`) read their own file, and answer on the stream that the manifest came on. If that stream dies, the
+//! question is asked again.
 
 use godwit_proto::{Digest, EntryKind, Record, RecordFlags};
 use godwit_store::pool::Block;

@@ -1,5 +1,9 @@
 //! Describes an item, so that it can be read and sent again.
 //! Holds none of its bytes; the item does.
+//!
+//! If the source can be read again, a block's buffer is free once the kernel has taken the bytes; otherwise the buffer is kept
+//! until WRITTEN. The description stays until DURABLE. A lost stream and RESEND have the bytes read again from the description,
+//! under the same number.
 
 use std::sync::Arc;
 

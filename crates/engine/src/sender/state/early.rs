@@ -1,5 +1,8 @@
 //! What goes out on a stream that carries no blocks, and what of the blocks may, while there is no other stream.
 //! Does not know how much that is; each stream does.
+//!
+//! Only a stream through ssh carries no blocks. It may carry the first `limits::EARLY_BYTES` of content while no other stream is
+//! there, so a small file needs no second connection. If more waits, the sending end says that it wants a stream for blocks.
 
 use super::files::NOBODY;
 use super::{Desc, Next, Piece, State};

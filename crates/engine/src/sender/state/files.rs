@@ -1,5 +1,10 @@
 //! Which large file a slice is taken of next, and when one more is opened.
 //! Cuts no slices; the file does.
+//!
+//! On storage that does not seek, large files are read apart: each stream continues the file that it has begun, or begins a file
+//! that no stream has. So one stream writes each file at the other end, and no block changes threads there. Three files are read
+//! apart at most and a fourth is open ahead; further streams take turns at the file in front. On a disk that seeks (`store`,
+//! `fs::medium`), and for a pipe, all streams take turns at the file in front.
 
 use std::sync::Arc;
 

@@ -1,5 +1,7 @@
 //! Entries that changed while they were read: when each is tried again, and how often.
 //! Looks at no entry; the sender does.
+//!
+//! Each retry is a new attempt under a new generation, after a pause. Bytes of two generations never mix.
 
 use std::collections::{BTreeMap, HashMap};
 use std::time::{Duration, Instant};

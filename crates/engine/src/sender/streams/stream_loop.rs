@@ -1,5 +1,8 @@
 //! Serves one stream of a sender: sends items, listens, and reads for itself when nothing is ready.
 //! Does not choose what is sent; the state does.
+//!
+//! A stream sends a filled block if one is ready. Otherwise it reads a block itself and sends it while the block is in the
+//! processor's cache, which costs no hand-over between threads.
 
 use std::time::{Duration, Instant};
 

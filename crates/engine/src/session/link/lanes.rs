@@ -1,5 +1,8 @@
 //! How many streams each channel has, and how that changes while the transfer runs.
 //! Does not decide how many (`tuner`), and keeps none up (`link`).
+//!
+//! The channels share the number of streams evenly (what `--streams` says, or the maximum), with at least one stream each. When
+//! another channel comes later, the channels before it retire their surplus.
 
 use std::sync::Arc;
 
