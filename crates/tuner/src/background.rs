@@ -3,6 +3,8 @@
 //!
 //! In the spirit of LEDBAT (RFC 6817): a queue that grows says that somebody else sends too, long before anything is lost. Added
 //! to TCP, whatever its congestion control: only its greatest pace is set.
+//!
+//! The pace rises while round trips stay near the least one, and falls as soon as a queue grows or packets are lost.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};

@@ -1,5 +1,11 @@
 //! Names what limits a transfer, from what both ends counted over some time, with the figure and what could be done.
 //! Measures nothing, keeps nothing: the same counters give the same answer.
+//!
+//! The end whose streams never wait, for room or for data, limits; between two ends that both wait, the network does. The user's
+//! limit is named if it is reached and waited for. At the busy end, time in storage calls without a processor is compared with
+//! processor time used and wanted. Time that nobody counted is no work: unless half of the time is accounted for, no stage is
+//! named. A batch that is made durable while the sender has nothing left is the destination's storage.
+//! `crates/engine/tests/bottleneck.rs` throttles one stage after the other of real engines.
 
 mod paths;
 mod told;

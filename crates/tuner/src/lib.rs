@@ -1,5 +1,15 @@
 //! Owns the judgements of a transfer: how many streams a channel wants, how many threads storage wants, the pace in the background, what limits.
 //! Has no clock, no socket and no lock: time and samples go in, decisions with their reasons come out.
+//!
+//! Each channel has a controller: a step takes the time, a sample and what holds the streams up, and gives a decision with its
+//! reason. `path` reads from two samples whether there is room (windows, losses without a queue) and computes the first number of
+//! streams; `streams` tries, compares, and keeps or takes back; `threads` does the same for readers and writers, each end for
+//! itself. Thousands of seeded links (`world`: a queue, Reno, CUBIC and a kind that keeps a rate, losses, buffers, storage,
+//! processors, other traffic, outages) test that a controller comes near the best fixed number, rests, is fair, and follows
+//! changes. `docs/tuning.md` has the figures.
+//!
+//! The size and number of blocks are not tuned: no block waits for a round trip, and our windows are larger than any socket's
+//! (`docs/performance.md`, "Blocks").
 
 mod background;
 mod bottleneck;
