@@ -1,5 +1,9 @@
 //! Owns a channel: one network path between two machines.
 //! Finds none (`pairing`, `channels`), and makes no connections itself (`connect`).
+//!
+//! The client numbers channels; the connection that opens a transfer is over channel 0. Only sockets that dial are bound to a
+//! device. For accepted sockets the routing of the kernel holds, because a wrong guess would break a path that works; the manual
+//! says what the administrator can set.
 
 use std::fmt;
 use std::io;

@@ -1,5 +1,10 @@
 //! Owns the channels of one transfer on the side that dials: finds them beside it, proves each, makes connections over them.
 //! Pairs nothing itself (`pairing`), and does not decide how many connections there are.
+//!
+//! The search runs once, with short deadlines, on a thread beside the transfer. OPENED brings the daemon's addresses, their
+//! prefixes, a number for each interface, and which address was dialled. Each pair is proven by a TLS connection with the pinned
+//! key, from a socket bound to address and device; that connection becomes the first stream of the channel. Where one side has
+//! one interface there is no thread, no message and no round trip.
 
 mod wish;
 

@@ -1,5 +1,8 @@
 //! Owns whether this machine's kernel lets a congestion control be chosen, and sockets to try it with.
 //! Chooses none for connections.
+//!
+//! A congestion control that the user names is set on the sockets that send. Where the kernel refuses it, the transfer is
+//! refused.
 
 use std::io;
 use std::os::fd::OwnedFd;

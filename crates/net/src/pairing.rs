@@ -1,5 +1,8 @@
 //! Owns the choice which interfaces of two machines are tried as channels: pure, from addresses alone.
 //! Tries nothing.
+//!
+//! Interfaces that share a network are paired first, then the i-th with the i-th, each interface once. Two addresses of one pair
+//! are two tries of one channel.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};

@@ -1,5 +1,8 @@
 //! Owns a handle by which another thread sees whether a connection lives, and cuts it off.
 //! Judges nothing.
+//!
+//! Where there are several channels, a socket holds at most what leaves in 50 ms (within `UNSENT_BYTES_MIN` and
+//! `UNSENT_BYTES_MAX`) unsent, so that a slow channel does not hoard the last blocks.
 
 use std::io;
 use std::net::SocketAddr;

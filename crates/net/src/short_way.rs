@@ -1,5 +1,10 @@
 //! Owns which congestion control connections over short ways have where the system's own keeps a pace.
 //! Sets nothing on others, and nothing that a user chose.
+//!
+//! The kernel keeps pacing a connection that ever had BBR. So where the system's choice is BBR, sockets that connect or listen
+//! get `cubic` or `reno` beforehand. The round trip of TCP's handshake decides: from 1 ms on, the connection gets the system's
+//! choice before any data. Below 1 ms the connection gets it later, if the connection loses too much in two windows in a row or
+//! its path proves longer. A congestion control that the user named goes before all this.
 
 use std::mem;
 use std::os::fd::AsFd;

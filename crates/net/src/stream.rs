@@ -1,5 +1,8 @@
 //! Owns the contract of a stream: one connection that carries frames both ways.
 //! Knows nothing of what the frames mean, and nothing of how a connection is made.
+//!
+//! One thread drives a stream in both directions: a non-blocking socket, `poll`, and an eventfd that wakes it. So
+//! acknowledgements travel between blocks without a second thread, and TLS state needs no lock.
 
 use std::io;
 use std::sync::Arc;

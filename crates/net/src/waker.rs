@@ -1,5 +1,8 @@
 //! Owns the handle by which one thread ends another thread's wait.
 //! Carries no message: whoever is woken looks for itself.
+//!
+//! `Waker::end` ends whatever the streams of a transfer wait for, in the middle of a payload too, so a silent peer holds nobody
+//! up. A blocked send has `limits::END_GRACE` left, so that the last word can follow it.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
