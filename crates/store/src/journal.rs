@@ -4,6 +4,10 @@
 //! A journal is one file, `<64 hex digits of its key>.journal`, locked by the kernel (`flock`) for as long as its
 //! transfer lives, so that a process that dies leaves no lock behind. Loading stops at the first record that is not
 //! whole, cuts the file there and says so: what comes after it is received again. The format is in `record`.
+//!
+//! The key is made of the sender's identity, the sources and the destination argument. The header remembers how names were
+//! mapped, so that the same command resumes. The lock also keeps two transfers from one destination. A run with `--force` is
+//! noted: it sends again what other runs brought, and not what it sent itself.
 
 mod directory;
 mod done;

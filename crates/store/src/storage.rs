@@ -1,5 +1,8 @@
 //! Owns the narrow interface between the engine and whatever holds entries: the `Storage` trait and what goes through it.
 //! Implements none of it; knows nothing of the wire, of transfers, or of digests.
+//!
+//! The trait says nothing of inodes or of paths outside its root, so that object parts (a slice is a part, commit completes) and
+//! raw extents can implement it.
 
 use crate::error::{StoreError, StoreErrorKind};
 use crate::extended::{Extended, Lost};

@@ -1,5 +1,8 @@
 //! Owns giving an entry its metadata: owner, attributes, mode, access lists, times, in the order in which none undoes another.
 //! Does not open anything and does not decide what is asked for.
+//!
+//! Metadata is given under the temporary name, and so synced with the contents. Kinds of metadata that cannot be kept come back
+//! as `Lost`.
 
 use super::acl;
 use super::attributes::{Allowed, SET_ID_BITS, mode_of, times_of};

@@ -1,5 +1,9 @@
 //! Owns the threads that look at the names of a scan.
 //! Does not know what a look is, nor what becomes of the finds.
+//!
+//! Helpers join from the second batch on: one fewer than there are processors, three at most, and up to fifteen where looks turn
+//! out to wait, as on a network file system, where one thread would be as slow as its round trips. Whoever asks looks for itself
+//! while nothing is ready. A directory is given before its contents.
 
 mod state;
 

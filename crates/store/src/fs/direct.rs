@@ -1,5 +1,9 @@
 //! Owns the way past the page cache: a second handle of an open file, and which part of a read or write may take it.
 //! Leaves the rest of a read or write to the first handle, which goes through the cache.
+//!
+//! The second handle takes what begins and ends with a page (or with what else `statx` says that the file system wants), in the
+//! file and in memory. Blocks lie on page boundaries anyway, so nothing above knows of it. `--direct` is off by default: see
+//! `docs/performance.md`.
 
 use crate::handles::with_room;
 use rustix::fd::{AsRawFd, OwnedFd};

@@ -1,5 +1,8 @@
 //! Owns which handles are kept: those used of late, found by their paths.
 //! Opens nothing, and does not know whether what it keeps is still good.
+//!
+//! As many handles are kept as the limit of open files leaves room for, 1,024 at most: those of a batch's directories, from the
+//! writing of its files to their naming.
 
 use std::collections::HashMap;
 

@@ -1,5 +1,7 @@
 //! Owns the syncs of whole file systems: all who wait for one at the same moment share the next.
 //! Does not know files; what an error means for them is the business of `sync`.
+//!
+//! A sync serves all who began to wait before it began, because their data was written by then. Its error reaches each of them.
 
 use super::directories::{Directory, lock};
 use rustix::io::Errno;

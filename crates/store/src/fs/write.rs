@@ -1,5 +1,9 @@
 //! Owns temporary files: creating them so that nobody else's file is ever opened instead, writing, finishing, reopening.
 //! Does not sync them and does not give them their names.
+//!
+//! When a slice of a large file is in the page cache, the kernel is told to write it to disk (`sync_file_range`), unless
+//! `--no-sync` holds. Otherwise the disk is idle until the batch is synced, and the network during the sync. No promise rests on
+//! that call; the sync says what is durable. Small files have no such call: one sync covers a batch of them.
 
 use super::apply::{Birth, Target, apply};
 use super::attributes::{Allowed, meta_of, mode_of};
