@@ -1,5 +1,10 @@
 //! Remembers every announced entry in 16 bytes, in sorted runs on disk beyond a bound, and finds what only the destination has.
 //! Removes nothing, and does not know how names are mapped.
+//!
+//! A key is 127 bits of a hash, and whether the entry is a directory. The keys of all announced entries are sorted on disk. A
+//! survey of the destination (names and kinds only) spills its paths in the order found, and sorts their keys with their numbers.
+//! Merging both gives one bit for each entry found. So 10⁷ entries take some 10 MB of memory and 1 GB of disk. A collision of
+//! keys leaves an entry, and never deletes a wanted one.
 
 use std::io;
 use std::path::{Path, PathBuf};

@@ -1,5 +1,9 @@
 //! Judges what is there against what was announced: the same, the same but for its metadata, or to be replaced.
 //! Makes nothing, but sets metadata of what is the same otherwise.
+//!
+//! Entries are compared by size and time, by size alone, or by digest (`engine`, `sender::readers::digests`). An entry that
+//! differs only in metadata gets its metadata without contents. A dry run plans and counts, takes no journal and asks for no
+//! content.
 
 use std::sync::Arc;
 

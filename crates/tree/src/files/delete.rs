@@ -1,5 +1,8 @@
 //! Removes, at the very end, what only the destination has: those in a directory before the directory, and no more than was allowed.
 //! Does not find out what was announced (`announced`).
+//!
+//! Deletion happens at the finish, and only if nothing failed. Paths are read backwards, so that the contents of a directory go
+//! first. Deletions are told in numbered notices, all of them again if FINISH comes again.
 
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};

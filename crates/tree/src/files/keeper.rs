@@ -1,5 +1,7 @@
 //! Keeps what goes with an entry on its way: from storage into a record's extensions, and from there to what storage is told.
 //! Reads and applies none of it; storage does. Knows who is who on this machine, and what the transfer was asked to keep.
+//!
+//! Extensions of files travel in manifests and in last records only. The sender's windows count their bytes.
 
 use godwit_proto::limits::EXTENSIONS_BYTES_MAX;
 use godwit_proto::{

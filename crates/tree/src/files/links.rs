@@ -1,5 +1,8 @@
 //! Further names of files: made at the end, when the files that they name are there.
 //! Decides nothing about them (`planner`) and makes nothing else.
+//!
+//! A link is made only to a file that this transfer delivered or found to be the same (`undelivered`). Where the first name is
+//! left as it is, the answer to its links is `digest`, and the sender announces them again as files.
 
 use std::sync::Arc;
 

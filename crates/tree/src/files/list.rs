@@ -1,5 +1,7 @@
 //! Walks a list of names below one root: what each names, the directories that lead there, and with a slash what is in it.
 //! Does not read the list (`names`) and does not judge entries (`select`).
+//!
+//! A list is a `Work` like a scan. Entries that were announced already are kept out (`store::seen`).
 
 use std::path::Path;
 use std::sync::Arc;

@@ -1,5 +1,7 @@
 //! Files that a run itself writes and that may lie in what it looks at: reports, and their drafts.
 //! Writes none of them.
+//!
+//! A scan leaves new reports and drafts out, and announces them as passed over where the receiver deletes.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 

@@ -1,5 +1,10 @@
 //! Finds out whether what a look has found has exactly the announced name, where a directory takes several spellings for one name.
 //! Looks only: it replaces, skips and makes nothing.
+//!
+//! First a flipped letter tells, once for each directory, whether the directory folds case. Where it does, and for names that are
+//! not ASCII, only a name that the directory lists exactly so is there. The same holds for the directories above, up to what the
+//! user named. Any other hit is a collision of that entry. A rename that replaces nothing catches collisions of new names, and a
+//! link is checked when it is made.
 
 use std::collections::{HashMap, VecDeque};
 use std::io;

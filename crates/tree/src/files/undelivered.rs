@@ -1,5 +1,8 @@
 //! Which files are not at the destination as the source has them, so that nothing is made a further name of what stands there.
 //! Decides nothing about the names; `links` does.
+//!
+//! The set holds hashes, the older ones on disk. Times could not tell whether a file is the source's: it may change while it is
+//! read, and some file systems round times.
 
 use std::path::Path;
 use std::sync::Mutex;

@@ -1,5 +1,10 @@
 //! The bytes that come out of a pipe, once and in order, as the one file of a transfer.
 //! Does not decide what becomes of a transfer whose pipe fails.
+//!
+//! The pipe is read one byte ahead, so that the last block is known as such; its size travels in the end record. Blocks are kept
+//! until WRITTEN. When the entry is settled without its bytes (skipped, failed at either end, a dry run), the sender closes the
+//! source, so that the scan ends although the pipe does not. The receiver keeps nothing under a temporary name, because nobody
+//! can resume a pipe.
 
 use std::ops::Range;
 use std::os::fd::OwnedFd;

@@ -1,5 +1,10 @@
 //! Which entries of a source are meant: the rules and limits of one transfer, prepared, and the answers to who asks.
 //! Reads no lists of names (`names`) and walks nothing (`tree`).
+//!
+//! Both ends have the same selection, since the receiver must know what was not meant to be seen. A scan asks about each name
+//! before it looks at the entry (`store::Choice`), so an excluded name costs nothing and an excluded directory is never opened.
+//! Deletion spares by the same rules what rules exclude. Only the source knows what limits of size and time pass over; where the
+//! receiver deletes, such an entry is announced with a flag, and only its key is noted.
 
 mod pattern;
 mod rules;

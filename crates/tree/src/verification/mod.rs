@@ -1,5 +1,8 @@
 //! Reads entries of trees on many threads, takes their digests and compares them with what they should be.
 //! Does not know where the expectations come from, nor who is told.
+//!
+//! It serves manifests (digests of skipped entries), `verify` on this machine, and `verify` at a daemon, where expectations come
+//! in MANIFEST frames and only differences go back.
 
 mod entry;
 mod extra;

@@ -1,5 +1,12 @@
 //! What a batch is made of, how large it is, and when it is large enough.
 //! Fills and empties none.
+//!
+//! A failed sync names no file. Its batch, and everything written while it ran, count as unwritten (the committer's epoch). At
+//! most two batches are written and not durable; beyond that streams stop reading, and TCP carries the back-pressure to the
+//! sender.
+//!
+//! Nobody else writes into the journal while it is synced, so streams leave their records to the committer. Only a file that the
+//! journal may know already, and that is begun anew or given up, is noted by the stream itself.
 
 use std::sync::Arc;
 

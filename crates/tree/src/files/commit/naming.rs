@@ -1,5 +1,10 @@
 //! Checks a whole file and gives it its final name; what fails here fails for its entry alone.
 //! Syncs nothing and journals nothing; the batch does, before and after.
+//!
+//! Where nothing can be made durable (tmpfs, ramfs), or nothing has to be (`--no-sync`), the thread that wrote a small file names
+//! it at once, while its directory is at hand (`Storage::write_named`). Only the record and the acknowledgement wait for the
+//! batch. Files that are read back first, or that wait for a directory to go, are named by the batch. If another file system
+//! below the same root fails to sync, files with their names already come again and replace themselves.
 
 use std::collections::HashSet;
 
