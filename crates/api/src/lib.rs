@@ -1,4 +1,4 @@
-//! What a user can say to Godwit: the settings table, sizes, rates, durations, and the names of endpoints.
+//! Owns what a user can say to Godwit, and what Godwit says back: settings, endpoints, jobs, events, failures, REST documents.
 //! No server, no sockets and no command line: those are derived from what is defined here.
 
 pub mod duration;

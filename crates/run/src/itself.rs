@@ -1,5 +1,7 @@
 //! The rule that nothing is copied into itself, and how two ends know that they see the same files.
 //! Resolves no path: both ends give real ones.
+//!
+//! A client says in OPEN which files it sees, and gives real paths. The other end compares if it sees the same files.
 
 use std::os::unix::fs::MetadataExt as _;
 

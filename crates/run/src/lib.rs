@@ -1,5 +1,9 @@
 //! Runs a job from its description to its end: both ends of a transfer, the reports, and what is told of it.
 //! Prints nothing, asks nobody, and changes nothing of the process that it runs in.
+//!
+//! Commands, agents and the jobs of a node all run a transfer by [`Runner`]. The description (`JobSpec`) says what is to be done,
+//! [`Env`] what the place where the job runs gives to it, and [`Control`] changes it from any thread. Signals, terminal, working
+//! directory and processor affinity belong to the process, and stay outside.
 
 pub mod build;
 mod check;

@@ -1,5 +1,8 @@
 //! What is written about a transfer besides what is printed: its manifest, and the list of what failed.
 //! Moves no data; the engine tells it of entries.
+//!
+//! An observer at the client's end hears of each entry once it is durable, with its digest, and writes a line. Entries that were
+//! there already wait on disk for threads that read this side's copy. Nothing of a report travels.
 
 mod failed;
 mod inputs;

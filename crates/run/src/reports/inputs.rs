@@ -1,5 +1,7 @@
 //! Refuses reports in the place of what the same run reads: lists, rules, files of a source.
 //! Writes nothing.
+//!
+//! Files are told apart by device and inode.
 
 use std::fs::{self, File, Metadata};
 use std::io::{self, Read as _, Seek as _};

@@ -1,5 +1,7 @@
 //! The place of a report that gets its name when it is whole: what a link leads to, or in place where that is no regular file.
 //! Does not know what is written.
+//!
+//! A report is a draft until the run is over, so the file that it replaces can be read until then.
 
 use std::ffi::OsStr;
 use std::fs::{self, File};

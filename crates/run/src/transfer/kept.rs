@@ -1,5 +1,5 @@
 //! What could not be kept of entries' metadata: counts for programs, one note for each kind for people.
-//! Counts nothing itnot_kept.
+//! Counts nothing itself.
 
 use godwit_api::event::NotKept;
 use godwit_engine::Snapshot;

@@ -1,5 +1,10 @@
 //! Transfers between two other machines: an agent on each, told of each other, and data straight between them.
 //! Moves no data and speaks no frame; what the sending agent tells is told on.
+//!
+//! This machine decides what is meant of the sources (rules, moments, the list of names, which follows the errand in parts), and
+//! the sending agent applies it. Manifests and lists of failures are written here, from lines that the agent tells, because the
+//! agent has the copy to take digests from. The sending agent cannot know that the receiving one is gone. This machine sees its
+//! ssh end and the streams gone, and begins both anew.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
