@@ -1,5 +1,7 @@
 //! Divides the descriptors that the process may have among connections, transfers and strangers.
 //! Asks the system for the limit only where it is told to, and counts nothing.
+//!
+//! OPENED tells a client how many streams that leaves for it.
 
 use godwit_engine::limits::STREAMS_MAX;
 use rustix::process::{Resource, getrlimit};

@@ -1,5 +1,9 @@
 //! Answers questions what this side and the way to it are like, to those who may ask.
 //! Changes nothing: what it writes to measure a storage has no name and is gone at once.
+//!
+//! Questions (EXAMINE) come on any connection, through ssh too: this side's clock, the path as its kernel sees it, its machine
+//! (`probe`), the storage of a place that the peer may write to (`store::measure`, with a file that has no name), and, of an
+//! agent, what becomes of dialling its client.
 
 use std::net::{SocketAddr, TcpStream};
 use std::sync::Arc;

@@ -1,5 +1,13 @@
 //! One thread for all transfers of a daemon: ends those that are over, and suspends those whose client is away.
 //! Does not move data and does not begin transfers.
+//!
+//! When a client has been away for ten seconds, its engine ends and the journal stays locked: the transfer then costs one
+//! descriptor, and no other transfer writes to its destination. A client that comes back hears UNKNOWN_TRANSFER, opens the
+//! transfer anew and resumes from the journal. A pull, and a transfer without a journal, is over. A pipe cannot be opened anew,
+//! so its engine stays.
+//!
+//! An agent that finds the journal of its transfer locked by another process asks for it by a file beside the journal
+//! (`….wanted`). Whoever holds that transfer without a client obeys.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};

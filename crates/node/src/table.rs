@@ -1,5 +1,8 @@
 //! The transfers of this daemon: those that run, and those whose destination waits for an absent client.
 //! Does not begin them (`open`) and does not decide when they end (`keeper`).
+//!
+//! A second transfer of the same name takes over from one whose client is gone. If the client of the first seems to be there, it
+//! is asked (PING); if it answers, the second transfer is refused at once.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
