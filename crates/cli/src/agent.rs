@@ -1,5 +1,8 @@
 //! `godwit agent`: this program on the other side of ssh, for one transfer; or a pipe to one that runs already.
 //! Not for people: its input and output are an exchange with another godwit.
+//!
+//! An agent whose client is gone keeps its transfer for `--retry-for`. It keeps the transfer for ten seconds where no stream that
+//! carries blocks was ever there, because the client's last word may have been lost with ssh.
 
 mod errand;
 mod list;

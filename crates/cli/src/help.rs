@@ -1,5 +1,7 @@
 //! Examples for the commands' help, one table for `--help` and the man pages.
 //! Every line of it is a command that this program accepts; a test parses them all.
+//!
+//! `--help`, man pages and completions derive from the one clap command, which derives from the settings table.
 
 use clap::Command;
 

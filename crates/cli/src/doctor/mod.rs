@@ -1,5 +1,9 @@
 //! Looks at what a transfer would meet: this machine, a directory, the way to another one and what it is like; says what would stop or limit it.
 //! Changes nothing: no file of the user's, no setting, nothing on the other side.
+//!
+//! Each part looks at one thing, and leaves findings (fine, note, stop) and bounds (a rate, what sets it, what raises it). `told`
+//! prints them and the tightest bound. `ask` questions the other side (EXAMINE), and `clock` computes the difference of the
+//! clocks and its uncertainty.
 
 mod ask;
 mod clock;

@@ -1,5 +1,8 @@
 //! Makes the connections of a transfer with an agent.
 //! Does not start it (`start`), and does not explain what ssh says (`greeting`).
+//!
+//! An agent that is gone is started anew. `godwit_net::Reach` finds the path for data: all addresses at once, or the agent dials
+//! while this side waits.
 
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -1,5 +1,13 @@
 //! Everything that has to do with ssh: starting an agent on another machine, and reaching it beside ssh or through it.
 //! Knows nothing of what is transferred.
+//!
+//! ssh carries a stream of the transfer that has no blocks, but for the first MiB of content in each direction while no other
+//! stream is there. More goes beside ssh over TLS, or through ssh if the user asks (`--via-ssh`). Where neither works, the client
+//! fails with what it tried.
+//!
+//! A small file takes three round trips more than `ssh HOST true`: ssh takes input once the agent runs, which brings OPENED; the
+//! manifest brings its answer; the block brings FINISHED. It needs no other connection, and the client does not wait for ssh to
+//! end.
 
 mod command;
 mod connector;
