@@ -1,5 +1,8 @@
 //! Owns what is known of a job: its states, why it waits, who runs it, and its attempts.
 //! Does not change jobs: `apply` does.
+//!
+//! Each claim of a job has an epoch. A runner whose epoch has passed is refused, so of two nodes one runs the job. `STATES.md`
+//! has the table of states.
 
 use std::fmt;
 

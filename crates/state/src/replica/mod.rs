@@ -1,5 +1,10 @@
 //! Owns a node's replica of the state: opening it, proposing commands, and its end.
 //! Hides the consensus library: no type of it is seen outside this crate.
+//!
+//! The consensus has one voter today. A node alone needs no consensus, but it then keeps its state the way that several nodes
+//! will: `apply` is a pure function of the log, so replicas that apply the same commands have the same rows. Proposals that come
+//! during a sync of the log share the next one. When a file fails, the consensus ends, `Replica::ended` resolves, and the process
+//! must end.
 
 mod directory;
 mod error;
