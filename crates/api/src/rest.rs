@@ -5,6 +5,7 @@ mod access;
 mod job;
 mod place;
 mod problem;
+mod report;
 mod timestamp;
 
 pub use access::{
@@ -17,4 +18,5 @@ pub use job::{
 };
 pub use place::{HERE, Place, PlaceError, check_site_name};
 pub use problem::Problem;
+pub use report::{Distribution, JobReport};
 pub use timestamp::Timestamp;

@@ -18,6 +18,7 @@ use godwit_state::{
 use crate::Shared;
 use crate::clock::{now, timestamp};
 use crate::files::Recorder;
+use crate::host::Host;
 use crate::live::Attempt;
 use crate::scheduler::actor;
 use crate::spec;
@@ -218,6 +219,7 @@ struct Told {
 /// What was heard.
 struct Heard {
     recorder: Recorder,
+    host: Host,
     /// The state knows that data moves.
     running: bool,
     groups: BTreeMap<String, FailureGroup>,
@@ -266,6 +268,7 @@ impl Told {
             progress,
             heard: Mutex::new(Heard {
                 recorder: Recorder::open(&shared.config.directory, &job.id, attempt),
+                host: Host::new(),
                 running: false,
                 groups: BTreeMap::new(),
                 failed: 0,
@@ -324,7 +327,7 @@ impl Told {
                 bytes_per_second: rate,
                 streams: view.streams,
                 bottleneck: view.bottleneck.clone(),
-                host: BTreeMap::new(),
+                host: heard.host.figures(),
             };
             heard.recorder.sample(sample);
         }

@@ -16,8 +16,10 @@ mod clock;
 mod error;
 mod files;
 mod history;
+mod host;
 mod live;
 mod order;
+mod report;
 mod rules;
 mod scheduler;
 mod spec;
@@ -31,7 +33,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use godwit_api::rest::{
-    AttemptView, ChangeJob, FailureView, JobList, JobView, LogPage, NewJob, SampleView,
+    AttemptView, ChangeJob, FailureView, JobList, JobReport, JobView, LogPage, NewJob, SampleView,
 };
 use godwit_run::Env;
 use godwit_state::{
@@ -280,6 +282,30 @@ impl Jobs {
     pub fn samples(&self, id: &str) -> Result<Vec<SampleView>, JobsError> {
         self.job(id)?;
         files::read_samples(&self.shared.config.directory, id)
+    }
+
+    /// Everything that is known of the job, in one document.
+    ///
+    /// # Errors
+    /// There is no such job, or what is known of it cannot be read.
+    pub fn report(&self, id: &str) -> Result<JobReport, JobsError> {
+        let directory = &self.shared.config.directory;
+        Ok(report::make(report::Known {
+            job: self.job(id)?,
+            description: self.description(id)?,
+            attempts: self.attempts(id)?,
+            failures: self.failures(id)?,
+            log: files::read_log(directory, id, 0, usize::MAX)?.lines,
+            samples: files::read_samples(directory, id)?,
+        }))
+    }
+
+    /// The same as one HTML file that fetches nothing.
+    ///
+    /// # Errors
+    /// As [`Self::report`].
+    pub fn report_html(&self, id: &str) -> Result<String, JobsError> {
+        Ok(report::render(&self.report(id)?))
     }
 
     /// Ends all attempts so that the next start of the node goes on with them. Blocks until they have ended.

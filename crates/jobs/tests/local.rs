@@ -180,6 +180,19 @@ fn a_job_runs_to_its_end_and_is_remembered() {
             .iter()
             .any(|line| line.event["event"] == "summary")
     );
+    let report = jobs.report(&id).expect("a report");
+    assert_eq!(report.bytes_moved, 3_000_005);
+    assert!(
+        report
+            .time_line
+            .iter()
+            .any(|line| line.event["event"] == "summary")
+    );
+    let page = jobs.report_html(&id).expect("a page");
+    assert!(
+        page.contains("here:/from/run42") && !page.contains("http"),
+        "{page}"
+    );
     jobs.stop();
     drop(jobs);
     // What was done is known after a restart, and not done again.

@@ -1,0 +1,87 @@
+//! What the host does while a job runs: processors, interrupts, memory, disks, network, energy, from what the kernel counts.
+//! Knows nothing of jobs; a figure that the machine does not have is left out.
+//!
+//! The figures are of the whole host, and not of one job alone: what else runs there is part of why a job is as fast as it is.
+
+mod counts;
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+use std::time::Instant;
+
+use counts::{Counts, Energy};
+
+/// Where RAPL counts energy (Linux powercap); one directory for each package.
+const POWERCAP: &str = "/sys/class/powercap";
+
+/// Tells figures between two looks.
+pub(crate) struct Host {
+    last: Option<(Instant, Counts)>,
+}
+
+impl Host {
+    /// The first look tells nothing but what needs no second one.
+    pub(crate) fn new() -> Self {
+        Self {
+            last: Some((Instant::now(), look())),
+        }
+    }
+
+    /// The figures since the look before.
+    pub(crate) fn figures(&mut self) -> BTreeMap<String, f64> {
+        let (now, counts) = (Instant::now(), look());
+        let figures = match &self.last {
+            Some((then, before)) => counts.since(before, now.duration_since(*then)),
+            None => BTreeMap::new(),
+        };
+        self.last = Some((now, counts));
+        figures
+    }
+}
+
+fn look() -> Counts {
+    // What cannot be read is not there.
+    let read = |path: &str| fs::read_to_string(path).unwrap_or_default();
+    Counts {
+        stat: counts::stat(&read("/proc/stat")),
+        memory_available: counts::memory_available(&read("/proc/meminfo")),
+        disks: counts::disks(&read("/proc/diskstats"), &|name| is_disk(name)),
+        network: counts::network(&read("/proc/net/dev")),
+        energy: energy(),
+    }
+}
+
+/// Whether the block device is hardware of its own: no partition, and nothing that stands on other devices.
+fn is_disk(name: &str) -> bool {
+    let block = Path::new("/sys/block").join(name);
+    block.join("device").exists()
+}
+
+/// The counters of all packages; they are readable by root only on most machines.
+fn energy() -> Vec<Energy> {
+    let Ok(entries) = fs::read_dir(POWERCAP) else {
+        return Vec::new();
+    };
+    let number = |path: &Path| {
+        fs::read_to_string(path)
+            .ok()
+            .and_then(|text| text.trim().parse().ok())
+    };
+    entries
+        .flatten()
+        .filter(|entry| {
+            // `intel-rapl:0` is a package, `intel-rapl:0:1` a part of one.
+            let name = entry.file_name();
+            let name = name.to_string_lossy();
+            name.starts_with("intel-rapl:") && name.matches(':').count() == 1
+        })
+        .filter_map(|entry| {
+            Some(Energy {
+                package: entry.file_name().to_string_lossy().into_owned(),
+                microjoules: number(&entry.path().join("energy_uj"))?,
+                range: number(&entry.path().join("max_energy_range_uj"))?,
+            })
+        })
+        .collect()
+}

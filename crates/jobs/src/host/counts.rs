@@ -1,0 +1,337 @@
+//! Reads what the kernel counts, and makes figures of two looks. Pure.
+//! Opens no file.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+/// A sector of `/proc/diskstats`, whatever the disk's own are.
+const SECTOR_BYTES: u64 = 512;
+
+/// Everything that was counted up to one look.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Counts {
+    pub(super) stat: Stat,
+    pub(super) memory_available: Option<u64>,
+    pub(super) disks: Option<(u64, u64)>,
+    pub(super) network: Option<(u64, u64)>,
+    pub(super) energy: Vec<Energy>,
+}
+
+/// What `/proc/stat` says.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Stat {
+    /// Ticks of all cores together.
+    all: Ticks,
+    /// Ticks of each core.
+    cores: Vec<Ticks>,
+    context_switches: Option<u64>,
+    interrupts: Option<u64>,
+    softirqs: Option<u64>,
+}
+
+/// Ticks of a processor by what it did.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+struct Ticks {
+    user: u64,
+    system: u64,
+    idle: u64,
+    iowait: u64,
+    interrupts: u64,
+    steal: u64,
+}
+
+/// The energy of one processor package.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Energy {
+    pub(super) package: String,
+    pub(super) microjoules: u64,
+    /// Where the counter begins anew.
+    pub(super) range: u64,
+}
+
+impl Ticks {
+    fn read(fields: &[u64]) -> Self {
+        let field = |index: usize| fields.get(index).copied().unwrap_or(0);
+        Self {
+            user: field(0) + field(1),
+            system: field(2),
+            idle: field(3),
+            iowait: field(4),
+            interrupts: field(5) + field(6),
+            steal: field(7),
+        }
+    }
+
+    fn since(self, before: Self) -> Self {
+        Self {
+            user: self.user.saturating_sub(before.user),
+            system: self.system.saturating_sub(before.system),
+            idle: self.idle.saturating_sub(before.idle),
+            iowait: self.iowait.saturating_sub(before.iowait),
+            interrupts: self.interrupts.saturating_sub(before.interrupts),
+            steal: self.steal.saturating_sub(before.steal),
+        }
+    }
+
+    fn sum(self) -> u64 {
+        self.user + self.system + self.idle + self.iowait + self.interrupts + self.steal
+    }
+
+    /// The part of the time in which the processor worked; None if no tick passed.
+    fn busy(self) -> Option<f64> {
+        part(
+            self.user + self.system + self.interrupts + self.steal,
+            self.sum(),
+        )
+    }
+}
+
+fn part(of: u64, all: u64) -> Option<f64> {
+    (all > 0).then(|| float(of) / float(all))
+}
+
+#[expect(
+    clippy::cast_precision_loss,
+    reason = "figures for people and plots need no more than 53 bits"
+)]
+fn float(number: u64) -> f64 {
+    number as f64
+}
+
+/// Reads `/proc/stat` (proc(5)).
+pub(super) fn stat(text: &str) -> Stat {
+    let mut stat = Stat::default();
+    for line in text.lines() {
+        let mut words = line.split_ascii_whitespace();
+        let Some(name) = words.next() else {
+            continue;
+        };
+        let fields: Vec<u64> = words.take(10).map_while(|word| word.parse().ok()).collect();
+        let first = fields.first().copied();
+        match name {
+            "cpu" => stat.all = Ticks::read(&fields),
+            "ctxt" => stat.context_switches = first,
+            "intr" => stat.interrupts = first,
+            "softirq" => stat.softirqs = first,
+            core if core.starts_with("cpu") => stat.cores.push(Ticks::read(&fields)),
+            _ => {}
+        }
+    }
+    stat
+}
+
+/// Reads the memory that can be had without swapping from `/proc/meminfo`, in bytes.
+pub(super) fn memory_available(text: &str) -> Option<u64> {
+    let line = text
+        .lines()
+        .find_map(|line| line.strip_prefix("MemAvailable:"))?;
+    let kib: u64 = line.split_ascii_whitespace().next()?.parse().ok()?;
+    kib.checked_mul(1_024)
+}
+
+/// Sums what was read and written, in bytes, over the disks of `/proc/diskstats`.
+pub(super) fn disks(text: &str, is_disk: &dyn Fn(&str) -> bool) -> Option<(u64, u64)> {
+    let mut sums = None;
+    for line in text.lines() {
+        let fields: Vec<&str> = line.split_ascii_whitespace().collect();
+        let [_, _, name, _, _, read, _, _, _, written, ..] = fields[..] else {
+            continue;
+        };
+        let (Ok(read), Ok(written)) = (read.parse::<u64>(), written.parse::<u64>()) else {
+            continue;
+        };
+        if is_disk(name) {
+            let (reads, writes) = sums.unwrap_or((0, 0));
+            sums = Some((
+                reads + read.saturating_mul(SECTOR_BYTES),
+                writes + written.saturating_mul(SECTOR_BYTES),
+            ));
+        }
+    }
+    sums
+}
+
+/// Sums what was received and sent, in bytes, over the interfaces of `/proc/net/dev` but the loopback.
+pub(super) fn network(text: &str) -> Option<(u64, u64)> {
+    let mut sums = None;
+    for line in text.lines() {
+        let Some((name, counts)) = line.split_once(':') else {
+            continue;
+        };
+        let fields: Vec<u64> = counts
+            .split_ascii_whitespace()
+            .map_while(|word| word.parse().ok())
+            .collect();
+        if name.trim() == "lo" {
+            continue;
+        }
+        if let [received, _, _, _, _, _, _, _, sent, ..] = fields[..] {
+            let (receives, sends) = sums.unwrap_or((0, 0));
+            sums = Some((receives + received, sends + sent));
+        }
+    }
+    sums
+}
+
+impl Counts {
+    /// The figures of the time since an earlier look.
+    pub(super) fn since(&self, before: &Self, time: Duration) -> BTreeMap<String, f64> {
+        let mut figures = BTreeMap::new();
+        let mut put = |name: &str, figure: Option<f64>| {
+            if let Some(figure) = figure.filter(|figure| figure.is_finite()) {
+                figures.insert(name.to_owned(), figure);
+            }
+        };
+        let seconds = time.as_secs_f64();
+        let rate = |now: Option<u64>, then: Option<u64>| {
+            let counted = now?.checked_sub(then?)?;
+            (seconds > 0.0).then(|| float(counted) / seconds)
+        };
+        let all = self.stat.all.since(before.stat.all);
+        let sum = all.sum();
+        put("cpu_user", part(all.user, sum));
+        put("cpu_system", part(all.system, sum));
+        put("cpu_iowait", part(all.iowait, sum));
+        put("cpu_interrupts", part(all.interrupts, sum));
+        put("cpu_steal", part(all.steal, sum));
+        let cores = self.stat.cores.iter().zip(&before.stat.cores);
+        let busiest = cores
+            .filter_map(|(now, then)| now.since(*then).busy())
+            .max_by(f64::total_cmp);
+        put("cpu_busiest_core", busiest);
+        let (now, then) = (&self.stat, &before.stat);
+        put(
+            "context_switches_per_second",
+            rate(now.context_switches, then.context_switches),
+        );
+        put(
+            "interrupts_per_second",
+            rate(now.interrupts, then.interrupts),
+        );
+        put("softirqs_per_second", rate(now.softirqs, then.softirqs));
+        put("memory_available_bytes", self.memory_available.map(float));
+        for (names, now, then) in [
+            (
+                [
+                    "disk_read_bytes_per_second",
+                    "disk_written_bytes_per_second",
+                ],
+                self.disks,
+                before.disks,
+            ),
+            (
+                [
+                    "network_received_bytes_per_second",
+                    "network_sent_bytes_per_second",
+                ],
+                self.network,
+                before.network,
+            ),
+        ] {
+            put(
+                names[0],
+                rate(now.map(|pair| pair.0), then.map(|pair| pair.0)),
+            );
+            put(
+                names[1],
+                rate(now.map(|pair| pair.1), then.map(|pair| pair.1)),
+            );
+        }
+        let joules = joules(&before.energy, &self.energy);
+        put(
+            "package_watts",
+            joules
+                .filter(|_| seconds > 0.0)
+                .map(|joules| joules / seconds),
+        );
+        figures
+    }
+}
+
+/// What all packages used; None where no package counts.
+fn joules(before: &[Energy], now: &[Energy]) -> Option<f64> {
+    let mut sum = None;
+    for now in now {
+        let Some(then) = before.iter().find(|then| then.package == now.package) else {
+            continue;
+        };
+        // The counter begins anew at its range.
+        let used = match now.microjoules.checked_sub(then.microjoules) {
+            Some(used) => used,
+            None => now.range.saturating_sub(then.microjoules) + now.microjoules,
+        };
+        sum = Some(sum.unwrap_or(0.0) + float(used) / 1e6);
+    }
+    sum
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const STAT: &str = "cpu  100 0 50 800 50 0 0 0 0 0\ncpu0 100 0 50 0 50 0 0 0 0 0\ncpu1 0 0 0 800 0 0 0 0 0 0\n\
+                        intr 1000 3 4\nctxt 5000\nbtime 1\nsoftirq 700 1 2\n";
+    const LATER: &str = "cpu  160 0 70 900 70 0 0 0 0 0\ncpu0 160 0 70 0 70 0 0 0 0 0\ncpu1 0 0 0 900 0 0 0 0 0 0\n\
+                         intr 3000 3 4\nctxt 5500\nbtime 1\nsoftirq 900 1 2\n";
+
+    #[test]
+    fn figures_are_those_of_the_time_between_two_looks() {
+        let energy = |microjoules| {
+            vec![Energy {
+                package: "intel-rapl:0".to_owned(),
+                microjoules,
+                range: 10_000_000,
+            }]
+        };
+        let before = Counts {
+            stat: stat(STAT),
+            network: network(
+                "Inter-|\n face |\n lo: 9 0 0 0 0 0 0 0 9 0\n eth0: 1000 1 0 0 0 0 0 0 2000 1\n",
+            ),
+            energy: energy(9_000_000),
+            ..Counts::default()
+        };
+        let after = Counts {
+            stat: stat(LATER),
+            network: network("eth0: 5000 1 0 0 0 0 0 0 2000 1\n"),
+            memory_available: memory_available("MemTotal: 9 kB\nMemAvailable:  2 kB\n"),
+            energy: energy(3_000_000),
+            ..Counts::default()
+        };
+        let figures = after.since(&before, Duration::from_secs(2));
+        let expected = [
+            ("context_switches_per_second", 250.0),
+            ("cpu_busiest_core", 0.8),
+            ("cpu_interrupts", 0.0),
+            ("cpu_iowait", 0.1),
+            ("cpu_steal", 0.0),
+            ("cpu_system", 0.1),
+            ("cpu_user", 0.3),
+            ("interrupts_per_second", 1_000.0),
+            ("memory_available_bytes", 2_048.0),
+            ("network_received_bytes_per_second", 2_000.0),
+            ("network_sent_bytes_per_second", 0.0),
+            ("package_watts", 2.0),
+            ("softirqs_per_second", 100.0),
+        ];
+        let found: Vec<(&str, f64)> = figures
+            .iter()
+            .map(|(name, figure)| (name.as_str(), *figure))
+            .collect();
+        assert_eq!(found, expected);
+    }
+
+    #[test]
+    fn disks_count_and_their_partitions_do_not() {
+        let text = "   8  0 sda 10 0 100 0 5 0 40 0 0 0 0\n   8  1 sda1 10 0 100 0 5 0 40 0 0 0 0\n garbage\n";
+        let sums = disks(text, &|name| name == "sda");
+        assert_eq!(sums, Some((51_200, 20_480)));
+        assert_eq!(disks("", &|_| true), None);
+    }
+
+    #[test]
+    fn nothing_counted_is_no_figure() {
+        let figures = Counts::default().since(&Counts::default(), Duration::ZERO);
+        assert!(figures.is_empty(), "{figures:?}");
+    }
+}

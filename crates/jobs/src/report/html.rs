@@ -1,0 +1,352 @@
+//! Draws the report of a job as one HTML file that fetches nothing.
+//! Computes no figure.
+
+use std::fmt::Write as _;
+
+use godwit_api::rest::{JobReport, SampleView};
+use godwit_api::units::{human_rate, human_size};
+
+/// Width and height of a plot, in units of its own.
+const WIDTH: f64 = 720.0;
+const HEIGHT: f64 = 120.0;
+
+const STYLE: &str = "body{font:15px/1.5 system-ui,sans-serif;margin:2rem auto;max-width:60rem;padding:0 1rem;color:#1a1a1a;background:#fff}\
+h1{font-size:1.5rem}h2{font-size:1.15rem;margin-top:2rem}table{border-collapse:collapse;width:100%}\
+th,td{text-align:left;padding:.25rem .75rem .25rem 0;border-bottom:1px solid #ddd;vertical-align:top}\
+td.n,th.n{text-align:right}svg{width:100%;height:auto;background:#f6f6f6}polyline{fill:none;stroke:#0a5;stroke-width:1.5}\
+.why{padding:.5rem .75rem;background:#f6f6f6;border-left:4px solid #0a5}small{color:#555}\
+@media(prefers-color-scheme:dark){body{color:#eee;background:#111}svg,.why{background:#222}th,td{border-color:#444}small{color:#aaa}}";
+
+/// The report as HTML.
+pub(crate) fn render(report: &JobReport) -> String {
+    let mut page = String::new();
+    // Writing to a text does not fail.
+    let _ = write(&mut page, report);
+    page
+}
+
+fn write(page: &mut String, report: &JobReport) -> std::fmt::Result {
+    let job = &report.job;
+    let title = if job.label.is_empty() {
+        job.id.clone()
+    } else {
+        format!("{} ({})", job.label, job.id)
+    };
+    write!(
+        page,
+        "<!doctype html><html lang=\"en\"><meta charset=\"utf-8\"><meta name=\"viewport\" content=\"width=device-width\">\
+         <title>Job {title}</title><style>{STYLE}</style><h1>Job {title}</h1>",
+        title = escape(&title)
+    )?;
+    let state = format!("{:?}", job.state).to_lowercase();
+    let why = job
+        .reason
+        .as_ref()
+        .map_or("", |reason| reason.text.as_str());
+    write!(
+        page,
+        "<p class=\"why\"><b>{state}</b> since {}. {}</p>",
+        job.since,
+        escape(why)
+    )?;
+    facts(page, report)?;
+    plots(page, &report.samples)?;
+    distributions(page, report)?;
+    attempts(page, report)?;
+    failures(page, report)?;
+    time_line(page, report)?;
+    write!(
+        page,
+        "<p><small>Made {} by Godwit {}. Figures of the host are of the whole machine.</small></p></html>",
+        report.made,
+        env!("CARGO_PKG_VERSION")
+    )
+}
+
+fn facts(page: &mut String, report: &JobReport) -> std::fmt::Result {
+    let job = &report.job;
+    let rate = if report.seconds_running > 0.0 {
+        rate_text(super::float(report.bytes_moved) / report.seconds_running)
+    } else {
+        "–".to_owned()
+    };
+    let mut rows = vec![
+        ("Sources", job.sources.join(", ")),
+        ("Destination", job.destination.clone()),
+        ("Owner", job.owner.clone()),
+        ("Submitted", job.created.to_string()),
+        (
+            "Ended",
+            job.ended
+                .map_or_else(|| "–".to_owned(), |at| at.to_string()),
+        ),
+        ("Attempts", job.attempts.to_string()),
+        ("Ran for", format!("{:.1} s", report.seconds_running)),
+        (
+            "Moved",
+            format!("{}, {rate} on average", human_size(report.bytes_moved)),
+        ),
+    ];
+    if let Some(joules) = report.joules_per_terabyte {
+        rows.push((
+            "Energy",
+            format!("{joules:.0} J for each terabyte (processor packages)"),
+        ));
+    }
+    if let Some(manifest) = job.summary.as_ref().and_then(|summary| {
+        summary["manifest"]["digest"]
+            .as_str()
+            .map(ToOwned::to_owned)
+    }) {
+        rows.push(("Manifest", manifest));
+    }
+    for (stage, part) in &report.bottlenecks {
+        rows.push((
+            "Limited by",
+            format!("{stage}, {:.0} % of the samples", part * 100.0),
+        ));
+    }
+    page.push_str("<table>");
+    for (name, value) in rows {
+        write!(page, "<tr><th>{name}<td>{}", escape(&value))?;
+    }
+    page.push_str("</table>");
+    let settings: Vec<String> = report
+        .description
+        .settings
+        .iter()
+        .map(|(name, values)| {
+            let values: Vec<String> = values
+                .iter()
+                .map(|value| String::from_utf8_lossy(&value.0).into_owned())
+                .collect();
+            format!("{name} = {}", values.join(", "))
+        })
+        .collect();
+    if !settings.is_empty() {
+        write!(page, "<p>Settings: {}</p>", escape(&settings.join("; ")))?;
+    }
+    Ok(())
+}
+
+fn plots(page: &mut String, samples: &[SampleView]) -> std::fmt::Result {
+    if samples.len() < 2 {
+        return Ok(());
+    }
+    page.push_str("<h2>Over time</h2>");
+    let rate = |sample: &SampleView| Some(sample.bytes_per_second);
+    let top = |value: f64| rate_text(value);
+    plot(page, "Rate", samples, &rate, &top)?;
+    let streams = |sample: &SampleView| Some(f64::from(sample.streams));
+    plot(page, "Streams", samples, &streams, &|value| {
+        format!("{value:.0}")
+    })?;
+    let percent = |value: f64| format!("{:.0} %", value * 100.0);
+    for (title, name) in [
+        ("Processors, user", "cpu_user"),
+        ("Processors, system", "cpu_system"),
+        ("Busiest core", "cpu_busiest_core"),
+    ] {
+        let figure = |sample: &SampleView| sample.host.get(name).copied();
+        plot(page, title, samples, &figure, &percent)?;
+    }
+    for (title, name) in [
+        ("Disks, read", "disk_read_bytes_per_second"),
+        ("Disks, written", "disk_written_bytes_per_second"),
+        ("Network, received", "network_received_bytes_per_second"),
+        ("Network, sent", "network_sent_bytes_per_second"),
+    ] {
+        let figure = |sample: &SampleView| sample.host.get(name).copied();
+        plot(page, title, samples, &figure, &top)?;
+    }
+    Ok(())
+}
+
+fn plot(
+    page: &mut String,
+    title: &str,
+    samples: &[SampleView],
+    value: &dyn Fn(&SampleView) -> Option<f64>,
+    shown: &dyn Fn(f64) -> String,
+) -> std::fmt::Result {
+    let points: Vec<(f64, f64, u32)> = samples
+        .iter()
+        .filter_map(|sample| Some((super::seconds(sample.at.0), value(sample)?, sample.attempt)))
+        .collect();
+    let max = points.iter().map(|point| point.1).fold(0.0, f64::max);
+    let (Some(first), Some(last)) = (points.first(), points.last()) else {
+        return Ok(());
+    };
+    let (start, width) = (first.0, (last.0 - first.0).max(1e-3));
+    write!(
+        page,
+        "<p>{title}, up to {}</p><svg viewBox=\"0 0 {WIDTH} {HEIGHT}\" role=\"img\" aria-label=\"{title}\">",
+        escape(&shown(max))
+    )?;
+    // Attempts are lines of their own: between them nothing ran.
+    for line in points.chunk_by(|a, b| a.2 == b.2) {
+        page.push_str("<polyline points=\"");
+        for (at, value, _) in line {
+            let x = (at - start) / width * WIDTH;
+            let y = HEIGHT - 2.0 - value / max.max(1e-9) * (HEIGHT - 4.0);
+            write!(page, "{x:.1},{y:.1} ")?;
+        }
+        page.push_str("\"/>");
+    }
+    page.push_str("</svg>");
+    Ok(())
+}
+
+fn distributions(page: &mut String, report: &JobReport) -> std::fmt::Result {
+    if report.figures.is_empty() {
+        return Ok(());
+    }
+    page.push_str(
+        "<h2>Figures</h2><table><tr><th>Figure<th class=n>least<th class=n>quartile<th class=n>median<th class=n>quartile<th class=n>greatest",
+    );
+    for (name, figure) in &report.figures {
+        write!(page, "<tr><td>{}", escape(&name.replace('_', " ")))?;
+        for value in [
+            figure.min,
+            figure.quartile1,
+            figure.median,
+            figure.quartile3,
+            figure.max,
+        ] {
+            write!(page, "<td class=n>{}", figure_text(name, value))?;
+        }
+    }
+    page.push_str("</table>");
+    Ok(())
+}
+
+fn figure_text(name: &str, value: f64) -> String {
+    if name.starts_with("cpu_") {
+        format!("{:.0} %", value * 100.0)
+    } else if name.ends_with("bytes_per_second") {
+        rate_text(value)
+    } else {
+        format!("{value:.0}")
+    }
+}
+
+fn attempts(page: &mut String, report: &JobReport) -> std::fmt::Result {
+    page.push_str("<h2>Attempts</h2><table><tr><th>No.<th>Node<th>Began<th>Ended<th>Outcome<th class=n>Moved<th>Why");
+    for attempt in &report.attempts {
+        let ended = attempt
+            .ended
+            .map_or_else(|| "–".to_owned(), |at| at.to_string());
+        let why = attempt
+            .reason
+            .as_ref()
+            .map_or("", |reason| reason.text.as_str());
+        write!(
+            page,
+            "<tr><td>{}<td>{}<td>{}<td>{ended}<td>{}<td class=n>{}<td>{}",
+            attempt.number,
+            escape(&attempt.node),
+            attempt.started,
+            escape(attempt.outcome.as_deref().unwrap_or("runs")),
+            human_size(attempt.bytes),
+            escape(why)
+        )?;
+    }
+    page.push_str("</table>");
+    Ok(())
+}
+
+fn failures(page: &mut String, report: &JobReport) -> std::fmt::Result {
+    if report.failures.is_empty() {
+        return Ok(());
+    }
+    page.push_str("<h2>Failed entries</h2><table><tr><th>Reason<th class=n>Entries<th>Examples");
+    for group in &report.failures {
+        write!(
+            page,
+            "<tr><td>{} <small>{}</small><td class=n>{}<td>{}",
+            escape(&group.reason.text),
+            escape(&group.reason.code),
+            group.count,
+            group
+                .examples
+                .iter()
+                .map(|path| escape(path))
+                .collect::<Vec<_>>()
+                .join("<br>")
+        )?;
+    }
+    page.push_str("</table>");
+    Ok(())
+}
+
+fn time_line(page: &mut String, report: &JobReport) -> std::fmt::Result {
+    if report.time_line.is_empty() {
+        return Ok(());
+    }
+    page.push_str("<h2>Time line</h2><table><tr><th>When<th class=n>Attempt<th>What");
+    for line in &report.time_line {
+        let event = &line.event;
+        let name = event["event"].as_str().unwrap_or_default();
+        let what = match name {
+            "tuning" => format!(
+                "{} from {} to {}: {}",
+                event["what"].as_str().unwrap_or_default(),
+                event["from"],
+                event["to"],
+                event["reason"].as_str().unwrap_or_default()
+            ),
+            "note" | "error" => event["message"].as_str().unwrap_or_default().to_owned(),
+            "summary" => event["status"].as_str().unwrap_or_default().to_owned(),
+            _ => String::new(),
+        };
+        write!(
+            page,
+            "<tr><td>{}<td class=n>{}<td><b>{}</b> {}",
+            line.at,
+            line.attempt,
+            escape(&name.replace('_', " ")),
+            escape(&what)
+        )?;
+    }
+    page.push_str("</table>");
+    Ok(())
+}
+
+fn rate_text(bytes_per_second: f64) -> String {
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "a rate is not negative, and the cast holds at the greatest number"
+    )]
+    let rate = bytes_per_second.max(0.0) as u64;
+    human_rate(rate)
+}
+
+/// The text with nothing that HTML takes for markup.
+fn escape(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    for sign in text.chars() {
+        match sign {
+            '&' => escaped.push_str("&amp;"),
+            '<' => escaped.push_str("&lt;"),
+            '>' => escaped.push_str("&gt;"),
+            '"' => escaped.push_str("&quot;"),
+            '\'' => escaped.push_str("&#39;"),
+            sign => escaped.push(sign),
+        }
+    }
+    escaped
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_of_a_name_becomes_markup() {
+        assert_eq!(
+            escape("<script>'a' & \"b\""),
+            "&lt;script&gt;&#39;a&#39; &amp; &quot;b&quot;"
+        );
+    }
+}
