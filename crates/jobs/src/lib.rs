@@ -21,6 +21,7 @@ mod live;
 mod order;
 mod report;
 mod rules;
+mod schedule;
 mod scheduler;
 mod spec;
 mod submit;
@@ -37,7 +38,8 @@ use godwit_api::rest::{
 };
 use godwit_run::Env;
 use godwit_state::{
-    Actor, Command, Cursor, JobFilter, JobOp, Op, Replica, Runner as RunnerName, Site,
+    Actor, Command, Cursor, JobFilter, JobOp, Op, Replica, Runner as RunnerName, Schedule, Site,
+    UnixMillis,
 };
 
 pub use clock::now;
@@ -244,6 +246,25 @@ impl Jobs {
             self.propose(actor.clone(), id, op)?;
         }
         self.job(id)
+    }
+
+    /// Whether a schedule makes sense: the cron expression, the name of the time zone, and the job that it submits.
+    ///
+    /// # Errors
+    /// Says what is wrong, and what would be right.
+    pub fn check_schedule(
+        &self,
+        cron: &str,
+        time_zone: &str,
+        template: &NewJob,
+    ) -> Result<(), JobsError> {
+        schedule::check(&self.shared, cron, time_zone, template)
+    }
+
+    /// When a schedule submits its job next; None if it never does.
+    #[must_use]
+    pub fn next_tick(&self, schedule: &Schedule) -> Option<UnixMillis> {
+        schedule::next(schedule)
     }
 
     /// The attempts of a job, the first one first.

@@ -18,6 +18,7 @@ use crate::error::JobsError;
 use crate::history::History;
 use crate::order::{self, Running};
 use crate::rules::Policy;
+use crate::schedule;
 
 /// The longest sleep: time windows of limits begin within it, and a clock that was set is noticed.
 const SLEEP_MAX: Duration = Duration::from_secs(5);
@@ -88,6 +89,7 @@ fn pass(shared: &Arc<Shared>, reader: &Reader) -> Result<Duration, JobsError> {
         let expire = Command::new(at, actor(shared), Op::Job(job.id, JobOp::Expire));
         settle(shared.replica.propose_blocking(expire))?;
     }
+    let tick = schedule::fire(shared, reader, at)?;
     let policy = Policy::read(reader, at)?;
     let running = follow_up(shared, reader, &policy)?;
     // Of each owner as many as could be started, and some whose reason is told.
@@ -113,7 +115,7 @@ fn pass(shared: &Arc<Shared>, reader: &Reader) -> Result<Duration, JobsError> {
         let command = Command::new(at, actor(shared), Op::Job(job.id, explain));
         settle(shared.replica.propose_blocking(command))?;
     }
-    let next = [reader.next_due(at)?, reader.next_deadline()?];
+    let next = [tick, reader.next_due(at)?, reader.next_deadline()?];
     Ok(next
         .into_iter()
         .flatten()

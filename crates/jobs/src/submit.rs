@@ -24,37 +24,11 @@ pub(crate) fn submit(
     new: &NewJob,
     key: Option<String>,
 ) -> Result<(String, bool), JobsError> {
-    let (sources, destination) = check(shared, new)?;
-    let stored = serde_json::to_string(new).map_err(|error| {
-        JobsError::invalid(
-            "invalid",
-            format!("the job cannot be written down: {error}"),
-        )
-    })?;
-    let place = |place: &Place| StatePlace {
-        site: place.site.clone(),
-        path: place.below_site(),
-    };
+    let checked = check(shared, new)?;
     for _ in 0..IDS_MAX {
         let at = now();
-        let id = sortable_id(at, random());
-        let job = Submitted {
-            id: id.clone(),
-            label: new.label.clone(),
-            owner: owner.to_owned(),
-            spec: stored.clone(),
-            sources: sources.iter().map(place).collect(),
-            destination: place(&destination),
-            priority: new.priority,
-            limit: new.limit,
-            not_before: new.not_before.map(|time| UnixMillis(time.0)),
-            deadline: new.deadline.map(|time| UnixMillis(time.0)),
-            retry: RetryPolicy {
-                retries_max: new.retries_max,
-                ..RetryPolicy::default()
-            },
-            idempotency_key: key.clone(),
-        };
+        let job = build(at, owner, new, &checked, key.clone())?;
+        let id = job.id.clone();
         let command = Command::new(at, actor.clone(), Op::Submit(Box::new(job)));
         match shared.replica.propose_blocking(command) {
             Ok(_) => return Ok((id, true)),
@@ -71,8 +45,45 @@ pub(crate) fn submit(
     ))
 }
 
+/// The job as the state takes it.
+pub(crate) fn build(
+    at: UnixMillis,
+    owner: &str,
+    new: &NewJob,
+    (sources, destination): &(Vec<Place>, Place),
+    idempotency_key: Option<String>,
+) -> Result<Submitted, JobsError> {
+    let spec = serde_json::to_string(new).map_err(|error| {
+        JobsError::invalid(
+            "invalid",
+            format!("the job cannot be written down: {error}"),
+        )
+    })?;
+    let place = |place: &Place| StatePlace {
+        site: place.site.clone(),
+        path: place.below_site(),
+    };
+    Ok(Submitted {
+        id: sortable_id(at, random()),
+        label: new.label.clone(),
+        owner: owner.to_owned(),
+        spec,
+        sources: sources.iter().map(place).collect(),
+        destination: place(destination),
+        priority: new.priority,
+        limit: new.limit,
+        not_before: new.not_before.map(|time| UnixMillis(time.0)),
+        deadline: new.deadline.map(|time| UnixMillis(time.0)),
+        retry: RetryPolicy {
+            retries_max: new.retries_max,
+            ..RetryPolicy::default()
+        },
+        idempotency_key,
+    })
+}
+
 /// Whether the job could be run: places, sites, exports and settings make sense.
-fn check(shared: &Shared, new: &NewJob) -> Result<(Vec<Place>, Place), JobsError> {
+pub(crate) fn check(shared: &Shared, new: &NewJob) -> Result<(Vec<Place>, Place), JobsError> {
     if new.kind == JobKind::Verify {
         return Err(JobsError::invalid(
             "invalid",

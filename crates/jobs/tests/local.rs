@@ -13,7 +13,9 @@ use godwit_jobs::{Jobs, JobsConfig, JobsError};
 use godwit_net::{IdentityId, PeerAddress};
 use godwit_node::{Export, Exported};
 use godwit_run::{AgentOrder, Connectors, Env, Home, Process, SshClient, SshWay, StartedAgent};
-use godwit_state::{Actor, JobFilter, Options, ProposeError, Replica};
+use godwit_state::{
+    Actor, Change, Command, JobFilter, Op, Options, ProposeError, Replica, Schedule,
+};
 
 const DEADLINE: Duration = Duration::from_secs(60);
 
@@ -379,5 +381,44 @@ fn the_same_key_submits_once() {
         matches!(&error, JobsError::Propose(ProposeError::Refused(_))),
         "{error}"
     );
+    jobs.stop();
+}
+
+#[test]
+fn a_schedule_submits_its_job_by_itself() {
+    let world = World::new();
+    world.write("from/a", b"alpha");
+    let jobs = world.start(1);
+    let template = new("here:/from/a", "here:/to/a");
+    jobs.check_schedule("* * * * * *", "Europe/Berlin", &template)
+        .expect("it makes sense");
+    let schedule = Schedule {
+        id: "nightly".to_owned(),
+        cron: "* * * * * *".to_owned(),
+        time_zone: "Europe/Berlin".to_owned(),
+        owner: "alice".to_owned(),
+        template: serde_json::to_string(&template).expect("JSON"),
+        disabled: false,
+        fired: None,
+        comment: String::new(),
+    };
+    let put = Op::Schedule(Change::Put(schedule));
+    jobs.replica()
+        .propose_blocking(Command::new(godwit_jobs::now(), alice(), put))
+        .expect("put");
+    let until = Instant::now() + DEADLINE;
+    loop {
+        let page = jobs.list(&JobFilter::default(), None, 10).expect("a list");
+        if page
+            .jobs
+            .iter()
+            .any(|job| job.state == JobStateName::Complete)
+        {
+            break;
+        }
+        assert!(Instant::now() < until, "{page:?}");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    assert_same(&world.path("from/a"), &world.path("to/a"));
     jobs.stop();
 }

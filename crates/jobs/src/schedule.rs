@@ -1,0 +1,191 @@
+//! Submits the jobs of schedules: cron expressions in a time zone.
+//! Runs no job. A tick that passed while no node ran is made up for once, however many passed.
+//!
+//! The expressions are those of crontab(5), with an optional field of seconds in front. In the hour that a change to summer time leaves
+//! out, a tick comes when the clock goes on; in the hour that comes twice, it comes once.
+
+use chrono::{DateTime, Utc};
+use chrono_tz::Tz;
+use croner::Cron;
+use godwit_api::rest::NewJob;
+use godwit_state::{Command, NewJob as Submitted, Op, ProposeError, Reader, Schedule, UnixMillis};
+
+use crate::clock::now;
+use crate::error::JobsError;
+use crate::scheduler::actor;
+use crate::{Shared, spec, submit};
+
+/// A schedule that makes sense.
+struct Ticks {
+    cron: Cron,
+    zone: Tz,
+}
+
+impl Ticks {
+    fn parse(cron: &str, zone: &str) -> Result<Self, JobsError> {
+        let cron = cron.parse().map_err(|error| {
+            JobsError::invalid(
+                "invalid",
+                format!("cron: {cron:?}: {error}; write minute, hour, day of month, month, day of week, as in `0 22 * * 1-5`"),
+            )
+        })?;
+        let zone = zone.parse().map_err(|_error| {
+            JobsError::invalid(
+                "invalid",
+                format!("time_zone: {zone:?} is not known; write a name as Europe/Berlin, or UTC"),
+            )
+        })?;
+        Ok(Self { cron, zone })
+    }
+
+    fn local(&self, at: UnixMillis) -> Option<DateTime<Tz>> {
+        DateTime::<Utc>::from_timestamp_millis(at.0).map(|utc| utc.with_timezone(&self.zone))
+    }
+
+    /// The last tick at `at` or before.
+    fn last(&self, at: UnixMillis) -> Option<UnixMillis> {
+        let last = self.cron.find_previous_occurrence(&self.local(at)?, true);
+        last.ok().map(|tick| UnixMillis(tick.timestamp_millis()))
+    }
+
+    /// The first tick after `at`.
+    fn next(&self, at: UnixMillis) -> Option<UnixMillis> {
+        let next = self.cron.find_next_occurrence(&self.local(at)?, false);
+        next.ok().map(|tick| UnixMillis(tick.timestamp_millis()))
+    }
+}
+
+/// Whether a schedule makes sense: the expression, the zone, and the job.
+pub(crate) fn check(
+    shared: &Shared,
+    cron: &str,
+    zone: &str,
+    template: &NewJob,
+) -> Result<(), JobsError> {
+    let ticks = Ticks::parse(cron, zone)?;
+    if ticks.next(now()).is_none() {
+        return Err(JobsError::invalid(
+            "invalid",
+            format!("cron: {cron:?} names no time that comes"),
+        ));
+    }
+    submit::check(shared, template).map(|_| ())
+}
+
+/// When the schedule submits its job next.
+pub(crate) fn next(schedule: &Schedule) -> Option<UnixMillis> {
+    if schedule.disabled {
+        return None;
+    }
+    let ticks = Ticks::parse(&schedule.cron, &schedule.time_zone).ok()?;
+    ticks.next(now())
+}
+
+/// Submits what is due at `at`; gives the time of the next tick.
+pub(crate) fn fire(
+    shared: &Shared,
+    reader: &Reader,
+    at: UnixMillis,
+) -> Result<Option<UnixMillis>, JobsError> {
+    let mut next = None;
+    for schedule in reader.objects::<Schedule>()? {
+        if schedule.disabled {
+            continue;
+        }
+        let Ok(ticks) = Ticks::parse(&schedule.cron, &schedule.time_zone) else {
+            continue;
+        };
+        next = [next, ticks.next(at)].into_iter().flatten().min();
+        let Some(tick) = ticks.last(at) else {
+            continue;
+        };
+        if schedule.fired.is_some_and(|fired| fired >= tick) {
+            continue;
+        }
+        let job = match job_of(shared, &schedule, at) {
+            Ok(job) => Some(Box::new(job)),
+            Err(error) => {
+                (shared.config.log)(&format!(
+                    "schedule {}: its job of {tick} is left out: {error}",
+                    schedule.id
+                ));
+                None
+            }
+        };
+        let fired = Op::Fired {
+            schedule: schedule.id,
+            tick,
+            job,
+        };
+        match shared
+            .replica
+            .propose_blocking(Command::new(at, actor(shared), fired))
+        {
+            // Refused: it was changed meanwhile, or an id was taken; the next pass sees it.
+            Ok(_) | Err(ProposeError::Refused(_)) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(next)
+}
+
+fn job_of(shared: &Shared, schedule: &Schedule, at: UnixMillis) -> Result<Submitted, JobsError> {
+    let new = spec::parse(&schedule.template)?;
+    let checked = submit::check(shared, &new)?;
+    submit::build(at, &schedule.owner, &new, &checked, None)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(text: &str) -> UnixMillis {
+        let time: godwit_api::rest::Timestamp = text.parse().expect("a time");
+        UnixMillis(time.0)
+    }
+
+    #[test]
+    fn ticks_are_in_the_time_zone() {
+        let ticks = Ticks::parse("0 22 * * *", "Europe/Berlin").expect("ticks");
+        assert_eq!(
+            ticks.next(at("2026-11-24T20:00:00Z")),
+            Some(at("2026-11-24T21:00:00Z"))
+        );
+        assert_eq!(
+            ticks.last(at("2026-11-24T20:00:00Z")),
+            Some(at("2026-11-23T21:00:00Z"))
+        );
+        assert_eq!(
+            ticks.last(at("2026-07-01T20:00:00Z")),
+            Some(at("2026-07-01T20:00:00Z"))
+        );
+    }
+
+    #[test]
+    fn an_hour_that_is_left_out_or_comes_twice_has_one_tick() {
+        let ticks = Ticks::parse("30 2 * * *", "Europe/Berlin").expect("ticks");
+        for (from, to) in [
+            ("2026-03-28T12:00:00Z", "2026-03-29T12:00:00Z"),
+            ("2026-10-24T12:00:00Z", "2026-10-25T12:00:00Z"),
+        ] {
+            let mut seen = Vec::new();
+            let mut time = at(from);
+            while let Some(tick) = ticks.next(time).filter(|tick| *tick < at(to)) {
+                seen.push(tick);
+                time = tick;
+            }
+            assert_eq!(seen.len(), 1, "{seen:?}");
+        }
+    }
+
+    #[test]
+    fn what_is_wrong_is_said_with_what_is_right() {
+        let wrong = |cron, zone| Ticks::parse(cron, zone).map(|_| ()).expect_err("wrong");
+        assert!(wrong("at ten", "UTC").to_string().contains("day of week"));
+        assert!(
+            wrong("0 22 * * *", "Mars")
+                .to_string()
+                .contains("Europe/Berlin")
+        );
+    }
+}
