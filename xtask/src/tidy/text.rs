@@ -7,6 +7,10 @@ use super::tree::File;
 /// Lines of a Rust file.
 const LINES_MAX: usize = 500;
 
+/// The overview, and how many words it may have: details belong at the heads of modules.
+const OVERVIEW: &str = "ARCHITECTURE.md";
+const WORDS_MAX: usize = 2_500;
+
 /// Where unsafe code may be.
 const UNSAFE_IN: &str = "crates/sys/";
 
@@ -34,6 +38,13 @@ const OTHER_REGISTRIES: [&str; 3] = ["[source.", "[registries.", "replace-with"]
 pub(crate) fn check(file: &File, findings: &mut Vec<Finding>) {
     if file.is_rust() {
         check_rust(file, findings);
+    }
+    if file.path == OVERVIEW {
+        let count = file.text.split_whitespace().count();
+        if count > WORDS_MAX {
+            let what = format!("{count} words; at most {WORDS_MAX}");
+            findings.push(Finding::new(&file.path, 0, what));
+        }
     }
     let mut add = |line, what: String| findings.push(Finding::new(&file.path, line, what));
     for (index, line) in file.text.lines().enumerate() {
@@ -156,6 +167,14 @@ mod tests {
         let full = format!("//! Owns a.\n{}", "\n".repeat(LINES_MAX - 1));
         assert_eq!(lines("crates/a/src/lib.rs", &full), NONE);
         assert_eq!(lines("crates/a/src/lib.rs", &format!("{full}\n")), [0]);
+    }
+
+    #[test]
+    fn the_overview_has_a_bounded_number_of_words() {
+        let full = "word ".repeat(WORDS_MAX);
+        assert_eq!(lines(OVERVIEW, &full), NONE);
+        assert_eq!(lines(OVERVIEW, &format!("{full}more")), [0]);
+        assert_eq!(lines("docs/a.md", &format!("{full}more")), NONE);
     }
 
     #[test]
