@@ -10,8 +10,7 @@ use super::tree::File;
 const METHODS_MAX: usize = 24;
 
 /// Types that have more, with the file that declares each and their number. The numbers may only fall: a new type is split, not listed.
-const MORE: [(&str, &str, usize); 8] = [
-    ("crates/engine/src/receiver/mod.rs", "Receiver", 68),
+const MORE: [(&str, &str, usize); 7] = [
     ("crates/engine/src/sender/state.rs", "State", 59),
     ("crates/run/src/transfer.rs", "Job", 46),
     ("crates/state/src/read/mod.rs", "Reader", 26),

@@ -2,29 +2,27 @@
 //! Does not decide.
 
 use std::collections::VecDeque;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 use std::thread::JoinHandle;
 use std::time::Instant;
 
-use godwit_net::Stream;
 use godwit_proto::{
     Answer, EntryKind, ErrorCode, Judge, Manifest, Record, RecordFlags, UNKNOWN_BYTES, Verdict,
 };
 
-use super::Receiver;
-use super::answers::Begun;
-use super::stream::StreamState;
-use super::write::scattered;
+use super::answers::{Answers, Begun};
+use super::shared::Shared;
+use super::writers::scattered;
 use crate::acks::Arrival;
 use crate::counters::{Counters, CpuMeter};
-use crate::{Action, StreamLoss, entry, limits, lock};
+use crate::{Action, entry, limits, lock};
 
 /// Most threads that take digests of files of the destination.
 const CHECKERS_MAX: usize = 8;
 
 /// What came of a manifest.
-enum Answered {
+pub(super) enum Answered {
     /// The frame of its answer.
     Frame,
     /// Nothing: the transfer has ended, and the destination may soon be another's.
@@ -35,7 +33,7 @@ enum Answered {
 
 /// Manifests whose entries are compared by digest, each with the stream that it came on.
 #[derive(Default)]
-pub(super) struct CheckQueue {
+struct CheckQueue {
     inner: Mutex<Queue>,
     changed: Condvar,
 }
@@ -65,32 +63,36 @@ impl Tally {
     }
 }
 
-impl Receiver {
-    pub(super) fn answer(
-        &self,
-        stream: &mut dyn Stream,
-        own: &mut StreamState,
-        manifest: Manifest,
-    ) -> Result<(), StreamLoss> {
-        // A large file takes its time, and a stream that says nothing meanwhile would be taken for dead.
-        let Some(mut manifest) = self.checks.offer(own.id, manifest) else {
-            return Ok(());
-        };
-        own.outgoing.clear();
-        let answered = self.answer_to(&manifest, &mut own.outgoing);
-        manifest.trim();
-        own.manifest = manifest;
-        match answered {
-            Answered::Frame => {}
-            Answered::Over => return Ok(()),
-            Answered::Scattered => return Err(self.refuse(stream, scattered())),
+/// Answers manifests.
+pub(super) struct Answerer {
+    shared: Arc<Shared>,
+    answers: Answers,
+    checks: CheckQueue,
+    comes_once: AtomicBool,
+}
+
+impl Answerer {
+    pub(super) fn new(shared: Arc<Shared>) -> Self {
+        Self {
+            shared,
+            answers: Answers::default(),
+            checks: CheckQueue::default(),
+            comes_once: AtomicBool::new(false),
         }
-        own.spoke = Instant::now();
-        Ok(stream.send(&own.outgoing, &[])?)
+    }
+
+    /// Whether the bytes of some file come from a pipe: no later run can send them again.
+    pub(super) fn comes_once(&self) -> bool {
+        self.comes_once.load(Ordering::Relaxed)
+    }
+
+    /// Leaves a manifest that needs digests of files here to the threads that take these, or gives it back.
+    pub(super) fn offer(&self, stream: u64, manifest: Manifest) -> Option<Manifest> {
+        self.checks.offer(stream, manifest)
     }
 
     /// Appends the answer to `out`, the one that was given before if there is one.
-    fn answer_to(&self, manifest: &Manifest, out: &mut Vec<u8>) -> Answered {
+    pub(super) fn answer_to(&self, manifest: &Manifest, out: &mut Vec<u8>) -> Answered {
         let planning = match self.answers.begin(manifest.seq.0) {
             Begun::Again(frame) => {
                 out.extend_from_slice(&frame);
@@ -98,12 +100,12 @@ impl Receiver {
             }
             Begun::Plan(planning) => planning,
         };
-        let first = match self.acks.arrive_manifest(manifest.seq) {
+        let first = match self.shared.acks.arrive_manifest(manifest.seq) {
             Arrival::Process => true,
             Arrival::Known => false,
             Arrival::Scattered => return Answered::Scattered,
         };
-        let Some(_busy) = self.begin_write() else {
+        let Some(_busy) = self.shared.begin_write() else {
             return Answered::Over;
         };
         if manifest
@@ -115,27 +117,31 @@ impl Receiver {
         }
         let start = Instant::now();
         let verdicts = self
+            .shared
             .counters
             .storage_writing_ns
-            .time(|| self.sink.plan(&manifest.records));
+            .time(|| self.shared.sink.plan(&manifest.records));
         // What fails for that reason is not told one by one.
-        if let Some(failure) = self.sink.failure() {
-            self.fail(failure.code().0, &failure.to_string());
+        if let Some(failure) = self.shared.sink.failure() {
+            self.shared.fail(failure.code().0, &failure.to_string());
             return Answered::Over;
         }
         if first {
             let mut tally = Tally::default();
             for (record, verdict) in manifest.records.iter().zip(&verdicts) {
                 self.count(record, verdict, &mut tally);
-                if self.config.itemise
+                if self.shared.config.itemise
                     && let Some(action) = Action::of(record, verdict)
                 {
-                    self.config.observer.item(&entry::item(record, action));
+                    self.shared
+                        .config
+                        .observer
+                        .item(&entry::item(record, action));
                 }
             }
-            tally.add_to(&self.counters);
+            tally.add_to(&self.shared.counters);
         }
-        self.counters.writing_ns.add_since(start);
+        self.shared.counters.writing_ns.add_since(start);
         self.encode_answer(manifest, verdicts, out);
         planning.answered(out);
         Answered::Frame
@@ -143,7 +149,7 @@ impl Receiver {
 
     fn encode_answer(&self, manifest: &Manifest, verdicts: Vec<Verdict>, out: &mut Vec<u8>) {
         let mut answer = Answer {
-            transfer: self.config.transfer,
+            transfer: self.shared.config.transfer,
             seq: manifest.seq,
             verdicts,
         };
@@ -154,7 +160,7 @@ impl Receiver {
                     *verdict = Verdict::Send;
                 }
             }
-            self.encoded(answer.encode(out));
+            self.shared.encoded(answer.encode(out));
         }
     }
 
@@ -164,8 +170,8 @@ impl Receiver {
             return;
         }
         let done = matches!(verdict, Verdict::Skip | Verdict::Done | Verdict::Adjusted);
-        if done && self.config.observer.wants_entries() {
-            self.config.observer.entry_done(record);
+        if done && self.shared.config.observer.wants_entries() {
+            self.shared.config.observer.entry_done(record);
         }
         // It comes again, with its digest, and counts then.
         if *verdict != Verdict::Digest {
@@ -178,30 +184,37 @@ impl Receiver {
                 tally.skipped_bytes += entry::known_bytes(record);
             }
             Verdict::Send | Verdict::Partial { .. } if self.is_dry() => {
-                self.counters.files_done.add(1);
-                self.counters.bytes_durable.add(entry::known_bytes(record));
+                self.shared.counters.files_done.add(1);
+                self.shared
+                    .counters
+                    .bytes_durable
+                    .add(entry::known_bytes(record));
             }
-            Verdict::Failed(fault) if self.acks.count_failure(record.id) => {
-                self.config.observer.entry_failed(&crate::FailedEntry {
-                    root: Some(record.root),
-                    path: &record.path,
-                    shown: &self.sink.display_path(record.root, &record.path),
-                    fault,
-                });
+            Verdict::Failed(fault) if self.shared.acks.count_failure(record.id) => {
+                self.shared
+                    .config
+                    .observer
+                    .entry_failed(&crate::FailedEntry {
+                        root: Some(record.root),
+                        path: &record.path,
+                        shown: &self.shared.sink.display_path(record.root, &record.path),
+                        fault,
+                    });
             }
             _ => {}
         }
     }
 
     fn is_dry(&self) -> bool {
-        self.config
+        self.shared
+            .config
             .comparison
             .is_some_and(|comparison| comparison.dry_run)
     }
 
     /// Starts the threads that compare by digest, if that was asked for.
-    pub(super) fn start_checkers(self: &Arc<Self>) -> std::io::Result<()> {
-        let judge = self.config.comparison.unwrap_or_default().judge();
+    pub(super) fn start(self: &Arc<Self>) -> std::io::Result<()> {
+        let judge = self.shared.config.comparison.unwrap_or_default().judge();
         if judge != Judge::CHECKSUM {
             return Ok(());
         }
@@ -217,23 +230,24 @@ impl Receiver {
     }
 
     fn check_jobs(&self) {
-        let _panic = self.if_panicking();
+        let _panic = self.shared.if_panicking();
         let mut meter = CpuMeter::default();
         while let Some((stream, manifest)) = self.checks.next() {
             let mut answer = Vec::new();
             match self.answer_to(&manifest, &mut answer) {
-                Answered::Frame => self.acks.answer(stream, answer),
+                Answered::Frame => self.shared.acks.answer(stream, answer),
                 Answered::Over => {}
-                Answered::Scattered => self.fail(
+                Answered::Scattered => self.shared.fail(
                     ErrorCode::PROTOCOL.0,
                     &format!("the sender broke the protocol: {}", scattered()),
                 ),
             }
-            meter.settle(&self.counters);
+            meter.settle(&self.shared.counters);
         }
     }
 
-    pub(super) fn stop_checkers(&self) {
+    /// Stops the threads, and waits for them.
+    pub(super) fn stop(&self) {
         let threads = {
             let mut queue = lock(&self.checks.inner);
             queue.stopping = true;

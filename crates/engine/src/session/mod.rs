@@ -175,7 +175,7 @@ impl Engine {
     pub fn streams_max(&self) -> u32 {
         match self {
             Self::Sender(sender) => sender.live().streams_max(),
-            Self::Receiver(receiver) => receiver.live.streams_max(),
+            Self::Receiver(receiver) => receiver.live().streams_max(),
         }
     }
 

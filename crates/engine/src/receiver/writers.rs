@@ -2,7 +2,7 @@
 //! Does not receive and does not acknowledge durability.
 
 use std::collections::VecDeque;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -12,9 +12,10 @@ use godwit_proto::{
     Block as WireBlock, BlockKind, EntryKind, ErrorCode, Fault, Record, RecordFlags, Seq, block,
 };
 use godwit_store::digest;
-use godwit_store::pool::Block;
+use godwit_store::pool::{Block, Pool};
 
-use super::Receiver;
+use super::shared::Shared;
+use super::turns::Turns;
 use crate::acks::Arrival;
 use crate::counters::CpuMeter;
 use crate::sink::Slice;
@@ -22,11 +23,11 @@ use crate::tuner::StageSample;
 use crate::{End, StreamLoss, entry, limits, lock};
 
 /// A block that arrived: its head and its contents.
-pub(super) type Job = (WireBlock, Block);
+type Job = (WireBlock, Block);
 
 /// Blocks that wait for a writer; never more than there are idle writers.
 #[derive(Default)]
-pub(super) struct WriteQueue {
+struct WriteQueue {
     inner: Mutex<Queue>,
     changed: Condvar,
 }
@@ -39,7 +40,42 @@ struct Queue {
     threads: Vec<JoinHandle<()>>,
 }
 
-impl Receiver {
+/// Checks blocks and writes them.
+pub(super) struct Writers {
+    shared: Arc<Shared>,
+    /// One block for each stream and each writer.
+    pool: Pool,
+    queue: WriteQueue,
+    turns: Turns<Job>,
+    digest_failures: AtomicU64,
+}
+
+impl Writers {
+    pub(super) fn new(shared: Arc<Shared>) -> Self {
+        let blocks = limits::STREAMS_MAX as usize + shared.live.writers_max();
+        let block_bytes = shared.config.block_bytes as usize;
+        Self {
+            pool: shared.live.make_pool(block_bytes, blocks),
+            shared,
+            queue: WriteQueue::default(),
+            turns: Turns::default(),
+            digest_failures: AtomicU64::new(0),
+        }
+    }
+
+    /// Starts as many threads as were asked for; the tuner may change their number later.
+    ///
+    /// # Errors
+    /// A thread cannot be started.
+    pub(super) fn begin(self: &Arc<Self>) -> std::io::Result<()> {
+        let shared = &self.shared;
+        self.set_count(shared.live.writers())?;
+        if let Some(decision) = shared.live.begin_writers() {
+            shared.decided.decide(&decision, &*shared.config.observer);
+        }
+        Ok(())
+    }
+
     pub(super) fn take_block(
         &self,
         stream: &mut dyn Stream,
@@ -52,24 +88,24 @@ impl Receiver {
         };
         if bytes > block.len() {
             let what = format!("a block of {bytes} bytes where {} were agreed", block.len());
-            return Err(self.refuse(stream, what));
+            return Err(self.shared.refuse(stream, what));
         }
         if !matches!(wire.header.kind, BlockKind::SLICE | BlockKind::BUNDLE) {
             let what = format!("a block of the unknown kind {}", wire.header.kind.0);
-            return Err(self.refuse(stream, what));
+            return Err(self.shared.refuse(stream, what));
         }
         // It counts as come only once it is whole: this stream may break, and another bring it.
         stream.recv_payload(&mut block[..bytes])?;
-        let arrival = self.acks.arrive(wire.header.seq);
-        self.counters.receiving_ns.add_since(start);
-        self.counters.bytes_received.add(bytes as u64);
+        let arrival = self.shared.acks.arrive(wire.header.seq);
+        self.shared.counters.receiving_ns.add_since(start);
+        self.shared.counters.bytes_received.add(bytes as u64);
         match arrival {
             Arrival::Process => {}
             Arrival::Known => return Ok(()),
-            Arrival::Scattered => return Err(self.refuse(stream, scattered())),
+            Arrival::Scattered => return Err(self.shared.refuse(stream, scattered())),
         }
         if let Some((wire, block)) = self.queue.offer(wire, block) {
-            let _working = self.acks.work();
+            let _working = self.shared.acks.work();
             self.check_and_write(wire, block);
         }
         Ok(())
@@ -78,7 +114,7 @@ impl Receiver {
     /// Checks one block and writes it, or leaves it with the thread that writes into its entry; then it writes what others
     /// left.
     fn check_and_write(&self, wire: WireBlock, block: Block) {
-        let Some(_busy) = self.begin_write() else {
+        let Some(_busy) = self.shared.begin_write() else {
             return;
         };
         let start = Instant::now();
@@ -89,7 +125,7 @@ impl Receiver {
                 self.write_bundle(&wire, payload, &contents);
             }
         } else if self.accept(&wire, payload, &[]) {
-            if self.sink.one_writer_an_entry() {
+            if self.shared.sink.one_writer_an_entry() {
                 let entry = wire.header.entry;
                 self.turns.run(entry, (wire, block), |(wire, block)| {
                     self.write_slice(&wire, payload_of(&wire, &block));
@@ -98,25 +134,26 @@ impl Receiver {
                 self.write_slice(&wire, payload);
             }
         }
-        self.counters.writing_ns.add_since(start);
+        self.shared.counters.writing_ns.add_since(start);
     }
 
     /// Whether the digests of a block are right; if not, it is asked for again.
     fn accept(&self, wire: &WireBlock, payload: &[u8], contents: &[&[u8]]) -> bool {
         let matched = self
+            .shared
             .counters
             .digesting_ns
             .time(|| self.digests_match(wire, payload, contents));
         if !matched {
-            self.counters.digest_failures.add(1);
+            self.shared.counters.digest_failures.add(1);
             if self.digest_failures.fetch_add(1, Ordering::Relaxed) >= limits::DIGEST_FAILURES_MAX {
-                self.finish(End::Failed {
+                self.shared.finish(End::Failed {
                     code: ErrorCode::PROTOCOL.0,
                     message: format!("{} blocks arrived damaged; memory or network hardware is not to be trusted", limits::DIGEST_FAILURES_MAX + 1),
                     retryable: false,
                 });
             }
-            self.acks.rejected(wire.header.seq);
+            self.shared.acks.rejected(wire.header.seq);
             return false;
         }
         true
@@ -133,9 +170,10 @@ impl Receiver {
                 payload,
             };
             let written = self
+                .shared
                 .counters
                 .storage_writing_ns
-                .time(|| self.sink.write_slice(&slice));
+                .time(|| self.shared.sink.write_slice(&slice));
             if let Err(fault) = written {
                 self.report(seq, fault, record);
             }
@@ -152,31 +190,35 @@ impl Receiver {
             .filter(|record| record.flags & RecordFlags::SOURCE_FAILED != 0)
         {
             // A batch that could not be synced is sent again, and with it what failed.
-            if !self.acks.count_failure(record.id) {
+            if !self.shared.acks.count_failure(record.id) {
                 continue;
             }
             let odd_name = entry::odd_name(record);
             if record.path.is_empty() && odd_name.is_none() {
-                self.counters.sources_failed.add(1);
+                self.shared.counters.sources_failed.add(1);
             }
-            let mut shown = self.sink.display_path(record.root, &record.path);
+            let mut shown = self.shared.sink.display_path(record.root, &record.path);
             if let Some(name) = odd_name {
                 if !shown.is_empty() && !shown.ends_with(b"/") {
                     shown.push(b'/');
                 }
                 shown.extend_from_slice(name);
             }
-            self.config.observer.entry_failed(&crate::FailedEntry {
-                root: Some(record.root),
-                path: odd_name.unwrap_or(&record.path),
-                shown: &shown,
-                fault: &entry::fault_of(record),
-            });
+            self.shared
+                .config
+                .observer
+                .entry_failed(&crate::FailedEntry {
+                    root: Some(record.root),
+                    path: odd_name.unwrap_or(&record.path),
+                    shown: &shown,
+                    fault: &entry::fault_of(record),
+                });
         }
         let faults = self
+            .shared
             .counters
             .storage_writing_ns
-            .time(|| self.sink.write_bundle(seq, &wire.records, contents));
+            .time(|| self.shared.sink.write_bundle(seq, &wire.records, contents));
         for fault in faults {
             if let Some(record) = wire.records.iter().find(|record| record.id == fault.entry) {
                 self.report(seq, fault, record);
@@ -186,24 +228,30 @@ impl Receiver {
     }
 
     fn written(&self, seq: Seq, payload: &[u8]) {
-        self.counters.bytes_written.add(payload.len() as u64);
-        self.acks.written(seq);
+        self.shared.counters.bytes_written.add(payload.len() as u64);
+        self.shared.acks.written(seq);
     }
 
     fn report(&self, seq: Seq, fault: Fault, record: &Record) {
-        let shown = self.sink.display_path(record.root, &record.path);
-        self.acks
+        let shown = self.shared.sink.display_path(record.root, &record.path);
+        self.shared
+            .acks
             .fault(seq, fault, record.root, &record.path, &shown);
     }
 
     fn digests_match(&self, wire: &WireBlock, payload: &[u8], contents: &[&[u8]]) -> bool {
         let header = &wire.header;
-        if header.digest_kind != self.config.digest {
+        if header.digest_kind != self.shared.config.digest {
             return false;
         }
         if header.kind == BlockKind::SLICE {
             let digest = if header.flags & block::SPARSE == 0 {
-                digest::digest_slice(self.digest, header.offset, header.entry_bytes, payload)
+                digest::digest_slice(
+                    self.shared.digest,
+                    header.offset,
+                    header.entry_bytes,
+                    payload,
+                )
             } else {
                 let mut rest = payload;
                 let mut pieces = Vec::with_capacity(wire.ranges.len());
@@ -217,7 +265,7 @@ impl Receiver {
                     rest = tail;
                 }
                 digest::digest_sparse_slice(
-                    self.digest,
+                    self.shared.digest,
                     header.offset,
                     u64::from(header.length),
                     header.entry_bytes,
@@ -230,7 +278,7 @@ impl Receiver {
             !entry::is_whole_file(record)
                 || record.digest.is_some_and(|expected| {
                     entry::digest_to_wire(&digest::digest_slice(
-                        self.digest,
+                        self.shared.digest,
                         0,
                         record.bytes,
                         bytes,
@@ -241,16 +289,16 @@ impl Receiver {
 
     /// Has the tuner look at the number of threads that write; to be called some times a second. It changes nothing if the
     /// number was given.
-    pub fn tune(self: &Arc<Self>) {
-        self.live.fit_pool();
-        if self.end().is_some() {
+    pub(super) fn tune(self: &Arc<Self>) {
+        self.shared.live.fit_pool();
+        if self.shared.end().is_some() {
             return;
         }
-        if self.live.take_helpers() {
+        if self.shared.live.take_helpers() {
             // Whoever has no thread for one more goes on with those that there are.
-            let _ = self.set_writers(self.live.helpers_wanted());
+            let _ = self.set_count(self.shared.live.helpers_wanted());
         }
-        let own = self.counters.snapshot();
+        let own = self.shared.counters.snapshot();
         let sample = StageSample {
             streams: u32::try_from(own.streams).unwrap_or(u32::MAX),
             bytes: own.bytes_received,
@@ -258,12 +306,15 @@ impl Receiver {
             processor: Duration::from_nanos(own.cpu_ns + own.cpu_waiting_ns),
         };
         let decided = self
+            .shared
             .live
             .tune_writers(Duration::from_nanos(own.elapsed_ns), &sample);
         if let Some(decision) = decided
-            && self.set_writers(decision.to as usize).is_ok()
+            && self.set_count(decision.to as usize).is_ok()
         {
-            self.decided.decide(&decision, &*self.config.observer);
+            self.shared
+                .decided
+                .decide(&decision, &*self.shared.config.observer);
         }
     }
 
@@ -271,9 +322,9 @@ impl Receiver {
     ///
     /// # Errors
     /// A thread cannot be started; fewer run than asked for.
-    pub fn set_writers(self: &Arc<Self>, count: usize) -> std::io::Result<()> {
-        self.live.store_writers(count);
-        let count = self.live.writers();
+    pub(super) fn set_count(self: &Arc<Self>, count: usize) -> std::io::Result<()> {
+        self.shared.live.store_writers(count);
+        let count = self.shared.live.writers();
         let mut queue = lock(&self.queue.inner);
         queue.threads.retain(|thread| !thread.is_finished());
         for index in 0..count {
@@ -297,8 +348,8 @@ impl Receiver {
     }
 
     fn write_jobs(&self, index: usize) {
-        let _panic = self.if_panicking();
-        self.begin_sharing();
+        let _panic = self.shared.if_panicking();
+        self.shared.begin_sharing();
         let mut meter = CpuMeter::default();
         loop {
             let mut queue = lock(&self.queue.inner);
@@ -307,7 +358,7 @@ impl Receiver {
                 if let Some(job) = queue.jobs.pop_front() {
                     break Some(job);
                 }
-                if queue.stopping || index >= self.live.writers() {
+                if queue.stopping || index >= self.shared.live.writers() {
                     break None;
                 }
                 queue = self
@@ -319,14 +370,16 @@ impl Receiver {
             queue.idle -= 1;
             drop(queue);
             let Some((wire, block)) = job else { return };
-            self.counters
+            self.shared
+                .counters
                 .helping_ns
                 .time(|| self.check_and_write(wire, block));
-            meter.settle(&self.counters);
+            meter.settle(&self.shared.counters);
         }
     }
 
-    pub(super) fn stop_writers(&self) {
+    /// Stops the threads, and waits for them.
+    pub(super) fn stop(&self) {
         let threads = {
             let mut queue = lock(&self.queue.inner);
             queue.stopping = true;

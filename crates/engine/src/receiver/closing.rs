@@ -1,0 +1,145 @@
+//! Closes the sink, tells meanwhile what it does, and keeps the last word.
+//! Decides nothing about entries.
+
+use std::sync::{Arc, Mutex};
+use std::time::Instant;
+
+use godwit_net::{Stream, StreamError};
+use godwit_proto::{Finish, Finished, Notice, NoticeKind, Notices, TransferId};
+
+use super::shared::Shared;
+use crate::sink::{Ending, FinishReport, SinkFailure};
+use crate::{Action, Item, limits};
+
+/// Notices on their way out, while the sink closes.
+struct Telling<'a> {
+    stream: &'a mut dyn Stream,
+    transfer: TransferId,
+    /// Number of the next notice.
+    next: u64,
+    batch: Vec<Notice>,
+    batch_bytes: usize,
+    spoke: Instant,
+    said: Vec<Vec<u8>>,
+    said_bytes: usize,
+    broke: Option<StreamError>,
+}
+
+/// What is left of a [`Telling`].
+pub(super) struct Told {
+    pub(super) said: Vec<Vec<u8>>,
+    pub(super) broke: Option<StreamError>,
+}
+
+/// The end of the sink, and what is to be said of it.
+pub(super) struct Closing {
+    shared: Arc<Shared>,
+    /// The last word, once the sink is closed.
+    pub(super) finished: Mutex<Option<Finished>>,
+    /// Frames of notices, to be said again.
+    pub(super) said: Mutex<Vec<Vec<u8>>>,
+}
+
+impl Closing {
+    pub(super) fn new(shared: Arc<Shared>) -> Self {
+        Self {
+            shared,
+            finished: Mutex::default(),
+            said: Mutex::default(),
+        }
+    }
+
+    /// Closes the sink, and sends on `stream` what it does meanwhile.
+    pub(super) fn close_sink(
+        &self,
+        stream: &mut dyn Stream,
+        finish: &Finish,
+    ) -> (Result<FinishReport, SinkFailure>, Told) {
+        let mut telling = Telling {
+            stream,
+            transfer: self.shared.config.transfer,
+            next: 1,
+            batch: Vec::new(),
+            batch_bytes: 0,
+            spoke: Instant::now(),
+            said: Vec::new(),
+            said_bytes: 0,
+            broke: None,
+        };
+        let mut say = |notice: Option<Notice>| match notice {
+            Some(notice) => {
+                self.tell_here(&notice);
+                telling.add(notice);
+            }
+            None => telling.flush(),
+        };
+        let report = self.shared.sink.finish(&mut Ending {
+            failed: finish.failed,
+            scan_faults: finish.scan_faults,
+            say: &mut say,
+        });
+        if !telling.batch.is_empty() {
+            telling.flush();
+        }
+        let told = Told {
+            said: telling.said,
+            broke: telling.broke,
+        };
+        (report, told)
+    }
+
+    /// To the user at this end, if there is one.
+    fn tell_here(&self, notice: &Notice) {
+        if notice.kind == NoticeKind::DELETED {
+            self.shared.config.observer.item(&Item {
+                action: Action::Delete,
+                kind: notice.entry,
+                root: notice.root,
+                path: &notice.text,
+                bytes: 0,
+            });
+        } else {
+            let text = String::from_utf8_lossy(&notice.text);
+            self.shared.config.observer.note(&text);
+        }
+    }
+}
+
+impl Telling<'_> {
+    fn add(&mut self, notice: Notice) {
+        self.batch_bytes += notice.text.len();
+        self.batch.push(notice);
+        if self.batch.len() >= limits::NOTICES_AT_ONCE
+            || self.batch_bytes >= limits::NOTICE_FRAME_BYTES
+            || self.spoke.elapsed() >= limits::STATUS_EVERY
+        {
+            self.flush();
+        }
+    }
+
+    /// Sends what waits; a frame without notices is a sign of life.
+    fn flush(&mut self) {
+        let notices = Notices {
+            transfer: self.transfer,
+            first: self.next,
+            notices: std::mem::take(&mut self.batch),
+        };
+        self.next += notices.notices.len() as u64;
+        self.batch_bytes = 0;
+        self.spoke = Instant::now();
+        let mut frame = Vec::new();
+        // Names and notes that this end puts together are valid; one that is not is not worth the transfer.
+        if notices.encode(&mut frame).is_err() {
+            return;
+        }
+        if self.broke.is_none() {
+            self.broke = self.stream.send_all(&frame).err();
+        }
+        if !notices.notices.is_empty()
+            && self.said_bytes + frame.len() <= limits::NOTICES_KEPT_BYTES
+        {
+            self.said_bytes += frame.len();
+            self.said.push(frame);
+        }
+    }
+}

@@ -1,0 +1,56 @@
+//! What the sender says of itself: its counters, what it has announced, what it waits for.
+//! Does not know the frames that say so.
+
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use godwit_proto::Status;
+
+use crate::counters::Snapshot;
+use crate::{entry, lock};
+
+#[derive(Default)]
+pub(super) struct Peer {
+    counters: Mutex<Option<Snapshot>>,
+    /// Content bytes of all entries, once the sender has found them all.
+    announced: Mutex<Option<u64>>,
+    max_rss: Mutex<Option<u64>>,
+    /// The sender has blocks that no stream there is may carry.
+    wants_stream: AtomicBool,
+}
+
+impl Peer {
+    /// What the sender has counted and decided. One stream may bring later news than another that comes after it.
+    pub(super) fn take(&self, status: &Status, announced: Option<u64>) {
+        let told = entry::snapshot_from_status(status);
+        let mut peer = lock(&self.counters);
+        if peer.is_none_or(|known| known.elapsed_ns <= told.elapsed_ns) {
+            *peer = Some(told);
+            *lock(&self.announced) = announced;
+        }
+    }
+
+    pub(super) fn counters(&self) -> Option<Snapshot> {
+        *lock(&self.counters)
+    }
+
+    pub(super) fn announced(&self) -> Option<u64> {
+        *lock(&self.announced)
+    }
+
+    pub(super) fn max_rss(&self) -> Option<u64> {
+        *lock(&self.max_rss)
+    }
+
+    pub(super) fn set_max_rss(&self, bytes: Option<u64>) {
+        *lock(&self.max_rss) = bytes;
+    }
+
+    pub(super) fn wants_stream(&self) -> bool {
+        self.wants_stream.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn set_wants_stream(&self, wants: bool) {
+        self.wants_stream.store(wants, Ordering::Relaxed);
+    }
+}

@@ -1,0 +1,205 @@
+//! What all parts of a receiver share: what it was told, its sink and its outbox, its end, and who may write.
+//! Takes no part in the work: `answer`, `writers` and `streams` do it.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use godwit_net::{Stream, Waker};
+use godwit_proto::{ErrorCode, Status, WireError};
+use godwit_store::digest;
+
+use super::ReceiverConfig;
+use crate::counters::Snapshot;
+use crate::decided::Decided;
+use crate::{Acks, Counters, End, IfPanicking, Live, PANICKED, Sink, StreamLoss, entry, lock};
+
+pub(super) struct Shared {
+    pub(super) config: ReceiverConfig,
+    pub(super) digest: digest::DigestKind,
+    pub(super) sink: Arc<dyn Sink>,
+    pub(super) acks: Arc<Acks>,
+    pub(super) live: Arc<Live>,
+    pub(super) counters: Arc<Counters>,
+    pub(super) decided: Decided,
+    state: Mutex<State>,
+    /// The end has come, a stream is gone, or nobody writes any more.
+    changed: Condvar,
+}
+
+#[derive(Default)]
+pub(super) struct State {
+    pub(super) next_stream: u64,
+    pub(super) streams: HashMap<u64, Waker>,
+    /// Streams that the sender is to be asked to end.
+    pub(super) retiring: Vec<u64>,
+    /// Threads that are in the sink.
+    pub(super) writing: usize,
+    /// How often the sender was asked whether it is there, and to which of those it has answered.
+    pub(super) asked: u64,
+    pub(super) answered: u64,
+    pub(super) end: Option<End>,
+}
+
+/// A thread that is in the sink.
+pub(super) struct Writing<'a>(&'a Shared);
+
+impl Drop for Writing<'_> {
+    fn drop(&mut self) {
+        let mut state = lock(&self.0.state);
+        state.writing -= 1;
+        if state.writing == 0 && state.end.is_some() {
+            self.0.changed.notify_all();
+        }
+    }
+}
+
+impl Shared {
+    pub(super) fn new(
+        config: ReceiverConfig,
+        digest: digest::DigestKind,
+        sink: Arc<dyn Sink>,
+        acks: Arc<Acks>,
+        live: Arc<Live>,
+        counters: Arc<Counters>,
+    ) -> Self {
+        Self {
+            config,
+            digest,
+            sink,
+            acks,
+            live,
+            counters,
+            decided: Decided::default(),
+            state: Mutex::default(),
+            changed: Condvar::new(),
+        }
+    }
+
+    pub(super) fn lock_state(&self) -> MutexGuard<'_, State> {
+        lock(&self.state)
+    }
+
+    pub(super) fn end(&self) -> Option<End> {
+        self.lock_state().end.clone()
+    }
+
+    /// Waits for the end, at most `timeout`.
+    pub(super) fn wait(&self, timeout: Duration) -> Option<End> {
+        crate::wait_for_end(&self.state, &self.changed, timeout, |state| {
+            state.end.as_ref()
+        })
+    }
+
+    pub(super) fn finish(&self, end: End) {
+        let mut state = lock(&self.state);
+        let State {
+            end: ended,
+            streams,
+            ..
+        } = &mut *state;
+        let end = ended.get_or_insert(end);
+        for waker in streams.values() {
+            end.tell(waker);
+        }
+        self.acks.end();
+        drop(state);
+        self.changed.notify_all();
+    }
+
+    /// Ends with a failure.
+    pub(super) fn fail(&self, code: u32, message: &str) {
+        self.finish(End::Failed {
+            code,
+            message: message.to_owned(),
+            retryable: false,
+        });
+    }
+
+    /// The sender broke the rules: the transfer ends, and this stream says why.
+    pub(super) fn refuse(&self, stream: &dyn Stream, what: String) -> StreamLoss {
+        self.fail(
+            ErrorCode::PROTOCOL.0,
+            &format!("the sender broke the protocol: {what}"),
+        );
+        StreamLoss::Peer {
+            peer: stream.peer(),
+            what,
+        }
+    }
+
+    /// What this end itself puts together always fits; if not, the transfer must not go on as if it did.
+    pub(super) fn encoded(&self, result: Result<(), WireError>) {
+        if let Err(error) = result {
+            self.fail(
+                ErrorCode::INTERNAL.0,
+                &format!("a frame cannot be encoded: {error}"),
+            );
+        }
+    }
+
+    /// A thread of this end that panics ends the transfer: others would wait for it.
+    pub(super) fn if_panicking(&self) -> IfPanicking<impl Fn() + '_> {
+        IfPanicking(|| self.fail(ErrorCode::INTERNAL.0, PANICKED))
+    }
+
+    /// In the background the calling thread lets others go first.
+    pub(super) fn begin_sharing(&self) {
+        if self.live.share().background {
+            godwit_net::lower_thread();
+        }
+    }
+
+    /// Leave to write until the result is dropped; none after the end, when the destination may soon be another's.
+    pub(super) fn begin_write(&self) -> Option<Writing<'_>> {
+        let mut state = lock(&self.state);
+        if state.end.is_some() {
+            return None;
+        }
+        state.writing += 1;
+        Some(Writing(self))
+    }
+
+    /// Waits until no thread is in the sink; call after the end has come.
+    pub(super) fn wait_while_writing(&self) {
+        let mut state = self.lock_state();
+        while state.writing > 0 {
+            state = self
+                .changed
+                .wait(state)
+                .unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    /// Adds a stream; gives its number.
+    pub(super) fn attach(&self, waker: Waker) -> u64 {
+        let mut state = self.lock_state();
+        state.next_stream += 1;
+        let id = state.next_stream;
+        state.streams.insert(id, waker);
+        id
+    }
+
+    /// Takes a stream out.
+    pub(super) fn detach(&self, id: u64) {
+        let mut state = self.lock_state();
+        state.streams.remove(&id);
+        state.retiring.retain(|other| *other != id);
+        drop(state);
+        self.changed.notify_all();
+    }
+
+    pub(super) fn wake_streams(&self) {
+        for waker in self.lock_state().streams.values() {
+            waker.wake();
+        }
+    }
+
+    /// What this end has counted and decided.
+    pub(super) fn status(&self, counted: &Snapshot) -> Status {
+        Status {
+            tuned: self.decided.latest(),
+            ..entry::status_from_snapshot(counted)
+        }
+    }
+}

@@ -1,0 +1,62 @@
+//! How a receiver's stream leaves a transfer that goes on.
+//! Does not choose the stream: the client does, whichever end it is.
+
+use std::time::{Duration, Instant};
+
+use godwit_net::StreamError;
+use godwit_proto::{FrameKind, Retire, Retired};
+
+use super::stream_loop::StreamLoop;
+use crate::StreamLoss;
+
+/// How long the sender may take to hang up after the last word.
+const HANG_UP_DEADLINE: Duration = Duration::from_secs(10);
+
+impl StreamLoop<'_> {
+    /// Asks the sender to end this stream, once, if it is to leave.
+    pub(super) fn ask_to_leave(&mut self) -> Result<(), StreamLoss> {
+        if self.asked_to_leave || !self.shared.lock_state().retiring.contains(&self.id) {
+            return Ok(());
+        }
+        self.asked_to_leave = true;
+        self.outgoing.clear();
+        Retire {}.encode(&mut self.outgoing);
+        self.spoke = Instant::now();
+        Ok(self.stream.send(&self.outgoing, &[])?)
+    }
+
+    /// The sender has no more for this stream: says what there is to say, and that it was all.
+    pub(super) fn leave(&mut self) -> Result<(), StreamLoss> {
+        // From here on nobody leaves it anything to say.
+        self.shared.acks.leave(self.id);
+        self.flush()?;
+        self.outgoing.clear();
+        Retired {}.encode(&mut self.outgoing);
+        self.stream.send(&self.outgoing, &[])?;
+        let since = Instant::now();
+        while since.elapsed() < HANG_UP_DEADLINE {
+            match self.stream.try_recv() {
+                Ok(Some((prelude, _))) if prelude.kind == FrameKind::BLOCK => {
+                    let what = "a block on a stream that it had retired".to_owned();
+                    return Err(self.refuse(what));
+                }
+                // It sent that before it heard us, and needs no answer.
+                Ok(Some(_)) => {}
+                Ok(None) => {
+                    self.stream
+                        .wait(HANG_UP_DEADLINE.saturating_sub(since.elapsed()))?;
+                }
+                Err(StreamError::Closed { .. }) => {
+                    self.left = true;
+                    return Ok(());
+                }
+                Err(error) => return Err(error.into()),
+            }
+            if self.shared.end().is_some() {
+                break;
+            }
+        }
+        self.stream.shutdown();
+        Ok(())
+    }
+}
