@@ -11,7 +11,7 @@ const METHODS_MAX: usize = 24;
 
 /// Types that have more, with the file that declares each and their number. The numbers may only fall: a new type is split, not listed.
 const MORE: [(&str, &str, usize); 7] = [
-    ("crates/engine/src/sender/state.rs", "State", 59),
+    ("crates/engine/src/sender/state.rs", "State", 31),
     ("crates/run/src/transfer.rs", "Job", 46),
     ("crates/state/src/read/mod.rs", "Reader", 26),
     ("crates/tree/src/files/commit.rs", "Committer", 34),

@@ -59,21 +59,23 @@ impl Feedback {
         let mut state = self.shared.lock_state();
         for range in &ack.items {
             // Ranges come from the other end: walk what we have, not what it names.
-            let seqs: Vec<u64> =
-                if range.last.0.saturating_sub(range.first.0) < state.outstanding.len() as u64 {
-                    (range.first.0..=range.last.0)
-                        .filter(|seq| state.outstanding.contains_key(seq))
-                        .collect()
-                } else {
-                    let mut seqs: Vec<u64> = state
-                        .outstanding
-                        .keys()
-                        .copied()
-                        .filter(|seq| (range.first.0..=range.last.0).contains(seq))
-                        .collect();
-                    seqs.sort_unstable();
-                    seqs
-                };
+            let seqs: Vec<u64> = if range.last.0.saturating_sub(range.first.0)
+                < state.items.outstanding.len() as u64
+            {
+                (range.first.0..=range.last.0)
+                    .filter(|seq| state.items.outstanding.contains_key(seq))
+                    .collect()
+            } else {
+                let mut seqs: Vec<u64> = state
+                    .items
+                    .outstanding
+                    .keys()
+                    .copied()
+                    .filter(|seq| (range.first.0..=range.last.0).contains(seq))
+                    .collect();
+                seqs.sort_unstable();
+                seqs
+            };
             for seq in seqs {
                 let item = self.take_status(&mut state, seq, range.status, &mut done);
                 delivered.extend(item);
@@ -95,7 +97,7 @@ impl Feedback {
         if finished.is_none() {
             self.shared.finish_if_done(&mut state);
         }
-        state.wake_streams();
+        state.streams.wake_all();
         drop(state);
         self.shared.notify();
         if let Some(finished) = finished {
@@ -112,16 +114,23 @@ impl Feedback {
         done: &mut Vec<Record>,
     ) -> Option<Outstanding> {
         if !matches!(
-            state.outstanding.get(&seq).map(|item| &item.desc),
+            state.items.outstanding.get(&seq).map(|item| &item.desc),
             Some(Desc::Slice { .. } | Desc::Bundle(_))
         ) {
             return None;
         }
         match status {
-            AckStatus::WRITTEN => self.shared.counters.bytes_written.add(state.written(seq)),
+            AckStatus::WRITTEN => self
+                .shared
+                .counters
+                .bytes_written
+                .add(state.items.written(seq)),
             AckStatus::DURABLE => {
-                self.shared.counters.bytes_written.add(state.written(seq));
-                if let Some(item) = state.durable(seq) {
+                self.shared
+                    .counters
+                    .bytes_written
+                    .add(state.items.written(seq));
+                if let Some(item) = state.items.durable(seq) {
                     self.shared.counters.bytes_durable.add(item.content);
                     let tell = self.shared.config.observer.wants_entries();
                     let files = state.take_done(&item.desc, tell.then_some(done));
@@ -176,6 +185,7 @@ impl Feedback {
     pub(super) fn take_failure(&self, failed: &EntryFailed) {
         let state = self.shared.lock_state();
         let record = state
+            .items
             .outstanding
             .get(&failed.seq.0)
             .and_then(|item| match &item.desc {
@@ -190,6 +200,7 @@ impl Feedback {
                 Desc::Manifest(_) | Desc::Finish => None,
             });
         for file in state
+            .files
             .active
             .iter()
             .filter(|file| file.record.id == failed.fault.entry)
@@ -216,7 +227,7 @@ impl Feedback {
     /// Tells of the failed entries that have no names, once no stream is there that could bring them.
     pub(super) fn tell_unnamed(&self) {
         let mut state = self.shared.lock_state();
-        if state.end.is_none() || !state.streams.is_empty() {
+        if state.end.is_none() || state.streams.count() > 0 {
             return;
         }
         let unnamed = std::mem::take(&mut state.unnamed);

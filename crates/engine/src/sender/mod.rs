@@ -135,12 +135,12 @@ impl Sender {
 
     /// Number of streams attached now.
     pub fn stream_count(&self) -> usize {
-        self.shared.lock_state().streams.len()
+        self.shared.lock_state().streams.count()
     }
 
     /// Whether there are blocks that no stream there is may carry.
     pub fn wants_stream(&self) -> bool {
-        self.shared.lock_state().wants_stream
+        self.shared.lock_state().streams.wants_stream
     }
 
     /// The end, if it has come.

@@ -180,13 +180,13 @@ impl Readers {
         let mut state = self.shared.lock_state();
         loop {
             if state.end.is_some() || index >= self.shared.live.readers() {
-                state.let_go_of_files(reader);
+                state.files.let_go(reader);
                 return None;
             }
             let now = Instant::now();
             state.take_rested(now);
             // Half of the pool may wait for streams; the rest is for what they hold and what is not acknowledged.
-            if state.ready_blocks() * 2 <= self.pool.counters().blocks_max
+            if state.items.ready_blocks() * 2 <= self.pool.counters().blocks_max
                 && let Some(piece) = state.next_piece(reader, self.shared.config.block_bytes)
             {
                 return Some(piece);

@@ -78,7 +78,7 @@ impl Scan {
             self.announce(&mut offers);
             if self.names.get().is_some() {
                 // The other end may be waiting to hear that a part was taken.
-                self.shared.lock_state().wake_stream();
+                self.shared.lock_state().streams.wake_one();
             }
             meter.settle(&self.shared.counters);
             let total = work.helpers_cpu();
@@ -91,7 +91,7 @@ impl Scan {
         let mut state = self.shared.lock_state();
         state.scan_done = true;
         self.shared.finish_if_done(&mut state);
-        state.wake_streams();
+        state.streams.wake_all();
         drop(state);
         self.shared.notify();
     }
@@ -194,7 +194,7 @@ impl Scan {
 /// Whether the windows leave room for another batch of the scan.
 fn has_room(state: &State) -> bool {
     state.unanswered < limits::UNANSWERED_RECORDS_MAX
-        && state.wanted() < limits::WANTED_RECORDS_MAX
+        && state.wanted.count() < limits::WANTED_RECORDS_MAX
         && state.extensions_held() < limits::EXTENSIONS_HELD_BYTES_MAX
         && state.notices.len() < limits::NOTICES_MAX
 }

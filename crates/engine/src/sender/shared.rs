@@ -158,7 +158,7 @@ impl Shared {
             return;
         }
         state.unanswered += records.len();
-        let seq = state.reserve_seq();
+        let seq = state.items.reserve_seq();
         drop(state);
         let records = Arc::new(records);
         let image = Image {
@@ -214,7 +214,7 @@ impl Shared {
     pub(super) fn say_failed(&self, notice: Record) {
         let mut state = self.lock_state();
         state.notices.push(notice);
-        state.wake_stream();
+        state.streams.wake_one();
         drop(state);
         self.notify();
     }

@@ -57,6 +57,7 @@ impl Streams {
         let id = self
             .shared
             .lock_state()
+            .streams
             .attach(stream.waker(), stream.carries_blocks());
         self.shared.counters.streams_attached.add(1);
         self.shared.counters.table.attach(id, stream);

@@ -75,7 +75,7 @@ impl PieceReader {
         content: u64,
     ) {
         let again = seq.is_some();
-        let seq = seq.unwrap_or_else(|| self.shared.lock_state().reserve_seq());
+        let seq = seq.unwrap_or_else(|| self.shared.lock_state().items.reserve_seq());
         let header = BlockHeader {
             transfer: self.shared.config.transfer,
             seq: Seq(seq),

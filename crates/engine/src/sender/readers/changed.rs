@@ -85,7 +85,9 @@ impl PieceReader {
             return self.shared.queue_manifest(vec![record]);
         }
         let mut state = self.shared.lock_state();
-        state.want(record, Vec::new(), self.shared.config.block_bytes);
-        state.wake_streams();
+        state
+            .wanted
+            .want(record, Vec::new(), self.shared.config.block_bytes);
+        state.streams.wake_all();
     }
 }

@@ -33,7 +33,7 @@ impl PieceReader {
         let mut state = self.shared.lock_state();
         state.reading -= 1;
         if opens {
-            state.end_opening();
+            state.files.end_opening();
         }
         self.shared.finish_if_done(&mut state);
         drop(state);
@@ -84,8 +84,8 @@ impl PieceReader {
                     self.file_bundle(vec![end], None, Payload::Empty, 0);
                 } else {
                     let mut state = self.shared.lock_state();
-                    state.active.push(Arc::new(file));
-                    state.wake_streams();
+                    state.files.active.push(Arc::new(file));
+                    state.streams.wake_all();
                 }
             }
             Err(ReadError::Changed) if digest_only => self.announce_again(&record),

@@ -209,7 +209,7 @@ impl PieceReader {
         let slice_record = file.slice_record();
         let record = end.unwrap_or(&slice_record);
         let again = seq.is_some();
-        let seq = seq.unwrap_or_else(|| self.shared.lock_state().reserve_seq());
+        let seq = seq.unwrap_or_else(|| self.shared.lock_state().items.reserve_seq());
         let header = BlockHeader {
             transfer: self.shared.config.transfer,
             seq: Seq(seq),

@@ -20,7 +20,7 @@ impl Scan {
             what: what.to_owned(),
         };
         let mut state = self.shared.lock_state();
-        let Some(item) = state.outstanding.get(&answer.seq.0) else {
+        let Some(item) = state.items.outstanding.get(&answer.seq.0) else {
             return Ok(());
         };
         let Desc::Manifest(records) = &item.desc else {
@@ -42,7 +42,7 @@ impl Scan {
         } else {
             Vec::new()
         };
-        state.durable(answer.seq.0);
+        state.items.durable(answer.seq.0);
         state.unanswered -= records.len().min(state.unanswered);
         let mut failed = Vec::new();
         let mut settled = Vec::new();
@@ -73,8 +73,8 @@ impl Scan {
         self.shared.counters.files_skipped.add(skipped);
         self.shared.counters.bytes_skipped.add(bytes_skipped);
         self.shared.finish_if_done(&mut state);
-        state.wake_streams();
-        let wants_none = state.wanted() == 0;
+        state.streams.wake_all();
+        let wants_none = state.wanted.count() == 0;
         drop(state);
         if wants_none {
             self.shared.let_go();
@@ -136,12 +136,18 @@ impl Scan {
             Verdict::Digest
                 if record.digest.is_none() && self.shared.config.comparison.is_some() =>
             {
-                state.want_digest(record);
+                state.wanted.want_digest(record);
             }
             Verdict::Send | Verdict::Digest => {
-                state.want(record, Vec::new(), self.shared.config.block_bytes);
+                state
+                    .wanted
+                    .want(record, Vec::new(), self.shared.config.block_bytes);
             }
-            Verdict::Partial { held } => state.want(record, held, self.shared.config.block_bytes),
+            Verdict::Partial { held } => {
+                state
+                    .wanted
+                    .want(record, held, self.shared.config.block_bytes)
+            }
             // Links are made at the end, and counted when the receiver says how many files it delivered.
             Verdict::Done
                 if !matches!(record.kind, EntryKind::DIRECTORY | EntryKind::HARD_LINK) =>

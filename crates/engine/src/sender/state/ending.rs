@@ -9,32 +9,32 @@ impl State {
     /// True once, when nothing is left but to say so.
     pub(crate) fn should_finish(&mut self) -> bool {
         // The thread that took the last cut does not come back for a file without any.
-        self.active.retain(|file| !file.is_spent());
-        let idle = self.is_all_taken() && self.outstanding.is_empty();
+        self.files.drop_spent();
+        let idle = self.is_all_taken() && self.items.outstanding.is_empty();
         idle && self.end.is_none() && !std::mem::replace(&mut self.finish_queued, idle)
     }
 
     /// True once for each last item: see [`Self::only_waits`].
     pub(crate) fn is_drained(&mut self) -> bool {
         self.only_waits()
-            && std::mem::replace(&mut self.drained_said, self.next_seq) != self.next_seq
+            && std::mem::replace(&mut self.drained_said, self.items.last_seq) != self.items.last_seq
     }
 
     /// Everything is written, and only durability is waited for.
     pub(crate) fn only_waits(&self) -> bool {
-        self.is_all_taken() && self.unwritten == 0 && !self.outstanding.is_empty()
+        self.is_all_taken() && self.items.unwritten() == 0 && !self.items.outstanding.is_empty()
     }
 
     /// The number of the last item, once for each: everything is sent, and unless something is lost nothing follows.
     pub(crate) fn foretold_end(&mut self) -> Option<u64> {
-        self.active.retain(|file| !file.is_spent());
+        self.files.drop_spent();
         let all_sent = self.is_all_taken()
-            && self.first.is_empty()
-            && self.ready.is_empty()
-            && !self.outstanding.is_empty()
+            && !self.items.any_waits()
+            && !self.items.outstanding.is_empty()
             && !self.finish_queued;
-        (all_sent && std::mem::replace(&mut self.ending_said, self.next_seq) != self.next_seq)
-            .then_some(self.next_seq)
+        (all_sent
+            && std::mem::replace(&mut self.ending_said, self.items.last_seq) != self.items.last_seq)
+            .then_some(self.items.last_seq)
     }
 
     /// The receiver has finished. Gives its word back once everything is known to be durable: it may have come before
@@ -42,7 +42,7 @@ impl State {
     pub(crate) fn take_finished(&mut self, finished: Option<Finished>) -> Option<Finished> {
         self.finished = finished.or_else(|| self.finished.take());
         let all = |desc: &Desc| matches!(desc, Desc::Finish);
-        if self.outstanding.values().all(|item| all(&item.desc)) {
+        if self.items.outstanding.values().all(|item| all(&item.desc)) {
             self.finished.take()
         } else {
             None
@@ -53,10 +53,8 @@ impl State {
     pub(super) fn has_work(&self) -> bool {
         !(self.again.is_empty()
             && self.notices.is_empty()
-            && self.to_digest.is_empty()
-            && self.small.is_empty()
-            && self.large.is_empty()
-            && self.active.is_empty())
+            && self.wanted.count() == 0
+            && self.files.active.is_empty())
     }
 
     /// All is found, answered and read.

@@ -10,44 +10,78 @@ use std::sync::Arc;
 
 use super::{Piece, State};
 use crate::limits;
+use crate::sender::large::LargeFile;
 
 /// The number of a reader that goes on with nothing: who reads little.
 pub(super) const NOBODY: u64 = 0;
 
+/// Large files that are open, or being opened.
+#[derive(Default)]
+pub(crate) struct OpenFiles {
+    pub(crate) active: Vec<Arc<LargeFile>>,
+    /// Large files that are being opened.
+    opening: usize,
+    /// Each reader has one of its own, as far as there are any.
+    apart: bool,
+}
+
 impl State {
     /// A slice for `reader`: of the file in front or, where they are read apart, of its own. Files are opened before they are needed.
     pub(super) fn next_large(&mut self, reader: u64) -> Option<Piece> {
-        let readers = if self.apart { self.streams.len() } else { 1 };
-        if self.open_files() <= readers.clamp(1, limits::LARGE_FILES_ACTIVE_MAX - 1) {
-            self.next_open().or_else(|| self.next_slice(reader))
+        let readers = if self.files.apart {
+            self.streams.count()
         } else {
-            self.next_slice(reader).or_else(|| self.next_open())
+            1
+        };
+        if self.files.count() <= readers.clamp(1, limits::LARGE_FILES_ACTIVE_MAX - 1) {
+            self.next_open().or_else(|| self.files.next_slice(reader))
+        } else {
+            self.files.next_slice(reader).or_else(|| self.next_open())
         }
     }
 
     fn next_open(&mut self) -> Option<Piece> {
-        if self.open_files() >= limits::LARGE_FILES_ACTIVE_MAX {
+        if self.files.is_full() {
             return None;
         }
-        let (record, held) = self.large.pop_front()?;
-        self.extensions_wanted -= record.extensions.len();
-        self.begin_opening();
+        let (record, held) = self.wanted.take_large()?;
+        self.files.begin_opening();
         Some(Piece::Open { record, held })
     }
+}
 
-    /// With those that will be in a moment.
-    pub(in crate::sender) fn open_files(&self) -> usize {
+impl OpenFiles {
+    /// `apart`: large files are read by one reader each.
+    pub(super) fn new(apart: bool) -> Self {
+        Self {
+            apart,
+            ..Self::default()
+        }
+    }
+
+    /// Files that are open or being opened.
+    fn count(&self) -> usize {
         self.active.len() + self.opening
     }
 
-    /// One will be.
-    pub(in crate::sender) fn begin_opening(&mut self) {
+    /// Whether no more files may be opened.
+    pub(super) fn is_full(&self) -> bool {
+        self.count() >= limits::LARGE_FILES_ACTIVE_MAX
+    }
+
+    /// Counts a file that a thread is about to open.
+    pub(super) fn begin_opening(&mut self) {
         self.opening += 1;
     }
 
-    /// It is, or never will be.
+    /// Ends what [`begin_opening`](Self::begin_opening) began: the file is open, or could not be opened.
     pub(in crate::sender) fn end_opening(&mut self) {
         self.opening = self.opening.saturating_sub(1);
+    }
+
+    /// Forgets files of which nothing is left to be read.
+    pub(super) fn drop_spent(&mut self) {
+        self.active.retain(|file| !file.is_spent());
     }
 
     fn next_slice(&mut self, reader: u64) -> Option<Piece> {
@@ -86,8 +120,8 @@ impl State {
         (!self.active.is_empty()).then_some(0)
     }
 
-    /// What it has begun is for others.
-    pub(crate) fn let_go_of_files(&self, reader: u64) {
+    /// Leaves to others the files that `reader` has begun.
+    pub(crate) fn let_go(&self, reader: u64) {
         for file in &self.active {
             if file.reader() == Some(reader) {
                 file.set_reader(None);
@@ -141,7 +175,7 @@ mod tests {
             };
             let file = Arc::new(Data(bytes));
             let file = LargeFile::new(record, file, &[], DigestKind::Blake3, BLOCK_BYTES);
-            state.active.push(Arc::new(file.unwrap()));
+            state.files.active.push(Arc::new(file.unwrap()));
         }
         state
     }
@@ -176,17 +210,14 @@ mod tests {
 
     #[test]
     fn the_file_of_a_stream_that_has_gone_is_taken_on_before_one_that_nobody_has_begun() {
-        let mut state = State {
-            active: state(true, &[4, 4, 4]).active,
-            ..State::new(true)
-        };
+        let mut state = state(true, &[4, 4, 4]);
         let waker = Waker::new().unwrap();
-        let gone = state.attach(waker.clone(), true);
-        let other = state.attach(waker, true);
+        let gone = state.streams.attach(waker.clone(), true);
+        let other = state.streams.attach(waker, true);
         assert_eq!(file(&mut state, gone), Some(1));
         assert_eq!(file(&mut state, other), Some(2));
         state.detach(gone);
-        let next = state.next_stream + 1;
+        let next = state.streams.last + 1;
         assert_eq!(file(&mut state, next), Some(1));
         assert_eq!(file(&mut state, other), Some(2));
     }
@@ -201,15 +232,12 @@ mod tests {
 
     #[test]
     fn who_reads_little_begins_no_file_and_who_is_to_leave_goes_on_with_none() {
-        let mut state = State {
-            active: state(true, &[4, 4]).active,
-            ..State::new(true)
-        };
+        let mut state = state(true, &[4, 4]);
         assert_eq!(file(&mut state, NOBODY), Some(1));
         let waker = Waker::new().unwrap();
-        let leaving = state.attach(waker.clone(), true);
+        let leaving = state.streams.attach(waker.clone(), true);
         assert_eq!(file(&mut state, leaving), Some(1));
-        let other = state.attach(waker, true);
+        let other = state.streams.attach(waker, true);
         state.retire(leaving);
         assert_eq!(file(&mut state, other), Some(1));
     }
@@ -219,18 +247,18 @@ mod tests {
         let mut state = State::new(true);
         let waker = Waker::new().unwrap();
         for number in 0..16 {
-            state.attach(waker.clone(), true);
+            state.streams.attach(waker.clone(), true);
             let record = Record {
                 id: EntryId(number),
                 ..Record::default()
             };
-            state.large.push_back((record, Vec::new()));
+            state.wanted.large.push_back((record, Vec::new()));
         }
         let opened: Vec<_> = (1..=16)
             .filter_map(|reader| state.next_large(reader))
             .collect();
         assert_eq!(opened.len(), limits::LARGE_FILES_ACTIVE_MAX);
-        state.end_opening();
+        state.files.end_opening();
         assert!(matches!(state.next_large(1), Some(Piece::Open { .. })));
         assert!(state.next_large(2).is_none());
     }

@@ -51,7 +51,7 @@ impl StreamLoop<'_> {
                 return Ok(Waited { any, turn });
             }
             // With many streams its turn may be seconds away, and those that are to come have no room until it has left.
-            if self.shared.lock_state().is_retiring(self.id) {
+            if self.shared.lock_state().streams.is_retiring(self.id) {
                 rate.give_back(bytes, changes);
                 let turn = Turn::Left;
                 return Ok(Waited { any, turn });

@@ -22,7 +22,7 @@ impl StreamLoop<'_> {
         let own = self.shared.counters.snapshot();
         let (scan_done, wants_stream) = {
             let state = self.shared.lock_state();
-            (state.scan_done, state.wants_stream)
+            (state.scan_done, state.streams.wants_stream)
         };
         let status = Status {
             drained,

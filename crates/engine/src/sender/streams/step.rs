@@ -34,11 +34,11 @@ impl StreamLoop<'_> {
     pub(super) fn next(&mut self, early_bytes: Option<u64>) -> Result<Step, StreamLoss> {
         let shared = self.shared;
         let mut state = shared.lock_state();
-        state.unpark(self.id);
+        state.streams.unpark(self.id);
         if state.has_resting() {
             state.take_rested(Instant::now());
         }
-        if state.is_retiring(self.id) {
+        if state.streams.is_retiring(self.id) {
             return Ok(if state.may_leave(self.id) {
                 Step::Leave
             } else {
@@ -54,11 +54,11 @@ impl StreamLoop<'_> {
             Next::Read(_) | Next::Nothing => {}
         }
         if !self.shared.source.reads_again() {
-            state.park(self.id);
+            state.streams.park(self.id);
             return Ok(Step::Wait(Reason::Starved));
         }
         let Some(block) = self.streams.readers.try_take_block() else {
-            state.park(self.id);
+            state.streams.park(self.id);
             return Ok(Step::Wait(Reason::Unacknowledged));
         };
         Ok(
@@ -69,8 +69,8 @@ impl StreamLoop<'_> {
                 }
                 Next::Send(item) => Step::Send(item),
                 Next::Nothing => {
-                    let waits_for_acks = state.unwritten() > 0;
-                    state.park(self.id);
+                    let waits_for_acks = state.items.unwritten() > 0;
+                    state.streams.park(self.id);
                     Step::Wait(if waits_for_acks {
                         Reason::Unacknowledged
                     } else {
@@ -126,7 +126,7 @@ impl StreamLoop<'_> {
             drop(state);
             return self.read_for(piece, block);
         }
-        state.park_without_blocks(self.id);
+        state.streams.park_without_blocks(self.id);
         Ok(Step::Wait(Reason::NotConcerned))
     }
 }

@@ -135,7 +135,7 @@ impl<'a> StreamLoop<'a> {
         match turn {
             Turn::Come => {
                 if self.shared.source.reads_again() {
-                    self.shared.lock_state().sent(item.seq);
+                    self.shared.lock_state().items.sent(item.seq);
                 }
                 self.spoke = Instant::now();
             }

@@ -1,0 +1,211 @@
+//! Items on their way: their numbers, their bytes, whether they wait to be sent, are sent, or are written.
+//! Does not choose what becomes an item.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
+
+use super::{Desc, Image, Next, ToSend};
+
+pub(crate) struct Outstanding {
+    pub(crate) desc: Desc,
+    /// Content bytes, for the accounts.
+    pub(crate) content: u64,
+    /// Its bytes, until they are sent or, where they cannot be had again, until they are written.
+    pub(crate) image: Option<Arc<Image>>,
+    /// The receiver has it in its storage.
+    pub(super) written: bool,
+    /// The stream that it was last sent on; `None` while it waits to be sent.
+    pub(crate) stream: Option<u64>,
+    pub(crate) sent_before: bool,
+    /// Asked for again, and to be read before it can be sent.
+    pub(super) rereading: bool,
+}
+
+#[derive(Default)]
+pub(crate) struct Items {
+    pub(super) last_seq: u64,
+    /// Manifests, and whatever must go out again, before new blocks.
+    pub(super) first: VecDeque<u64>,
+    pub(super) ready: VecDeque<u64>,
+    pub(crate) outstanding: HashMap<u64, Outstanding>,
+    /// Records in items that are sent and not yet durable.
+    pub(super) undurable: usize,
+    /// Extensions in the records of items, in bytes.
+    pub(super) extension_bytes: usize,
+    /// Items whose bytes are kept because they are not yet acknowledged as written.
+    unwritten: usize,
+}
+
+impl Items {
+    pub(crate) fn reserve_seq(&mut self) -> u64 {
+        self.last_seq += 1;
+        self.last_seq
+    }
+
+    /// Files an item under a number reserved before, and queues it. Tells whether it carries a block; `None` if nobody needs
+    /// it any more.
+    pub(super) fn insert(
+        &mut self,
+        seq: u64,
+        desc: Desc,
+        content: u64,
+        image: Arc<Image>,
+        again: bool,
+    ) -> Option<bool> {
+        if again && !self.outstanding.contains_key(&seq) {
+            // It became durable while it was being read again.
+            return None;
+        }
+        let carries_block = matches!(desc, Desc::Slice { .. } | Desc::Bundle(_));
+        let urgent = again || !carries_block;
+        let records = desc.records();
+        self.extension_bytes += desc.extension_bytes();
+        let before = self.outstanding.insert(
+            seq,
+            Outstanding {
+                desc,
+                content,
+                image: Some(image),
+                written: false,
+                stream: None,
+                sent_before: again,
+                rereading: false,
+            },
+        );
+        // What is read again may hold fewer entries than it did, and may be in memory still.
+        let (old_records, was_unwritten) = before.map_or((0, false), |item| {
+            self.extension_bytes -= item.desc.extension_bytes();
+            (item.desc.records(), !item.written)
+        });
+        self.undurable = (self.undurable + records).saturating_sub(old_records);
+        self.unwritten += usize::from(!was_unwritten);
+        if urgent {
+            self.first.push_back(seq)
+        } else {
+            self.ready.push_back(seq)
+        }
+        Some(carries_block)
+    }
+
+    /// The item, if it is still to be sent: it can have been acknowledged while it waited to be sent once more.
+    pub(super) fn send_on(&mut self, seq: u64, stream: u64) -> Option<Next> {
+        let item = self.outstanding.get_mut(&seq)?;
+        let image = item.image.clone()?;
+        item.stream = Some(stream);
+        let again = std::mem::replace(&mut item.sent_before, true);
+        Some(Next::Send(ToSend {
+            seq,
+            image,
+            content: item.content,
+            again,
+        }))
+    }
+
+    /// The next item for a stream that carries any.
+    pub(super) fn next(&mut self, stream: u64) -> Option<Next> {
+        while let Some(seq) = self.first.pop_front().or_else(|| self.ready.pop_front()) {
+            if let Some(next) = self.send_on(seq, stream) {
+                return Some(next);
+            }
+        }
+        None
+    }
+
+    /// Items that the other end has not yet acknowledged as written.
+    pub(crate) fn unwritten(&self) -> usize {
+        self.unwritten
+    }
+
+    /// Blocks that are filled and wait for a stream.
+    pub(crate) fn ready_blocks(&self) -> usize {
+        self.ready.len()
+    }
+
+    /// Whether any item waits for a stream.
+    pub(super) fn any_waits(&self) -> bool {
+        !self.ready.is_empty() || !self.first.is_empty()
+    }
+
+    /// Whether anything that was sent on the stream is not known to be written, or answered.
+    pub(super) fn has_unwritten_on(&self, stream: u64) -> bool {
+        let mut items = self.outstanding.values();
+        items.any(|item| item.stream == Some(stream) && !item.written)
+    }
+
+    /// The numbers of items that were sent on the stream and are not known to be written, in ascending order.
+    pub(super) fn unwritten_on(&self, stream: u64) -> Vec<u64> {
+        let items = self.outstanding.iter();
+        let mut seqs: Vec<u64> = items
+            .filter(|(_, item)| item.stream == Some(stream) && !item.written)
+            .map(|(seq, _)| *seq)
+            .collect();
+        seqs.sort_unstable();
+        seqs
+    }
+
+    /// The item is in the receiver's storage: its bytes are let go, its description stays.
+    pub(crate) fn written(&mut self, seq: u64) -> u64 {
+        let Some(item) = self.outstanding.get_mut(&seq) else {
+            return 0;
+        };
+        item.image = None;
+        if std::mem::replace(&mut item.written, true) {
+            return 0;
+        }
+        self.unwritten -= 1;
+        item.content
+    }
+
+    /// The item is with the kernel: what can be read again is not kept, so that its block is used anew while it is still
+    /// in the cache.
+    pub(crate) fn sent(&mut self, seq: u64) {
+        if let Some(item) = self.outstanding.get_mut(&seq)
+            && matches!(item.desc, Desc::Slice { .. } | Desc::Bundle(_))
+        {
+            item.image = None;
+        }
+    }
+
+    /// The item is done with for good.
+    pub(crate) fn durable(&mut self, seq: u64) -> Option<Outstanding> {
+        let item = self.outstanding.remove(&seq)?;
+        self.unwritten -= usize::from(!item.written);
+        self.undurable -= item.desc.records().min(self.undurable);
+        self.extension_bytes -= item.desc.extension_bytes();
+        Some(item)
+    }
+
+    /// Takes back an item that the stream has not sent and does not send; `again` is as the stream was told. Tells whether the
+    /// item waits to be sent by another.
+    pub(super) fn give_back(&mut self, seq: u64, stream: u64, again: bool) -> bool {
+        let Some(item) = self.outstanding.get_mut(&seq) else {
+            return false;
+        };
+        // It may have been asked for once more meanwhile, so that it waits already, or have been written.
+        if item.stream != Some(stream) || item.image.is_none() {
+            return false;
+        }
+        item.stream = None;
+        item.sent_before = again;
+        if again {
+            self.first.push_front(seq);
+        } else {
+            self.ready.push_front(seq);
+        }
+        true
+    }
+
+    /// An item that is no block, or one with no more content than that; or nothing any more.
+    pub(super) fn fits(&self, seq: u64, early_bytes: u64) -> bool {
+        let Some(item) = self.outstanding.get(&seq) else {
+            return true;
+        };
+        match (&item.desc, &item.image) {
+            (Desc::Manifest(_) | Desc::Finish, _) => true,
+            (_, Some(image)) => {
+                early_bytes > 0 && image.payload.as_slice().len() as u64 <= early_bytes
+            }
+            (_, None) => false,
+        }
+    }
+}

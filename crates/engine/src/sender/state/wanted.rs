@@ -1,0 +1,174 @@
+//! Entries that the receiver wants and that nobody has begun to read: small files, large ones, and those whose digests it wants.
+//! Reads nothing; `readers` does.
+
+use std::collections::VecDeque;
+
+use godwit_proto::{EntryKind, HeldRange, Record, RecordFlags};
+
+use super::Piece;
+use super::files::OpenFiles;
+use crate::limits;
+
+#[derive(Default)]
+pub(crate) struct Wanted {
+    small: VecDeque<Record>,
+    small_bytes: u64,
+    pub(super) large: VecDeque<(Record, Vec<HeldRange>)>,
+    /// Files of which the receiver wants to know the digests.
+    to_digest: VecDeque<Record>,
+    /// Extensions in the records of what is to be sent, in bytes.
+    pub(super) extension_bytes: usize,
+}
+
+impl Wanted {
+    pub(crate) fn want(&mut self, mut record: Record, held: Vec<HeldRange>, block_bytes: u32) {
+        // The one that was announced is of the file as it was; what is sent brings its own.
+        record.digest = None;
+        record.flags &= !RecordFlags::HAS_DIGEST;
+        // A bundle has no room for holes.
+        self.extension_bytes += record.extensions.len();
+        let small = record.bytes <= limits::bundle_file_bytes_max(block_bytes);
+        if small && held.is_empty() && record.flags & RecordFlags::SPARSE == 0 {
+            self.small_bytes += record.bytes;
+            // What was looked at again a moment ago is read before it can change again.
+            match record.attempt {
+                0 => self.small.push_back(record),
+                _ => self.small.push_front(record),
+            }
+        } else {
+            match record.attempt {
+                0 => self.large.push_back((record, held)),
+                _ => self.large.push_front((record, held)),
+            }
+        }
+    }
+
+    /// The receiver wants to know the digest of the file.
+    pub(crate) fn want_digest(&mut self, record: Record) {
+        self.to_digest.push_back(record);
+    }
+
+    pub(crate) fn count(&self) -> usize {
+        self.small.len() + self.large.len() + self.to_digest.len()
+    }
+
+    pub(super) fn has_small(&self) -> bool {
+        !self.small.is_empty()
+    }
+
+    /// Whether the small files fill a bundle.
+    pub(super) fn fills_bundle(&self, block_bytes: u32) -> bool {
+        self.small_bytes >= u64::from(block_bytes) || self.small.len() >= limits::BUNDLE_RECORDS_MAX
+    }
+
+    /// Moves small files to `records`, as many as one bundle has room for.
+    pub(super) fn fill_bundle(&mut self, records: &mut Vec<Record>, block_bytes: u32) {
+        let mut bytes = 0;
+        let mut section = 0;
+        while let Some(record) = self.small.front() {
+            let record_bytes = 128 + record.path.len() + record.extensions.len();
+            if records.len() >= limits::BUNDLE_RECORDS_MAX
+                || bytes + record.bytes > u64::from(block_bytes)
+                || (section + record_bytes > limits::RECORD_SECTION_BYTES && !records.is_empty())
+            {
+                break;
+            }
+            bytes += record.bytes;
+            section += record_bytes;
+            self.small_bytes -= record.bytes;
+            self.extension_bytes -= record.extensions.len();
+            records.extend(self.small.pop_front());
+        }
+    }
+
+    /// The next large file, with what the receiver holds of it.
+    pub(super) fn take_large(&mut self) -> Option<(Record, Vec<HeldRange>)> {
+        let (record, held) = self.large.pop_front()?;
+        self.extension_bytes -= record.extensions.len();
+        Some((record, held))
+    }
+
+    /// Before contents: what comes of it is not known yet, and the receiver has its part to read.
+    pub(super) fn next_digests(
+        &mut self,
+        files: &mut OpenFiles,
+        block_bytes: u32,
+    ) -> Option<Piece> {
+        let most = limits::bundle_file_bytes_max(block_bytes);
+        let first = self.to_digest.front()?;
+        if first.kind == EntryKind::HARD_LINK {
+            let are_links = |record: &&Record| record.kind == EntryKind::HARD_LINK;
+            // There may be hundreds of thousands behind them, and the state is locked.
+            let some = self.to_digest.iter().take(limits::DIGESTS_AT_ONCE);
+            let links = some.take_while(are_links).count();
+            return Some(Piece::Digests(self.to_digest.drain(..links).collect()));
+        }
+        if first.bytes > most || first.flags & RecordFlags::SPARSE != 0 {
+            if files.is_full() {
+                return None;
+            }
+            let record = self.to_digest.pop_front()?;
+            files.begin_opening();
+            return Some(Piece::OpenDigest(record));
+        }
+        let mut records = Vec::new();
+        let mut bytes = 0;
+        while let Some(record) = self.to_digest.front()
+            && records.len() < limits::DIGESTS_AT_ONCE
+            && record.kind != EntryKind::HARD_LINK
+            && record.flags & RecordFlags::SPARSE == 0
+            && bytes + record.bytes <= u64::from(block_bytes)
+        {
+            bytes += record.bytes;
+            records.extend(self.to_digest.pop_front());
+        }
+        Some(Piece::Digests(records))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use godwit_proto::{EntryKind, Record, RecordFlags};
+    use proptest::prelude::*;
+
+    use super::super::Piece;
+    use super::super::files::OpenFiles;
+    use super::Wanted;
+    use crate::limits;
+
+    proptest! {
+        /// A receiver may ask for the digest of anything.
+        #[test]
+        fn whatever_is_asked_for_is_taken_once_and_in_order(
+            asked in proptest::collection::vec((0..8_u8, 0..100_000_u64, any::<bool>()), 0..600),
+        ) {
+            let (mut wanted, mut files) = (Wanted::default(), OpenFiles::default());
+            for (number, (kind, bytes, sparse)) in (1..).zip(&asked) {
+                let mut record = Record {
+                    kind: EntryKind(*kind),
+                    bytes: *bytes,
+                    data_bytes: number,
+                    ..Record::default()
+                };
+                record.flags |= if *sparse { RecordFlags::SPARSE } else { 0 };
+                wanted.want_digest(record);
+            }
+            let mut taken = Vec::new();
+            while let Some(piece) = wanted.next_digests(&mut files, 64 << 10) {
+                match piece {
+                    Piece::Digests(records) => {
+                        prop_assert!((1..=limits::DIGESTS_AT_ONCE).contains(&records.len()));
+                        taken.extend(records);
+                    }
+                    Piece::OpenDigest(record) => {
+                        files.end_opening();
+                        taken.push(record);
+                    }
+                    _ => prop_assert!(false, "another piece"),
+                }
+            }
+            let numbers: Vec<u64> = taken.iter().map(|record| record.data_bytes).collect();
+            prop_assert_eq!(numbers, (1..=asked.len() as u64).collect::<Vec<_>>());
+        }
+    }
+}
