@@ -70,16 +70,21 @@ impl Hand {
     pub(crate) fn hear_all(&mut self) -> Frame {
         let began = Instant::now();
         loop {
-            if let Some((prelude, head)) = self.0.try_recv().unwrap() {
-                self.0
-                    .recv_payload(&mut vec![0; prelude.payload_bytes as usize])
-                    .unwrap();
-                return decode(&prelude, &head).unwrap();
-            } else {
-                assert!(began.elapsed() < DEADLINE, "nothing comes");
-                self.0.wait(DEADLINE).unwrap();
+            if let Some(frame) = self.try_hear() {
+                return frame;
             }
+            assert!(began.elapsed() < DEADLINE, "nothing comes");
+            self.0.wait(DEADLINE).unwrap();
         }
+    }
+
+    /// The next frame, if it is there.
+    pub(crate) fn try_hear(&mut self) -> Option<Frame> {
+        let (prelude, head) = self.0.try_recv().unwrap()?;
+        self.0
+            .recv_payload(&mut vec![0; prelude.payload_bytes as usize])
+            .unwrap();
+        Some(decode(&prelude, &head).unwrap())
     }
 }
 
