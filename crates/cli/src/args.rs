@@ -1,6 +1,8 @@
 //! The command line, built by clap from the settings table and the list of commands.
 //! Parses no value: that is the table's, so that flags, environment and file agree.
 
+mod node;
+
 use crate::help;
 use clap::builder::ValueParser;
 use clap::{Arg, ArgAction, ArgMatches, Command, ValueHint};
@@ -32,6 +34,7 @@ pub(crate) fn bare() -> Command {
         .subcommand(manifest())
         .subcommand(generate())
         .subcommand(limit())
+        .subcommands(node::commands())
         .subcommand(doctor())
         .subcommand(completions())
         .subcommand(man())

@@ -3,6 +3,8 @@
 //!
 //! `--help`, man pages and completions derive from the one clap command, which derives from the settings table.
 
+mod node;
+
 use clap::Command;
 
 /// A command line, and what it does.
@@ -17,7 +19,7 @@ const fn example(line: &'static str, meaning: &'static str) -> Example {
     Example { line, meaning }
 }
 
-/// By command, in no order.
+/// By command, in no order; those of the commands that speak to a node are in `node`.
 const EXAMPLES: &[(&str, &[Example])] = &[
     (
         "godwit",
@@ -226,28 +228,38 @@ const EXAMPLES: &[(&str, &[Example])] = &[
     ),
 ];
 
-/// The examples of a command; `godwit` is the program itself.
+/// All examples, by command.
+fn all() -> impl Iterator<Item = &'static (&'static str, &'static [Example])> {
+    EXAMPLES.iter().chain(node::EXAMPLES)
+}
+
+/// The examples of a command, as `cp` or `job submit`; `godwit` is the program itself.
 pub(crate) fn examples(command: &str) -> &'static [Example] {
-    EXAMPLES
-        .iter()
+    all()
         .find(|(name, _)| *name == command)
         .map_or(&[], |(_, examples)| examples)
 }
 
 /// Adds the examples behind what the help of each command says.
-pub(crate) fn with_examples(mut command: Command) -> Command {
+pub(crate) fn with_examples(command: Command) -> Command {
+    let name = command.get_name().to_owned();
+    add(with_subcommands(command, ""), &name)
+}
+
+fn with_subcommands(mut command: Command, above: &str) -> Command {
     let names: Vec<String> = command
         .get_subcommands()
         .map(|sub| sub.get_name().to_owned())
         .collect();
     for name in names {
-        command = command.mut_subcommand(name, add);
+        let path = format!("{above} {name}").trim_start().to_owned();
+        command = command.mut_subcommand(name, |sub| add(with_subcommands(sub, &path), &path));
     }
-    add(command)
+    command
 }
 
-fn add(command: Command) -> Command {
-    let examples = examples(command.get_name());
+fn add(command: Command, path: &str) -> Command {
+    let examples = examples(path);
     if examples.is_empty() {
         return command;
     }
@@ -288,6 +300,7 @@ mod tests {
         let visible = whole
             .get_subcommands()
             .filter(|sub| !sub.is_hide_set())
+            .flat_map(|sub| sub.get_subcommands().chain([sub]))
             .chain([&whole]);
         for sub in visible {
             let help = sub.get_after_help().map(ToString::to_string);
@@ -303,11 +316,9 @@ mod tests {
     #[test]
     fn every_example_belongs_to_a_command() {
         let whole = crate::args::command();
-        for (name, _) in EXAMPLES {
-            assert!(
-                *name == "godwit" || whole.find_subcommand(name).is_some(),
-                "{name}"
-            );
+        for (name, _) in all() {
+            let found = name.split(' ').try_fold(&whole, Command::find_subcommand);
+            assert!(*name == "godwit" || found.is_some(), "{name}");
         }
     }
 }

@@ -252,3 +252,121 @@ fn what_could_not_be_printed_is_no_success() {
         "{complaint}"
     );
 }
+
+#[test]
+fn commands_for_a_node_say_that_none_runs_and_how_to_start_it() {
+    let (home, _) = homes();
+    let start = format!("GODWIT_HOME={} godwit serve", home.path().display());
+    for line in [
+        &["job", "list"][..],
+        &["job", "submit", "here:/data/a", "siteB:/data/"],
+        &["job", "watch", "2zq"],
+        &["top"],
+        &["site", "list"],
+        &["token", "create", "--role", "admin"],
+        &["node", "status", "--json"],
+    ] {
+        let (code, complaint) = refused(home.path(), line);
+        assert_eq!(code, 1, "{line:?}: {complaint}");
+        assert!(complaint.contains(&start), "{line:?}: {complaint}");
+    }
+    assert!(!home.path().join("run").exists(), "asking makes nothing");
+}
+
+#[test]
+fn what_is_typed_for_a_node_is_checked_before_it_is_asked() {
+    let (home, _) = homes();
+    let cases: &[(&[&str], &str)] = &[
+        (&["job", "submit", "here:/data/a"], "SOURCE... DESTINATION"),
+        (
+            &["job", "submit", "/data/a", "here:/data/b"],
+            "write SITE:/EXPORT/PATH",
+        ),
+        (
+            &["job", "submit", "here:/a", "here:/b", "--after", "noon"],
+            "--after: \"noon\" is no time: write 22:00",
+        ),
+        (
+            &[
+                "job",
+                "submit",
+                "here:/a",
+                "here:/b",
+                "--deadline",
+                "2020-01-01",
+            ],
+            "is in the past",
+        ),
+        (
+            &["job", "submit", "here:/a", "here:/b", "--limit", "fast"],
+            "is no rate",
+        ),
+        (
+            &["job", "submit", "here:/a", "here:/b", "--retries", "-1"],
+            "--retries",
+        ),
+        (
+            &["job", "list", "--state", "done"],
+            "complete, partial, failed",
+        ),
+        (
+            &["job", "list", "--node", "http://dtn1"],
+            "write https://HOST",
+        ),
+        (&["job", "list", "--token-file", "token"], "add --node"),
+        (
+            &["job", "list", "--node", "https://dtn1"],
+            "--token-file or GODWIT_TOKEN_FILE",
+        ),
+        (&["token", "create"], "--role"),
+        (
+            &["node", "trust", "https://dtn1", "abc"],
+            "64 hexadecimal digits",
+        ),
+    ];
+    for (line, words) in cases {
+        let (code, complaint) = refused(home.path(), line);
+        assert_eq!(code, 2, "{line:?}: {complaint}");
+        assert!(complaint.contains(words), "{line:?}: {complaint}");
+    }
+}
+
+#[test]
+fn a_token_that_others_can_read_is_not_used_and_not_shown() {
+    let (home, _) = homes();
+    let file = home.path().join("token");
+    fs::write(&file, "gwt_secret\n").expect("written");
+    fs::set_permissions(&file, fs::Permissions::from_mode(0o640)).expect("set");
+    let file = file.to_str().expect("text");
+    // Nobody listens there: the file is looked at first.
+    let line = [
+        "job",
+        "list",
+        "--node",
+        "https://127.0.0.1:1",
+        "--token-file",
+        file,
+    ];
+    let (code, complaint) = refused(home.path(), &line);
+    assert_eq!(code, 2, "{complaint}");
+    assert!(
+        complaint.contains(&format!("chmod 600 {file}")),
+        "{complaint}"
+    );
+    assert!(!complaint.contains("gwt_secret"), "{complaint}");
+
+    fs::set_permissions(file, fs::Permissions::from_mode(0o600)).expect("set");
+    let fingerprint = "ab".repeat(32);
+    told(
+        home.path(),
+        &["node", "trust", "https://127.0.0.1:1", &fingerprint],
+    );
+    let (code, complaint) = refused(home.path(), &line);
+    assert_eq!(code, 1, "{complaint}");
+    assert!(
+        complaint.contains("https://127.0.0.1:1 cannot be reached"),
+        "{complaint}"
+    );
+    let known = fs::read_to_string(home.path().join("known_web")).expect("written");
+    assert_eq!(known, format!("127.0.0.1:1 sha256:{fingerprint}\n"));
+}

@@ -23,10 +23,25 @@ fn told(line: &[&str]) -> String {
     String::from_utf8(output.stdout).expect("text")
 }
 
-/// Each command with its long flags.
+/// Each command as it is typed, as `cp` or `job list`, with its long flags.
 fn commands() -> BTreeMap<String, Vec<String>> {
-    let help = told(&["--help"]);
-    let list = help.split("Commands:").nth(1).expect("a list");
+    let mut found = BTreeMap::new();
+    let mut open = listed(&told(&["--help"]));
+    assert!(!open.is_empty(), "a list");
+    while let Some(command) = open.pop() {
+        let words: Vec<&str> = command.split(' ').chain(["--help"]).collect();
+        let help = told(&words);
+        open.extend(listed(&help).iter().map(|sub| format!("{command} {sub}")));
+        found.insert(command, flags(&help));
+    }
+    found
+}
+
+/// The commands that a help lists.
+fn listed(help: &str) -> Vec<String> {
+    let Some(list) = help.split("\nCommands:").nth(1) else {
+        return Vec::new();
+    };
     let names = list
         .lines()
         .skip(1)
@@ -37,9 +52,7 @@ fn commands() -> BTreeMap<String, Vec<String>> {
         })
         .filter_map(|line| line.split_whitespace().next())
         .filter(|name| *name != "help");
-    names
-        .map(|name| (name.to_owned(), flags(&told(&[name, "--help"]))))
-        .collect()
+    names.map(str::to_owned).collect()
 }
 
 fn flags(help: &str) -> Vec<String> {
@@ -105,7 +118,8 @@ fn completions_are_valid_and_complete() {
         fs::write(&path, &script).expect("written");
         judged(shell, &["-n", path.to_str().expect("text")], "");
         for (command, flags) in commands() {
-            assert!(script.contains(&command), "{shell}: {command}");
+            let last = command.split(' ').next_back().expect("a word");
+            assert!(script.contains(last), "{shell}: {command}");
             for flag in flags {
                 // fish writes `-l streams`.
                 let name = flag.trim_start_matches('-');
@@ -122,6 +136,7 @@ fn bash_completes_a_flag_and_a_value() {
     let script = told(&["completions", "bash"]);
     for (line, expected) in [
         ("godwit do", "doctor"),
+        ("godwit job submit --dead", "--deadline"),
         ("godwit cp --stre", "--streams"),
         ("godwit cp --cipher cha", "chacha20-poly1305"),
         ("godwit completions f", "fish"),
@@ -155,8 +170,13 @@ fn man_pages_render_without_warnings_and_are_complete() {
         commands.len() + 1
     );
     for (command, flags) in commands {
-        assert!(first.contains(&format!("godwit-{command}(1)")), "{command}");
-        let page = rendered(&target.join(format!("godwit-{command}.1")));
+        let name = command.replace(' ', "-");
+        let above = match name.rsplit_once('-') {
+            Some((family, _)) => &rendered(&target.join(format!("godwit-{family}.1"))),
+            None => &first,
+        };
+        assert!(above.contains(&format!("godwit-{name}(1)")), "{command}");
+        let page = rendered(&target.join(format!("godwit-{name}.1")));
         for flag in flags {
             assert!(page.contains(&flag), "{command} {flag}");
         }

@@ -19,5 +19,5 @@ pub use error::ClientError;
 pub use events::{Events, News};
 pub use known::{KnownWeb, KnownWebError};
 pub use pin::{Fingerprint, FingerprintError};
-pub use token::{Token, TokenError};
+pub use token::{Token, TokenError, read_secret};
 pub use transport::{Client, Trust};

@@ -1,5 +1,5 @@
-//! A bearer token, read from a file that its owner alone may read.
-//! Never shows the secret.
+//! Secrets in files that their owner alone may read, above all bearer tokens.
+//! Never shows a secret.
 
 use std::fmt;
 use std::fs::File;
@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use thiserror::Error;
 
-/// The longest token file: a secret of some hundred bytes, and room for blanks around it.
+/// The longest file of a secret: some hundred bytes, and room for blanks around them.
 const FILE_BYTES_MAX: u64 = 4096;
 
 /// Permissions that let others than the owner read or change a file.
@@ -19,11 +19,11 @@ const OF_OTHERS: u32 = 0o077;
 #[derive(Clone)]
 pub struct Token(String);
 
-/// Why a token file cannot be used.
+/// Why the file of a secret cannot be used.
 #[derive(Debug, Error)]
 pub enum TokenError {
     /// The file cannot be read.
-    #[error("cannot read the token file {}: {source}", path.display())]
+    #[error("cannot read {}: {source}", path.display())]
     Read {
         /// The file.
         path: PathBuf,
@@ -32,7 +32,7 @@ pub enum TokenError {
     },
     /// Others may read the file.
     #[error(
-        "the token file {0} is open to other users (mode {1:03o}); close it with: chmod 600 {0}. If others may have read it, revoke the token, too",
+        "{0} holds a secret, but is open to other users (mode {1:03o}); close it with: chmod 600 {0}. If others may have read it, replace the secret",
         path.display(), mode
     )]
     Open {
@@ -58,25 +58,10 @@ impl Token {
     /// # Errors
     /// The file cannot be read, is open to others, or holds something else.
     pub fn load(path: &Path) -> Result<Self, TokenError> {
-        let read = |source| TokenError::Read {
-            path: path.to_owned(),
-            source,
-        };
-        let file = File::open(path).map_err(read)?;
-        let mode = file.metadata().map_err(read)?.permissions().mode() & 0o777;
-        if mode & OF_OTHERS != 0 {
-            return Err(TokenError::Open {
-                path: path.to_owned(),
-                mode,
-            });
-        }
-        let mut text = Vec::new();
-        file.take(FILE_BYTES_MAX + 1)
-            .read_to_end(&mut text)
-            .map_err(read)?;
         let form = || TokenError::Form {
             path: path.to_owned(),
         };
+        let text = read_secret(path)?;
         let text = text.trim_ascii();
         let fits = !text.is_empty()
             && text.len() as u64 <= FILE_BYTES_MAX
@@ -92,6 +77,30 @@ impl Token {
     pub(crate) fn header(&self) -> String {
         format!("Bearer {}", self.0)
     }
+}
+
+/// The content of a file that its owner alone may read; one byte more than the bound where it is longer.
+///
+/// # Errors
+/// The file cannot be read, or is open to others.
+pub fn read_secret(path: &Path) -> Result<Vec<u8>, TokenError> {
+    let read = |source| TokenError::Read {
+        path: path.to_owned(),
+        source,
+    };
+    let file = File::open(path).map_err(read)?;
+    let mode = file.metadata().map_err(read)?.permissions().mode() & 0o777;
+    if mode & OF_OTHERS != 0 {
+        return Err(TokenError::Open {
+            path: path.to_owned(),
+            mode,
+        });
+    }
+    let mut content = Vec::new();
+    file.take(FILE_BYTES_MAX + 1)
+        .read_to_end(&mut content)
+        .map_err(read)?;
+    Ok(content)
 }
 
 impl fmt::Debug for Token {

@@ -5,6 +5,7 @@ pub mod accounts;
 pub mod background;
 pub mod exit;
 pub mod interfaces;
+pub mod local_time;
 pub mod page_buffer;
 pub mod shutdown;
 pub mod signals;

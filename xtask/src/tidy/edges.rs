@@ -37,6 +37,7 @@ const ALLOWED: [(&str, &[&str]); 18] = [
             "tree",
             "engine",
             "api",
+            "client",
             "generator",
             "net",
             "store",

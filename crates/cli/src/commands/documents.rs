@@ -60,35 +60,52 @@ pub(super) fn man(matches: &ArgMatches) -> Result<Exit, Failure> {
     let mut whole = args::bare().disable_help_subcommand(true);
     whole.build();
     let Some(directory) = matches.get_one::<OsString>("directory") else {
-        return output(&page(&whole, "godwit")?);
+        return output(&page(&whole, "godwit", "")?);
     };
     let directory = Path::new(directory);
-    let failed = |path: &Path, error: std::io::Error| {
-        Failure::failed(format!("{}: {error}", path.display()))
-    };
     std::fs::create_dir_all(directory).map_err(|error| failed(directory, error))?;
-    let visible = whole.get_subcommands().filter(|sub| !sub.is_hide_set());
-    for command in visible.chain([&whole]) {
-        let name = match command.get_name() {
-            "godwit" => "godwit".to_owned(),
-            sub => format!("godwit-{sub}"),
-        };
-        let path = directory.join(format!("{name}.1"));
-        std::fs::write(&path, page(command, &name)?).map_err(|error| failed(&path, error))?;
-    }
+    write_pages(directory, &whole, "godwit", "")?;
     Ok(Exit::Complete)
 }
 
-fn page(command: &Command, name: &str) -> Result<Vec<u8>, Failure> {
+/// Writes the page of a command, and those of its commands.
+fn write_pages(
+    directory: &Path,
+    command: &Command,
+    name: &str,
+    typed: &str,
+) -> Result<(), Failure> {
+    let path = directory.join(format!("{name}.1"));
+    std::fs::write(&path, page(command, name, typed)?).map_err(|error| failed(&path, error))?;
+    let visible = command.get_subcommands().filter(|sub| !sub.is_hide_set());
+    for sub in visible {
+        let own = sub.get_name();
+        let typed = format!("{typed} {own}");
+        write_pages(directory, sub, &format!("{name}-{own}"), typed.trim_start())?;
+    }
+    Ok(())
+}
+
+fn failed(path: &Path, error: std::io::Error) -> Failure {
+    Failure::failed(format!("{}: {error}", path.display()))
+}
+
+/// The page `name` of the command that is typed so behind `godwit`.
+fn page(command: &Command, name: &str, typed: &str) -> Result<Vec<u8>, Failure> {
     let mut text = Vec::new();
-    write_page(command, name, &mut text)
+    write_page(command, name, typed, &mut text)
         .map_err(|error| Failure::failed(format!("the page {name}(1): {error}")))?;
     Ok(text)
 }
 
-fn write_page(command: &Command, name: &str, out: &mut dyn Write) -> std::io::Result<()> {
+fn write_page(
+    command: &Command,
+    name: &str,
+    typed: &str,
+    out: &mut dyn Write,
+) -> std::io::Result<()> {
     let notes = command.get_after_help().map(ToString::to_string);
-    let program = command.get_name() == "godwit";
+    let program = typed.is_empty();
     let usage = command.clone().render_usage().to_string();
     let man = Man::new(command.clone())
         .title(name.to_uppercase())
@@ -103,7 +120,7 @@ fn write_page(command: &Command, name: &str, out: &mut dyn Write) -> std::io::Re
     head.text([bold(usage.trim_start_matches("Usage:").trim())]);
     head.to_writer(out)?;
     man.render_options_section(out)?;
-    if program {
+    if command.has_subcommands() {
         man.render_subcommands_section(out)?;
     }
     let mut tail = Roff::new();
@@ -111,7 +128,7 @@ fn write_page(command: &Command, name: &str, out: &mut dyn Write) -> std::io::Re
         tail.control("SH", ["NOTES"]);
         verbatim(&mut tail, notes.lines());
     }
-    let examples = examples(command.get_name());
+    let examples = examples(if program { "godwit" } else { typed });
     if !examples.is_empty() {
         tail.control("SH", ["EXAMPLES"]);
         for example in examples {

@@ -6,6 +6,7 @@ mod doctor;
 mod documents;
 mod generate;
 mod limit;
+mod node;
 mod peers;
 mod verify;
 
@@ -33,6 +34,9 @@ pub(crate) fn run(matches: &ArgMatches, started: Instant) -> Result<Exit, Failur
         "completions" => return documents::completions(matches),
         "doctor" => return doctor::run(matches),
         "man" => return documents::man(matches),
+        "job" | "node" | "site" | "token" | "top" | "user" => {
+            return node::run(name, matches, started);
+        }
         _ => {}
     }
     let home = home::open()?;

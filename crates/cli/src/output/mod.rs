@@ -11,6 +11,7 @@ mod fit;
 mod log;
 mod plain;
 mod stats;
+mod told;
 
 use bar::Bar;
 use connection::Lost;
@@ -23,6 +24,7 @@ use std::io::Write;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
+pub(crate) use told::line_of;
 
 /// Renders events for the user; shared by reference between threads.
 pub(crate) struct Output {
@@ -179,6 +181,16 @@ impl Output {
                 });
             }
         }
+    }
+
+    /// Prints the last words, below which no bar is drawn.
+    pub(crate) fn last(&self, text: &str) {
+        self.with(|state| {
+            if let Form::Bar(bar) = &state.form {
+                bar.clear();
+            }
+            state.print(text);
+        });
     }
 
     fn with(&self, tell: impl FnOnce(&mut State)) {

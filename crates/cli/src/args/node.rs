@@ -1,0 +1,281 @@
+//! The commands that speak to a running node, as clap knows them.
+//! Parses no value.
+
+use clap::builder::ValueParser;
+use clap::{Arg, ArgAction, Command, ValueHint};
+
+use super::{positional, switch};
+
+/// The commands, in the order of the help.
+pub(super) fn commands() -> [Command; 6] {
+    [job(), top(), site(), user(), token(), node()]
+}
+
+fn job() -> Command {
+    let id = || positional("id", "ID", "Which job; the beginning of its id is enough");
+    let ids = || {
+        id().num_args(1..)
+            .help("Which jobs; the beginnings of their ids are enough")
+    };
+    family("job", "Submit jobs to a node, watch and steer them").subcommands([
+        submit(),
+        Command::new("list")
+            .about("List jobs: how far each is, or why it waits")
+            .arg(value("state", "STATE,...", "Only jobs in one of these states"))
+            .arg(value("owner", "USER", "Only jobs of this user"))
+            .arg(value("site", "SITE", "Only jobs to or from this site"))
+            .arg(value("label", "TEXT", "Only jobs with this in their label"))
+            .arg(switch("all", "Also jobs that have ended, the newest 1000")),
+        Command::new("show").about("Show all that is known of a job").arg(id()),
+        Command::new("watch")
+            .about("Show how a job goes on until it ends")
+            .after_help(
+                "Exit codes: 0 the job is complete, 3 entries failed, 1 it failed or was cancelled. To stop watching does not \
+                 stop the job.",
+            )
+            .arg(id()),
+        Command::new("pause").about("Stop jobs for a time; what has arrived stays").arg(ids()),
+        Command::new("resume").about("Let paused jobs run again").arg(ids()),
+        Command::new("cancel")
+            .about("Give jobs up; what has arrived stays")
+            .arg(value("comment", "TEXT", "Why, for those who look later"))
+            .arg(ids()),
+        Command::new("retry")
+            .about("Try jobs again now that have failed, or wait for their next attempt")
+            .arg(ids()),
+        Command::new("limit")
+            .about("Change how fast a job may go")
+            .arg(id())
+            .arg(positional("rate", "RATE", "As in --limit: 300MB, 2.5Gbit/s, none")),
+        Command::new("priority")
+            .about("Change when a job runs: higher runs first")
+            .arg(id())
+            .arg(positional("priority", "N", "A whole number; 0 is usual").allow_hyphen_values(true)),
+        Command::new("label")
+            .about("Change the label of a job")
+            .arg(id())
+            .arg(positional("label", "TEXT", "The label").allow_hyphen_values(true)),
+        Command::new("log")
+            .about("Print the log of a job")
+            .arg(switch("follow", "Go on until the job ends"))
+            .arg(id()),
+        Command::new("report")
+            .about("Print the attempts, figures and failed entries of a job")
+            .arg(
+                value("html", "FILE", "Write a page with plots to this file instead (- is standard output)")
+                    .value_hint(ValueHint::FilePath),
+            )
+            .arg(id()),
+    ])
+}
+
+fn submit() -> Command {
+    Command::new("submit")
+        .about("Submit a job that copies, and print its id")
+        .override_usage("godwit job submit [OPTIONS] SOURCE... DESTINATION")
+        .after_help(
+            "SOURCE and DESTINATION are places: SITE:/EXPORT/PATH. The site here: is the node that is asked; godwit site list\n\
+             names the others. A slash behind the destination, or several sources, mean \"into\", as with godwit cp.\n\
+             TIME is 22:00 (the next one, local time), 2026-12-24T22:00 (local time), 2026-12-24T22:00Z, or 90min (from now).",
+        )
+        .arg(value("label", "TEXT", "Text by which people know the job"))
+        .arg(value("limit", "RATE", "Not faster than this: 300MB, 2.5Gbit/s"))
+        .arg(value("priority", "N", "Higher runs first [default: 0]").allow_hyphen_values(true))
+        .arg(value("after", "TIME", "Do not begin before this time"))
+        .arg(value("deadline", "TIME", "Give the job up at this time"))
+        .arg(value("retries", "N", "Attempts after the first one [default: until the deadline]"))
+        .arg(switch("sync", "Make the destination equal the source, as godwit sync does"))
+        .arg(
+            value(
+                "setting",
+                "NAME=VALUE",
+                "A setting of godwit cp or sync, such as streams=8 or verify=true (repeatable)",
+            )
+            .action(ArgAction::Append),
+        )
+        .arg(switch("wait", "Watch the job until it ends; the exit code is that of godwit job watch"))
+        .arg(value(
+            "idempotency-key",
+            "KEY",
+            "Submit only once, however often this command runs with this key",
+        ))
+        .arg(
+            positional("places", "SOURCE... DESTINATION", "What to copy, and where to")
+                .num_args(2..),
+        )
+}
+
+fn top() -> Command {
+    reaching(Command::new("top"))
+        .about("Show the jobs of a node as they run, refreshed each second")
+        .after_help("On no terminal it prints one table. Control-C ends it.")
+}
+
+fn site() -> Command {
+    family(
+        "site",
+        "Name other nodes to a node, so that jobs can use them",
+    )
+    .subcommands([
+        Command::new("add")
+            .about("Add a site, or replace it")
+            .arg(
+                value(
+                    "identity",
+                    "IDENTITY",
+                    "What `godwit id` prints on its nodes",
+                )
+                .required(true),
+            )
+            .arg(value("comment", "TEXT", "Free text"))
+            .arg(positional(
+                "name",
+                "NAME",
+                "How jobs name it: NAME:/EXPORT/PATH",
+            ))
+            .arg(positional("address", "HOST[:PORT]", "Addresses of its nodes").num_args(1..)),
+        Command::new("list").about("List sites"),
+        Command::new("remove")
+            .about("Remove a site")
+            .arg(positional("name", "NAME", "Which site")),
+    ])
+}
+
+fn user() -> Command {
+    family("user", "Say who may use a node, and how").subcommands([
+        Command::new("add")
+            .about("Add a user, or replace it")
+            .arg(role("What the user may do").required(true))
+            .arg(
+                value(
+                    "password-file",
+                    "FILE",
+                    "The password for the page; without one the user has tokens only",
+                )
+                .value_hint(ValueHint::FilePath),
+            )
+            .arg(switch("disabled", "Let the user in nowhere"))
+            .arg(positional(
+                "name",
+                "NAME",
+                "Who; on the machine of the node, the name of the account",
+            )),
+        Command::new("list").about("List users"),
+        Command::new("remove")
+            .about("Remove a user, and end its tokens")
+            .arg(positional("name", "NAME", "Which user")),
+    ])
+}
+
+fn token() -> Command {
+    family(
+        "token",
+        "Make and end the secrets by which programs reach a node from elsewhere",
+    )
+    .subcommands([
+        Command::new("create")
+            .about("Make a token and print its secret, this once")
+            .arg(role("Most that the token allows").required(true))
+            .arg(value(
+                "expires",
+                "TIME",
+                "When it ends: 90d, 2027-01-31 [default: never]",
+            ))
+            .arg(value(
+                "user",
+                "USER",
+                "For whom it speaks [default: who asks]",
+            ))
+            .arg(value("comment", "TEXT", "What it is for")),
+        Command::new("list").about("List tokens, without their secrets"),
+        Command::new("revoke")
+            .about("End a token at once")
+            .arg(positional("id", "ID", "Its id, as the list shows it")),
+    ])
+}
+
+fn node() -> Command {
+    family(
+        "node",
+        "Ask a node about itself, and say which one is the right one",
+    )
+    .subcommands([
+        Command::new("status").about("Show the node, its exports, and who asks"),
+        Command::new("trust")
+            .about("Remember the certificate of a node for --node")
+            .arg(positional(
+                "url",
+                "URL",
+                "The node, as in --node: https://HOST[:PORT]",
+            ))
+            .arg(positional(
+                "fingerprint",
+                "FINGERPRINT",
+                "SHA-256 of the certificate, as the node prints it at its start",
+            )),
+    ])
+}
+
+/// A command that has others.
+fn family(name: &'static str, about: &'static str) -> Command {
+    reaching(Command::new(name))
+        .about(about)
+        .subcommand_required(true)
+        .arg_required_else_help(true)
+        .disable_help_subcommand(true)
+}
+
+/// A command, or a family of them, that asks a node.
+fn reaching(command: Command) -> Command {
+    let heading = "Which node";
+    command
+        .arg(
+            switch("json", "Print the documents of the API as JSON, one a line, instead of text")
+                .global(true),
+        )
+        .arg(
+            value(
+                "node",
+                "URL",
+                "https://HOST[:PORT]; without it the node of GODWIT_HOME, of this user, or of /var/lib/godwit [environment: GODWIT_NODE]",
+            )
+            .global(true)
+            .help_heading(heading),
+        )
+        .arg(
+            value(
+                "token-file",
+                "FILE",
+                "File with the token for --node, closed to others [environment: GODWIT_TOKEN_FILE]",
+            )
+            .value_hint(ValueHint::FilePath)
+            .global(true)
+            .help_heading(heading),
+        )
+        .arg(
+            value(
+                "fingerprint",
+                "SHA256",
+                "Certificate that --node must show; without it the one of godwit node trust, or one that this system trusts",
+            )
+            .global(true)
+            .help_heading(heading),
+        )
+}
+
+fn role(help: &'static str) -> Arg {
+    Arg::new("role")
+        .long("role")
+        .value_name("ROLE")
+        .value_parser(["viewer", "operator", "admin"])
+        .help(help)
+}
+
+/// An option with a value.
+fn value(name: &'static str, form: &'static str, help: &'static str) -> Arg {
+    Arg::new(name)
+        .long(name)
+        .value_name(form)
+        .value_parser(ValueParser::os_string())
+        .help(help)
+}

@@ -1,0 +1,286 @@
+//! `godwit site`, `user`, `token` and `node status`: who and what a node knows.
+//! Stores nothing here.
+
+use std::ffi::OsString;
+use std::path::Path;
+
+use clap::ArgMatches;
+use godwit_api::rest::{NewSite, NewToken, NewUser, NodeView, RoleName, check_site_name};
+use godwit_api::units::human_size;
+use godwit_client::{Client, read_secret};
+
+use super::show::Lines;
+use super::when::Clock;
+use super::{optional, print_json, table, text, texts};
+use crate::exit::{Exit, Failure};
+use crate::output::{complain, print, printable};
+
+/// Runs one of the commands.
+pub(super) fn run(
+    name: &str,
+    sub: &str,
+    matches: &ArgMatches,
+    client: &Client,
+) -> Result<Exit, Failure> {
+    match (name, sub) {
+        ("site", "add") => add_site(matches, client)?,
+        ("site", "list") => list_sites(matches, client)?,
+        ("site", "remove") => {
+            let name = text(matches, "name")?;
+            client.sites().remove(&name)?;
+            print(&format!("the site {} is removed", printable(&name)));
+        }
+        ("user", "add") => add_user(matches, client)?,
+        ("user", "list") => list_users(matches, client)?,
+        ("user", "remove") => {
+            let name = text(matches, "name")?;
+            client.users().remove(&name)?;
+            print(&format!("the user {} is removed", printable(&name)));
+        }
+        ("token", "create") => create_token(matches, client)?,
+        ("token", "list") => list_tokens(matches, client)?,
+        ("token", "revoke") => {
+            let id = text(matches, "id")?;
+            client.tokens().revoke(&id)?;
+            print(&format!("the token {} is revoked", printable(&id)));
+        }
+        ("node", "status") => {
+            let node = client.node()?;
+            match matches.get_flag("json") {
+                true => print_json(&node),
+                false => print(&status(&node, client)),
+            }
+        }
+        _ => return Err(Failure::usage(format!("{name} {sub} is not a command"))),
+    }
+    Ok(Exit::Complete)
+}
+
+fn add_site(matches: &ArgMatches, client: &Client) -> Result<(), Failure> {
+    let name = text(matches, "name")?;
+    check_site_name(&name).map_err(Failure::usage)?;
+    let site = NewSite {
+        addresses: texts(matches, "address")?,
+        identity: text(matches, "identity")?,
+        comment: optional(matches, "comment")?.unwrap_or_default(),
+    };
+    let site = client.sites().put(&name, &site)?;
+    if matches.get_flag("json") {
+        print_json(&site);
+    } else {
+        print(&format!(
+            "jobs reach {} as {}:/EXPORT/PATH",
+            printable(&site.addresses.join(", ")),
+            printable(&site.name)
+        ));
+    }
+    Ok(())
+}
+
+fn list_sites(matches: &ArgMatches, client: &Client) -> Result<(), Failure> {
+    let sites = client.sites().list()?;
+    if matches.get_flag("json") {
+        sites.iter().for_each(print_json);
+        return Ok(());
+    }
+    if sites.is_empty() {
+        print("the node knows no other site; godwit site add names one to it");
+        return Ok(());
+    }
+    let rows: Vec<Vec<String>> = sites
+        .iter()
+        .map(|site| {
+            [
+                site.name.as_str(),
+                &site.addresses.join(", "),
+                &site.identity,
+                &site.comment,
+            ]
+            .map(printable)
+            .to_vec()
+        })
+        .collect();
+    print(&table::plain(
+        &["SITE", "ADDRESSES", "IDENTITY", "COMMENT"],
+        &rows,
+    ));
+    Ok(())
+}
+
+fn add_user(matches: &ArgMatches, client: &Client) -> Result<(), Failure> {
+    let name = text(matches, "name")?;
+    let password = matches
+        .get_one::<OsString>("password-file")
+        .map(|file| password(Path::new(file)))
+        .transpose()?;
+    let user = NewUser {
+        role: role(matches)?,
+        password,
+        disabled: matches.get_flag("disabled"),
+    };
+    let user = client.users().put(&name, &user)?;
+    if matches.get_flag("json") {
+        print_json(&user);
+        return Ok(());
+    }
+    let how = match (user.disabled, user.has_password) {
+        (true, _) => "is let in nowhere",
+        (false, true) => "has a password",
+        (false, false) => "has no password: tokens and the node's own machine let it in",
+    };
+    print(&format!(
+        "{} is {} and {how}",
+        printable(&user.name),
+        role_word(user.role)
+    ));
+    Ok(())
+}
+
+/// The first line of a file that only its owner may read.
+fn password(file: &Path) -> Result<String, Failure> {
+    let content = read_secret(file).map_err(Failure::usage)?;
+    let content = String::from_utf8(content).map_err(|_error| {
+        Failure::usage(format!("{}: the password is not UTF-8", file.display()))
+    })?;
+    let password = content.strip_suffix('\n').unwrap_or(&content);
+    if password.is_empty() || password.contains('\n') {
+        return Err(Failure::usage(format!(
+            "{}: write the password on one line, and nothing else",
+            file.display()
+        )));
+    }
+    Ok(password.to_owned())
+}
+
+fn list_users(matches: &ArgMatches, client: &Client) -> Result<(), Failure> {
+    let users = client.users().list()?;
+    if matches.get_flag("json") {
+        users.iter().for_each(print_json);
+        return Ok(());
+    }
+    let yes = |is: bool, word: &str| if is { word.to_owned() } else { String::new() };
+    let rows: Vec<Vec<String>> = users
+        .iter()
+        .map(|user| {
+            vec![
+                printable(&user.name),
+                role_word(user.role).to_owned(),
+                yes(user.has_password, "yes"),
+                yes(user.disabled, "yes"),
+            ]
+        })
+        .collect();
+    print(&table::plain(
+        &["USER", "ROLE", "PASSWORD", "DISABLED"],
+        &rows,
+    ));
+    Ok(())
+}
+
+fn create_token(matches: &ArgMatches, client: &Client) -> Result<(), Failure> {
+    let clock = Clock::now();
+    let token = NewToken {
+        user: optional(matches, "user")?,
+        role: role(matches)?,
+        expires: optional(matches, "expires")?
+            .map(|text| clock.parse("--expires", &text))
+            .transpose()?,
+        comment: optional(matches, "comment")?.unwrap_or_default(),
+    };
+    let created = client.tokens().create(&token)?;
+    if matches.get_flag("json") {
+        print_json(&created);
+        return Ok(());
+    }
+    let until = match created.token.expires {
+        Some(expires) => format!("until {}", clock.show(expires)),
+        None => "until it is revoked".to_owned(),
+    };
+    // The secret alone goes to standard output, so that a file gets nothing else.
+    complain(&format!(
+        "token {} of {}, {}, {until}; keep it in a file with mode 600, it is not shown again",
+        created.token.id,
+        created.token.user,
+        role_word(created.token.role)
+    ));
+    print(&created.secret);
+    Ok(())
+}
+
+fn list_tokens(matches: &ArgMatches, client: &Client) -> Result<(), Failure> {
+    let tokens = client.tokens().list()?;
+    if matches.get_flag("json") {
+        tokens.iter().for_each(print_json);
+        return Ok(());
+    }
+    if tokens.is_empty() {
+        print("there is no token; godwit token create makes one");
+        return Ok(());
+    }
+    let clock = Clock::now();
+    let rows: Vec<Vec<String>> = tokens
+        .iter()
+        .map(|token| {
+            let ends = match (token.revoked, token.expires) {
+                (Some(revoked), _) => format!("revoked {}", clock.show(revoked)),
+                (None, Some(expires)) if clock.seconds_since(expires) > 0 => {
+                    format!("expired {}", clock.show(expires))
+                }
+                (None, Some(expires)) => format!("expires {}", clock.show(expires)),
+                (None, None) => "never".to_owned(),
+            };
+            vec![
+                printable(&token.id),
+                printable(&token.user),
+                role_word(token.role).to_owned(),
+                clock.show(token.created),
+                ends,
+                format!("…{}", printable(&token.last_digits)),
+                printable(&token.comment),
+            ]
+        })
+        .collect();
+    let head = ["ID", "USER", "ROLE", "CREATED", "ENDS", "SECRET", "COMMENT"];
+    print(&table::plain(&head, &rows));
+    Ok(())
+}
+
+fn status(node: &NodeView, client: &Client) -> String {
+    let clock = Clock::now();
+    let mut lines = Lines::default();
+    lines.add("asked", &client.node_name());
+    lines.add("version", &node.version);
+    lines.add("identity", &node.identity);
+    lines.add("started", &clock.show(node.started));
+    lines.add(
+        "you are",
+        &format!("{}, {}", node.user, role_word(node.role)),
+    );
+    for export in &node.exports {
+        let room = match (export.bytes_free, export.bytes_total) {
+            (Some(free), Some(total)) => {
+                format!(", {} of {} free", human_size(free), human_size(total))
+            }
+            _ => String::new(),
+        };
+        lines.add("export", &format!("{}{room}", export.name));
+    }
+    lines.0.join("\n")
+}
+
+fn role(matches: &ArgMatches) -> Result<RoleName, Failure> {
+    match matches.get_one::<String>("role").map(String::as_str) {
+        Some("viewer") => Ok(RoleName::Viewer),
+        Some("operator") => Ok(RoleName::Operator),
+        Some("admin") => Ok(RoleName::Admin),
+        _ => Err(Failure::usage("--role: write viewer, operator or admin")),
+    }
+}
+
+const fn role_word(role: RoleName) -> &'static str {
+    match role {
+        RoleName::Viewer => "viewer",
+        RoleName::Operator => "operator",
+        RoleName::Admin => "admin",
+    }
+}

@@ -1,0 +1,113 @@
+//! Finds the node that is meant, and what lets us in.
+//! Asks nothing of it.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+use clap::ArgMatches;
+use godwit_api::host::HostPort;
+use godwit_client::{Client, Fingerprint, KnownWeb, NodeAddress, Token, Trust};
+
+use super::{optional, text};
+use crate::exit::{Exit, Failure};
+use crate::home;
+use crate::output::print;
+
+/// Home of a node that the system starts.
+const SYSTEM_HOME: &str = "/var/lib/godwit";
+
+/// A client of the node that options and environment name.
+pub(super) fn connect(matches: &ArgMatches) -> Result<Client, Failure> {
+    let node = match optional(matches, "node")? {
+        Some(node) => Some(("--node", node)),
+        None => from_environment("GODWIT_NODE").map(|node| ("GODWIT_NODE", node)),
+    };
+    let Some((origin, node)) = node else {
+        for option in ["token-file", "fingerprint"] {
+            if matches.contains_id(option) {
+                return Err(Failure::usage(format!(
+                    "--{option} is for a node elsewhere: add --node https://HOST; a node of this machine knows who calls"
+                )));
+            }
+        }
+        return Ok(Client::local(local_home()?)?);
+    };
+    let host = https(origin, &node)?;
+    let file = matches
+        .get_one::<OsString>("token-file")
+        .cloned()
+        .or_else(|| std::env::var_os("GODWIT_TOKEN_FILE").filter(|file| !file.is_empty()))
+        .ok_or_else(|| {
+            Failure::usage(
+                "a node elsewhere asks for a token: name its file with --token-file or GODWIT_TOKEN_FILE; on the node's machine, godwit token create makes one",
+            )
+        })?;
+    let token = Token::load(Path::new(&file)).map_err(Failure::usage)?;
+    let trust = match optional(matches, "fingerprint")? {
+        Some(text) => {
+            let pin: Fingerprint = text
+                .parse()
+                .map_err(|error| Failure::usage(format!("--fingerprint: {error}")))?;
+            Trust::Pin(pin)
+        }
+        None => known(&host)?.map_or(Trust::Roots, Trust::Pin),
+    };
+    Ok(Client::remote(host, token, trust)?)
+}
+
+/// `godwit node trust`: remembers a certificate.
+pub(super) fn trust(matches: &ArgMatches) -> Result<Exit, Failure> {
+    let host = https("URL", &text(matches, "url")?)?;
+    let fingerprint: Fingerprint = text(matches, "fingerprint")?
+        .parse()
+        .map_err(Failure::usage)?;
+    let known = KnownWeb::of(home::find()?.path());
+    let before = known
+        .remember(&host, fingerprint)
+        .map_err(Failure::failed)?;
+    let instead = match before {
+        Some(before) if before != fingerprint => format!(", no longer with {before}"),
+        _ => String::new(),
+    };
+    print(&format!(
+        "https://{host} is trusted with the certificate {fingerprint}{instead}"
+    ));
+    Ok(Exit::Complete)
+}
+
+fn https(origin: &str, node: &str) -> Result<HostPort, Failure> {
+    match node.parse() {
+        Ok(NodeAddress::Https(host)) => Ok(host),
+        Ok(NodeAddress::Home(_)) => Err(Failure::usage(format!("{origin}: {node}: not a URL"))),
+        Err(error) => Err(Failure::usage(format!("{origin}: {error}"))),
+    }
+}
+
+fn known(host: &HostPort) -> Result<Option<Fingerprint>, Failure> {
+    // Where there is no home, nothing is pinned.
+    let Ok(home) = home::find() else {
+        return Ok(None);
+    };
+    KnownWeb::of(home.path())
+        .find(host)
+        .map_err(Failure::failed)
+}
+
+/// The home of the node of this machine: the one that is named, else that of this user if a node was started there, else the
+/// one of the system.
+fn local_home() -> Result<PathBuf, Failure> {
+    let named = from_environment("GODWIT_HOME").is_some();
+    match home::find() {
+        Ok(home) if named || NodeAddress::socket_of(home.path()).exists() => {
+            Ok(home.path().to_owned())
+        }
+        Err(failure) if named => Err(failure),
+        _ => Ok(PathBuf::from(SYSTEM_HOME)),
+    }
+}
+
+fn from_environment(name: &str) -> Option<String> {
+    std::env::var_os(name)
+        .filter(|text| !text.is_empty())
+        .map(|text| text.to_string_lossy().into_owned())
+}

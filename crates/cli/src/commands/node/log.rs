@@ -1,0 +1,58 @@
+//! `godwit job log`: what happened to a job, a line each.
+//! Keeps nothing.
+
+use std::time::Duration;
+
+use clap::ArgMatches;
+use godwit_api::event::Event;
+use godwit_api::rest::LogLine;
+use godwit_client::Client;
+
+use super::when::Clock;
+use super::{print_json, text, words};
+use crate::exit::{Exit, Failure};
+use crate::output::{line_of, print};
+
+/// Lines of a page.
+const PAGE: usize = 1_000;
+
+/// A log is looked at so often while it is followed.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+
+/// Prints the log, and follows it where that is wished.
+pub(super) fn run(matches: &ArgMatches, client: &Client) -> Result<Exit, Failure> {
+    let jobs = client.jobs();
+    let id = jobs.find(&text(matches, "id")?)?.id;
+    let json = matches.get_flag("json");
+    let mut after = 0;
+    // A job that ends writes its last lines before it does, so the log is read once more after that.
+    let mut ended = !matches.get_flag("follow");
+    loop {
+        let page = jobs.log(&id, after, PAGE)?;
+        let clock = Clock::now();
+        for line in &page.lines {
+            if json {
+                print_json(line);
+            } else if let Some(text) = shown(line, &clock) {
+                print(&text);
+            }
+            after = after.max(line.seq);
+        }
+        if !page.lines.is_empty() {
+            continue;
+        }
+        if ended {
+            return Ok(Exit::Complete);
+        }
+        ended = words::has_ended(jobs.get(&id)?.state);
+        if !ended {
+            std::thread::sleep(LOOK_EVERY);
+        }
+    }
+}
+
+fn shown(line: &LogLine, clock: &Clock) -> Option<String> {
+    let event: Event = serde_json::from_value(line.event.clone()).ok()?;
+    let text = line_of(&event)?;
+    Some(format!("{} #{} {text}", clock.show(line.at), line.attempt))
+}

@@ -1,0 +1,127 @@
+//! The commands that speak to a running node: each asks it by `godwit_client`, and shows the answer.
+//! Decides nothing about jobs; the node does.
+
+mod access;
+mod connect;
+mod log;
+mod report;
+mod show;
+mod steer;
+mod submit;
+mod table;
+mod top;
+mod watch;
+mod when;
+mod words;
+
+use std::ffi::OsString;
+use std::time::Instant;
+
+use clap::ArgMatches;
+use godwit_api::rest::JobStateName;
+use godwit_client::JobFilter;
+use serde::Serialize;
+
+use crate::exit::{Exit, Failure};
+use crate::output::print;
+use when::Clock;
+
+/// Jobs that a list shows at most: what a node gives on one page.
+const JOBS_MAX: usize = 1_000;
+
+/// Runs a command, or one of a family.
+pub(super) fn run(name: &str, matches: &ArgMatches, started: Instant) -> Result<Exit, Failure> {
+    let (sub, own) = matches.subcommand().unwrap_or(("", matches));
+    if (name, sub) == ("node", "trust") {
+        return connect::trust(own);
+    }
+    let client = connect::connect(own)?;
+    let json = own.get_flag("json");
+    match (name, sub) {
+        ("job", "submit") => submit::run(own, &client, started),
+        ("job", "list") => list(own, &client),
+        ("job", "show") => show::run(own, &client),
+        ("job", "watch") => {
+            let id = client.jobs().find(&text(own, "id")?)?.id;
+            watch::run(&client, &id, json, started)
+        }
+        ("job", "log") => log::run(own, &client),
+        ("job", "report") => report::run(own, &client),
+        ("job", verb) => steer::run(verb, own, &client),
+        ("top", _) => top::run(&client, json),
+        _ => access::run(name, sub, own, &client),
+    }
+}
+
+fn list(matches: &ArgMatches, client: &godwit_client::Client) -> Result<Exit, Failure> {
+    let states = match optional(matches, "state")? {
+        Some(states) => words::states(&states)?,
+        None if matches.get_flag("all") => Vec::new(),
+        None => words::OPEN.to_vec(),
+    };
+    let chosen = states.as_slice() != words::OPEN;
+    let filter = JobFilter {
+        states,
+        owner: optional(matches, "owner")?,
+        site: optional(matches, "site")?,
+        label: optional(matches, "label")?,
+    };
+    let jobs = client.jobs().list(&filter, JOBS_MAX)?;
+    if matches.get_flag("json") {
+        jobs.iter().for_each(print_json);
+    } else if jobs.is_empty() {
+        print(if chosen {
+            "no job fits"
+        } else {
+            "no job runs or waits; --all lists those that have ended, too"
+        });
+    } else {
+        print(&table::jobs(&jobs, &Clock::now(), table::width()));
+    }
+    Ok(Exit::Complete)
+}
+
+/// How the program ends for a job that has ended so.
+fn exit_of(state: JobStateName) -> Exit {
+    match state {
+        JobStateName::Complete => Exit::Complete,
+        JobStateName::Partial => Exit::Partial,
+        _ => Exit::Failed,
+    }
+}
+
+/// Prints a document of the API on one line.
+fn print_json<T: Serialize>(document: &T) {
+    // Plain fields: it always becomes JSON.
+    print(&serde_json::to_string(document).unwrap_or_default());
+}
+
+/// An option, as text.
+fn optional(matches: &ArgMatches, name: &str) -> Result<Option<String>, Failure> {
+    matches
+        .get_one::<OsString>(name)
+        .map(|word| as_text(name, word))
+        .transpose()
+}
+
+/// A required argument, as text.
+fn text(matches: &ArgMatches, name: &str) -> Result<String, Failure> {
+    as_text(name, super::required(matches, name)?)
+}
+
+/// All values of an argument, as text.
+fn texts(matches: &ArgMatches, name: &str) -> Result<Vec<String>, Failure> {
+    matches
+        .get_many::<OsString>(name)
+        .into_iter()
+        .flatten()
+        .map(|word| as_text(name, word))
+        .collect()
+}
+
+fn as_text(name: &str, word: &OsString) -> Result<String, Failure> {
+    word.to_str().map(str::to_owned).ok_or_else(|| {
+        let shown = word.to_string_lossy();
+        Failure::usage(format!("{name}: {shown}: it is not UTF-8"))
+    })
+}

@@ -1,0 +1,121 @@
+//! `godwit job show`: a job, a line for each thing that is known of it.
+//! Asks for nothing but the job.
+
+use clap::ArgMatches;
+use godwit_api::job::JobKind;
+use godwit_api::rest::JobView;
+use godwit_api::units::{human_rate, human_size};
+use godwit_client::Client;
+
+use super::when::Clock;
+use super::{print_json, text as argument, words};
+use crate::exit::{Exit, Failure};
+use crate::output::{print, printable};
+
+/// Shows a job.
+pub(super) fn run(matches: &ArgMatches, client: &Client) -> Result<Exit, Failure> {
+    let job = client.jobs().find(&argument(matches, "id")?)?;
+    if matches.get_flag("json") {
+        print_json(&job);
+    } else {
+        print(&text(&job, &Clock::now()));
+    }
+    Ok(Exit::Complete)
+}
+
+/// The job for people.
+pub(super) fn text(job: &JobView, clock: &Clock) -> String {
+    let mut lines = Lines::default();
+    lines.add("job", &job.id);
+    lines.add("label", &job.label);
+    lines.add("owner", &job.owner);
+    lines.add(
+        "does",
+        match job.kind {
+            JobKind::Copy => "",
+            JobKind::Sync => "sync",
+            JobKind::Verify => "verify",
+        },
+    );
+    for source in &job.sources {
+        lines.add("from", source);
+    }
+    lines.add("to", &job.destination);
+    lines.add("state", words::state(job.state));
+    lines.add("", &words::why(job, clock).unwrap_or_default());
+    progress(job, &mut lines);
+    lines.add("limit", &job.limit.map_or_else(String::new, human_rate));
+    if job.priority != 0 {
+        lines.add("priority", &job.priority.to_string());
+    }
+    lines.add("submitted", &clock.show(job.created));
+    for (name, time) in [
+        ("not before", job.not_before),
+        ("deadline", job.deadline),
+        ("started", job.started),
+        ("ended", job.ended),
+    ] {
+        lines.add(
+            name,
+            &time.map_or_else(String::new, |time| clock.show(time)),
+        );
+    }
+    if let (Some(started), Some(ended)) = (job.started, job.ended) {
+        let seconds = u64::try_from((ended.0 - started.0) / 1_000).unwrap_or(0);
+        lines.add("took", &words::span(seconds));
+    }
+    if job.attempts > 1 {
+        lines.add("attempts", &job.attempts.to_string());
+    }
+    lines.add("node", job.node.as_deref().unwrap_or_default());
+    lines.0.join("\n")
+}
+
+/// What runs now, or what came of the last attempt.
+fn progress(job: &JobView, lines: &mut Lines) {
+    if let Some(progress) = &job.progress {
+        let of = progress
+            .bytes_total
+            .map_or_else(String::new, |total| format!(" of {}", human_size(total)));
+        let done = format!(
+            "{}{of}, {} files",
+            human_size(progress.bytes),
+            progress.files
+        );
+        lines.add("done", &done);
+        lines.add("rate", &words::rate(job));
+        lines.add("left", &words::left(job));
+        lines.add("streams", &progress.streams.to_string());
+        let bottleneck = progress
+            .bottleneck_text
+            .as_ref()
+            .or(progress.bottleneck.as_ref());
+        lines.add("limited by", bottleneck.map_or("", String::as_str));
+        if progress.failed > 0 {
+            lines.add("failed", &format!("{} entries", progress.failed));
+        }
+    } else if let Some(summary) = &job.summary {
+        let number = |name: &str| summary.get(name).and_then(serde_json::Value::as_u64);
+        if let (Some(bytes), Some(files)) = (number("bytes"), number("files")) {
+            lines.add("copied", &format!("{} in {files} files", human_size(bytes)));
+        }
+        for (name, shown) in [("skipped", "there before"), ("failed", "failed")] {
+            if let Some(count) = number(name).filter(|count| *count > 0) {
+                lines.add(shown, &format!("{count} entries"));
+            }
+        }
+    }
+}
+
+/// Lines of a name and a value; what has no value is left out.
+#[derive(Default)]
+pub(super) struct Lines(pub(super) Vec<String>);
+
+impl Lines {
+    /// Adds a line.
+    pub(super) fn add(&mut self, name: &str, value: &str) {
+        if !value.is_empty() {
+            self.0.push(format!("{name:<12}{}", printable(value)));
+        }
+    }
+}

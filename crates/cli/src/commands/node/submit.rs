@@ -1,0 +1,125 @@
+//! `godwit job submit`: from what was typed to a description of a job.
+//! Checks only the form; what places and settings there are, the node knows.
+
+use std::collections::BTreeMap;
+use std::time::Instant;
+
+use clap::ArgMatches;
+use godwit_api::job::{JobKind, Text};
+use godwit_api::rest::{NewJob, Place};
+use godwit_api::units::parse_rate;
+use godwit_client::{Client, idempotency_key};
+
+use super::when::Clock;
+use super::{optional, print_json, text, texts, watch};
+use crate::exit::{Exit, Failure};
+use crate::output::{complain, print};
+
+/// Submits a job, and watches it where that is wished.
+pub(super) fn run(
+    matches: &ArgMatches,
+    client: &Client,
+    started: Instant,
+) -> Result<Exit, Failure> {
+    let new = describe(matches)?;
+    let key = match optional(matches, "idempotency-key")? {
+        Some(key) => key,
+        None => idempotency_key()?,
+    };
+    let job = client.jobs().submit(&new, &key)?;
+    let json = matches.get_flag("json");
+    if json {
+        print_json(&job);
+    } else {
+        print(&job.id);
+    }
+    if !matches.get_flag("wait") {
+        return Ok(Exit::Complete);
+    }
+    watch::run(client, &job.id, json, started).inspect_err(|_failure| {
+        complain(&format!(
+            "the job {0} goes on without this command; see it with: godwit job show {0}",
+            job.id
+        ));
+    })
+}
+
+fn describe(matches: &ArgMatches) -> Result<NewJob, Failure> {
+    let clock = Clock::now();
+    let mut sources = texts(matches, "places")?;
+    for place in &sources {
+        place.parse::<Place>().map_err(Failure::usage)?;
+    }
+    let destination = sources
+        .pop()
+        .filter(|_| !sources.is_empty())
+        .ok_or_else(|| Failure::usage("name at least one source, and a destination"))?;
+    let time = |option: &str, name: &str| {
+        optional(matches, name)?
+            .map(|text| clock.parse(option, &text))
+            .transpose()
+    };
+    Ok(NewJob {
+        kind: if matches.get_flag("sync") {
+            JobKind::Sync
+        } else {
+            JobKind::Copy
+        },
+        sources,
+        destination,
+        label: optional(matches, "label")?.unwrap_or_default(),
+        settings: settings(&texts(matches, "setting")?)?,
+        selection: None,
+        priority: number(matches, "priority")?.unwrap_or(0),
+        limit: optional(matches, "limit")?
+            .map(|text| limit(&text))
+            .transpose()?
+            // A limit of 0 is none.
+            .filter(|limit| *limit > 0),
+        not_before: time("--after", "after")?,
+        deadline: time("--deadline", "deadline")?,
+        retries_max: number(matches, "retries")?,
+    })
+}
+
+/// A rate in bytes per second; 0 is no limit.
+pub(super) fn limit(text: &str) -> Result<u64, Failure> {
+    parse_rate(text).map_err(|error| {
+        Failure::usage(format!(
+            "{text:?} is no rate: {error}; write 300MB, 2.5Gbit/s or none"
+        ))
+    })
+}
+
+/// A whole number of an option or argument.
+pub(super) fn number<T: std::str::FromStr>(
+    matches: &ArgMatches,
+    name: &str,
+) -> Result<Option<T>, Failure> {
+    if !matches.contains_id(name) {
+        return Ok(None);
+    }
+    let text = text(matches, name)?;
+    text.parse().map(Some).map_err(|_error| {
+        Failure::usage(format!(
+            "{name}: {text:?} is no whole number that is allowed here"
+        ))
+    })
+}
+
+/// Settings as `NAME=VALUE`; a name alone is a switch. A name that is repeated has several values.
+fn settings(words: &[String]) -> Result<BTreeMap<String, Vec<Text>>, Failure> {
+    let mut settings: BTreeMap<String, Vec<Text>> = BTreeMap::new();
+    for word in words {
+        let (name, value) = word.split_once('=').unwrap_or((word, "true"));
+        let name = name.trim_start_matches('-');
+        if name.is_empty() {
+            return Err(Failure::usage(format!(
+                "--setting {word:?}: write NAME=VALUE, as in streams=8"
+            )));
+        }
+        let value = Text(value.as_bytes().to_vec());
+        settings.entry(name.to_owned()).or_default().push(value);
+    }
+    Ok(settings)
+}

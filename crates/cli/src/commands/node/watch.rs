@@ -1,0 +1,118 @@
+//! `godwit job watch`: shows how a job goes on until it ends.
+//! Steers nothing: a watcher that goes away changes nothing.
+
+use std::io::IsTerminal as _;
+use std::time::{Duration, Instant};
+
+use godwit_api::event::{Event, EventSink as _, Limited, LimitedTold, Progress};
+use godwit_api::rest::{JobView, ProgressView};
+use godwit_client::{Client, News};
+
+use super::when::Clock;
+use super::{exit_of, print_json, show, words};
+use crate::exit::{Exit, Failure};
+use crate::output::Output;
+
+/// The job itself is looked at after this time without news.
+const LOOK_EVERY: Duration = Duration::from_secs(5);
+
+/// Watches a job to its end; the exit is that of the job.
+pub(super) fn run(
+    client: &Client,
+    id: &str,
+    json: bool,
+    started: Instant,
+) -> Result<Exit, Failure> {
+    // What changes between the look and the first event would be missed the other way round.
+    let mut events = client.events(Some(id))?;
+    let mut watched = Watched {
+        output: Output::new(false, std::io::stderr().is_terminal(), started, None),
+        json,
+        told: None,
+    };
+    let mut job = client.jobs().get(id)?;
+    loop {
+        watched.job(&job);
+        if words::has_ended(job.state) {
+            if !json {
+                watched.output.last(&show::text(&job, &Clock::now()));
+            }
+            return Ok(exit_of(job.state));
+        }
+        job = loop {
+            match events.next(LOOK_EVERY)? {
+                Some(News::Job(job)) if job.id == id => break *job,
+                Some(News::Progress { job, progress }) if job == id => watched.progress(&progress),
+                Some(News::Job(_) | News::Progress { .. }) => {}
+                Some(News::Lost(error)) => watched
+                    .output
+                    .note(&format!("{error}; trying again for five minutes")),
+                Some(News::Missed) | None => match client.jobs().get(id) {
+                    Ok(job) => break job,
+                    Err(error) if error.is_passing() => {}
+                    Err(error) => return Err(error.into()),
+                },
+            }
+        };
+    }
+}
+
+/// What is shown of a job.
+struct Watched {
+    output: Output,
+    json: bool,
+    told: Option<String>,
+}
+
+impl Watched {
+    /// Shows the job, if there is something new to say of it.
+    fn job(&mut self, job: &JobView) {
+        if self.json {
+            let line = serde_json::to_string(job).unwrap_or_default();
+            if self.told.as_ref() != Some(&line) {
+                print_json(job);
+                self.told = Some(line);
+            }
+            return;
+        }
+        let clock = Clock::now();
+        let text = match words::why(job, &clock) {
+            Some(why) => format!("{} {}: {why}", job.id, words::state(job.state)),
+            None => format!("{} {}", job.id, words::state(job.state)),
+        };
+        if self.told.as_ref() != Some(&text) {
+            self.output.note(&text);
+            self.told = Some(text);
+        }
+        if let Some(progress) = &job.progress {
+            self.progress(progress);
+        }
+    }
+
+    /// Shows how far the job is.
+    fn progress(&self, progress: &ProgressView) {
+        if self.json {
+            print_json(progress);
+        } else {
+            self.output.tell(Event::Progress(event(progress)));
+        }
+    }
+}
+
+/// The same as an event of a transfer.
+fn event(progress: &ProgressView) -> Progress {
+    let limited = |stage: &String| Limited {
+        stage: stage.clone(),
+        told: LimitedTold::default(),
+    };
+    Progress {
+        bytes: progress.bytes,
+        bytes_total: progress.bytes_total,
+        bytes_per_second: progress.bytes_per_second,
+        files: progress.files,
+        streams: progress.streams,
+        bottleneck: progress.bottleneck.as_ref().map(limited),
+        seconds: 0.0,
+        at_end: false,
+    }
+}

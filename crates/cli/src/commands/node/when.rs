@@ -1,0 +1,227 @@
+//! Times as people write and read them, in the local time zone.
+//! Reads the clock once, when a command begins.
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use godwit_api::duration::parse_duration;
+use godwit_api::rest::Timestamp;
+use godwit_api::time::{civil_date, parse_moment};
+use godwit_sys::local_time;
+
+use crate::exit::Failure;
+
+const DAY: i64 = 86_400;
+
+/// What time it is, and how local time follows from UTC.
+#[derive(Clone, Copy)]
+pub(super) struct Clock {
+    now: Timestamp,
+    /// Seconds that local time is ahead of UTC at a moment.
+    offset_at: fn(i64) -> i64,
+}
+
+impl Clock {
+    /// The clock of this machine.
+    pub(super) fn now() -> Self {
+        let now = SystemTime::now()
+            .duration_since(UNIX_EPOCH)
+            .map_or(0, |since| {
+                i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
+            });
+        Self {
+            now: Timestamp(now),
+            // Where the time zone is not known, local time is UTC.
+            offset_at: |moment| local_time::offset_at(moment).unwrap_or(0),
+        }
+    }
+
+    /// Seconds from then until now; 0 for a time to come.
+    pub(super) fn seconds_since(&self, then: Timestamp) -> u64 {
+        u64::try_from((self.now.0 - then.0) / 1_000).unwrap_or(0)
+    }
+
+    /// A time to come, as a user gives it to this option.
+    pub(super) fn parse(&self, option: &str, text: &str) -> Result<Timestamp, Failure> {
+        let failed = |what: &str| {
+            Failure::usage(format!(
+                "{option}: {text:?} {what}: write 22:00, 2026-12-24T22:00 (both local time), 2026-12-24T22:00Z, or 90min (from now)"
+            ))
+        };
+        let time = self.read(text).ok_or_else(|| failed("is no time"))?;
+        if time <= self.now {
+            return Err(failed("is in the past"));
+        }
+        Ok(time)
+    }
+
+    fn read(&self, text: &str) -> Option<Timestamp> {
+        let text = text.trim();
+        if let Some(of_day) = time_of_day(text) {
+            return Some(self.next(of_day));
+        }
+        if let Some(moment) = parse_moment(text) {
+            let seconds = match has_zone(text) {
+                true => moment.seconds,
+                false => self.utc_of(moment.seconds),
+            };
+            let millis = i64::from(moment.nanoseconds / 1_000_000);
+            return Some(Timestamp(seconds.checked_mul(1_000)?.checked_add(millis)?));
+        }
+        // A number alone might be meant as anything.
+        let has_unit = text.ends_with(|last: char| last.is_ascii_alphabetic());
+        let span = parse_duration(text).ok().filter(|_| has_unit)?;
+        let millis = i64::try_from(span.as_millis()).ok()?;
+        self.now.0.checked_add(millis).map(Timestamp)
+    }
+
+    /// The next moment at which local clocks show this time of the day, in seconds.
+    fn next(&self, of_day: i64) -> Timestamp {
+        let now = self.now.0.div_euclid(1_000);
+        let local = now + (self.offset_at)(now);
+        let today = local - local.rem_euclid(DAY) + of_day;
+        let candidate = self.utc_of(today);
+        let seconds = match candidate > now {
+            true => candidate,
+            false => self.utc_of(today + DAY),
+        };
+        Timestamp(seconds * 1_000)
+    }
+
+    /// UTC of what local clocks show. A time that a change of the clocks leaves out is taken as if they had not changed yet.
+    fn utc_of(&self, local: i64) -> i64 {
+        let first = local - (self.offset_at)(local);
+        let second = local - (self.offset_at)(first);
+        match second + (self.offset_at)(second) == local {
+            true => second,
+            false => first.max(second),
+        }
+    }
+
+    /// A time for people: without the date where it is today.
+    pub(super) fn show(&self, time: Timestamp) -> String {
+        let local = |time: Timestamp| {
+            let seconds = time.0.div_euclid(1_000);
+            seconds.saturating_add((self.offset_at)(seconds))
+        };
+        let (at, now) = (local(time), local(self.now));
+        let (day, of_day) = (at.div_euclid(DAY), at.rem_euclid(DAY));
+        let (hour, minute, second) = (of_day / 3_600, of_day / 60 % 60, of_day % 60);
+        if day == now.div_euclid(DAY) {
+            return format!("{hour:02}:{minute:02}:{second:02}");
+        }
+        let (year, month, day) = civil_date(day);
+        format!("{year:04}-{month:02}-{day:02} {hour:02}:{minute:02}")
+    }
+}
+
+/// Seconds of the day in `HH:MM` or `HH:MM:SS`.
+fn time_of_day(text: &str) -> Option<i64> {
+    let mut fields = text.split(':');
+    let mut field = |max: i64| {
+        let field = fields.next()?;
+        let plain = (1..=2).contains(&field.len()) && field.bytes().all(|b| b.is_ascii_digit());
+        field.parse().ok().filter(|n| plain && *n <= max)
+    };
+    let (hour, minute) = (field(23)?, field(59)?);
+    let second = match text.matches(':').count() {
+        1 => 0,
+        2 => field(59)?,
+        _ => return None,
+    };
+    Some(hour * 3_600 + minute * 60 + second)
+}
+
+/// Whether a moment says by itself how far it is from UTC.
+fn has_zone(text: &str) -> bool {
+    text.starts_with('@')
+        || text
+            .get(10..)
+            .is_some_and(|time| time.contains(['Z', '+', '-']))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Berlin in 2026: summer time from 29 March, 01:00 UTC, to 25 October, 01:00 UTC.
+    const fn berlin(moment: i64) -> i64 {
+        if moment >= 1_774_746_000 && moment < 1_792_890_000 {
+            7_200
+        } else {
+            3_600
+        }
+    }
+
+    fn at(now: &str) -> Clock {
+        Clock {
+            now: now.parse().expect("a time"),
+            offset_at: berlin,
+        }
+    }
+
+    #[test]
+    fn times_are_read_in_local_time() {
+        for (now, text, expected) in [
+            ("2026-11-24T12:00:00Z", "22:00", "2026-11-24T21:00:00.000Z"),
+            ("2026-11-24T21:00:00Z", "22:00", "2026-11-25T21:00:00.000Z"),
+            (
+                "2026-11-24T23:30:00Z",
+                "0:15:30",
+                "2026-11-25T23:15:30.000Z",
+            ),
+            ("2026-03-28T22:00:00Z", "22:00", "2026-03-29T20:00:00.000Z"),
+            ("2026-10-24T21:00:00Z", "22:00", "2026-10-25T21:00:00.000Z"),
+            // 02:30 is left out on that day.
+            ("2026-03-28T22:00:00Z", "02:30", "2026-03-29T01:30:00.000Z"),
+            (
+                "2026-11-24T12:00:00Z",
+                "2026-12-24",
+                "2026-12-23T23:00:00.000Z",
+            ),
+            (
+                "2026-06-24T12:00:00Z",
+                "2026-07-01T22:00",
+                "2026-07-01T20:00:00.000Z",
+            ),
+            (
+                "2026-11-24T12:00:00Z",
+                "2026-12-24T22:00Z",
+                "2026-12-24T22:00:00.000Z",
+            ),
+            (
+                "2026-11-24T12:00:00Z",
+                "2026-12-24 22:00-05:00",
+                "2026-12-25T03:00:00.000Z",
+            ),
+            ("2026-11-24T12:00:00Z", "90min", "2026-11-24T13:30:00.000Z"),
+            ("2026-11-24T12:00:00Z", "90d", "2027-02-22T12:00:00.000Z"),
+        ] {
+            let read = at(now).parse("--after", text).expect(text);
+            assert_eq!(read.to_string(), expected, "{text} at {now}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_time_to_come_is_refused() {
+        let clock = at("2026-11-24T12:00:00Z");
+        for text in [
+            "", "90", "24:00", "22:60", "1:2:3:4", "soon", "tomorrow", "22:00h",
+        ] {
+            let told = clock.parse("--after", text).expect_err(text).message;
+            assert!(told.contains("is no time: write 22:00"), "{told}");
+        }
+        for text in ["2026-11-24T12:00Z", "2025-01-01", "@0", "0min"] {
+            let told = clock.parse("--after", text).expect_err(text).message;
+            assert!(told.contains("is in the past"), "{told}");
+        }
+    }
+
+    #[test]
+    fn times_of_today_are_shown_without_the_date() {
+        let clock = at("2026-11-24T12:00:00Z");
+        let show = |text: &str| clock.show(text.parse().expect("a time"));
+        assert_eq!(show("2026-11-24T21:00:05Z"), "22:00:05");
+        assert_eq!(show("2026-11-24T23:00:05Z"), "2026-11-25 00:00");
+        assert_eq!(show("2026-07-01T20:00:00Z"), "2026-07-01 22:00");
+    }
+}

@@ -1,0 +1,155 @@
+//! Jobs in words: their states, how far they are, and why they do not move.
+//! Prints nothing.
+
+use godwit_api::rest::{JobStateName, JobView};
+use godwit_api::units::{human_rate, human_size};
+
+use super::when::Clock;
+use crate::exit::Failure;
+use crate::output::printable;
+
+/// The states of jobs that have not ended.
+pub(super) const OPEN: [JobStateName; 6] = [
+    JobStateName::Queued,
+    JobStateName::Scheduled,
+    JobStateName::Scanning,
+    JobStateName::Running,
+    JobStateName::Paused,
+    JobStateName::Verifying,
+];
+
+/// The states of jobs that have ended.
+const ENDED: [JobStateName; 4] = [
+    JobStateName::Complete,
+    JobStateName::Partial,
+    JobStateName::Failed,
+    JobStateName::Cancelled,
+];
+
+/// The word for a state.
+pub(super) const fn state(state: JobStateName) -> &'static str {
+    match state {
+        JobStateName::Queued => "queued",
+        JobStateName::Scheduled => "scheduled",
+        JobStateName::Scanning => "scanning",
+        JobStateName::Running => "running",
+        JobStateName::Paused => "paused",
+        JobStateName::Verifying => "verifying",
+        JobStateName::Complete => "complete",
+        JobStateName::Partial => "partial",
+        JobStateName::Failed => "failed",
+        JobStateName::Cancelled => "cancelled",
+    }
+}
+
+/// States as a user lists them, separated by commas.
+pub(super) fn states(text: &str) -> Result<Vec<JobStateName>, Failure> {
+    let known = || OPEN.into_iter().chain(ENDED);
+    text.split(',')
+        .map(str::trim)
+        .map(|word| {
+            known().find(|known| state(*known) == word).ok_or_else(|| {
+                let words: Vec<&str> = known().map(state).collect();
+                Failure::usage(format!(
+                    "--state: {word:?} is no state of a job; these are: {}",
+                    words.join(", ")
+                ))
+            })
+        })
+        .collect()
+}
+
+/// Whether the job goes on no more.
+pub(super) fn has_ended(state: JobStateName) -> bool {
+    ENDED.contains(&state)
+}
+
+/// Whether a node works at the job now.
+pub(super) const fn is_moving(state: JobStateName) -> bool {
+    matches!(
+        state,
+        JobStateName::Scanning | JobStateName::Running | JobStateName::Verifying
+    )
+}
+
+/// How much is done: a part of the whole where that is known.
+pub(super) fn done(job: &JobView) -> String {
+    let Some(progress) = &job.progress else {
+        return String::new();
+    };
+    match progress.bytes_total {
+        Some(total) if total > 0 => {
+            let percent = u128::from(progress.bytes.min(total)) * 100 / u128::from(total);
+            format!("{percent}%")
+        }
+        _ => human_size(progress.bytes),
+    }
+}
+
+/// How fast it goes.
+pub(super) fn rate(job: &JobView) -> String {
+    bytes_per_second(job).map_or_else(String::new, human_rate)
+}
+
+/// The rate of the last seconds in whole bytes.
+pub(super) fn bytes_per_second(job: &JobView) -> Option<u64> {
+    let rate = job.progress.as_ref()?.bytes_per_second?;
+    // Rates fit, and a part of a byte does not matter.
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "the cast saturates, and no rate is negative"
+    )]
+    Some(rate.round() as u64)
+}
+
+/// The time that is left at this rate.
+pub(super) fn left(job: &JobView) -> String {
+    let left = || {
+        let progress = job.progress.as_ref()?;
+        let bytes = progress.bytes_total?.checked_sub(progress.bytes)?;
+        let rate = bytes_per_second(job).filter(|rate| *rate > 0)?;
+        let seconds = bytes.div_ceil(rate);
+        (seconds < LEFT_MAX).then(|| span(seconds))
+    };
+    left().unwrap_or_default()
+}
+
+/// A hundred days: what takes longer is not foreseen.
+const LEFT_MAX: u64 = 100 * 86_400;
+
+/// A time span as `1:02:03` or `2:03`.
+pub(super) fn span(seconds: u64) -> String {
+    let (hours, minutes, seconds) = (seconds / 3_600, seconds / 60 % 60, seconds % 60);
+    match hours {
+        0 => format!("{minutes}:{seconds:02}"),
+        _ => format!("{hours}:{minutes:02}:{seconds:02}"),
+    }
+}
+
+/// From where to where.
+pub(super) fn places(job: &JobView) -> String {
+    let sources = match job.sources.as_slice() {
+        [first, _, ..] => format!("{first} and {} more", job.sources.len() - 1),
+        _ => job.sources.join(", "),
+    };
+    printable(&format!("{sources} -> {}", job.destination))
+}
+
+/// Why a job does not move, since when, and when it is tried next. None where there is nothing to say.
+pub(super) fn why(job: &JobView, clock: &Clock) -> Option<String> {
+    let reason = job.reason.as_ref().map(|reason| printable(&reason.text));
+    if is_moving(job.state) || job.state == JobStateName::Complete {
+        return None;
+    }
+    let since = clock.show(job.since);
+    let mut text = match (has_ended(job.state), reason) {
+        (true, reason) => return reason.map(|reason| format!("since {since}: {reason}")),
+        (false, Some(reason)) => format!("waits since {since}: {reason}"),
+        (false, None) => format!("waits since {since}"),
+    };
+    if let Some(next) = job.next_attempt {
+        text.push_str(&format!("; next attempt {}", clock.show(next)));
+    }
+    Some(text)
+}

@@ -1,0 +1,187 @@
+//! Examples of the commands that speak to a running node.
+//! Parses nothing.
+
+use super::{Example, example};
+
+/// By command as it is typed behind `godwit`.
+pub(super) const EXAMPLES: &[(&str, &[Example])] = &[
+    (
+        "job",
+        &[
+            example(
+                "godwit job submit here:/data/run42 siteB:/archive/run42 --label night-42",
+                "queue a copy",
+            ),
+            example("godwit job list", "what runs, what waits, and why"),
+            example("godwit job watch 2zq", "how it goes on, until it ends"),
+        ],
+    ),
+    (
+        "job submit",
+        &[
+            example(
+                "godwit job submit here:/data/run42 siteB:/archive/run42 --label night-42 --limit 20Gbit --after 22:00",
+                "tonight, and not faster than that",
+            ),
+            example(
+                "godwit job submit siteB:/archive/run42 here:/data/in/ --deadline 12h --wait",
+                "fetch it, and wait for the end",
+            ),
+            example(
+                "godwit job submit here:/data/a here:/data/b siteB:/archive/ --setting streams=8 --setting verify",
+                "several sources, with settings of godwit cp",
+            ),
+        ],
+    ),
+    (
+        "job list",
+        &[
+            example(
+                "godwit job list --label night",
+                "those with this in their label",
+            ),
+            example(
+                "godwit job list --state failed,partial --owner alice",
+                "what went wrong for one user",
+            ),
+        ],
+    ),
+    ("job show", &[example("godwit job show 2zq", "one job")]),
+    (
+        "job watch",
+        &[example("godwit job watch 2zq", "until it ends")],
+    ),
+    (
+        "job pause",
+        &[example("godwit job pause 2zq 2zr", "two jobs")],
+    ),
+    (
+        "job resume",
+        &[example("godwit job resume 2zq", "let it run again")],
+    ),
+    (
+        "job cancel",
+        &[example(
+            "godwit job cancel 2zq --comment wrong",
+            "give it up",
+        )],
+    ),
+    (
+        "job retry",
+        &[example(
+            "godwit job retry 2zq",
+            "do not wait for the next attempt",
+        )],
+    ),
+    (
+        "job limit",
+        &[
+            example("godwit job limit 2zq 300MB", "in bytes a second"),
+            example("godwit job limit 2zq none", "no limit any more"),
+        ],
+    ),
+    (
+        "job priority",
+        &[example("godwit job priority 2zq 10", "before those with 0")],
+    ),
+    (
+        "job label",
+        &[example("godwit job label 2zq night-43", "another label")],
+    ),
+    (
+        "job log",
+        &[example("godwit job log --follow 2zq", "as it is written")],
+    ),
+    (
+        "job report",
+        &[
+            example("godwit job report 2zq", "as text"),
+            example(
+                "godwit job report 2zq --html run42.html",
+                "as one page with plots",
+            ),
+        ],
+    ),
+    ("top", &[example("godwit top", "all that runs or waits")]),
+    (
+        "site",
+        &[
+            example(
+                "godwit site add siteB dtn1.siteb.org dtn2.siteb.org --identity gw1-...",
+                "jobs name it siteB:/EXPORT/PATH from now on",
+            ),
+            example("godwit site list", "which sites there are"),
+        ],
+    ),
+    (
+        "site add",
+        &[example(
+            "godwit site add siteB dtn1.siteb.org:7272 --identity gw1-...",
+            "what `godwit id` printed there",
+        )],
+    ),
+    ("site list", &[example("godwit site list", "all of them")]),
+    ("site remove", &[example("godwit site remove siteB", "one")]),
+    (
+        "user",
+        &[example(
+            "godwit user add alice --role operator",
+            "let the account alice of this machine submit jobs",
+        )],
+    ),
+    (
+        "user add",
+        &[
+            example(
+                "godwit user add alice --role operator",
+                "by tokens, and from her account on the node's machine",
+            ),
+            example(
+                "godwit user add bob --role viewer --password-file bob.password",
+                "by the page, too",
+            ),
+        ],
+    ),
+    ("user list", &[example("godwit user list", "all of them")]),
+    ("user remove", &[example("godwit user remove alice", "one")]),
+    (
+        "token",
+        &[example(
+            "godwit token create --role operator --expires 90d > token",
+            "for a script elsewhere; then chmod 600 token",
+        )],
+    ),
+    (
+        "token create",
+        &[example(
+            "godwit token create --role viewer --user alice --comment monitoring",
+            "for another user",
+        )],
+    ),
+    (
+        "token list",
+        &[example("godwit token list", "without secrets")],
+    ),
+    ("token revoke", &[example("godwit token revoke 2zq", "one")]),
+    (
+        "node",
+        &[
+            example("godwit node status", "the node of this machine"),
+            example(
+                "godwit node status --node https://dtn1.example.org --token-file token",
+                "one elsewhere",
+            ),
+        ],
+    ),
+    (
+        "node status",
+        &[example("godwit node status", "its exports, and who asks")],
+    ),
+    (
+        "node trust",
+        &[example(
+            "godwit node trust https://dtn1.example.org 5891b5b5...",
+            "what the node printed at its start",
+        )],
+    ),
+];

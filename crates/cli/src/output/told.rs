@@ -1,0 +1,55 @@
+//! Events of a job that was run elsewhere, as lines of a log.
+//! Prints nothing.
+
+use godwit_api::event::{Event, Summary};
+use godwit_api::units::human_size;
+
+use super::connection;
+use super::plain::{PlainLines, printable};
+
+/// The event as one line for people; None where it says nothing to them.
+pub(crate) fn line_of(event: &Event) -> Option<String> {
+    let line = match event {
+        Event::Started(started) => PlainLines.started(started),
+        Event::Progress(progress) => PlainLines.progress(progress),
+        Event::Tuning(tuning) => bare(&PlainLines.tuning(tuning)),
+        Event::ConnectionLost(lost) => bare(&connection::lost(lost)),
+        Event::ConnectionRegained(regained) => bare(&connection::regained(regained)),
+        Event::Failed(failed) => bare(&PlainLines.failed(&failed.path, &failed.message)),
+        Event::Item(item) => PlainLines.item(item),
+        Event::Paused {} => "paused".to_owned(),
+        Event::Note { message } => printable(message),
+        Event::Error { message } => format!("error: {}", printable(message)),
+        Event::Different(different) => PlainLines.different(different),
+        Event::Extra { path } => PlainLines.extra(path),
+        Event::Summary(Summary::Transfer(summary)) => {
+            let bytes = summary
+                .bytes
+                .map_or_else(String::new, |bytes| format!(" and {}", human_size(bytes)));
+            format!(
+                "ended {}: {} files{bytes}, {} failed",
+                summary.status.name(),
+                summary.files,
+                summary.failed
+            )
+        }
+        Event::Summary(Summary::Verify(summary)) => format!(
+            "ended {}: {} entries, {} different",
+            summary.status.name(),
+            summary.entries,
+            summary.different
+        ),
+        Event::Channels(_)
+        | Event::Fault(_)
+        | Event::Entry { .. }
+        | Event::Ended {}
+        | Event::Stats(_)
+        | Event::Unknown => return None,
+    };
+    Some(line)
+}
+
+/// A line without the name of the program, which is for messages of this one.
+fn bare(line: &str) -> String {
+    line.strip_prefix("godwit: ").unwrap_or(line).to_owned()
+}
