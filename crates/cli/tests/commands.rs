@@ -302,7 +302,7 @@ fn what_is_typed_for_a_node_is_checked_before_it_is_asked() {
             "is no rate",
         ),
         (
-            &["job", "submit", "here:/a", "here:/b", "--retries", "-1"],
+            &["job", "submit", "here:/a", "here:/b", "--retries", "few"],
             "--retries",
         ),
         (
