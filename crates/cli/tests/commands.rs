@@ -303,7 +303,7 @@ fn what_is_typed_for_a_node_is_checked_before_it_is_asked() {
         ),
         (
             &["job", "submit", "here:/a", "here:/b", "--retries", "few"],
-            "--retries",
+            "retries: \"few\" is no whole number",
         ),
         (
             &["job", "list", "--state", "done"],
