@@ -9,7 +9,7 @@ mod report;
 mod timestamp;
 
 pub use access::{
-    ExportView, NewSite, NewToken, NewUser, NodeView, RoleName, SiteView, TokenCreated, TokenView,
+    ExportView, Login, NewSite, NewToken, NewUser, NodeView, RoleName, SiteView, TokenCreated, TokenView,
     UserView,
 };
 pub use job::{

@@ -88,6 +88,16 @@ pub struct NewToken {
     pub comment: String,
 }
 
+/// A user's name and password, for a token of a working day.
+#[derive(Clone, Deserialize, Eq, PartialEq, Serialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Login {
+    /// Name of the user.
+    pub user: String,
+    /// Password of the user.
+    pub password: String,
+}
+
 /// A token that was made.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize, ToSchema)]
 pub struct TokenCreated {

@@ -1,0 +1,135 @@
+//! Owns what all requests share: the jobs, the figures, and the way to calls that block.
+//! Answers no request.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::http::StatusCode;
+use godwit_api::rest::Timestamp;
+use godwit_jobs::{Jobs, now};
+use godwit_state::{Actor, AuditEntry, Command, Op, Reader};
+use tokio::sync::Semaphore;
+use tokio::time::timeout;
+
+use crate::config::NodeInfo;
+use crate::password;
+use crate::problem::ApiError;
+use crate::throttle::Throttle;
+
+/// Calls that block at once: as many as the state keeps connections for, and as many proposals that wait for the disk.
+pub(crate) const BLOCKING_MAX: usize = 40;
+
+/// How long a request waits for its turn among the calls that block.
+const TURN_WITHIN: Duration = Duration::from_secs(10);
+
+/// What all requests share.
+pub(crate) struct App {
+    pub(crate) jobs: Jobs,
+    pub(crate) node: NodeInfo,
+    pub(crate) started: Timestamp,
+    pub(crate) log: Arc<dyn Fn(&str) + Send + Sync>,
+    pub(crate) refusals: Throttle,
+    /// Log-ins that may fail, for each user and each address.
+    pub(crate) logins: Throttle,
+    hashes: Arc<Semaphore>,
+    turns: Arc<Semaphore>,
+}
+
+impl App {
+    pub(crate) fn new(jobs: Jobs, node: NodeInfo, log: Arc<dyn Fn(&str) + Send + Sync>) -> Self {
+        Self {
+            jobs,
+            node,
+            started: Timestamp(now().0),
+            log,
+            refusals: Throttle::new(REFUSALS_BURST, REFUSALS_EVERY),
+            logins: Throttle::new(LOGINS_BURST, LOGINS_EVERY),
+            hashes: Arc::new(Semaphore::new(password::AT_ONCE_MAX)),
+            turns: Arc::new(Semaphore::new(BLOCKING_MAX)),
+        }
+    }
+
+    /// Reads the state.
+    pub(crate) fn reader(&self) -> Arc<Reader> {
+        self.jobs.replica().reader()
+    }
+
+    /// Runs a call that blocks on a thread of its own.
+    pub(crate) async fn run<T: Send + 'static>(
+        self: &Arc<Self>,
+        call: impl FnOnce(&Self) -> Result<T, ApiError> + Send + 'static,
+    ) -> Result<T, ApiError> {
+        let own = Arc::clone(self);
+        blocking(&self.turns, move || call(&own)).await?
+    }
+
+    /// Computes with a password; few do at once.
+    pub(crate) async fn hash<T: Send + 'static>(
+        &self,
+        compute: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, ApiError> {
+        blocking(&self.hashes, compute).await
+    }
+
+    /// Changes the state. Blocks.
+    pub(crate) fn propose(&self, actor: Actor, op: Op) -> Result<(), ApiError> {
+        let command = Command::new(now(), actor, op);
+        self.jobs.replica().propose_blocking(command)?;
+        Ok(())
+    }
+
+    /// Writes a refused request into the log and the audit log, unless there are too many of them. Blocks.
+    pub(crate) fn refused(&self, actor: Actor, action: &str, object: &str, outcome: &str) {
+        if self.refusals.take("", std::time::Instant::now()).is_err() {
+            return;
+        }
+        let from = actor.remote.as_deref().unwrap_or("unknown");
+        (self.log)(&format!(
+            "{from}: refused: {action} {object} by {:?}: {outcome}",
+            actor.name
+        ));
+        let entry = AuditEntry {
+            action: action.to_owned(),
+            object: object.to_owned(),
+            outcome: outcome.to_owned(),
+        };
+        // The refusal itself matters more than its line.
+        let _ = self.propose(actor, Op::Audit(entry));
+    }
+}
+
+/// Runs a call that blocks, when it is its turn.
+async fn blocking<T: Send + 'static>(
+    turns: &Arc<Semaphore>,
+    call: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, ApiError> {
+    let Ok(Ok(turn)) = timeout(TURN_WITHIN, Arc::clone(turns).acquire_owned()).await else {
+        return Err(ApiError::later(
+            StatusCode::SERVICE_UNAVAILABLE,
+            "busy",
+            "the node has more requests than it can answer; send the request again later",
+            2,
+        ));
+    };
+    let called = tokio::task::spawn_blocking(move || {
+        let answer = call();
+        // Only now: the call goes on when its client is gone.
+        drop(turn);
+        answer
+    });
+    called
+        .await
+        .map_err(|error| ApiError::internal(format!("internal error: {error}. Please report it")))
+}
+
+/// Log-ins that may fail in a row.
+const LOGINS_BURST: u32 = 10;
+
+/// After that one each so often: some 8,600 a day, too few to guess a password.
+const LOGINS_EVERY: Duration = Duration::from_secs(10);
+
+/// Refusals in a row that are written down.
+const REFUSALS_BURST: u32 = 100;
+
+/// After that one each so often, so that nobody fills the disk: some 43,000 lines a day.
+const REFUSALS_EVERY: Duration = Duration::from_secs(2);

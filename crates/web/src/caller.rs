@@ -1,0 +1,289 @@
+//! Owns who sends a request and what the sender may do: peer credentials of the Unix socket, bearer tokens, roles.
+//! Makes no tokens, and checks no password.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::{cmp, fmt};
+
+use axum::extract::FromRequestParts;
+use axum::http::header::AUTHORIZATION;
+use axum::http::request::Parts;
+use godwit_api::rest::RoleName;
+use godwit_jobs::now;
+use godwit_state::{Actor, Role, Token, User};
+
+use crate::app::App;
+use crate::middleware::Label;
+use crate::problem::ApiError;
+use crate::secret;
+
+/// The other end of a connection.
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+pub(crate) enum Peer {
+    /// A process of this machine, and its user.
+    Local {
+        /// The user's number.
+        uid: u32,
+    },
+    /// Another machine, or this one by the network.
+    Network(SocketAddr),
+}
+
+impl fmt::Display for Peer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Local { uid } => write!(f, "local uid {uid}"),
+            Self::Network(address) => write!(f, "{}", address.ip().to_canonical()),
+        }
+    }
+}
+
+/// Who sends a request.
+#[derive(Clone, Debug)]
+pub(crate) struct Caller {
+    pub(crate) name: String,
+    pub(crate) role: Role,
+    remote: String,
+    request: String,
+}
+
+impl Caller {
+    /// The caller as commands name it.
+    pub(crate) fn actor(&self) -> Actor {
+        Actor {
+            name: self.name.clone(),
+            role: Some(self.role),
+            remote: Some(self.remote.clone()),
+            request: Some(self.request.clone()),
+        }
+    }
+
+    /// Whether the caller may change what belongs to `owner`.
+    pub(crate) fn owns(&self, owner: &str) -> bool {
+        self.role == Role::Admin || self.name == owner
+    }
+}
+
+/// A caller that may at least look.
+pub(crate) struct Viewer(pub(crate) Caller);
+
+/// A caller that may at least submit and steer jobs of its own.
+pub(crate) struct Operator(pub(crate) Caller);
+
+/// A caller that may do everything.
+pub(crate) struct Admin(pub(crate) Caller);
+
+macro_rules! extractor {
+    ($name:ident, $role:expr) => {
+        impl FromRequestParts<Arc<App>> for $name {
+            type Rejection = ApiError;
+
+            async fn from_request_parts(
+                parts: &mut Parts,
+                app: &Arc<App>,
+            ) -> Result<Self, ApiError> {
+                let request = Request::of(parts);
+                app.run(move |app| request.caller($role, app))
+                    .await
+                    .map(Self)
+            }
+        }
+    };
+}
+
+extractor!(Viewer, Role::Viewer);
+extractor!(Operator, Role::Operator);
+extractor!(Admin, Role::Admin);
+
+/// What of a request says who sends it, and what it wants.
+pub(crate) struct Request {
+    pub(crate) peer: Option<Peer>,
+    authorization: Option<Vec<u8>>,
+    pub(crate) id: String,
+    method: String,
+    path: String,
+}
+
+impl Request {
+    pub(crate) fn of(parts: &Parts) -> Self {
+        let authorization = parts.headers.get(AUTHORIZATION);
+        let label = parts.extensions.get::<Label>();
+        Self {
+            peer: parts.extensions.get::<Peer>().copied(),
+            authorization: authorization.map(|value| value.as_bytes().to_vec()),
+            id: label.map(|label| label.id.clone()).unwrap_or_default(),
+            method: parts.method.to_string(),
+            path: label.map(|label| label.path.clone()).unwrap_or_default(),
+        }
+    }
+
+    fn remote(&self) -> String {
+        self.peer
+            .map_or_else(|| "unknown".to_owned(), |peer| peer.to_string())
+    }
+
+    /// A command of somebody who has not proven who it is.
+    pub(crate) fn stranger(&self) -> Actor {
+        Actor {
+            name: "anonymous".to_owned(),
+            role: None,
+            remote: Some(self.remote()),
+            request: Some(self.id.clone()),
+        }
+    }
+
+    /// Who sends the request, if the sender may do at least as much as `least`. Blocks.
+    pub(crate) fn caller(&self, least: Role, app: &App) -> Result<Caller, ApiError> {
+        let found = self.identify(app);
+        let (actor, error) = match found {
+            Ok((name, role)) => {
+                let caller = Caller {
+                    name,
+                    role,
+                    remote: self.remote(),
+                    request: self.id.clone(),
+                };
+                if role >= least {
+                    return Ok(caller);
+                }
+                let detail = format!(
+                    "{} is {} here; this request needs {}",
+                    caller.name,
+                    role.name(),
+                    least.name()
+                );
+                (
+                    caller.actor(),
+                    ApiError::forbidden("role_too_small", detail),
+                )
+            }
+            Err(error) => (self.stranger(), error),
+        };
+        if error.status().is_client_error() {
+            app.refused(actor, "request", &self.what(), error.code());
+        }
+        Err(error)
+    }
+
+    /// Method and path, cut to what a line of the audit log takes.
+    pub(crate) fn what(&self) -> String {
+        let mut what = format!("{} {}", self.method, self.path);
+        what.truncate(what.floor_char_boundary(OBJECT_BYTES_MAX));
+        what
+    }
+
+    fn identify(&self, app: &App) -> Result<(String, Role), ApiError> {
+        if let Some(authorization) = &self.authorization {
+            return by_token(authorization, app);
+        }
+        match self.peer {
+            Some(Peer::Local { uid }) => by_uid(uid, app),
+            _ => Err(ApiError::unauthenticated(
+                "no_credentials",
+                "this request needs a token: send it as `Authorization: Bearer SECRET`; \
+                 make one on the node's machine with: godwit token create",
+            )),
+        }
+    }
+}
+
+/// Method and path in a line of the audit log.
+const OBJECT_BYTES_MAX: usize = 256;
+
+fn by_token(authorization: &[u8], app: &App) -> Result<(String, Role), ApiError> {
+    let wrong = || {
+        ApiError::unauthenticated(
+            "bad_token",
+            "the token is not known here; make one on the node's machine with: godwit token create",
+        )
+    };
+    let text = std::str::from_utf8(authorization).map_err(|_error| wrong())?;
+    let (scheme, secret) = text.trim().split_once(' ').ok_or_else(wrong)?;
+    if !scheme.eq_ignore_ascii_case("bearer") {
+        return Err(ApiError::unauthenticated(
+            "bad_token",
+            "the node takes bearer tokens only: `Authorization: Bearer SECRET`",
+        ));
+    }
+    let hash = secret::digest(secret.trim());
+    let reader = app.reader();
+    let token = reader.objects_by::<Token>(&hash)?.into_iter().next();
+    let token = token.ok_or_else(wrong)?;
+    if token.revoked.is_some() {
+        return Err(ApiError::unauthenticated(
+            "token_revoked",
+            format!("the token {} was revoked", token.id),
+        ));
+    }
+    if token.expires.is_some_and(|expires| expires <= now()) {
+        return Err(ApiError::unauthenticated(
+            "token_expired",
+            format!("the token {} has expired; make another one", token.id),
+        ));
+    }
+    let user = reader.object::<User>(&token.user)?.ok_or_else(wrong)?;
+    let role = known(&user)?;
+    Ok((user.name, cmp::min(role, token.role)))
+}
+
+fn known(user: &User) -> Result<Role, ApiError> {
+    if user.disabled {
+        return Err(ApiError::forbidden(
+            "user_disabled",
+            format!("the user {} is disabled on this node", user.name),
+        ));
+    }
+    Ok(user.role)
+}
+
+/// The node's own user and root are admins; all others need a user of their name in the state.
+fn by_uid(uid: u32, app: &App) -> Result<(String, Role), ApiError> {
+    let name = godwit_sys::accounts::user_name(uid)
+        .and_then(|name| String::from_utf8(name).ok())
+        .filter(|name| !name.is_empty());
+    let own = rustix::process::geteuid().as_raw();
+    if uid == own || uid == 0 {
+        let fallback = || {
+            if uid == 0 {
+                "root".to_owned()
+            } else {
+                format!("uid-{uid}")
+            }
+        };
+        return Ok((name.unwrap_or_else(fallback), Role::Admin));
+    }
+    let Some(name) = name else {
+        return Err(ApiError::forbidden(
+            "unknown_user",
+            format!("this machine has no user with the number {uid}"),
+        ));
+    };
+    let user = app.reader().object::<User>(&name)?;
+    let user = user.ok_or_else(|| {
+        ApiError::forbidden(
+            "unknown_user",
+            format!(
+                "this node has no user {name:?}; an admin adds it with: godwit user add {name} --role operator"
+            ),
+        )
+    })?;
+    Ok((known(&user).map(|_| name)?, user.role))
+}
+
+/// The role as the documents name it.
+pub(crate) const fn role_name(role: Role) -> RoleName {
+    match role {
+        Role::Viewer => RoleName::Viewer,
+        Role::Operator => RoleName::Operator,
+        Role::Admin => RoleName::Admin,
+    }
+}
+
+/// The role that a document names.
+pub(crate) const fn role(name: RoleName) -> Role {
+    match name {
+        RoleName::Viewer => Role::Viewer,
+        RoleName::Operator => Role::Operator,
+        RoleName::Admin => Role::Admin,
+    }
+}

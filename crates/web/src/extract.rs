@@ -1,0 +1,208 @@
+//! Owns how queries, bodies and headers of requests become values, and what is said of those that do not.
+//! Knows no route.
+
+use std::time::Duration;
+
+use axum::Json;
+use axum::extract::rejection::JsonRejection;
+use axum::extract::{FromRequest, FromRequestParts, OptionalFromRequest, Request};
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, StatusCode};
+use serde::de::value::{Error as ValueError, MapAccessDeserializer};
+use serde::de::{
+    DeserializeOwned, DeserializeSeed, Deserializer, Error as _, IntoDeserializer, MapAccess,
+    Visitor,
+};
+use tokio::time::timeout;
+
+use crate::problem::ApiError;
+
+/// The longest body: a command of the state is no longer.
+pub(crate) const BODY_BYTES_MAX: usize = 1 << 20;
+
+/// How long a client may take to send a body.
+const BODY_WITHIN: Duration = Duration::from_secs(30);
+
+/// Parameters of a query.
+const PARAMETERS_MAX: usize = 64;
+
+/// The longest idempotency key: the state takes no longer name.
+const KEY_BYTES_MAX: usize = 255;
+
+/// A body in JSON.
+pub(crate) struct Body<T>(pub(crate) T);
+
+impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for Body<T> {
+    type Rejection = ApiError;
+
+    async fn from_request(request: Request, state: &S) -> Result<Self, ApiError> {
+        let read = <Json<T> as FromRequest<S>>::from_request(request, state);
+        match timeout(BODY_WITHIN, read).await {
+            Ok(Ok(Json(value))) => Ok(Self(value)),
+            Ok(Err(rejection)) => Err(refuse(&rejection)),
+            Err(_elapsed) => Err(slow()),
+        }
+    }
+}
+
+impl<T: DeserializeOwned, S: Send + Sync> OptionalFromRequest<S> for Body<T> {
+    type Rejection = ApiError;
+
+    async fn from_request(request: Request, state: &S) -> Result<Option<Self>, ApiError> {
+        let read = <Json<T> as OptionalFromRequest<S>>::from_request(request, state);
+        match timeout(BODY_WITHIN, read).await {
+            Ok(Ok(value)) => Ok(value.map(|Json(value)| Self(value))),
+            Ok(Err(rejection)) => Err(refuse(&rejection)),
+            Err(_elapsed) => Err(slow()),
+        }
+    }
+}
+
+fn slow() -> ApiError {
+    ApiError::new(
+        StatusCode::REQUEST_TIMEOUT,
+        "body_timeout",
+        format!("the body did not arrive within {} s", BODY_WITHIN.as_secs()),
+    )
+}
+
+fn refuse(rejection: &JsonRejection) -> ApiError {
+    let status = rejection.status();
+    let code = match status {
+        StatusCode::PAYLOAD_TOO_LARGE => {
+            let detail = format!("the body is too large: at most {BODY_BYTES_MAX} bytes");
+            return ApiError::new(status, "too_large", detail);
+        }
+        StatusCode::UNSUPPORTED_MEDIA_TYPE => "not_json",
+        StatusCode::UNPROCESSABLE_ENTITY => "invalid",
+        _ => "bad_json",
+    };
+    ApiError::new(status, code, rejection.body_text())
+}
+
+/// The query of a request. A parameter that is repeated has all its values, separated by commas.
+pub(crate) struct Parameters<T>(pub(crate) T);
+
+impl<T: DeserializeOwned, S: Send + Sync> FromRequestParts<S> for Parameters<T> {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Self, ApiError> {
+        let bad = |detail: String| ApiError::new(StatusCode::BAD_REQUEST, "bad_query", detail);
+        let pairs = axum::extract::Query::<Vec<(String, String)>>::try_from_uri(&parts.uri)
+            .map_err(|rejection| bad(rejection.body_text()))?;
+        if pairs.0.len() > PARAMETERS_MAX {
+            return Err(bad(format!("at most {PARAMETERS_MAX} parameters")));
+        }
+        let mut merged: Vec<(String, String)> = Vec::new();
+        for (name, value) in pairs.0 {
+            match merged.iter_mut().find(|(known, _)| *known == name) {
+                Some((_, before)) => {
+                    before.push(',');
+                    before.push_str(&value);
+                }
+                None => merged.push((name, value)),
+            }
+        }
+        let pairs = Pairs {
+            rest: merged.into_iter(),
+            now: None,
+        };
+        T::deserialize(MapAccessDeserializer::new(pairs))
+            .map(Self)
+            .map_err(|error| bad(error.to_string()))
+    }
+}
+
+/// The parameters of a query; what is wrong with a value is told with the name of its parameter.
+struct Pairs {
+    rest: std::vec::IntoIter<(String, String)>,
+    now: Option<(String, String)>,
+}
+
+impl<'de> MapAccess<'de> for Pairs {
+    type Error = ValueError;
+
+    fn next_key_seed<K: DeserializeSeed<'de>>(
+        &mut self,
+        seed: K,
+    ) -> Result<Option<K::Value>, ValueError> {
+        self.now = self.rest.next();
+        let name = self.now.as_ref().map(|(name, _)| name.clone());
+        name.map(|name| seed.deserialize(name.into_deserializer()))
+            .transpose()
+    }
+
+    fn next_value_seed<V: DeserializeSeed<'de>>(
+        &mut self,
+        seed: V,
+    ) -> Result<V::Value, ValueError> {
+        let (name, value) = self.now.take().unwrap_or_default();
+        seed.deserialize(Part(value))
+            .map_err(|error| ValueError::custom(format!("{name}: {error}")))
+    }
+}
+
+/// A value of a query.
+struct Part(String);
+
+macro_rules! numbers {
+    ($($method:ident $visit:ident $kind:ty),*) => {$(
+        fn $method<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, ValueError> {
+            let number = self.0.parse::<$kind>().map_err(|_error| {
+                ValueError::custom(format!("{:?} is not a whole number that is possible here", self.0))
+            })?;
+            visitor.$visit(number)
+        }
+    )*};
+}
+
+impl<'de> Deserializer<'de> for Part {
+    type Error = ValueError;
+
+    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, ValueError> {
+        visitor.visit_string(self.0)
+    }
+
+    fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, ValueError> {
+        visitor.visit_some(self)
+    }
+
+    numbers!(deserialize_u64 visit_u64 u64, deserialize_u32 visit_u32 u32);
+
+    serde::forward_to_deserialize_any! {
+        bool i8 i16 i32 i64 u8 u16 f32 f64 char str string bytes byte_buf unit unit_struct
+        newtype_struct seq tuple tuple_struct map struct enum identifier ignored_any
+    }
+}
+
+/// The number of entries that a page may have, where the client named one.
+pub(crate) fn limit(given: Option<u32>, usual: u32, most: u32) -> Result<usize, ApiError> {
+    let limit = given.unwrap_or(usual);
+    if limit == 0 || limit > most {
+        return Err(ApiError::new(
+            StatusCode::BAD_REQUEST,
+            "bad_query",
+            format!("limit: {limit} is not possible; give 1 to {most}"),
+        ));
+    }
+    Ok(limit as usize)
+}
+
+/// The idempotency key of a submission.
+pub(crate) fn idempotency_key(headers: &HeaderMap) -> Result<Option<String>, ApiError> {
+    let Some(value) = headers.get("idempotency-key") else {
+        return Ok(None);
+    };
+    let text = value.to_str().ok().filter(|text| {
+        (1..=KEY_BYTES_MAX).contains(&text.len())
+            && text.bytes().all(|byte| byte.is_ascii_graphic())
+    });
+    let text = text.ok_or_else(|| {
+        ApiError::new(
+            StatusCode::BAD_REQUEST,
+            "bad_header",
+            format!("Idempotency-Key: 1 to {KEY_BYTES_MAX} visible signs of ASCII without spaces"),
+        )
+    })?;
+    Ok(Some(text.to_owned()))
+}

@@ -1,0 +1,178 @@
+//! The REST API of a node: HTTP over its Unix socket and over TLS, who may do what, and the documents of the answers.
+//! Decides nothing about jobs (`jobs`) and keeps nothing itself (`state`); serves no data connection (`node`).
+//!
+//! The server has a tokio runtime of its own. Calls that block, such as all of the state's, run on threads of their own, whose
+//! number is bounded; threads that move data never run here.
+
+mod app;
+mod caller;
+mod config;
+mod extract;
+mod middleware;
+mod password;
+mod places;
+mod problem;
+mod routes;
+mod secret;
+mod server;
+mod throttle;
+mod tls;
+
+use std::net::TcpStream;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use thiserror::Error;
+use tokio::net::UnixListener;
+use tokio::runtime::{Builder, Runtime};
+use tokio::sync::watch;
+use tokio_rustls::TlsAcceptor;
+
+pub use config::{ExportInfo, NodeInfo, WebConfig};
+pub use tls::{CertificateError, CertificateSource};
+
+use app::App;
+use server::Connections;
+use tls::Certificate;
+
+/// Threads that serve connections; calls that block have threads of their own.
+const WORKERS: usize = 2;
+
+/// How long requests may take to end when the server stops.
+const STOP_WITHIN: Duration = Duration::from_secs(5);
+
+/// Why the server does not start.
+#[derive(Debug, Error)]
+pub enum StartError {
+    /// The Unix socket cannot be made.
+    #[error("the API's socket {path}: {source}", path = path.display())]
+    Socket {
+        /// Where it should be.
+        path: PathBuf,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// There is no certificate.
+    #[error("the API's certificate: {0}")]
+    Certificate(#[from] CertificateError),
+    /// The configuration of TLS.
+    #[error("the API cannot set up TLS: {0}")]
+    Tls(#[from] rustls::Error),
+    /// A thread, a descriptor.
+    #[error("the API cannot start: {0}")]
+    System(#[from] std::io::Error),
+}
+
+/// The running server. Ends when dropped or told to.
+pub struct Web {
+    runtime: Option<Runtime>,
+    connections: Connections,
+    stop: watch::Sender<bool>,
+    socket: PathBuf,
+    certificate: Arc<Certificate>,
+}
+
+impl Web {
+    /// Serves from now on.
+    ///
+    /// # Errors
+    /// The socket cannot be made, or the system lacks resources; nothing runs then.
+    pub fn start(config: WebConfig) -> Result<Self, StartError> {
+        let WebConfig {
+            jobs,
+            node,
+            socket,
+            certificate,
+            log,
+        } = config;
+        let certificate = Arc::new(Certificate::load(&certificate, Arc::clone(&log))?);
+        let tls = tls::server_config(Arc::clone(&certificate))?;
+        let listener = server::bind(&socket).map_err(|source| StartError::Socket {
+            path: socket.clone(),
+            source,
+        })?;
+        let runtime = Builder::new_multi_thread()
+            .worker_threads(WORKERS)
+            .max_blocking_threads(app::BLOCKING_MAX)
+            .thread_name("gw-web")
+            .enable_all()
+            .build()?;
+        let (stop, stopping) = watch::channel(false);
+        let app = Arc::new(App::new(jobs, node, Arc::clone(&log)));
+        let tls = TlsAcceptor::from(Arc::new(tls));
+        let connections = Connections::new(routes::router(&app), tls, stopping, log);
+        let entered = runtime.enter();
+        let listener = UnixListener::from_std(listener)?;
+        drop(entered);
+        runtime.spawn(server::listen(connections.clone(), listener));
+        Ok(Self {
+            runtime: Some(runtime),
+            connections,
+            stop,
+            socket,
+            certificate,
+        })
+    }
+
+    /// Where the Unix socket is.
+    #[must_use]
+    pub fn socket(&self) -> &Path {
+        &self.socket
+    }
+
+    /// SHA-256 of the certificate, in the form that browsers show.
+    #[must_use]
+    pub fn fingerprint(&self) -> String {
+        self.certificate.fingerprint()
+    }
+
+    /// Serves a connection of the network of which nothing was read yet.
+    pub fn take(&self, socket: TcpStream) {
+        if let Some(runtime) = &self.runtime {
+            runtime.spawn(self.connections.clone().serve_tls(socket));
+        }
+    }
+
+    /// Does as [`Self::take`], for whoever accepts connections. After the end of the server it closes them.
+    #[must_use]
+    pub fn taker(&self) -> Arc<dyn Fn(TcpStream) + Send + Sync> {
+        let connections = self.connections.clone();
+        let handle = self
+            .runtime
+            .as_ref()
+            .map(|runtime| runtime.handle().clone());
+        Arc::new(move |socket| {
+            if let Some(handle) = &handle {
+                handle.spawn(connections.clone().serve_tls(socket));
+            }
+        })
+    }
+
+    /// Takes no further connection, lets requests end, and then ends. Blocks, for some seconds at most.
+    pub fn stop(&mut self) {
+        let Some(runtime) = self.runtime.take() else {
+            return;
+        };
+        // A node that starts meanwhile has a socket of its own there.
+        let _ = std::fs::remove_file(&self.socket);
+        self.stop.send_replace(true);
+        runtime.block_on(async {
+            // Whoever is not done by then is cut off.
+            let _ = tokio::time::timeout(STOP_WITHIN, self.connections.wait_until_empty()).await;
+        });
+        runtime.shutdown_timeout(STOP_WITHIN);
+    }
+}
+
+impl Drop for Web {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+/// The document that describes the API, as JSON text.
+#[must_use]
+pub fn openapi() -> String {
+    routes::document().to_pretty_json().unwrap_or_default()
+}

@@ -1,0 +1,66 @@
+//! Owns what is done around each request: its id, and the request id in problems.
+//! Knows no route.
+
+use axum::extract::Request;
+use axum::http::{HeaderName, HeaderValue};
+use axum::middleware::Next;
+use axum::response::Response;
+use godwit_api::rest::Problem;
+
+use crate::problem::render;
+
+/// The header that carries the id of a request.
+const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+
+/// The longest id that a client may choose.
+const ID_BYTES_MAX: usize = 64;
+
+/// By what a request is found in logs.
+#[derive(Clone, Debug)]
+pub(crate) struct Label {
+    /// The id of the request.
+    pub(crate) id: String,
+    /// The whole path; routes see only their part of it.
+    pub(crate) path: String,
+}
+
+/// Gives the request an id: the client's where it makes sense, else a random one.
+pub(crate) async fn identify(mut request: Request, next: Next) -> Response {
+    let given = request.headers().get(&REQUEST_ID);
+    let given = given.and_then(|value| value.to_str().ok()).filter(|text| {
+        let sign = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.');
+        (1..=ID_BYTES_MAX).contains(&text.len()) && text.bytes().all(sign)
+    });
+    let id = given.map_or_else(random, ToOwned::to_owned);
+    let label = Label {
+        id: id.clone(),
+        path: request.uri().path().to_owned(),
+    };
+    request.extensions_mut().insert(label);
+    let mut response = next.run(request).await;
+    if let Some(mut problem) = response.extensions_mut().remove::<Problem>() {
+        problem.request = Some(id.clone());
+        let (parts, _) = response.into_parts();
+        let mut rendered = render(&problem);
+        for (name, value) in &parts.headers {
+            if !is_of_body(name) {
+                rendered.headers_mut().insert(name.clone(), value.clone());
+            }
+        }
+        response = rendered;
+    }
+    if let Ok(value) = HeaderValue::from_str(&id) {
+        response.headers_mut().insert(REQUEST_ID, value);
+    }
+    response
+}
+
+fn is_of_body(name: &HeaderName) -> bool {
+    use axum::http::header::{CONTENT_LENGTH, CONTENT_TYPE};
+    name == CONTENT_TYPE || name == CONTENT_LENGTH
+}
+
+fn random() -> String {
+    let bits = getrandom::u64().unwrap_or_else(|_| godwit_jobs::now().0.cast_unsigned());
+    format!("{bits:016x}")
+}

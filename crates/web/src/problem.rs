@@ -1,0 +1,176 @@
+//! Owns what a refused or failed request answers: a problem document with its status and headers.
+//! Decides nothing about requests.
+
+use axum::http::header::{CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
+use axum::http::{HeaderName, HeaderValue, StatusCode};
+use axum::response::{IntoResponse, Response};
+use godwit_api::rest::Problem;
+use godwit_jobs::JobsError;
+use godwit_state::{CommandError, Fault, ProposeError};
+
+/// Content type of RFC 9457.
+pub(crate) const PROBLEM_JSON: &str = "application/problem+json";
+
+/// Seconds after which a request that came at a bad moment may be sent again.
+const RETRY_SECONDS: u64 = 2;
+
+/// Why a request was not carried out.
+#[derive(Debug)]
+pub(crate) struct ApiError(Box<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    problem: Problem,
+    header: Option<(HeaderName, HeaderValue)>,
+}
+
+impl ApiError {
+    /// An error of this status and code.
+    pub(crate) fn new(status: StatusCode, code: &str, detail: impl Into<String>) -> Self {
+        Self(Box::new(Inner {
+            problem: Problem::new(status.as_u16(), code, detail),
+            header: None,
+        }))
+    }
+
+    /// The request makes no sense.
+    pub(crate) fn invalid(detail: impl Into<String>) -> Self {
+        Self::new(StatusCode::UNPROCESSABLE_ENTITY, "invalid", detail)
+    }
+
+    /// A named thing is not there.
+    pub(crate) fn not_found(detail: impl Into<String>) -> Self {
+        Self::new(StatusCode::NOT_FOUND, "not_found", detail)
+    }
+
+    /// This program is at fault.
+    pub(crate) fn internal(detail: impl Into<String>) -> Self {
+        Self::new(StatusCode::INTERNAL_SERVER_ERROR, "internal", detail)
+    }
+
+    /// The caller has not proven who it is.
+    pub(crate) fn unauthenticated(code: &str, detail: impl Into<String>) -> Self {
+        let mut error = Self::new(StatusCode::UNAUTHORIZED, code, detail);
+        error.0.header = Some((WWW_AUTHENTICATE, HeaderValue::from_static("Bearer")));
+        error
+    }
+
+    /// The caller may not do this.
+    pub(crate) fn forbidden(code: &str, detail: impl Into<String>) -> Self {
+        Self::new(StatusCode::FORBIDDEN, code, detail)
+    }
+
+    /// The request may be sent again after `seconds`.
+    pub(crate) fn later(
+        status: StatusCode,
+        code: &str,
+        detail: impl Into<String>,
+        seconds: u64,
+    ) -> Self {
+        let mut error = Self::new(status, code, detail);
+        error.0.header = Some((RETRY_AFTER, HeaderValue::from(seconds)));
+        error
+    }
+
+    /// The code of the problem.
+    pub(crate) fn code(&self) -> &str {
+        &self.0.problem.code
+    }
+
+    /// The status of the problem.
+    pub(crate) fn status(&self) -> StatusCode {
+        StatusCode::from_u16(self.0.problem.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR)
+    }
+}
+
+impl IntoResponse for ApiError {
+    fn into_response(self) -> Response {
+        let Inner { problem, header } = *self.0;
+        let mut response = render(&problem);
+        if let Some((name, value)) = header {
+            response.headers_mut().insert(name, value);
+        }
+        response.extensions_mut().insert(problem);
+        response
+    }
+}
+
+/// The problem as a response.
+pub(crate) fn render(problem: &Problem) -> Response {
+    let status = StatusCode::from_u16(problem.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    let body = serde_json::to_vec(problem).unwrap_or_default();
+    let mut response = (status, body).into_response();
+    response
+        .headers_mut()
+        .insert(CONTENT_TYPE, HeaderValue::from_static(PROBLEM_JSON));
+    response
+}
+
+impl From<JobsError> for ApiError {
+    fn from(error: JobsError) -> Self {
+        let detail = error.to_string();
+        match error {
+            JobsError::NoJob(_) => Self::new(StatusCode::NOT_FOUND, "no_such_job", detail),
+            JobsError::Invalid { code, .. } => {
+                Self::new(StatusCode::UNPROCESSABLE_ENTITY, code, detail)
+            }
+            JobsError::Propose(error) => error.into(),
+            JobsError::State(fault) => fault.into(),
+            JobsError::File { .. } => {
+                Self::new(StatusCode::INTERNAL_SERVER_ERROR, "file_unreadable", detail)
+            }
+        }
+    }
+}
+
+impl From<ProposeError> for ApiError {
+    fn from(error: ProposeError) -> Self {
+        let detail = error.to_string();
+        let unavailable = |code: &str| {
+            Self::later(
+                StatusCode::SERVICE_UNAVAILABLE,
+                code,
+                detail.clone(),
+                RETRY_SECONDS,
+            )
+        };
+        match error {
+            ProposeError::Refused(refused) => {
+                let status = match &refused {
+                    CommandError::NotFound { .. } => StatusCode::NOT_FOUND,
+                    CommandError::Conflict { .. }
+                    | CommandError::Forbidden { .. }
+                    | CommandError::Stale { .. }
+                    | CommandError::Duplicate { .. }
+                    | CommandError::AlreadyFired { .. }
+                    | CommandError::TooMany { .. } => StatusCode::CONFLICT,
+                    CommandError::Invalid { .. } => StatusCode::UNPROCESSABLE_ENTITY,
+                    CommandError::Internal { .. } => StatusCode::INTERNAL_SERVER_ERROR,
+                };
+                Self::new(status, refused.code(), detail)
+            }
+            ProposeError::NotLeader { .. } => unavailable("not_leader"),
+            ProposeError::Busy => unavailable("busy"),
+            ProposeError::Unknown => unavailable("outcome_unknown"),
+            ProposeError::Ended(_) => unavailable("state_stopped"),
+            ProposeError::Full { .. } => {
+                Self::new(StatusCode::INSUFFICIENT_STORAGE, "disk_full", detail)
+            }
+            ProposeError::TooLarge { .. } => {
+                Self::new(StatusCode::PAYLOAD_TOO_LARGE, "too_large", detail)
+            }
+            ProposeError::Fault(fault) => fault.into(),
+        }
+    }
+}
+
+impl From<Fault> for ApiError {
+    fn from(fault: Fault) -> Self {
+        let (status, code) = if fault.is_full() {
+            (StatusCode::INSUFFICIENT_STORAGE, "disk_full")
+        } else {
+            (StatusCode::INTERNAL_SERVER_ERROR, "state_unreadable")
+        };
+        Self::new(status, code, fault.to_string())
+    }
+}

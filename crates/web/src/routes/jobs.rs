@@ -1,0 +1,315 @@
+//! Owns the routes of jobs: submission, lists, steering, and what is known of each.
+//! Decides nothing about jobs but whose they are.
+
+use std::sync::Arc;
+
+use axum::Json;
+use axum::extract::{Path, State};
+use axum::http::header::LOCATION;
+use axum::http::{HeaderMap, HeaderValue, StatusCode};
+use axum::response::{IntoResponse, Response};
+use godwit_api::rest::{
+    AttemptView, CancelJob, ChangeJob, FailureView, JobList, JobStateName, JobView, LogPage,
+    NewJob, SampleView, Timestamp,
+};
+use godwit_jobs::{Jobs, JobsError};
+use godwit_state::{Actor, Cursor, JobFilter, JobState, Role, UnixMillis};
+use serde::Deserialize;
+use utoipa::IntoParams;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use super::{BASE, Problems};
+use crate::app::App;
+use crate::caller::{Caller, Operator, Viewer};
+use crate::extract::{Body, Parameters, idempotency_key, limit};
+use crate::problem::ApiError;
+
+/// Jobs of a page.
+const PAGE_USUAL: u32 = 100;
+/// The state gives no more at once.
+const PAGE_MAX: u32 = 1_000;
+/// Lines of a page of a log.
+const LINES_MAX: u32 = 10_000;
+
+pub(super) fn routes() -> OpenApiRouter<Arc<App>> {
+    OpenApiRouter::new()
+        .routes(routes!(list, submit))
+        .routes(routes!(show, change))
+        .routes(routes!(description))
+        .routes(routes!(pause))
+        .routes(routes!(resume))
+        .routes(routes!(cancel))
+        .routes(routes!(retry))
+        .routes(routes!(attempts))
+        .routes(routes!(failures))
+        .routes(routes!(log))
+        .routes(routes!(samples))
+}
+
+/// Which jobs to list; each parameter narrows the list.
+#[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+#[serde(deny_unknown_fields)]
+struct ListQuery {
+    /// States, separated by commas; the parameter may be repeated.
+    #[param(value_type = Option<Vec<JobStateName>>, style = Form, explode = false)]
+    state: Option<String>,
+    /// Owner.
+    owner: Option<String>,
+    /// Site of a source or of the destination.
+    site: Option<String>,
+    /// Part of the label; case counts.
+    label: Option<String>,
+    /// Submitted at this time or later.
+    since: Option<Timestamp>,
+    /// Submitted before this time.
+    until: Option<Timestamp>,
+    /// Where the page before ended, as its `next` says.
+    cursor: Option<String>,
+    /// Jobs of the page; 100 if it is missing.
+    #[param(minimum = 1, maximum = 1000)]
+    limit: Option<u32>,
+}
+
+/// Lists jobs, the newest first.
+#[utoipa::path(get, path = "/jobs", tag = "jobs", params(ListQuery), responses((status = 200, body = JobList), Problems))]
+async fn list(
+    Viewer(_caller): Viewer,
+    State(app): State<Arc<App>>,
+    Parameters(query): Parameters<ListQuery>,
+) -> Result<Json<JobList>, ApiError> {
+    let bad = |detail: String| ApiError::new(StatusCode::BAD_REQUEST, "bad_query", detail);
+    let limit = limit(query.limit, PAGE_USUAL, PAGE_MAX)?;
+    let mut states = Vec::new();
+    let names = query.state.as_deref().unwrap_or_default();
+    for name in names.split(',').filter(|name| !name.is_empty()) {
+        let state = JobState::from_name(name).ok_or_else(|| {
+            let known = JobState::ALL.map(JobState::name).join(", ");
+            bad(format!(
+                "state: {name:?} is no state; the states are: {known}"
+            ))
+        })?;
+        states.push(state);
+    }
+    let cursor: Option<Cursor> = query
+        .cursor
+        .map(|text| text.parse())
+        .transpose()
+        .map_err(|error| bad(format!("cursor: {error}")))?;
+    let filter = JobFilter {
+        states,
+        owner: query.owner,
+        site: query.site,
+        label: query.label,
+        since: query.since.map(|time| UnixMillis(time.0)),
+        until: query.until.map(|time| UnixMillis(time.0)),
+    };
+    app.run(move |app| Ok(app.jobs.list(&filter, cursor.as_ref(), limit)?))
+        .await
+        .map(Json)
+}
+
+/// Submits a job; the caller owns it. A repeated key submits once.
+#[utoipa::path(
+    post, path = "/jobs", tag = "jobs", request_body = NewJob,
+    params(("Idempotency-Key" = Option<String>, Header, description = "A text that the caller chose for this submission.")),
+    responses(
+        (status = 201, description = "The job was submitted.", body = JobView),
+        (status = 200, description = "The job was submitted with the same key before.", body = JobView),
+        Problems,
+    ),
+)]
+async fn submit(
+    Operator(caller): Operator,
+    State(app): State<Arc<App>>,
+    headers: HeaderMap,
+    Body(new): Body<NewJob>,
+) -> Result<Response, ApiError> {
+    let key = idempotency_key(&headers)?;
+    let (job, created) = app
+        .run(move |app| Ok(app.jobs.submit(caller.actor(), &caller.name, &new, key)?))
+        .await?;
+    let place = HeaderValue::from_str(&format!("{BASE}/jobs/{}", job.id));
+    let status = if created {
+        StatusCode::CREATED
+    } else {
+        StatusCode::OK
+    };
+    let mut response = (status, Json(job)).into_response();
+    if let Ok(place) = place {
+        response.headers_mut().insert(LOCATION, place);
+    }
+    Ok(response)
+}
+
+/// Runs a reading call about one job.
+async fn read<T: Send + 'static>(
+    app: &Arc<App>,
+    id: String,
+    call: impl FnOnce(&Jobs, &str) -> Result<T, JobsError> + Send + 'static,
+) -> Result<Json<T>, ApiError> {
+    app.run(move |app| Ok(call(&app.jobs, &id)?))
+        .await
+        .map(Json)
+}
+
+/// Runs a change of one job, if it is the caller's.
+async fn steer(
+    app: &Arc<App>,
+    caller: Caller,
+    id: String,
+    call: impl FnOnce(&Jobs, Actor, &str) -> Result<JobView, JobsError> + Send + 'static,
+) -> Result<Json<JobView>, ApiError> {
+    app.run(move |app| {
+        let owner = app.jobs.job(&id)?.owner;
+        if !caller.owns(&owner) {
+            app.refused(caller.actor(), "job", &id, "not_your_job");
+            return Err(ApiError::forbidden(
+                "not_your_job",
+                format!(
+                    "job {id} belongs to {owner}; {} is {} here and changes own jobs only",
+                    caller.name,
+                    Role::name(caller.role)
+                ),
+            ));
+        }
+        Ok(call(&app.jobs, caller.actor(), &id)?)
+    })
+    .await
+    .map(Json)
+}
+
+/// Shows a job.
+#[utoipa::path(get, path = "/jobs/{id}", tag = "jobs", params(("id" = String, Path)), responses((status = 200, body = JobView), Problems))]
+async fn show(
+    Viewer(_caller): Viewer,
+    State(app): State<Arc<App>>,
+    Path(id): Path<String>,
+) -> Result<Json<JobView>, ApiError> {
+    read(&app, id, Jobs::job).await
+}
+
+/// Shows the description that the job was submitted with.
+#[utoipa::path(get, path = "/jobs/{id}/description", tag = "jobs", params(("id" = String, Path)), responses((status = 200, body = NewJob), Problems))]
+async fn description(
+    Viewer(_caller): Viewer,
+    State(app): State<Arc<App>>,
+    Path(id): Path<String>,
+) -> Result<Json<NewJob>, ApiError> {
+    read(&app, id, Jobs::description).await
+}
+
+/// Changes limit, priority or label of a job; a running job obeys at once.
+#[utoipa::path(patch, path = "/jobs/{id}", tag = "jobs", params(("id" = String, Path)), request_body = ChangeJob, responses((status = 200, body = JobView), Problems))]
+async fn change(
+    Operator(caller): Operator,
+    State(app): State<Arc<App>>,
+    Path(id): Path<String>,
+    Body(wish): Body<ChangeJob>,
+) -> Result<Json<JobView>, ApiError> {
+    steer(&app, caller, id, move |jobs, actor, id| {
+        jobs.change(actor, id, &wish)
+    })
+    .await
+}
+
+/// Stops a job for a time. What has arrived stays.
+#[utoipa::path(post, path = "/jobs/{id}/pause", tag = "jobs", params(("id" = String, Path)), responses((status = 200, body = JobView), Problems))]
+async fn pause(
+    Operator(caller): Operator,
+    State(app): State<Arc<App>>,
+    Path(id): Path<String>,
+) -> Result<Json<JobView>, ApiError> {
+    steer(&app, caller, id, Jobs::pause).await
+}
+
+/// Resumes a paused job.
+#[utoipa::path(post, path = "/jobs/{id}/resume", tag = "jobs", params(("id" = String, Path)), responses((status = 200, body = JobView), Problems))]
+async fn resume(
+    Operator(caller): Operator,
+    State(app): State<Arc<App>>,
+    Path(id): Path<String>,
+) -> Result<Json<JobView>, ApiError> {
+    steer(&app, caller, id, Jobs::resume).await
+}
+
+/// Gives a job up.
+#[utoipa::path(post, path = "/jobs/{id}/cancel", tag = "jobs", params(("id" = String, Path)), request_body = Option<CancelJob>, responses((status = 200, body = JobView), Problems))]
+async fn cancel(
+    Operator(caller): Operator,
+    State(app): State<Arc<App>>,
+    Path(id): Path<String>,
+    body: Option<Body<CancelJob>>,
+) -> Result<Json<JobView>, ApiError> {
+    let comment = body.and_then(|Body(cancel)| cancel.comment);
+    steer(&app, caller, id, move |jobs, actor, id| {
+        jobs.cancel(actor, id, comment)
+    })
+    .await
+}
+
+/// Runs an ended job once more.
+#[utoipa::path(post, path = "/jobs/{id}/retry", tag = "jobs", params(("id" = String, Path)), responses((status = 200, body = JobView), Problems))]
+async fn retry(
+    Operator(caller): Operator,
+    State(app): State<Arc<App>>,
+    Path(id): Path<String>,
+) -> Result<Json<JobView>, ApiError> {
+    steer(&app, caller, id, Jobs::retry).await
+}
+
+/// Lists the attempts of a job, the first one first.
+#[utoipa::path(get, path = "/jobs/{id}/attempts", tag = "jobs", params(("id" = String, Path)), responses((status = 200, body = Vec<AttemptView>), Problems))]
+async fn attempts(
+    Viewer(_caller): Viewer,
+    State(app): State<Arc<App>>,
+    Path(id): Path<String>,
+) -> Result<Json<Vec<AttemptView>>, ApiError> {
+    read(&app, id, Jobs::attempts).await
+}
+
+/// Lists the failed entries of a job by reason.
+#[utoipa::path(get, path = "/jobs/{id}/failures", tag = "jobs", params(("id" = String, Path)), responses((status = 200, body = Vec<FailureView>), Problems))]
+async fn failures(
+    Viewer(_caller): Viewer,
+    State(app): State<Arc<App>>,
+    Path(id): Path<String>,
+) -> Result<Json<Vec<FailureView>>, ApiError> {
+    read(&app, id, Jobs::failures).await
+}
+
+/// Which lines of a log to list.
+#[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+#[serde(deny_unknown_fields)]
+struct LogQuery {
+    /// Lines after this number; 0 if it is missing.
+    after: Option<u64>,
+    /// Lines of the page; 1000 if it is missing.
+    #[param(minimum = 1, maximum = 10_000)]
+    limit: Option<u32>,
+}
+
+/// Lists lines of the job's log, the oldest first.
+#[utoipa::path(get, path = "/jobs/{id}/log", tag = "jobs", params(("id" = String, Path), LogQuery), responses((status = 200, body = LogPage), Problems))]
+async fn log(
+    Viewer(_caller): Viewer,
+    State(app): State<Arc<App>>,
+    Path(id): Path<String>,
+    Parameters(query): Parameters<LogQuery>,
+) -> Result<Json<LogPage>, ApiError> {
+    let limit = limit(query.limit, 1_000, LINES_MAX)?;
+    let after = query.after.unwrap_or(0);
+    read(&app, id, move |jobs, id| jobs.log(id, after, limit)).await
+}
+
+/// Lists what was measured of the job, the oldest first.
+#[utoipa::path(get, path = "/jobs/{id}/samples", tag = "jobs", params(("id" = String, Path)), responses((status = 200, body = Vec<SampleView>), Problems))]
+async fn samples(
+    Viewer(_caller): Viewer,
+    State(app): State<Arc<App>>,
+    Path(id): Path<String>,
+) -> Result<Json<Vec<SampleView>>, ApiError> {
+    read(&app, id, Jobs::samples).await
+}

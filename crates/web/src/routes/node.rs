@@ -1,0 +1,65 @@
+//! Owns the routes that tell of the node itself and of its exports.
+//! Changes nothing.
+
+use std::sync::Arc;
+
+use axum::Json;
+use axum::extract::State;
+use godwit_api::rest::{ExportView, NodeView};
+use rustix::fs::statvfs;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use super::Problems;
+use crate::app::App;
+use crate::caller::{Viewer, role_name};
+use crate::problem::ApiError;
+
+pub(super) fn routes() -> OpenApiRouter<Arc<App>> {
+    OpenApiRouter::new()
+        .routes(routes!(node))
+        .routes(routes!(exports))
+}
+
+/// Tells of the node, and who asks.
+#[utoipa::path(get, path = "/node", tag = "node", responses((status = 200, body = NodeView), Problems))]
+async fn node(
+    Viewer(caller): Viewer,
+    State(app): State<Arc<App>>,
+) -> Result<Json<NodeView>, ApiError> {
+    let exports = app.run(|app| Ok(views(app))).await?;
+    Ok(Json(NodeView {
+        version: app.node.version.clone(),
+        identity: app.node.identity.clone(),
+        started: app.started,
+        exports,
+        user: caller.name,
+        role: role_name(caller.role),
+    }))
+}
+
+/// Lists the exports of the node.
+#[utoipa::path(get, path = "/exports", tag = "node", responses((status = 200, body = Vec<ExportView>), Problems))]
+async fn exports(
+    Viewer(_caller): Viewer,
+    State(app): State<Arc<App>>,
+) -> Result<Json<Vec<ExportView>>, ApiError> {
+    app.run(|app| Ok(views(app))).await.map(Json)
+}
+
+fn views(app: &App) -> Vec<ExportView> {
+    let exports = app.node.exports.iter();
+    exports
+        .map(|export| {
+            let room = statvfs(&export.path).ok();
+            let bytes = |blocks: u64, size: u64| blocks.saturating_mul(size);
+            ExportView {
+                name: export.name.clone(),
+                bytes_free: room
+                    .as_ref()
+                    .map(|room| bytes(room.f_bavail, room.f_frsize)),
+                bytes_total: room.map(|room| bytes(room.f_blocks, room.f_frsize)),
+            }
+        })
+        .collect()
+}

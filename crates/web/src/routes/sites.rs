@@ -1,0 +1,115 @@
+//! Owns the routes of sites.
+//! Dials none.
+
+use std::sync::Arc;
+
+use axum::Json;
+use axum::extract::{Path, State};
+use axum::http::StatusCode;
+use godwit_api::PORT_DEFAULT;
+use godwit_api::host::HostPort;
+use godwit_api::rest::{HERE, NewSite, SiteView, check_site_name};
+use godwit_state::{Change, Op, Site};
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use super::Problems;
+use crate::app::App;
+use crate::caller::{Admin, Viewer};
+use crate::extract::Body;
+use crate::problem::ApiError;
+
+pub(super) fn routes() -> OpenApiRouter<Arc<App>> {
+    OpenApiRouter::new()
+        .routes(routes!(list))
+        .routes(routes!(show, put, remove))
+}
+
+/// Lists the sites.
+#[utoipa::path(get, path = "/sites", tag = "sites", responses((status = 200, body = Vec<SiteView>), Problems))]
+async fn list(
+    Viewer(_caller): Viewer,
+    State(app): State<Arc<App>>,
+) -> Result<Json<Vec<SiteView>>, ApiError> {
+    let sites = app.run(|app| Ok(app.reader().objects::<Site>()?)).await?;
+    Ok(Json(sites.into_iter().map(view).collect()))
+}
+
+/// Shows a site.
+#[utoipa::path(get, path = "/sites/{name}", tag = "sites", params(("name" = String, Path)), responses((status = 200, body = SiteView), Problems))]
+async fn show(
+    Viewer(_caller): Viewer,
+    State(app): State<Arc<App>>,
+    Path(name): Path<String>,
+) -> Result<Json<SiteView>, ApiError> {
+    app.run(move |app| find(app, &name)).await.map(Json)
+}
+
+/// Adds or replaces a site.
+#[utoipa::path(put, path = "/sites/{name}", tag = "sites", params(("name" = String, Path)), request_body = NewSite, responses((status = 200, body = SiteView), Problems))]
+async fn put(
+    Admin(caller): Admin,
+    State(app): State<Arc<App>>,
+    Path(name): Path<String>,
+    Body(new): Body<NewSite>,
+) -> Result<Json<SiteView>, ApiError> {
+    check(&name, &new)?;
+    let site = Site {
+        name: name.clone(),
+        addresses: new.addresses,
+        identity: new.identity,
+        comment: new.comment,
+    };
+    app.run(move |app| {
+        app.propose(caller.actor(), Op::Site(Change::Put(site)))?;
+        find(app, &name)
+    })
+    .await
+    .map(Json)
+}
+
+/// Removes a site. Jobs that name it fail at their next attempt.
+#[utoipa::path(delete, path = "/sites/{name}", tag = "sites", params(("name" = String, Path)), responses((status = 204), Problems))]
+async fn remove(
+    Admin(caller): Admin,
+    State(app): State<Arc<App>>,
+    Path(name): Path<String>,
+) -> Result<StatusCode, ApiError> {
+    app.run(move |app| app.propose(caller.actor(), Op::Site(Change::Remove(name))))
+        .await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+fn find(app: &App, name: &str) -> Result<SiteView, ApiError> {
+    let site = app.reader().object::<Site>(name)?;
+    site.map(view).ok_or_else(|| {
+        ApiError::not_found(format!(
+            "this node knows no site {name:?}; list the sites with: godwit site list"
+        ))
+    })
+}
+
+fn check(name: &str, new: &NewSite) -> Result<(), ApiError> {
+    check_site_name(name).map_err(|error| ApiError::invalid(format!("name: {error}")))?;
+    if name == HERE {
+        let detail = format!("name: {HERE} always means the node that is asked");
+        return Err(ApiError::invalid(detail));
+    }
+    if new.addresses.is_empty() {
+        return Err(ApiError::invalid("addresses: name at least one"));
+    }
+    for address in &new.addresses {
+        HostPort::parse(address, PORT_DEFAULT)
+            .map_err(|error| ApiError::invalid(format!("addresses: {address:?}: {error}")))?;
+    }
+    Ok(())
+}
+
+fn view(site: Site) -> SiteView {
+    SiteView {
+        name: site.name,
+        addresses: site.addresses,
+        identity: site.identity,
+        comment: site.comment,
+    }
+}

@@ -1,0 +1,103 @@
+//! Owns the routes of users.
+//! Logs nobody in: `login` does.
+
+use std::sync::Arc;
+
+use axum::Json;
+use axum::extract::{Path, State};
+use axum::http::StatusCode;
+use godwit_api::rest::{NewUser, UserView};
+use godwit_state::{Change, Op, User};
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use super::Problems;
+use crate::app::App;
+use crate::caller::{Admin, role, role_name};
+use crate::extract::Body;
+use crate::password;
+use crate::problem::ApiError;
+
+pub(super) fn routes() -> OpenApiRouter<Arc<App>> {
+    OpenApiRouter::new()
+        .routes(routes!(list))
+        .routes(routes!(show, put, remove))
+}
+
+/// Lists the users.
+#[utoipa::path(get, path = "/users", tag = "users", responses((status = 200, body = Vec<UserView>), Problems))]
+async fn list(
+    Admin(_caller): Admin,
+    State(app): State<Arc<App>>,
+) -> Result<Json<Vec<UserView>>, ApiError> {
+    let users = app.run(|app| Ok(app.reader().objects::<User>()?)).await?;
+    Ok(Json(users.into_iter().map(view).collect()))
+}
+
+/// Shows a user.
+#[utoipa::path(get, path = "/users/{name}", tag = "users", params(("name" = String, Path)), responses((status = 200, body = UserView), Problems))]
+async fn show(
+    Admin(_caller): Admin,
+    State(app): State<Arc<App>>,
+    Path(name): Path<String>,
+) -> Result<Json<UserView>, ApiError> {
+    app.run(move |app| find(app, &name).map(view))
+        .await
+        .map(Json)
+}
+
+/// Adds or replaces a user. Without a password the user keeps the one that is there.
+#[utoipa::path(put, path = "/users/{name}", tag = "users", params(("name" = String, Path)), request_body = NewUser, responses((status = 200, body = UserView), Problems))]
+async fn put(
+    Admin(caller): Admin,
+    State(app): State<Arc<App>>,
+    Path(name): Path<String>,
+    Body(new): Body<NewUser>,
+) -> Result<Json<UserView>, ApiError> {
+    let hash = match new.password {
+        Some(password) => Some(app.hash(move || password::hash(&password)).await??),
+        None => None,
+    };
+    app.run(move |app| {
+        let earlier = app.reader().object::<User>(&name)?;
+        let user = User {
+            name: name.clone(),
+            role: role(new.role),
+            password: hash.or_else(|| earlier.and_then(|user| user.password)),
+            disabled: new.disabled,
+        };
+        app.propose(caller.actor(), Op::User(Change::Put(user)))?;
+        find(app, &name).map(view)
+    })
+    .await
+    .map(Json)
+}
+
+/// Removes a user and the user's tokens.
+#[utoipa::path(delete, path = "/users/{name}", tag = "users", params(("name" = String, Path)), responses((status = 204), Problems))]
+async fn remove(
+    Admin(caller): Admin,
+    State(app): State<Arc<App>>,
+    Path(name): Path<String>,
+) -> Result<StatusCode, ApiError> {
+    app.run(move |app| app.propose(caller.actor(), Op::User(Change::Remove(name))))
+        .await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+fn find(app: &App, name: &str) -> Result<User, ApiError> {
+    app.reader().object::<User>(name)?.ok_or_else(|| {
+        ApiError::not_found(format!(
+            "this node has no user {name:?}; list the users with: godwit user list"
+        ))
+    })
+}
+
+fn view(user: User) -> UserView {
+    UserView {
+        name: user.name,
+        role: role_name(user.role),
+        has_password: user.password.is_some(),
+        disabled: user.disabled,
+    }
+}

@@ -1,0 +1,207 @@
+//! Owns connections: the Unix socket, how many there may be, and serving HTTP on each.
+//! Knows no route.
+
+use std::fs::{self, DirBuilder, Permissions};
+use std::io;
+use std::net::TcpStream as StdTcpStream;
+use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
+use std::os::unix::net::UnixStream as StdUnixStream;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use axum::body::Body;
+use hyper::Request;
+use hyper::body::Incoming;
+use hyper::service::{Service as _, service_fn};
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use hyper_util::server::conn::auto::Builder;
+use hyper_util::service::TowerToHyperService;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::{TcpStream, UnixListener};
+use tokio::sync::watch;
+use tokio::time::timeout;
+use tokio_rustls::TlsAcceptor;
+
+use crate::caller::Peer;
+use crate::places::{Place, Places};
+
+/// Requests at once of one connection.
+const STREAMS_MAX: u32 = 64;
+
+/// How long a client may take to send the head of a request, and how long a connection may be idle.
+const HEAD_WITHIN: Duration = Duration::from_secs(60);
+
+/// How long a client may take to shake hands by TLS.
+const HANDSHAKE_WITHIN: Duration = Duration::from_secs(10);
+
+/// The head of a request: tokens and queries are far shorter.
+const HEAD_BYTES_MAX: usize = 64 << 10;
+
+/// How often the other end of an idle connection of HTTP/2 is asked whether it is there.
+const PING_EVERY: Duration = Duration::from_secs(20);
+
+/// After the system refused a connection for want of descriptors or memory.
+const REFUSED_PAUSE: Duration = Duration::from_millis(100);
+
+/// What all connections share.
+#[derive(Clone)]
+pub(crate) struct Connections {
+    router: Router,
+    places: Arc<Places>,
+    tls: TlsAcceptor,
+    log: Arc<dyn Fn(&str) + Send + Sync>,
+    stopping: watch::Receiver<bool>,
+}
+
+impl Connections {
+    pub(crate) fn new(
+        router: Router,
+        tls: TlsAcceptor,
+        stopping: watch::Receiver<bool>,
+        log: Arc<dyn Fn(&str) + Send + Sync>,
+    ) -> Self {
+        Self {
+            router,
+            places: Arc::new(Places::new()),
+            tls,
+            log,
+            stopping,
+        }
+    }
+
+    /// Waits until no connection is left.
+    pub(crate) async fn wait_until_empty(&self) {
+        self.places.wait_until_empty().await;
+    }
+
+    /// Serves a connection of the network, of which nothing was read yet, to its end.
+    pub(crate) async fn serve_tls(self, socket: StdTcpStream) {
+        let Ok(address) = socket.peer_addr() else {
+            return;
+        };
+        let peer = Peer::Network(address);
+        let Some(place) = self.places.take(peer) else {
+            return;
+        };
+        let prepared = socket
+            .set_nonblocking(true)
+            .and_then(|()| TcpStream::from_std(socket))
+            .and_then(|socket| socket.set_nodelay(true).map(|()| socket));
+        let Ok(socket) = prepared else {
+            return;
+        };
+        let shaken = timeout(HANDSHAKE_WITHIN, self.tls.accept(socket)).await;
+        match shaken {
+            Ok(Ok(stream)) => self.serve(stream, peer, place).await,
+            Ok(Err(error)) => (self.log)(&format!("{peer}: no TLS connection to the API: {error}")),
+            Err(_elapsed) => {}
+        }
+    }
+
+    /// Serves HTTP on one connection to its end.
+    async fn serve<S>(&self, socket: S, peer: Peer, place: Place)
+    where
+        S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    {
+        let inner = TowerToHyperService::new(self.router.clone());
+        let service = service_fn(move |mut request: Request<Incoming>| {
+            request.extensions_mut().insert(peer);
+            inner.call(request.map(Body::new))
+        });
+        let mut builder = Builder::new(TokioExecutor::new());
+        builder
+            .http1()
+            .timer(TokioTimer::new())
+            .header_read_timeout(HEAD_WITHIN)
+            .max_buf_size(HEAD_BYTES_MAX);
+        builder
+            .http2()
+            .timer(TokioTimer::new())
+            .max_concurrent_streams(STREAMS_MAX)
+            .max_header_list_size(u32::try_from(HEAD_BYTES_MAX).unwrap_or(u32::MAX))
+            .keep_alive_interval(PING_EVERY)
+            .keep_alive_timeout(PING_EVERY);
+        let connection = builder.serve_connection(TokioIo::new(socket), service);
+        let mut connection = std::pin::pin!(connection);
+        let mut stopping = self.stopping.clone();
+        let ended = tokio::select! {
+            ended = connection.as_mut() => ended,
+            () = stopped(&mut stopping) => {
+                connection.as_mut().graceful_shutdown();
+                connection.await
+            }
+        };
+        // A client that breaks off harms itself only.
+        drop(ended);
+        drop(place);
+    }
+}
+
+/// Waits until the server stops.
+pub(crate) async fn stopped(stopping: &mut watch::Receiver<bool>) {
+    // Fails only if the server is gone, which is the same.
+    let _ = stopping.wait_for(|stopping| *stopping).await;
+}
+
+/// Makes the socket, for anybody on this machine: who calls is decided by the user of the process.
+pub(crate) fn bind(path: &Path) -> io::Result<std::os::unix::net::UnixListener> {
+    if let Some(directory) = path.parent() {
+        DirBuilder::new()
+            .recursive(true)
+            .mode(0o711)
+            .create(directory)?;
+        fs::set_permissions(directory, Permissions::from_mode(0o711))?;
+    }
+    if fs::symlink_metadata(path).is_ok() {
+        if StdUnixStream::connect(path).is_ok() {
+            return Err(io::Error::new(
+                io::ErrorKind::AddrInUse,
+                "another node answers there; stop it first",
+            ));
+        }
+        fs::remove_file(path)?;
+    }
+    let listener = std::os::unix::net::UnixListener::bind(path)?;
+    fs::set_permissions(path, Permissions::from_mode(0o666))?;
+    listener.set_nonblocking(true)?;
+    Ok(listener)
+}
+
+/// Takes connections of the Unix socket until the server stops.
+pub(crate) async fn listen(connections: Connections, listener: UnixListener) {
+    let mut stopping = connections.stopping.clone();
+    let mut refusing = false;
+    loop {
+        let accepted = tokio::select! {
+            accepted = listener.accept() => accepted,
+            () = stopped(&mut stopping) => return,
+        };
+        let socket = match accepted {
+            Ok((socket, _)) => socket,
+            Err(error) => {
+                if !refusing {
+                    (connections.log)(&format!(
+                        "the API's socket cannot take connections: {error}"
+                    ));
+                }
+                refusing = true;
+                tokio::time::sleep(REFUSED_PAUSE).await;
+                continue;
+            }
+        };
+        refusing = false;
+        let Ok(credentials) = socket.peer_cred() else {
+            continue;
+        };
+        let peer = Peer::Local {
+            uid: credentials.uid(),
+        };
+        let Some(place) = connections.places.take(peer) else {
+            continue;
+        };
+        let own = connections.clone();
+        tokio::spawn(async move { own.serve(socket, peer, place).await });
+    }
+}

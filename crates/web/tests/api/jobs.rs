@@ -1,0 +1,163 @@
+//! Jobs over the API: submitted once, listed, changed, steered to their end.
+//! Whether data arrives is tested in `jobs` and `cli`.
+
+use serde_json::json;
+
+use crate::world::World;
+
+/// A job that does not begin by itself.
+pub(crate) fn later(label: &str) -> serde_json::Value {
+    json!({
+        "sources": ["here:/data/run42"],
+        "destination": "here:/data/copy/",
+        "label": label,
+        "not_before": "2100-01-01T00:00:00Z",
+    })
+}
+
+#[test]
+fn a_job_is_submitted_listed_changed_and_steered() {
+    let world = World::new();
+    let client = world.client();
+    let created = client.post("/api/v1/jobs", &later("night-42")).expect(201);
+    let job = created.json();
+    let id = job["id"].as_str().unwrap().to_owned();
+    assert_eq!(created.header("location"), format!("/api/v1/jobs/{id}"));
+    assert_eq!(job["state"], "scheduled");
+    assert_eq!(job["reason"]["code"], "not_before");
+    assert_eq!(job["label"], "night-42");
+    let at = format!("/api/v1/jobs/{id}");
+
+    let description = client.get(&format!("{at}/description")).expect(200).json();
+    assert_eq!(description["sources"], json!(["here:/data/run42"]));
+    let changed = client.json(
+        "PATCH",
+        &at,
+        &json!({"limit": 1_000_000, "priority": 7, "label": "x"}),
+    );
+    let changed = changed.expect(200).json();
+    assert_eq!(
+        (&changed["limit"], &changed["priority"], &changed["label"]),
+        (&json!(1_000_000), &json!(7), &json!("x"))
+    );
+    let without = client.json("PATCH", &at, &json!({"limit": 0})).expect(200);
+    assert_eq!(without.json()["limit"], json!(null));
+
+    let steer = |what: &str| client.send("POST", &format!("{at}/{what}"), &[], Vec::new());
+    assert_eq!(steer("pause").expect(200).json()["state"], "paused");
+    steer("retry").expect_problem(409, "forbidden_transition");
+    assert_eq!(steer("resume").expect(200).json()["state"], "scheduled");
+    let cancelled = client.post(&format!("{at}/cancel"), &json!({"comment": "wrong run"}));
+    let cancelled = cancelled.expect(200).json();
+    assert_eq!(cancelled["state"], "cancelled");
+    assert!(
+        cancelled["reason"]["text"]
+            .as_str()
+            .unwrap()
+            .contains("wrong run")
+    );
+    steer("cancel").expect_problem(409, "forbidden_transition");
+
+    for list in ["attempts", "failures", "samples"] {
+        let list = client.get(&format!("{at}/{list}")).expect(200);
+        assert_eq!(list.json(), json!([]));
+    }
+    let log = client
+        .get(&format!("{at}/log?after=0&limit=10"))
+        .expect(200);
+    assert_eq!(log.json(), json!({"lines": [], "next": 0}));
+    for path in [
+        "",
+        "/description",
+        "/attempts",
+        "/failures",
+        "/samples",
+        "/log",
+    ] {
+        let missing = client.get(&format!("/api/v1/jobs/nosuchjob{path}"));
+        missing.expect_problem(404, "no_such_job");
+    }
+    let missing = client.send("POST", "/api/v1/jobs/nosuchjob/pause", &[], Vec::new());
+    missing.expect_problem(404, "no_such_job");
+    assert_eq!(steer("retry").expect(200).json()["state"], "queued");
+}
+
+#[test]
+fn the_same_key_submits_once() {
+    let world = World::new();
+    let client = world.client().with("idempotency-key", "night-42/1");
+    let first = client.post("/api/v1/jobs", &later("a")).expect(201).json();
+    let again = client.post("/api/v1/jobs", &later("a")).expect(200).json();
+    assert_eq!(first["id"], again["id"]);
+    let other = client.post("/api/v1/jobs", &later("b"));
+    other.expect_problem(409, "duplicate");
+    let jobs = client.get("/api/v1/jobs").expect(200).json();
+    assert_eq!(jobs["jobs"].as_array().unwrap().len(), 1);
+    let bad = world.client().with("idempotency-key", "a b");
+    bad.post("/api/v1/jobs", &later("a"))
+        .expect_problem(400, "bad_header");
+}
+
+#[test]
+fn lists_have_filters_and_pages() {
+    let world = World::new();
+    let client = world.client();
+    let mut ids = Vec::new();
+    for number in 0..5 {
+        let job = client.post("/api/v1/jobs", &later(&format!("run {number}")));
+        ids.push(job.expect(201).json()["id"].as_str().unwrap().to_owned());
+    }
+    let pause = format!("/api/v1/jobs/{}/pause", ids[0]);
+    client.send("POST", &pause, &[], Vec::new()).expect(200);
+    let found = |query: &str| -> Vec<String> {
+        let list = client.get(&format!("/api/v1/jobs?{query}")).expect(200);
+        let jobs = list.json()["jobs"].as_array().unwrap().clone();
+        jobs.iter()
+            .map(|job| job["id"].as_str().unwrap().to_owned())
+            .collect()
+    };
+    assert_eq!(found("state=paused"), [ids[0].clone()]);
+    assert_eq!(found("state=paused,scheduled").len(), 5);
+    assert_eq!(found("state=paused&state=scheduled").len(), 5);
+    assert_eq!(found("label=run%203"), [ids[3].clone()]);
+    assert_eq!(found("owner=nobody-at-all").len(), 0);
+    assert_eq!(found("site=here").len(), 5);
+    assert_eq!(found("since=2100-01-01T00:00:00Z").len(), 0);
+    assert_eq!(found("until=2100-01-01T00:00:00%2B02:00").len(), 5);
+
+    let mut paged = Vec::new();
+    let mut query = "limit=2".to_owned();
+    loop {
+        let page = client
+            .get(&format!("/api/v1/jobs?{query}"))
+            .expect(200)
+            .json();
+        let jobs = page["jobs"].as_array().unwrap();
+        assert!(jobs.len() <= 2);
+        paged.extend(
+            jobs.iter()
+                .map(|job| job["id"].as_str().unwrap().to_owned()),
+        );
+        let Some(next) = page["next"].as_str() else {
+            break;
+        };
+        query = format!("limit=2&cursor={next}");
+    }
+    paged.sort();
+    ids.sort();
+    assert_eq!(paged, ids);
+}
+
+#[test]
+fn the_node_tells_of_itself_and_who_asks() {
+    let world = World::new();
+    let client = world.client();
+    let node = client.get("/api/v1/node").expect(200).json();
+    assert_eq!(node["version"], "1.2.3");
+    assert_eq!(node["identity"], "gw1-test");
+    assert_eq!(node["role"], "admin");
+    assert_eq!(node["exports"][0]["name"], "data");
+    assert!(node["exports"][0]["bytes_free"].as_u64().unwrap() > 0);
+    let exports = client.get("/api/v1/exports").expect(200).json();
+    assert_eq!(exports, node["exports"]);
+}

@@ -1,0 +1,13 @@
+//! The API of a node as clients see it: the real server with a real state, over its sockets.
+//! The binary has tests of its own in `cli`.
+
+#![allow(
+    clippy::unwrap_used,
+    reason = "a test that finds something else than it expects has failed"
+)]
+
+mod bad_input;
+mod client;
+mod jobs;
+mod rights;
+mod world;

@@ -1,0 +1,316 @@
+//! Who may do what: every route without, with wrong, ended and too small rights lets nobody in.
+//! What the routes do is tested beside this.
+
+use std::collections::BTreeSet;
+
+use godwit_api::rest::{RoleName, Timestamp};
+use serde_json::{Value, json};
+
+use crate::client::Client;
+use crate::world::World;
+
+/// Each route, and the least role that it takes. `None` is for everybody.
+const ROUTES: &[(&str, &str, Option<RoleName>)] = &[
+    ("GET", "/api/v1/node", Some(RoleName::Viewer)),
+    ("GET", "/api/v1/exports", Some(RoleName::Viewer)),
+    ("GET", "/api/v1/jobs", Some(RoleName::Viewer)),
+    ("POST", "/api/v1/jobs", Some(RoleName::Operator)),
+    ("GET", "/api/v1/jobs/{id}", Some(RoleName::Viewer)),
+    ("PATCH", "/api/v1/jobs/{id}", Some(RoleName::Operator)),
+    (
+        "GET",
+        "/api/v1/jobs/{id}/description",
+        Some(RoleName::Viewer),
+    ),
+    ("POST", "/api/v1/jobs/{id}/pause", Some(RoleName::Operator)),
+    ("POST", "/api/v1/jobs/{id}/resume", Some(RoleName::Operator)),
+    ("POST", "/api/v1/jobs/{id}/cancel", Some(RoleName::Operator)),
+    ("POST", "/api/v1/jobs/{id}/retry", Some(RoleName::Operator)),
+    ("GET", "/api/v1/jobs/{id}/attempts", Some(RoleName::Viewer)),
+    ("GET", "/api/v1/jobs/{id}/failures", Some(RoleName::Viewer)),
+    ("GET", "/api/v1/jobs/{id}/log", Some(RoleName::Viewer)),
+    ("GET", "/api/v1/jobs/{id}/samples", Some(RoleName::Viewer)),
+    ("GET", "/api/v1/sites", Some(RoleName::Viewer)),
+    ("GET", "/api/v1/sites/{name}", Some(RoleName::Viewer)),
+    ("PUT", "/api/v1/sites/{name}", Some(RoleName::Admin)),
+    ("DELETE", "/api/v1/sites/{name}", Some(RoleName::Admin)),
+    ("GET", "/api/v1/users", Some(RoleName::Admin)),
+    ("GET", "/api/v1/users/{name}", Some(RoleName::Admin)),
+    ("PUT", "/api/v1/users/{name}", Some(RoleName::Admin)),
+    ("DELETE", "/api/v1/users/{name}", Some(RoleName::Admin)),
+    ("GET", "/api/v1/tokens", Some(RoleName::Operator)),
+    ("POST", "/api/v1/tokens", Some(RoleName::Operator)),
+    ("DELETE", "/api/v1/tokens/{id}", Some(RoleName::Operator)),
+    ("POST", "/api/v1/login", None),
+];
+
+#[test]
+fn the_table_has_every_route() {
+    let document: Value = serde_json::from_str(&godwit_web::openapi()).unwrap();
+    let mut described = BTreeSet::new();
+    for (path, item) in document["paths"].as_object().unwrap() {
+        for method in item.as_object().unwrap().keys() {
+            described.insert((method.to_uppercase(), path.clone()));
+        }
+    }
+    let table: BTreeSet<(String, String)> = ROUTES
+        .iter()
+        .map(|(method, path, _)| ((*method).to_owned(), (*path).to_owned()))
+        .collect();
+    assert_eq!(described, table);
+}
+
+/// A user of that role, and a token of the user.
+fn token(world: &World, user: &str, role: &str) -> (String, String) {
+    let admin = world.client();
+    let put = admin.json(
+        "PUT",
+        &format!("/api/v1/users/{user}"),
+        &json!({"role": role}),
+    );
+    put.expect(200);
+    let made = admin.post("/api/v1/tokens", &json!({"user": user, "role": role}));
+    let made = made.expect(201).json();
+    let text = |value: &Value| value.as_str().unwrap().to_owned();
+    (text(&made["secret"]), text(&made["token"]["id"]))
+}
+
+fn send(client: &Client, method: &str, path: &str) -> crate::client::Answer {
+    let path = path.replace("{id}", "x").replace("{name}", "x");
+    let body = match method {
+        "GET" | "DELETE" => Vec::new(),
+        _ => b"{".to_vec(),
+    };
+    client.send(method, &path, &[("content-type", "application/json")], body)
+}
+
+#[test]
+fn no_route_lets_anybody_in_without_the_right() {
+    let world = World::new();
+    let (viewer, _) = token(&world, "vera", "viewer");
+    let (operator, _) = token(&world, "otto", "operator");
+    let (admin, _) = token(&world, "ada", "admin");
+    let (revoked, revoked_id) = token(&world, "rita", "admin");
+    world
+        .client()
+        .delete(&format!("/api/v1/tokens/{revoked_id}"))
+        .expect(204);
+    let (disabled, _) = token(&world, "dora", "admin");
+    let disable = json!({"role": "admin", "disabled": true});
+    world
+        .client()
+        .json("PUT", "/api/v1/users/dora", &disable)
+        .expect(200);
+    let expired = world.expired_token("ada");
+    let with = |secret: &str| world.client().token(secret);
+    for (method, path, least) in ROUTES {
+        let Some(least) = least else {
+            continue;
+        };
+        let answer = |client: Client| send(&client, method, path);
+        println!("{method} {path}");
+        answer(world.network()).expect_problem(401, "no_credentials");
+        answer(with("gwt_wrong")).expect_problem(401, "bad_token");
+        answer(world.client().with("authorization", "Basic eDp5")).expect_problem(401, "bad_token");
+        answer(world.client().with("authorization", "Bearer")).expect_problem(401, "bad_token");
+        answer(with(&expired)).expect_problem(401, "token_expired");
+        answer(with(&revoked)).expect_problem(401, "token_revoked");
+        answer(with(&disabled)).expect_problem(403, "user_disabled");
+        for (role, secret) in [
+            (RoleName::Viewer, &viewer),
+            (RoleName::Operator, &operator),
+            (RoleName::Admin, &admin),
+        ] {
+            let answer = answer(with(secret));
+            if role < *least {
+                answer.expect_problem(403, "role_too_small");
+            } else {
+                let status = answer.status.as_u16();
+                assert!(
+                    !matches!(status, 401 | 403 | 405) && status < 500,
+                    "{answer:?}"
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn a_token_allows_no_more_than_its_user_and_itself() {
+    let world = World::new();
+    let admin = world.client();
+    let (operator, _) = token(&world, "otto", "operator");
+    let otto = world.client().token(&operator);
+    // Not more than the user has.
+    let more = admin.post("/api/v1/tokens", &json!({"user": "otto", "role": "admin"}));
+    more.expect_problem(422, "invalid");
+    let more = otto.post("/api/v1/tokens", &json!({"role": "admin"}));
+    more.expect_problem(403, "role_too_small");
+    let others = otto.post("/api/v1/tokens", &json!({"user": "ada", "role": "viewer"}));
+    others.expect_problem(403, "not_your_token");
+    let past = otto.post(
+        "/api/v1/tokens",
+        &json!({"role": "viewer", "expires": Timestamp(0)}),
+    );
+    past.expect_problem(422, "invalid");
+    // A smaller one of one's own.
+    let small = otto.post(
+        "/api/v1/tokens",
+        &json!({"role": "viewer", "comment": "page"}),
+    );
+    let small = small.expect(201).json();
+    let secret = small["secret"].as_str().unwrap();
+    let viewer = world.client().token(secret);
+    assert_eq!(
+        viewer.get("/api/v1/node").expect(200).json()["role"],
+        "viewer"
+    );
+    viewer
+        .get("/api/v1/tokens")
+        .expect_problem(403, "role_too_small");
+    // The state has no secret, and lists show none.
+    let listed = otto.get("/api/v1/tokens").expect(200);
+    let text = String::from_utf8(listed.body.clone()).unwrap();
+    assert!(!text.contains(secret) && text.contains(&secret[secret.len() - 4..]));
+    assert_eq!(listed.json().as_array().unwrap().len(), 2);
+    for file in ["state.db", "state.db-wal", "raft.db", "raft.db-wal"] {
+        if let Ok(content) = std::fs::read(world.path("state").join(file)) {
+            let found = content
+                .windows(secret.len())
+                .any(|part| part == secret.as_bytes());
+            assert!(!found, "{file}");
+        }
+    }
+    // When the user becomes less, so do the tokens.
+    let less = admin.json("PUT", "/api/v1/users/otto", &json!({"role": "viewer"}));
+    less.expect(200);
+    assert_eq!(
+        otto.get("/api/v1/node").expect(200).json()["role"],
+        "viewer"
+    );
+    // Nobody sees or revokes the tokens of others.
+    let (other, _) = token(&world, "olga", "operator");
+    let olga = world.client().token(&other);
+    assert_eq!(
+        olga.get("/api/v1/tokens").json().as_array().unwrap().len(),
+        1
+    );
+    let id = small["token"]["id"].as_str().unwrap();
+    olga.delete(&format!("/api/v1/tokens/{id}"))
+        .expect_problem(404, "not_found");
+    admin.delete(&format!("/api/v1/tokens/{id}")).expect(204);
+    viewer
+        .get("/api/v1/node")
+        .expect_problem(401, "token_revoked");
+    // A user who is removed takes the tokens along.
+    admin.delete("/api/v1/users/olga").expect(204);
+    olga.get("/api/v1/node").expect_problem(401, "bad_token");
+}
+
+#[test]
+fn an_operator_changes_only_jobs_of_its_own() {
+    let world = World::new();
+    let (one, _) = token(&world, "otto", "operator");
+    let (other, _) = token(&world, "olga", "operator");
+    let (otto, olga) = (world.client().token(&one), world.client().token(&other));
+    let job = otto
+        .post("/api/v1/jobs", &crate::jobs::later("a"))
+        .expect(201)
+        .json();
+    assert_eq!(job["owner"], "otto");
+    let at = format!("/api/v1/jobs/{}", job["id"].as_str().unwrap());
+    olga.get(&at).expect(200);
+    for what in ["pause", "resume", "cancel", "retry"] {
+        let no = olga.send("POST", &format!("{at}/{what}"), &[], Vec::new());
+        no.expect_problem(403, "not_your_job");
+    }
+    let no = olga.json("PATCH", &at, &json!({"priority": 1}));
+    no.expect_problem(403, "not_your_job");
+    assert_eq!(otto.get(&at).json(), job);
+    otto.json("PATCH", &at, &json!({"priority": 1})).expect(200);
+    let admin = world.client();
+    admin
+        .send("POST", &format!("{at}/cancel"), &[], Vec::new())
+        .expect(200);
+}
+
+#[test]
+fn refusals_are_written_into_both_logs() {
+    let world = World::new();
+    let client = world
+        .client()
+        .token("gwt_wrong")
+        .with("x-request-id", "find-me");
+    client.get("/api/v1/jobs").expect(401);
+    let lines = world
+        .replica
+        .reader()
+        .audit(&Default::default(), 10)
+        .unwrap();
+    let line = lines
+        .iter()
+        .find(|line| line.outcome == "bad_token")
+        .unwrap();
+    assert_eq!(line.request.as_deref(), Some("find-me"));
+    assert_eq!(line.object, "GET /api/v1/jobs");
+    let log = world.log.lock().unwrap();
+    assert!(log.iter().any(|line| line.contains("bad_token")), "{log:?}");
+}
+
+#[test]
+fn passwords_make_tokens_and_guesses_are_slowed_down() {
+    let world = World::new();
+    let admin = world.client();
+    let user = json!({"role": "operator", "password": "correct horse"});
+    let made = admin.json("PUT", "/api/v1/users/paula", &user).expect(200);
+    assert_eq!(
+        made.json(),
+        json!({"name": "paula", "role": "operator", "has_password": true, "disabled": false})
+    );
+    let short = json!({"role": "operator", "password": "short"});
+    admin
+        .json("PUT", "/api/v1/users/x", &short)
+        .expect_problem(422, "invalid");
+    let network = world.network();
+    let login = |user: &str, password: &str| {
+        network.post(
+            "/api/v1/login",
+            &json!({"user": user, "password": password}),
+        )
+    };
+    let token = login("paula", "correct horse").expect(200).json();
+    let paula = world.network().token(token["secret"].as_str().unwrap());
+    let node = paula.get("/api/v1/node").expect(200).json();
+    assert_eq!(
+        (&node["user"], &node["role"]),
+        (&json!("paula"), &json!("operator"))
+    );
+    assert!(token["token"]["expires"].is_string());
+    // The same words for a wrong user as for a wrong password.
+    let wrong = login("paula", "wrong horse").expect_problem(401, "wrong_password");
+    let nobody = login("nobody", "wrong horse").expect_problem(401, "wrong_password");
+    assert_eq!(wrong["detail"], nobody["detail"]);
+    let mut refused = None;
+    for _ in 0..20 {
+        let answer = login("paula", "wrong horse");
+        if answer.status.as_u16() == 429 {
+            refused = Some(answer);
+            break;
+        }
+        answer.expect_problem(401, "wrong_password");
+    }
+    let refused = refused.expect("guesses are slowed down");
+    assert!(refused.header("retry-after").parse::<u64>().unwrap() > 0);
+    refused.expect_problem(429, "too_many_logins");
+    // Not even the right one then, or it would be found all the same.
+    login("paula", "correct horse").expect_problem(429, "too_many_logins");
+    // A changed role keeps the password; a disabled user has none.
+    admin
+        .json("PUT", "/api/v1/users/paula", &json!({"role": "viewer"}))
+        .expect(200);
+    let shown = admin.get("/api/v1/users/paula").expect(200).json();
+    assert_eq!(
+        (&shown["role"], &shown["has_password"]),
+        (&json!("viewer"), &json!(true))
+    );
+}

@@ -1,0 +1,165 @@
+//! A node for tests: a state, jobs and the server in a directory of their own.
+//! Asks nothing.
+
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
+use std::time::Instant;
+
+use godwit_api::failure::Failure;
+use godwit_engine::session::{Connector, Refusal};
+use godwit_jobs::{Jobs, JobsConfig, now};
+use godwit_net::{IdentityId, PeerAddress};
+use godwit_node::{Export, Exported};
+use godwit_run::{AgentOrder, Connectors, Env, Home, Process, SshClient, SshWay, StartedAgent};
+use godwit_state::{Actor, Change, Command, Op, Options, Replica, Role, Secret, Token, UnixMillis};
+use godwit_web::{CertificateSource, ExportInfo, NodeInfo, Web, WebConfig};
+
+use crate::client::Client;
+
+/// A node.
+pub(crate) struct World {
+    pub(crate) directory: tempfile::TempDir,
+    pub(crate) replica: Arc<Replica>,
+    pub(crate) jobs: Jobs,
+    pub(crate) web: Web,
+    pub(crate) log: Arc<Mutex<Vec<String>>>,
+}
+
+/// There are no other machines.
+struct Nowhere;
+
+impl Connectors for Nowhere {
+    fn by_ssh(&self, _: SshWay<'_>, _: SshClient) -> Result<Arc<dyn Connector>, Failure> {
+        Err(Failure::failed("there are no other machines"))
+    }
+
+    fn start_agent(&self, _: SshWay<'_>, _: &AgentOrder) -> Result<StartedAgent, Refusal> {
+        Err(Refusal::Own("there are no other machines".to_owned()))
+    }
+
+    fn trusts(&self, _: &PeerAddress, _: &IdentityId) -> Result<bool, Failure> {
+        Ok(false)
+    }
+}
+
+impl World {
+    pub(crate) fn new() -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let path = |name: &str| directory.path().join(name);
+        std::fs::create_dir(path("data")).unwrap();
+        let home = Home::at(path("home"));
+        home.make().unwrap();
+        let export = Export {
+            name: "data".to_owned(),
+            path: path("data"),
+            set_id: false,
+            owner: false,
+            security_xattrs: false,
+            devices: false,
+        };
+        let process = Process::default();
+        let spill = home.spill().unwrap();
+        let exported = Exported::new(vec![export], spill, process.syncs.clone());
+        let exported = Arc::new(exported);
+        let replica = Arc::new(Replica::open(Options::new(path("state"))).unwrap());
+        let log = Arc::new(Mutex::new(Vec::new()));
+        let lines = Arc::clone(&log);
+        let told: Arc<dyn Fn(&str) + Send + Sync> =
+            Arc::new(move |line: &str| lines.lock().unwrap().push(line.to_owned()));
+        let config = JobsConfig {
+            node: "node1".to_owned(),
+            directory: path("jobs"),
+            exports: vec!["data".to_owned()],
+            keep_history: std::time::Duration::from_secs(86_400),
+            jobs_max: 4,
+            make_env: Arc::new(move |_| Env {
+                process: process.clone(),
+                home: home.clone(),
+                base: None,
+                exports: Some(exported.clone()),
+                umask: 0o077,
+                started: Instant::now(),
+                alone: false,
+                retries_first: true,
+                connectors: Arc::new(Nowhere),
+                input: None,
+                output: None,
+                list: None,
+                kept_out: Vec::new(),
+                tells: None,
+            }),
+            log: Arc::clone(&told),
+        };
+        let jobs = Jobs::start(config, Arc::clone(&replica)).unwrap();
+        let web = Web::start(WebConfig {
+            jobs: jobs.clone(),
+            node: NodeInfo {
+                version: "1.2.3".to_owned(),
+                identity: "gw1-test".to_owned(),
+                exports: vec![ExportInfo {
+                    name: "data".to_owned(),
+                    path: path("data"),
+                }],
+            },
+            socket: path("run").join("node.sock"),
+            certificate: CertificateSource::Own {
+                directory: path("web"),
+                names: vec!["node.example".to_owned()],
+            },
+            log: told,
+        })
+        .unwrap();
+        Self {
+            directory,
+            replica,
+            jobs,
+            web,
+            log,
+        }
+    }
+
+    /// Speaks over the Unix socket, as the user of this process.
+    pub(crate) fn client(&self) -> Client {
+        Client::unix(self.web.socket())
+    }
+
+    /// Changes the state beside the API.
+    pub(crate) fn propose(&self, op: Op) {
+        let command = Command::new(now(), Actor::node("test"), op);
+        self.replica.propose_blocking(command).unwrap();
+    }
+
+    /// Speaks by TLS, as a browser does that trusts the certificate.
+    pub(crate) fn network(&self) -> Client {
+        Client::tls(self.web.taker(), &self.path("web").join("certificate.pem"))
+    }
+
+    /// The secret of a token that has expired.
+    pub(crate) fn expired_token(&self, user: &str) -> String {
+        let secret = "gwt_expired".to_owned();
+        self.propose(Op::Token(Change::Create(Token {
+            id: "expired".to_owned(),
+            user: user.to_owned(),
+            hash: Secret::new("679f1412e41b1d054b3dcb6edd69b44a82abc9e8489aacb76691a01627ad4a71"),
+            scope: String::new(),
+            role: Role::Admin,
+            created: UnixMillis(0),
+            expires: Some(UnixMillis(1)),
+            revoked: None,
+            last_digits: "ired".to_owned(),
+            comment: String::new(),
+        })));
+        secret
+    }
+
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.directory.path().join(name)
+    }
+}
+
+impl Drop for World {
+    fn drop(&mut self) {
+        self.web.stop();
+        self.jobs.stop();
+    }
+}
