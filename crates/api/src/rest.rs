@@ -9,8 +9,8 @@ mod report;
 mod timestamp;
 
 pub use access::{
-    ExportView, Login, NewSite, NewToken, NewUser, NodeView, RoleName, SiteView, TokenCreated, TokenView,
-    UserView,
+    ExportView, Login, NewSite, NewToken, NewUser, NodeView, RoleName, SiteView, TokenCreated,
+    TokenView, UserView,
 };
 pub use job::{
     AttemptView, CancelJob, ChangeJob, FailureView, JobList, JobStateName, JobView, LogLine,

@@ -1,6 +1,7 @@
 //! Joins `godwit serve` to the node: settings to a daemon, signals to its end.
 //! Parses nothing.
 
+mod api;
 mod jobs;
 
 use std::net::{SocketAddr, ToSocketAddrs};
@@ -88,6 +89,7 @@ fn serve(settings: &ServeSettings, home: &Home) -> Result<(), Failure> {
     home.spill()?;
     let process = Process::with_pool(settings.memory_bytes);
     let jobs = jobs::start(settings, home, &exports, &process)?;
+    let mut api = api::start(&jobs, home, &exports, &identity)?;
     let config = DaemonConfig {
         process,
         listen,
@@ -112,8 +114,10 @@ fn serve(settings: &ServeSettings, home: &Home) -> Result<(), Failure> {
     for address in daemon.addresses() {
         print(&format!("listening on {address} as {}", daemon.identity()));
     }
+    print(&format!("API at {}", api.socket().display()));
     // Sleeps until a signal comes.
     let _ = signals.forever().next();
+    api.stop();
     jobs.stop();
     daemon.stop();
     Ok(())

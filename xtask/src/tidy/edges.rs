@@ -32,6 +32,7 @@ const ALLOWED: [(&str, &[&str]); 19] = [
         "crates/cli",
         &[
             "node",
+            "web",
             "jobs",
             "state",
             "run",
