@@ -6,6 +6,7 @@ mod errands;
 pub(crate) mod far;
 mod faults;
 mod itself;
+mod lost;
 mod network;
 mod once;
 mod people;

@@ -6,6 +6,7 @@ use serde_json::Value;
 
 use super::super::judge::assert_identical;
 use super::super::netns::with_network;
+use super::super::outage::{wait_for_event, wait_for_loss, wait_for_return};
 use super::super::process::{Process, wait_until};
 use super::super::rig::Rig;
 use super::paths::{Paths, World, content};
@@ -53,7 +54,13 @@ fn dies_and_comes_back(cut: impl Fn(&Paths), mend: impl Fn(&Paths)) {
         let mut process = rig.begin_cp(&rig.path(""), &line);
         wait_for_more(&process, 1, 2_000_000);
         cut(&paths);
-        process.wait_for("gives no sign of life");
+        let of_one = |name: &'static str| {
+            move |event: &Value| event["event"] == name && event["channel"] == 1
+        };
+        let (at, lost) = wait_for_event(&process, 0, of_one("connection_lost"));
+        let why = lost["why"].as_str().expect("text");
+        assert!(why.contains("gives no sign of life"), "{lost}");
+        assert!(lost["name"].is_string(), "{lost}");
         // The first line of its log that says so is that of the push.
         if from == "tree" {
             assert_noticed_soon(rig);
@@ -62,7 +69,7 @@ fn dies_and_comes_back(cut: impl Fn(&Paths), mend: impl Fn(&Paths)) {
         wait_for_more(&process, 0, other + 4_000_000);
         let before = carried(&process, 1).expect("it is told");
         mend(&paths);
-        process.wait_for("connection_regained");
+        wait_for_event(&process, at, of_one("connection_regained"));
         wait_for_more(&process, 1, before + 1_000_000);
         process.signal(Signal::INT);
         process.wait();
@@ -180,6 +187,30 @@ fn the_network_is_what_limits_and_the_path_that_was_cut_is_named() {
             assert!(figure.contains(", channel 1 (c1 "), "{figure}");
             process.signal(Signal::INT);
             process.wait();
+        },
+    );
+}
+
+/// The kernel of the other side says nothing, either, and no stream is cut before `--stall-deadline`.
+#[test]
+fn an_only_path_that_is_cut_is_a_peer_that_does_not_answer() {
+    with_network(
+        "godwit::channels::cut::an_only_path_that_is_cut_is_a_peer_that_does_not_answer",
+        || {
+            let paths = Paths::new(1);
+            let world = World::new(&paths, "0.0.0.0:0", &[]);
+            let rig = &world.rig;
+            rig.write("file", content(200_000_000));
+            let there = world.url("10.11.0.2", "to");
+            let line = ["--limit", "2MB", "--block-size", "64KiB", "file", &there];
+            let mut process = rig.begin_cp(&rig.path(""), &line);
+            process.wait_for_bytes(1_000_000);
+            paths.cut(0);
+            let at = wait_for_loss(&process, 0, true);
+            paths.mend(0);
+            wait_for_return(&process, at);
+            process.signal(Signal::INT);
+            process.wait().expect(5, "interrupted");
         },
     );
 }
