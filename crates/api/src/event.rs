@@ -118,8 +118,17 @@ pub struct Progress {
     pub bytes_total: Option<u64>,
     /// The rate of the last seconds.
     pub bytes_per_second: Option<f64>,
-    /// Complete files.
+    /// Files that this transfer has delivered so far.
     pub files: u64,
+    /// Files that the scan has found so far: all of them once it has ended.
+    #[serde(default)]
+    pub files_total: u64,
+    /// Files of the last seconds that were delivered, or were there already.
+    #[serde(default)]
+    pub files_per_second: Option<f64>,
+    /// The source is still being scanned.
+    #[serde(default)]
+    pub scanning: bool,
     /// Streams attached now.
     pub streams: u32,
     /// What limits the transfer now.

@@ -104,6 +104,19 @@ pub fn human_size(bytes: u64) -> String {
     }
 }
 
+/// A number for people: `1.2 M`, and all digits of less than a million. Not for parsing.
+#[must_use]
+pub fn human_count(number: u64) -> String {
+    let (divisor, unit) = match number {
+        0..1_000_000 => return number.to_string(),
+        1_000_000..1_000_000_000 => (1_000_000, 'M'),
+        _ => (1_000_000_000, 'G'),
+    };
+    // Rounded down: a total that is shown has been found.
+    let tenths = number / (divisor / 10);
+    format!("{}.{} {unit}", tenths / 10, tenths % 10)
+}
+
 /// A rate for people: `1.50 GB/s`. Not for parsing.
 #[must_use]
 pub fn human_rate(bytes_per_second: u64) -> String {
@@ -244,6 +257,20 @@ mod tests {
         ];
         for (bytes, text) in cases {
             assert_eq!(human_size(bytes), text);
+        }
+    }
+
+    #[test]
+    fn large_counts_are_short_and_never_more_than_there_are() {
+        for (number, text) in [
+            (0, "0"),
+            (999_999, "999999"),
+            (1_000_000, "1.0 M"),
+            (1_299_999, "1.2 M"),
+            (999_999_999, "999.9 M"),
+            (12_345_678_901, "12.3 G"),
+        ] {
+            assert_eq!(human_count(number), text);
         }
     }
 

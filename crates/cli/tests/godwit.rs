@@ -33,6 +33,7 @@ mod godwit {
     pub(crate) mod lists;
     pub(crate) mod machine;
     pub(crate) mod manifest;
+    pub(crate) mod many;
     pub(crate) mod meanings;
     pub(crate) mod metadata;
     #[path = "../support/netns.rs"]

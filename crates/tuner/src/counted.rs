@@ -10,6 +10,8 @@ macro_rules! each_counter {
         $define! {
             /// Entries that the scan found.
             entries_scanned,
+            /// Of those, the ones that are no directories; not told to the other end, which counts what it is told of.
+            files_scanned,
             /// Sizes of the files found, and once more of those that changed and were begun anew.
             bytes_scanned,
             /// Entries that the selection left out; a directory counts once, with all that is in it.

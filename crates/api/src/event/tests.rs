@@ -134,6 +134,9 @@ fn a_beginning_with_names_that_are_no_text_is_in_base64() {
 fn progress_without_a_total_says_null() {
     let progress = Progress {
         bytes: 1,
+        files_total: 7,
+        files_per_second: Some(3.0),
+        scanning: true,
         streams: 2,
         bottleneck: Some(Limited {
             stage: "network".to_owned(),
@@ -147,7 +150,7 @@ fn progress_without_a_total_says_null() {
     };
     check(
         &Event::Progress(progress),
-        r#"{"event":"progress","bytes":1,"bytes_total":null,"bytes_per_second":null,"files":0,"streams":2,"bottleneck":"network","bottleneck_told":{"figure":"1 Mbit/s","advice":null},"seconds":1.0}"#,
+        r#"{"event":"progress","bytes":1,"bytes_total":null,"bytes_per_second":null,"files":0,"files_total":7,"files_per_second":3.0,"scanning":true,"streams":2,"bottleneck":"network","bottleneck_told":{"figure":"1 Mbit/s","advice":null},"seconds":1.0}"#,
     );
 }
 

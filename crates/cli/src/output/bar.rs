@@ -179,7 +179,7 @@ mod tests {
         );
         assert_eq!(
             text.second(now, 60),
-            "connection lost, retrying (12 s of 5 min), 12 files, 0 …"
+            "connection lost, retrying (12 s of 5 min), 12 files …"
         );
     }
 }

@@ -6,24 +6,32 @@ pub(super) fn fit(text: &str, width: usize) -> String {
     if text.chars().count() <= width {
         return text.to_owned();
     }
-    let mut kept = String::new();
+    let mut kept: Vec<&str> = Vec::new();
+    // The ellipsis.
+    let mut columns = 1;
     for word in text.split(' ') {
-        let space = usize::from(!kept.is_empty());
-        let columns = kept.chars().count() + space + word.chars().count();
-        // A space and the ellipsis come behind it.
-        if columns + 2 > width {
+        // With the space before the next one.
+        columns += word.chars().count() + 1;
+        if columns > width {
             break;
         }
-        if space > 0 {
-            kept.push(' ');
-        }
-        kept.push_str(word);
+        kept.push(word);
     }
-    if kept.is_empty() {
-        return if width > 0 { "…".to_owned() } else { kept };
+    // A number without its unit says nothing.
+    while kept.last().is_some_and(|word| is_number(word)) {
+        kept.pop();
     }
-    kept.truncate(kept.trim_end_matches([',', ':']).len());
-    kept + " …"
+    let kept = kept.join(" ");
+    match kept.trim_end_matches([',', ':']) {
+        "" if width == 0 => String::new(),
+        "" => "…".to_owned(),
+        kept => format!("{kept} …"),
+    }
+}
+
+fn is_number(word: &str) -> bool {
+    word.bytes()
+        .all(|byte| byte.is_ascii_digit() || byte == b'.')
 }
 
 #[cfg(test)]
@@ -40,11 +48,11 @@ mod tests {
             (63, line),
             (
                 62,
-                "12 files, 2 streams, limited by network: 20 Mbit/s on 2 …",
+                "12 files, 2 streams, limited by network: 20 Mbit/s on …",
             ),
-            (50, "12 files, 2 streams, limited by network: 20 …"),
-            (45, "12 files, 2 streams, limited by network: 20 …"),
-            (44, "12 files, 2 streams, limited by network …"),
+            (54, "12 files, 2 streams, limited by network: 20 Mbit/s …"),
+            (51, "12 files, 2 streams, limited by network …"),
+            (41, "12 files, 2 streams, limited by …"),
             (3, "…"),
             (0, ""),
         ] {

@@ -5,7 +5,7 @@ use godwit_api::event::{
     Different, Item, ItemKind, Limited, Progress, Sides, Started, Status, TransferSummary, Tuning,
     VerifySummary,
 };
-use godwit_api::units::{human_rate, human_size};
+use godwit_api::units::{human_count, human_rate, human_size};
 use std::fmt::Write;
 use std::time::Duration;
 
@@ -62,11 +62,18 @@ impl PlainLines {
 
     /// By what, and what limits it.
     pub(super) fn circumstances(&self, progress: &Progress) -> String {
-        let mut line = format!(
-            "{}, {}",
-            count(progress.files, "file"),
-            count(progress.streams.into(), "stream")
-        );
+        let mut line = String::new();
+        // Writing to a String cannot fail.
+        if progress.scanning {
+            let found = about(progress.files_total, "file");
+            let _ = write!(line, "scanning, {found} so far, ");
+        }
+        line.push_str(&about(progress.files, "file"));
+        let pace = progress.files_per_second.map_or(0, whole);
+        if pace >= FILES_PACE_MIN {
+            let _ = write!(line, ", {} files/s", human_count(pace));
+        }
+        let _ = write!(line, ", {}", count(progress.streams.into(), "stream"));
         if let Some(bottleneck) = &progress.bottleneck {
             let _ = write!(line, ", limited by {}", limited(bottleneck));
         }
@@ -278,9 +285,18 @@ fn count(number: u64, noun: &str) -> String {
     format!("{number} {noun}{}", if number == 1 { "" } else { "s" })
 }
 
+/// A number that changes while it is read: three digits of a large one.
+fn about(number: u64, noun: &str) -> String {
+    let plural = if number == 1 { "" } else { "s" };
+    format!("{} {noun}{plural}", human_count(number))
+}
+
 fn entries(number: u64) -> String {
     format!("{number} entr{}", if number == 1 { "y" } else { "ies" })
 }
+
+/// A number of files a second that is worth a word: of large files the bytes tell more.
+const FILES_PACE_MIN: u64 = 10;
 
 /// A rate in whole bytes.
 #[expect(
@@ -335,6 +351,14 @@ mod tests {
         progress.bottleneck = None;
         progress.bytes_per_second = None;
         assert_eq!(PlainLines.progress(&progress), "1.50 MB, 1 file, 2 streams");
+        progress.scanning = true;
+        progress.files = 12_345;
+        progress.files_total = 1_234_567;
+        progress.files_per_second = Some(5_234.4);
+        assert_eq!(
+            PlainLines.circumstances(&progress),
+            "scanning, 1.2 M files so far, 12345 files, 5234 files/s, 2 streams"
+        );
     }
 
     #[test]

@@ -49,6 +49,7 @@ struct Queue {
 #[derive(Default)]
 struct Tally {
     entries: u64,
+    files: u64,
     bytes: u64,
     skipped: u64,
     skipped_bytes: u64,
@@ -57,6 +58,7 @@ struct Tally {
 impl Tally {
     fn add_to(&self, counters: &Counters) {
         counters.entries_scanned.add(self.entries);
+        counters.files_scanned.add(self.files);
         counters.bytes_scanned.add(self.bytes);
         counters.files_skipped.add(self.skipped);
         counters.bytes_skipped.add(self.skipped_bytes);
@@ -176,6 +178,7 @@ impl Answerer {
         // It comes again, with its digest, and counts then.
         if *verdict != Verdict::Digest {
             tally.entries += 1;
+            tally.files += u64::from(record.kind != EntryKind::DIRECTORY);
             tally.bytes += entry::known_bytes(record);
         }
         match verdict {

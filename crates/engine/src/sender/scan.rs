@@ -122,7 +122,7 @@ impl Scan {
         for (record, id) in records.iter_mut().zip(first..) {
             record.id = EntryId(id);
         }
-        let (mut entries, mut content_bytes) = (0, 0);
+        let (mut entries, mut files, mut content_bytes) = (0, 0, 0);
         records.retain_mut(|record| {
             entries += 1;
             if let Err(error) = record.validate() {
@@ -130,12 +130,14 @@ impl Scan {
                 return false;
             }
             let passed = record.flags & RecordFlags::PASSED_OVER != 0;
+            files += u64::from(record.kind != EntryKind::DIRECTORY && !passed);
             if record.kind == EntryKind::FILE && !passed {
                 content_bytes += entry::known_bytes(record);
             }
             true
         });
         self.shared.counters.entries_scanned.add(entries);
+        self.shared.counters.files_scanned.add(files);
         self.shared.counters.bytes_scanned.add(content_bytes);
         while !records.is_empty() {
             let rest = records.split_off(fitting(&records));

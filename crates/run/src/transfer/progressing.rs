@@ -53,6 +53,7 @@ pub(super) struct Progressing<'a> {
     totals: Totals,
     window: Window,
     rate: RecentRate,
+    files_rate: RecentRate,
     channels: ChannelsTold,
     local: bool,
     /// Bytes shown last: what is sent once more, or begun anew, does not take them back.
@@ -81,6 +82,7 @@ impl<'a> Progressing<'a> {
             totals,
             window: Window::default(),
             rate: RecentRate::new(),
+            files_rate: RecentRate::new(),
             channels: ChannelsTold::default(),
             local: false,
             shown: 0,
@@ -141,6 +143,7 @@ impl<'a> Progressing<'a> {
                 regained.seconds = now;
                 // What moved before the loss says nothing of what moves from here on.
                 self.rate = RecentRate::new();
+                self.files_rate = RecentRate::new();
                 self.window = Window::default();
             }
             _ => {}
@@ -212,13 +215,19 @@ impl<'a> Progressing<'a> {
         // What is done with and did not move comes at once, and is no rate.
         let moved = self.totals.sum(|counters| counters.bytes_written);
         let rate = self.rate.follow(Instant::now(), moved);
+        let files = self.totals.sum(|counters| counters.files_done);
+        let settled_files = files.saturating_add(last.files_skipped);
+        let files_rate = self.files_rate.follow(Instant::now(), settled_files);
         // Nobody is reached: figures of a moment ago are no longer true.
         let lost = self.connection.is_lost();
         let progress = Progress {
             bytes,
             bytes_total: bytes_total.map(|total| total.max(bytes)),
             bytes_per_second: rate.map(f64::round).filter(|_| !lost),
-            files: last.files_done,
+            files,
+            files_total: own.files_scanned.max(files),
+            files_per_second: files_rate.map(f64::round).filter(|_| !lost),
+            scanning: bytes_total.is_none(),
             streams: u32::try_from(engine.stream_count()).unwrap_or(u32::MAX),
             bottleneck: bottleneck.filter(|_| !lost),
             seconds: elapsed_seconds(self.job.env.started),
@@ -226,6 +235,7 @@ impl<'a> Progressing<'a> {
         };
         self.told = Some(Progress {
             bytes_per_second: None,
+            files_per_second: None,
             bottleneck: None,
             ..progress.clone()
         });

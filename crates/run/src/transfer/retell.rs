@@ -61,6 +61,7 @@ fn tell_lost(
     if let Some(progress) = progress {
         events.tell(Event::Progress(Progress {
             bytes_per_second: None,
+            files_per_second: None,
             bottleneck: None,
             streams: 0,
             seconds,

@@ -112,7 +112,6 @@ fn event(progress: &ProgressView) -> Progress {
         files: progress.files,
         streams: progress.streams,
         bottleneck: progress.bottleneck.as_ref().map(limited),
-        seconds: 0.0,
-        at_end: false,
+        ..Progress::default()
     }
 }
