@@ -36,6 +36,7 @@ mod godwit {
     pub(crate) mod many;
     pub(crate) mod meanings;
     pub(crate) mod metadata;
+    pub(crate) mod named;
     #[path = "../support/netns.rs"]
     pub(crate) mod netns;
     pub(crate) mod outage;

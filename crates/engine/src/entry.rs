@@ -303,7 +303,7 @@ mod tests {
                 ..side
             }),
         };
-        shares.finding(&[]).unwrap()
+        shares.finding(&[], &crate::Chosen::default()).unwrap()
     }
 
     #[test]

@@ -45,7 +45,7 @@ pub use acks::Acks;
 pub use channels::ChannelFigures;
 pub use counters::{Counters, Snapshot};
 pub use godwit_tuner as tuner;
-pub use godwit_tuner::{Background, Bottleneck, ChannelRate, Finding, PathSample, Shares};
+pub use godwit_tuner::{Background, Bottleneck, ChannelRate, Chosen, Finding, PathSample, Shares};
 pub use item::{Action, Item};
 pub use live::{Live, RateLimit, Share};
 pub use loss::StreamLoss;

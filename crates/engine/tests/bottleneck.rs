@@ -14,8 +14,8 @@ use std::time::{Duration, Instant};
 
 use godwit_engine::tuner::Bounds;
 use godwit_engine::{
-    Bottleneck, Counters, Finding, Live, Observer, Receiver, ReceiverConfig, Sender, SenderConfig,
-    Shares,
+    Bottleneck, Chosen, Counters, Finding, Live, Observer, Receiver, ReceiverConfig, Sender,
+    SenderConfig, Shares,
 };
 use godwit_proto::{DigestKind, TransferId};
 use godwit_tree::synthetic::NullSink;
@@ -172,7 +172,7 @@ impl Case {
             thread::sleep(SETTLE);
             let before = shares();
             thread::sleep(JUDGED);
-            let finding = shares().since(&before).finding(&[]);
+            let finding = shares().since(&before).finding(&[], &Chosen::default());
             assert!(sender.end().is_none(), "{self:?}: {:?}", sender.end());
             sender.cancel("judged");
             receiver.cancel("judged");

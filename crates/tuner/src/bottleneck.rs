@@ -9,10 +9,12 @@
 
 mod paths;
 mod told;
+mod worth;
 
 use crate::Snapshot;
 
 pub use self::paths::ChannelRate;
+pub use self::worth::Chosen;
 
 /// What limits a transfer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -156,10 +158,12 @@ impl Shares {
         sent.max(rate(&self.destination, |side| side.bytes_received))
     }
 
-    /// What limits, in figures and words. `channels` tell which of them is slow, as far as they are known.
-    pub fn finding(&self, channels: &[ChannelRate]) -> Option<Finding> {
+    /// What limits, in figures and words; `None` also where it is not worth a word: nothing moved, or only for a moment.
+    /// `channels` tell which of them is slow, as far as they are known; there is no advice to do what is in force.
+    pub fn finding(&self, channels: &[ChannelRate], chosen: &Chosen) -> Option<Finding> {
         self.bottleneck()
-            .map(|stage| told::finding(stage, self, channels))
+            .filter(|stage| worth::is_worth_naming(*stage, self))
+            .map(|stage| told::finding(stage, self, channels, chosen))
     }
 }
 

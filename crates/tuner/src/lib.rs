@@ -26,7 +26,7 @@ use std::fmt;
 use std::time::Duration;
 
 pub use self::background::{Background, PathSample};
-pub use self::bottleneck::{Bottleneck, ChannelRate, Finding, Shares};
+pub use self::bottleneck::{Bottleneck, ChannelRate, Chosen, Finding, Shares};
 pub use self::counted::{ChannelFigures, Snapshot};
 pub use self::path::{Path, Start, start};
 pub use self::streams::StreamTuner;

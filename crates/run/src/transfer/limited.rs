@@ -1,8 +1,10 @@
-//! From what the engine finds to what is told of what limits a transfer.
+//! From what the engine finds to what is told of what limits a transfer, with what the user has chosen for it.
 //! Finds nothing out itself.
 
 use godwit_api::event::{Limited, LimitedTold};
-use godwit_engine::{Bottleneck, Finding};
+use godwit_api::settings::{CpSettings, Digest, Encryption};
+use godwit_engine::{Bottleneck, Chosen, Finding};
+use godwit_net::check_congestion;
 
 pub(super) fn limited(finding: Finding) -> Limited {
     Limited {
@@ -17,4 +19,36 @@ pub(super) fn limited(finding: Finding) -> Limited {
 /// The same where both ends are here: there is no network between them that could limit anything.
 pub(super) fn limited_here(finding: Finding) -> Option<Limited> {
     (finding.stage != Bottleneck::Network).then(|| limited(finding))
+}
+
+/// What is in force, as far as advice depends on it. `sends` tells that this end sends over a network: of another machine's kernel
+/// nothing is known here.
+pub(super) fn chosen(settings: &CpSettings, sends: bool) -> Chosen {
+    let free = |bounds: godwit_api::settings::Bounds| bounds.least < bounds.most;
+    let sharing = &settings.sharing;
+    let undecided = sharing.congestion.is_empty() && !sharing.background;
+    Chosen {
+        streams_most: settings.streams.most,
+        readers_free: free(settings.readers),
+        writers_free: free(settings.writers),
+        costly_digest: settings.digest != Digest::Crc64Nvme,
+        encrypted: settings.encryption != Encryption::None,
+        syncs: !settings.no_sync,
+        bbr_is_left: sends && undecided && bbr_is_left(),
+    }
+}
+
+/// The same where both ends are here: nothing is encrypted, and streams cost nothing.
+pub(super) fn chosen_here(settings: &CpSettings) -> Chosen {
+    Chosen {
+        encrypted: false,
+        ..chosen(settings, false)
+    }
+}
+
+/// Whether sockets of this machine may have `bbr` and do not have it by themselves.
+fn bbr_is_left() -> bool {
+    let usual = std::fs::read_to_string("/proc/sys/net/ipv4/tcp_congestion_control");
+    usual.is_ok_and(|usual| !usual.starts_with("bbr"))
+        && check_congestion("bbr", "this machine").is_ok()
 }

@@ -7,12 +7,12 @@ use std::time::Instant;
 
 use godwit_api::event::{Event, Progress};
 use godwit_engine::session::{Client, ClientReport, Engine, Refusal, Watch, run};
-use godwit_engine::{Counters, End, Snapshot};
+use godwit_engine::{Chosen, Counters, End, Snapshot};
 use godwit_proto::{Open, Opened, TransferId};
 
 use super::channels::ChannelsTold;
 use super::connection::{Following, Look};
-use super::limited::{limited, limited_here};
+use super::limited::{chosen, chosen_here, limited, limited_here};
 use super::rate::RecentRate;
 use super::window::Window;
 use super::{Job, elapsed_seconds};
@@ -61,6 +61,8 @@ pub(super) struct Progressing<'a> {
     connection: Following,
     /// Bytes of a block, as both ends agreed.
     block_bytes: u64,
+    /// What advice depends on.
+    chosen: Option<Chosen>,
     /// What was told last: it is told again, without a rate, while there is no engine.
     told: Option<Progress>,
 }
@@ -88,6 +90,7 @@ impl<'a> Progressing<'a> {
             shown: 0,
             connection: Following::default(),
             block_bytes: 0,
+            chosen: None,
             told: None,
         }
     }
@@ -196,7 +199,13 @@ impl<'a> Progressing<'a> {
         };
         let channels = engine.counters().channels();
         let (shares, rates) = self.window.add(Instant::now(), engine.shares(), &channels);
-        let bottleneck = shares.finding(&rates).and_then(|finding| {
+        let settings = &self.job.settings;
+        let chosen = self.chosen.get_or_insert_with(|| match engine {
+            _ if self.local => chosen_here(settings),
+            Engine::Sender(_) => chosen(settings, true),
+            Engine::Receiver(_) => chosen(settings, false),
+        });
+        let bottleneck = shares.finding(&rates, chosen).and_then(|finding| {
             if self.local {
                 limited_here(finding)
             } else {

@@ -10,7 +10,7 @@ use godwit_proto::ErrorCode;
 use super::Job;
 use super::channels::tell_at_end;
 use super::kept::{not_kept_of, notes};
-use super::limited::{limited, limited_here};
+use super::limited::{chosen, chosen_here, limited, limited_here};
 use super::progressing::Totals;
 use crate::env::Env;
 
@@ -112,7 +112,9 @@ impl Report {
                 source: rss,
                 destination: rss,
             },
-            bottleneck: shares.finding(&[]).and_then(limited_here),
+            bottleneck: shares
+                .finding(&[], &chosen_here(&job.settings))
+                .and_then(limited_here),
             not_kept,
             began: true,
             ..TransferSummary::default()
@@ -202,7 +204,9 @@ impl Report {
             resent_bytes: resent.saturating_add(totals.lost_bytes()),
             cpu_seconds: sides(sending, own_cpu, peer_cpu),
             max_rss_bytes: sides(sending, own_rss, peer_rss),
-            bottleneck: shares.finding(&rates).map(limited),
+            bottleneck: shares
+                .finding(&rates, &chosen(&job.settings, sending))
+                .map(limited),
             not_kept,
             began: true,
             ..TransferSummary::default()

@@ -3,10 +3,15 @@
 
 use std::time::Duration;
 
-use super::{Bottleneck, ChannelRate, Finding, Shares, paths, per_second, positive};
-use crate::Snapshot;
+use super::{Bottleneck, ChannelRate, Chosen, Finding, Shares, paths, per_second, positive, worth};
+use crate::{STREAMS_MAX, Snapshot};
 
-pub(super) fn finding(stage: Bottleneck, shares: &Shares, channels: &[ChannelRate]) -> Finding {
+pub(super) fn finding(
+    stage: Bottleneck,
+    shares: &Shares,
+    channels: &[ChannelRate],
+    chosen: &Chosen,
+) -> Finding {
     let source = shares.source.unwrap_or_default();
     let destination = shares.destination.unwrap_or_default();
     let (figure, advice) = match stage {
@@ -14,21 +19,21 @@ pub(super) fn finding(stage: Bottleneck, shares: &Shares, channels: &[ChannelRat
             limit(shares.sent_per_second(), source.limit_bytes_per_second),
             Some("`godwit limit` changes it while the transfer runs".to_owned()),
         ),
-        Bottleneck::SourceStorage => source_storage(&source),
+        Bottleneck::SourceStorage => source_storage(&source, chosen),
         Bottleneck::SourceCpu => (
             format!(
                 "{} sent, {}",
                 bytes(shares.sent_per_second()),
                 processors(&source)
             ),
-            Some(processor_advice(&source, "source")),
+            processor_advice(&source, "source", chosen),
         ),
-        Bottleneck::Network => network(shares, &source, &destination, channels),
+        Bottleneck::Network => network(shares, &source, &destination, channels, chosen),
         Bottleneck::DestinationCpu => (
             format!("{}, {}", written(&destination), processors(&destination)),
-            Some(processor_advice(&destination, "destination")),
+            processor_advice(&destination, "destination", chosen),
         ),
-        Bottleneck::DestinationStorage => destination_storage(&destination),
+        Bottleneck::DestinationStorage => destination_storage(&destination, chosen),
     };
     Finding {
         stage,
@@ -36,6 +41,18 @@ pub(super) fn finding(stage: Bottleneck, shares: &Shares, channels: &[ChannelRat
         advice,
     }
 }
+
+/// Advice of one sentence from its parts, if there are any.
+fn advice(parts: &[Option<&str>]) -> Option<String> {
+    let parts: Vec<&str> = parts.iter().copied().flatten().collect();
+    (!parts.is_empty()).then(|| parts.join("; "))
+}
+
+/// Threads that wait for a processor for less than this part of their time do not suffer from it.
+const WAITS: f64 = 0.1;
+
+/// What measures storage; it contradicts no other advice.
+const STORAGE_IS_MEASURED: &str = "`godwit doctor` measures what it can do";
 
 /// A block waits until all of it may go: at a small rate there are long times in which nothing does.
 fn limit(sent: f64, limit: u64) -> String {
@@ -49,7 +66,7 @@ fn limit(sent: f64, limit: u64) -> String {
     }
 }
 
-fn source_storage(source: &Snapshot) -> (String, Option<String>) {
+fn source_storage(source: &Snapshot, chosen: &Chosen) -> (String, Option<String>) {
     if source.bytes_read == 0 {
         let entries = per_second(source.entries_scanned, source.elapsed_ns);
         return (
@@ -64,14 +81,14 @@ fn source_storage(source: &Snapshot) -> (String, Option<String>) {
     );
     (
         figure,
-        Some(
-            "more `--readers` help storage with latency; `godwit doctor` measures what it can do"
-                .to_owned(),
-        ),
+        advice(&[
+            (!chosen.readers_free).then_some("`--readers auto` tries whether more of them help"),
+            Some(STORAGE_IS_MEASURED),
+        ]),
     )
 }
 
-fn destination_storage(destination: &Snapshot) -> (String, Option<String>) {
+fn destination_storage(destination: &Snapshot, chosen: &Chosen) -> (String, Option<String>) {
     let syncing = share(destination.syncing_ns, destination.elapsed_ns);
     let undurable = share(destination.undurable_ns, destination.streams_ns);
     if undurable > 0.3 || destination.bytes_written == 0 {
@@ -80,8 +97,13 @@ fn destination_storage(destination: &Snapshot) -> (String, Option<String>) {
             written(destination),
             percent(syncing)
         );
-        let advice = "`godwit doctor` measures what it can do; `--no-sync` does not wait for it, at the risk of a power cut";
-        return (figure, Some(advice.to_owned()));
+        let advice = advice(&[
+            Some(STORAGE_IS_MEASURED),
+            chosen
+                .syncs
+                .then_some("`--no-sync` does not wait for it, at the risk of a power cut"),
+        ]);
+        return (figure, advice);
     }
     let writing = destination
         .storage_writing_ns
@@ -93,10 +115,10 @@ fn destination_storage(destination: &Snapshot) -> (String, Option<String>) {
     );
     (
         figure,
-        Some(
-            "more `--writers` help storage with latency; `godwit doctor` measures what it can do"
-                .to_owned(),
-        ),
+        advice(&[
+            (!chosen.writers_free).then_some("`--writers auto` tries whether more of them help"),
+            Some(STORAGE_IS_MEASURED),
+        ]),
     )
 }
 
@@ -105,6 +127,7 @@ fn network(
     source: &Snapshot,
     destination: &Snapshot,
     channels: &[ChannelRate],
+    chosen: &Chosen,
 ) -> (String, Option<String>) {
     let received = per_second(destination.bytes_received, destination.elapsed_ns);
     let rate = if received > 0.0 {
@@ -145,18 +168,42 @@ fn network(
             "it yields to all others, as `--priority background` says: it takes what they leave";
         return (figure, Some(advice.to_owned()));
     }
+    (
+        figure,
+        path_advice(source, chosen.holds_streams(count), chosen),
+    )
+}
+
+/// What helps a path. The tuner adds streams where they help, so more are advised only where the user has held them down.
+fn path_advice(source: &Snapshot, held: bool, chosen: &Chosen) -> Option<String> {
     let window = share(source.tcp_window_limited_ns, source.tcp_busy_ns);
     let buffer = share(source.tcp_buffer_limited_ns, source.tcp_busy_ns);
-    let advice = if window > 0.3 {
-        "the windows of the destination are small for this path: more streams, or a larger net.ipv4.tcp_rmem there; see `godwit doctor`"
-    } else if buffer > 0.3 {
-        "the send buffers are small for this path: more streams, or a larger net.ipv4.tcp_wmem at the source; see `godwit doctor`"
-    } else if resent > 0.001 {
-        "packets are lost on the way: more streams, or `--congestion bbr`, may carry more"
+    let more = held.then_some("`--streams auto` adds as many as the path wants");
+    let most = source.streams >= u64::from(STREAMS_MAX);
+    let doctor = "`godwit doctor` tells what the path can carry";
+    if window > 0.3 && (held || most) {
+        advice(&[
+            Some("the windows of the destination are small for this path"),
+            more,
+            Some("or a larger net.ipv4.tcp_rmem there, see `godwit doctor`"),
+        ])
+    } else if buffer > 0.3 && (held || most) {
+        advice(&[
+            Some("the send buffers are small for this path"),
+            more,
+            Some("or a larger net.ipv4.tcp_wmem at the source, see `godwit doctor`"),
+        ])
+    } else if worth::loses_packets(source) {
+        let bbr = chosen.bbr_is_left && worth::is_far(source);
+        advice(&[
+            Some("packets are lost on the way"),
+            more,
+            bbr.then_some("`--congestion bbr` may carry more"),
+            (more.is_none() && !bbr).then_some(doctor),
+        ])
     } else {
-        "`godwit doctor` tells what the path can carry"
-    };
-    (figure, Some(advice.to_owned()))
+        advice(&[more, Some(doctor)])
+    }
 }
 
 fn processors(side: &Snapshot) -> String {
@@ -170,24 +217,37 @@ fn processors(side: &Snapshot) -> String {
         1 => format!("{used:.1} of 1 processor busy"),
         cores => format!("{used:.1} of {cores} processors busy"),
     };
-    if waited > 0.1 {
+    if waited > WAITS {
         figure += &format!(", threads waiting for one {} of the time", percent(waited));
     }
     figure
 }
 
-fn processor_advice(side: &Snapshot, name: &str) -> String {
+fn processor_advice(side: &Snapshot, name: &str, chosen: &Chosen) -> Option<String> {
     let used = share(
         side.cpu_ns.saturating_add(side.cpu_waiting_ns),
         side.elapsed_ns,
     );
     if side.cores > 0 && used < 0.7 * side.cores as f64 {
-        "its threads are busy and processors are idle: more `--streams` use them".to_owned()
-    } else {
-        format!(
-            "`--digest crc64-nvme` and, where the network is trusted, `--encryption none` cost the least; or fewer other programs at the {name}"
-        )
+        // Otherwise the tuner has found that more do not help.
+        return advice(&[chosen
+            .holds_streams(side.streams)
+            .then_some("processors are idle: `--streams auto` uses them")]);
     }
+    let others = format!("fewer other programs at the {name} leave it more");
+    let waits = share(
+        side.cpu_waiting_ns,
+        side.cpu_ns.saturating_add(side.cpu_waiting_ns),
+    );
+    advice(&[
+        chosen
+            .costly_digest
+            .then_some("`--digest crc64-nvme` costs less"),
+        chosen
+            .encrypted
+            .then_some("where the network is trusted, `--encryption none` costs less"),
+        (waits > WAITS).then_some(&others),
+    ])
 }
 
 /// The share of the time of its busy threads that a side spent in its storage.

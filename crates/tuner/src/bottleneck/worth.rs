@@ -1,0 +1,219 @@
+//! Whether a bottleneck is worth a word, and what advice is left after what the user has chosen.
+//! Finds no bottleneck.
+
+use std::time::Duration;
+
+use super::{Bottleneck, Shares, positive};
+use crate::{STREAMS_MAX, Snapshot};
+
+/// What is in force, as far as advice depends on it. The default is that of the program.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Chosen {
+    /// The most streams that the tuner may have.
+    pub streams_most: u32,
+    /// The tuner finds the number of readers.
+    pub readers_free: bool,
+    /// The tuner finds the number of writers.
+    pub writers_free: bool,
+    /// A digest that costs more than the cheapest one.
+    pub costly_digest: bool,
+    /// Contents are encrypted.
+    pub encrypted: bool,
+    /// The destination waits until data is durable.
+    pub syncs: bool,
+    /// The end that sends has `bbr` and does not use it, and nobody has chosen anything else.
+    pub bbr_is_left: bool,
+}
+
+impl Default for Chosen {
+    fn default() -> Self {
+        Self {
+            streams_most: STREAMS_MAX,
+            readers_free: true,
+            writers_free: true,
+            costly_digest: false,
+            encrypted: true,
+            syncs: true,
+            bbr_is_left: false,
+        }
+    }
+}
+
+impl Chosen {
+    /// Whether so many streams are all that the user lets the tuner have, and it might want more.
+    pub(super) const fn holds_streams(&self, streams: u64) -> bool {
+        self.streams_most < STREAMS_MAX && streams >= self.streams_most as u64
+    }
+}
+
+/// A shorter transfer is over before anything limits it, unless it moves [`MUCH_BYTES`]: connections begin, kernels buffer.
+const SHORT: Duration = Duration::from_secs(1);
+
+/// 512 Mbit/s over [`SHORT`].
+const MUCH_BYTES: u64 = 64 << 20;
+
+/// What one new connection sends in three round trips, with ten segments in the first. Less says nothing of a path.
+const A_FEW_BYTES: u64 = 100_000;
+
+/// A loss of fewer bytes than some forty segments is chance.
+const LOST_BYTES_MIN: u64 = 64 << 10;
+
+/// A part of the bytes that were sent: less of them costs no congestion control much.
+const LOST_SHARE: f64 = 0.001;
+
+/// Round trips from which on loss-based congestion control suffers from each loss; `godwit doctor` advises by the same figure.
+const FAR_NS: u64 = 20_000_000;
+
+/// Whether a stage that was found is to be named.
+pub(super) fn is_worth_naming(stage: Bottleneck, shares: &Shares) -> bool {
+    let source = shares.source.unwrap_or_default();
+    let destination = shares.destination.unwrap_or_default();
+    let moved = source.bytes_sent.max(destination.bytes_received);
+    let files = source.files_done.max(destination.files_done);
+    let elapsed = source.elapsed_ns.max(destination.elapsed_ns);
+    let is_short = u128::from(elapsed) < SHORT.as_nanos() && moved < MUCH_BYTES;
+    match stage {
+        // The user has set it, and blocks wait for it.
+        Bottleneck::Limit => true,
+        _ if is_short => false,
+        Bottleneck::Network => moved >= A_FEW_BYTES,
+        Bottleneck::SourceStorage | Bottleneck::SourceCpu => {
+            moved > 0 || files > 0 || source.bytes_read > 0
+        }
+        Bottleneck::DestinationCpu | Bottleneck::DestinationStorage => {
+            moved > 0 || files > 0 || destination.undurable_ns > 0
+        }
+    }
+}
+
+/// Whether so many bytes were sent again that the path can be said to lose packets.
+pub(super) fn loses_packets(source: &Snapshot) -> bool {
+    let share =
+        positive(source.tcp_bytes_sent).map_or(0.0, |sent| source.tcp_bytes_resent as f64 / sent);
+    source.tcp_bytes_resent >= LOST_BYTES_MIN && share >= LOST_SHARE
+}
+
+/// Whether the ends are so far from each other that another congestion control may help.
+pub(super) const fn is_far(source: &Snapshot) -> bool {
+    source.round_trip_min_ns >= FAR_NS
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND: u64 = 1_000_000_000;
+
+    fn shares(change: impl FnOnce(&mut Snapshot, &mut Snapshot)) -> Shares {
+        let (mut source, mut destination) = (Snapshot::default(), Snapshot::default());
+        change(&mut source, &mut destination);
+        Shares {
+            source: Some(source),
+            destination: Some(destination),
+        }
+    }
+
+    /// What is worth naming of all but the limit: source storage and CPU, network, destination CPU and storage.
+    fn worth(shares: &Shares) -> [bool; 5] {
+        [
+            Bottleneck::SourceStorage,
+            Bottleneck::SourceCpu,
+            Bottleneck::Network,
+            Bottleneck::DestinationCpu,
+            Bottleneck::DestinationStorage,
+        ]
+        .map(|stage| is_worth_naming(stage, shares))
+    }
+
+    #[test]
+    fn a_bottleneck_is_named_only_of_a_transfer_that_moves_something_for_a_while() {
+        type Change = fn(&mut Snapshot, &mut Snapshot);
+        let cases: [(&str, Change, [bool; 5]); 8] = [
+            ("nothing", |_, _| (), [false; 5]),
+            (
+                "all was there",
+                |source, destination| {
+                    source.elapsed_ns = 60 * SECOND;
+                    source.entries_scanned = 1_000_000;
+                    source.files_skipped = 1_000_000;
+                    source.storage_reading_ns = 50 * SECOND;
+                    source.tcp_bytes_sent = 100_000_000;
+                    source.tcp_bytes_resent = 10_000_000;
+                    destination.storage_writing_ns = 50 * SECOND;
+                },
+                [false; 5],
+            ),
+            (
+                "a few bytes, soon",
+                |source, _| {
+                    source.elapsed_ns = SECOND / 2;
+                    source.bytes_sent = 1_000_000;
+                },
+                [false; 5],
+            ),
+            (
+                "a few bytes, late",
+                |source, _| {
+                    source.elapsed_ns = 5 * SECOND;
+                    source.bytes_sent = 10;
+                },
+                [true, true, false, true, true],
+            ),
+            (
+                "many bytes, soon",
+                |source, _| {
+                    source.elapsed_ns = SECOND / 2;
+                    source.bytes_sent = MUCH_BYTES;
+                },
+                [true; 5],
+            ),
+            (
+                "a thin path",
+                |_, destination| {
+                    destination.elapsed_ns = 30 * SECOND;
+                    destination.bytes_received = 150_000;
+                },
+                [true; 5],
+            ),
+            (
+                "empty files",
+                |source, destination| {
+                    source.elapsed_ns = 5 * SECOND;
+                    destination.files_done = 10;
+                },
+                [true, true, false, true, true],
+            ),
+            (
+                "a disk that holds everything up",
+                |_, destination| {
+                    destination.elapsed_ns = 4 * SECOND;
+                    destination.undurable_ns = 8 * SECOND;
+                },
+                [false, false, false, true, true],
+            ),
+        ];
+        for (name, change, named) in cases {
+            let shares = shares(change);
+            assert_eq!(worth(&shares), named, "{name}");
+            assert!(is_worth_naming(Bottleneck::Limit, &shares), "{name}");
+        }
+    }
+
+    #[test]
+    fn packets_are_lost_only_where_many_were() {
+        for (sent, resent, lost) in [
+            (0, 0, false),
+            (10_000, 10_000, false),
+            (1_000_000_000, 65_536, false),
+            (10_000_000, 65_536, true),
+            (10_000_000, 65_535, false),
+        ] {
+            let source = Snapshot {
+                tcp_bytes_sent: sent,
+                tcp_bytes_resent: resent,
+                ..Snapshot::default()
+            };
+            assert_eq!(loses_packets(&source), lost, "{resent} of {sent}");
+        }
+    }
+}
