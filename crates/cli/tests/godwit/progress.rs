@@ -8,6 +8,7 @@ use std::path::Path;
 use rustix::process::Signal;
 use serde_json::Value;
 
+use super::outage::wait_for_event;
 use super::process::Outcome;
 use super::rig::{Rig, is_root};
 
@@ -221,5 +222,55 @@ fn files_count_as_soon_as_they_have_their_names() {
             "{line:?}"
         );
         assert_eq!(again.number("skipped"), named, "{line:?}");
+    }
+}
+
+/// The same sums at both ends, on the way and at the end, whatever became of the node meanwhile.
+#[test]
+fn files_are_counted_once_when_the_node_is_started_anew() {
+    let mut rig = Rig::new();
+    rig.start(&[]);
+    let (count, bytes) = (24, 24 * MIB);
+    for place in ["large", "export/large"] {
+        for number in 0..count {
+            rig.write(&format!("{place}/{number}"), content(1));
+        }
+    }
+    let [push, pull, _] = three_ways(&rig, "large/.");
+    for line in [push, pull] {
+        let flags = ["--stats", "--limit", "6MB", "--block-size", "64KiB"];
+        let mut client = rig.begin_cp(&rig.path(""), &with(&flags, &line));
+        wait_for_event(&client, 0, |event| event["files"].as_u64() >= Some(4));
+        rig.kill_daemon();
+        rig.start(&[]);
+        let outcome = client.wait();
+        outcome.complete();
+        let mut told = 0;
+        for event in sound(&outcome) {
+            let files = event["files"].as_u64().expect("a number");
+            assert!(files >= told, "{line:?}: it falls: {}", outcome.said());
+            told = files;
+        }
+        let (files, skipped) = (outcome.number("files"), outcome.number("skipped"));
+        assert_eq!(told, files, "{line:?}: {}", outcome.said());
+        assert_eq!(files + skipped, count, "{line:?}: {}", outcome.said());
+        // What had its name when the node was killed, and was not yet told: no more than is made durable at once.
+        assert!(files >= 4, "{line:?}: {}", outcome.said());
+        ends_with(&outcome, bytes);
+        let stats = outcome.events();
+        let stats = stats.iter().find(|event| event["event"] == "stats");
+        let stats = stats.expect("--stats");
+        let counted = |side: &str| stats[side]["files_done"].as_u64();
+        assert_eq!(
+            counted("source"),
+            counted("destination"),
+            "{line:?}: {stats}"
+        );
+        assert!(counted("source") <= Some(files), "{line:?}: {stats}");
+        let place = match line[1].strip_prefix(&rig.url("")) {
+            Some(name) => rig.export.join(name),
+            None => rig.path(&line[1]),
+        };
+        assert_eq!(fs::read_dir(place).expect("listed").count() as u64, count);
     }
 }

@@ -37,6 +37,16 @@ impl Totals {
             .sum()
     }
 
+    /// The sum over all engines but the last: what was done before the transfer was opened anew.
+    pub(super) fn earlier(&self, field: impl Fn(&Snapshot) -> u64) -> u64 {
+        let inner = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let earlier = inner.0.split_last().map_or(&[][..], |(_, earlier)| earlier);
+        earlier
+            .iter()
+            .map(|counters| field(&counters.snapshot()))
+            .sum()
+    }
+
     pub(super) fn lost_bytes(&self) -> u64 {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).1
     }
@@ -224,8 +234,10 @@ impl<'a> Progressing<'a> {
         // What is done with and did not move comes at once, and is no rate.
         let moved = self.totals.sum(|counters| counters.bytes_written);
         let rate = self.rate.follow(Instant::now(), moved);
-        let files = self.totals.sum(|counters| counters.files_done);
-        let settled_files = files.saturating_add(last.files_skipped);
+        let delivered_before = self.totals.earlier(|counters| counters.files_done);
+        let files = delivered_before.saturating_add(last.files_done);
+        // Files that were delivered before the transfer was opened anew are there now.
+        let settled_files = files.max(last.files_done.saturating_add(last.files_skipped));
         let files_rate = self.files_rate.follow(Instant::now(), settled_files);
         // Nobody is reached: figures of a moment ago are no longer true.
         let lost = self.connection.is_lost();

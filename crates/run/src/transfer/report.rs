@@ -181,24 +181,33 @@ impl Report {
         let peer_cpu = peer
             .filter(|peer| peer.cpu_ns > 0)
             .map(|peer| seconds(peer.cpu_ns));
+        // The end that receives knows best what it has done since the transfer was opened last.
+        let done = |finished: Option<u64>, field: &dyn Fn(&Snapshot) -> u64| {
+            let told = peer.as_ref().filter(|_| sending).map_or(0, field);
+            let last = totals.last().map_or(0, |last| field(&last)).max(told);
+            totals
+                .earlier(field)
+                .saturating_add(finished.unwrap_or(last))
+        };
         let peer_rss = report.engine.as_ref().and_then(Engine::peer_max_rss);
         let summary = TransferSummary {
             status,
             bytes: Some(totals.sum(|counters| counters.bytes_durable)),
-            files: finished.map_or_else(
-                || totals.sum(|counters| counters.files_done),
-                |finished| finished.files,
-            ),
-            skipped: totals.last().map_or(0, |last| last.files_skipped),
+            files: done(finished.map(|finished| finished.files), &|counters| {
+                counters.files_done
+            }),
+            // Files that were delivered before the transfer was opened anew were there then.
+            skipped: totals.last().map_or(0, |last| {
+                let delivered = totals.earlier(|counters| counters.files_done);
+                last.files_skipped.saturating_sub(delivered)
+            }),
             excluded: shares.source.map_or(0, |source| source.entries_excluded),
-            deleted: finished.map_or_else(
-                || totals.last().map_or(0, |last| last.entries_deleted),
-                |finished| finished.deleted,
-            ),
-            adjusted: finished.map_or_else(
-                || totals.last().map_or(0, |last| last.entries_adjusted),
-                |finished| finished.adjusted,
-            ),
+            deleted: done(finished.map(|finished| finished.deleted), &|counters| {
+                counters.entries_deleted
+            }),
+            adjusted: done(finished.map(|finished| finished.adjusted), &|counters| {
+                counters.entries_adjusted
+            }),
             dry_run: job.settings.comparison.dry_run,
             failed,
             resent_bytes: resent.saturating_add(totals.lost_bytes()),
