@@ -52,6 +52,7 @@ mod godwit {
     pub(crate) mod rig;
     pub(crate) mod sharing;
     pub(crate) mod signals;
+    pub(crate) mod sites;
     pub(crate) mod sources;
     pub(crate) mod spared;
     pub(crate) mod ssh;
