@@ -25,7 +25,7 @@ pub use retire::{Retire, Retired};
 pub use selection::{Moment, Rule, Selection};
 pub use sending::Sending;
 pub use setup::{Join, Joined, Open, Opened};
-pub use sharing::{Limit, Sharing};
+pub use sharing::{Limit, Sharing, priority};
 pub use tuned::Tuned;
 pub use verification::Verification;
 pub use watch::{Cancel, Error, Finish, Finished, Ping, Pong, Status};

@@ -34,7 +34,7 @@ pub use control::{
     Announced, Cancel, Comparison, DIALLED_MAX, Dialled, Direction, Error, ErrorCode, Examine,
     Examined, Finish, Finished, Join, Joined, Judge, Limit, MachineSeen, Moment, Open, Opened,
     Ping, Pong, Preserve, Retire, Retired, Rule, Selection, Sending, Sharing, Status, StorageSeen,
-    Tuned, Verification, WaySeen,
+    Tuned, Verification, WaySeen, priority,
 };
 pub use error::WireError;
 pub use fault::{EntryFailed, Fault, FaultCode, Side};

@@ -42,12 +42,37 @@ impl Sharing {
     }
 }
 
-/// The client of a transfer that the daemon sends has changed its limit.
+/// The client of a transfer that the daemon sends has changed its limit or its priority.
 #[derive(Clone, Copy, PartialEq, Eq, Message)]
 pub struct Limit {
     /// Content a second at most; 0 is no limit.
     #[prost(uint64, tag = "1")]
     pub bytes_per_second: u64,
+    /// See [`priority`]; 0 leaves it as it is.
+    #[prost(uint32, tag = "2")]
+    pub priority: u32,
+}
+
+/// How a transfer behaves towards other traffic while it runs.
+pub mod priority {
+    /// As all others.
+    pub const NORMAL: u32 = 1;
+    /// It yields to all others.
+    pub const BACKGROUND: u32 = 2;
+
+    /// The number of a priority.
+    pub const fn of(background: bool) -> u32 {
+        if background { BACKGROUND } else { NORMAL }
+    }
+
+    /// Whether the number means the background; `None` for one that means nothing here.
+    pub const fn is_background(number: u32) -> Option<bool> {
+        match number {
+            NORMAL => Some(false),
+            BACKGROUND => Some(true),
+            _ => None,
+        }
+    }
 }
 
 impl Limit {

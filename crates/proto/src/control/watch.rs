@@ -212,6 +212,9 @@ pub struct Status {
     /// What this end has decided on its threads: the latest decisions, in the order of their numbers.
     #[prost(message, repeated, tag = "73")]
     pub tuned: Vec<Tuned>,
+    /// From the sender: the priority that it obeys, see [`super::priority`]; 0 if it is too old to say.
+    #[prost(uint32, tag = "74")]
+    pub priority: u32,
 }
 
 /// The sender has nothing left: every item before this one is durable or has failed.

@@ -83,9 +83,24 @@ pub(super) fn all() -> Vec<(&'static str, Frame)> {
             }),
         ),
         (
+            "status_priority",
+            Frame::Status(Status {
+                priority: priority::BACKGROUND,
+                ..Status::default()
+            }),
+        ),
+        (
             "limit",
             Frame::Limit(Limit {
                 bytes_per_second: 300_000_000,
+                priority: 0,
+            }),
+        ),
+        (
+            "limit_priority",
+            Frame::Limit(Limit {
+                bytes_per_second: 300_000_000,
+                priority: priority::BACKGROUND,
             }),
         ),
         (

@@ -73,6 +73,7 @@ pub(crate) fn status() -> impl Strategy<Value = Status> {
             elapsed_ns: m[26],
             paced_bytes: m[27],
             bytes_unmoved: m[28],
+            priority: u32::try_from(m[0] % 4).unwrap_or_default(),
             tuned,
         },
     )

@@ -443,7 +443,10 @@ pub(crate) fn watch() -> impl Strategy<Value = Frame> {
         measured::sending().prop_map(Frame::Sending),
         Just(Frame::Retire(Retire {})),
         Just(Frame::Retired(Retired {})),
-        any::<u64>().prop_map(|bytes_per_second| Frame::Limit(Limit { bytes_per_second })),
+        any::<(u64, u32)>().prop_map(|(bytes_per_second, priority)| Frame::Limit(Limit {
+            bytes_per_second,
+            priority
+        })),
         finish,
         finished,
         error,
