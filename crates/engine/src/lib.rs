@@ -18,6 +18,7 @@
 pub mod acks;
 mod channels;
 pub mod counters;
+mod courtesy;
 mod decided;
 pub mod entry;
 mod failed;

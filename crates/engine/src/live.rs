@@ -4,7 +4,7 @@
 //! The limit is a token bucket. Where the daemon sends, the client asks it (LIMIT) until its STATUS says that the limit is
 //! obeyed; a client that sends takes no limit from the other end.
 
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
@@ -22,7 +22,8 @@ pub struct Live {
     writers_max: usize,
     reader_tuner: Mutex<ThreadTuner>,
     writer_tuner: Mutex<ThreadTuner>,
-    share: Share,
+    congestion: String,
+    background: AtomicBool,
     lease: Option<Lease>,
     /// The blocks of this end, and how many it uses at most.
     pool: OnceLock<(Pool, usize)>,
@@ -30,7 +31,7 @@ pub struct Live {
     helpers_max: AtomicUsize,
 }
 
-/// How a transfer behaves towards others; set at its beginning.
+/// How a transfer behaves towards others at its beginning.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Share {
     /// The congestion control of sockets that send contents, by the kernel's name; empty leaves it to the end that sends.
@@ -59,7 +60,8 @@ impl Live {
             writers_max: writers.most as usize,
             reader_tuner: Mutex::new(ThreadTuner::new(Knob::Readers, readers)),
             writer_tuner: Mutex::new(ThreadTuner::new(Knob::Writers, writers)),
-            share: Share::default(),
+            congestion: String::new(),
+            background: AtomicBool::new(false),
             lease: None,
             pool: OnceLock::new(),
             helpers_max: AtomicUsize::new(usize::MAX),
@@ -89,12 +91,26 @@ impl Live {
     /// The same, with a behaviour towards others.
     #[must_use]
     pub fn sharing(self, share: Share) -> Self {
-        Self { share, ..self }
+        Self {
+            congestion: share.congestion,
+            background: AtomicBool::new(share.background),
+            ..self
+        }
     }
 
-    /// How it behaves towards others.
-    pub const fn share(&self) -> &Share {
-        &self.share
+    /// The congestion control of sockets that send contents.
+    pub(crate) fn congestion(&self) -> &str {
+        &self.congestion
+    }
+
+    /// Whether it yields to all others now.
+    pub fn background(&self) -> bool {
+        self.background.load(Ordering::Relaxed)
+    }
+
+    /// Lets it yield to all others, or not: its threads, its sockets and its pace follow within a second.
+    pub fn set_background(&self, background: bool) {
+        self.background.store(background, Ordering::Relaxed);
     }
 
     /// The same within the share of a process. Without a lease it has all that it asks for.

@@ -39,7 +39,7 @@ pub use congestion::{CongestionError, check_congestion};
 pub use connect::connect;
 pub use connection::Connection;
 pub use dial::{Carrier, DialError, DialOptions, dial, dial_over};
-pub use godwit_sys::background::lower_thread;
+pub use godwit_sys::background::{lower_thread, raise_thread};
 pub use godwit_sys::interfaces::{
     InterfaceAddress, addresses as own_addresses, interfaces as own_interfaces,
 };

@@ -27,6 +27,8 @@ pub(crate) struct Socket {
     peer: String,
     /// What the system would have chosen where we did; `None` where it has its way.
     usual: Option<Usual>,
+    /// Its packets are marked as those that yield to all others.
+    marked: bool,
     /// It is readable from so many bytes on.
     readable_from: u32,
     pub(crate) bytes_in: u64,
@@ -68,6 +70,7 @@ impl Socket {
             is_tcp,
             peer,
             usual: None,
+            marked: false,
             readable_from: 1,
             bytes_in: 0,
             bytes_out: 0,
@@ -95,11 +98,17 @@ impl Socket {
         if !self.is_tcp {
             return Ok(());
         }
-        if background {
+        if background != self.marked {
+            self.marked = background;
+            let (class, priority) = if background {
+                (LOWER_EFFORT, FILLER)
+            } else {
+                (0, 0)
+            };
             // Marks are a courtesy: who cannot set them still yields by its rate. One of the two fits the address family.
-            let _ = sockopt::set_ip_tos(&self.fd, LOWER_EFFORT);
-            let _ = sockopt::set_ipv6_tclass(&self.fd, LOWER_EFFORT.into());
-            let _ = set_priority(&self.fd, FILLER);
+            let _ = sockopt::set_ip_tos(&self.fd, class);
+            let _ = sockopt::set_ipv6_tclass(&self.fd, class.into());
+            let _ = set_priority(&self.fd, priority);
         }
         if congestion.is_empty() {
             return Ok(());

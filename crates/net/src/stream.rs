@@ -137,8 +137,8 @@ pub trait Stream: Send {
         None
     }
 
-    /// Chooses the congestion control by the kernel's name, unless it is empty, and whether packets are marked as those that
-    /// yield to all others (LE, RFC 8622). Without effect where the connection is not TCP.
+    /// Chooses the congestion control by the kernel's name, unless it is empty, and whether packets are marked from now on as
+    /// those that yield to all others (LE, RFC 8622). Without effect where the connection is not TCP.
     ///
     /// # Errors
     /// The kernel does not let it have the congestion control.

@@ -36,16 +36,18 @@ struct State {
 pub struct Figures {
     /// The limit that the sending end obeys, in bytes a second; 0 is none, `None` is not known yet.
     pub limit: Option<u64>,
+    /// Whether the sending end yields to all others; `None` is not known yet.
+    pub background: Option<bool>,
     /// Contents done.
     pub bytes: u64,
 }
 
-/// Why nobody knows whether a new limit is obeyed.
+/// Why nobody knows whether a new limit or priority is obeyed.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Unconfirmed {
     /// The job has ended.
     Over,
-    /// Somebody else has set another limit meanwhile.
+    /// Somebody else has set another one meanwhile.
     Overridden,
     /// The sending end did not confirm it in time.
     Late,
@@ -109,17 +111,29 @@ impl Control {
     /// # Errors
     /// Nobody knows whether it does.
     pub fn confirm_limit(&self, limit: u64, deadline: Duration) -> Result<(), Unconfirmed> {
-        let until = Instant::now() + deadline;
         self.set_limit(limit);
+        self.confirm(deadline, &|state| {
+            let wanted = state.wanted == Some(limit);
+            wanted.then_some(state.figures.limit == Some(limit))
+        })
+    }
+
+    /// Waits until `is_obeyed`, which knows nothing where something else is wanted by now.
+    fn confirm(
+        &self,
+        deadline: Duration,
+        is_obeyed: &dyn Fn(&State) -> Option<bool>,
+    ) -> Result<(), Unconfirmed> {
+        let until = Instant::now() + deadline;
         let mut state = self.lock();
-        while state.figures.limit != Some(limit) {
+        loop {
+            match is_obeyed(&state) {
+                Some(true) => return Ok(()),
+                _ if state.over => return Err(Unconfirmed::Over),
+                None => return Err(Unconfirmed::Overridden),
+                Some(false) => {}
+            }
             let left = until.saturating_duration_since(Instant::now());
-            if state.over {
-                return Err(Unconfirmed::Over);
-            }
-            if state.wanted != Some(limit) {
-                return Err(Unconfirmed::Overridden);
-            }
             if left.is_zero() {
                 return Err(Unconfirmed::Late);
             }
@@ -129,12 +143,30 @@ impl Control {
                 .wait_timeout(state, left.min(Duration::from_secs(1)))
                 .map_or_else(|poisoned| poisoned.into_inner().0, |(state, _)| state);
         }
-        Ok(())
     }
 
-    /// Lets the job give way to others, or not. A transfer that runs obeys when it begins anew, as after a pause.
+    /// Lets the job give way to others, or not, from now on.
     pub fn set_background(&self, background: bool) {
-        self.lock().background = Some(background);
+        let mut state = self.lock();
+        state.background = Some(background);
+        state.figures.background = None;
+        self.shared.changed.notify_all();
+    }
+
+    /// Changes the priority and waits until the sending end obeys it.
+    ///
+    /// # Errors
+    /// Nobody knows whether it does.
+    pub fn confirm_background(
+        &self,
+        background: bool,
+        deadline: Duration,
+    ) -> Result<(), Unconfirmed> {
+        self.set_background(background);
+        self.confirm(deadline, &|state| {
+            let wanted = state.background == Some(background);
+            wanted.then_some(state.figures.background == Some(background))
+        })
     }
 
     /// Whether the job is to give way to others, if somebody has said so.
@@ -144,23 +176,25 @@ impl Control {
 
     /// A transfer begins, perhaps anew: nothing is known of it.
     pub(crate) fn begins(&self) {
-        self.lock().figures.limit = None;
+        let mut state = self.lock();
+        state.figures.limit = None;
+        state.figures.background = None;
     }
 
     /// Tells the engine what is wanted of it, and others what it does.
     pub(crate) fn watch(&self, engine: &Engine, bytes: u64) {
         let mut state = self.lock();
-        if let Some(wanted) = state.wanted {
-            let asked = match engine {
-                Engine::Sender(_) => engine.limit(),
-                Engine::Receiver(receiver) => receiver.asked_limit(),
-            };
-            if asked != Some(wanted) {
-                engine.set_limit(wanted);
-            }
+        let (limit, background) = engine.asked();
+        if let Some(wanted) = state.wanted.filter(|wanted| limit != Some(*wanted)) {
+            engine.set_limit(wanted);
+        }
+        let wanted = state.background;
+        if let Some(wanted) = wanted.filter(|wanted| background != Some(*wanted)) {
+            engine.set_background(wanted);
         }
         state.figures = Figures {
             limit: engine.limit(),
+            background: engine.background(),
             bytes,
         };
         drop(state);

@@ -1,8 +1,7 @@
 //! Owns the priority of the calling thread for processors and disks.
 //! Decides for nobody else.
 
-/// Lets other threads and programs go first: a lower priority for processors, the lowest ordinary one for disks. There is no
-/// way back for this thread. Where the kernel refuses, all stays as it is: it is a courtesy.
+/// Lets other threads and programs go first: a lower priority for processors, the lowest ordinary one for disks. Where the kernel refuses, all stays as it is: it is a courtesy.
 #[expect(unsafe_code, reason = "there is no safe form of ioprio_set")]
 pub fn lower_thread() {
     const WHO_PROCESS: libc::c_int = 1;
@@ -18,6 +17,21 @@ pub fn lower_thread() {
     // SAFETY: it takes plain numbers, and 0 is the calling thread.
     unsafe {
         libc::setpriority(libc::PRIO_PROCESS, 0, NICE);
+    }
+}
+
+/// Gives the calling thread the usual priorities again. Only a privileged process may raise that for processors; where the kernel
+/// refuses, it stays low until the thread ends.
+#[expect(unsafe_code, reason = "there is no safe form of ioprio_set")]
+pub fn raise_thread() {
+    const WHO_PROCESS: libc::c_int = 1;
+    // SAFETY: it takes plain numbers, and 0 is the calling thread, and the class that follows the other priority.
+    unsafe {
+        libc::syscall(libc::SYS_ioprio_set, WHO_PROCESS, 0, 0);
+    }
+    // SAFETY: it takes plain numbers, and 0 is the calling thread.
+    unsafe {
+        libc::setpriority(libc::PRIO_PROCESS, 0, 0);
     }
 }
 

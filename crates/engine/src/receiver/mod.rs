@@ -8,11 +8,12 @@
 //! | [`Streams`] | listen, acknowledge, close the sink; one loop for each stream | what the sender says of itself, last word, list of names |
 //! | [`Shared`] | what the parts share | [`State`]: attached streams, threads in the sink, the end |
 //!
-//! Lock order: the last word of `Streams`, then the state of `Shared`, then the outbox (`Acks`); the limit that is asked for, then
-//! what the sender says of itself. All other locks are taken alone.
+//! Lock order: the last word of `Streams`, then the state of `Shared`, then the outbox (`Acks`). All other locks are taken
+//! alone.
 
 mod answer;
 mod answers;
+mod asked;
 mod closing;
 mod peer;
 mod shared;
@@ -20,13 +21,14 @@ mod streams;
 mod turns;
 mod writers;
 
-use std::sync::Arc;
+use std::sync::{Arc, MutexGuard};
 use std::time::Duration;
 
 use godwit_net::Stream;
 use godwit_proto::{Comparison, DigestKind, TransferId};
 
 use self::answer::Answerer;
+use self::asked::Asked;
 use self::shared::{Shared, State};
 use self::streams::Streams;
 use self::writers::Writers;
@@ -136,14 +138,22 @@ impl Receiver {
         self.shared.counters.streams()
     }
 
-    /// Asks the sender, a daemon, for another limit, until it says that it obeys; 0 is none.
-    pub fn ask_limit(&self, bytes_per_second: u64) {
-        self.streams.ask_limit(bytes_per_second);
+    /// Asks the sender, a daemon, for another limit or another priority, until it says that it obeys; a limit of 0 is none.
+    pub fn ask(&self, limit: Option<u64>, background: Option<bool>) {
+        let mut asked = self.streams.asked();
+        limit.into_iter().for_each(|limit| asked.ask_limit(limit));
+        if let Some(background) = background {
+            asked.ask_background(background);
+            // What runs here yields, too.
+            self.shared.live.set_background(background);
+        }
+        drop(asked);
+        self.shared.wake_streams();
     }
 
-    /// The limit that was asked for last, if one was.
-    pub fn asked_limit(&self) -> Option<u64> {
-        self.streams.asked_limit()
+    /// What the sender was asked for, and what it says that it obeys.
+    pub(crate) fn asked(&self) -> MutexGuard<'_, Asked> {
+        self.streams.asked()
     }
 
     /// Number of streams attached now.

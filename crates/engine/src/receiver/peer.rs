@@ -20,14 +20,17 @@ pub(super) struct Peer {
 }
 
 impl Peer {
-    /// What the sender has counted and decided. One stream may bring later news than another that comes after it.
-    pub(super) fn take(&self, status: &Status, announced: Option<u64>) {
+    /// What the sender has counted and decided. One stream may bring later news than another that comes after it; tells
+    /// whether this is the latest.
+    pub(super) fn take(&self, status: &Status, announced: Option<u64>) -> bool {
         let told = entry::snapshot_from_status(status);
         let mut peer = lock(&self.counters);
-        if peer.is_none_or(|known| known.elapsed_ns <= told.elapsed_ns) {
+        let is_latest = peer.is_none_or(|known| known.elapsed_ns <= told.elapsed_ns);
+        if is_latest {
             *peer = Some(told);
             *lock(&self.announced) = announced;
         }
+        is_latest
     }
 
     pub(super) fn counters(&self) -> Option<Snapshot> {

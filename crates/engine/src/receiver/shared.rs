@@ -143,13 +143,6 @@ impl Shared {
         IfPanicking(|| self.fail(ErrorCode::INTERNAL.0, PANICKED))
     }
 
-    /// In the background the calling thread lets others go first.
-    pub(super) fn begin_sharing(&self) {
-        if self.live.share().background {
-            godwit_net::lower_thread();
-        }
-    }
-
     /// Leave to write until the result is dropped; none after the end, when the destination may soon be another's.
     pub(super) fn begin_write(&self) -> Option<Writing<'_>> {
         let mut state = lock(&self.state);

@@ -7,14 +7,15 @@ mod leave;
 mod names;
 mod stream_loop;
 
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 use std::time::Instant;
 
 use godwit_net::Stream;
-use godwit_proto::Status;
+use godwit_proto::{Limit, Status};
 
 use self::stream_loop::StreamLoop;
 use super::answer::Answerer;
+use super::asked::Asked;
 use super::closing::Closing;
 use super::peer::Peer;
 use super::shared::Shared;
@@ -32,14 +33,7 @@ pub(super) struct Streams {
     feed: OnceLock<Arc<NameFeed>>,
     /// When one of the streams is to say how far this end is.
     status_due: Mutex<Instant>,
-    limit: Mutex<AskedLimit>,
-}
-
-/// A limit that the sender is asked for.
-#[derive(Default)]
-struct AskedLimit {
-    wanted: Option<u64>,
-    said: Option<Instant>,
+    asked: Mutex<Asked>,
 }
 
 impl Streams {
@@ -56,7 +50,7 @@ impl Streams {
             peer: Peer::default(),
             feed: OnceLock::new(),
             status_due: Mutex::new(Instant::now()),
-            limit: Mutex::default(),
+            asked: Mutex::default(),
         }
     }
 
@@ -71,8 +65,7 @@ impl Streams {
         self.shared.counters.streams_attached.add(1);
         self.shared.counters.table.attach(id, stream);
         let member = self.shared.counters.channels.attach(stream);
-        // After the thread was started that watches the channels: one that inherits a low priority sees late what is dead.
-        self.shared.begin_sharing();
+        // The thread that watches the channels was started: one that inherits a low priority sees late what is dead.
         let (result, left) = StreamLoop::new(self, id, stream).run();
         self.shared
             .counters
@@ -101,41 +94,24 @@ impl Streams {
         lock(&self.closing.finished).is_some()
     }
 
-    /// Has the streams ask the sender for another limit, until it says that it obeys.
-    pub(super) fn ask_limit(&self, bytes_per_second: u64) {
-        *lock(&self.limit) = AskedLimit {
-            wanted: Some(bytes_per_second),
-            said: None,
-        };
-        self.shared.wake_streams();
-    }
-
-    /// The limit that was asked for last, if one was.
-    pub(super) fn asked_limit(&self) -> Option<u64> {
-        lock(&self.limit).wanted
+    /// What the sender is asked for.
+    pub(super) fn asked(&self) -> MutexGuard<'_, Asked> {
+        lock(&self.asked)
     }
 
     /// What the sender has counted and decided. One stream may bring later news than another that comes after it.
     fn take_peer(&self, status: &Status, announced: Option<u64>) {
         let shared = &self.shared;
         shared.decided.hear(&status.tuned, &*shared.config.observer);
-        self.peer.take(status, announced);
+        if self.peer.take(status, announced) {
+            let limit = status.limit_bytes_per_second;
+            self.asked().hear(limit, status.priority);
+        }
     }
 
-    /// A limit that the sender is to be asked for, now or once more.
-    fn limit_to_say(&self) -> Option<u64> {
-        let mut limit = self.limit.try_lock().ok()?;
-        let wanted = limit.wanted?;
-        let obeyed = self.peer.counters().map(|peer| peer.limit_bytes_per_second);
-        let now = Instant::now();
-        let said = limit
-            .said
-            .is_some_and(|said| now.duration_since(said) < limits::STATUS_EVERY);
-        if said || (limit.said.is_some() && obeyed == Some(wanted)) {
-            return None;
-        }
-        limit.said = Some(now);
-        Some(wanted)
+    /// What the sender is to be asked for now. Another stream says it where this one would have to wait.
+    fn poll_limit(&self) -> Option<Limit> {
+        self.asked.try_lock().ok()?.poll_limit(Instant::now())
     }
 
     fn status_is_due(&self) -> bool {

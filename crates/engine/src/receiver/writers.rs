@@ -18,6 +18,7 @@ use super::shared::Shared;
 use super::turns::Turns;
 use crate::acks::Arrival;
 use crate::counters::CpuMeter;
+use crate::courtesy::Courtesy;
 use crate::sink::Slice;
 use crate::tuner::StageSample;
 use crate::{End, StreamLoss, entry, limits, lock};
@@ -349,7 +350,7 @@ impl Writers {
 
     fn write_jobs(&self, index: usize) {
         let _panic = self.shared.if_panicking();
-        self.shared.begin_sharing();
+        let mut courtesy = Courtesy::default();
         let mut meter = CpuMeter::default();
         loop {
             let mut queue = lock(&self.queue.inner);
@@ -370,6 +371,7 @@ impl Writers {
             queue.idle -= 1;
             drop(queue);
             let Some((wire, block)) = job else { return };
+            courtesy.follow(&self.shared.live);
             self.shared
                 .counters
                 .helping_ns

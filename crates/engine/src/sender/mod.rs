@@ -100,13 +100,15 @@ impl Sender {
             .spawn(move || scan.run(work))?;
         lock(&sender.threads).push(thread);
         readers.begin()?;
-        lock(&sender.threads).extend(pace::start(&shared)?);
+        pace::follow(&shared, &mut lock(&sender.threads))?;
         Ok(sender)
     }
 
     /// Has the tuner look at the number of threads that read ahead; to be called some times a second.
     pub fn tune(&self) {
         self.readers.tune();
+        // Whoever has no thread for the pace tries again a moment later.
+        let _ = pace::follow(&self.shared, &mut lock(&self.threads));
     }
 
     /// Puts the parts of a list that the other end streams into `queue`. To be called once, before any stream is attached; without

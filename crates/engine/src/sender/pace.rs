@@ -16,26 +16,44 @@ use crate::{Background, PathSample};
 /// As often as streams measure themselves.
 const PACE_EVERY: Duration = Duration::from_millis(200);
 
-/// Starts the thread that keeps the pace, if there is one to keep.
+/// Name of the thread that keeps the pace.
+const THREAD: &str = "gw-pace";
+
+/// Has a thread keep the pace as long as the transfer is in the background.
 ///
 /// # Errors
 /// The thread cannot be started.
-pub(super) fn start(shared: &Arc<Shared>) -> std::io::Result<Option<JoinHandle<()>>> {
-    if !shared.live.share().background {
-        return Ok(None);
+pub(super) fn follow(
+    shared: &Arc<Shared>,
+    threads: &mut Vec<JoinHandle<()>>,
+) -> std::io::Result<()> {
+    if !shared.live.background() || shared.is_over() {
+        return Ok(());
     }
-    shared.counters.table.set_pace_first(Background::first());
+    threads.retain(|thread| !thread.is_finished());
+    if threads
+        .iter()
+        .any(|thread| thread.thread().name() == Some(THREAD))
+    {
+        return Ok(());
+    }
+    let table = &shared.counters.table;
+    table.set_pace_first(Background::first());
+    for channel in table.paths().into_keys() {
+        table.set_pace(channel, Background::first());
+    }
     let shared = Arc::clone(shared);
     let thread = std::thread::Builder::new()
-        .name("gw-pace".to_owned())
+        .name(THREAD.to_owned())
         .spawn(move || keep(&shared))?;
-    Ok(Some(thread))
+    threads.push(thread);
+    Ok(())
 }
 
 fn keep(shared: &Shared) {
     let mut paths: BTreeMap<u32, (Background, PathSample, u64)> = BTreeMap::new();
     let mut looked = Instant::now();
-    while shared.wait(PACE_EVERY).is_none() && !shared.is_over() {
+    while shared.wait(PACE_EVERY).is_none() && !shared.is_over() && shared.live.background() {
         let now = Instant::now();
         let passed = now.duration_since(looked).as_millis();
         looked = now;
@@ -57,5 +75,10 @@ fn keep(shared: &Shared) {
             *pace = background.step(now, &sample);
             shared.counters.table.set_pace(channel, *pace);
         }
+    }
+    // It ended, or is in the background no longer: nothing bounds what it sends.
+    shared.counters.table.set_pace_first(0);
+    for channel in paths.into_keys() {
+        shared.counters.table.set_pace(channel, 0);
     }
 }

@@ -20,6 +20,7 @@ use self::piece::PieceReader;
 use super::shared::Shared;
 use super::state::Piece;
 use crate::counters::CpuMeter;
+use crate::courtesy::Courtesy;
 use crate::lock;
 use crate::tuner::StageSample;
 
@@ -162,9 +163,11 @@ impl Readers {
     /// Body of a thread that reads ahead, number `index` of those that are allowed.
     fn read_ahead(&self, index: usize) {
         let _panic = self.shared.if_panicking();
-        self.shared.begin_sharing();
+        let mut courtesy = Courtesy::default();
+        courtesy.follow(&self.shared.live);
         let mut meter = CpuMeter::default();
         while let Some(piece) = self.wait_for_piece(index) {
+            courtesy.follow(&self.shared.live);
             let Some(block) = self.pool.take() else { break };
             self.shared
                 .counters

@@ -14,6 +14,7 @@ use godwit_proto::{
 use super::shared::Shared;
 use super::state::State;
 use crate::counters::CpuMeter;
+use crate::courtesy::Courtesy;
 use crate::names::NameQueue;
 use crate::work::{Offers, Unoffered, Work};
 use crate::{entry, limits, lock};
@@ -64,7 +65,8 @@ impl Scan {
     /// Body of the thread that scans.
     pub(super) fn run(&self, mut work: Box<dyn Work>) {
         let _panic = self.shared.if_panicking();
-        self.shared.begin_sharing();
+        let mut courtesy = Courtesy::default();
+        courtesy.follow(&self.shared.live);
         let mut meter = CpuMeter::default();
         let mut helpers_cpu = Duration::ZERO;
         let mut offers = Offers::default();
@@ -72,6 +74,7 @@ impl Scan {
             if !self.wait_for_scan_window() {
                 return;
             }
+            courtesy.follow(&self.shared.live);
             offers.used_paths.append(&mut lock(&self.used_paths));
             let more = work.next_batch(&mut offers);
             offers.used_paths.clear();

@@ -138,13 +138,6 @@ impl Shared {
         IfPanicking(|| self.fail(ErrorCode::INTERNAL.0, PANICKED))
     }
 
-    /// In the background the calling thread lets others go first.
-    pub(super) fn begin_sharing(&self) {
-        if self.live.share().background {
-            godwit_net::lower_thread();
-        }
-    }
-
     /// Queues an item whose number is reserved; `again` if the receiver has asked for it once more.
     pub(super) fn queue(&self, seq: u64, desc: Desc, content: u64, image: Image, again: bool) {
         self.lock_state()

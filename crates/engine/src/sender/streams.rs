@@ -52,8 +52,7 @@ impl Streams {
     /// What broke the stream. The transfer goes on with the others.
     pub(super) fn run(&self, stream: &mut dyn Stream) -> Result<(), StreamLoss> {
         let _panic = self.shared.if_panicking();
-        let share = self.shared.live.share();
-        stream.share(&share.congestion, share.background)?;
+        stream.share(self.shared.live.congestion(), false)?;
         let id = self
             .shared
             .lock_state()
@@ -62,8 +61,7 @@ impl Streams {
         self.shared.counters.streams_attached.add(1);
         self.shared.counters.table.attach(id, stream);
         let member = self.shared.counters.channels.attach(stream);
-        // After the thread was started that watches the channels: one that inherits a low priority sees late what is dead.
-        self.shared.begin_sharing();
+        // The thread that watches the channels was started: one that inherits a low priority sees late what is dead.
         let result = match StreamLoop::new(self, id, stream).run() {
             // There was no room for the last word.
             Err(StreamLoss::Stream(StreamError::Ended { .. })) => {

@@ -310,6 +310,10 @@ fn run_engine(
     begun: Begun,
     watch: &mut Watcher<'_>,
 ) -> Option<End> {
+    if let Engine::Receiver(receiver) = engine {
+        // A sender that waits for its limit says nothing for long.
+        receiver.asked().hear(open.limit_bytes_per_second, 0);
+    }
     let early = begun.first.early_bytes_left() > 0;
     let link = Link::new(
         client,

@@ -47,6 +47,7 @@ pub fn run_local(
             sender.cancel("the receiving end failed");
             break end;
         }
+        receiver.live().set_background(sender.live().background());
         sender.tune();
         receiver.tune();
         if !watch(&engine) {

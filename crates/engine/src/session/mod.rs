@@ -157,7 +157,7 @@ impl Engine {
     pub fn set_limit(&self, bytes_per_second: u64) {
         match self {
             Self::Sender(sender) => sender.live().rate().set(bytes_per_second),
-            Self::Receiver(receiver) => receiver.ask_limit(bytes_per_second),
+            Self::Receiver(receiver) => receiver.ask(Some(bytes_per_second), None),
         }
     }
 
@@ -168,6 +168,31 @@ impl Engine {
             Self::Receiver(receiver) => receiver
                 .peer_counters()
                 .map(|counters| counters.limit_bytes_per_second),
+        }
+    }
+
+    /// Lets the transfer yield to all others, or not. A daemon that sends is asked to, and [`background`](Self::background) tells
+    /// when it does.
+    pub fn set_background(&self, background: bool) {
+        match self {
+            Self::Sender(sender) => sender.live().set_background(background),
+            Self::Receiver(receiver) => receiver.ask(None, Some(background)),
+        }
+    }
+
+    /// Whether the sending end yields to all others; `None` while that is not known.
+    pub fn background(&self) -> Option<bool> {
+        match self {
+            Self::Sender(sender) => Some(sender.live().background()),
+            Self::Receiver(receiver) => receiver.asked().background(),
+        }
+    }
+
+    /// The limit and the priority that somebody has asked for while the transfer runs.
+    pub fn asked(&self) -> (Option<u64>, Option<bool>) {
+        match self {
+            Self::Sender(_) => (self.limit(), self.background()),
+            Self::Receiver(receiver) => receiver.asked().asked(),
         }
     }
 

@@ -4,10 +4,11 @@
 use std::time::{Duration, Instant};
 
 use godwit_net::{Stream, StreamError, Wake};
-use godwit_proto::{Ack, EntryFailed, Limit, Manifest, Ping};
+use godwit_proto::{Ack, EntryFailed, Manifest, Ping};
 
 use super::Streams;
 use crate::counters::CpuMeter;
+use crate::courtesy::Courtesy;
 use crate::last_words::last_words;
 use crate::receiver::shared::Shared;
 use crate::{End, StreamLoss, limits};
@@ -98,7 +99,9 @@ impl<'a> StreamLoop<'a> {
 
     fn serve(&mut self) -> Result<(), StreamLoss> {
         let mut ended: Option<Instant> = None;
+        let mut courtesy = Courtesy::default();
         loop {
+            courtesy.follow(&self.shared.live);
             while self.shared.sink.has_room() {
                 let Some((prelude, head)) = self.stream.try_recv()? else {
                     break;
@@ -201,8 +204,8 @@ impl<'a> StreamLoop<'a> {
             self.shared.encoded(ack.encode(&mut self.outgoing));
         }
         self.ack.items.clear();
-        if let Some(bytes_per_second) = self.streams.limit_to_say() {
-            Limit { bytes_per_second }.encode(&mut self.outgoing);
+        if let Some(limit) = self.streams.poll_limit() {
+            limit.encode(&mut self.outgoing);
         }
         if self.streams.status_is_due() {
             let counted = self.shared.counters.snapshot();

@@ -1,7 +1,7 @@
 //! Takes the frames that the receiver sends on a stream, and hands each to what it concerns.
 //! Does not judge what they say; `scan` and `feedback` do.
 
-use godwit_proto::{Frame, Pong, Prelude, WireError};
+use godwit_proto::{Frame, Pong, Prelude, WireError, priority};
 
 use super::stream_loop::StreamLoop;
 use crate::{End, StreamLoss};
@@ -72,6 +72,9 @@ impl StreamLoop<'_> {
             Frame::Limit(limit) => {
                 if self.streams.obeys_limits() {
                     self.shared.live.rate().set(limit.bytes_per_second);
+                    if let Some(background) = priority::is_background(limit.priority) {
+                        self.shared.live.set_background(background);
+                    }
                     let drained = self.shared.lock_state().only_waits();
                     self.say_status(drained, None)?;
                 }

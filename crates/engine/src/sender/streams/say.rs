@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use godwit_proto::{ErrorCode, NameList, Ping, Status};
+use godwit_proto::{ErrorCode, NameList, Ping, Status, priority};
 
 use super::stream_loop::StreamLoop;
 use crate::{End, StreamLoss, entry, streams};
@@ -35,6 +35,7 @@ impl StreamLoop<'_> {
             entries_scanned: own.entries_scanned,
             bytes_scanned: own.bytes_scanned,
             tuned: self.shared.decided.latest(),
+            priority: priority::of(self.shared.live.background()),
             ..entry::status_from_snapshot(&own)
         };
         let mut head = Vec::new();

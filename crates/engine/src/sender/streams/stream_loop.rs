@@ -13,6 +13,7 @@ use super::Streams;
 use super::limit::{Turn, Waited};
 use super::step::{Reason, Step};
 use crate::counters::CpuMeter;
+use crate::courtesy::Courtesy;
 use crate::sender::shared::Shared;
 use crate::sender::state::{Head, ToSend};
 use crate::{StreamLoss, limits};
@@ -31,6 +32,7 @@ pub(super) struct StreamLoop<'a> {
     pub(super) id: u64,
     pub(super) stream: &'a mut dyn Stream,
     meter: CpuMeter,
+    courtesy: Courtesy,
     /// When the other end was heard last.
     heard: Instant,
     /// When anything was sent last.
@@ -54,6 +56,7 @@ impl<'a> StreamLoop<'a> {
             id,
             stream,
             meter: CpuMeter::default(),
+            courtesy: Courtesy::default(),
             heard: now,
             spoke: now,
             listened: now,
@@ -69,6 +72,9 @@ impl<'a> StreamLoop<'a> {
     /// What broke the stream.
     pub(super) fn run(mut self) -> Result<(), StreamLoss> {
         loop {
+            if self.courtesy.follow(&self.shared.live) {
+                self.stream.share("", self.courtesy.is_lowered())?;
+            }
             self.listen_if_due()?;
             if let Some(end) = self.shared.end() {
                 self.say_goodbye(&end);

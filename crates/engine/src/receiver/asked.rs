@@ -1,0 +1,121 @@
+//! What the receiving client asks of the sender while the transfer runs: a limit, a priority; and when it says so again.
+//! Sends nothing. Time is an argument.
+
+use std::time::{Duration, Instant};
+
+use godwit_proto::{Limit, priority};
+
+use crate::limits;
+
+/// What the sender is asked for, and what it says that it obeys.
+#[derive(Debug, Default)]
+pub(crate) struct Asked {
+    limit: Option<u64>,
+    background: Option<bool>,
+    said: Option<Instant>,
+    obeyed: Option<(u64, Option<bool>)>,
+}
+
+impl Asked {
+    pub(super) fn ask_limit(&mut self, limit: u64) {
+        (self.limit, self.said) = (Some(limit), None);
+    }
+
+    pub(super) fn ask_background(&mut self, background: bool) {
+        (self.background, self.said) = (Some(background), None);
+    }
+
+    /// The limit and the priority that were asked for last.
+    pub(crate) const fn asked(&self) -> (Option<u64>, Option<bool>) {
+        (self.limit, self.background)
+    }
+
+    /// Whether the sender says that it is in the background; `None` while that is not known.
+    pub(crate) fn background(&self) -> Option<bool> {
+        self.obeyed.and_then(|(_, background)| background)
+    }
+
+    /// The sender obeys this: it says so, or was opened with it.
+    pub(crate) fn hear(&mut self, limit: u64, number: u32) {
+        self.obeyed = Some((limit, priority::is_background(number)));
+    }
+
+    /// What is to be said now: at once what is new, and again from time to time what the sender does not obey.
+    pub(super) fn poll_limit(&mut self, now: Instant) -> Option<Limit> {
+        let known = self.obeyed;
+        let is_obeyed = self
+            .limit
+            .is_none_or(|limit| known.is_some_and(|(known, _)| known == limit))
+            && (self.background.is_none() || self.background == self.background());
+        let since = |said: Instant| now.saturating_duration_since(said);
+        let waits = match self.said {
+            Some(said) => is_obeyed || since(said) < SAY_EVERY,
+            None => self.limit.is_none() && self.background.is_none(),
+        };
+        if waits {
+            return None;
+        }
+        // A priority alone comes with the limit that there is, as soon as that is known.
+        let bytes_per_second = self.limit.or_else(|| known.map(|(limit, _)| limit))?;
+        self.said = Some(now);
+        Some(Limit {
+            bytes_per_second,
+            priority: self.background.map_or(0, priority::of),
+        })
+    }
+}
+
+/// As often as the sender says what it obeys.
+const SAY_EVERY: Duration = limits::STATUS_EVERY;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_is_said_until_it_is_obeyed() {
+        let mut asked = Asked::default();
+        let now = Instant::now();
+        let later = now + SAY_EVERY;
+        asked.hear(7, priority::NORMAL);
+        assert_eq!(asked.poll_limit(now), None, "nothing was asked for");
+        asked.ask_background(true);
+        let wanted = Some(Limit {
+            bytes_per_second: 7,
+            priority: priority::BACKGROUND,
+        });
+        assert_eq!(asked.poll_limit(now), wanted);
+        assert_eq!(asked.poll_limit(now), None);
+        assert_eq!(asked.poll_limit(later), wanted, "it does not obey yet");
+        asked.hear(7, priority::BACKGROUND);
+        assert_eq!(asked.poll_limit(later + SAY_EVERY), None);
+        asked.ask_limit(9);
+        let wanted = Some(Limit {
+            bytes_per_second: 9,
+            priority: priority::BACKGROUND,
+        });
+        assert_eq!(asked.poll_limit(later), wanted);
+        asked.hear(9, priority::BACKGROUND);
+        assert_eq!(asked.poll_limit(later + SAY_EVERY), None);
+        asked.hear(9, priority::NORMAL);
+        assert_eq!(
+            asked.poll_limit(later + SAY_EVERY),
+            wanted,
+            "it has forgotten"
+        );
+    }
+
+    #[test]
+    fn a_limit_stays_as_it_is_where_only_the_priority_changes() {
+        let mut asked = Asked::default();
+        let now = Instant::now();
+        asked.ask_background(false);
+        assert_eq!(asked.poll_limit(now), None, "the limit is not known yet");
+        asked.hear(0, 0);
+        let said = asked.poll_limit(now).expect("something");
+        assert_eq!(
+            (said.bytes_per_second, said.priority),
+            (0, priority::NORMAL)
+        );
+    }
+}
