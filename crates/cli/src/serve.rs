@@ -108,6 +108,7 @@ fn serve(settings: &ServeSettings, home: &Home) -> Result<(), Failure> {
         readers: bounds_of(settings.readers),
         writers: bounds_of(settings.writers),
         keep_for: settings.keep_for,
+        web: None,
         log: Arc::new(|line: &str| complain(line)),
     };
     let mut daemon = Daemon::start(config, &identity).map_err(Failure::failed)?;

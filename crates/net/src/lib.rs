@@ -12,6 +12,7 @@ mod connection;
 mod dial;
 mod grants;
 mod handshake;
+mod hello;
 mod home;
 mod identity;
 mod known_peers;
@@ -46,6 +47,7 @@ pub use godwit_sys::interfaces::{
 pub use godwit_sys::tcp_info::TcpInfo;
 pub use grants::{Access, Grant, Grants};
 pub use handshake::LooksLike;
+pub use hello::{Wants, client_wants};
 pub use home::HomeError;
 pub use identity::{Identity, IdentityError, IdentityId, IdentityIdError};
 pub use known_peers::{KnownPeers, Trusted};

@@ -7,7 +7,9 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use godwit_engine::session::{greet_client, receive_frame, receive_rest, send_error};
-use godwit_net::{AcceptOptions, IdentityId, Stream, StreamOptions, Waker, accept};
+use godwit_net::{
+    AcceptOptions, IdentityId, Stream, StreamOptions, Waker, Wants, accept, client_wants,
+};
 use godwit_proto::{ErrorCode, Frame, Open};
 use godwit_store::close_kept_handles;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -101,6 +103,14 @@ pub(crate) fn serve(shared: &Arc<Shared>, socket: TcpStream, stranger: StrangerP
         return;
     }
     if !speaks(&socket, shared.config.handshake_deadline) {
+        return;
+    }
+    if let Some(web) = &shared.config.web
+        && client_wants(&socket, shared.config.handshake_deadline) == Wants::Other
+    {
+        // The API counts its connections itself.
+        drop(stranger);
+        web(socket);
         return;
     }
     let accepted = match accept(socket, &shared.config.tls, &options) {

@@ -96,6 +96,7 @@ impl Agent {
             readers: config.readers,
             writers: config.writers,
             keep_for: config.keep_for,
+            web: None,
             log: config.log,
         };
         let budget = Budget::unbounded(PEER_CONNECTIONS_MAX, PEER_CONNECTIONS_MAX);

@@ -22,7 +22,7 @@ mod session;
 mod table;
 mod verify;
 
-use std::net::SocketAddr;
+use std::net::{SocketAddr, TcpStream};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -79,6 +79,8 @@ pub struct DaemonConfig {
     pub writers: Bounds,
     /// The longest time that an interrupted transfer is kept for its client; a client may ask for less.
     pub keep_for: Duration,
+    /// Takes connections that speak another protocol than that of data inside TLS; nothing was read from them. `None` refuses them.
+    pub web: Option<Arc<dyn Fn(TcpStream) + Send + Sync>>,
     /// Says what happens, a line each.
     pub log: Arc<dyn Fn(&str) + Send + Sync>,
 }

@@ -144,6 +144,7 @@ impl World {
             readers: Bounds { least: 0, most: 4 },
             writers: Bounds { least: 0, most: 4 },
             keep_for: DEADLINE,
+            web: None,
             log: Arc::new(|_| {}),
         };
         let daemon = Daemon::start(config, &identity).expect("started");
