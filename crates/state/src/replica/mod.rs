@@ -276,12 +276,28 @@ impl Replica {
             .handle()
     }
 
+    /// Whether a command would be accepted now: this voter leads, and the disk has room.
+    ///
+    /// # Errors
+    /// Says what is in the way.
+    pub fn check_ready(&self) -> Result<(), ProposeError> {
+        if !self.is_leader() {
+            let leader = self.leader_hint();
+            return Err(ProposeError::NotLeader { leader });
+        }
+        self.check_room()
+    }
+
     /// Refuses what would not fit, before it is in the log.
     fn check(&self, command: &Command) -> Result<(), ProposeError> {
         let bytes = serde_json::to_vec(command).map_or(usize::MAX, |json| json.len());
         if bytes > COMMAND_BYTES_MAX {
             return Err(ProposeError::TooLarge { bytes });
         }
+        self.check_room()
+    }
+
+    fn check_room(&self) -> Result<(), ProposeError> {
         let free = self.directory.free_bytes()?;
         if free < self.options.free_bytes_min {
             return Err(ProposeError::Full {
