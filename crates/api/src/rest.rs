@@ -6,6 +6,7 @@ mod job;
 mod place;
 mod problem;
 mod report;
+mod rules;
 mod timestamp;
 
 pub use access::{
@@ -13,10 +14,14 @@ pub use access::{
     TokenView, UserView,
 };
 pub use job::{
-    AttemptView, CancelJob, ChangeJob, FailureView, JobList, JobStateName, JobView, LogLine,
-    LogPage, NewJob, ProgressView, ReasonView, SampleView,
+    AttemptView, CancelJob, ChangeJob, FailureView, JobList, JobProgress, JobStateName, JobView,
+    LogLine, LogPage, NewJob, ProgressView, ReasonView, SampleView,
 };
 pub use place::{HERE, Place, PlaceError, check_site_name};
 pub use problem::Problem;
 pub use report::{Distribution, JobReport};
+pub use rules::{
+    AuditView, Health, LimitScopeName, LimitView, NewLimit, NewSchedule, NewShare, NewWebhook,
+    ScheduleView, ShareView, WebhookView, WindowView,
+};
 pub use timestamp::Timestamp;

@@ -8,10 +8,12 @@ use axum::http::StatusCode;
 use godwit_api::rest::Timestamp;
 use godwit_jobs::{Jobs, now};
 use godwit_state::{Actor, AuditEntry, Command, Op, Reader};
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, watch};
 use tokio::time::timeout;
 
 use crate::config::NodeInfo;
+use crate::hub::Hub;
+use crate::metrics::Metrics;
 use crate::password;
 use crate::problem::ApiError;
 use crate::throttle::Throttle;
@@ -28,6 +30,12 @@ pub(crate) struct App {
     pub(crate) node: NodeInfo,
     pub(crate) started: Timestamp,
     pub(crate) log: Arc<dyn Fn(&str) + Send + Sync>,
+    /// Becomes true when the server stops.
+    pub(crate) stopping: watch::Receiver<bool>,
+    /// How long a client may leave an answer unread.
+    pub(crate) unread_max: Duration,
+    pub(crate) hub: Hub,
+    pub(crate) metrics: Metrics,
     pub(crate) refusals: Throttle,
     /// Log-ins that may fail, for each user and each address.
     pub(crate) logins: Throttle,
@@ -36,9 +44,19 @@ pub(crate) struct App {
 }
 
 impl App {
-    pub(crate) fn new(jobs: Jobs, node: NodeInfo, log: Arc<dyn Fn(&str) + Send + Sync>) -> Self {
+    pub(crate) fn new(
+        jobs: Jobs,
+        node: NodeInfo,
+        log: Arc<dyn Fn(&str) + Send + Sync>,
+        unread_max: Duration,
+        stopping: watch::Receiver<bool>,
+    ) -> Self {
         Self {
             jobs,
+            metrics: Metrics::new(&node.version),
+            hub: Hub::new(),
+            stopping,
+            unread_max,
             node,
             started: Timestamp(now().0),
             log,

@@ -96,6 +96,7 @@ extractor!(Operator, Role::Operator);
 extractor!(Admin, Role::Admin);
 
 /// What of a request says who sends it, and what it wants.
+#[derive(Clone)]
 pub(crate) struct Request {
     pub(crate) peer: Option<Peer>,
     authorization: Option<Vec<u8>>,
@@ -115,6 +116,11 @@ impl Request {
             method: parts.method.to_string(),
             path: label.map(|label| label.path.clone()).unwrap_or_default(),
         }
+    }
+
+    /// Whether the caller says who it is.
+    pub(crate) const fn has_credentials(&self) -> bool {
+        self.authorization.is_some()
     }
 
     fn remote(&self) -> String {

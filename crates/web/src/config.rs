@@ -3,10 +3,14 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use godwit_jobs::Jobs;
 
 use crate::tls::CertificateSource;
+
+/// How long a client may leave an answer unread: a page in the background reads, and a bad path is back within that time.
+pub const UNREAD_MAX: Duration = Duration::from_secs(30);
 
 /// What the server is told at its beginning.
 pub struct WebConfig {
@@ -18,6 +22,8 @@ pub struct WebConfig {
     pub socket: PathBuf,
     /// Which certificate connections of the network see.
     pub certificate: CertificateSource,
+    /// How long a client may leave an answer unread; usually [`UNREAD_MAX`].
+    pub unread_max: Duration,
     /// Says what happens, a line each.
     pub log: Arc<dyn Fn(&str) + Send + Sync>,
 }

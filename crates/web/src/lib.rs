@@ -8,6 +8,8 @@ mod app;
 mod caller;
 mod config;
 mod extract;
+mod hub;
+mod metrics;
 mod middleware;
 mod password;
 mod places;
@@ -17,6 +19,7 @@ mod secret;
 mod server;
 mod throttle;
 mod tls;
+mod unread;
 
 use std::net::TcpStream;
 use std::path::{Path, PathBuf};
@@ -29,7 +32,7 @@ use tokio::runtime::{Builder, Runtime};
 use tokio::sync::watch;
 use tokio_rustls::TlsAcceptor;
 
-pub use config::{ExportInfo, NodeInfo, WebConfig};
+pub use config::{ExportInfo, NodeInfo, UNREAD_MAX, WebConfig};
 pub use tls::{CertificateError, CertificateSource};
 
 use app::App;
@@ -38,6 +41,9 @@ use tls::Certificate;
 
 /// Threads that serve connections; calls that block have threads of their own.
 const WORKERS: usize = 2;
+
+/// Threads for calls that block: requests, passwords, and one that follows the state.
+const BLOCKING_THREADS_MAX: usize = app::BLOCKING_MAX + password::AT_ONCE_MAX + 1;
 
 /// How long requests may take to end when the server stops.
 const STOP_WITHIN: Duration = Duration::from_secs(5);
@@ -67,6 +73,7 @@ pub enum StartError {
 /// The running server. Ends when dropped or told to.
 pub struct Web {
     runtime: Option<Runtime>,
+    app: Arc<App>,
     connections: Connections,
     stop: watch::Sender<bool>,
     socket: PathBuf,
@@ -84,6 +91,7 @@ impl Web {
             node,
             socket,
             certificate,
+            unread_max,
             log,
         } = config;
         let certificate = Arc::new(Certificate::load(&certificate, Arc::clone(&log))?);
@@ -94,20 +102,26 @@ impl Web {
         })?;
         let runtime = Builder::new_multi_thread()
             .worker_threads(WORKERS)
-            .max_blocking_threads(app::BLOCKING_MAX)
+            .max_blocking_threads(BLOCKING_THREADS_MAX)
             .thread_name("gw-web")
             .enable_all()
             .build()?;
         let (stop, stopping) = watch::channel(false);
-        let app = Arc::new(App::new(jobs, node, Arc::clone(&log)));
+        let app = App::new(jobs, node, Arc::clone(&log), unread_max, stopping.clone());
+        let app = Arc::new(app);
         let tls = TlsAcceptor::from(Arc::new(tls));
-        let connections = Connections::new(routes::router(&app), tls, stopping, log);
+        let router = routes::router(&app);
+        let connections = Connections::new(router, tls, unread_max, stopping.clone(), log);
         let entered = runtime.enter();
         let listener = UnixListener::from_std(listener)?;
         drop(entered);
         runtime.spawn(server::listen(connections.clone(), listener));
+        let (own, handle, until) = (Arc::clone(&app), runtime.handle().clone(), stopping.clone());
+        runtime.spawn_blocking(move || hub::follow(&own, &handle, until));
+        runtime.spawn(hub::tell_progress(Arc::clone(&app), stopping));
         Ok(Self {
             runtime: Some(runtime),
+            app,
             connections,
             stop,
             socket,
@@ -125,6 +139,12 @@ impl Web {
     #[must_use]
     pub fn fingerprint(&self) -> String {
         self.certificate.fingerprint()
+    }
+
+    /// Event streams that are open.
+    #[must_use]
+    pub fn event_streams(&self) -> usize {
+        self.app.hub.streams()
     }
 
     /// Serves a connection of the network of which nothing was read yet.

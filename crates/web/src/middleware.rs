@@ -1,12 +1,16 @@
-//! Owns what is done around each request: its id, and the request id in problems.
+//! Owns what is done around each request: its id, the id in problems, and the figures.
 //! Knows no route.
 
-use axum::extract::Request;
+use std::sync::Arc;
+use std::time::Instant;
+
+use axum::extract::{MatchedPath, Request, State};
 use axum::http::{HeaderName, HeaderValue};
 use axum::middleware::Next;
 use axum::response::Response;
 use godwit_api::rest::Problem;
 
+use crate::app::App;
 use crate::problem::render;
 
 /// The header that carries the id of a request.
@@ -54,6 +58,22 @@ pub(crate) async fn identify(mut request: Request, next: Next) -> Response {
     }
     response
 }
+
+/// Counts the request and measures how long its answer takes.
+pub(crate) async fn measure(State(app): State<Arc<App>>, request: Request, next: Next) -> Response {
+    let began = Instant::now();
+    let method = request.method().clone();
+    let route = request.extensions().get::<MatchedPath>().cloned();
+    let response = next.run(request).await;
+    let route = route.as_ref().map_or(UNMATCHED, MatchedPath::as_str);
+    let status = response.status().as_u16();
+    app.metrics
+        .answered(method.as_str(), route, status, began.elapsed());
+    response
+}
+
+/// The route of requests for which there is none.
+const UNMATCHED: &str = "none";
 
 fn is_of_body(name: &HeaderName) -> bool {
     use axum::http::header::{CONTENT_LENGTH, CONTENT_TYPE};

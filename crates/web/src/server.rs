@@ -26,6 +26,7 @@ use tokio_rustls::TlsAcceptor;
 
 use crate::caller::Peer;
 use crate::places::{Place, Places};
+use crate::unread::{Cut, Waiting, Watched};
 
 /// Requests at once of one connection.
 const STREAMS_MAX: u32 = 64;
@@ -51,6 +52,7 @@ pub(crate) struct Connections {
     router: Router,
     places: Arc<Places>,
     tls: TlsAcceptor,
+    unread_max: Duration,
     log: Arc<dyn Fn(&str) + Send + Sync>,
     stopping: watch::Receiver<bool>,
 }
@@ -59,6 +61,7 @@ impl Connections {
     pub(crate) fn new(
         router: Router,
         tls: TlsAcceptor,
+        unread_max: Duration,
         stopping: watch::Receiver<bool>,
         log: Arc<dyn Fn(&str) + Send + Sync>,
     ) -> Self {
@@ -66,6 +69,7 @@ impl Connections {
             router,
             places: Arc::new(Places::new()),
             tls,
+            unread_max,
             log,
             stopping,
         }
@@ -105,9 +109,14 @@ impl Connections {
     where
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
+        let (cut, waiting) = (Cut::default(), Waiting::default());
+        waiting.watch(self.unread_max, cut.clone());
+        let socket = Watched { socket, waiting };
+        let given = cut.clone();
         let inner = TowerToHyperService::new(self.router.clone());
         let service = service_fn(move |mut request: Request<Incoming>| {
             request.extensions_mut().insert(peer);
+            request.extensions_mut().insert(given.clone());
             inner.call(request.map(Body::new))
         });
         let mut builder = Builder::new(TokioExecutor::new());
@@ -126,15 +135,22 @@ impl Connections {
         let connection = builder.serve_connection(TokioIo::new(socket), service);
         let mut connection = std::pin::pin!(connection);
         let mut stopping = self.stopping.clone();
-        let ended = tokio::select! {
-            ended = connection.as_mut() => ended,
-            () = stopped(&mut stopping) => {
-                connection.as_mut().graceful_shutdown();
-                connection.await
+        let ended = async {
+            tokio::select! {
+                ended = connection.as_mut() => ended,
+                () = stopped(&mut stopping) => {
+                    connection.as_mut().graceful_shutdown();
+                    connection.await
+                }
             }
         };
-        // A client that breaks off harms itself only.
-        drop(ended);
+        tokio::select! {
+            // A client that breaks off harms itself only.
+            _ended = ended => {}
+            () = cut.0.notified() => {
+                (self.log)(&format!("{peer}: does not read its answer; the connection was closed"));
+            }
+        }
         drop(place);
     }
 }

@@ -185,6 +185,15 @@ pub struct ProgressView {
     pub failed: u64,
 }
 
+/// How far a running job is, as an event.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize, ToSchema)]
+pub struct JobProgress {
+    /// Id of the job.
+    pub id: String,
+    /// How far its attempt is.
+    pub progress: ProgressView,
+}
+
 /// A page of jobs.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize, ToSchema)]
 pub struct JobList {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use godwit_jobs::Jobs;
 use godwit_net::Identity;
 use godwit_node::Export;
-use godwit_web::{CertificateSource, ExportInfo, NodeInfo, Web, WebConfig};
+use godwit_web::{CertificateSource, ExportInfo, NodeInfo, UNREAD_MAX, Web, WebConfig};
 
 use crate::exit::Failure;
 use crate::home::Home;
@@ -39,6 +39,7 @@ pub(super) fn start(
                 "::1".to_owned(),
             ],
         },
+        unread_max: UNREAD_MAX,
         log: Arc::new(complain),
     };
     Web::start(config).map_err(Failure::failed)

@@ -6,8 +6,15 @@
     reason = "the macros that describe routes write whole paths"
 )]
 
+mod audit;
+mod docs;
+mod events;
+mod health;
 mod jobs;
 mod node;
+mod report;
+mod rules;
+mod schedules;
 mod sites;
 mod tokens;
 mod users;
@@ -18,7 +25,7 @@ use std::sync::Arc;
 use axum::Router;
 use axum::extract::DefaultBodyLimit;
 use axum::http::{Method, StatusCode, Uri};
-use axum::middleware::from_fn;
+use axum::middleware::{from_fn, from_fn_with_state};
 use godwit_api::rest::Problem;
 use utoipa::openapi::{ContentBuilder, Ref, RefOr, Response, ResponseBuilder};
 use utoipa::{IntoResponses, Modify, OpenApi};
@@ -34,18 +41,47 @@ const BASE: &str = "/api/v1";
 
 /// All routes, ready to serve.
 pub(crate) fn router(app: &Arc<App>) -> Router {
-    let (router, _) = tables().split_for_parts();
+    let (router, mut document) = tables().split_for_parts();
+    name_operations(&mut document);
+    let document = document.to_pretty_json().unwrap_or_default();
     router
+        .merge(docs::routes(document))
         .fallback(no_such_route)
         .method_not_allowed_fallback(no_such_method)
         .layer(DefaultBodyLimit::max(BODY_BYTES_MAX))
+        .layer(from_fn_with_state(Arc::clone(app), middleware::measure))
         .layer(from_fn(middleware::identify))
         .with_state(Arc::clone(app))
 }
 
 /// The document that describes the API.
 pub(crate) fn document() -> utoipa::openapi::OpenApi {
-    tables().split_for_parts().1
+    let mut document = tables().split_for_parts().1;
+    name_operations(&mut document);
+    document
+}
+
+/// Names each operation by its method and path, for the names of the handlers are not unique.
+fn name_operations(document: &mut utoipa::openapi::OpenApi) {
+    for (path, item) in &mut document.paths.paths {
+        let path = path.trim_start_matches(BASE);
+        let words: Vec<&str> = path
+            .split(|sign: char| !sign.is_ascii_alphanumeric())
+            .filter(|word| !word.is_empty())
+            .collect();
+        let path = words.join("_");
+        for (method, operation) in [
+            ("get", &mut item.get),
+            ("put", &mut item.put),
+            ("post", &mut item.post),
+            ("patch", &mut item.patch),
+            ("delete", &mut item.delete),
+        ] {
+            if let Some(operation) = operation {
+                operation.operation_id = Some(format!("{method}_{path}"));
+            }
+        }
+    }
 }
 
 fn tables() -> OpenApiRouter<Arc<App>> {
@@ -54,8 +90,15 @@ fn tables() -> OpenApiRouter<Arc<App>> {
         .merge(jobs::routes())
         .merge(sites::routes())
         .merge(users::routes())
-        .merge(tokens::routes());
-    OpenApiRouter::with_openapi(Described::openapi()).nest(BASE, api)
+        .merge(tokens::routes())
+        .merge(rules::routes())
+        .merge(schedules::routes())
+        .merge(events::routes())
+        .merge(report::routes())
+        .merge(audit::routes());
+    OpenApiRouter::with_openapi(Described::openapi())
+        .merge(health::routes())
+        .nest(BASE, api)
 }
 
 async fn no_such_route(uri: Uri) -> ApiError {

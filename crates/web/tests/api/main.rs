@@ -8,6 +8,9 @@
 
 mod bad_input;
 mod client;
+mod events;
+mod health;
 mod jobs;
+mod port;
 mod rights;
 mod world;

@@ -12,7 +12,7 @@ use godwit_net::{IdentityId, PeerAddress};
 use godwit_node::{Export, Exported};
 use godwit_run::{AgentOrder, Connectors, Env, Home, Process, SshClient, SshWay, StartedAgent};
 use godwit_state::{Actor, Change, Command, Op, Options, Replica, Role, Secret, Token, UnixMillis};
-use godwit_web::{CertificateSource, ExportInfo, NodeInfo, Web, WebConfig};
+use godwit_web::{CertificateSource, ExportInfo, NodeInfo, UNREAD_MAX, Web, WebConfig};
 
 use crate::client::Client;
 
@@ -23,6 +23,11 @@ pub(crate) struct World {
     pub(crate) jobs: Jobs,
     pub(crate) web: Web,
     pub(crate) log: Arc<Mutex<Vec<String>>>,
+}
+
+/// What a test may choose.
+pub(crate) struct Settings {
+    pub(crate) unread_max: std::time::Duration,
 }
 
 /// There are no other machines.
@@ -44,6 +49,12 @@ impl Connectors for Nowhere {
 
 impl World {
     pub(crate) fn new() -> Self {
+        Self::with(Settings {
+            unread_max: UNREAD_MAX,
+        })
+    }
+
+    pub(crate) fn with(settings: Settings) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let path = |name: &str| directory.path().join(name);
         std::fs::create_dir(path("data")).unwrap();
@@ -106,6 +117,7 @@ impl World {
                 directory: path("web"),
                 names: vec!["node.example".to_owned()],
             },
+            unread_max: settings.unread_max,
             log: told,
         })
         .unwrap();

@@ -1,0 +1,206 @@
+//! Owns the figures of the node for Prometheus. The number of their time series is bounded: labels are states, outcomes and routes.
+//! Measures no transfer: it counts what the state and the jobs tell.
+
+use std::fmt;
+use std::sync::Mutex;
+use std::time::Duration;
+
+use godwit_state::{Event, JobState, Topic};
+use prometheus_client::encoding::text::encode;
+use prometheus_client::encoding::{EncodeLabelSet, EncodeLabelValue};
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::metrics::histogram::Histogram;
+use prometheus_client::metrics::info::Info;
+use prometheus_client::registry::{Registry, Unit};
+
+use crate::app::App;
+use crate::hub;
+use crate::problem::ApiError;
+
+/// Upper bounds of the durations of requests, in seconds: from a read of one row to a proposal that waits for a slow disk.
+const DURATIONS: [f64; 10] = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.5, 2.5, 10.0];
+
+/// How attempts end; the state knows no other way.
+const OUTCOMES: [&str; 9] = [
+    "complete",
+    "partial",
+    "failed",
+    "cancelled",
+    "paused",
+    "queued",
+    "scheduled",
+    "backoff",
+    "restart",
+];
+
+#[derive(Clone, Debug, EncodeLabelSet, Eq, Hash, PartialEq)]
+struct StateLabel {
+    state: StaticText,
+}
+
+#[derive(Clone, Debug, EncodeLabelSet, Eq, Hash, PartialEq)]
+struct OutcomeLabel {
+    outcome: StaticText,
+}
+
+#[derive(Clone, Debug, EncodeLabelSet, Eq, Hash, PartialEq)]
+struct RequestLabel {
+    method: StaticText,
+    route: String,
+    status: u16,
+}
+
+#[derive(Clone, Debug, EncodeLabelSet, Eq, Hash, PartialEq)]
+struct RouteLabel {
+    route: String,
+}
+
+/// A text that the program has.
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+struct StaticText(&'static str);
+
+impl EncodeLabelValue for StaticText {
+    fn encode(
+        &self,
+        encoder: &mut prometheus_client::encoding::LabelValueEncoder<'_>,
+    ) -> Result<(), fmt::Error> {
+        self.0.encode(encoder)
+    }
+}
+
+/// The figures.
+pub(crate) struct Metrics {
+    registry: Mutex<Registry>,
+    jobs: Family<StateLabel, Gauge>,
+    running_rate: Gauge<f64, std::sync::atomic::AtomicU64>,
+    bytes: Counter,
+    attempts: Family<OutcomeLabel, Counter>,
+    requests: Family<RequestLabel, Counter>,
+    durations: Family<RouteLabel, Histogram, fn() -> Histogram>,
+}
+
+impl Metrics {
+    pub(crate) fn new(version: &str) -> Self {
+        let mut registry = Registry::with_prefix("godwit");
+        let metrics = Self {
+            registry: Mutex::default(),
+            jobs: Family::default(),
+            running_rate: Gauge::default(),
+            bytes: Counter::default(),
+            attempts: Family::default(),
+            requests: Family::default(),
+            durations: Family::new_with_constructor(|| Histogram::new(DURATIONS)),
+        };
+        registry.register(
+            "build",
+            "The program",
+            Info::new([("version", version.to_owned())]),
+        );
+        registry.register("jobs", "Jobs by state", metrics.jobs.clone());
+        registry.register_with_unit(
+            "running_rate",
+            "Rate of all running attempts together, per second",
+            Unit::Bytes,
+            metrics.running_rate.clone(),
+        );
+        registry.register_with_unit(
+            "moved",
+            "What ended attempts moved since the start of the node",
+            Unit::Bytes,
+            metrics.bytes.clone(),
+        );
+        registry.register(
+            "attempts",
+            "Attempts that ended since the start of the node, by outcome",
+            metrics.attempts.clone(),
+        );
+        registry.register(
+            "http_requests",
+            "Answered requests by method, route and status",
+            metrics.requests.clone(),
+        );
+        registry.register_with_unit(
+            "http_request_duration",
+            "Time until the head of the answer, by route",
+            Unit::Seconds,
+            metrics.durations.clone(),
+        );
+        Self {
+            registry: Mutex::new(registry),
+            ..metrics
+        }
+    }
+
+    /// Counts an answered request. The route is its template, so that ids make no time series.
+    pub(crate) fn answered(&self, method: &str, route: &str, status: u16, took: Duration) {
+        let known = ["GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS"];
+        let method = known.into_iter().find(|known| *known == method);
+        let label = RequestLabel {
+            method: StaticText(method.unwrap_or("other")),
+            route: route.to_owned(),
+            status,
+        };
+        self.requests.get_or_create(&label).inc();
+        let route = RouteLabel {
+            route: route.to_owned(),
+        };
+        self.durations
+            .get_or_create(&route)
+            .observe(took.as_secs_f64());
+    }
+
+    /// Counts the attempts that ended by these events. Blocks.
+    pub(crate) fn heard(&self, app: &App, events: &[Event]) {
+        for event in events {
+            let ends = !matches!(
+                event.change.as_str(),
+                "job.submit" | "job.claim" | "job.report"
+            );
+            if event.topic != Topic::Job || !ends {
+                continue;
+            }
+            let attempts = app.reader().attempts(&event.object).unwrap_or_default();
+            // An event that ended no attempt came at another time than the end of the last one.
+            let Some(last) = attempts.last().filter(|last| last.ended == Some(event.at)) else {
+                continue;
+            };
+            let outcome = last.outcome.as_deref().unwrap_or_default();
+            let known = OUTCOMES.into_iter().find(|known| *known == outcome);
+            let label = OutcomeLabel {
+                outcome: StaticText(known.unwrap_or("other")),
+            };
+            self.attempts.get_or_create(&label).inc();
+            self.bytes.inc_by(last.bytes);
+        }
+    }
+
+    /// All figures as text. Blocks.
+    pub(crate) fn text(&self, app: &App) -> Result<String, ApiError> {
+        let counts = app.reader().job_counts()?;
+        for state in JobState::ALL {
+            let count = counts.iter().find(|(of, _)| *of == state);
+            let count = count.map_or(0, |(_, count)| *count);
+            let label = StateLabel {
+                state: StaticText(state.name()),
+            };
+            self.jobs
+                .get_or_create(&label)
+                .set(i64::try_from(count).unwrap_or(i64::MAX));
+        }
+        let running = hub::progress(&app.jobs);
+        let rates = running
+            .iter()
+            .filter_map(|one| one.progress.bytes_per_second);
+        self.running_rate.set(rates.sum());
+        let mut text = String::new();
+        let registry = self
+            .registry
+            .lock()
+            .unwrap_or_else(std::sync::PoisonError::into_inner);
+        encode(&mut text, &registry)
+            .map_err(|error| ApiError::internal(format!("the figures: {error}")))?;
+        Ok(text)
+    }
+}

@@ -1,0 +1,281 @@
+//! Owns the stream of events: changes of jobs as they come, resumed from where a client was, and the progress of running jobs.
+//! A client that does not read is cut off; it holds nothing up, for each stream reads the state by itself.
+
+use std::collections::VecDeque;
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::extract::State;
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::IntoResponse;
+use axum::response::sse::{Event, Sse};
+use futures_util::Stream;
+use futures_util::stream::unfold;
+use godwit_jobs::JobsError;
+use godwit_state::{FollowError, Follower, Role, Topic};
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use tokio::sync::{OwnedSemaphorePermit, watch};
+use tokio::time::{sleep, sleep_until};
+use utoipa::IntoParams;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use super::Problems;
+use crate::app::App;
+use crate::caller::{Request, Viewer};
+use crate::extract::Parameters;
+use crate::problem::ApiError;
+use crate::server::stopped;
+use crate::unread::{Cut, Waiting};
+
+/// A silent stream says so often that it is there; clients take it for dead after 45 s.
+const PING_EVERY: Duration = Duration::from_secs(10);
+
+/// Changes that come within this time are told together: of each job the last one.
+const GATHER: Duration = Duration::from_millis(50);
+
+pub(super) fn routes() -> OpenApiRouter<Arc<App>> {
+    OpenApiRouter::new().routes(routes!(events))
+}
+
+/// Which events are told.
+#[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+#[serde(deny_unknown_fields)]
+struct EventsQuery {
+    /// What the events are about: `job`, which is all that there is so far.
+    topic: Option<String>,
+    /// Events of this job only. A stream without `Last-Event-ID` then begins with the job as it is.
+    job: Option<String>,
+    /// The stream ends after this number of events; without it it ends when the client hangs up.
+    #[param(minimum = 1)]
+    limit: Option<u64>,
+}
+
+/// Tells changes as server-sent events.
+///
+/// `job` has a changed job as data, `progress` how far a running one is, and `gone` says that events were missed: read the jobs anew then.
+#[utoipa::path(
+    get, path = "/events", tag = "events",
+    params(EventsQuery, ("Last-Event-ID" = Option<u64>, Header, description = "The id of the last event that the client has; the stream begins after it.")),
+    responses((status = 200, description = "A stream of server-sent events.", content_type = "text/event-stream", body = String), Problems),
+)]
+async fn events(
+    Viewer(_caller): Viewer,
+    State(app): State<Arc<App>>,
+    parts: Parts,
+    Parameters(query): Parameters<EventsQuery>,
+) -> Result<impl IntoResponse, ApiError> {
+    let bad = |detail: &str| ApiError::new(StatusCode::BAD_REQUEST, "bad_query", detail);
+    if query.topic.as_deref().is_some_and(|topic| topic != "job") {
+        return Err(bad("topic: the only topic is \"job\""));
+    }
+    if query.limit == Some(0) {
+        return Err(bad("limit: at least 1"));
+    }
+    let Ok(place) = Arc::clone(&app.hub.places).try_acquire_owned() else {
+        return Err(ApiError::later(
+            StatusCode::SERVICE_UNAVAILABLE,
+            "too_many_streams",
+            "the node has as many event streams as it serves; close some, or try again later",
+            10,
+        ));
+    };
+    let resume = last_event_id(&parts.headers)?;
+    let (newest, moved) = (app.hub.newest.clone(), app.hub.moved.clone());
+    let wanted = query.job.clone();
+    let (after, first) = app
+        .run(move |app| {
+            let after = match resume {
+                Some(after) => after,
+                None => app.reader().last_event()?,
+            };
+            let first = match wanted {
+                Some(id) => Some(app.jobs.job(&id)?),
+                None => None,
+            };
+            Ok((after, first))
+        })
+        .await?;
+    let mut pending = VecDeque::new();
+    if let (Some(job), None) = (first, resume) {
+        pending.push_back(event("job", Some(after), &job));
+    }
+    let unread = Waiting::default();
+    if let Some(cut) = parts.extensions.get::<Cut>() {
+        unread.watch(app.unread_max, cut.clone());
+    }
+    let told = Told {
+        follower: Some(app.jobs.replica().follow(after)),
+        request: Request::of(&parts),
+        stopping: app.stopping.clone(),
+        app,
+        job: query.job,
+        newest,
+        moved,
+        pending,
+        left: query.limit,
+        look: true,
+        unread,
+        _place: place,
+    };
+    Ok(Sse::new(stream(told)))
+}
+
+fn last_event_id(headers: &HeaderMap) -> Result<Option<u64>, ApiError> {
+    let Some(value) = headers.get("last-event-id") else {
+        return Ok(None);
+    };
+    let number = value.to_str().ok().and_then(|text| text.parse().ok());
+    number.map(Some).ok_or_else(|| {
+        ApiError::new(
+            StatusCode::BAD_REQUEST,
+            "bad_header",
+            "Last-Event-ID: not the id of an event of this node; leave it out to begin now",
+        )
+    })
+}
+
+/// One stream.
+struct Told {
+    app: Arc<App>,
+    request: Request,
+    follower: Option<Follower>,
+    job: Option<String>,
+    newest: watch::Receiver<u64>,
+    moved: watch::Receiver<Arc<Vec<godwit_api::rest::JobProgress>>>,
+    stopping: watch::Receiver<bool>,
+    pending: VecDeque<Event>,
+    left: Option<u64>,
+    /// There may be events that were not looked at.
+    look: bool,
+    /// Since when an event was given to the connection that has not come back for another one.
+    unread: Waiting,
+    _place: OwnedSemaphorePermit,
+}
+
+fn stream(told: Told) -> impl Stream<Item = Result<Event, Infallible>> {
+    unfold(told, |mut told| async move {
+        told.unread.end();
+        let event = told.next().await?;
+        told.unread.begin();
+        Some((Ok(event), told))
+    })
+}
+
+impl Told {
+    /// The next event; None ends the stream.
+    async fn next(&mut self) -> Option<Event> {
+        let ping = tokio::time::Instant::now() + PING_EVERY;
+        loop {
+            if self.left == Some(0) {
+                return None;
+            }
+            if let Some(event) = self.pending.pop_front() {
+                self.left = self.left.map(|left| left - 1);
+                return Some(event);
+            }
+            if self.look {
+                self.read().await?;
+                continue;
+            }
+            tokio::select! {
+                () = stopped(&mut self.stopping) => return None,
+                changed = self.newest.changed() => {
+                    changed.ok()?;
+                    sleep(GATHER).await;
+                    self.newest.mark_unchanged();
+                    self.look = true;
+                }
+                changed = self.moved.changed() => {
+                    changed.ok()?;
+                    let moved = Arc::clone(&self.moved.borrow_and_update());
+                    let is_wanted = |id: &str| self.job.as_deref().is_none_or(|job| job == id);
+                    let wanted = moved.iter().filter(|one| is_wanted(&one.id));
+                    self.pending.extend(wanted.map(|one| event("progress", None, one)));
+                }
+                () = sleep_until(ping) => {
+                    self.check().await?;
+                    return Some(Event::default().comment(""));
+                }
+            }
+        }
+    }
+
+    /// Ends the stream when its token has ended.
+    async fn check(&self) -> Option<()> {
+        let request = self.request.clone();
+        let checked = self.app.run(move |app| request.caller(Role::Viewer, app));
+        match checked.await {
+            Ok(_) => Some(()),
+            Err(error) => (!error.status().is_client_error()).then_some(()),
+        }
+    }
+
+    /// Reads what has changed since the last look.
+    async fn read(&mut self) -> Option<()> {
+        let mut follower = self.follower.take()?;
+        let job = self.job.clone();
+        let read = self.app.run(move |app| {
+            let events = look(app, &mut follower, job.as_deref())?;
+            Ok((follower, events))
+        });
+        let (follower, events) = read.await.ok()?;
+        self.follower = Some(follower);
+        match events {
+            Some(events) => self.pending.extend(events),
+            None => self.look = false,
+        }
+        Some(())
+    }
+}
+
+/// The events after the follower's position, the last one of each job; None if there are none. Blocks.
+fn look(
+    app: &App,
+    follower: &mut Follower,
+    job: Option<&str>,
+) -> Result<Option<Vec<Event>>, ApiError> {
+    let events = match follower.look() {
+        Ok(events) => events,
+        Err(FollowError::Gone { after, last }) => {
+            *follower = app.jobs.replica().follow(last);
+            let gone = json!({"after": after, "last": last});
+            return Ok(Some(vec![event("gone", Some(last), &gone)]));
+        }
+        Err(error) => return Err(ApiError::internal(error.to_string())),
+    };
+    if events.is_empty() {
+        return Ok(None);
+    }
+    let mut changed: Vec<(u64, String)> = Vec::new();
+    for event in events {
+        if event.topic != Topic::Job || job.is_some_and(|job| job != event.object) {
+            continue;
+        }
+        changed.retain(|(_, id)| *id != event.object);
+        changed.push((event.seq, event.object));
+    }
+    let mut told = Vec::with_capacity(changed.len());
+    for (seq, id) in changed {
+        match app.jobs.job(&id) {
+            Ok(view) => told.push(event("job", Some(seq), &view)),
+            // Deleted with the history meanwhile.
+            Err(JobsError::NoJob(_)) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(Some(told))
+}
+
+fn event(name: &str, id: Option<u64>, data: &impl Serialize) -> Event {
+    let text = serde_json::to_string(data).unwrap_or_default();
+    let event = Event::default().event(name).data(text);
+    match id {
+        Some(id) => event.id(id.to_string()),
+        None => event,
+    }
+}

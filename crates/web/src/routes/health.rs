@@ -1,0 +1,79 @@
+//! Owns the routes for those who watch over the node: whether it lives, whether it is ready, its figures.
+//! Heals nothing.
+
+use std::sync::Arc;
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::http::header::CONTENT_TYPE;
+use axum::http::request::Parts;
+use axum::response::{IntoResponse, Response};
+use godwit_api::rest::Health;
+use godwit_state::Role;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use super::Problems;
+use crate::app::App;
+use crate::caller::{Peer, Request};
+use crate::problem::ApiError;
+
+/// Content type of the figures.
+const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+
+pub(super) fn routes() -> OpenApiRouter<Arc<App>> {
+    OpenApiRouter::new()
+        .routes(routes!(healthz))
+        .routes(routes!(readyz))
+        .routes(routes!(metrics))
+}
+
+/// Says that the node lives.
+#[utoipa::path(get, path = "/healthz", tag = "health", security(()), responses((status = 200, body = Health), Problems))]
+async fn healthz() -> Json<Health> {
+    Json(Health {
+        status: "ok".to_owned(),
+    })
+}
+
+/// Says whether the node takes changes: its state leads, and its disk has room.
+#[utoipa::path(get, path = "/readyz", tag = "health", security(()), responses((status = 200, body = Health), Problems))]
+async fn readyz(State(app): State<Arc<App>>) -> Result<Json<Health>, ApiError> {
+    app.run(|app| {
+        app.jobs.replica().check_ready().map_err(|error| {
+            // Who may not look at the node learns no path of it.
+            let error = ApiError::from(error);
+            ApiError::later(
+                StatusCode::SERVICE_UNAVAILABLE,
+                error.code(),
+                "the node takes no changes now; its log says why",
+                10,
+            )
+        })?;
+        Ok(Json(Health {
+            status: "ready".to_owned(),
+        }))
+    })
+    .await
+}
+
+/// Gives the figures of the node to Prometheus. Processes of this machine need no token.
+#[utoipa::path(get, path = "/metrics", tag = "health", responses((status = 200, description = "The figures as OpenMetrics text.", content_type = "application/openmetrics-text", body = String), Problems))]
+async fn metrics(State(app): State<Arc<App>>, parts: Parts) -> Result<Response, ApiError> {
+    let request = Request::of(&parts);
+    let here = match request.peer {
+        Some(Peer::Local { .. }) => true,
+        Some(Peer::Network(address)) => address.ip().to_canonical().is_loopback(),
+        None => false,
+    };
+    let text = app
+        .run(move |app| {
+            if !here || request.has_credentials() {
+                request.caller(Role::Viewer, app)?;
+            }
+            app.metrics.text(app)
+        })
+        .await?;
+    Ok(([(CONTENT_TYPE, OPEN_METRICS)], text).into_response())
+}

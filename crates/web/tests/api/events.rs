@@ -1,0 +1,224 @@
+//! Events over the API: changes as they come, resumed from any of them, and clients that do not read.
+//! Which changes there are is tested in `state`.
+
+use std::io::{Read as _, Write as _};
+use std::os::unix::net::UnixStream;
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use crate::jobs::later;
+use crate::world::{Settings, World};
+
+const DEADLINE: Duration = Duration::from_secs(60);
+
+/// The events of a stream that has ended: name, id, data.
+fn parse(body: &[u8]) -> Vec<(String, Option<u64>, Value)> {
+    let text = std::str::from_utf8(body).unwrap();
+    let mut events = Vec::new();
+    for block in text.split("\n\n") {
+        let field = |name: &str| {
+            let lines = block.lines();
+            let mut found = lines.filter_map(|line| line.strip_prefix(&format!("{name}: ")));
+            found.next().map(ToOwned::to_owned)
+        };
+        if let Some(name) = field("event") {
+            let data = serde_json::from_str(&field("data").unwrap()).unwrap();
+            events.push((name, field("id").map(|id| id.parse().unwrap()), data));
+        }
+    }
+    events
+}
+
+fn submit(world: &World, label: &str) -> String {
+    let job = world.client().post("/api/v1/jobs", &later(label));
+    job.expect(201).json()["id"].as_str().unwrap().to_owned()
+}
+
+#[test]
+fn changes_come_as_events_and_a_stream_resumes_after_any() {
+    let world = World::new();
+    let start = world.replica.reader().last_event().unwrap();
+    let one = submit(&world, "one");
+    let two = submit(&world, "two");
+    let all = world
+        .client()
+        .with("last-event-id", &start.to_string())
+        .get("/api/v1/events?topic=job&limit=2")
+        .expect(200);
+    assert_eq!(all.header("content-type"), "text/event-stream");
+    let events = parse(&all.body);
+    assert_eq!(events.len(), 2);
+    for ((name, _, data), id) in events.iter().zip([&one, &two]) {
+        assert_eq!(name, "job");
+        assert_eq!(data["id"], **id);
+        assert_eq!(data["state"], "scheduled");
+    }
+    let after = events[0].1.unwrap();
+    let rest = world
+        .client()
+        .with("last-event-id", &after.to_string())
+        .get("/api/v1/events?limit=1");
+    assert_eq!(parse(&rest.body)[0].2["id"], *two);
+    // Changes of a job while a stream is open; of each job the last one counts.
+    let client = world.client();
+    let streaming = std::thread::spawn({
+        let (client, one) = (world.client(), one.clone());
+        move || client.get(&format!("/api/v1/events?job={one}&limit=2"))
+    });
+    let pause = format!("/api/v1/jobs/{one}/pause");
+    let until = Instant::now() + DEADLINE;
+    // The stream begins with the job as it is, whenever that was.
+    while !streaming.is_finished() {
+        assert!(Instant::now() < until, "the stream does not end");
+        client.send("POST", &pause, &[], Vec::new());
+        client.send(
+            "POST",
+            &format!("/api/v1/jobs/{one}/resume"),
+            &[],
+            Vec::new(),
+        );
+        client.send(
+            "POST",
+            &format!("/api/v1/jobs/{two}/pause"),
+            &[],
+            Vec::new(),
+        );
+        client.send(
+            "POST",
+            &format!("/api/v1/jobs/{two}/resume"),
+            &[],
+            Vec::new(),
+        );
+    }
+    let events = parse(&streaming.join().unwrap().body);
+    assert_eq!(events.len(), 2);
+    assert!(
+        events
+            .iter()
+            .all(|(name, _, data)| name == "job" && data["id"] == *one)
+    );
+    assert!(events[0].1 < events[1].1);
+}
+
+#[test]
+fn a_position_that_is_not_kept_is_told_as_gone() {
+    let world = World::new();
+    let last = world.replica.reader().last_event().unwrap();
+    let far = world.client().with("last-event-id", "999999");
+    let events = parse(&far.get("/api/v1/events?limit=1").expect(200).body);
+    assert_eq!(events[0].0, "gone");
+    assert_eq!(events[0].1, Some(last));
+    assert_eq!(events[0].2, json!({"after": 999_999, "last": last}));
+    let bad = world.client().with("last-event-id", "x");
+    bad.get("/api/v1/events?limit=1")
+        .expect_problem(400, "bad_header");
+    let client = world.client();
+    for query in ["limit=0", "topic=weather", "limit=x"] {
+        client
+            .get(&format!("/api/v1/events?{query}"))
+            .expect_problem(400, "bad_query");
+    }
+    client
+        .get("/api/v1/events?job=nosuchjob&limit=1")
+        .expect_problem(404, "no_such_job");
+}
+
+#[test]
+fn a_running_job_tells_its_progress() {
+    let world = World::new();
+    std::fs::create_dir(world.path("data/run")).unwrap();
+    for number in 0..40 {
+        std::fs::write(world.path(&format!("data/run/{number}")), vec![7; 50_000]).unwrap();
+    }
+    let job = json!({
+        "sources": ["here:/data/run"], "destination": "here:/data/copy", "label": "slow", "limit": 100_000,
+    });
+    let client = world.client();
+    let job = client.post("/api/v1/jobs", &job).expect(201).json();
+    let id = job["id"].as_str().unwrap();
+    let until = Instant::now() + DEADLINE;
+    loop {
+        let stream = client
+            .get(&format!("/api/v1/events?job={id}&limit=3"))
+            .expect(200);
+        let events = parse(&stream.body);
+        if let Some((_, number, data)) = events.iter().find(|(name, _, _)| name == "progress") {
+            assert_eq!(data["id"], id);
+            assert!(data["progress"]["bytes"].is_u64(), "{data}");
+            assert_eq!(*number, None);
+            break;
+        }
+        assert!(Instant::now() < until, "no progress is told: {events:?}");
+    }
+    let cancel = format!("/api/v1/jobs/{id}/cancel");
+    client.send("POST", &cancel, &[], Vec::new()).expect(200);
+}
+
+#[test]
+fn a_client_that_never_reads_is_cut_off_and_holds_nothing_up() {
+    let world = World::with(Settings {
+        unread_max: Duration::from_millis(500),
+    });
+    let id = submit(&world, "watched");
+    let mut lazy = UnixStream::connect(world.web.socket()).unwrap();
+    lazy.write_all(b"GET /api/v1/events HTTP/1.1\r\nhost: node\r\n\r\n")
+        .unwrap();
+    let client = world.client();
+    let at = format!("/api/v1/jobs/{id}");
+    let until = Instant::now() + DEADLINE;
+    // Until the stream's buffers are full, and its time is over.
+    lazy.set_nonblocking(true).unwrap();
+    let mut number = 0;
+    while !world
+        .log
+        .lock()
+        .unwrap()
+        .iter()
+        .any(|line| line.contains("does not read"))
+    {
+        assert!(Instant::now() < until, "the client is not cut off");
+        number += 1;
+        let label = format!("{number} {}", "x".repeat(4_000));
+        client
+            .json("PATCH", &at, &json!({"label": label}))
+            .expect(200);
+    }
+    // What was sent before the cut is there, and then nothing.
+    lazy.set_nonblocking(false).unwrap();
+    lazy.set_read_timeout(Some(DEADLINE)).unwrap();
+    let mut read = Vec::new();
+    let ended = lazy.read_to_end(&mut read);
+    assert!(
+        !matches!(ended, Err(ref error) if error.kind() == std::io::ErrorKind::WouldBlock),
+        "{ended:?}"
+    );
+    assert!(!read.is_empty());
+}
+
+#[test]
+fn a_stream_ends_when_its_token_does_not_hold_any_more_and_when_the_server_stops() {
+    let mut world = World::new();
+    let admin = world.client();
+    let put = admin.json("PUT", "/api/v1/users/vera", &json!({"role": "viewer"}));
+    put.expect(200);
+    let made = admin.post("/api/v1/tokens", &json!({"user": "vera", "role": "viewer"}));
+    let made = made.expect(201).json();
+    let secret = made["secret"].as_str().unwrap();
+    let vera = world.client().token(secret);
+    let of_token = std::thread::spawn(move || vera.get("/api/v1/events"));
+    let local = world.client();
+    let of_user = std::thread::spawn(move || local.get("/api/v1/events"));
+    let token = format!("/api/v1/tokens/{}", made["token"]["id"].as_str().unwrap());
+    let until = Instant::now() + DEADLINE;
+    // Both streams are there: each has a place of the hub.
+    while world.web.event_streams() < 2 {
+        assert!(Instant::now() < until, "no streams");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    admin.delete(&token).expect(204);
+    of_token.join().unwrap().expect(200);
+    assert!(!of_user.is_finished());
+    world.web.stop();
+    of_user.join().unwrap().expect(200);
+}

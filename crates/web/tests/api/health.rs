@@ -1,0 +1,161 @@
+//! What watches over the node: health, readiness, figures, and the description of the API.
+//! Rights are tested in `rights`.
+
+use std::time::{Duration, Instant};
+
+use serde_json::json;
+
+use crate::jobs::later;
+use crate::world::World;
+
+#[test]
+fn the_node_says_that_it_lives_and_is_ready() {
+    let world = World::new();
+    let network = world.network();
+    let lives = network.get("/healthz").expect(200).json();
+    assert_eq!(lives, json!({"status": "ok"}));
+    let ready = network.get("/readyz").expect(200).json();
+    assert_eq!(ready, json!({"status": "ready"}));
+}
+
+#[test]
+fn figures_count_jobs_attempts_and_requests_by_bounded_labels() {
+    let world = World::new();
+    std::fs::write(world.path("data/one"), vec![7; 100_000]).unwrap();
+    let client = world.client();
+    let job = json!({"sources": ["here:/data/one"], "destination": "here:/data/two"});
+    let job = client.post("/api/v1/jobs", &job).expect(201).json();
+    client.post("/api/v1/jobs", &later("waits")).expect(201);
+    let at = format!("/api/v1/jobs/{}", job["id"].as_str().unwrap());
+    for _ in 0..3 {
+        client.get("/api/v1/jobs/nosuchjob").expect(404);
+    }
+    let until = Instant::now() + Duration::from_secs(60);
+    let has = |text: &str, line: &str| text.lines().any(|one| one == line);
+    let text = loop {
+        assert!(Instant::now() < until, "{}", client.get(&at).json());
+        let answer = client.get("/metrics").expect(200);
+        let text = String::from_utf8(answer.body).unwrap();
+        if has(&text, r#"godwit_attempts_total{outcome="complete"} 1"#) {
+            break text;
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    };
+    for line in [
+        r#"godwit_jobs{state="complete"} 1"#,
+        r#"godwit_jobs{state="scheduled"} 1"#,
+        r#"godwit_jobs{state="failed"} 0"#,
+        "godwit_moved_bytes_total 100000",
+        r#"godwit_build_info{version="1.2.3"} 1"#,
+        r#"godwit_http_requests_total{method="GET",route="/api/v1/jobs/{id}",status="404"} 3"#,
+        r#"godwit_http_requests_total{method="POST",route="/api/v1/jobs",status="201"} 2"#,
+        "# EOF",
+    ] {
+        assert!(has(&text, line), "{line} is not in:\n{text}");
+    }
+    assert!(!text.contains("nosuchjob"), "{text}");
+    let bucket = "godwit_http_request_duration_seconds_bucket{le=";
+    assert!(text.contains(bucket), "{text}");
+    let wrong = world.client().token("gwt_wrong");
+    wrong.get("/metrics").expect_problem(401, "bad_token");
+}
+
+#[test]
+fn the_api_is_described_and_the_page_needs_nothing_from_elsewhere() {
+    let world = World::new();
+    let network = world.network();
+    let served = network.get("/openapi.json").expect(200);
+    assert_eq!(served.json()["openapi"], "3.1.0");
+    let other = network.get("/api/v1/openapi.json").expect(200);
+    assert_eq!(other.body, served.body);
+    let page = network.get("/docs").expect(200);
+    let policy = page.header("content-security-policy");
+    assert!(policy.starts_with("default-src 'none'"), "{policy}");
+    let text = String::from_utf8(page.body).unwrap();
+    for elsewhere in ["http://", "https://", "src=", "@import"] {
+        assert!(!text.contains(elsewhere), "{elsewhere}");
+    }
+}
+
+/// The document that is committed is the one that is served; `GODWIT_WRITE_OPENAPI=1` writes it.
+#[test]
+fn the_committed_document_is_up_to_date() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/openapi.json");
+    let text = format!("{}\n", godwit_web::openapi());
+    if std::env::var_os("GODWIT_WRITE_OPENAPI").is_some() {
+        std::fs::write(path, &text).unwrap();
+    }
+    let committed = std::fs::read_to_string(path).unwrap_or_default();
+    assert!(
+        committed == text,
+        "docs/openapi.json is not what the handlers say; write it with: \
+         GODWIT_WRITE_OPENAPI=1 cargo test -p godwit-web the_committed_document"
+    );
+}
+
+#[test]
+fn limits_and_shares_are_put_and_removed() {
+    let world = World::new();
+    let client = world.client();
+    let limit = json!({
+        "rate": 1000, "jobs_max": 2, "time_zone": "Europe/Berlin",
+        "windows": [{"days": [0, 1], "from": 480, "to": 1080, "rate": 10}],
+    });
+    let put = client.json("PUT", "/api/v1/limits/site/siteB", &limit);
+    let put = put.expect(200).json();
+    assert_eq!(
+        (&put["scope"], &put["name"]),
+        (&json!("site"), &json!("siteB"))
+    );
+    assert_eq!(client.get("/api/v1/limits").json(), json!([put]));
+    let wrong = client.json("PUT", "/api/v1/limits/planet/x", &limit);
+    wrong.expect_problem(422, "invalid");
+    client.delete("/api/v1/limits/site/siteB").expect(204);
+    let gone = client.delete("/api/v1/limits/site/siteB");
+    gone.expect_problem(404, "not_found");
+    let share =
+        |weight: u32| client.json("PUT", "/api/v1/shares/alice", &json!({"weight": weight}));
+    share(3).expect(200);
+    share(0).expect_problem(422, "invalid");
+    let shares = client.get("/api/v1/shares").json();
+    assert_eq!(shares, json!([{"owner": "alice", "weight": 3}]));
+    client.delete("/api/v1/shares/alice").expect(204);
+    let audit = client.get("/api/v1/audit?limit=3").expect(200).json();
+    assert_eq!(audit[0]["action"], "share.remove");
+    assert_eq!(audit[0]["role"], "admin");
+}
+
+#[test]
+fn schedules_and_webhooks_are_put_and_removed() {
+    let world = World::new();
+    let client = world.client();
+    let schedule = |cron: &str| {
+        let body = json!({"cron": cron, "time_zone": "Europe/Berlin", "job": later("nightly")});
+        client.json("PUT", "/api/v1/schedules/nightly", &body)
+    };
+    let put = schedule("0 22 * * *").expect(200).json();
+    assert_eq!(
+        (&put["id"], &put["job"]["label"]),
+        (&json!("nightly"), &json!("nightly"))
+    );
+    assert!(put["next"].is_string(), "{put}");
+    assert_eq!(schedule("whenever").status.as_u16(), 422);
+    assert_eq!(client.get("/api/v1/schedules").json(), json!([put]));
+    client.delete("/api/v1/schedules/nightly").expect(204);
+    let gone = client.delete("/api/v1/schedules/nightly");
+    gone.expect_problem(404, "not_found");
+
+    let webhook = |body: serde_json::Value| client.json("PUT", "/api/v1/webhooks/chat", &body);
+    webhook(json!({"url": "https://chat.example/x"})).expect_problem(422, "invalid");
+    let with = webhook(json!({"url": "https://chat.example/x", "secret": "whsec_c2VjcmV0"}));
+    with.expect(200);
+    // The key stays, and is never shown.
+    let put = webhook(json!({"url": "https://chat.example/y", "events": ["failed"]}));
+    let put = put.expect(200).json();
+    assert!(!put.to_string().contains("whsec"), "{put}");
+    webhook(json!({"url": "https://chat.example/y", "events": ["moving"]}))
+        .expect_problem(422, "invalid");
+    webhook(json!({"url": "file:///etc/passwd"})).expect_problem(422, "invalid");
+    assert_eq!(client.get("/api/v1/webhooks").json(), json!([put]));
+    client.delete("/api/v1/webhooks/chat").expect(204);
+}
