@@ -108,14 +108,18 @@ fn serve(settings: &ServeSettings, home: &Home) -> Result<(), Failure> {
         readers: bounds_of(settings.readers),
         writers: bounds_of(settings.writers),
         keep_for: settings.keep_for,
-        web: None,
+        web: Some(api.taker()),
         log: Arc::new(|line: &str| complain(line)),
     };
     let mut daemon = Daemon::start(config, &identity).map_err(Failure::failed)?;
     for address in daemon.addresses() {
         print(&format!("listening on {address} as {}", daemon.identity()));
     }
-    print(&format!("API at {}", api.socket().display()));
+    print(&format!(
+        "API at {}, and by HTTPS on the same port; SHA-256 of its certificate: {}",
+        api.socket().display(),
+        api.fingerprint()
+    ));
     // Sleeps until a signal comes.
     let _ = signals.forever().next();
     api.stop();
