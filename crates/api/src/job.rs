@@ -11,8 +11,8 @@ use thiserror::Error;
 
 use crate::endpoint::{Endpoint, EndpointError};
 use crate::settings::{
-    ConfigFile, CpSettings, ObeyedBy, Scope, Setting, SettingError, Typed, Values, VerifySettings,
-    resolve,
+    ConfigFile, CpSettings, ObeyedBy, SETTINGS, Scope, Setting, SettingError, Typed, Values,
+    VerifySettings, resolve,
 };
 use crate::time::Moment;
 
@@ -20,9 +20,6 @@ pub use text::Text;
 
 /// The version of the description that this program writes and reads.
 pub const JOB_VERSION: u32 = 1;
-
-/// Settings that belong to the command and its process, and never to a job.
-const OF_THE_COMMAND: [&str; 3] = ["json", "log-file", "pin"];
 
 /// A job.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -229,7 +226,8 @@ impl JobSpec {
     pub fn settings_of(given: &[(&'static str, OsString)]) -> BTreeMap<String, Vec<Text>> {
         let mut settings: BTreeMap<String, Vec<Text>> = BTreeMap::new();
         for (name, text) in given {
-            if no_place_in_a_job(name).is_none() {
+            let setting = SETTINGS.iter().find(|setting| setting.name == *name);
+            if setting.is_none_or(|setting| no_place_in_a_job(setting).is_none()) {
                 let texts = settings.entry((*name).to_owned()).or_default();
                 texts.push(Text::from(text.clone()));
             }
@@ -245,7 +243,7 @@ impl JobSpec {
                 command: scope.name(),
                 name: name.clone(),
             })?;
-            if let Some(why) = no_place_in_a_job(name) {
+            if let Some(why) = no_place_in_a_job(setting) {
                 let name = name.clone();
                 return Err(JobError::NotOfAJob { name, why });
             }
@@ -265,21 +263,14 @@ impl From<Moment> for When {
 }
 
 /// Why a setting is not to stand in a description.
-fn no_place_in_a_job(name: &str) -> Option<&'static str> {
-    if OF_THE_COMMAND.contains(&name) {
-        Some("belongs to a command, and not to a job: leave it out")
-    } else if chooses(name) {
-        Some("stands in the selection of a job, and not among its settings")
-    } else {
-        None
+fn no_place_in_a_job(setting: &Setting) -> Option<&'static str> {
+    match setting.obeyed_by {
+        ObeyedBy::Process => Some("belongs to a command, and not to a job: leave it out"),
+        ObeyedBy::Rules | ObeyedBy::ListForm => {
+            Some("stands in the selection of a job, and not among its settings")
+        }
+        ObeyedBy::Here | ObeyedBy::Sender => None,
     }
-}
-
-/// Whether the setting says which entries are meant.
-fn chooses(name: &str) -> bool {
-    let is_rule =
-        |setting: &Setting| matches!(setting.obeyed_by, ObeyedBy::Rules | ObeyedBy::ListForm);
-    Setting::find(Scope::Cp, name).is_some_and(is_rule)
 }
 
 #[cfg(test)]

@@ -196,7 +196,7 @@ pub(super) const GENERAL: &[Setting] = &[
         default: "false",
         variable: "GODWIT_JSON",
         heading: Heading::Reports,
-        obeyed_by: ObeyedBy::Here,
+        obeyed_by: ObeyedBy::Process,
         help: "Print one JSON object per line instead of text",
         detail: "",
     },

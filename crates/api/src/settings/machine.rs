@@ -20,7 +20,7 @@ pub(super) const MACHINE: &[Setting] = &[
         default: "",
         variable: "GODWIT_PIN",
         heading: Heading::Machine,
-        obeyed_by: ObeyedBy::Here,
+        obeyed_by: ObeyedBy::Process,
         help: "Run on these CPUs only, or on those next to this network interface",
         detail: "As in `0-7,16`, or `ens1f0`: on a machine with several sockets, what runs away from the card that it uses pays for the \
                  way across with every byte. `--threads` then takes the first of these.",

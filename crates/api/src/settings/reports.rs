@@ -70,7 +70,7 @@ pub(super) const REPORTS: &[Setting] = &[
         default: "",
         variable: "GODWIT_LOG_FILE",
         heading: Heading::Reports,
-        obeyed_by: ObeyedBy::Here,
+        obeyed_by: ObeyedBy::Process,
         help: "Append what happens to this file, a JSON object a line",
         detail: "The events of `--json`, each with the time (UTC) at its beginning; progress every five seconds.",
     },

@@ -143,6 +143,8 @@ impl Heading {
 /// The program that obeys a setting of a transfer that another machine may carry out.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum ObeyedBy {
+    /// The process of the command; the setting has no place in the description of a job.
+    Process,
     /// The command itself; the setting has no meaning to another machine.
     Here,
     /// The command itself, which turns the setting into rules and tells those: the setting leaves entries out.
