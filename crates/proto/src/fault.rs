@@ -59,6 +59,26 @@ impl FaultCode {
     pub const SIZE: Self = Self(32);
     /// Found by a verification: its mode, time or link target is another one.
     pub const METADATA: Self = Self(33);
+
+    /// All that are known here.
+    pub const ALL: [Self; 16] = [
+        Self::IO,
+        Self::NO_SPACE,
+        Self::PERMISSION,
+        Self::READ_ONLY,
+        Self::NOT_FOUND,
+        Self::CHANGED,
+        Self::NOT_REGULAR,
+        Self::COLLISION,
+        Self::NAME,
+        Self::TYPE_CONFLICT,
+        Self::ESCAPE,
+        Self::DIGEST,
+        Self::LIMIT,
+        Self::UNSUPPORTED,
+        Self::SIZE,
+        Self::METADATA,
+    ];
 }
 
 /// What went wrong with one entry.

@@ -18,10 +18,28 @@ impl Direction {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct ErrorCode(pub u32);
 
+/// The numbers from here on are what a client finds by itself.
+const OWN_FIRST: u32 = 64;
+
+impl ErrorCode {
+    /// The code that a peer said; a number that only this side gives stands for nothing then.
+    #[must_use]
+    pub const fn heard(number: u32) -> Self {
+        if number < OWN_FIRST {
+            Self(number)
+        } else {
+            Self(0)
+        }
+    }
+}
+
 macro_rules! codes {
     ($($(#[$doc:meta])* $name:ident = $number:literal;)*) => {
         impl ErrorCode {
             $($(#[$doc])* pub const $name: Self = Self($number);)*
+
+            /// All that are known here.
+            pub const ALL: &'static [Self] = &[$(Self::$name),*];
 
             /// Its name, `unknown` for one that is not known here.
             pub const fn name(self) -> &'static str {
@@ -63,4 +81,54 @@ codes! {
     CANCELLED = 13;
     /// The same transfer was opened again elsewhere.
     SUPERSEDED = 14;
+    /// The path leaves the export.
+    OUTSIDE = 15;
+    /// A tree would be copied into itself.
+    INTO_ITSELF = 16;
+    /// Too many blocks arrived damaged.
+    DAMAGED = 17;
+    /// The storage of the destination does not make data durable.
+    SYNC = 18;
+    /// The journal cannot be used.
+    JOURNAL = 19;
+    /// What was kept on disk for the end of the transfer is lost.
+    SPILL = 20;
+    /// Temporary files of an earlier run stay.
+    LEFTOVERS = 21;
+    /// The output takes no more.
+    OUTPUT = 22;
+    /// No thread, descriptor or memory is left.
+    RESOURCES = 23;
+    /// This machine cannot do what was asked for.
+    NOT_SUPPORTED = 24;
+
+    // What a client finds by itself. From a peer these mean nothing: see `heard`.
+    /// No connection worked for as long as it was to be tried.
+    LOST = 64;
+    /// The user stopped it here.
+    INTERRUPTED = 65;
+    /// No connection can be made.
+    UNREACHABLE = 66;
+    /// The peer did not answer in time.
+    SILENT = 67;
+    /// The peer has another identity than the trusted one.
+    IDENTITY = 68;
+    /// What answers does not speak the protocol.
+    NOT_GODWIT = 69;
+    /// TLS found no agreement.
+    TLS = 70;
+    /// ssh failed.
+    SSH = 71;
+    /// ssh let nobody in.
+    SSH_DENIED = 72;
+    /// The other machine has no such command.
+    NO_COMMAND = 73;
+    /// The command on the other machine is another program.
+    BAD_COMMAND = 74;
+    /// The agent could not begin.
+    AGENT = 75;
+    /// A network path that was asked for cannot be used.
+    CHANNEL = 76;
+    /// It was stopped, and cannot be taken up again.
+    NO_RESUME = 77;
 }
