@@ -1,6 +1,7 @@
 //! The events of a job as owned values: what `--json` prints, what agents send to their clients, what a sink receives.
 //! Prints nothing; names and order of the fields are a contract that `docs/manual.md` lists.
 
+mod blame;
 mod connection;
 mod names;
 mod summary;
@@ -9,6 +10,9 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use crate::failure::Failure;
+
+pub use blame::{Blame, ErrorTold};
 pub use connection::{ConnectionLost, ConnectionRegained, LostChannel};
 pub use summary::{
     Limited, LimitedTold, ManifestDone, NotKept, Sides, Status, Summary, TransferSummary, Verdict,
@@ -53,10 +57,7 @@ pub enum Event {
         message: String,
     },
     /// The job cannot go on.
-    Error {
-        /// What happened, whose fault it is, what to do.
-        message: String,
-    },
+    Error(ErrorTold),
     /// The counters of both ends.
     Stats(Stats),
     /// Verification: an entry is not what the manifest says.
@@ -87,10 +88,8 @@ pub trait EventSink: Send + Sync {
     }
 
     /// Tells why the job cannot go on.
-    fn error(&self, message: &str) {
-        self.tell(Event::Error {
-            message: message.to_owned(),
-        });
+    fn error(&self, failure: &Failure) {
+        self.tell(Event::Error(failure.into()));
     }
 }
 

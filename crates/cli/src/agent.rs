@@ -27,7 +27,7 @@ use godwit_proto::agent::{
     AGENT_VERSION, AgentMessage, MessageReader, Start, Started, capability, versions_meet,
 };
 
-use crate::exit::{Exit, Failure};
+use crate::exit::{Exit, Failure, FailureCode};
 use crate::home::{self, Home};
 use crate::output::complain;
 use crate::ssh::{SOFTWARE, own_targets, ssh_connection};
@@ -37,9 +37,9 @@ use godwit_run::{Process, bounds_of};
 pub(crate) fn run(matches: &ArgMatches) -> Result<Exit, Failure> {
     // The end of a session of ssh is no reason to stop: the transfer may go on beside it.
     let ignored = Arc::new(std::sync::atomic::AtomicBool::new(false));
-    signal_hook::flag::register(signal_hook::consts::SIGHUP, ignored).map_err(Failure::failed)?;
-    let mut input = pipe::input().map_err(Failure::failed)?;
-    let mut output = pipe::output().map_err(Failure::failed)?;
+    signal_hook::flag::register(signal_hook::consts::SIGHUP, ignored).map_err(Failure::local)?;
+    let mut input = pipe::input().map_err(Failure::local)?;
+    let mut output = pipe::output().map_err(Failure::local)?;
     if let Some(port) = matches.get_one::<std::ffi::OsString>("relay") {
         let port = port.to_str().and_then(|text| text.parse().ok());
         let port = port.ok_or_else(|| Failure::usage("--relay takes a port"))?;
@@ -86,10 +86,13 @@ enum Prepared {
 fn check(start: &Start) -> Result<&Start, Failure> {
     let theirs = (start.version_min, start.version_max);
     if !versions_meet((AGENT_VERSION, AGENT_VERSION), theirs) {
-        return Err(Failure::failed(format!(
-            "this godwit ({SOFTWARE}) and that of the client ({}) have no version of their exchange in common; update the older one",
-            start.software.escape_default()
-        )));
+        return Err(Failure::new(
+            FailureCode::VersionMismatch,
+            format!(
+                "this godwit ({SOFTWARE}) and that of the client ({}) have no version of their exchange in common; update the older one",
+                start.software.escape_default()
+            ),
+        ));
     }
     Ok(start)
 }
@@ -101,8 +104,8 @@ fn prepare(start: &Start) -> Result<(Agent, Started), Failure> {
     home.journals()?;
     home.spill()?;
     let settings = settings(&home)?;
-    let identity = Identity::ephemeral().map_err(Failure::failed)?;
-    let client: IdentityId = start.identity.parse().map_err(Failure::failed)?;
+    let identity = Identity::ephemeral().map_err(Failure::local)?;
+    let client: IdentityId = start.identity.parse().map_err(broken)?;
     let (listener, port) = listen(start)?;
     let from_ssh = ssh_connection().map(|(client, _)| client);
     let base = base()?;
@@ -112,7 +115,7 @@ fn prepare(start: &Start) -> Result<(Agent, Started), Failure> {
         sender: start.sender.clone().into_bytes(),
         home: home.path().to_owned(),
         base,
-        tls: ServerTls::new(&identity, &Cipher::ALL).map_err(Failure::failed)?,
+        tls: ServerTls::new(&identity, &Cipher::ALL).map_err(Failure::local)?,
         announce: Announce::All,
         dial: dial_targets(start, from_ssh),
         handshake_deadline: settings.handshake_deadline,
@@ -127,7 +130,7 @@ fn prepare(start: &Start) -> Result<(Agent, Started), Failure> {
         }),
         log: Arc::new(|line: &str| complain(line)),
     };
-    let agent = Agent::start(config, listener).map_err(Failure::failed)?;
+    let agent = Agent::start(config, listener).map_err(Failure::local)?;
     Ok((agent, started(&identity, port)))
 }
 
@@ -157,14 +160,14 @@ fn listen(start: &Start) -> Result<(TcpListener, u16), Failure> {
         u16::try_from(start.port_last).unwrap_or_default(),
     ));
     let listener = bind_data_port(ports, start.via_ssh).map_err(|error| {
-        Failure::failed(match ports {
+        Failure::local(match ports {
             Some((first, last)) => {
                 format!("no port of --data-ports {first}-{last} is free: {error}")
             }
             None => format!("no port can be listened on: {error}"),
         })
     })?;
-    let port = listener.local_addr().map_err(Failure::failed)?.port();
+    let port = listener.local_addr().map_err(Failure::local)?.port();
     Ok((listener, port))
 }
 
@@ -175,12 +178,12 @@ fn serve(
     input: File,
     output: File,
 ) -> Result<Exit, Failure> {
-    let (near, far) = UnixStream::pair().map_err(Failure::failed)?;
-    let closing = near.try_clone().map_err(Failure::failed)?;
-    let is_out = pipe::join(input, output, far).map_err(Failure::failed)?;
-    let last = near.try_clone().map_err(Failure::failed)?;
+    let (near, far) = UnixStream::pair().map_err(Failure::local)?;
+    let closing = near.try_clone().map_err(Failure::local)?;
+    let is_out = pipe::join(input, output, far).map_err(Failure::local)?;
+    let last = near.try_clone().map_err(Failure::local)?;
     let peer = ssh_connection().map_or_else(|| "ssh".to_owned(), |(client, _)| client.to_string());
-    let mut stream = piped(near, &peer, &StreamOptions::default()).map_err(Failure::failed)?;
+    let mut stream = piped(near, &peer, &StreamOptions::default()).map_err(Failure::local)?;
     if let Some(bytes) = early_bytes {
         stream.carry_blocks_up_to(bytes.min(limits::EARLY_BYTES));
     }
@@ -193,7 +196,7 @@ fn serve(
             // Who waits for a transfer's end on this stream only, learns of it by its closing.
             let _ = closing.shutdown(std::net::Shutdown::Both);
         })
-        .map_err(Failure::failed)?;
+        .map_err(Failure::local)?;
     agent.serve(stream);
     agent.finish();
     // What was said last must be out before this process ends; an ssh that takes nothing any more does not hold it.
@@ -223,7 +226,7 @@ fn relay(port: u16, input: File, mut output: File) -> Result<Exit, Failure> {
             return Ok(Exit::Failed);
         }
     };
-    socket.set_nodelay(true).map_err(Failure::failed)?;
+    socket.set_nodelay(true).map_err(Failure::local)?;
     say(
         &mut output,
         &Started {
@@ -233,7 +236,7 @@ fn relay(port: u16, input: File, mut output: File) -> Result<Exit, Failure> {
             ..Started::default()
         },
     )?;
-    pipe::run(input, output, &socket).map_err(Failure::failed)?;
+    pipe::run(input, output, &socket).map_err(Failure::local)?;
     Ok(Exit::Complete)
 }
 
@@ -261,7 +264,7 @@ fn dial_targets(start: &Start, from_ssh: Option<IpAddr>) -> Vec<SocketAddr> {
 fn base() -> Result<PathBuf, Failure> {
     match std::env::var_os("HOME").map(PathBuf::from) {
         Some(home) if home.is_absolute() => Ok(home),
-        _ => std::env::current_dir().map_err(Failure::failed),
+        _ => std::env::current_dir().map_err(Failure::local),
     }
 }
 
@@ -283,22 +286,27 @@ fn hear<M: AgentMessage>(input: &mut File) -> Result<M, Failure> {
     while reader.body().is_none() {
         let room = reader.wants().min(buffer.len());
         let bytes = match input.read(&mut buffer[..room]) {
-            Ok(0) => return Err(Failure::failed("the client hung up")),
+            Ok(0) => return Err(Failure::new(FailureCode::PeerEnded, "the client hung up")),
             Ok(bytes) => bytes,
             Err(error) if error.kind() == std::io::ErrorKind::Interrupted => continue,
-            Err(error) => return Err(Failure::failed(error)),
+            Err(error) => return Err(Failure::local(error)),
         };
         reader
             .take(&buffer[..bytes])
-            .map_err(|_error| Failure::failed("this is no godwit speaking"))?;
+            .map_err(|_error| broken("this is no godwit speaking"))?;
     }
-    M::from_body(reader.body().unwrap_or_default()).map_err(Failure::failed)
+    M::from_body(reader.body().unwrap_or_default()).map_err(broken)
+}
+
+/// What the client said makes no sense.
+fn broken(what: impl std::fmt::Display) -> Failure {
+    Failure::new(FailureCode::ProtocolViolation, what)
 }
 
 fn say(output: &mut File, message: &impl AgentMessage) -> Result<(), Failure> {
-    let bytes = message.to_bytes().map_err(Failure::failed)?;
+    let bytes = message.to_bytes().map_err(Failure::local)?;
     output
         .write_all(&bytes)
         .and_then(|()| output.flush())
-        .map_err(Failure::failed)
+        .map_err(Failure::local)
 }

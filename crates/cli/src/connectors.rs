@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use godwit_engine::session::{Connector, Refusal};
 use godwit_net::{IdentityId, PeerAddress};
-use godwit_run::{AgentOrder, Connectors, SshClient, SshWay, StartedAgent};
+use godwit_run::{AgentOrder, Connectors, SshClient, SshWay, StartedAgent, refusal_of};
 
 use crate::exit::Failure;
 use crate::ssh::{Order, Rsh, SshConnector, SshOptions, start};
@@ -29,7 +29,7 @@ impl Connectors for Ways {
     }
 
     fn start_agent(&self, way: SshWay<'_>, order: &AgentOrder) -> Result<StartedAgent, Refusal> {
-        let options = options(way).map_err(|failure| Refusal::Own(failure.message))?;
+        let options = options(way).map_err(refusal_of)?;
         let order = Order {
             client: order.client,
             sender: order.sender.clone(),
@@ -57,12 +57,12 @@ impl Connectors for Ways {
         terminal
             .write_all(question.as_bytes())
             .and_then(|()| terminal.flush())
-            .map_err(Failure::failed)?;
+            .map_err(Failure::local)?;
         let mut answer = String::new();
         std::io::stdin()
             .lock()
             .read_line(&mut answer)
-            .map_err(Failure::failed)?;
+            .map_err(Failure::local)?;
         Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
     }
 }

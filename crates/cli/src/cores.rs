@@ -18,7 +18,7 @@ pub(crate) fn restrict(threads: u32, pin: &OsStr) -> Result<(), Failure> {
         return Ok(());
     }
     let failed = |error: rustix::io::Errno| {
-        Failure::failed(format!("the cores cannot be restricted: {error}"))
+        Failure::local(format!("the cores cannot be restricted: {error}"))
     };
     let allowed = sched_getaffinity(None).map_err(failed)?;
     let named = pinned(pin, Path::new(INTERFACES)).map_err(Failure::usage)?;

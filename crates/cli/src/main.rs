@@ -53,7 +53,7 @@ fn run() -> Exit {
         Ok(Exit::Complete) if output::is_cut_short() => Exit::Failed,
         Ok(exit) => exit,
         Err(failure) => {
-            output::complain(&failure.message);
+            output::complain_of(&failure);
             failure.code.into()
         }
     }

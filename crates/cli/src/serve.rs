@@ -8,7 +8,7 @@ use std::net::{SocketAddr, ToSocketAddrs};
 use std::sync::Arc;
 
 use godwit_api::settings::{ServeEncryption, ServeSettings};
-use godwit_net::{Cipher, Identity, ServerTls, own_interfaces};
+use godwit_net::{Cipher, ServerTls, own_interfaces};
 use godwit_node::{Announce, Daemon, DaemonConfig, Export};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
@@ -44,21 +44,21 @@ fn raise_descriptors() {
 
 fn serve(settings: &ServeSettings, home: &Home) -> Result<(), Failure> {
     crate::cores::restrict(settings.threads, &settings.pin)?;
-    let mut signals = signals::ending().map_err(Failure::failed)?;
-    let identity = Identity::load_or_create(home.path()).map_err(Failure::failed)?;
-    let tls = ServerTls::new(&identity, &Cipher::ALL).map_err(Failure::failed)?;
+    let mut signals = signals::ending().map_err(Failure::local)?;
+    let identity = home.identity()?;
+    let tls = ServerTls::new(&identity, &Cipher::ALL).map_err(Failure::local)?;
     let mut exports = Vec::with_capacity(settings.exports.len());
     for export in &settings.exports {
         // Absolute now: the same place whatever becomes of the working directory.
         let path = std::fs::canonicalize(&export.path).map_err(|error| {
-            Failure::failed(format!(
+            Failure::local(format!(
                 "--export {}={}: {error}",
                 export.name,
                 export.path.display()
             ))
         })?;
         if !path.is_dir() {
-            return Err(Failure::failed(format!(
+            return Err(Failure::local(format!(
                 "--export {}={}: it is not a directory",
                 export.name,
                 path.display()
@@ -82,7 +82,7 @@ fn serve(settings: &ServeSettings, home: &Home) -> Result<(), Failure> {
     for address in &settings.listen {
         let found = (address.host.as_str(), address.port)
             .to_socket_addrs()
-            .map_err(|error| Failure::failed(format!("--listen {address}: {error}")))?;
+            .map_err(|error| Failure::local(format!("--listen {address}: {error}")))?;
         listen.extend(found);
     }
     home.journals()?;
@@ -111,7 +111,7 @@ fn serve(settings: &ServeSettings, home: &Home) -> Result<(), Failure> {
         web: Some(api.taker()),
         log: Arc::new(|line: &str| complain(line)),
     };
-    let mut daemon = Daemon::start(config, &identity).map_err(Failure::failed)?;
+    let mut daemon = Daemon::start(config, &identity).map_err(Failure::local)?;
     for address in daemon.addresses() {
         print(&format!("listening on {address} as {}", daemon.identity()));
     }

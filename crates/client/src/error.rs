@@ -144,15 +144,22 @@ impl ClientError {
     fn code(&self) -> FailureCode {
         match self {
             Self::Refused { problem, .. } => match problem.status {
-                401 | 403 => FailureCode::Authentication,
+                401 => FailureCode::Unauthorized,
+                403 => FailureCode::AccessDenied,
                 400 | 413 | 415 | 422 => FailureCode::Usage,
-                _ => FailureCode::Failed,
+                404 => FailureCode::NoSuchTransfer,
+                429 => FailureCode::PeerBusy,
+                _ => FailureCode::PeerFailed,
             },
-            Self::OtherCertificate { .. } | Self::UnknownCertificate { .. } => {
-                FailureCode::Authentication
-            }
+            Self::OtherCertificate { .. } => FailureCode::IdentityChanged,
+            Self::UnknownCertificate { .. } => FailureCode::UnknownPeer,
             Self::Ambiguous { .. } => FailureCode::Usage,
-            _ => FailureCode::Failed,
+            Self::NotRunning { .. } | Self::Unreachable { .. } | Self::Broken { .. } => {
+                FailureCode::Unreachable
+            }
+            Self::TimedOut { .. } => FailureCode::PeerSilent,
+            Self::Answer { .. } => FailureCode::VersionMismatch,
+            Self::Socket { .. } | Self::Setup(_) => FailureCode::LocalFailure,
         }
     }
 }

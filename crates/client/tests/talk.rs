@@ -103,13 +103,13 @@ fn refusals_become_failures_with_the_words_of_the_node() {
         (
             "404 Not Found",
             problem,
-            FailureCode::Failed,
+            FailureCode::NoSuchTransfer,
             "no job is called 0abc",
         ),
         (
             "403 Forbidden",
             problem,
-            FailureCode::Authentication,
+            FailureCode::AccessDenied,
             "no job is called",
         ),
         (
@@ -121,17 +121,22 @@ fn refusals_become_failures_with_the_words_of_the_node() {
         (
             "500 Internal Server Error",
             problem,
-            FailureCode::Failed,
+            FailureCode::PeerFailed,
             "request r7",
         ),
         (
             "502 Bad Gateway",
             "<html>proxy</html>",
-            FailureCode::Failed,
+            FailureCode::PeerFailed,
             "status 502, \"<html>proxy",
         ),
-        ("200 OK", "{}", FailureCode::Failed, "cannot read"),
-        ("200 OK", "not JSON", FailureCode::Failed, "cannot read"),
+        ("200 OK", "{}", FailureCode::VersionMismatch, "cannot read"),
+        (
+            "200 OK",
+            "not JSON",
+            FailureCode::VersionMismatch,
+            "cannot read",
+        ),
     ] {
         let (_home, client, server) = serve(vec![answer(status, body)]);
         let failure = Failure::from(client.jobs().get("0abcdefghjk").expect_err(status));
@@ -369,7 +374,11 @@ fn the_pinned_certificate_and_the_token_let_in() {
 #[test]
 fn another_certificate_is_refused_before_the_token_is_sent() {
     let other: Fingerprint = "ab".repeat(32).parse().expect("a fingerprint");
-    for trust in [Trust::Pin(other), Trust::Roots] {
+    let trusts = [
+        (Trust::Pin(other), FailureCode::IdentityChanged),
+        (Trust::Roots, FailureCode::UnknownPeer),
+    ];
+    for (trust, code) in trusts {
         let (node, fingerprint, server) = tls_server();
         let client = match Client::remote(node, token(), trust) {
             Ok(client) => client,
@@ -380,7 +389,7 @@ fn another_certificate_is_refused_before_the_token_is_sent() {
             }
         };
         let failure = Failure::from(client.node().expect_err("refused"));
-        assert_eq!(failure.code, FailureCode::Authentication, "{failure}");
+        assert_eq!(failure.code, code, "{failure}");
         assert!(
             failure.message.contains(&fingerprint.to_string()),
             "{failure}"

@@ -89,10 +89,10 @@ pub enum End {
     Finished(godwit_proto::Finished),
     /// This end or the other gave it up; it can be resumed.
     Cancelled(String),
-    /// The other end refused or broke the rules; trying again as it is does not help unless `retryable`.
+    /// Either end failed, or no connection was to be had; trying again as it is does not help unless `retryable`.
     Failed {
-        /// Code of the wire.
-        code: u32,
+        /// Why, for programs: a row of the catalogue of failures.
+        code: ErrorCode,
         /// What is wrong, whose fault it is, what to do.
         message: String,
         /// Whether the same may succeed later.
@@ -122,7 +122,7 @@ impl End {
                 message,
                 retryable,
             } => WireFailure {
-                code: *code,
+                code: code.0,
                 message: message.clone(),
                 retryable: *retryable,
             }
@@ -135,7 +135,7 @@ impl End {
     /// The other side failed, or refused.
     pub(crate) fn by_failure(failure: WireFailure) -> Self {
         Self::Failed {
-            code: failure.code,
+            code: ErrorCode::heard(failure.code),
             message: failure.message,
             retryable: failure.retryable,
         }
@@ -144,7 +144,7 @@ impl End {
     /// The other side gave the transfer up in good order: it was stopped, and may be there again soon.
     pub(crate) fn by_peer(reason: &str) -> Self {
         Self::Failed {
-            code: ErrorCode::CANCELLED.0,
+            code: ErrorCode::CANCELLED,
             message: format!("the other side ended the transfer: {reason}"),
             retryable: true,
         }

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use godwit_net::StreamError;
-use godwit_proto::WireError;
+use godwit_proto::{ErrorCode, WireError};
 
 /// What ended a stream before its transfer ended.
 #[derive(Debug, thiserror::Error)]
@@ -47,6 +47,17 @@ pub enum StreamLoss {
 }
 
 impl StreamLoss {
+    /// Why, for programs, where nothing can be tried again.
+    pub fn code(&self) -> ErrorCode {
+        match self {
+            Self::Stream(StreamError::Misuse { .. }) => ErrorCode::INTERNAL,
+            Self::Stream(StreamError::Peer { .. }) | Self::Wire { .. } | Self::Peer { .. } => {
+                ErrorCode::PROTOCOL
+            }
+            Self::Stream(_) | Self::Silent { .. } | Self::Cut { .. } => ErrorCode::LOST,
+        }
+    }
+
     /// Whether a new connection may do better.
     pub fn is_retryable(&self) -> bool {
         match self {

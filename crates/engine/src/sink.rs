@@ -129,8 +129,13 @@ impl SinkFailure {
     /// The code on the wire.
     pub const fn code(&self) -> ErrorCode {
         match self {
+            Self::Unusable(_) => ErrorCode::DESTINATION,
+            Self::Sync(_) => ErrorCode::SYNC,
+            Self::Journal(_) => ErrorCode::JOURNAL,
+            Self::Spill(_) => ErrorCode::SPILL,
+            Self::Leftovers(_) => ErrorCode::LEFTOVERS,
+            Self::Output(_) => ErrorCode::OUTPUT,
             Self::Panicked => ErrorCode::INTERNAL,
-            _ => ErrorCode::DESTINATION,
         }
     }
 }

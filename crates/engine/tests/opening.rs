@@ -8,7 +8,7 @@ use std::time::Duration;
 use godwit_engine::session::{Client, Connector, Refusal, run};
 use godwit_engine::tuner::Bounds;
 use godwit_net::Connection;
-use godwit_proto::{DigestKind, Direction, Open};
+use godwit_proto::{DigestKind, Direction, ErrorCode, Open};
 
 /// Refuses for a while as one does who is away, and then for good.
 struct Away {
@@ -21,12 +21,12 @@ impl Connector for Away {
     fn open(&self, _first: &[u8]) -> Result<Connection, Refusal> {
         match self.attempts.fetch_add(1, Ordering::Relaxed) {
             0..AWAY_FOR => Err(Refusal::Gone("nobody is there".to_owned())),
-            _ => Err(Refusal::Own("enough".to_owned())),
+            _ => Err(Refusal::own(ErrorCode::INTERNAL, "enough")),
         }
     }
 
     fn join(&self, _channel: u32) -> Result<Connection, Refusal> {
-        Err(Refusal::Own("nothing was opened".to_owned()))
+        Err(Refusal::own(ErrorCode::INTERNAL, "nothing was opened"))
     }
 
     fn peer(&self) -> String {
@@ -45,7 +45,7 @@ fn attempts(retries_first: bool, retry_for: Duration) -> u32 {
         once: None,
         retries_first,
     };
-    let mut begin = |_: &_, _| Err(Refusal::Own("nothing begins".to_owned()));
+    let mut begin = |_: &_, _| Err(Refusal::own(ErrorCode::INTERNAL, "nothing begins"));
     let open = Open {
         direction: Direction::PUSH.0,
         sources: vec![b"/a".to_vec()],

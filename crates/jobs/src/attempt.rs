@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use godwit_api::event::{Event, EventSink, Progress, Status, Summary};
-use godwit_api::failure::{Failure, FailureCode};
+use godwit_api::failure::{Exit, Failure};
 use godwit_api::job::Text;
 use godwit_api::rest::{ProgressView, SampleView};
 use godwit_run::{Control, Runner};
@@ -90,7 +90,7 @@ fn carry_out(
     let reader = shared.replica.reader();
     let stored = reader
         .job_spec(&job.id)
-        .map_err(Failure::failed)?
+        .map_err(Failure::local)?
         .ok_or_else(|| Failure::usage("the description of the job is gone"))?;
     let find = |name: &str| Ok(reader.object::<Site>(name)?);
     let mut prepared = spec::parse(&stored)
@@ -115,7 +115,7 @@ fn conclude(shared: &Shared, job: &Job, epoch: u64, told: &Told, ended: Result<S
     let (bytes, files) = (heard.bytes, heard.files);
     let op = match &ended {
         Ok(summary) => finish(epoch, summary, &heard),
-        Err(failure) if failure.code == FailureCode::Interrupted => {
+        Err(failure) if failure.code.is_interruption() => {
             if shared.stopping.load(Ordering::SeqCst) {
                 // The next start of the node returns the job to the queue.
                 return;
@@ -123,24 +123,21 @@ fn conclude(shared: &Shared, job: &Job, epoch: u64, told: &Told, ended: Result<S
             // If the claim holds still, somebody has interrupted the process and not the job.
             JobOp::Backoff {
                 epoch,
-                reason: Reason::new("interrupted", "The transfer was interrupted."),
+                reason: Reason::new(failure.code.as_str(), "The transfer was interrupted."),
                 next_attempt: now(),
                 bytes,
                 files,
             }
         }
-        Err(failure) if failure.code == FailureCode::Failed => JobOp::Backoff {
+        Err(failure) if failure.code.exit() == Exit::Failed => JobOp::Backoff {
             epoch,
-            reason: Reason::new("failed", clip(&failure.message)),
+            reason: Reason::new(failure.code.as_str(), clip(&failure.message)),
             next_attempt: job.retry.next_attempt(job.retries, now()),
             bytes,
             files,
         },
         Err(failure) => {
-            let code = match failure.code {
-                FailureCode::Authentication => "authentication",
-                _ => "usage",
-            };
+            let code = failure.code.as_str();
             JobOp::Finish(Box::new(Finish {
                 epoch,
                 outcome: Outcome::Failed,

@@ -12,7 +12,9 @@ use godwit_engine::session::{Connector, Refusal};
 use godwit_jobs::{Jobs, JobsConfig, JobsError};
 use godwit_net::{IdentityId, PeerAddress};
 use godwit_node::{Export, Exported};
-use godwit_run::{AgentOrder, Connectors, Env, Home, Process, SshClient, SshWay, StartedAgent};
+use godwit_run::{
+    AgentOrder, Connectors, Env, Home, Process, SshClient, SshWay, StartedAgent, refusal_of,
+};
 use godwit_state::{
     Actor, Change, Command, JobFilter, Op, Options, ProposeError, Replica, Schedule,
 };
@@ -28,7 +30,7 @@ impl Connectors for Nowhere {
     }
 
     fn start_agent(&self, _: SshWay<'_>, _: &AgentOrder) -> Result<StartedAgent, Refusal> {
-        Err(Refusal::Own("no ssh here".to_owned()))
+        Err(refusal_of(Failure::usage("no ssh here")))
     }
 
     fn trusts(&self, _: &PeerAddress, _: &IdentityId) -> Result<bool, Failure> {

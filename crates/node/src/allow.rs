@@ -92,10 +92,10 @@ pub(crate) fn find<'a>(exports: &'a [Export], path: &[u8]) -> Result<Place<'a>, 
 }
 
 pub(crate) fn refuse_export(error: &ExportError) -> No {
-    let code = if matches!(error, ExportError::Unknown(..)) {
-        ErrorCode::NO_EXPORT
-    } else {
-        ErrorCode::DESTINATION
+    let code = match error {
+        ExportError::Unknown(..) => ErrorCode::NO_EXPORT,
+        ExportError::Path(_) => ErrorCode::OUTSIDE,
+        ExportError::Closed { .. } => ErrorCode::DESTINATION,
     };
     No::new(code, error.to_string())
 }

@@ -66,7 +66,7 @@ pub(crate) fn begin(
     }
     let mut id = [0; 16];
     getrandom::fill(&mut id)
-        .map_err(|error| No::new(ErrorCode::INTERNAL, format!("no random numbers: {error}")))?;
+        .map_err(|error| No::new(ErrorCode::RESOURCES, format!("no random numbers: {error}")))?;
     let transfer = TransferId(id);
     let block_bytes = if request.block_bytes == 0 {
         limits::BLOCK_BYTES
@@ -140,7 +140,7 @@ fn begin_push(
         Target::Tree(place) => {
             let digest = godwit_engine::digest_kind(request.digest_kind()).ok_or_else(|| {
                 No::new(
-                    ErrorCode::PROTOCOL,
+                    ErrorCode::NOT_SUPPORTED,
                     "this daemon does not know the digest asked for",
                 )
             })?;
@@ -177,7 +177,7 @@ fn begin_push(
             {
                 let put_away = prepared.put_away();
                 let why = put_away.map_or_else(|error| error.to_string(), |()| why);
-                return Err(No::new(ErrorCode::DESTINATION, why));
+                return Err(No::new(ErrorCode::INTO_ITSELF, why));
             }
             let mapped = prepared.mapped.clone();
             let writes_to = prepared.destinations.clone();
@@ -354,7 +354,7 @@ fn begin_pull(
     if itself::is_ours(&request.view)
         && let Some(why) = itself::reason(&absolute, &own, deletes)
     {
-        return Err(No::new(ErrorCode::DESTINATION, why));
+        return Err(No::new(ErrorCode::INTO_ITSELF, why));
     }
     let sources = match memory {
         Some(memory) if roots.is_empty() => Sources::Memory(memory),
@@ -380,7 +380,7 @@ fn begin_pull(
     let share = share_of(request);
     if !share.congestion.is_empty() {
         check_congestion(&share.congestion, "the machine that sends")
-            .map_err(|error| No::new(ErrorCode::SOURCE, error.to_string()))?;
+            .map_err(|error| No::new(ErrorCode::NOT_SUPPORTED, error.to_string()))?;
     }
     let needs = Needs::of_sender(
         shared.config.pool_bytes,

@@ -130,7 +130,7 @@ fn run(
             session.engine.join();
             send_error(
                 stream,
-                ErrorCode::INTERNAL,
+                ErrorCode::RESOURCES,
                 &format!("no random numbers: {error}"),
                 true,
             );

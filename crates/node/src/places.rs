@@ -302,7 +302,7 @@ fn source_below(
             }));
         }
         Err(error) if error.kind == StoreErrorKind::Escape => {
-            return Err(No::new(ErrorCode::SOURCE, error.to_string()));
+            return Err(No::new(ErrorCode::OUTSIDE, error.to_string()));
         }
         Err(error) => root_fault(&error),
     };

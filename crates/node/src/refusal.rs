@@ -15,21 +15,21 @@ pub(crate) fn refusal(shared: &Shared, error: &DestinationError, asked: &[u8]) -
     let asked = String::from_utf8_lossy(asked);
     let (code, message) = match error {
         DestinationError::Busy { same: true, .. } => (
-            ErrorCode::BUSY,
+            error.code(),
             format!(
                 "the same transfer to {asked} is running already, and its client is there; wait for it, or stop that one first"
             ),
         ),
         DestinationError::Busy { .. } => (
-            ErrorCode::BUSY,
+            error.code(),
             format!("another transfer writes to {asked}, or above or below it; wait for that one, or name another place"),
         ),
         DestinationError::Journal { .. } => (
-            ErrorCode::DESTINATION,
+            error.code(),
             "no journal can be kept for this transfer; the log of the other side says why, and its operator can mend it".to_owned(),
         ),
         DestinationError::Unsuitable(_) | DestinationError::Store(_) => {
-            (ErrorCode::DESTINATION, error.to_string())
+            (error.code(), error.to_string())
         }
     };
     if !matches!(error, DestinationError::Unsuitable(_)) {

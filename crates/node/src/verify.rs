@@ -41,7 +41,7 @@ fn run(
     let asked = request.verification.unwrap_or_default();
     let digest = godwit_engine::digest_kind(request.digest_kind()).ok_or_else(|| {
         No::new(
-            ErrorCode::PROTOCOL,
+            ErrorCode::NOT_SUPPORTED,
             "this daemon does not know the digest asked for",
         )
     })?;

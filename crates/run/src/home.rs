@@ -1,7 +1,8 @@
 //! `GODWIT_HOME`: the one directory that holds keys, known peers, grants, journals and the settings file.
 //! Knows where things are, not what is in them.
 
-use godwit_api::failure::Failure;
+use godwit_api::failure::{Failure, FailureCode};
+use godwit_net::Identity;
 use std::fs::DirBuilder;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
@@ -25,6 +26,16 @@ impl Home {
     /// It cannot be made.
     pub fn make(&self) -> Result<(), Failure> {
         make(&self.path)
+    }
+
+    /// Who this node is; the key is made the first time.
+    ///
+    /// # Errors
+    /// The key cannot be read or made.
+    pub fn identity(&self) -> Result<Identity, Failure> {
+        Identity::load_or_create(self.path()).map_err(|error| {
+            Failure::new(FailureCode::HomeUnusable, error).about(self.path().display())
+        })
     }
 
     /// The directory itself.
@@ -76,7 +87,7 @@ fn make(path: &Path) -> Result<(), Failure> {
         .mode(0o700)
         .create(path)
         .map_err(|error| {
-            Failure::failed(format!(
+            Failure::new(FailureCode::HomeUnusable, format!(
                 "{}: this directory for keys and journals cannot be made: {error}; set GODWIT_HOME to one that is yours to write",
                 path.display()
             ))

@@ -32,7 +32,7 @@ pub use env::{
 };
 pub use home::Home;
 pub use selection::read_selection;
-pub use transfer::{bounds_of, client_tls};
+pub use transfer::{bounds_of, client_tls, refusal_of};
 
 /// Runs jobs, any number of them in one process at the same time.
 pub struct Runner;
@@ -60,10 +60,10 @@ impl Runner {
 
 /// Tells that a job cannot begin, with a summary where one is expected of it.
 pub fn tell_refusal(env: &Env, events: &dyn EventSink, failure: &Failure) {
-    events.error(&failure.message);
+    events.error(failure);
     // Another program waits for the last word in any case.
     if failure.code != FailureCode::Usage || env.tells.is_some() {
-        let summary = transfer::failed_summary(env, failure.code);
+        let summary = transfer::failed_summary(env, failure);
         events.tell(Event::Summary(Summary::Transfer(Box::new(summary))));
     }
 }

@@ -26,7 +26,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use godwit_api::endpoint::{Endpoint, Place};
-use godwit_api::event::{Event, EventSink, Started, Stats, Status, Summary, TransferSummary};
+use godwit_api::event::{
+    Blame, Event, EventSink, Started, Stats, Status, Summary, TransferSummary,
+};
 use godwit_api::failure::{Failure, FailureCode};
 use godwit_api::job::JobSpec;
 use godwit_api::settings::CpSettings;
@@ -41,6 +43,7 @@ use crate::reports::{Finished, Reports, refuse_source};
 pub(crate) use by_ssh::ssh_client;
 pub use remote::client_tls;
 use report::Report;
+pub use report::refusal_of;
 pub(crate) use report::refused;
 use selection::Chosen;
 pub use terms::bounds_of;
@@ -121,8 +124,8 @@ pub(crate) fn run(
 }
 
 /// The summary of a transfer that never began.
-pub(crate) fn failed_summary(env: &Env, code: FailureCode) -> TransferSummary {
-    let mut summary = Report::failed(Failure::new(code, ""), env).summary;
+pub(crate) fn failed_summary(env: &Env, failure: &Failure) -> TransferSummary {
+    let mut summary = Report::failed(failure.clone(), env).summary;
     summary.seconds = elapsed_seconds(env.started);
     summary
 }
@@ -155,7 +158,7 @@ impl Job<'_> {
         loop {
             let ended = match admission::admit(self, sources, destination) {
                 Some(_places) => self.transfer(sources, destination),
-                None => Err(Failure::new(FailureCode::Interrupted, INTERRUPTED)),
+                None => Err(stopped()),
             };
             let paused = self.is_pausing() && is_interrupted(&ended);
             self.stopped_to_pause.store(false, Ordering::Relaxed);
@@ -170,7 +173,7 @@ impl Job<'_> {
                 if self.goes_on() {
                     continue;
                 }
-                self.events.error(INTERRUPTED);
+                self.events.error(&stopped());
             }
             return ended.map(|mut report| {
                 report.summary.bytes = before.bytes;
@@ -194,7 +197,7 @@ impl Job<'_> {
     /// What is told and written at the end.
     fn conclude(&self, ended: Result<Report, Failure>) -> Result<Summary, Failure> {
         let report = ended.unwrap_or_else(|failure| {
-            self.events.error(&failure.message);
+            self.events.error(&failure);
             Report::failed(failure, self.env)
         });
         let report = self.without_resuming(report);
@@ -214,6 +217,12 @@ impl Job<'_> {
             mut summary,
             ..
         } = report;
+        let code = match summary.status {
+            Status::Partial => Some(FailureCode::Partial),
+            _ => None,
+        };
+        let code = failure.as_ref().map(|failure| failure.code).or(code);
+        summary.blame = code.map(Blame::from).unwrap_or_default();
         summary.seconds = elapsed_seconds(self.env.started);
         let summary = Summary::Transfer(Box::new(summary));
         let is_usage = |failure: &Failure| failure.code == FailureCode::Usage;
@@ -227,10 +236,10 @@ impl Job<'_> {
     /// What comes from a pipe, or has gone into one, cannot be taken up again.
     fn without_resuming(&self, mut report: Report) -> Report {
         if let Some(failure) = &mut report.failure
-            && failure.code == FailureCode::Interrupted
+            && failure.code.is_interruption()
             && (self.from_input || self.to_output)
         {
-            failure.code = FailureCode::Failed;
+            failure.code = FailureCode::CannotResume;
             report.summary.status = Status::Failed;
             self.events.note(if self.from_input {
                 "standard input cannot be read again, so this cannot be resumed; nothing of it has the final name: give the whole input once more"
@@ -262,11 +271,11 @@ impl Job<'_> {
                     report.summary.status = Status::Partial;
                 } else if interrupted {
                     report.summary.status = Status::Interrupted;
-                    report.failure = Some(Failure::new(FailureCode::Interrupted, INTERRUPTED));
+                    report.failure = Some(stopped());
                 }
             }
             Err(failure) => {
-                self.events.error(&failure.message);
+                self.events.error(&failure);
                 report.summary.status = Status::Failed;
                 report.failure = Some(failure);
             }
@@ -281,9 +290,11 @@ impl Job<'_> {
     }
 
     /// Tells why the transfer has ended; that it was stopped to pause is no news.
-    fn tell_end(&self, message: &str) {
-        if !self.is_pausing() {
-            self.events.error(message);
+    fn tell_end(&self, failure: Option<&Failure>) {
+        if let Some(failure) = failure
+            && !self.is_pausing()
+        {
+            self.events.error(failure);
         }
     }
 
@@ -320,12 +331,16 @@ impl Job<'_> {
 /// What is told where the user has stopped a job.
 const INTERRUPTED: &str = "interrupted by the user";
 
+fn stopped() -> Failure {
+    Failure::new(FailureCode::Cancelled, INTERRUPTED)
+}
+
 fn is_interrupted(ended: &Result<Report, Failure>) -> bool {
     let failure = match ended {
         Ok(report) => report.failure.as_ref(),
         Err(failure) => Some(failure),
     };
-    failure.is_some_and(|failure| failure.code == FailureCode::Interrupted)
+    failure.is_some_and(|failure| failure.code.is_interruption())
 }
 
 /// The size of a `mem:` source, if that is what the sources are.

@@ -49,7 +49,9 @@ impl Checklist {
     /// Reads the manifest to its end, so that nothing is judged by one that was cut off or changed.
     pub(crate) fn open(path: &Path, signed_by: Option<&IdentityId>) -> Result<Self, Failure> {
         let shown = path.display().to_string();
-        let refused = |what: String| Failure::failed(format!("{shown}: {what}"));
+        let refused = |what: String| {
+            Failure::new(FailureCode::ManifestRefused, format!("{shown}: {what}")).about(&shown)
+        };
         let open = || -> Result<_, Failure> {
             let file = File::open(path).map_err(|error| refused(error.to_string()))?;
             ManifestReader::new(BufReader::with_capacity(1 << 20, file))
@@ -81,13 +83,18 @@ impl Checklist {
         })
     }
 
+    fn refused(&self, what: impl std::fmt::Display) -> Failure {
+        let message = format!("{}: {what}", self.path);
+        Failure::new(FailureCode::ManifestRefused, message).about(&self.path)
+    }
+
     /// The kind of digest that its files have.
     pub(crate) fn digest_kind(&self) -> godwit_store::digest::DigestKind {
         self.reader.digest_kind()
     }
 
     /// The next entries; `None` after the last.
-    fn next_batch(&mut self) -> Result<Option<Vec<Record>>, String> {
+    fn next_batch(&mut self) -> Result<Option<Vec<Record>>, Failure> {
         let mut batch = Vec::with_capacity(BATCH_RECORDS);
         let mut section = 0;
         loop {
@@ -111,19 +118,19 @@ impl Checklist {
         Ok((!batch.is_empty()).then_some(batch))
     }
 
-    fn next_record(&mut self) -> Result<Option<Record>, String> {
+    fn next_record(&mut self) -> Result<Option<Record>, Failure> {
         // It was whole a moment ago; if somebody changes it meanwhile, that shows here.
         let entry = self
             .reader
             .next_entry()
-            .map_err(|error| format!("{}: {error}", self.path))?;
+            .map_err(|error| self.refused(error))?;
         match entry {
             Some(entry) => {
                 self.entries += 1;
                 Ok(Some(listing::record_of(&entry, self.entries)))
             }
             None if self.reader.trailer() == Some(&self.trailer) => Ok(None),
-            None => Err(format!("{}: it was replaced meanwhile", self.path)),
+            None => Err(self.refused("it was replaced meanwhile")),
         }
     }
 }
@@ -136,8 +143,8 @@ pub(crate) fn run(
     control: &Control,
 ) -> Result<Summary, Failure> {
     check(spec, env, events, control).inspect_err(|failure| {
-        if failure.code != FailureCode::Interrupted {
-            events.error(&failure.message);
+        if !failure.code.is_interruption() {
+            events.error(failure);
         }
     })
 }
@@ -194,7 +201,7 @@ fn check(
     if !finished {
         findings.summary(Verdict::Interrupted);
         return Err(Failure::new(
-            FailureCode::Interrupted,
+            FailureCode::Cancelled,
             "interrupted by the user",
         ));
     }
@@ -206,9 +213,12 @@ fn check(
     } = findings.totals();
     if entries != expected {
         // Silence about an entry must never pass for its being the same.
-        return Err(Failure::failed(format!(
-            "of {expected} entries only {entries} were answered for: nothing can be said of the copy; check it again"
-        )));
+        return Err(Failure::new(
+            FailureCode::VerificationIncomplete,
+            format!(
+                "of {expected} entries only {entries} were answered for: nothing can be said of the copy; check it again"
+            ),
+        ));
     }
     let same = different == 0 && extra == 0;
     Ok(Summary::Verify(findings.summary(if same {

@@ -18,6 +18,7 @@ use godwit_engine::session::{Connector, Refusal};
 use godwit_net::{IdentityId, PeerAddress};
 use godwit_run::{
     AgentOrder, Connectors, Control, Env, Home, Process, Runner, SshClient, SshWay, StartedAgent,
+    refusal_of,
 };
 
 /// No test waits as long for anything that comes.
@@ -31,11 +32,11 @@ struct Nowhere;
 
 impl Connectors for Nowhere {
     fn by_ssh(&self, _: SshWay<'_>, _: SshClient) -> Result<Arc<dyn Connector>, Failure> {
-        Err(Failure::failed("there are no other machines"))
+        Err(Failure::local("there are no other machines"))
     }
 
     fn start_agent(&self, _: SshWay<'_>, _: &AgentOrder) -> Result<StartedAgent, Refusal> {
-        Err(Refusal::Own("there are no other machines".to_owned()))
+        Err(refusal_of(Failure::local("there are no other machines")))
     }
 
     fn trusts(&self, _: &PeerAddress, _: &IdentityId) -> Result<bool, Failure> {
@@ -231,7 +232,7 @@ fn jobs_of_one_process_do_not_disturb_each_other() {
 
     cancelled.control.cancel();
     let failure = cancelled.end().expect_err("cancelled");
-    assert_eq!(failure.code, FailureCode::Interrupted, "{failure}");
+    assert_eq!(failure.code, FailureCode::Cancelled, "{failure}");
 
     limited.control.confirm_limit(0, DEADLINE).expect("obeyed");
     assert_complete(limited.end());
@@ -247,7 +248,7 @@ fn jobs_of_one_process_do_not_disturb_each_other() {
     assert_complete(paused.end());
     world.assert_copied(2);
     assert_eq!(heard.count(is_started), 2);
-    assert_eq!(heard.count(|event| matches!(event, Event::Error { .. })), 0);
+    assert_eq!(heard.count(|event| matches!(event, Event::Error(_))), 0);
     assert_eq!(heard.count(|event| matches!(event, Event::Summary(_))), 1);
 }
 
@@ -267,7 +268,7 @@ fn a_paused_job_can_be_cancelled_and_the_same_job_resumes_it() {
     assert!(figures.held_most > 0);
     paused.control.cancel();
     let failure = paused.end().expect_err("cancelled");
-    assert_eq!(failure.code, FailureCode::Interrupted, "{failure}");
+    assert_eq!(failure.code, FailureCode::Cancelled, "{failure}");
     let again = world.begin(0, &[]);
     let heard = Arc::clone(&again.heard);
     assert_complete(again.end());
@@ -306,7 +307,7 @@ fn jobs_that_are_too_many_wait_for_their_turn_and_can_be_stopped_meanwhile() {
     assert_eq!(world.1.governor.figures().waiting, 3);
     cancelled.control.cancel();
     let failure = cancelled.end().expect_err("cancelled");
-    assert_eq!(failure.code, FailureCode::Interrupted, "{failure}");
+    assert_eq!(failure.code, FailureCode::Cancelled, "{failure}");
     paused.control.pause();
     paused
         .heard
@@ -392,7 +393,7 @@ fn failed_entries_are_told_with_their_source_and_their_reason() {
                 failed.root == Some(root)
                     && failed.path == format!("tree{root}/d/socket").into_bytes()
                     && failed.side.as_deref() == Some("source")
-                    && failed.code.as_deref() == Some("not-regular")
+                    && failed.code.as_deref() == Some("not_regular")
                     && failed.entry.is_some()
             }
             _ => false,
@@ -434,7 +435,7 @@ fn what_makes_no_sense_is_refused_before_anything_is_made() {
         let failure = ended.expect_err("refused");
         assert_eq!(failure.code, FailureCode::Usage, "{failure}");
         assert!(failure.message.contains(words), "{failure}");
-        let told = |event: &Event| matches!(event, Event::Error { message } if *message == failure.message);
+        let told = |event: &Event| matches!(event, Event::Error(error) if error.message == failure.message);
         assert_eq!(heard.count(told), 1, "{failure}");
         assert!(!world.path("copy0").exists());
     }

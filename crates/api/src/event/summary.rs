@@ -3,7 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::names;
+use super::{Blame, names};
 
 /// The last event of a job.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -107,6 +107,9 @@ pub struct ManifestDone {
 pub struct TransferSummary {
     /// How it ended.
     pub status: Status,
+    /// Why it did not end well.
+    #[serde(flatten)]
+    pub blame: Blame,
     /// File contents delivered, without holes; `None` where only the end of the input would tell.
     pub bytes: Option<u64>,
     /// Files delivered.
@@ -175,6 +178,9 @@ impl Verdict {
 pub struct VerifySummary {
     /// What was found.
     pub status: Verdict,
+    /// Why it did not end well.
+    #[serde(flatten)]
+    pub blame: Blame,
     /// Entries checked.
     pub entries: u64,
     /// Contents read.

@@ -2,6 +2,7 @@
 //! Does not test who tells an event.
 
 use super::*;
+use crate::failure::FailureCode;
 
 fn check(event: &Event, line: &str) {
     assert_eq!(event.to_line(), line);
@@ -57,6 +58,7 @@ fn the_summary_has_the_fields_of_the_manual_in_its_order() {
     check(
         &Event::Summary(Summary::Verify(VerifySummary {
             status: Verdict::Different,
+            blame: Blame::default(),
             entries: 3,
             bytes: 4,
             different: 1,
@@ -64,6 +66,29 @@ fn the_summary_has_the_fields_of_the_manual_in_its_order() {
             seconds: 0.5,
         })),
         r#"{"event":"summary","status":"different","entries":3,"bytes":4,"different":1,"extra":0,"seconds":0.5}"#,
+    );
+}
+
+#[test]
+fn an_error_and_a_summary_say_whose_fault_it_is_and_what_to_do() {
+    let failure = Failure::new(FailureCode::BusyDestination, "busy").about("h/d");
+    check(
+        &Event::Error((&failure).into()),
+        r#"{"event":"error","message":"busy","detail":"h/d","code":"busy_destination","fault":"destination","advice":"Wait for that transfer, or stop it.","retry":"transient"}"#,
+    );
+    // As an older version tells it.
+    let old = ErrorTold {
+        message: "busy".to_owned(),
+        ..ErrorTold::default()
+    };
+    check(&Event::Error(old), r#"{"event":"error","message":"busy"}"#);
+    let summary = VerifySummary {
+        blame: failure.code.into(),
+        ..VerifySummary::default()
+    };
+    check(
+        &Event::Summary(Summary::Verify(summary)),
+        r#"{"event":"summary","status":"interrupted","code":"busy_destination","fault":"destination","advice":"Wait for that transfer, or stop it.","retry":"transient","entries":0,"bytes":0,"different":0,"extra":0,"seconds":0.0}"#,
     );
 }
 
@@ -102,11 +127,11 @@ fn a_failed_entry_has_its_name_and_what_is_known_of_the_fault() {
         &Event::Failed(Failed {
             root: Some(1),
             side: Some("source".to_owned()),
-            code: Some("not-found".to_owned()),
+            code: Some("not_found".to_owned()),
             entry: Some(7),
             ..failed(b"\xff\xfe")
         }),
-        r#"{"event":"failed","path_b64":"//4=","message":"gone","root":1,"side":"source","code":"not-found","entry":7}"#,
+        r#"{"event":"failed","path_b64":"//4=","message":"gone","root":1,"side":"source","code":"not_found","entry":7}"#,
     );
 }
 

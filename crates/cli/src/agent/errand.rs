@@ -23,10 +23,10 @@ use godwit_run::{
 };
 
 use super::list::ToldList;
-use super::{base, hear, listen, started};
+use super::{base, broken, hear, listen, started};
 use crate::commands::exit_of;
 use crate::connectors::Ways;
-use crate::exit::{Exit, Failure};
+use crate::exit::{Exit, Failure, FailureCode};
 use crate::home::{self, Home};
 use crate::output::Output;
 use crate::running::Steered;
@@ -46,7 +46,7 @@ pub(super) struct Prepared {
 /// Everything that can fail before the client is told who we are.
 pub(super) fn prepare(start: &Start) -> Result<Prepared, Failure> {
     let home = home::open()?;
-    let identity = Identity::ephemeral().map_err(Failure::failed)?;
+    let identity = Identity::ephemeral().map_err(Failure::local)?;
     let (listener, port) = listen(start)?;
     Ok(Prepared {
         started: started(&identity, port),
@@ -60,8 +60,11 @@ pub(super) fn prepare(start: &Start) -> Result<Prepared, Failure> {
 pub(super) fn run(prepared: Prepared, mut input: File) -> Result<Exit, Failure> {
     let errand: Errand = hear(&mut input)?;
     let started = Instant::now();
-    let spec = JobSpec::from_json(errand.job.as_bytes()).map_err(Failure::failed)?;
-    let settings = spec.copy_settings().map_err(Failure::failed)?;
+    let spec = JobSpec::from_json(errand.job.as_bytes())
+        .map_err(|error| Failure::new(FailureCode::VersionMismatch, error))?;
+    let settings = spec
+        .copy_settings()
+        .map_err(|error| Failure::new(FailureCode::VersionMismatch, error))?;
     let control = Control::default();
     let has_list = spec
         .selection
@@ -69,7 +72,8 @@ pub(super) fn run(prepared: Prepared, mut input: File) -> Result<Exit, Failure> 
         .is_some_and(|selection| selection.list.is_some());
     let list = match has_list {
         true => {
-            let list = ToldList::new(&prepared.home.spill()?).map_err(Failure::failed)?;
+            let list = ToldList::new(&prepared.home.spill()?)
+                .map_err(|error| Failure::new(FailureCode::HomeUnusable, error))?;
             Some(Arc::new(list))
         }
         false => None,
@@ -86,7 +90,7 @@ pub(super) fn run(prepared: Prepared, mut input: File) -> Result<Exit, Failure> 
             while matches!(input.read(&mut rest), Ok(1..)) {}
             told.cancel();
         })
-        .map_err(Failure::failed)?;
+        .map_err(|error| Failure::new(FailureCode::OutOfResources, error))?;
     let targets: Vec<SocketAddr> = errand
         .addresses
         .iter()
@@ -95,7 +99,7 @@ pub(super) fn run(prepared: Prepared, mut input: File) -> Result<Exit, Failure> 
         .collect();
     let options = ReachOptions {
         targets,
-        identity: errand.identity.parse().map_err(Failure::failed)?,
+        identity: errand.identity.parse().map_err(broken)?,
         tls: client_tls(settings.cipher, &prepared.identity)?,
         deadline: REACH_DEADLINE,
         stream: StreamOptions {
@@ -105,7 +109,8 @@ pub(super) fn run(prepared: Prepared, mut input: File) -> Result<Exit, Failure> 
     };
     let connector = ErrandConnector {
         peer: errand.peer.clone(),
-        reach: Reach::new(options, Some(prepared.listener)).map_err(Failure::failed)?,
+        reach: Reach::new(options, Some(prepared.listener))
+            .map_err(|error| Failure::new(FailureCode::OutOfResources, error))?,
         interrupted: Arc::clone(control.cancelled()),
         over: AtomicBool::new(false),
     };
@@ -161,10 +166,10 @@ impl Connectors for OneWay {
     }
 
     fn start_agent(&self, way: SshWay<'_>, _order: &AgentOrder) -> Result<StartedAgent, Refusal> {
-        Err(Refusal::Own(format!(
-            "{}: an agent starts no other agent",
-            way.login
-        )))
+        Err(Refusal::own(
+            ErrorCode::INTERNAL,
+            format!("{}: an agent starts no other agent", way.login),
+        ))
     }
 
     fn trusts(&self, _address: &PeerAddress, _found: &IdentityId) -> Result<bool, Failure> {
@@ -201,7 +206,7 @@ impl Connector for ErrandConnector {
             if self.reach.has_worked() || look() == Look::Stop {
                 Refusal::Daemon {
                     peer: self.peer.clone(),
-                    code: ErrorCode::INTERNAL,
+                    code: ErrorCode::UNREACHABLE,
                     message: error.to_string(),
                     retryable: true,
                 }

@@ -88,13 +88,13 @@ fn transfer(
         // Before any thread is started.
         cores::restrict(settings.threads, &settings.pin)?;
         signals::watch(control.cancelled())
-            .map_err(|error| Failure::failed(format!("signals cannot be handled: {error}")))?;
+            .map_err(|error| Failure::local(format!("signals cannot be handled: {error}")))?;
         Ok(env)
     });
     let env = match prepared {
         Ok(env) => env,
         Err(failure) => {
-            output.error(&failure.message);
+            output.error(&failure);
             return Ok(failure.code.into());
         }
     };
@@ -152,7 +152,7 @@ fn env(
     (sources, destination): (&[Endpoint], &Endpoint),
     list: Option<GivenList>,
 ) -> Result<Env, Failure> {
-    let streams = |error: rustix::io::Errno| Failure::failed(format!("standard streams: {error}"));
+    let streams = |error: rustix::io::Errno| Failure::local(format!("standard streams: {error}"));
     let input = sources
         .contains(&Endpoint::Stdio)
         .then(|| rustix::io::dup(rustix::stdio::stdin()))

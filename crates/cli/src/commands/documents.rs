@@ -87,14 +87,14 @@ fn write_pages(
 }
 
 fn failed(path: &Path, error: std::io::Error) -> Failure {
-    Failure::failed(format!("{}: {error}", path.display()))
+    Failure::local(format!("{}: {error}", path.display()))
 }
 
 /// The page `name` of the command that is typed so behind `godwit`.
 fn page(command: &Command, name: &str, typed: &str) -> Result<Vec<u8>, Failure> {
     let mut text = Vec::new();
     write_page(command, name, typed, &mut text)
-        .map_err(|error| Failure::failed(format!("the page {name}(1): {error}")))?;
+        .map_err(|error| Failure::local(format!("the page {name}(1): {error}")))?;
     Ok(text)
 }
 
@@ -160,7 +160,7 @@ fn output(text: &[u8]) -> Result<Exit, Failure> {
     let mut out = std::io::stdout().lock();
     match out.write_all(text).and_then(|()| out.flush()) {
         Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
-            Err(Failure::failed(format!("standard output: {error}")))
+            Err(Failure::local(format!("standard output: {error}")))
         }
         _ => Ok(Exit::Complete),
     }

@@ -34,9 +34,9 @@ pub(super) fn run(matches: &ArgMatches, home: &Home) -> Result<Exit, Failure> {
             // Its own words begin with a path where they are about one.
             let message = error.to_string();
             if message.starts_with(&name) {
-                Failure::failed(message)
+                Failure::local(message)
             } else {
-                Failure::failed(format!("{name}: {message}"))
+                Failure::local(format!("{name}: {message}"))
             }
         })?;
     print(&format!(

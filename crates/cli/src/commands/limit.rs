@@ -6,7 +6,7 @@ use godwit_api::settings::{Scope, Setting, Value, parse_value};
 use godwit_api::units::{human_rate, human_size};
 use std::ffi::OsString;
 
-use crate::exit::{Exit, Failure};
+use crate::exit::{Exit, Failure, FailureCode};
 use crate::home::Home;
 use crate::output::{print, printable};
 use crate::running::{self, Found, Running};
@@ -33,7 +33,12 @@ pub(super) fn run(matches: &ArgMatches, home: &Home) -> Result<Exit, Failure> {
         [rate] => {
             let limit = parse(rate)?;
             match found.as_slice() {
-                [] => return Err(Failure::failed("no transfer of this user runs here")),
+                [] => {
+                    return Err(Failure::new(
+                        FailureCode::NoSuchTransfer,
+                        "no transfer of this user runs here",
+                    ));
+                }
                 [one] => set(home, one, limit, json)?,
                 _ => {
                     return Err(Failure::usage(
@@ -68,10 +73,13 @@ fn pick<'a>(found: &'a [Found], name: &str) -> Result<&'a Found, Failure> {
     });
     match (fitting.next(), fitting.next()) {
         (Some(one), None) => Ok(one),
-        (None, _) => Err(Failure::failed(format!(
-            "{}: no transfer of this user that runs here is called so; godwit limit lists them",
-            printable(name)
-        ))),
+        (None, _) => Err(Failure::new(
+            FailureCode::NoSuchTransfer,
+            format!(
+                "{}: no transfer of this user that runs here is called so; godwit limit lists them",
+                printable(name)
+            ),
+        )),
         (Some(_), Some(_)) => Err(Failure::usage(format!(
             "{}: several transfers begin so; write more digits",
             printable(name)

@@ -2,20 +2,20 @@
 //! Only changes files in the home directory; a running node reads them anew by itself.
 
 use super::required_text;
-use crate::exit::{Exit, Failure};
+use crate::exit::{Exit, Failure, FailureCode};
 use crate::home::Home;
 use crate::output::print;
 use clap::ArgMatches;
 use godwit_api::PORT_DEFAULT;
 use godwit_api::endpoint::check_export_name;
 use godwit_api::host::HostPort;
-use godwit_net::{Access, Grants, Identity, IdentityId, KnownPeers, PeerAddress, Trusted};
+use godwit_net::{Access, Grants, IdentityId, KnownPeers, PeerAddress, Trusted};
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
 
 /// Prints the identity, made at the first call.
 pub(super) fn id(home: &Home) -> Result<Exit, Failure> {
-    let identity = Identity::load_or_create(home.path()).map_err(Failure::failed)?;
+    let identity = home.identity()?;
     print(&identity.id().to_string());
     Ok(Exit::Complete)
 }
@@ -32,7 +32,7 @@ pub(super) fn authorize(matches: &ArgMatches, home: &Home) -> Result<Exit, Failu
     for export in exports(matches)? {
         let changed = grants
             .add(identity, export.as_deref(), access)
-            .map_err(Failure::failed)?;
+            .map_err(|error| Failure::new(FailureCode::HomeUnusable, error))?;
         let place = place(export.as_deref());
         print(&if changed {
             format!("{identity} may now {} {place}", verbs(access))
@@ -50,15 +50,17 @@ pub(super) fn revoke(matches: &ArgMatches, home: &Home) -> Result<Exit, Failure>
     for export in exports(matches)? {
         let changed = grants
             .remove(&identity, export.as_deref())
-            .map_err(Failure::failed)?;
+            .map_err(|error| Failure::new(FailureCode::HomeUnusable, error))?;
         // A grant for all exports outlives that for one: saying "done" would deceive.
         let left = match &export {
-            Some(name) => grants.allowed(&identity, name).map_err(Failure::failed)?,
+            Some(name) => grants
+                .allowed(&identity, name)
+                .map_err(|error| Failure::new(FailureCode::HomeUnusable, error))?,
             None => Access::NONE,
         };
         let place = place(export.as_deref());
         if !left.is_none() {
-            return Err(Failure::failed(format!(
+            return Err(Failure::local(format!(
                 "{identity} may still {} {place} by a grant for all exports; end that by: godwit revoke {identity}",
                 verbs(left)
             )));
@@ -81,7 +83,7 @@ pub(super) fn trust(matches: &ArgMatches, home: &Home) -> Result<Exit, Failure> 
     let address = PeerAddress::new(&node.host, node.port);
     let trusted = KnownPeers::new(home.path())
         .trust(&address, identity)
-        .map_err(Failure::failed)?;
+        .map_err(|error| Failure::new(FailureCode::HomeUnusable, error))?;
     print(&match trusted {
         Trusted::Replaced(other) => {
             format!("{node} is trusted as {identity}, no longer as {other}")

@@ -36,7 +36,7 @@ pub(super) fn run(matches: &ArgMatches, home: &Home, started: Instant) -> Result
     let control = Control::default();
     cores::restrict(settings.threads, &settings.pin)?;
     signals::watch(control.cancelled())
-        .map_err(|error| Failure::failed(format!("signals cannot be handled: {error}")))?;
+        .map_err(|error| Failure::local(format!("signals cannot be handled: {error}")))?;
     let env = Env {
         process: Process::default(),
         home: home.clone(),

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use super::complain;
-use crate::exit::Failure;
+use crate::exit::{Failure, FailureCode};
 
 /// Progress is logged this often.
 const PROGRESS_EVERY: Duration = Duration::from_secs(5);
@@ -27,7 +27,13 @@ impl Log {
             .append(true)
             .create(true)
             .open(path)
-            .map_err(|error| Failure::failed(format!("--log-file {}: {error}", path.display())))?;
+            .map_err(|error| {
+                Failure::new(
+                    FailureCode::ReportUnusable,
+                    format!("--log-file {}: {error}", path.display()),
+                )
+                .about(path.display())
+            })?;
         Ok(Self {
             path: path.to_owned(),
             file,

@@ -17,6 +17,7 @@ use bar::Bar;
 use connection::Lost;
 pub(crate) use connection::time as lost_time;
 use godwit_api::event::{ConnectionLost, Event, EventSink, Progress, Summary};
+use godwit_api::failure::{Failure, FailureCode};
 pub(crate) use log::Log;
 use plain::PlainLines;
 pub(crate) use plain::printable;
@@ -253,11 +254,12 @@ impl EventSink for Output {
             }
             Event::Paused {} => self.render(seen, |_| Line::Beside(complaint("paused"))),
             Event::Note { message } => self.render(seen, |_| Line::Beside(complaint(message))),
-            Event::Error { message } => {
-                self.render(seen, |_| Line::Beside(complaint(message)));
+            Event::Error(error) => {
+                let lines = error_lines(&error.message, error.blame.known());
+                self.render(seen, |_| Line::Beside(lines.clone()));
                 self.with(|state| {
                     if matches!(state.form, Form::Json) {
-                        complain(message);
+                        say(&lines);
                     }
                 });
             }
@@ -332,6 +334,25 @@ static CUT_SHORT: AtomicBool = AtomicBool::new(false);
 /// Prints to standard error, in one write, so that lines of several processes do not mix.
 fn say(text: &str) {
     let _ = std::io::stderr().write_all(format!("{text}\n").as_bytes());
+}
+
+/// Why a command failed, and what to do.
+pub(crate) fn complain_of(failure: &Failure) {
+    say(&error_lines(&failure.message, Some(failure.code)));
+}
+
+/// The message, and below it what to do. Wrong usage has that in its message.
+fn error_lines(message: &str, code: Option<FailureCode>) -> String {
+    let message = complaint(message);
+    match code {
+        Some(code) if code != FailureCode::Usage => {
+            format!(
+                "{message}\n{}",
+                complaint(&format!("what to do: {}", code.advice()))
+            )
+        }
+        _ => message,
+    }
 }
 
 fn complaint(message: &str) -> String {

@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::exit::Failure;
+use crate::exit::{Failure, FailureCode};
 use crate::home::Home;
 pub(crate) use state::Steered;
 
@@ -66,7 +66,12 @@ pub(crate) struct Found {
 /// All transfers that run with this home, by their beginning. What a killed process has left is taken away.
 pub(crate) fn find(home: &Home) -> Result<Vec<Found>, Failure> {
     let directory = home.running()?;
-    let read = |error: std::io::Error| Failure::failed(format!("{}: {error}", directory.display()));
+    let read = |error: std::io::Error| {
+        Failure::new(
+            FailureCode::HomeUnusable,
+            format!("{}: {error}", directory.display()),
+        )
+    };
     let mut found = Vec::new();
     let here = listener::here();
     for entry in std::fs::read_dir(&directory).map_err(read)? {
@@ -94,12 +99,13 @@ pub(crate) fn find(home: &Home) -> Result<Vec<Found>, Failure> {
 pub(crate) fn set_limit(home: &Home, found: &Found, limit: u64) -> Result<Running, Failure> {
     let question = Question { limit: Some(limit) };
     let answered = ask(&home.running()?, &found.name, &question).map_err(|error| {
-        Failure::failed(format!(
-            "the transfer does not answer: {error}; it may have ended"
-        ))
+        Failure::new(
+            FailureCode::NoSuchTransfer,
+            format!("the transfer does not answer: {error}; it may have ended"),
+        )
     })?;
     match answered.error {
-        Some(error) => Err(Failure::failed(error)),
+        Some(error) => Err(Failure::new(FailureCode::NoSuchTransfer, error)),
         None => Ok(answered),
     }
 }

@@ -11,7 +11,9 @@ use godwit_engine::session::{Connector, Refusal};
 use godwit_jobs::{Jobs, JobsConfig};
 use godwit_net::{IdentityId, PeerAddress};
 use godwit_node::{Export, Exported};
-use godwit_run::{AgentOrder, Connectors, Env, Process, SshClient, SshWay, StartedAgent};
+use godwit_run::{
+    AgentOrder, Connectors, Env, Process, SshClient, SshWay, StartedAgent, refusal_of,
+};
 use godwit_state::{Options, Replica, Site};
 
 use crate::exit::Failure;
@@ -32,7 +34,7 @@ pub(super) fn start(
     process: &Process,
 ) -> Result<Jobs, Failure> {
     let replica = Replica::open(Options::new(home.path().join("state")))
-        .map_err(|error| Failure::failed(format!("the state of the node: {error}")))?;
+        .map_err(|error| Failure::local(format!("the state of the node: {error}")))?;
     let exported = Exported::new(exports.to_vec(), home.spill()?, process.syncs.clone());
     let exported: Arc<Exported> = Arc::new(exported);
     let own = home.clone();
@@ -62,7 +64,7 @@ pub(super) fn start(
         make_env: Arc::new(make_env),
         log: Arc::new(complain),
     };
-    Jobs::start(config, Arc::new(replica)).map_err(Failure::failed)
+    Jobs::start(config, Arc::new(replica)).map_err(Failure::local)
 }
 
 /// The ways of a job to the sites that it has to do with: to nobody else, and only to who proves a site's identity.
@@ -76,9 +78,9 @@ impl Connectors for Sites {
     }
 
     fn start_agent(&self, _: SshWay<'_>, _: &AgentOrder) -> Result<StartedAgent, Refusal> {
-        Err(Refusal::Own(
-            "jobs of a node reach sites, not machines by ssh: use godwit cp for that".to_owned(),
-        ))
+        Err(refusal_of(Failure::usage(
+            "jobs of a node reach sites, not machines by ssh: use godwit cp for that",
+        )))
     }
 
     fn trusts(&self, address: &PeerAddress, found: &IdentityId) -> Result<bool, Failure> {

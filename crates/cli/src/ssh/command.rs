@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use godwit_api::login::Login;
 
-use crate::exit::Failure;
+use crate::exit::{Failure, FailureCode};
 
 /// How to run something on another machine.
 #[derive(Clone, Debug)]
@@ -31,10 +31,13 @@ impl Rsh {
         })?;
         let program = Path::new(&words[0]);
         if find(program, std::env::var_os("PATH").as_deref()).is_none() {
-            return Err(Failure::failed(format!(
-                "{} is not here: install OpenSSH's client, or name another program with --rsh",
-                program.display()
-            )));
+            return Err(Failure::new(
+                FailureCode::SshFailed,
+                format!(
+                    "{} is not here: install OpenSSH's client, or name another program with --rsh",
+                    program.display()
+                ),
+            ));
         }
         Ok(Self {
             words,

@@ -131,7 +131,7 @@ impl SshConnector {
     }
 
     fn own(&self, what: impl std::fmt::Display) -> Refusal {
-        Refusal::Own(format!("{}: {what}", self.options.login))
+        Refusal::own(ErrorCode::SSH, format!("{}: {what}", self.options.login))
     }
 
     /// Another stream through ssh.
@@ -161,11 +161,9 @@ impl SshConnector {
         match answer {
             Ok(_) => {}
             // The agent may be gone, or this login led to another machine of the same name.
-            Err(Refusal::Start {
-                message,
-                authentication: false,
-                ..
-            }) => return Err(gone(message)),
+            Err(Refusal::Start { message, code, .. }) if code != ErrorCode::SSH_DENIED => {
+                return Err(gone(message));
+            }
             Err(other) => return Err(other),
         }
         let mut options = DialOptions::new(Expect::Identity(live.identity));
@@ -385,7 +383,7 @@ const GOODBYE_PATIENCE: Duration = Duration::from_secs(5);
 pub(super) fn later(login: &Login, message: String) -> Refusal {
     Refusal::Daemon {
         peer: login.to_string(),
-        code: ErrorCode::INTERNAL,
+        code: ErrorCode::SSH,
         message,
         retryable: true,
     }

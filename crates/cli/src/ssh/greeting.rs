@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use godwit_api::login::Login;
 use godwit_engine::session::Refusal;
+use godwit_proto::ErrorCode;
 use godwit_proto::agent::{
     AGENT_VERSION, AgentMessage as _, MessageReader, ReadError, Started, versions_meet,
 };
@@ -58,7 +59,9 @@ impl Peer<'_> {
         socket: &mut UnixStream,
         words: &[u8],
     ) -> Result<(Started, Vec<u8>), Refusal> {
-        let own = |error: std::io::Error| Refusal::Own(format!("{}: ssh: {error}", self.login));
+        let own = |error: std::io::Error| {
+            Refusal::own(ErrorCode::SSH, format!("{}: ssh: {error}", self.login))
+        };
         socket.set_nonblocking(true).map_err(own)?;
         let mut unsent = words;
         let mut reader = MessageReader::default();
@@ -68,7 +71,10 @@ impl Peer<'_> {
         while reader.body().is_none() {
             if self.interrupted.load(Ordering::Relaxed) {
                 self.process.terminate();
-                return Err(Refusal::Own("interrupted by the user".to_owned()));
+                return Err(Refusal::own(
+                    ErrorCode::INTERRUPTED,
+                    "interrupted by the user",
+                ));
             }
             if self.limit.is_over(begun, heard, Instant::now()) {
                 return Err(self.too_late(heard.is_some(), reader.noise()));
@@ -108,17 +114,17 @@ impl Peer<'_> {
         let started = Started::from_body(reader.body().unwrap_or_default());
         let started = started.map_err(|error| Refusal::Start {
             message: format!("{}: its agent broke the protocol: {error}", self.login),
+            code: ErrorCode::PROTOCOL,
             retryable: false,
-            authentication: false,
         })?;
         Ok((self.check(started)?, reader.noise().to_vec()))
     }
 
     fn check(&self, started: Started) -> Result<Started, Refusal> {
-        let no = |message: String| Refusal::Start {
+        let no = |code, message: String| Refusal::Start {
             message: format!("{}: {message}", self.login),
+            code,
             retryable: false,
-            authentication: false,
         };
         let theirs = (started.version_min, started.version_max);
         if !versions_meet((AGENT_VERSION, AGENT_VERSION), theirs) {
@@ -133,14 +139,17 @@ impl Peer<'_> {
                     "update this machine's, or name another one with --remote-command",
                 )
             };
-            return Err(no(format!(
-                "its godwit ({}) is too much {older} than this one ({}); {remedy}",
-                started.software.escape_default(),
-                super::SOFTWARE
-            )));
+            return Err(no(
+                ErrorCode::VERSION,
+                format!(
+                    "its godwit ({}) is too much {older} than this one ({}); {remedy}",
+                    started.software.escape_default(),
+                    super::SOFTWARE
+                ),
+            ));
         }
         if !started.problem.is_empty() {
-            return Err(no(started.problem));
+            return Err(no(ErrorCode::AGENT, started.problem));
         }
         Ok(started)
     }
@@ -153,8 +162,8 @@ impl Peer<'_> {
         self.process.terminate();
         Refusal::Start {
             message: format!("{}: {what}{}", self.login, shown(noise)),
+            code: ErrorCode::BAD_COMMAND,
             retryable: false,
-            authentication: false,
         }
     }
 
@@ -178,8 +187,8 @@ impl Peer<'_> {
                 self.login.host,
                 shown(noise)
             ),
+            code: ErrorCode::SSH,
             retryable: true,
-            authentication: false,
         }
     }
 
@@ -190,19 +199,23 @@ impl Peer<'_> {
             self.process.terminate();
         }
         let complaint = self.process.complaint();
-        let (message, retryable) = self.reason(status, &complaint);
+        let (message, code) = self.reason(status, &complaint);
         let authentication = status.and_then(|status| status.code()) == Some(255)
             && AUTHENTICATION_WORDS
                 .iter()
                 .any(|words| complaint.contains(words));
         Refusal::Start {
             message: format!("{}: {message}{}", self.login, shown(noise)),
-            retryable: retryable && !authentication,
-            authentication,
+            code: if authentication {
+                ErrorCode::SSH_DENIED
+            } else {
+                code
+            },
+            retryable: code == ErrorCode::SSH && !authentication,
         }
     }
 
-    fn reason(&self, status: Option<ExitStatus>, complaint: &str) -> (String, bool) {
+    fn reason(&self, status: Option<ExitStatus>, complaint: &str) -> (String, ErrorCode) {
         let command = self.remote_command;
         let said = if complaint.is_empty() {
             String::new()
@@ -211,29 +224,29 @@ impl Peer<'_> {
         };
         match status.and_then(|status| status.code()) {
             Some(255) if complaint.is_empty() => {
-                ("ssh failed and did not say why".to_owned(), true)
+                ("ssh failed and did not say why".to_owned(), ErrorCode::SSH)
             }
-            Some(255) => (format!("ssh: {complaint}"), true),
+            Some(255) => (format!("ssh: {complaint}"), ErrorCode::SSH),
             Some(127) => (
                 format!(
                     "there is no `{command}`: install godwit there, or say where it is with --remote-command{said}"
                 ),
-                false,
+                ErrorCode::NO_COMMAND,
             ),
             Some(126) => (
                 format!(
                     "`{command}` cannot be run there: install a godwit for that machine, or name another one with --remote-command{said}"
                 ),
-                false,
+                ErrorCode::BAD_COMMAND,
             ),
             Some(code) => (
                 format!(
                     "`{command}` there ended with code {code} and did not answer as an agent: it is another program, or a godwit too old for this one ({}); install this version there, or name it with --remote-command{said}",
                     super::SOFTWARE
                 ),
-                false,
+                ErrorCode::BAD_COMMAND,
             ),
-            None => (format!("ssh was ended{said}"), true),
+            None => (format!("ssh was ended{said}"), ErrorCode::SSH),
         }
     }
 }

@@ -9,6 +9,7 @@ use std::sync::mpsc::{Receiver, sync_channel};
 use godwit_engine::limits;
 use godwit_engine::session::Refusal;
 use godwit_net::{IdentityId, is_of_a_machine};
+use godwit_proto::ErrorCode;
 use godwit_proto::agent::{AGENT_VERSION, AgentMessage as _, Start, Started as Answer};
 
 use super::SOFTWARE;
@@ -68,12 +69,14 @@ pub(crate) fn start(options: &SshOptions, order: &Order, first: &[u8]) -> Result
         errand: order.client.is_none(),
         early_bytes: limits::EARLY_BYTES,
     };
-    let own = |what: String| Refusal::Own(format!("{login}: {what}"));
-    let mut words = order.to_bytes().map_err(|error| own(error.to_string()))?;
+    let own = |code, what: String| Refusal::own(code, format!("{login}: {what}"));
+    let mut words = order
+        .to_bytes()
+        .map_err(|error| own(ErrorCode::INTERNAL, error.to_string()))?;
     words.extend_from_slice(first);
     let named = resolve(&login.host);
     let (process, mut socket) = SshProcess::start(&options.rsh.line(login, "agent --stdio"))
-        .map_err(|error| own(format!("ssh cannot be started: {error}")))?;
+        .map_err(|error| own(ErrorCode::SSH, format!("ssh cannot be started: {error}")))?;
     let (answer, noise): (Answer, Vec<u8>) = Peer {
         login,
         remote_command: &options.rsh.remote_command(),
@@ -82,10 +85,12 @@ pub(crate) fn start(options: &SshOptions, order: &Order, first: &[u8]) -> Result
         limit: options.answer_limit(),
     }
     .greet(&mut socket, &words)?;
-    let identity = answer
-        .identity
-        .parse()
-        .map_err(|error| own(format!("its agent broke the protocol: {error}")))?;
+    let identity = answer.identity.parse().map_err(|error| {
+        own(
+            ErrorCode::PROTOCOL,
+            format!("its agent broke the protocol: {error}"),
+        )
+    })?;
     let port = u16::try_from(answer.port).unwrap_or_default();
     let named: Vec<IpAddr> = named.try_iter().flatten().collect();
     let targets = targets(&answer.addresses, &named, port);

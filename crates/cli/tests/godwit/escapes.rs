@@ -62,6 +62,7 @@ fn refused(answer: Result<Frame, GreetError>, what: &[u8]) {
                 ErrorCode::SOURCE,
                 ErrorCode::DESTINATION,
                 ErrorCode::NO_EXPORT,
+                ErrorCode::OUTSIDE,
             ];
             assert!(codes.contains(&ErrorCode(error.code)), "{what}: {error:?}");
         }

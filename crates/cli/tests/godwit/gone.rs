@@ -25,7 +25,7 @@ fn a_missing_source_does_not_stop_the_others() {
         assert!(!rig.path("to/missing").exists());
         assert_eq!(rig.read("list"), b"missing\0");
         let reasons = String::from_utf8(rig.read("list.reasons")).expect("text");
-        assert!(reasons.contains("\tsource\tnot-found\t"), "{reasons}");
+        assert!(reasons.contains("\tsource\tnot_found\t"), "{reasons}");
         assert_eq!(Rig::journals(&rig.client_home()).len(), 1, "unfinished");
 
         // The same command brings what has been made since.
@@ -270,7 +270,7 @@ fn through_ssh_it_is_the_same() {
     assert_eq!(fs::read(far.path("to/d/x")).expect("there"), b"x");
     let reasons = fs::read_to_string(far.path("list.reasons")).expect("text");
     for line in [
-        "missing\tsource\tnot-found\t",
+        "missing\tsource\tnot_found\t",
         "inside\tsource\tpermission\t",
         "file\tsource\tpermission\t",
         "closed\tsource\tpermission\t",

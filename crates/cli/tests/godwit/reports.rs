@@ -38,7 +38,7 @@ fn failures_are_listed_by_names_that_nothing_can_confuse() {
                 (&event["root"], &event["side"], &event["code"])
             })
             .collect();
-        let expected = (&json!(0), &json!("source"), &json!("not-regular"));
+        let expected = (&json!(0), &json!("source"), &json!("not_regular"));
         assert_eq!(told, [expected; 3], "{destination}");
         let mut names: Vec<String> = String::from_utf8(world.read("list"))
             .expect("text")
@@ -51,7 +51,7 @@ fn failures_are_listed_by_names_that_nothing_can_confuse() {
         assert_eq!(reasons.lines().count(), 3, "{reasons}");
         let line = reasons
             .lines()
-            .find(|line| line.starts_with("a\\nb\tsource\tnot-regular\t"))
+            .find(|line| line.starts_with("a\\nb\tsource\tnot_regular\t"))
             .unwrap_or_else(|| panic!("{reasons}"));
         assert!(line.contains("socket"), "{line}");
     }

@@ -125,7 +125,7 @@ impl Answerer {
             .time(|| self.shared.sink.plan(&manifest.records));
         // What fails for that reason is not told one by one.
         if let Some(failure) = self.shared.sink.failure() {
-            self.shared.fail(failure.code().0, &failure.to_string());
+            self.shared.fail(failure.code(), &failure.to_string());
             return Answered::Over;
         }
         if first {
@@ -241,7 +241,7 @@ impl Answerer {
                 Answered::Frame => self.shared.acks.answer(stream, answer),
                 Answered::Over => {}
                 Answered::Scattered => self.shared.fail(
-                    ErrorCode::PROTOCOL.0,
+                    ErrorCode::PROTOCOL,
                     &format!("the sender broke the protocol: {}", scattered()),
                 ),
             }

@@ -25,7 +25,7 @@ use std::sync::{Arc, MutexGuard};
 use std::time::Duration;
 
 use godwit_net::Stream;
-use godwit_proto::{Comparison, DigestKind, TransferId};
+use godwit_proto::{Comparison, DigestKind, ErrorCode, TransferId};
 
 use self::answer::Answerer;
 use self::asked::Asked;
@@ -197,7 +197,7 @@ impl Receiver {
     }
 
     /// Ends with a failure.
-    pub fn fail(&self, code: u32, message: &str) {
+    pub fn fail(&self, code: ErrorCode, message: &str) {
         self.shared.fail(code, message);
     }
 

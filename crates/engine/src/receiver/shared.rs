@@ -108,7 +108,7 @@ impl Shared {
     }
 
     /// Ends with a failure.
-    pub(super) fn fail(&self, code: u32, message: &str) {
+    pub(super) fn fail(&self, code: ErrorCode, message: &str) {
         self.finish(End::Failed {
             code,
             message: message.to_owned(),
@@ -119,7 +119,7 @@ impl Shared {
     /// The sender broke the rules: the transfer ends, and this stream says why.
     pub(super) fn refuse(&self, stream: &dyn Stream, what: String) -> StreamLoss {
         self.fail(
-            ErrorCode::PROTOCOL.0,
+            ErrorCode::PROTOCOL,
             &format!("the sender broke the protocol: {what}"),
         );
         StreamLoss::Peer {
@@ -132,7 +132,7 @@ impl Shared {
     pub(super) fn encoded(&self, result: Result<(), WireError>) {
         if let Err(error) = result {
             self.fail(
-                ErrorCode::INTERNAL.0,
+                ErrorCode::INTERNAL,
                 &format!("a frame cannot be encoded: {error}"),
             );
         }
@@ -140,7 +140,7 @@ impl Shared {
 
     /// A thread of this end that panics ends the transfer: others would wait for it.
     pub(super) fn if_panicking(&self) -> IfPanicking<impl Fn() + '_> {
-        IfPanicking(|| self.fail(ErrorCode::INTERNAL.0, PANICKED))
+        IfPanicking(|| self.fail(ErrorCode::INTERNAL, PANICKED))
     }
 
     /// Leave to write until the result is dropped; none after the end, when the destination may soon be another's.

@@ -149,7 +149,7 @@ impl Writers {
             self.shared.counters.digest_failures.add(1);
             if self.digest_failures.fetch_add(1, Ordering::Relaxed) >= limits::DIGEST_FAILURES_MAX {
                 self.shared.finish(End::Failed {
-                    code: ErrorCode::PROTOCOL.0,
+                    code: ErrorCode::DAMAGED,
                     message: format!("{} blocks arrived damaged; memory or network hardware is not to be trusted", limits::DIGEST_FAILURES_MAX + 1),
                     retryable: false,
                 });

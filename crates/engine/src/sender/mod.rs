@@ -25,7 +25,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use godwit_net::Stream;
-use godwit_proto::{Comparison, DigestKind, TransferId};
+use godwit_proto::{Comparison, DigestKind, ErrorCode, TransferId};
 
 use self::readers::Readers;
 use self::scan::Scan;
@@ -166,7 +166,7 @@ impl Sender {
     }
 
     /// Ends with a failure.
-    pub fn fail(&self, code: u32, message: &str) {
+    pub fn fail(&self, code: ErrorCode, message: &str) {
         self.shared.fail(code, message);
     }
 

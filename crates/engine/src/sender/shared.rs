@@ -125,7 +125,7 @@ impl Shared {
     }
 
     /// Ends with a failure.
-    pub(super) fn fail(&self, code: u32, message: &str) {
+    pub(super) fn fail(&self, code: ErrorCode, message: &str) {
         self.finish(End::Failed {
             code,
             message: message.to_owned(),
@@ -135,7 +135,7 @@ impl Shared {
 
     /// A thread of this end that panics ends the transfer: others would wait for it.
     pub(super) fn if_panicking(&self) -> IfPanicking<impl Fn() + '_> {
-        IfPanicking(|| self.fail(ErrorCode::INTERNAL.0, PANICKED))
+        IfPanicking(|| self.fail(ErrorCode::INTERNAL, PANICKED))
     }
 
     /// Queues an item whose number is reserved; `again` if the receiver has asked for it once more.

@@ -9,7 +9,7 @@ use godwit_proto::{ErrorCode, Frame, Hello, Open, Opened, Token, TransferId};
 
 use super::connect::{Connector, Refusal};
 use super::greet::require;
-use super::link::{BACKOFF_FIRST, BACKOFF_MAX, Link, expect_hello, fail, unexpected};
+use super::link::{BACKOFF_FIRST, BACKOFF_MAX, Link, expect_hello, unexpected};
 use super::tuning::Tuning;
 use super::{Engine, GreetError, our_hello, receive_frame};
 use crate::End;
@@ -126,7 +126,7 @@ fn keep_open(
     watch: &mut Watcher<'_>,
 ) -> ClientReport {
     let mut report = ClientReport {
-        end: Err(Refusal::Own("not begun".to_owned())),
+        end: Err(Refusal::own(ErrorCode::INTERNAL, "not begun")),
         engine: None,
         opened: None,
     };
@@ -193,9 +193,13 @@ fn keep_open(
                     Some(End::Failed {
                         retryable: true,
                         message,
-                        ..
+                        code,
                     }) if alive.elapsed() >= client.retry_for => {
-                        report.end = Ok(End::Cancelled(message));
+                        let code = match code {
+                            ErrorCode::CANCELLED => code,
+                            _ => ErrorCode::LOST,
+                        };
+                        report.end = Ok(given_up(code, message));
                         return report;
                     }
                     Some(End::Failed {
@@ -210,7 +214,7 @@ fn keep_open(
                 }
                 // Nobody is started, or asked, for what could not go on.
                 if let Some(why) = client.once {
-                    report.end = Err(Refusal::Own(why.to_owned()));
+                    report.end = Err(Refusal::own(ErrorCode::NO_RESUME, why));
                     return report;
                 }
             }
@@ -231,10 +235,8 @@ fn keep_open(
                     return report;
                 }
                 if alive.elapsed() >= client.retry_for {
-                    report.end = Ok(End::Cancelled(format!(
-                        "given up after {} s without a connection: {refusal}",
-                        client.retry_for.as_secs()
-                    )));
+                    let why = refusal.to_string();
+                    report.end = Ok(without_connection(client, &why));
                     return report;
                 }
             }
@@ -264,6 +266,23 @@ fn open_again(client: &Client, open: &Open, watch: &mut Watcher<'_>) -> Opening 
             .join()
             .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
     })
+}
+
+/// The patience of the user is over; the same command resumes the transfer.
+fn given_up(code: ErrorCode, message: String) -> End {
+    End::Failed {
+        code,
+        message,
+        retryable: false,
+    }
+}
+
+fn without_connection(client: &Client, why: &str) -> End {
+    let seconds = client.retry_for.as_secs();
+    given_up(
+        ErrorCode::LOST,
+        format!("given up after {seconds} s without a connection: {why}"),
+    )
 }
 
 /// The other end has opened a transfer that this one cannot take part in: it would wait for us, for as long as it was told to.
@@ -329,7 +348,7 @@ fn run_engine(
     let first = link.begin(begun.first);
     if let Err(error) = link.spread(engine, allowed, first) {
         return Some(End::Failed {
-            code: ErrorCode::INTERNAL.0,
+            code: ErrorCode::RESOURCES,
             message: format!("no thread for a stream: {error}"),
             retryable: false,
         });
@@ -372,8 +391,8 @@ fn supervise(
         let _ = link.spread(engine, bounds.at_most(engine.streams_max()), None);
         engine.tune();
         tuning.look(Instant::now(), engine, link);
-        if let Some(message) = link.stuck(engine) {
-            fail(engine, &message);
+        if let Some((code, message)) = link.stuck(engine) {
+            engine.fail(code, &message);
             continue;
         }
         if link.is_alive() {
@@ -385,10 +404,7 @@ fn supervise(
         if alive.elapsed() >= client.retry_for {
             let why = link.last_loss();
             engine.cancel("no connection");
-            return Some(End::Cancelled(format!(
-                "given up after {} s without a connection: {why}",
-                client.retry_for.as_secs()
-            )));
+            return Some(without_connection(client, &why));
         }
     }
 }
@@ -398,8 +414,12 @@ type Opening = Result<(Connection, Opened, TransferId, Hello), Refusal>;
 pub(super) fn open_transfer(client: &Client, open: &Open) -> Opening {
     let (mut head, mut request) = (Vec::new(), Vec::new());
     our_hello().encode(&mut head);
-    open.encode(&mut request)
-        .map_err(|error| Refusal::Own(format!("the request cannot be made: {error}")))?;
+    open.encode(&mut request).map_err(|error| {
+        Refusal::own(
+            ErrorCode::INTERNAL,
+            format!("the request cannot be made: {error}"),
+        )
+    })?;
     let needed = open.capabilities_needed();
     if needed == 0 {
         head.append(&mut request);

@@ -95,10 +95,10 @@ pub enum Refusal {
     Start {
         /// Why, and what to do.
         message: String,
+        /// Why, for programs.
+        code: ErrorCode,
         /// Whether the same may succeed later.
         retryable: bool,
-        /// Whether the cause is who we are there.
-        authentication: bool,
     },
     /// The other end runs no more: it has to be started, and the transfer opened, anew.
     #[error("{0}")]
@@ -107,11 +107,67 @@ pub enum Refusal {
     #[error("{0}")]
     Unreachable(String),
     /// This side.
-    #[error("{0}")]
-    Own(String),
+    #[error("{message}")]
+    Own {
+        /// Why, for programs.
+        code: ErrorCode,
+        /// Why, and what to do.
+        message: String,
+    },
 }
 
 impl Refusal {
+    /// A refusal by this side.
+    pub fn own(code: ErrorCode, message: impl ToString) -> Self {
+        Self::Own {
+            code,
+            message: message.to_string(),
+        }
+    }
+
+    /// Why, for programs.
+    pub fn code(&self) -> ErrorCode {
+        match self {
+            Self::Dial(error) => match error {
+                DialError::Resolve { .. }
+                | DialError::Connect { .. }
+                | DialError::Broken { .. } => ErrorCode::UNREACHABLE,
+                DialError::NotGodwit { .. } => ErrorCode::NOT_GODWIT,
+                DialError::WrongIdentity { .. } => ErrorCode::IDENTITY,
+                DialError::Deadline { .. } => ErrorCode::SILENT,
+                DialError::Tls { .. } => ErrorCode::TLS,
+            },
+            Self::Greet(error) => match error {
+                GreetError::Stream(error) if error.is_retryable() => ErrorCode::UNREACHABLE,
+                GreetError::Deadline { .. } => ErrorCode::SILENT,
+                GreetError::Lacks { .. } | GreetError::Version { .. } => ErrorCode::VERSION,
+                GreetError::Stream(_) | GreetError::Wire { .. } | GreetError::Unexpected { .. } => {
+                    ErrorCode::PROTOCOL
+                }
+            },
+            Self::Daemon { code, .. } | Self::Start { code, .. } | Self::Own { code, .. } => *code,
+            Self::Gone(_) => ErrorCode::LOST,
+            Self::Unreachable(_) => ErrorCode::UNREACHABLE,
+        }
+    }
+
+    /// The peer that it is about, where the refusal names one.
+    pub fn peer(&self) -> Option<String> {
+        match self {
+            Self::Dial(
+                DialError::Resolve { address, .. }
+                | DialError::Connect { address, .. }
+                | DialError::NotGodwit { address, .. }
+                | DialError::WrongIdentity { address, .. }
+                | DialError::Deadline { address }
+                | DialError::Broken { address, .. }
+                | DialError::Tls { address, .. },
+            ) => Some(address.to_string()),
+            Self::Daemon { peer, .. } => Some(peer.clone()),
+            _ => None,
+        }
+    }
+
     /// Whether a later attempt may do better, with nothing changed by anyone.
     pub fn is_retryable(&self) -> bool {
         match self {
@@ -119,7 +175,7 @@ impl Refusal {
             Self::Greet(GreetError::Stream(error)) => error.is_retryable(),
             Self::Greet(GreetError::Deadline { .. }) => true,
             Self::Gone(_) => true,
-            Self::Greet(_) | Self::Own(_) | Self::Unreachable(_) => false,
+            Self::Greet(_) | Self::Own { .. } | Self::Unreachable(_) => false,
             Self::Daemon { retryable, .. } | Self::Start { retryable, .. } => *retryable,
         }
     }
@@ -142,11 +198,9 @@ impl Refusal {
 
     /// Whether the cause is who the peers are, or what they may do.
     pub fn is_authentication(&self) -> bool {
-        match self {
-            Self::Dial(error) => error.is_authentication(),
-            Self::Daemon { code, .. } => matches!(*code, ErrorCode::AUTH | ErrorCode::NOT_GRANTED),
-            Self::Start { authentication, .. } => *authentication,
-            Self::Greet(_) | Self::Own(_) | Self::Gone(_) | Self::Unreachable(_) => false,
-        }
+        matches!(
+            self.code(),
+            ErrorCode::AUTH | ErrorCode::NOT_GRANTED | ErrorCode::IDENTITY | ErrorCode::SSH_DENIED
+        )
     }
 }

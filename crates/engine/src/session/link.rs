@@ -57,7 +57,7 @@ struct LinkState {
     /// Streams that the engine has, of any kind.
     running: usize,
     /// Why none that carries blocks came about, and none will.
-    refused: Option<String>,
+    refused: Option<(ErrorCode, String)>,
     /// The channels, by their numbers.
     lanes: Vec<Lane>,
     /// Threads that were ever started, for their names.
@@ -106,7 +106,7 @@ fn keep_stream(link: &Arc<Link>, engine: &Engine, channel: u32, mut stream: Opti
                     lock(&link.state).last_loss = Some(loss.to_string());
                     if !loss.is_retryable() && engine.stream_count() == 0 {
                         // Nobody else is left to carry on with a peer that breaks the rules.
-                        fail(engine, &loss.to_string());
+                        engine.fail(loss.code(), &loss.to_string());
                         return;
                     }
                 }
@@ -155,7 +155,7 @@ fn keep_stream(link: &Arc<Link>, engine: &Engine, channel: u32, mut stream: Opti
                     if link.early {
                         link.note_refusal(&refusal);
                     } else if link.carriers() == 0 {
-                        fail(engine, &refusal.to_string());
+                        engine.fail(refusal.code(), &refusal.to_string());
                     }
                     return;
                 }
@@ -165,13 +165,6 @@ fn keep_stream(link: &Arc<Link>, engine: &Engine, channel: u32, mut stream: Opti
             return;
         }
         backoff = (backoff * 2).min(BACKOFF_MAX);
-    }
-}
-
-pub(super) fn fail(engine: &Engine, message: &str) {
-    match engine {
-        Engine::Sender(sender) => sender.fail(ErrorCode::PROTOCOL.0, message),
-        Engine::Receiver(receiver) => receiver.fail(ErrorCode::PROTOCOL.0, message),
     }
 }
 
@@ -308,7 +301,7 @@ impl Link {
     }
 
     /// Why the transfer cannot go on for want of streams, if that is so.
-    pub(super) fn stuck(&self, engine: &Engine) -> Option<String> {
+    pub(super) fn stuck(&self, engine: &Engine) -> Option<(ErrorCode, String)> {
         let state = lock(&self.state);
         if state.running > 0 && !engine.wants_stream() {
             return None;
@@ -338,7 +331,7 @@ impl Link {
     fn note_refusal(&self, refusal: &Refusal) {
         let mut state = lock(&self.state);
         if state.carriers == 0 {
-            state.refused = Some(refusal.to_string());
+            state.refused = Some((refusal.code(), refusal.to_string()));
         }
     }
 
@@ -457,7 +450,7 @@ pub(super) fn unexpected(stream: &Connection, frame: Frame) -> Refusal {
     match frame {
         Frame::Error(error) => Refusal::Daemon {
             peer: stream.peer(),
-            code: ErrorCode(error.code),
+            code: ErrorCode::heard(error.code),
             message: error.message,
             retryable: error.retryable,
         },

@@ -87,8 +87,8 @@ impl Engine {
     /// Ends with a failure that both ends are told of.
     pub fn fail(&self, code: ErrorCode, message: &str) {
         match self {
-            Self::Sender(sender) => sender.fail(code.0, message),
-            Self::Receiver(receiver) => receiver.fail(code.0, message),
+            Self::Sender(sender) => sender.fail(code, message),
+            Self::Receiver(receiver) => receiver.fail(code, message),
         }
     }
 

@@ -11,7 +11,8 @@ use std::time::{Duration, Instant};
 
 use godwit_net::Stream;
 use godwit_proto::{
-    Cancel, Fault, Finish, Frame, Manifest, Open, Ping, Pong, Record, Seq, TransferId, Verdict,
+    Cancel, ErrorCode, Fault, Finish, Frame, Manifest, Open, Ping, Pong, Record, Seq, TransferId,
+    Verdict,
 };
 
 use super::client::open_transfer;
@@ -30,8 +31,8 @@ pub trait Expectations {
     /// `None` when there are no more.
     ///
     /// # Errors
-    /// Ends the verification with these words.
-    fn next_batch(&mut self) -> Result<Option<Vec<Record>>, String>;
+    /// Ends the verification.
+    fn next_batch(&mut self) -> Result<Option<Vec<Record>>, Refusal>;
 
     /// An entry was checked; `None` if it is what it should be.
     fn checked(&mut self, record: &Record, fault: Option<&Fault>);
@@ -98,7 +99,7 @@ fn verify(
                             alive = Instant::now();
                             backoff = Duration::from_millis(100);
                         }
-                        Refusal::Own(loss)
+                        Refusal::own(ErrorCode::NO_RESUME, loss)
                     }
                 }
             }
@@ -143,7 +144,7 @@ impl<E: Into<StreamLoss>> From<E> for Trouble {
         if loss.is_retryable() {
             Self::Lost(loss.to_string())
         } else {
-            Self::Final(Refusal::Own(loss.to_string()))
+            Self::Final(Refusal::own(loss.code(), loss))
         }
     }
 }
@@ -193,7 +194,7 @@ impl Asking {
                         continue;
                     }
                     Ok(None) => self.over = true,
-                    Err(message) => return Err(Trouble::Final(Refusal::Own(message))),
+                    Err(refusal) => return Err(Trouble::Final(refusal)),
                 }
             }
             if self.over && self.unanswered.is_empty() && !finish_said {
@@ -250,7 +251,10 @@ impl Asking {
                 Ok(None)
             }
             Frame::Error(error) if error.retryable => Err(Trouble::Lost(error.message)),
-            Frame::Error(error) => Err(Trouble::Final(Refusal::Own(error.message))),
+            Frame::Error(error) => {
+                let code = ErrorCode::heard(error.code);
+                Err(Trouble::Final(Refusal::own(code, error.message)))
+            }
             Frame::Cancel(cancel) => Err(Trouble::Lost(cancel.reason)),
             Frame::Pong(_) | Frame::Status(_) | Frame::Unknown { .. } => Ok(None),
             other => Err(broke(

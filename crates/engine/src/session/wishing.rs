@@ -12,6 +12,7 @@ use godwit_net::{
 use godwit_proto::ErrorCode;
 
 use super::Refusal;
+use crate::PANICKED;
 
 /// What wishes are fulfilled with.
 pub struct Wishing<'a> {
@@ -74,7 +75,7 @@ impl Wishing<'_> {
                 .into_iter()
                 .map(|(wish, channel)| scope.spawn(move || self.prove(&wish, channel, own)))
                 .collect();
-            let failed = || Refusal::Own("a thread failed".to_owned());
+            let failed = || Refusal::own(ErrorCode::INTERNAL, PANICKED);
             attempts
                 .into_iter()
                 .map(|attempt| attempt.join().unwrap_or_else(|_| Err(failed())))
@@ -118,12 +119,12 @@ impl Wishing<'_> {
         if self.again {
             return Refusal::Daemon {
                 peer: self.peer.clone(),
-                code: ErrorCode::INTERNAL,
+                code: ErrorCode::CHANNEL,
                 message: error.to_string(),
                 retryable: true,
             };
         }
-        Refusal::Own(error.to_string())
+        Refusal::own(ErrorCode::CHANNEL, error)
     }
 }
 

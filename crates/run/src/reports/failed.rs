@@ -12,7 +12,7 @@ use godwit_store::manifest::escape;
 
 use super::target::Target;
 use super::{locked, show};
-use godwit_api::failure::Failure;
+use godwit_api::failure::{Failure, FailureCode, Scope};
 
 /// Both files, as drafts until the end: an earlier list stays until there is a new one.
 pub(super) struct FailedList {
@@ -94,8 +94,13 @@ impl FailedList {
         again: bool,
     ) -> Result<Self, Failure> {
         let create = |path: &Path, what| {
-            Draft::create(path, spill, umask, what)
-                .map_err(|error| Failure::failed(format!("--failed {}: {error}", show(path))))
+            Draft::create(path, spill, umask, what).map_err(|error| {
+                Failure::new(
+                    FailureCode::ReportUnusable,
+                    format!("--failed {}: {error}", show(path)),
+                )
+                .about(show(path))
+            })
         };
         let names = create(path, "failed")?;
         let reasons = match names.target.is_named() {
@@ -200,7 +205,11 @@ impl FailedList {
                 .and_then(|()| names.map_or(Ok(()), Draft::finish)),
         };
         finished.map_err(|error| {
-            Failure::failed(format!("--failed {shown}: {error}; there is no whole list"))
+            Failure::new(
+                FailureCode::ReportUnusable,
+                format!("--failed {shown}: {error}; there is no whole list"),
+            )
+            .about(&shown)
         })?;
         if known < failed {
             output.note(&format!(
@@ -222,23 +231,5 @@ pub(crate) fn side(side: Side) -> &'static str {
 
 /// The word for a code, in lists that programs read.
 pub(crate) fn code(code: FaultCode) -> &'static str {
-    match code {
-        FaultCode::IO => "io",
-        FaultCode::NO_SPACE => "no-space",
-        FaultCode::PERMISSION => "permission",
-        FaultCode::READ_ONLY => "read-only",
-        FaultCode::NOT_FOUND => "not-found",
-        FaultCode::CHANGED => "changed",
-        FaultCode::NOT_REGULAR => "not-regular",
-        FaultCode::COLLISION => "collision",
-        FaultCode::NAME => "name",
-        FaultCode::TYPE_CONFLICT => "type",
-        FaultCode::ESCAPE => "escape",
-        FaultCode::DIGEST => "digest",
-        FaultCode::LIMIT => "limit",
-        FaultCode::UNSUPPORTED => "unsupported",
-        FaultCode::SIZE => "size",
-        FaultCode::METADATA => "metadata",
-        _ => "other",
-    }
+    FailureCode::of_number(Scope::Entry, code.0.into()).as_str()
 }

@@ -22,7 +22,7 @@ use godwit_tree::verification::{Checked, Finding, Verifier, VerifierConfig};
 use super::pending::{decode, encode, sorted_entry, sorted_item};
 use super::target::Target;
 use super::{Signer, listing, locked, show};
-use godwit_api::failure::Failure;
+use godwit_api::failure::{Failure, FailureCode};
 
 /// Names in memory before they are sorted on disk.
 const SORT_BYTES: usize = 16 << 20;
@@ -64,12 +64,12 @@ pub struct KeeperOptions {
 
 impl KeeperOptions {
     fn trouble(&self, error: impl std::fmt::Display) -> Failure {
-        Failure::failed(match &self.place {
-            Place::File { path, .. } => {
-                format!("the manifest {} cannot be written: {error}", show(path))
-            }
-            Place::Told(_) => format!("the manifest cannot be told: {error}"),
-        })
+        let what = match &self.place {
+            Place::File { path, .. } => format!("{} cannot be written", show(path)),
+            Place::Told(_) => "cannot be told".to_owned(),
+        };
+        let message = format!("the manifest {what}: {error}");
+        Failure::new(FailureCode::ReportUnusable, message)
     }
 }
 

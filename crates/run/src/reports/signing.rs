@@ -5,7 +5,7 @@ use godwit_net::{Identity, IdentityId, verify_signature};
 use godwit_store::manifest::Trailer;
 
 use crate::Home;
-use godwit_api::failure::Failure;
+use godwit_api::failure::{Failure, FailureCode};
 
 /// Before the digest in what is signed, so that a signature of anything else never counts here.
 const PURPOSE: &[u8] = b"godwit manifest 1\n";
@@ -16,8 +16,10 @@ pub struct Signer(Identity);
 impl Signer {
     /// Loads the key, and tries it.
     pub fn load(home: &Home) -> Result<Self, Failure> {
-        let identity = Identity::load_or_create(home.path()).map_err(Failure::failed)?;
-        identity.sign(PURPOSE).map_err(Failure::failed)?;
+        let identity = home.identity()?;
+        identity
+            .sign(PURPOSE)
+            .map_err(|error| Failure::new(FailureCode::HomeUnusable, error))?;
         Ok(Self(identity))
     }
 

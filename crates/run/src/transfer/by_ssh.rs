@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use godwit_api::endpoint::{Endpoint, SshPlace};
-use godwit_api::failure::Failure;
+use godwit_api::failure::{Failure, FailureCode};
 use godwit_api::login::Login;
 use godwit_api::settings::Cipher;
 use godwit_net::Identity;
@@ -89,8 +89,9 @@ impl Job<'_> {
 
 /// Who we are for an agent: who we are for good names the transfer, who we are on the network is new each time.
 pub(crate) fn ssh_client(home: &Home, cipher: Cipher) -> Result<SshClient, Failure> {
-    let known = Identity::load_or_create(home.path()).map_err(Failure::failed)?;
-    let once = Identity::ephemeral().map_err(Failure::failed)?;
+    let known = home.identity()?;
+    let once =
+        Identity::ephemeral().map_err(|error| Failure::new(FailureCode::OutOfResources, error))?;
     Ok(SshClient {
         sender: known.id().to_string(),
         identity: *once.id(),

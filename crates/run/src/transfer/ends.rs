@@ -18,14 +18,14 @@ use godwit_proto::TransferId;
 use godwit_store::digest;
 use godwit_tree::pipe::PipeSource;
 use godwit_tree::synthetic::{MEMORY_NAME, MemorySource};
-use godwit_tree::{DestinationRequest, Keeper, PreparedDestination, TreeRoot};
+use godwit_tree::{DestinationError, DestinationRequest, Keeper, PreparedDestination, TreeRoot};
 
 use super::progressing::Progressing;
-use super::report::Report;
+use super::report::{Report, code_of};
 use super::terms::{bounds_of, digest_of, lossy, resources, wire_preserve_of};
 use super::{Job, memory_bytes};
 use crate::reports::ReportRoots;
-use godwit_api::failure::Failure;
+use godwit_api::failure::{Failure, FailureCode};
 
 /// Why a transfer from standard input is not opened anew.
 pub(super) const INPUT_IS_GONE: &str = "the other end is gone or forgot the transfer, and standard input cannot be read again; give the whole input once more";
@@ -142,7 +142,12 @@ impl Job<'_> {
             progressing.show(Some(engine));
             self.goes_on()
         })
-        .map_err(|error| Failure::failed(format!("the transfer cannot run: {error}")))?;
+        .map_err(|error| {
+            Failure::new(
+                FailureCode::OutOfResources,
+                format!("the transfer cannot run: {error}"),
+            )
+        })?;
         progressing.show_end(Some(&Engine::Sender(sender)), &end);
         Ok(Report::local(
             &end,
@@ -251,7 +256,9 @@ impl Job<'_> {
             comparison: self.comparison(),
             select: Arc::clone(&self.chosen.select),
         };
-        let mut prepared = request.prepare().map_err(Failure::failed)?;
+        let mut prepared = request
+            .prepare()
+            .map_err(|error| unusable(&error).about(path.display()))?;
         // Told here, it need not be told by the sink.
         if let Some(damage) = prepared.recovered.damage.take() {
             self.events.note(&damage);
@@ -311,10 +318,13 @@ impl Job<'_> {
         observer: Arc<dyn Observer>,
     ) -> Result<Arc<Receiver>, Failure> {
         let failed = |error: std::io::Error| {
-            Failure::failed(format!("the receiving end cannot start: {error}"))
+            Failure::new(
+                FailureCode::OutOfResources,
+                format!("the receiving end cannot start: {error}"),
+            )
         };
         if self.to_output && self.output_used.swap(true, Ordering::Relaxed) {
-            return Err(Failure::failed(OUTPUT_IS_GONE));
+            return Err(Failure::new(FailureCode::CannotResume, OUTPUT_IS_GONE));
         }
         let sinks = match prepared {
             Some(prepared) => Sinks::Tree(Box::new(prepared)),
@@ -353,7 +363,9 @@ impl Job<'_> {
         let sources = match sources {
             Given::Memory(bytes) => Sources::Memory(MemorySource::new(*bytes)),
             Given::Input(pipe) => {
-                let work = pipe.work().ok_or_else(|| Failure::failed(INPUT_IS_GONE))?;
+                let work = pipe
+                    .work()
+                    .ok_or_else(|| Failure::new(FailureCode::CannotResume, INPUT_IS_GONE))?;
                 Sources::Pipe(pipe.clone(), work)
             }
             Given::Trees(roots) => Sources::Trees(Trees {
@@ -378,8 +390,12 @@ impl Job<'_> {
         };
         let lease = self.places.of_sender();
         let terms = self.terms(transfer, digest, block_bytes, counters, observer, lease);
-        build::sender(terms, sending, sources)
-            .map_err(|error| Failure::failed(format!("the sending end cannot start: {error}")))
+        build::sender(terms, sending, sources).map_err(|error| {
+            Failure::new(
+                FailureCode::OutOfResources,
+                format!("the sending end cannot start: {error}"),
+            )
+        })
     }
 }
 
@@ -389,7 +405,10 @@ const INPUT_NAME: &[u8] = b"stdin";
 impl Job<'_> {
     fn standard_input(&self) -> Result<PipeSource, Failure> {
         let failed = |error: std::io::Error| {
-            Failure::failed(format!("standard input cannot be used: {error}"))
+            Failure::new(
+                FailureCode::InputUnusable,
+                format!("standard input cannot be used: {error}"),
+            )
         };
         let input = self.env.input.as_ref();
         let input = input.ok_or_else(|| Failure::usage("-: this job has no standard input"))?;
@@ -402,9 +421,12 @@ impl Job<'_> {
     fn standard_output(&self) -> Result<OwnedFd, Failure> {
         let output = self.env.output.as_ref();
         let output = output.ok_or_else(|| Failure::usage("-: this job has no standard output"))?;
-        output
-            .try_clone()
-            .map_err(|error| Failure::failed(format!("the receiving end cannot start: {error}")))
+        output.try_clone().map_err(|error| {
+            Failure::new(
+                FailureCode::OutOfResources,
+                format!("the receiving end cannot start: {error}"),
+            )
+        })
     }
 }
 
@@ -413,6 +435,11 @@ struct Quiet;
 
 impl Observer for Quiet {
     fn entry_failed(&self, _failed: &godwit_engine::FailedEntry<'_>) {}
+}
+
+/// A destination that cannot be had, as a failure of the job.
+fn unusable(error: &DestinationError) -> Failure {
+    Failure::new(code_of(error.code()), error)
 }
 
 /// Gives the destination back if something would be copied into itself.
@@ -425,7 +452,7 @@ fn refuse_into_itself(
         return Ok(prepared);
     };
     match prepared.put_away() {
-        Ok(()) => Err(Failure::failed(reason)),
-        Err(error) => Err(Failure::failed(error)),
+        Ok(()) => Err(Failure::new(FailureCode::IntoItself, reason)),
+        Err(error) => Err(Failure::new(FailureCode::JournalUnusable, error)),
     }
 }

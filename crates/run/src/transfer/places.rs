@@ -13,7 +13,7 @@ use godwit_engine::FailedEntry;
 use super::Job;
 use super::terms::access_of;
 use super::told::told_of;
-use godwit_api::failure::Failure;
+use godwit_api::failure::{Failure, FailureCode};
 
 impl Job<'_> {
     /// The local sources; those that do not exist are told, and counted.
@@ -40,8 +40,8 @@ impl Job<'_> {
             }
         }
         if found.is_empty() {
-            if let Some((_, error)) = failures.into_iter().next() {
-                return Err(Failure::failed(error));
+            if let Some((path, error)) = failures.into_iter().next() {
+                return Err(Failure::new(FailureCode::NoSource, error).about(path.display()));
             }
             return Err(Failure::usage("no source was named"));
         }
@@ -75,6 +75,8 @@ impl Job<'_> {
                 &self.env.process.syncs,
             ),
         }
-        .map_err(Failure::failed)
+        .map_err(|error| {
+            Failure::new(FailureCode::DestinationUnusable, error).about(path.display())
+        })
     }
 }

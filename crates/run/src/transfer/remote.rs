@@ -16,13 +16,13 @@ use godwit_net::{
     ChannelWish, ChannelWishError, Cipher, ClientTls, DialOptions, Expect, Identity, IdentityId,
     KnownPeers, PeerAddress, check_congestion, dial,
 };
-use godwit_proto::{Direction, Open, Opened, Preserve, Sharing, Side, TransferId};
+use godwit_proto::{Direction, ErrorCode, Open, Opened, Preserve, Sharing, Side, TransferId};
 use godwit_store::digest;
 use godwit_tree::PreparedDestination;
 
 use super::Job;
 use super::progressing::{Progressing, Totals};
-use super::report::Report;
+use super::report::{Report, refusal_of, refused};
 use super::terms::{bounds_of, going_to, key_of, wire_digest_of, wire_preserve_of};
 use crate::env::Env;
 use crate::reports::ReportRoots;
@@ -66,7 +66,8 @@ impl Job<'_> {
         let (given, missing, names, absolute, shown) = self.sources(sources)?;
         let congestion = &self.settings.sharing.congestion;
         if !congestion.is_empty() {
-            check_congestion(congestion, "this machine").map_err(Failure::failed)?;
+            check_congestion(congestion, "this machine")
+                .map_err(|error| Failure::new(FailureCode::NotSupported, error))?;
         }
         let open = Open {
             direction: Direction::PUSH.0,
@@ -97,9 +98,7 @@ impl Job<'_> {
                 names: names.clone(),
                 copies: given.trees(),
             };
-            self.reports
-                .begin(roots, digest)
-                .map_err(|failure| Refusal::Own(failure.message))?;
+            self.reports.begin(roots, digest).map_err(refusal_of)?;
             let told = self.told(&shown, Some((Side::DESTINATION, far.shown())));
             self.sender(
                 &given,
@@ -111,7 +110,7 @@ impl Job<'_> {
                 told,
             )
             .map(Engine::Sender)
-            .map_err(|failure| Refusal::Own(failure.message))
+            .map_err(refusal_of)
         };
         let report = progressing.run(&far.client, &open, &mut begin);
         Ok(Report::of_client(report, &totals, missing, true, self))
@@ -203,10 +202,9 @@ impl Job<'_> {
             if let Some(advice) = far.client.connector.advice() {
                 self.events.note(&advice);
             }
-            let own = |failure: Failure| Refusal::Own(failure.message);
             let prepared = match prepared.take() {
                 Some(prepared) => prepared,
-                None => prepare().map_err(own)?,
+                None => prepare().map_err(refusal_of)?,
             };
             let mapped = prepared
                 .as_ref()
@@ -231,7 +229,7 @@ impl Job<'_> {
                 names: names.clone(),
                 copies,
             };
-            self.reports.begin(roots, digest).map_err(own)?;
+            self.reports.begin(roots, digest).map_err(refusal_of)?;
             let told = self.told(&shown, Some((Side::SOURCE, far.shown())));
             self.receiver(
                 prepared,
@@ -243,11 +241,13 @@ impl Job<'_> {
             )
             .and_then(|receiver| {
                 if let Some(names) = self.chosen.names() {
-                    receiver.send_names(names).map_err(Failure::failed)?;
+                    receiver
+                        .send_names(names)
+                        .map_err(|error| Failure::new(FailureCode::OutOfResources, error))?;
                 }
                 Ok(Engine::Receiver(receiver))
             })
-            .map_err(own)
+            .map_err(refusal_of)
         };
         let report = progressing.run(&far.client, &open, &mut begin);
         // Nothing began, so there is nothing to resume.
@@ -300,7 +300,7 @@ impl Job<'_> {
                 "the transfer was begun with a digest that this version does not know (kind {})",
                 kind.0
             );
-            return Err(Refusal::Own(message));
+            return Err(Refusal::own(ErrorCode::NOT_SUPPORTED, message));
         };
         if digest != super::terms::digest_of(&self.settings) {
             self.note_digest_kept();
@@ -366,7 +366,7 @@ pub(crate) struct Reach<'a> {
 /// Finds out who the daemon is, and how to speak with it.
 pub(crate) fn reach(how: &Reach<'_>, remote: &Remote) -> Result<Far, Failure> {
     let wishes = wishes(how.channels)?;
-    let identity = Identity::load_or_create(how.env.home.path()).map_err(Failure::failed)?;
+    let identity = how.env.home.identity()?;
     let tls = client_tls(how.cipher, &identity)?;
     let address = PeerAddress::new(&remote.node.host, remote.node.port);
     let identity = trusted(how, &address, &tls)?;
@@ -411,23 +411,22 @@ pub(crate) fn wishes(texts: &[String]) -> Result<Vec<ChannelWish>, Failure> {
 /// Who the daemon must be: known, or trusted by the user who is asked once.
 fn trusted(how: &Reach<'_>, address: &PeerAddress, tls: &ClientTls) -> Result<IdentityId, Failure> {
     let peers = KnownPeers::new(how.env.home.path());
-    if let Some(identity) = peers.find(address).map_err(Failure::failed)? {
+    if let Some(identity) = peers
+        .find(address)
+        .map_err(|error| Failure::new(FailureCode::HomeUnusable, error))?
+    {
         return Ok(identity);
     }
-    let (_, found) = dial(address, tls, &DialOptions::new(Expect::Anyone)).map_err(|error| {
-        let code = if error.is_authentication() {
-            FailureCode::Authentication
-        } else {
-            FailureCode::Failed
-        };
-        Failure::new(code, error)
-    })?;
+    let (_, found) = dial(address, tls, &DialOptions::new(Expect::Anyone))
+        .map_err(|error| refused(&error.into()))?;
     if !how.env.connectors.trusts(address, &found)? {
-        return Err(Failure::authentication(format!(
+        return Err(Failure::new(FailureCode::UnknownPeer, format!(
             "{address} is not known here; it says it is {found}. If its operator confirms that (godwit id, there), run: godwit trust {address} {found}"
-        )));
+        )).about(address));
     }
-    peers.trust(address, found).map_err(Failure::failed)?;
+    peers
+        .trust(address, found)
+        .map_err(|error| Failure::new(FailureCode::HomeUnusable, error))?;
     Ok(found)
 }
 
@@ -441,7 +440,7 @@ pub fn client_tls(cipher: CipherSetting, identity: &Identity) -> Result<ClientTl
         CipherSetting::Aes128Gcm => Cipher::Aes128Gcm,
         CipherSetting::Chacha20Poly1305 => Cipher::ChaCha20Poly1305,
     };
-    ClientTls::new(identity, &[cipher]).map_err(Failure::failed)
+    ClientTls::new(identity, &[cipher]).map_err(|error| Failure::new(FailureCode::TlsFailed, error))
 }
 
 /// A source at the other end.

@@ -1,8 +1,8 @@
 //! From counters to what people and programs are told at the end: a summary and an exit code.
 //! Measures nothing itself.
 
-use godwit_api::event::{NotKept, Sides, Status, TransferSummary};
-use godwit_api::failure::{Failure, FailureCode};
+use godwit_api::event::{ErrorTold, NotKept, Sides, Status, TransferSummary};
+use godwit_api::failure::{Failure, FailureCode, Scope};
 use godwit_engine::session::{ClientReport, Engine, Refusal};
 use godwit_engine::{ChannelRate, End, Shares, Snapshot, usage};
 use godwit_proto::ErrorCode;
@@ -28,11 +28,8 @@ impl Report {
     /// It never came to a transfer.
     pub(super) fn failed(failure: Failure, env: &Env) -> Self {
         let summary = TransferSummary {
-            status: if failure.code == FailureCode::Interrupted {
-                Status::Interrupted
-            } else {
-                Status::Failed
-            },
+            status: status_of(failure.code),
+            blame: failure.code.into(),
             bytes: Some(0),
             cpu_seconds: Sides {
                 source: process_cpu(env),
@@ -51,20 +48,29 @@ impl Report {
         }
     }
 
-    /// Both ends were elsewhere; `code` is what the one that told of it ended with.
+    /// Both ends were elsewhere. `told` is the last error of the one that told of it, `code` what its process ended with: an older
+    /// version says no more.
     pub(super) fn retold(
         summary: TransferSummary,
         shares: Shares,
         code: Option<i32>,
-        error: &str,
+        told: ErrorTold,
     ) -> Self {
         let failure = match (summary.status, code) {
             (Status::Complete | Status::Partial, _) => None,
-            (Status::Interrupted, _) => Some(FailureCode::Interrupted),
-            (Status::Failed, Some(4)) => Some(FailureCode::Authentication),
-            (Status::Failed, _) => Some(FailureCode::Failed),
+            (Status::Interrupted, _) => Some(FailureCode::Cancelled),
+            (Status::Failed, Some(4)) => Some(FailureCode::Unauthorized),
+            (Status::Failed, _) => Some(FailureCode::PeerFailed),
         };
-        let failure = failure.map(|code| Failure::new(code, error));
+        let failure = failure.map(|guessed| Failure {
+            code: told
+                .blame
+                .known()
+                .filter(|code| status_of(*code) == summary.status)
+                .unwrap_or(guessed),
+            message: told.message,
+            detail: told.detail,
+        });
         Self {
             failure,
             summary,
@@ -84,8 +90,8 @@ impl Report {
         let failed = source.entries_failed + missing;
         let has_no_other = job.has_no_other(missing, source.sources_failed);
         let (failure, status) = outcome(end, failed, has_no_other);
-        if let End::Failed { message, .. } | End::Cancelled(message) = end {
-            job.tell_end(message);
+        if !matches!(end, End::Finished(_)) {
+            job.tell_end(failure.as_ref());
         }
         let rss = peak_rss(job.env);
         let not_kept = tell_not_kept([Some(source), Some(destination)], job);
@@ -137,12 +143,13 @@ impl Report {
         let end = match report.end {
             Ok(end) => end,
             Err(refusal) => {
-                job.tell_end(&refusal.to_string());
-                return Self::failed(refused(&refusal), job.env);
+                let failure = refused(&refusal);
+                job.tell_end(Some(&failure));
+                return Self::failed(failure, job.env);
             }
         };
-        if let End::Failed { message, .. } | End::Cancelled(message) = &end {
-            job.tell_end(message);
+        if let Some(failure) = failure_of(&end) {
+            job.tell_end(Some(&failure));
         }
         let finished = match &end {
             End::Finished(finished) => Some(finished),
@@ -253,33 +260,55 @@ fn sides<T>(sending: bool, own: Option<T>, peer: Option<T>) -> Sides<T> {
 
 /// `in_vain` says that no source could be read.
 fn outcome(end: &End, failed: u64, in_vain: bool) -> (Option<Failure>, Status) {
-    let (code, status, message) = match end {
-        End::Finished(_) if failed == 0 => return (None, Status::Complete),
-        End::Finished(_) if in_vain => {
-            let failure = Failure::failed("no source could be read");
-            return (Some(failure), Status::Failed);
+    if let Some(failure) = failure_of(end) {
+        let status = status_of(failure.code);
+        return (Some(failure), status);
+    }
+    match failed {
+        0 => (None, Status::Complete),
+        _ if in_vain => {
+            let failure = Failure::new(FailureCode::NoSource, "no source could be read");
+            (Some(failure), Status::Failed)
         }
-        End::Finished(_) => return (None, Status::Partial),
-        End::Cancelled(message) => (FailureCode::Interrupted, Status::Interrupted, message),
-        End::Failed { code, message, .. } => {
-            let code = match ErrorCode(*code) {
-                ErrorCode::AUTH | ErrorCode::NOT_GRANTED => FailureCode::Authentication,
-                _ => FailureCode::Failed,
-            };
-            (code, Status::Failed, message)
-        }
-    };
-    (Some(Failure::new(code, message)), status)
+        _ => (None, Status::Partial),
+    }
+}
+
+/// Why a transfer ended before everything was said.
+fn failure_of(end: &End) -> Option<Failure> {
+    match end {
+        End::Finished(_) => None,
+        End::Cancelled(message) => Some(Failure::new(FailureCode::Cancelled, message)),
+        End::Failed { code, message, .. } => Some(Failure::new(code_of(*code), message)),
+    }
+}
+
+/// How a transfer ended that ended with this code.
+fn status_of(code: FailureCode) -> Status {
+    match code.is_interruption() {
+        true => Status::Interrupted,
+        false => Status::Failed,
+    }
+}
+
+/// The catalogue's code of an error code of the wire.
+pub(super) fn code_of(code: ErrorCode) -> FailureCode {
+    FailureCode::of_number(Scope::Job, code.0)
 }
 
 /// A refusal as a failure of the whole transfer.
 pub(crate) fn refused(refusal: &Refusal) -> Failure {
-    let code = if refusal.is_authentication() {
-        FailureCode::Authentication
-    } else {
-        FailureCode::Failed
-    };
-    Failure::new(code, refusal)
+    let failure = Failure::new(code_of(refusal.code()), refusal);
+    match refusal.peer() {
+        Some(peer) => failure.about(peer),
+        None => failure,
+    }
+}
+
+/// A failure of this side as a refusal.
+#[must_use]
+pub fn refusal_of(failure: Failure) -> Refusal {
+    Refusal::own(ErrorCode(failure.code.number()), failure.message)
 }
 
 /// Processor time of the process, if that is the time of this job.

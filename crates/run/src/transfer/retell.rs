@@ -3,7 +3,9 @@
 
 use std::time::{Duration, Instant};
 
-use godwit_api::event::{Event, EventSink, Failed, Progress, Stats, Summary, TransferSummary};
+use godwit_api::event::{
+    Blame, ErrorTold, Event, EventSink, Failed, Progress, Stats, Summary, TransferSummary,
+};
 use godwit_engine::{Shares, Snapshot};
 use godwit_proto::CHANNELS_MAX;
 use godwit_store::digest::DigestKind;
@@ -12,7 +14,7 @@ use super::connection::{Following, SILENT_AFTER};
 use super::elapsed_seconds;
 use crate::env::UNREACHABLE;
 use crate::reports::{ReportRoots, Reports};
-use godwit_api::failure::Failure;
+use godwit_api::failure::{Failure, FailureCode};
 
 /// What outlives one attempt.
 pub(super) struct Told {
@@ -93,7 +95,7 @@ pub(super) struct Retold<'a> {
     shares: Shares,
     summary: Option<TransferSummary>,
     /// The last error of the other machine.
-    error: String,
+    error: ErrorTold,
     failure: Option<Failure>,
 }
 
@@ -121,7 +123,7 @@ impl<'a> Retold<'a> {
             ended: false,
             shares: Shares::default(),
             summary: None,
-            error: String::new(),
+            error: ErrorTold::default(),
             failure: None,
         }
     }
@@ -167,7 +169,7 @@ impl<'a> Retold<'a> {
     }
 
     /// Why the other machine has failed, if it has.
-    pub(super) fn error(&mut self) -> String {
+    pub(super) fn error(&mut self) -> ErrorTold {
         std::mem::take(&mut self.error)
     }
 
@@ -213,10 +215,16 @@ impl<'a> Retold<'a> {
             }
             Event::ConnectionLost(lost) => lost.seconds = seconds,
             Event::ConnectionRegained(regained) => regained.seconds = seconds,
-            Event::Error { message } => {
-                self.unreachable |= message.starts_with(UNREACHABLE);
-                *message = format!("{} {message}", self.prefix);
-                self.error.clone_from(message);
+            Event::Error(error) => {
+                // An older version tells no code.
+                let code = error.blame.known();
+                error.blame = code.map(Blame::from).unwrap_or_default();
+                self.unreachable |= match code {
+                    Some(code) => code == FailureCode::Unreachable,
+                    None => error.message.starts_with(UNREACHABLE),
+                };
+                error.message = format!("{} {}", self.prefix, error.message);
+                self.error.clone_from(error);
             }
             Event::Item(_) | Event::Note { .. } | Event::Paused {} => {}
             Event::Fault(fault) => return self.reports.fault_told(fault),

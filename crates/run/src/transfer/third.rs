@@ -20,13 +20,13 @@ use godwit_api::job::{JOB_VERSION, JobSpec, Text};
 use godwit_api::login::Login;
 use godwit_api::settings::{ObeyedBy, Setting};
 use godwit_engine::session::Refusal;
-use godwit_net::Identity;
+use godwit_proto::ErrorCode;
 use godwit_proto::agent::{AgentMessage as _, Errand, capability};
 
 use super::by_ssh::ssh_places;
 use super::connection::LOOK_MAX;
 use super::list::ListSender;
-use super::report::{Report, refused};
+use super::report::{Report, refusal_of, refused};
 use super::retell::{Retold, Told};
 use super::terms::digest_of;
 use super::{INTERRUPTED, Job};
@@ -99,8 +99,10 @@ impl Job<'_> {
             };
             let interrupted = !self.goes_on();
             if interrupted || alive.elapsed() >= self.settings.retry_for {
-                let why = if interrupted { INTERRUPTED } else { &why };
-                return Err(Failure::new(FailureCode::Interrupted, why));
+                return Err(match interrupted {
+                    true => Failure::new(FailureCode::Cancelled, INTERRUPTED),
+                    false => Failure::new(FailureCode::ConnectionLost, why),
+                });
             }
             let since = *lost.get_or_insert_with(Instant::now);
             told.lose(&*self.events, since, self.env.started, &why);
@@ -137,9 +139,7 @@ impl Job<'_> {
         job: &str,
         told: &mut Told,
     ) -> Result<Ended, Refusal> {
-        let own = |error: String| Refusal::Own(error);
-        let known =
-            Identity::load_or_create(self.env.home.path()).map_err(|e| own(e.to_string()))?;
+        let known = self.env.home.identity().map_err(refusal_of)?;
         let login = &places[0].login;
         let sender = format!("{} {login}", known.id());
         let connectors = &self.env.connectors;
@@ -150,9 +150,12 @@ impl Job<'_> {
         };
         let mut carrier = connectors.start_agent(self.way_to(login), &order)?;
         if carrier.capabilities & capability::JOB == 0 {
-            return Err(own(format!(
-                "{login}: its godwit is too old for a transfer to another machine that is described from here; install this version there ({SOFTWARE}), or name it with --remote-command"
-            )));
+            return Err(Refusal::own(
+                ErrorCode::VERSION,
+                format!(
+                    "{login}: its godwit is too old for a transfer to another machine that is described from here; install this version there ({SOFTWARE}), or name it with --remote-command"
+                ),
+            ));
         }
         let order = AgentOrder {
             client: Some(carrier.identity),
@@ -170,8 +173,11 @@ impl Job<'_> {
             entries_wanted: self.reports.wants_entries(),
             faults_wanted: self.reports.wants_faults(),
         };
-        let words = errand.to_bytes().map_err(|error| own(error.to_string()))?;
-        let io = |error: std::io::Error| own(format!("{login}: ssh: {error}"));
+        let words = errand
+            .to_bytes()
+            .map_err(|error| Refusal::own(ErrorCode::INTERNAL, error))?;
+        let io =
+            |error: std::io::Error| Refusal::own(ErrorCode::SSH, format!("{login}: ssh: {error}"));
         carrier.socket.set_nonblocking(false).map_err(io)?;
         carrier.socket.write_all(&words).map_err(io)?;
         carrier
@@ -194,9 +200,10 @@ impl Job<'_> {
         // Whoever writes to it is done.
         let _ = carrier.socket.shutdown(Shutdown::Both);
         if let Some(error) = list.and_then(ListSender::end) {
-            return Ok(Ended::Failed(Failure::failed(format!(
-                "--files-from: {error}"
-            ))));
+            return Ok(Ended::Failed(Failure::new(
+                FailureCode::InputUnusable,
+                format!("--files-from: {error}"),
+            )));
         }
         if let Some(failure) = retold.failure() {
             return Ok(Ended::Failed(failure));
@@ -312,7 +319,7 @@ fn ended(carrier: &StartedAgent, mut retold: Retold<'_>, peer: &Login) -> Ended 
         .process
         .wait(Duration::from_secs(2))
         .and_then(|status| status.code());
-    let report = Report::retold(summary, shares, code, &error);
+    let report = Report::retold(summary, shares, code, error);
     Ended::With(Box::new(report), unreachable)
 }
 

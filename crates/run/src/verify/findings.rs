@@ -4,7 +4,8 @@
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
-use godwit_api::event::{Different, Event, EventSink, Summary, Verdict, VerifySummary};
+use godwit_api::event::{Blame, Different, Event, EventSink, Summary, Verdict, VerifySummary};
+use godwit_api::failure::FailureCode;
 use godwit_proto::{EntryKind, Fault, FaultCode, Record};
 
 use crate::reports::{code, locked};
@@ -69,8 +70,14 @@ impl Findings {
     /// Tells the last word, and gives it.
     pub(super) fn summary(&self, status: Verdict) -> VerifySummary {
         let totals = self.totals();
+        let code = match status {
+            Verdict::Same => None,
+            Verdict::Different => Some(FailureCode::Different),
+            Verdict::Interrupted => Some(FailureCode::Cancelled),
+        };
         let summary = VerifySummary {
             status,
+            blame: code.map(Blame::from).unwrap_or_default(),
             entries: totals.entries,
             bytes: totals.bytes,
             different: totals.different,

@@ -12,15 +12,20 @@ use godwit_tree::verification::{Checked, Expected, Finding, Verifier, VerifierCo
 
 use super::{Asked, Checklist};
 use crate::Home;
-use godwit_api::failure::Failure;
+use godwit_api::failure::{Failure, FailureCode};
 
 /// The place as a root of a storage: a name in the directory that holds it, so that its own mode and time count, too.
 ///
 /// # Errors
 /// There is no such place, or it cannot be opened.
 pub fn root_of(path: &Path, home: &Home) -> Result<TreeRoot, Failure> {
-    let failed =
-        |error: &dyn std::fmt::Display| Failure::failed(format!("{}: {error}", path.display()));
+    let failed = |error: &dyn std::fmt::Display| {
+        Failure::new(
+            FailureCode::NoSource,
+            format!("{}: {error}", path.display()),
+        )
+        .about(path.display())
+    };
     let follows = path.as_os_str().as_bytes().ends_with(b"/") || path.is_dir();
     let real = if follows {
         std::fs::canonicalize(path).map_err(|error| failed(&error))?
@@ -73,8 +78,10 @@ pub(super) fn check(
         // Nobody listens any more once it was interrupted.
         let _ = sender.send(checked);
     });
-    let verifier = Verifier::start(config, Arc::new(Counters::default()), told)
-        .map_err(|error| Failure::failed(format!("no thread: {error}")))?;
+    let verifier =
+        Verifier::start(config, Arc::new(Counters::default()), told).map_err(|error| {
+            Failure::new(FailureCode::OutOfResources, format!("no thread: {error}"))
+        })?;
     let tell = |checked: Checked| {
         for (record, finding) in checked.records.iter().zip(&checked.findings) {
             match finding {
@@ -94,15 +101,18 @@ pub(super) fn check(
         }
         if verifier.has_failed() {
             drop(receiver);
-            return Err(Failure::failed(PANICKED));
+            return Err(Failure::new(FailureCode::Internal, PANICKED));
         }
         if !over && verifier.has_room() && under_way < CHECKED_MAX {
-            match checklist.next_batch().map_err(Failure::failed)? {
+            match checklist.next_batch()? {
                 Some(records) => {
                     for record in &records {
                         if let Some(expected) = &mut expected {
                             expected.add(&record.path).map_err(|error| {
-                                Failure::failed(format!("names cannot be sorted on disk: {error}"))
+                                Failure::new(
+                                    FailureCode::SpillUnusable,
+                                    format!("names cannot be sorted on disk: {error}"),
+                                )
                             })?;
                         }
                     }
@@ -123,7 +133,13 @@ pub(super) fn check(
     if let Some(expected) = expected {
         expected
             .find_extra(&root, &mut |path| findings.extra(path.as_bytes()))
-            .map_err(|error| Failure::failed(format!("{}: {error}", path.display())))?;
+            .map_err(|error| {
+                Failure::new(
+                    FailureCode::NoSource,
+                    format!("{}: {error}", path.display()),
+                )
+                .about(path.display())
+            })?;
     }
     Ok(true)
 }

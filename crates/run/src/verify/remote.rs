@@ -5,14 +5,14 @@ use std::sync::Arc;
 
 use godwit_api::endpoint::{Place, Remote, SshPlace};
 use godwit_api::failure::Failure;
-use godwit_engine::session::{Client, Expectations, VerifyEnd, run_verification};
+use godwit_engine::session::{Client, Expectations, Refusal, VerifyEnd, run_verification};
 use godwit_engine::tuner::Bounds;
 use godwit_proto::{Direction, Fault, Open, Record, Verification};
 
 use super::{Asked, Checklist};
 use crate::env::SshWay;
 use crate::transfer::remote::{Reach, reach};
-use crate::transfer::{refused, ssh_client};
+use crate::transfer::{refusal_of, refused, ssh_client};
 
 /// False if it was interrupted.
 pub(super) fn check_by_ssh(
@@ -117,8 +117,8 @@ struct Asking<'a> {
 }
 
 impl Expectations for Asking<'_> {
-    fn next_batch(&mut self) -> Result<Option<Vec<Record>>, String> {
-        self.checklist.next_batch()
+    fn next_batch(&mut self) -> Result<Option<Vec<Record>>, Refusal> {
+        self.checklist.next_batch().map_err(refusal_of)
     }
 
     fn checked(&mut self, record: &Record, fault: Option<&Fault>) {

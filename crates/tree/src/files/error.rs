@@ -4,8 +4,11 @@
 use std::io;
 
 use godwit_engine::{PANICKED, SinkFailure};
+use godwit_proto::ErrorCode;
 use godwit_store::StoreError;
 use godwit_store::journal::JournalError;
+
+use super::DestinationError;
 
 /// What ended the committer: nothing more becomes durable.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -69,6 +72,17 @@ pub enum FinishError {
     /// The last steps.
     #[error(transparent)]
     Close(#[from] CloseError),
+}
+
+impl DestinationError {
+    /// Why, for programs.
+    pub fn code(&self) -> ErrorCode {
+        match self {
+            Self::Busy { .. } => ErrorCode::BUSY,
+            Self::Journal { .. } => ErrorCode::JOURNAL,
+            Self::Unsuitable(_) | Self::Store(_) => ErrorCode::DESTINATION,
+        }
+    }
 }
 
 impl From<CommitError> for SinkFailure {

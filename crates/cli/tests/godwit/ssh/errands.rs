@@ -166,11 +166,11 @@ fn what_failed_is_listed_here_and_is_a_list_for_the_next_run() {
     let mut lines: Vec<&str> = reasons.lines().collect();
     lines.sort_unstable();
     assert!(
-        lines[0].starts_with("c d\tsource\tnot-regular\t"),
+        lines[0].starts_with("c d\tsource\tnot_regular\t"),
         "{reasons}"
     );
     assert!(
-        lines[1].starts_with("sub/a\\nb\tsource\tnot-regular\t"),
+        lines[1].starts_with("sub/a\\nb\tsource\tnot_regular\t"),
         "{reasons}"
     );
     let said = fs::read_to_string(here.path("log")).expect("written");

@@ -57,9 +57,9 @@ impl StreamLoop<'_> {
                     Ok(report) => report,
                     Err(failure) => {
                         drop(finishing);
-                        let (code, message) = (failure.code().0, failure.to_string());
+                        let (code, message) = (failure.code(), failure.to_string());
                         let failure = WireFailure {
-                            code,
+                            code: code.0,
                             message: message.clone(),
                             retryable: false,
                         };

@@ -132,7 +132,7 @@ impl<'a> StreamLoop<'a> {
             self.flush()?;
             self.ask_to_leave()?;
             if let Some(failure) = self.shared.sink.failure() {
-                self.shared.fail(failure.code().0, &failure.to_string());
+                self.shared.fail(failure.code(), &failure.to_string());
             }
             self.mind_ending()?;
             match self.shared.end() {

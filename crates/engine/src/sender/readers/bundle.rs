@@ -88,7 +88,7 @@ impl PieceReader {
             block::encode(header, &[], &records, payload.as_slice().len(), &mut head)
         {
             self.shared.fail(
-                ErrorCode::INTERNAL.0,
+                ErrorCode::INTERNAL,
                 &format!("a bundle cannot be encoded: {error}"),
             );
             return;

@@ -238,7 +238,7 @@ impl PieceReader {
             &mut head,
         ) {
             self.shared.fail(
-                ErrorCode::INTERNAL.0,
+                ErrorCode::INTERNAL,
                 &format!("a slice cannot be encoded: {error}"),
             );
             return;

@@ -171,7 +171,7 @@ impl<'a> StreamLoop<'a> {
                     Manifest::encode_records(transfer, Seq(item.seq), records, &mut written)
                 {
                     let message = format!("a manifest cannot be encoded: {error}");
-                    self.shared.fail(ErrorCode::INTERNAL.0, &message);
+                    self.shared.fail(ErrorCode::INTERNAL, &message);
                     return Ok(waited);
                 }
                 &written

@@ -74,7 +74,7 @@ struct Batches {
 }
 
 impl Expectations for Batches {
-    fn next_batch(&mut self) -> Result<Option<Vec<Record>>, String> {
+    fn next_batch(&mut self) -> Result<Option<Vec<Record>>, Refusal> {
         self.given += 1;
         Ok(Some(vec![Record::default()]))
     }
