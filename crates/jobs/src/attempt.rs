@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use godwit_api::event::{Event, EventSink, Progress, Status, Summary};
-use godwit_api::failure::{Exit, Failure};
+use godwit_api::failure::{Failure, Retry};
 use godwit_api::job::Text;
 use godwit_api::rest::{ProgressView, SampleView};
 use godwit_run::{Control, Runner};
@@ -115,21 +115,13 @@ fn conclude(shared: &Shared, job: &Job, epoch: u64, told: &Told, ended: Result<S
     let (bytes, files) = (heard.bytes, heard.files);
     let op = match &ended {
         Ok(summary) => finish(epoch, summary, &heard),
-        Err(failure) if failure.code.is_interruption() => {
-            if shared.stopping.load(Ordering::SeqCst) {
-                // The next start of the node returns the job to the queue.
-                return;
-            }
-            // If the claim holds still, somebody has interrupted the process and not the job.
-            JobOp::Backoff {
-                epoch,
-                reason: Reason::new(failure.code.as_str(), "The transfer was interrupted."),
-                next_attempt: now(),
-                bytes,
-                files,
-            }
+        Err(failure)
+            if failure.code.is_interruption() && shared.stopping.load(Ordering::SeqCst) =>
+        {
+            // The next start of the node returns the job to the queue.
+            return;
         }
-        Err(failure) if failure.code.exit() == Exit::Failed => JobOp::Backoff {
+        Err(failure) if failure.code.retry() == Retry::Transient => JobOp::Backoff {
             epoch,
             reason: Reason::new(failure.code.as_str(), clip(&failure.message)),
             next_attempt: job.retry.next_attempt(job.retries, now()),

@@ -320,13 +320,13 @@ fn what_cannot_be_read_is_told_by_reason_and_the_rest_arrives() {
     let jobs = world.start(2);
     let missing = submit(&jobs, &new("here:/from/nothing", "here:/to/x"));
     let escape = submit(&jobs, &new("here:/from/out/passwd", "here:/to/y"));
-    let waits = wait_for(&jobs, &missing, |job| {
-        job.reason.is_some() && job.attempts == 1
-    });
-    assert!(!world.path("to/x").exists(), "{waits:?}");
-    wait_for(&jobs, &escape, |job| {
-        job.attempts >= 1 && job.progress.is_none()
-    });
+    for id in [&missing, &escape] {
+        let job = ends(&jobs, id);
+        assert_eq!(job.state, JobStateName::Failed, "{job:?}");
+        assert_eq!(job.attempts, 1, "{job:?}");
+        assert_eq!(job.reason.expect("a reason").code, "no_source");
+    }
+    assert!(!world.path("to/x").exists());
     assert!(!world.path("to/y").exists());
     let two: NewJob = serde_json::from_value(serde_json::json!({
         "sources": ["here:/from/set", "here:/from/nothing"], "destination": "here:/to/two/"

@@ -42,11 +42,13 @@ struct Nowhere;
 
 impl Connectors for Nowhere {
     fn by_ssh(&self, _: SshWay<'_>, _: SshClient) -> Result<Arc<dyn Connector>, Failure> {
-        Err(Failure::failed("there are no other machines"))
+        Err(Failure::usage("there are no other machines"))
     }
 
     fn start_agent(&self, _: SshWay<'_>, _: &AgentOrder) -> Result<StartedAgent, Refusal> {
-        Err(Refusal::Own("there are no other machines".to_owned()))
+        Err(godwit_run::refusal_of(Failure::usage(
+            "there are no other machines",
+        )))
     }
 
     fn trusts(&self, _: &PeerAddress, _: &IdentityId) -> Result<bool, Failure> {
@@ -335,11 +337,7 @@ fn sixty_four_transfers_share_what_one_process_has_and_obey_while_they_run() {
     for running in cancelled {
         let (number, ended) = (running.number, running.thread.join().expect("no panic"));
         let failure = ended.expect_err("cancelled");
-        assert_eq!(
-            failure.code,
-            FailureCode::Interrupted,
-            "{number}: {failure}"
-        );
+        assert_eq!(failure.code, FailureCode::Cancelled, "{number}: {failure}");
         let again = world.begin(number, &[]);
         let heard = Arc::clone(&again.heard);
         world.assert_done(again);

@@ -19,7 +19,7 @@ pub(crate) fn line_of(event: &Event) -> Option<String> {
         Event::Item(item) => PlainLines.item(item),
         Event::Paused {} => "paused".to_owned(),
         Event::Note { message } => printable(message),
-        Event::Error { message } => format!("error: {}", printable(message)),
+        Event::Error(error) => format!("error: {}", printable(&error.message)),
         Event::Different(different) => PlainLines.different(different),
         Event::Extra { path } => PlainLines.extra(path),
         Event::Summary(Summary::Transfer(summary)) => {

@@ -42,5 +42,5 @@ pub(super) fn start(
         unread_max: UNREAD_MAX,
         log: Arc::new(complain),
     };
-    Web::start(config).map_err(Failure::failed)
+    Web::start(config).map_err(Failure::local)
 }

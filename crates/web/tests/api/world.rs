@@ -35,11 +35,13 @@ struct Nowhere;
 
 impl Connectors for Nowhere {
     fn by_ssh(&self, _: SshWay<'_>, _: SshClient) -> Result<Arc<dyn Connector>, Failure> {
-        Err(Failure::failed("there are no other machines"))
+        Err(Failure::usage("there are no other machines"))
     }
 
     fn start_agent(&self, _: SshWay<'_>, _: &AgentOrder) -> Result<StartedAgent, Refusal> {
-        Err(Refusal::Own("there are no other machines".to_owned()))
+        Err(godwit_run::refusal_of(Failure::usage(
+            "there are no other machines",
+        )))
     }
 
     fn trusts(&self, _: &PeerAddress, _: &IdentityId) -> Result<bool, Failure> {

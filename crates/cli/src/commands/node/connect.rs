@@ -62,9 +62,7 @@ pub(super) fn trust(matches: &ArgMatches) -> Result<Exit, Failure> {
         .parse()
         .map_err(Failure::usage)?;
     let known = KnownWeb::of(home::find()?.path());
-    let before = known
-        .remember(&host, fingerprint)
-        .map_err(Failure::failed)?;
+    let before = known.remember(&host, fingerprint).map_err(Failure::local)?;
     let instead = match before {
         Some(before) if before != fingerprint => format!(", no longer with {before}"),
         _ => String::new(),
@@ -88,9 +86,7 @@ fn known(host: &HostPort) -> Result<Option<Fingerprint>, Failure> {
     let Ok(home) = home::find() else {
         return Ok(None);
     };
-    KnownWeb::of(home.path())
-        .find(host)
-        .map_err(Failure::failed)
+    KnownWeb::of(home.path()).find(host).map_err(Failure::local)
 }
 
 /// The home of the node of this machine: the one that is named, else that of this user if a node was started there, else the

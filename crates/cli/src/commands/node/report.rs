@@ -40,7 +40,7 @@ pub(super) fn run(matches: &ArgMatches, client: &Client) -> Result<Exit, Failure
 }
 
 fn write(file: &Path, page: &[u8]) -> Result<(), Failure> {
-    let failed = |error| Failure::failed(format!("{}: {error}", file.display()));
+    let failed = |error| Failure::local(format!("{}: {error}", file.display()));
     if file == Path::new("-") {
         let mut out = std::io::stdout().lock();
         return match out.write_all(page).and_then(|()| out.flush()) {

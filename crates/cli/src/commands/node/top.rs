@@ -41,7 +41,7 @@ pub(super) fn run(client: &Client, json: bool) -> Result<Exit, Failure> {
     // Before the screen changes: a fault of the first look is to be seen after it.
     let mut found = jobs(client)?;
     let ended = Arc::new(AtomicBool::new(false));
-    signals::watch(&ended).map_err(Failure::failed)?;
+    signals::watch(&ended).map_err(Failure::local)?;
     put(ENTER);
     let outcome = loop {
         draw(&screen(client, &found));
