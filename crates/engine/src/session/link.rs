@@ -3,7 +3,7 @@
 //!
 //! The link grows by threads that join, and shrinks by streams that retire.
 
-mod lanes;
+mod channel_streams;
 
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -14,7 +14,7 @@ use godwit_proto::{
     CHANNELS_MAX, ErrorCode, Frame, Hello, Join, Token, TransferId, VersionMismatch, negotiate,
 };
 
-use self::lanes::{Lane, Thread};
+use self::channel_streams::{ChannelStreams, Thread};
 use super::client::Client;
 use super::connect::{Connector, Refusal};
 use super::{Engine, GreetError, HELLO_DEADLINE, our_hello, receive_frame};
@@ -59,7 +59,7 @@ struct LinkState {
     /// Why none that carries blocks came about, and none will.
     refused: Option<(ErrorCode, String)>,
     /// The channels, by their numbers.
-    lanes: Vec<Lane>,
+    per_channel: Vec<ChannelStreams>,
     /// Threads that were ever started, for their names.
     started: u64,
     /// The other end lets streams leave in order.
@@ -246,9 +246,9 @@ impl Link {
             let extra = first
                 .as_ref()
                 .is_some_and(|first| !first.connection.carries_blocks());
-            lock(&self.state).lanes.push(Lane {
+            lock(&self.state).per_channel.push(ChannelStreams {
                 wanted,
-                ..Lane::default()
+                ..ChannelStreams::default()
             });
             for _ in 0..wanted + u32::from(extra) {
                 self.keep(engine, channel, first.take())?;
@@ -271,15 +271,19 @@ impl Link {
         let (link, own) = (Arc::clone(self), engine.clone());
         let body = move || keep_stream(&link, &own, channel, stream);
         let mut state = lock(&self.state);
-        let staying: u32 = state.lanes.iter().map(Lane::staying).sum();
+        let staying: u32 = state.per_channel.iter().map(ChannelStreams::staying).sum();
         if staying >= limits::STREAMS_MAX {
             return Ok(());
         }
-        let threads: u32 = state.lanes.iter().map(|lane| lane.threads).sum();
+        let threads: u32 = state
+            .per_channel
+            .iter()
+            .map(|channel_streams| channel_streams.threads)
+            .sum();
         let name = format!("gw-stream-{}", state.started);
         // Counted before it can end.
-        if counts && let Some(lane) = state.lane(channel) {
-            lane.threads += 1;
+        if counts && let Some(channel_streams) = state.streams_of(channel) {
+            channel_streams.threads += 1;
         }
         // Not under the lock: a thread that cannot be started drops its stream, which takes it.
         drop(state);
@@ -288,8 +292,8 @@ impl Link {
         match spawned {
             Ok(_) => state.started += 1,
             Err(error) => {
-                if counts && let Some(lane) = state.lane(channel) {
-                    lane.threads -= 1;
+                if counts && let Some(channel_streams) = state.streams_of(channel) {
+                    channel_streams.threads -= 1;
                 }
                 // Those that there are do.
                 if threads == 0 {

@@ -22,7 +22,7 @@ pub(super) struct Tuning {
     /// The most that both kernels buffer for one connection; 0 if not known.
     buffer_bytes: u64,
     began: Instant,
-    lanes: Vec<Lane>,
+    per_channel: Vec<ChannelTuning>,
     /// What both ends had counted when the window began over which the bottleneck is named, and what was named last.
     shares: Shares,
     named: Instant,
@@ -30,7 +30,7 @@ pub(super) struct Tuning {
 }
 
 /// One channel.
-struct Lane {
+struct ChannelTuning {
     /// From when its first stream is known on.
     tuner: Option<StreamTuner>,
     sample: ChannelSample,
@@ -67,7 +67,7 @@ impl Tuning {
             limit,
             buffer_bytes: known.min().unwrap_or(0),
             began: now,
-            lanes: Vec::new(),
+            per_channel: Vec::new(),
             shares: Shares::default(),
             named: now,
             holdup: Holdup::Network,
@@ -96,18 +96,19 @@ impl Tuning {
         let streams = engine.streams();
         let since = now.saturating_duration_since(self.began);
         let channels = link.channels();
-        let came = self.lanes.len() < channels as usize;
-        self.lanes.resize_with(channels as usize, Lane::new);
+        let came = self.per_channel.len() < channels as usize;
+        self.per_channel
+            .resize_with(channels as usize, ChannelTuning::new);
         for channel in 0..channels {
             let index = channel as usize;
             let bounds = all.part(channel, channels);
             if (came || changed)
-                && let Some(tuner) = &mut self.lanes[index].tuner
+                && let Some(tuner) = &mut self.per_channel[index].tuner
             {
                 tuner.set_bounds(bounds);
             }
             let wanted = link.wanted(channel);
-            let decision = self.lanes[index].look(
+            let decision = self.per_channel[index].look(
                 since,
                 streams.iter().filter(|stream| stream.channel == channel),
                 wanted,
@@ -119,14 +120,14 @@ impl Tuning {
                 },
                 self.holdup,
             );
-            let lane = &mut self.lanes[index];
+            let tuning = &mut self.per_channel[index];
             if let Some(decision) = decision {
-                lane.decided = Some((since, decision.to));
+                tuning.decided = Some((since, decision.to));
                 engine.tuned(&decision, (channels > 1).then_some(channel));
             }
             // Streams that came or went meanwhile may have been counted wrongly.
-            if let Some((when, wanted)) = lane.decided
-                && (since.saturating_sub(when) < OBEYED_FOR || lane.sample.streams > wanted)
+            if let Some((when, wanted)) = tuning.decided
+                && (since.saturating_sub(when) < OBEYED_FOR || tuning.sample.streams > wanted)
             {
                 link.set_streams(engine, channel, wanted);
             }
@@ -174,7 +175,7 @@ fn has_idle(end: Option<Snapshot>) -> bool {
 /// Below this share of its processors in use or wanted, an end has idle ones.
 const IDLE: f64 = 0.6;
 
-/// What a lane needs to know when its first stream is there.
+/// What a channel needs to know when its first stream is there.
 struct Beginning<'a> {
     bounds: Bounds,
     limit: u64,
@@ -201,7 +202,7 @@ impl Beginning<'_> {
     }
 }
 
-impl Lane {
+impl ChannelTuning {
     fn new() -> Self {
         Self {
             tuner: None,

@@ -12,7 +12,7 @@ use crate::session::Engine;
 
 /// What a channel has.
 #[derive(Default)]
-pub(super) struct Lane {
+pub(super) struct ChannelStreams {
     /// Streams that it should have.
     pub(super) wanted: u32,
     /// Threads that keep one up, or try to.
@@ -21,7 +21,7 @@ pub(super) struct Lane {
     pub(super) leaving: Vec<u64>,
 }
 
-impl Lane {
+impl ChannelStreams {
     /// Threads but for those whose stream is about to leave.
     pub(super) fn staying(&self) -> u32 {
         let leaving = u32::try_from(self.leaving.len()).unwrap_or(u32::MAX);
@@ -59,8 +59,8 @@ impl Thread {
     /// The channel has more threads than it should have streams, and this one, which has none, is to end.
     pub(super) fn leaves_surplus(&mut self) -> bool {
         let leaves = lock(&self.link.state)
-            .lane(self.channel)
-            .is_some_and(Lane::let_go);
+            .streams_of(self.channel)
+            .is_some_and(ChannelStreams::let_go);
         self.counts &= !leaves;
         leaves
     }
@@ -69,30 +69,30 @@ impl Thread {
 impl Drop for Thread {
     fn drop(&mut self) {
         if self.counts
-            && let Some(lane) = lock(&self.link.state).lane(self.channel)
+            && let Some(channel_streams) = lock(&self.link.state).streams_of(self.channel)
         {
-            lane.threads = lane.threads.saturating_sub(1);
+            channel_streams.threads = channel_streams.threads.saturating_sub(1);
         }
     }
 }
 
 impl LinkState {
-    pub(super) fn lane(&mut self, channel: u32) -> Option<&mut Lane> {
-        self.lanes.get_mut(channel as usize)
+    pub(super) fn streams_of(&mut self, channel: u32) -> Option<&mut ChannelStreams> {
+        self.per_channel.get_mut(channel as usize)
     }
 }
 
 impl Link {
     /// Channels that there are.
     pub(in crate::session) fn channels(&self) -> u32 {
-        u32::try_from(lock(&self.state).lanes.len()).unwrap_or(u32::MAX)
+        u32::try_from(lock(&self.state).per_channel.len()).unwrap_or(u32::MAX)
     }
 
     /// Streams that the channel should have.
     pub(in crate::session) fn wanted(&self, channel: u32) -> u32 {
         lock(&self.state)
-            .lane(channel)
-            .map_or(0, |lane| lane.wanted)
+            .streams_of(channel)
+            .map_or(0, |channel_streams| channel_streams.wanted)
     }
 
     /// Whether the number of streams can be changed: the other end knows how streams leave, and connections are made from here.
@@ -113,8 +113,10 @@ impl Link {
                 .filter(|stream| stream.channel == channel && stream.carries_blocks)
                 .count();
             let (wanted, staying) = lock(&self.state)
-                .lane(channel)
-                .map_or((0, 0), |lane| (lane.wanted, lane.staying()));
+                .streams_of(channel)
+                .map_or((0, 0), |channel_streams| {
+                    (channel_streams.wanted, channel_streams.staying())
+                });
             // A thread of the first channel ends when it is refused for good; there is no use in another one.
             if there > wanted as usize || (channel > 0 && staying < wanted) {
                 self.set_streams(engine, channel, wanted);
@@ -132,23 +134,23 @@ impl Link {
         let streams = engine.streams();
         let (missing, leave) = {
             let mut state = lock(&self.state);
-            let Some(lane) = state.lane(channel) else {
+            let Some(channel_streams) = state.streams_of(channel) else {
                 return;
             };
-            lane.wanted = wanted;
+            channel_streams.wanted = wanted;
             let is_there = |id: u64| streams.iter().any(|stream| stream.id == id);
-            lane.leaving.retain(|id| is_there(*id));
-            let staying = lane.staying();
+            channel_streams.leaving.retain(|id| is_there(*id));
+            let staying = channel_streams.staying();
             // The youngest leave: the others have found their windows. Threads that have no stream yet see for themselves.
             let mut leave: Vec<u64> = streams
                 .iter()
                 .filter(|stream| stream.channel == channel && stream.carries_blocks)
                 .map(|stream| stream.id)
-                .filter(|id| !lane.leaving.contains(id))
+                .filter(|id| !channel_streams.leaving.contains(id))
                 .collect();
             leave.sort_unstable();
             let leave = leave.split_off(leave.len().min(wanted as usize));
-            lane.leaving.extend(&leave);
+            channel_streams.leaving.extend(&leave);
             (wanted.saturating_sub(staying), leave)
         };
         for id in leave {
@@ -165,19 +167,19 @@ impl Link {
 
 #[cfg(test)]
 mod tests {
-    use super::Lane;
+    use super::ChannelStreams;
 
     #[test]
     fn only_those_that_are_too_many_go_however_many_ask_at_once() {
-        let mut lane = Lane {
+        let mut channel_streams = ChannelStreams {
             wanted: 2,
             threads: 6,
             leaving: vec![7],
         };
-        let gone = (0..6).filter(|_| lane.let_go()).count();
-        assert_eq!((gone, lane.threads), (3, 3));
-        lane.leaving.clear();
-        lane.wanted = 0;
-        assert_eq!((0..6).filter(|_| lane.let_go()).count(), 3);
+        let gone = (0..6).filter(|_| channel_streams.let_go()).count();
+        assert_eq!((gone, channel_streams.threads), (3, 3));
+        channel_streams.leaving.clear();
+        channel_streams.wanted = 0;
+        assert_eq!((0..6).filter(|_| channel_streams.let_go()).count(), 3);
     }
 }
