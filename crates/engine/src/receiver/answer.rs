@@ -11,7 +11,7 @@ use godwit_proto::{
     Answer, EntryKind, ErrorCode, Judge, Manifest, Record, RecordFlags, UNKNOWN_BYTES, Verdict,
 };
 
-use super::answers::{Answers, Begun};
+use super::answers::{Answers, ManifestTask};
 use super::shared::Shared;
 use super::writers::scattered;
 use crate::acks::Arrival;
@@ -96,11 +96,11 @@ impl Answerer {
     /// Appends the answer to `out`, the one that was given before if there is one.
     pub(super) fn answer_to(&self, manifest: &Manifest, out: &mut Vec<u8>) -> Answered {
         let planning = match self.answers.begin(manifest.seq.0) {
-            Begun::Again(frame) => {
+            ManifestTask::AnswerAgain(frame) => {
                 out.extend_from_slice(&frame);
                 return Answered::Frame;
             }
-            Begun::Plan(planning) => planning,
+            ManifestTask::Plan(planning) => planning,
         };
         let first = match self.shared.acks.arrive_manifest(manifest.seq) {
             Arrival::Process => true,

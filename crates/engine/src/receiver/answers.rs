@@ -22,11 +22,11 @@ struct Inner {
 }
 
 /// What to do with a manifest.
-pub(super) enum Begun<'a> {
+pub(super) enum ManifestTask<'a> {
     /// Plan it.
     Plan(Planning<'a>),
     /// It was answered with this frame.
-    Again(Arc<[u8]>),
+    AnswerAgain(Arc<[u8]>),
 }
 
 /// The one thread that plans a manifest; others that have a copy of it wait for this.
@@ -37,15 +37,15 @@ pub(super) struct Planning<'a> {
 
 impl Answers {
     /// Waits while another thread plans the same manifest: its stream may be the one that died.
-    pub(super) fn begin(&self, seq: u64) -> Begun<'_> {
+    pub(super) fn begin(&self, seq: u64) -> ManifestTask<'_> {
         let mut inner = lock(&self.inner);
         loop {
             match inner.kept.get(&seq) {
                 None => {
                     inner.kept.insert(seq, None);
-                    return Begun::Plan(Planning { answers: self, seq });
+                    return ManifestTask::Plan(Planning { answers: self, seq });
                 }
-                Some(Some(frame)) => return Begun::Again(Arc::clone(frame)),
+                Some(Some(frame)) => return ManifestTask::AnswerAgain(Arc::clone(frame)),
                 Some(None) => {
                     inner = self
                         .planned
@@ -95,8 +95,8 @@ mod tests {
 
     fn plan<'a>(answers: &'a Answers, seq: u64) -> Planning<'a> {
         match answers.begin(seq) {
-            Begun::Plan(planning) => planning,
-            Begun::Again(_) => panic!("{seq} is not known yet"),
+            ManifestTask::Plan(planning) => planning,
+            ManifestTask::AnswerAgain(_) => panic!("{seq} is not known yet"),
         }
     }
 
@@ -108,9 +108,12 @@ mod tests {
             plan(&answers, seq).answered(&frame);
         }
         for seq in 3..=6 {
-            assert!(matches!(answers.begin(seq), Begun::Again(_)), "{seq}");
+            assert!(
+                matches!(answers.begin(seq), ManifestTask::AnswerAgain(_)),
+                "{seq}"
+            );
         }
-        assert!(matches!(answers.begin(2), Begun::Plan(_)));
+        assert!(matches!(answers.begin(2), ManifestTask::Plan(_)));
         let inner = lock(&answers.inner);
         assert_eq!(inner.bytes, frame.len() * 4);
         assert_eq!(inner.kept.len(), 4);
@@ -122,8 +125,8 @@ mod tests {
         let planning = plan(&answers, 1);
         std::thread::scope(|scope| {
             let waits = scope.spawn(|| match answers.begin(1) {
-                Begun::Again(frame) => frame.to_vec(),
-                Begun::Plan(_) => Vec::new(),
+                ManifestTask::AnswerAgain(frame) => frame.to_vec(),
+                ManifestTask::Plan(_) => Vec::new(),
             });
             planning.answered(b"answer");
             assert_eq!(waits.join().unwrap(), b"answer");
