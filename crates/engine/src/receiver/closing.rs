@@ -12,7 +12,7 @@ use crate::sink::{Ending, FinishReport, SinkFailure};
 use crate::{Action, Item, limits};
 
 /// Notices on their way out, while the sink closes.
-struct Telling<'a> {
+struct NoticeSender<'a> {
     stream: &'a mut dyn Stream,
     transfer: TransferId,
     /// Number of the next notice.
@@ -25,8 +25,8 @@ struct Telling<'a> {
     broke: Option<StreamError>,
 }
 
-/// What is left of a [`Telling`].
-pub(super) struct Told {
+/// What is left of a [`NoticeSender`].
+pub(super) struct SentNotices {
     pub(super) said: Vec<Vec<u8>>,
     pub(super) broke: Option<StreamError>,
 }
@@ -54,8 +54,8 @@ impl Closing {
         &self,
         stream: &mut dyn Stream,
         finish: &Finish,
-    ) -> (Result<FinishReport, SinkFailure>, Told) {
-        let mut telling = Telling {
+    ) -> (Result<FinishReport, SinkFailure>, SentNotices) {
+        let mut notices = NoticeSender {
             stream,
             transfer: self.shared.config.transfer,
             next: 1,
@@ -69,23 +69,23 @@ impl Closing {
         let mut say = |notice: Option<Notice>| match notice {
             Some(notice) => {
                 self.tell_here(&notice);
-                telling.add(notice);
+                notices.add(notice);
             }
-            None => telling.flush(),
+            None => notices.flush(),
         };
         let report = self.shared.sink.finish(&mut Ending {
             failed: finish.failed,
             scan_faults: finish.scan_faults,
             say: &mut say,
         });
-        if !telling.batch.is_empty() {
-            telling.flush();
+        if !notices.batch.is_empty() {
+            notices.flush();
         }
-        let told = Told {
-            said: telling.said,
-            broke: telling.broke,
+        let sent = SentNotices {
+            said: notices.said,
+            broke: notices.broke,
         };
-        (report, told)
+        (report, sent)
     }
 
     /// To the user at this end, if there is one.
@@ -105,7 +105,7 @@ impl Closing {
     }
 }
 
-impl Telling<'_> {
+impl NoticeSender<'_> {
     fn add(&mut self, notice: Notice) {
         self.batch_bytes += notice.text.len();
         self.batch.push(notice);

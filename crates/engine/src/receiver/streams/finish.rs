@@ -50,9 +50,9 @@ impl StreamLoop<'_> {
             // It failed for the one who asked first, and its reason is on its way.
             None if self.shared.end().is_some() => return Ok(()),
             None => {
-                let (report, telling) = closing.close_sink(&mut *self.stream, finish);
-                let broke = telling.broke;
-                *lock(&closing.said) = telling.said;
+                let (report, notices) = closing.close_sink(&mut *self.stream, finish);
+                let broke = notices.broke;
+                *lock(&closing.said) = notices.said;
                 let report = match report {
                     Ok(report) => report,
                     Err(failure) => {
