@@ -76,7 +76,7 @@ impl Checked {
 }
 
 /// Is given each batch once all of it was checked, on one of the reading threads.
-pub type Told = Box<dyn Fn(Checked) + Send + Sync>;
+pub type OnChecked = Box<dyn Fn(Checked) + Send + Sync>;
 
 /// Threads that check entries until dropped.
 pub struct Verifier {
@@ -86,7 +86,7 @@ pub struct Verifier {
 
 pub(super) struct Shared {
     config: VerifierConfig,
-    told: Told,
+    on_checked: OnChecked,
     counters: Arc<Counters>,
     state: Mutex<State>,
     /// There is work, or there is none any more.
@@ -130,12 +130,12 @@ impl Verifier {
     pub fn start(
         config: VerifierConfig,
         counters: Arc<Counters>,
-        told: Told,
+        on_checked: OnChecked,
     ) -> std::io::Result<Self> {
         let count = config.threads.max(1);
         let shared = Arc::new(Shared {
             config,
-            told,
+            on_checked,
             counters,
             state: Mutex::default(),
             changed: Condvar::new(),
@@ -167,7 +167,7 @@ impl Verifier {
     pub fn submit(&self, number: u64, records: Vec<Record>) {
         let count = records.len();
         if count == 0 {
-            (self.shared.told)(Checked {
+            (self.shared.on_checked)(Checked {
                 number,
                 records,
                 findings: Vec::new(),
@@ -323,7 +323,7 @@ impl Shared {
             .map(|finding| finding.unwrap_or(Finding::Same(None)))
             .collect();
         drop(progress);
-        (self.told)(Checked {
+        (self.on_checked)(Checked {
             number: job.number,
             records: job.records.clone(),
             findings,
@@ -352,8 +352,9 @@ mod tests {
             touched: None,
             threads: 2,
         };
-        let told = Box::new(|checked: Checked| assert_ne!(checked.number, 1, "as a mistake might"));
-        let verifier = Verifier::start(config, Arc::default(), told).unwrap();
+        let on_checked =
+            Box::new(|checked: Checked| assert_ne!(checked.number, 1, "as a mistake might"));
+        let verifier = Verifier::start(config, Arc::default(), on_checked).unwrap();
         verifier.submit(0, vec![Record::default()]);
         verifier.wait_idle();
         assert!(!verifier.has_failed());
