@@ -68,7 +68,7 @@ struct State {
 }
 
 /// Keeps the batch that fills from being taken or lost until something was added to it.
-pub(super) struct Place<'a>(MutexGuard<'a, State>);
+pub(super) struct BatchHold<'a>(MutexGuard<'a, State>);
 
 #[derive(Default)]
 struct Batch {
@@ -135,22 +135,22 @@ impl Committer {
     }
 
     /// A place in the batch that fills, for what was written in `epoch`; `None` if a sync has failed since.
-    pub(super) fn place(&self, epoch: u64) -> Option<Place<'_>> {
+    pub(super) fn place(&self, epoch: u64) -> Option<BatchHold<'_>> {
         let state = lock(&self.state);
-        self.is_epoch(epoch).then_some(Place(state))
+        self.is_epoch(epoch).then_some(BatchHold(state))
     }
 
     /// A slice was written, or a file was found to be whole without one.
     pub(super) fn add_slice(
         &self,
-        place: Place<'_>,
+        place: BatchHold<'_>,
         file: &Arc<OpenFile>,
         range: Option<(u64, u64, digest::Digest)>,
         content: u64,
         seq: Seq,
         complete: bool,
     ) {
-        let Place(mut state) = place;
+        let BatchHold(mut state) = place;
         state.batch.seqs.push(seq);
         if let Some((offset, bytes, digest)) = range {
             state.batch.ranges.push(Range {
