@@ -129,12 +129,12 @@ pub struct NullSink {
     acks: Arc<Acks>,
     counters: Arc<Counters>,
     /// The last large files of which something came.
-    begun: Mutex<BTreeMap<EntryId, Begun>>,
+    partial: Mutex<BTreeMap<EntryId, PartialFile>>,
 }
 
 /// What came of a large file.
 #[derive(Default)]
-struct Begun {
+struct PartialFile {
     attempt: u16,
     /// Content of this attempt, in bytes.
     counted: u64,
@@ -146,7 +146,7 @@ impl NullSink {
         Self {
             acks,
             counters,
-            begun: Mutex::default(),
+            partial: Mutex::default(),
         }
     }
 }
@@ -154,11 +154,11 @@ impl NullSink {
 impl NullSink {
     /// Counts content of an entry; what an attempt before had brought is content of no file.
     fn count(&self, id: EntryId, attempt: u16, bytes: u64) {
-        let mut begun = lock(&self.begun);
-        let file = begun.entry(id).or_default();
+        let mut partial = lock(&self.partial);
+        let file = partial.entry(id).or_default();
         if attempt > file.attempt {
             self.counters.bytes_durable.take_back(file.counted);
-            *file = Begun {
+            *file = PartialFile {
                 attempt,
                 counted: 0,
             };
@@ -168,8 +168,8 @@ impl NullSink {
             self.counters.bytes_durable.add(bytes);
         }
         // The oldest of so many is complete: no sender has as many in progress.
-        if begun.len() > limits::LARGE_FILES_OPEN_MAX {
-            begun.pop_first();
+        if partial.len() > limits::LARGE_FILES_OPEN_MAX {
+            partial.pop_first();
         }
     }
 }
