@@ -13,18 +13,18 @@ use godwit_store::{Kind, RelPath, StoreError};
 
 use super::announced::Announced;
 use super::deferred::Deferred;
-use super::later::{Later, encode_directory};
 use super::spared::Spared;
+use super::spill_list::{SpillList, encode_directory};
 use super::target::spill_error;
 
 /// Work for the end of a transfer. What does not fit in memory is on disk.
 pub(super) struct Agenda {
     /// Further names of files.
-    pub(super) links: Mutex<Later>,
+    pub(super) links: Mutex<SpillList>,
     /// Directories that get their mode and times.
-    directories: Mutex<Later>,
+    directories: Mutex<SpillList>,
     /// What has made way for directories: kind and path of each.
-    pub(super) replaced: Mutex<Later>,
+    pub(super) replaced: Mutex<SpillList>,
     /// The kind of what has the name of the whole destination, if another kind of entry is to have it.
     pub(super) way_at_root: Mutex<Option<Kind>>,
     /// What was announced, if anything is to be deleted.
@@ -40,9 +40,9 @@ pub(super) struct Agenda {
 impl Agenda {
     pub(super) fn new(spill: &Path) -> Self {
         Self {
-            links: Mutex::new(Later::new(spill)),
-            directories: Mutex::new(Later::new(spill)),
-            replaced: Mutex::new(Later::new(spill)),
+            links: Mutex::new(SpillList::new(spill)),
+            directories: Mutex::new(SpillList::new(spill)),
+            replaced: Mutex::new(SpillList::new(spill)),
             way_at_root: Mutex::default(),
             announced: Announced::new(spill),
             spared: Spared::default(),

@@ -11,14 +11,14 @@ use godwit_proto::{EntryId, Record};
 use godwit_store::RelPath;
 use godwit_store::seen::SeenSet;
 
-use super::later::{Later, decode_directory};
+use super::spill_list::{SpillList, decode_directory};
 use super::target::Target;
 
 /// Entries whose names wait.
 pub(super) struct Deferred {
     /// Files that are wanted and not yet whole.
     files: Mutex<HashSet<EntryId>>,
-    later: Mutex<Later>,
+    records: Mutex<SpillList>,
     /// The directories that have to go first, in a dry run too.
     in_the_way: Mutex<SeenSet>,
 }
@@ -39,7 +39,7 @@ impl Deferred {
     pub(super) fn new(directory: &Path) -> Self {
         Self {
             files: Mutex::default(),
-            later: Mutex::new(Later::new(directory)),
+            records: Mutex::new(SpillList::new(directory)),
             in_the_way: Mutex::new(SeenSet::new(directory)),
         }
     }
@@ -81,7 +81,7 @@ impl Deferred {
         item.extend(root.to_le_bytes());
         item.extend(counted.to_le_bytes());
         item.extend_from_slice(path.as_bytes());
-        lock(&self.later).push(&item)?;
+        lock(&self.records).push(&item)?;
         Ok(true)
     }
 
@@ -91,7 +91,7 @@ impl Deferred {
         target: &Target,
         mut each: impl FnMut(&Waiting, &RelPath, Option<&Record>),
     ) -> io::Result<()> {
-        lock(&self.later).forward(|item| {
+        lock(&self.records).forward(|item| {
             if let Some((waiting, path, record)) = Waiting::decode(target, item) {
                 each(&waiting, &path, record.as_ref());
             }
@@ -102,7 +102,7 @@ impl Deferred {
     pub(super) fn push_record(&self, record: &[u8]) -> io::Result<()> {
         let mut item = vec![RECORD];
         item.extend_from_slice(record);
-        lock(&self.later).push(&item)
+        lock(&self.records).push(&item)
     }
 }
 

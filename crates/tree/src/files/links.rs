@@ -13,8 +13,8 @@ use godwit_store::{Kind, Meta, RelPath, StoreError, StoreErrorKind, TempName};
 use super::agenda::Agenda;
 use super::compare::is_same_file;
 use super::directories::Directories;
-use super::later::{LaterLink, decode_link};
 use super::spelling::{LastDirectory, taken};
+use super::spill_list::{DeferredLink, decode_link};
 use super::target::{Target, destination_fault};
 use super::undelivered::{Undelivered, UndeliveredSet};
 
@@ -68,7 +68,7 @@ impl Linker<'_> {
     /// Whether there was anything to do. `last` is for what is known of the directories of both names.
     fn make_link(
         &self,
-        link: &LaterLink<'_>,
+        link: &DeferredLink<'_>,
         last: &mut [LastDirectory; 2],
     ) -> Result<bool, Fault> {
         let fault = |error: StoreError| entry::fault(link.id, Side::DESTINATION, &error);

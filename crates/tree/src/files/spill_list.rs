@@ -14,14 +14,14 @@ use godwit_store::{Replace, open_with_room};
 const BUFFER_BYTES: usize = 1 << 20;
 
 /// A list that only grows, then is read once from either end. Its file has no name.
-pub(super) struct Later {
+pub(super) struct SpillList {
     directory: PathBuf,
     file: Option<File>,
     flushed: u64,
     buffer: Vec<u8>,
 }
 
-impl Later {
+impl SpillList {
     pub(super) fn new(directory: &Path) -> Self {
         Self {
             directory: directory.to_owned(),
@@ -127,7 +127,7 @@ pub(super) fn decode_directory(item: &[u8]) -> Option<Record> {
 
 /// A further name of a file that is to be made.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct LaterLink<'a> {
+pub(super) struct DeferredLink<'a> {
     pub(super) id: EntryId,
     pub(super) root: u16,
     pub(super) path: &'a [u8],
@@ -153,13 +153,13 @@ pub(super) fn encode_link(record: &Record, replace: Replace) -> Vec<u8> {
     item
 }
 
-pub(super) fn decode_link(item: &[u8]) -> Option<LaterLink<'_>> {
+pub(super) fn decode_link(item: &[u8]) -> Option<DeferredLink<'_>> {
     let (id, rest) = item.split_first_chunk::<8>()?;
     let (root, rest) = rest.split_first_chunk::<2>()?;
     let (replaces, rest) = rest.split_first()?;
     let (length, rest) = rest.split_first_chunk::<4>()?;
     let (path, first) = rest.split_at_checked(u32::from_le_bytes(*length) as usize)?;
-    Some(LaterLink {
+    Some(DeferredLink {
         id: EntryId(u64::from_le_bytes(*id)),
         root: u16::from_le_bytes(*root),
         path,
@@ -179,22 +179,22 @@ mod tests {
     #[test]
     fn gives_back_what_it_was_given_in_both_directions_across_the_bound() {
         let directory = tempfile::tempdir().unwrap();
-        let mut later = Later::new(directory.path());
+        let mut list = SpillList::new(directory.path());
         let items: Vec<Vec<u8>> = (0..5000u32)
             .map(|index| vec![u8::try_from(index % 251).unwrap(); (index % 977) as usize])
             .collect();
         for item in &items {
-            later.push(item).unwrap();
+            list.push(item).unwrap();
         }
         assert!(
-            later.flushed > 0 && !later.buffer.is_empty(),
+            list.flushed > 0 && !list.buffer.is_empty(),
             "the test must cross the bound"
         );
         let mut seen = Vec::new();
-        later.forward(|item| seen.push(item.to_vec())).unwrap();
+        list.forward(|item| seen.push(item.to_vec())).unwrap();
         assert_eq!(seen, items);
         seen.clear();
-        later.backward(|item| seen.push(item.to_vec())).unwrap();
+        list.backward(|item| seen.push(item.to_vec())).unwrap();
         seen.reverse();
         assert_eq!(seen, items);
         assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 0);
