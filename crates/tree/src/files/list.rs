@@ -17,7 +17,7 @@ use godwit_store::{Extended, Kind, Lost, Meta, RelPath, Scan, ScanEntry, ScanIte
 use super::choice::Selecting;
 use super::keeper::Keeper;
 use super::offer::{Offering, source_fault};
-use super::own::OwnFiles;
+use super::own_files::OwnFiles;
 use super::source::TreeRoot;
 
 /// Memory for the names of files with several names, before they go to disk.

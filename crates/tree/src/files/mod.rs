@@ -21,7 +21,7 @@ mod list;
 mod maker;
 mod offer;
 mod open;
-mod own;
+mod own_files;
 mod planner;
 mod ranges;
 mod sink;
@@ -41,6 +41,6 @@ pub use destination::{DestinationError, DestinationRequest, PreparedDestination}
 pub use error::{CloseError, CommitError, DirectoriesError, FinishError, ListError};
 pub use keeper::Keeper;
 pub use list::ListWork;
-pub use own::OwnFiles;
+pub use own_files::OwnFiles;
 pub use sink::{TreeSink, TreeSinkConfig};
 pub use source::{FoundRoot, TreeRoot, TreeSource, TreeWork, root_fault};

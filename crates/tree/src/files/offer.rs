@@ -9,7 +9,7 @@ use godwit_store::{Extended, Kind, Lost, Meta, ScanEntry, ScanItem};
 
 use super::choice::Selecting;
 use super::keeper::Keeper;
-use super::own::OwnFiles;
+use super::own_files::OwnFiles;
 use super::source::TreeRoot;
 
 /// What is meant of the entries of a transfer and kept of them, and where the rest is counted.

@@ -15,7 +15,7 @@ use godwit_store::{
 use super::choice::Selecting;
 use super::keeper::Keeper;
 use super::offer::{Offering, source_fault};
-use super::own::OwnFiles;
+use super::own_files::OwnFiles;
 
 /// What one argument of a transfer names: a place in a storage, and all below it.
 #[derive(Clone)]
