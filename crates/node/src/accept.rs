@@ -15,7 +15,7 @@ use godwit_store::close_kept_handles;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use crate::Shared;
-use crate::gate::{Full, StrangerPlace};
+use crate::gate::{Full, StrangerSlot};
 use crate::{examine, open};
 
 /// After the system refused a connection for want of descriptors or memory: there is no event for their return.
@@ -89,7 +89,7 @@ fn speaks(socket: &TcpStream, deadline: Duration) -> bool {
 }
 
 /// Body of a connection's thread.
-pub(crate) fn serve(shared: &Arc<Shared>, socket: TcpStream, stranger: StrangerPlace) {
+pub(crate) fn serve(shared: &Arc<Shared>, socket: TcpStream, stranger: StrangerSlot) {
     let began = Instant::now();
     let options = AcceptOptions {
         deadline: shared.config.handshake_deadline,

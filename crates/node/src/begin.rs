@@ -24,7 +24,7 @@ use godwit_tree::{
 use crate::Shared;
 use crate::admit::admit;
 use crate::allow::No;
-use crate::gate::{Full, Place};
+use crate::gate::{Full, Slot};
 use crate::places::{FailedSource, SourcePlace, Target};
 use crate::refusal::{refusal, too_many};
 use crate::session::Grip;
@@ -121,7 +121,7 @@ fn begin_push(
         Target::Null => {
             let grip = Grip {
                 journal: None,
-                _place: place_for(shared, peer, None)?,
+                _slot: place_for(shared, peer, None)?,
             };
             let lease = admit(shared, needs)?;
             let receiver = start(request.digest_kind(), lease, Sinks::Nothing)?;
@@ -190,7 +190,7 @@ fn begin_push(
             }
             let grip = Grip {
                 journal: prepared.journal.as_ref().map(Journal::hold),
-                _place: counted,
+                _slot: counted,
             };
             let holds = grip.journal.is_some();
             let receiver = start(digest, lease, Sinks::Tree(Box::new(prepared)))?;
@@ -230,7 +230,7 @@ fn place_for(
     shared: &Shared,
     peer: IdentityId,
     key: Option<&[u8; 32]>,
-) -> Result<Place<IdentityId>, No> {
+) -> Result<Slot<IdentityId>, No> {
     let mut again = key;
     loop {
         let full = match shared.gate.transfer(peer) {
@@ -315,7 +315,7 @@ fn begin_pull(
 ) -> Result<Begun, No> {
     let grip = Grip {
         journal: None,
-        _place: place_for(shared, peer, None)?,
+        _slot: place_for(shared, peer, None)?,
     };
     let select = select_of(request)?;
     let names = Arc::new(NameQueue::default());

@@ -49,7 +49,7 @@ struct Counts<K> {
 }
 
 /// A place taken; given back when dropped.
-pub(crate) struct Place<K: Eq + Hash + Copy> {
+pub(crate) struct Slot<K: Eq + Hash + Copy> {
     counts: Arc<Counts<K>>,
     key: K,
 }
@@ -58,7 +58,7 @@ pub(crate) struct Place<K: Eq + Hash + Copy> {
 struct Strangers(Mutex<(Admission, HashMap<u64, TcpStream>)>);
 
 /// The place of a connection that has not said who it is; given back when dropped.
-pub(crate) struct StrangerPlace {
+pub(crate) struct StrangerSlot {
     strangers: Arc<Strangers>,
     id: u64,
     address: IpAddr,
@@ -99,7 +99,7 @@ impl Gate {
         socket: &TcpStream,
         address: IpAddr,
         now: Instant,
-    ) -> std::io::Result<StrangerPlace> {
+    ) -> std::io::Result<StrangerSlot> {
         let handle = socket.try_clone()?;
         let mut strangers = self.strangers.lock();
         let (admission, handles) = &mut *strangers;
@@ -110,7 +110,7 @@ impl Gate {
             let _ = socket.shutdown(Shutdown::Both);
         }
         drop(strangers);
-        Ok(StrangerPlace {
+        Ok(StrangerSlot {
             strangers: Arc::clone(&self.strangers),
             id,
             address,
@@ -118,12 +118,12 @@ impl Gate {
     }
 
     /// A place for a stream of a known peer.
-    pub(crate) fn peer(&self, identity: IdentityId) -> Result<Place<IdentityId>, Full> {
+    pub(crate) fn peer(&self, identity: IdentityId) -> Result<Slot<IdentityId>, Full> {
         Counts::take(&self.peers, identity, self.connections)
     }
 
     /// A place for a transfer of a known peer.
-    pub(crate) fn transfer(&self, identity: IdentityId) -> Result<Place<IdentityId>, Full> {
+    pub(crate) fn transfer(&self, identity: IdentityId) -> Result<Slot<IdentityId>, Full> {
         Counts::take(&self.transferring, identity, self.transfers)
     }
 
@@ -139,14 +139,14 @@ impl Strangers {
     }
 }
 
-impl StrangerPlace {
+impl StrangerSlot {
     /// The connection is of somebody with a grant: it needs this place no longer, and others from its address come first from now on.
     pub(crate) fn give_back_known(self) {
         self.strangers.lock().0.know(self.address);
     }
 }
 
-impl Drop for StrangerPlace {
+impl Drop for StrangerSlot {
     fn drop(&mut self) {
         let mut strangers = self.strangers.lock();
         strangers.0.leave(self.id);
@@ -163,7 +163,7 @@ impl<K> Default for Counts<K> {
 }
 
 impl<K: Eq + Hash + Copy> Counts<K> {
-    fn take(counts: &Arc<Self>, key: K, limits: Limits) -> Result<Place<K>, Full> {
+    fn take(counts: &Arc<Self>, key: K, limits: Limits) -> Result<Slot<K>, Full> {
         let mut inner = counts.inner.lock().unwrap_or_else(PoisonError::into_inner);
         let (map, total) = &mut *inner;
         if map.get(&key).is_some_and(|count| *count >= limits.per_peer) {
@@ -174,14 +174,14 @@ impl<K: Eq + Hash + Copy> Counts<K> {
         }
         *map.entry(key).or_default() += 1;
         *total += 1;
-        Ok(Place {
+        Ok(Slot {
             counts: Arc::clone(counts),
             key,
         })
     }
 }
 
-impl<K: Eq + Hash + Copy> Drop for Place<K> {
+impl<K: Eq + Hash + Copy> Drop for Slot<K> {
     fn drop(&mut self) {
         let mut inner = self
             .counts

@@ -13,7 +13,7 @@ use godwit_proto::limits::TOKENS_MAX;
 use godwit_proto::{Token, TransferId};
 use godwit_store::journal::JournalHold;
 
-use crate::gate::Place;
+use crate::gate::Slot;
 use crate::keeper::Watch;
 use crate::places::Leave;
 
@@ -49,7 +49,7 @@ pub(crate) struct Grip {
     /// Keeps the journal, and with it the destination.
     pub(crate) journal: Option<JournalHold>,
     /// Counts the transfer.
-    pub(crate) _place: Place<IdentityId>,
+    pub(crate) _slot: Slot<IdentityId>,
 }
 
 /// The daemon's end of a transfer that runs.

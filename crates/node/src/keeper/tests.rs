@@ -58,7 +58,7 @@ fn running(table: &Table) -> (Arc<Session>, Connection, std::thread::JoinHandle<
     };
     let grip = Grip {
         journal: None,
-        _place: Gate::new(limits, limits, 1, false)
+        _slot: Gate::new(limits, limits, 1, false)
             .transfer(owner())
             .unwrap(),
     };
