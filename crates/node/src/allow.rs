@@ -6,7 +6,7 @@ use std::path::Path;
 use godwit_net::{Access, Grants, IdentityId};
 use godwit_proto::ErrorCode;
 
-use crate::export::{Export, ExportError, Place, locate};
+use crate::export::{Export, ExportError, ExportPath, locate};
 
 /// A reason to say no, with its code.
 pub(crate) struct No {
@@ -87,7 +87,7 @@ impl Grantor<'_> {
 }
 
 /// What a path names, for a peer that is known.
-pub(crate) fn find<'a>(exports: &'a [Export], path: &[u8]) -> Result<Place<'a>, No> {
+pub(crate) fn find<'a>(exports: &'a [Export], path: &[u8]) -> Result<ExportPath<'a>, No> {
     locate(exports, path).map_err(|error| refuse_export(&error))
 }
 

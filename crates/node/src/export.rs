@@ -47,7 +47,7 @@ pub enum ExportError {
 }
 
 /// What a path of the form `NAME/below` names.
-pub(crate) enum Place<'a> {
+pub(crate) enum ExportPath<'a> {
     /// `null:`
     Null,
     /// `mem:SIZE`
@@ -57,11 +57,14 @@ pub(crate) enum Place<'a> {
 }
 
 /// Finds what a path names. Exports are told only to those who hold some grant.
-pub(crate) fn locate<'a>(exports: &'a [Export], path: &[u8]) -> Result<Place<'a>, ExportError> {
+pub(crate) fn locate<'a>(
+    exports: &'a [Export],
+    path: &[u8],
+) -> Result<ExportPath<'a>, ExportError> {
     let text = || String::from_utf8_lossy(path).into_owned();
     match Named::from_wire(path).map_err(|_error| ExportError::Path(text()))? {
-        Named::Null => Ok(Place::Null),
-        Named::Memory { bytes } => Ok(Place::Memory(bytes)),
+        Named::Null => Ok(ExportPath::Null),
+        Named::Memory { bytes } => Ok(ExportPath::Memory(bytes)),
         Named::Export {
             name, path: below, ..
         } => {
@@ -74,7 +77,7 @@ pub(crate) fn locate<'a>(exports: &'a [Export], path: &[u8]) -> Result<Place<'a>
                     ExportError::Unknown(name.clone(), names.join(", "))
                 })?;
             let below = RelPath::parse(&below).map_err(|_error| ExportError::Path(text()))?;
-            Ok(Place::Below(export, below))
+            Ok(ExportPath::Below(export, below))
         }
     }
 }

@@ -12,7 +12,7 @@ use godwit_run::local::{Access, ExportedFiles, LocalDestination, LocalError, Loc
 use godwit_store::{RelPath, Storage, StoreErrorKind, Syncs};
 use godwit_tree::{TreeRoot, root_fault};
 
-use crate::export::{Export, ExportError, Place, locate};
+use crate::export::{Export, ExportError, ExportPath, locate};
 
 /// The exports of a node, for the jobs that the node itself runs.
 pub struct Exported {
@@ -66,7 +66,7 @@ impl Exported {
             _ => (false, false),
         };
         match locate(&self.exports, wire).map_err(refuse)? {
-            Place::Below(export, below) => {
+            ExportPath::Below(export, below) => {
                 let opened = export.open(&self.spill, access, &self.syncs);
                 let (storage, real) = opened.map_err(refuse)?;
                 Ok(Found {
@@ -78,7 +78,9 @@ impl Exported {
                     contents,
                 })
             }
-            Place::Null | Place::Memory(_) => Err(refuse(ExportError::Path(shown.to_string()))),
+            ExportPath::Null | ExportPath::Memory(_) => {
+                Err(refuse(ExportError::Path(shown.to_string())))
+            }
         }
     }
 }

@@ -15,7 +15,7 @@ use godwit_store::{RelPath, Storage, StoreErrorKind, Syncs};
 use godwit_tree::{TreeRoot, root_fault};
 
 use crate::allow::{Grantor, No, find, refuse_export};
-use crate::export::{Export, Place};
+use crate::export::{Export, ExportPath};
 use godwit_run::local::{Access, hint};
 
 /// Finds what peers name, and says no where they may not.
@@ -164,15 +164,15 @@ impl Places for Exports {
         let grantor = self.grantor();
         grantor.known(peer)?;
         match find(&self.exports, path)? {
-            Place::Memory(_) => Err(No::new(
+            ExportPath::Memory(_) => Err(No::new(
                 ErrorCode::DESTINATION,
                 "mem: can only be read; null: takes everything",
             )),
-            Place::Null => {
+            ExportPath::Null => {
                 grantor.allowed(peer, None, true)?;
                 Ok(Target::Null)
             }
-            Place::Below(export, base) => {
+            ExportPath::Below(export, base) => {
                 grantor.allowed(peer, Some(&export.name), true)?;
                 let (storage, storage_path) = self.open(export, access)?;
                 Ok(Target::Tree(TreeTarget {
@@ -200,17 +200,17 @@ impl Places for Exports {
         let mut storages: HashMap<&str, (Arc<dyn Storage>, Vec<u8>)> = HashMap::new();
         for path in paths {
             match find(&self.exports, path)? {
-                Place::Null => {
+                ExportPath::Null => {
                     return Err(No::new(
                         ErrorCode::SOURCE,
                         "null: can only be written to; mem:SIZE gives bytes",
                     ));
                 }
-                Place::Memory(bytes) => {
+                ExportPath::Memory(bytes) => {
                     grantor.allowed(peer, None, false)?;
                     sources.push(SourcePlace::Memory(bytes));
                 }
-                Place::Below(export, start) => {
+                ExportPath::Below(export, start) => {
                     let (storage, real) = match storages.entry(&export.name) {
                         Entry::Occupied(open) => open.into_mut(),
                         Entry::Vacant(place) => {
@@ -243,7 +243,7 @@ impl Places for Exports {
         let mut leave = Vec::new();
         for path in paths {
             let export = match find(&self.exports, path) {
-                Ok(Place::Below(export, _)) => Some(export.name.clone()),
+                Ok(ExportPath::Below(export, _)) => Some(export.name.clone()),
                 _ => None,
             };
             let needed = Leave { export, write };
