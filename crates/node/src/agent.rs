@@ -2,7 +2,7 @@
 //! Knows no ssh: it is given a stream, a listener and addresses to dial.
 
 mod dialer;
-mod own;
+mod user_files;
 
 use std::net::{SocketAddr, TcpListener};
 use std::path::PathBuf;
@@ -18,7 +18,7 @@ use godwit_run::Process;
 use crate::budget::Budget;
 use crate::table::Table;
 use crate::{Announce, DaemonConfig, Shared, accept, gate, keeper};
-use own::OwnFiles;
+use user_files::UserFiles;
 
 /// The client of a transfer says what it wants at once; one that waits for another's transfer never does.
 const FIRST_FRAME_DEADLINE: Duration = Duration::from_secs(400 * 24 * 3600);
@@ -70,7 +70,7 @@ impl Agent {
     /// The process is out of descriptors or threads.
     pub fn start(config: AgentConfig, listener: TcpListener) -> std::io::Result<Self> {
         listener.set_nonblocking(true)?;
-        let places = OwnFiles {
+        let places = UserFiles {
             sender: config.sender,
             spill: config.home.join("spill"),
             base: config.base,

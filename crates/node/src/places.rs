@@ -1,7 +1,7 @@
 //! How what a peer names is found: a trait, and its implementation for exports and grants.
 //! Opens no transfer.
 //!
-//! A daemon finds exports, restricted by grants; an agent finds the files of its user (`agent::own`). Below the root of an export
+//! A daemon finds exports, restricted by grants; an agent finds the files of its user (`agent::user_files`). Below the root of an export
 //! every open is `openat2` beneath the root, without links.
 
 use std::collections::HashMap;

@@ -14,7 +14,7 @@ use crate::allow::No;
 use crate::places::{FailedSource, Places, SourcePlace, Target, TreeSource, TreeTarget};
 use godwit_run::local::{self, Access};
 
-pub(super) struct OwnFiles {
+pub(super) struct UserFiles {
     pub(super) sender: Vec<u8>,
     pub(super) spill: PathBuf,
     /// What relative paths are relative to.
@@ -22,7 +22,7 @@ pub(super) struct OwnFiles {
     pub(super) syncs: Syncs,
 }
 
-impl OwnFiles {
+impl UserFiles {
     /// Nothing, and a tilde in front, mean the user's home.
     fn resolve(&self, path: &[u8]) -> PathBuf {
         let below = match path {
@@ -41,7 +41,7 @@ impl OwnFiles {
     }
 }
 
-impl Places for OwnFiles {
+impl Places for UserFiles {
     fn target(
         &self,
         _peer: IdentityId,
@@ -100,7 +100,7 @@ mod tests {
 
     #[test]
     fn paths_mean_what_they_do_in_a_shell_at_home() {
-        let places = OwnFiles {
+        let places = UserFiles {
             sender: Vec::new(),
             spill: PathBuf::new(),
             base: "/home/alice".into(),
