@@ -1,7 +1,7 @@
 //! `godwit doctor`: which directory and which other side are meant, from what was typed.
 //! Looks at nothing itself; `doctor` does.
 
-use crate::doctor::{self, Directory, Far, Node, Subject};
+use crate::doctor::{self, Directory, Node, OtherSide, Subject};
 use crate::exit::{Exit, Failure};
 use crate::home;
 use clap::ArgMatches;
@@ -38,15 +38,15 @@ pub(super) fn run(matches: &ArgMatches) -> Result<Exit, Failure> {
 
 fn subjects<'a>(
     endpoints: impl Iterator<Item = &'a OsStr>,
-) -> Result<(Directory, Option<Far>, bool), Failure> {
+) -> Result<(Directory, Option<OtherSide>, bool), Failure> {
     let (mut paths, mut far) = (Vec::new(), None);
     let twice =
         || Failure::usage("name at most one path and one other side: godwit doctor [PATH] [HOST]");
     for text in endpoints {
         match parse(text)? {
             Named::Path(path) => paths.push((path, far.is_none())),
-            Named::Far(_) if far.is_some() => return Err(twice()),
-            Named::Far(found) => far = Some(found),
+            Named::OtherSide(_) if far.is_some() => return Err(twice()),
+            Named::OtherSide(found) => far = Some(found),
         }
     }
     // The other side is named if there is one: then what is left can only be a directory.
@@ -59,7 +59,7 @@ fn subjects<'a>(
             _ => None,
         };
         if let Some((at, host)) = at.and_then(|at| Some((at, hosts[at].as_ref()?)))
-            && let Named::Far(found) = parse(host)?
+            && let Named::OtherSide(found) = parse(host)?
         {
             far = Some(found);
             paths.remove(at);
@@ -88,7 +88,7 @@ fn subjects<'a>(
 
 enum Named {
     Path(PathBuf),
-    Far(Far),
+    OtherSide(OtherSide),
 }
 
 fn parse(text: &OsStr) -> Result<Named, Failure> {
@@ -100,18 +100,21 @@ fn parse(text: &OsStr) -> Result<Named, Failure> {
     {
         let node = HostPort::parse(host.trim_end_matches('/'), PORT_DEFAULT)
             .map_err(|error| Failure::usage(format!("{}: {error}", text.display())))?;
-        return Ok(Named::Far(Far::Node(Node { node, export: None })));
+        return Ok(Named::OtherSide(OtherSide::Node(Node {
+            node,
+            export: None,
+        })));
     }
     match Endpoint::parse(text).map_err(Failure::usage)? {
         Endpoint::Local(path) => Ok(Named::Path(path)),
-        Endpoint::Remote(remote) => Ok(Named::Far(Far::Node(Node {
+        Endpoint::Remote(remote) => Ok(Named::OtherSide(OtherSide::Node(Node {
             node: remote.node,
             export: match remote.place {
                 Place::Export { .. } => Some(remote.place),
                 Place::Memory { .. } | Place::Null => None,
             },
         }))),
-        Endpoint::Ssh(place) => Ok(Named::Far(Far::Ssh(place))),
+        Endpoint::Ssh(place) => Ok(Named::OtherSide(OtherSide::Ssh(place))),
         _ => Err(Failure::usage(format!(
             "{}: name a path, a machine as in HOST:PATH, or a node as in godwit://HOST/EXPORT",
             text.display()
@@ -149,7 +152,7 @@ mod tests {
             named.ok().and_then(|(_, far, _)| far)
         };
         for word in ["127.0.0.1", "dtn2", "alice@dtn2.example.org"] {
-            assert!(matches!(far(&[word]), Some(Far::Ssh(_))), "{word}");
+            assert!(matches!(far(&[word]), Some(OtherSide::Ssh(_))), "{word}");
         }
         for path in [".", "..", "/", "./dtn2", "src", "dtn2/"] {
             assert!(far(&[path]).is_none(), "{path}");
@@ -158,7 +161,7 @@ mod tests {
         for (words, gives) in [(["src", "dtn2"], false), (["dtn2", "src"], true)] {
             let named = subjects(words.iter().map(OsStr::new)).ok();
             let (directory, far, far_gives) = named.expect("one of each");
-            assert!(matches!(far, Some(Far::Ssh(_))), "{words:?}");
+            assert!(matches!(far, Some(OtherSide::Ssh(_))), "{words:?}");
             assert_eq!(
                 (directory.path.as_path(), far_gives),
                 (Path::new("src"), gives)
@@ -170,6 +173,6 @@ mod tests {
         }
         // The other side is named: this can only be a directory.
         let both = far(&["dtn2", "godwit://dtn2/data"]);
-        assert!(matches!(both, Some(Far::Node(_))));
+        assert!(matches!(both, Some(OtherSide::Node(_))));
     }
 }

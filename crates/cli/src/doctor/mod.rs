@@ -35,7 +35,7 @@ pub(crate) struct Subject {
     /// The storage.
     pub(crate) directory: Directory,
     /// The other side.
-    pub(crate) far: Option<Far>,
+    pub(crate) far: Option<OtherSide>,
     /// It is where data would come from: nothing is written there.
     pub(crate) far_gives: bool,
 }
@@ -49,7 +49,7 @@ pub(crate) struct Directory {
 }
 
 /// The other side.
-pub(crate) enum Far {
+pub(crate) enum OtherSide {
     /// A daemon.
     Node(Node),
     /// A machine that ssh reaches.
@@ -79,8 +79,8 @@ pub(crate) fn run(subject: &Subject, json: bool) -> Exit {
         ),
     );
     let path = match &subject.far {
-        Some(Far::Node(node)) => node::look(node, subject, &mut findings),
-        Some(Far::Ssh(place)) => ssh::look(place, subject, &mut findings),
+        Some(OtherSide::Node(node)) => node::look(node, subject, &mut findings),
+        Some(OtherSide::Ssh(place)) => ssh::look(place, subject, &mut findings),
         None => None,
     };
     machine::look(&subject.settings, &mut findings);
