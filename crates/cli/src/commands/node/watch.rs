@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use godwit_api::event::{Event, EventSink as _, Limited, LimitedTold, Progress};
 use godwit_api::rest::{JobView, ProgressView};
-use godwit_client::{Client, News};
+use godwit_client::{Client, ClientError, Events, News};
 
 use super::when::Clock;
 use super::{exit_of, print_json, show, words};
@@ -16,6 +16,9 @@ use crate::output::Output;
 /// The job itself is looked at after this time without news.
 const LOOK_EVERY: Duration = Duration::from_secs(5);
 
+/// How often a job is looked at on a node that tells no events.
+const LOOK_WITHOUT_EVENTS: Duration = Duration::from_secs(1);
+
 /// Watches a job to its end; the exit is that of the job.
 pub(super) fn run(
     client: &Client,
@@ -24,7 +27,12 @@ pub(super) fn run(
     started: Instant,
 ) -> Result<Exit, Failure> {
     // What changes between the look and the first event would be missed the other way round.
-    let mut events = client.events(Some(id))?;
+    let mut events = match client.events(Some(id)) {
+        Ok(events) => Some(events),
+        // A node that tells no events is looked at.
+        Err(error) if error.status() == Some(404) => None,
+        Err(error) => return Err(error.into()),
+    };
     let mut watched = Watched {
         output: Output::new(false, std::io::stderr().is_terminal(), started, None),
         json,
@@ -40,7 +48,7 @@ pub(super) fn run(
             return Ok(exit_of(job.state));
         }
         job = loop {
-            match events.next(LOOK_EVERY)? {
+            match next(events.as_mut())? {
                 Some(News::Job(job)) if job.id == id => break *job,
                 Some(News::Progress { job, progress }) if job == id => watched.progress(&progress),
                 Some(News::Job(_) | News::Progress { .. }) => {}
@@ -54,6 +62,17 @@ pub(super) fn run(
                 },
             }
         };
+    }
+}
+
+/// What is new; None where it is time to look.
+fn next(events: Option<&mut Events<'_>>) -> Result<Option<News>, ClientError> {
+    match events {
+        Some(events) => events.next(LOOK_EVERY),
+        None => {
+            std::thread::sleep(LOOK_WITHOUT_EVENTS);
+            Ok(None)
+        }
     }
 }
 
