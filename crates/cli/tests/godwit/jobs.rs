@@ -1,0 +1,291 @@
+//! Jobs by the commands that people type, at a real node.
+//! Leaves the routes themselves to the tests of the API.
+
+use std::fs;
+
+use rustix::process::Signal;
+use serde_json::Value;
+
+use super::process::{Outcome, Process};
+use super::rig::Rig;
+
+/// Longer than a test takes, so that a job that waits for it never begins.
+const FAR: &str = "2099-01-01T22:00Z";
+
+/// A node without clients: jobs need none.
+fn node() -> Rig {
+    let mut rig = Rig::new();
+    rig.serve(&[]);
+    rig
+}
+
+/// Runs a command at the node that must succeed; what it printed.
+#[track_caller]
+fn told(rig: &Rig, line: &[&str]) -> String {
+    let outcome = rig.admin(line);
+    assert_eq!(outcome.code, Some(0), "{line:?}: {outcome:?}");
+    outcome.out
+}
+
+#[track_caller]
+fn refused(rig: &Rig, line: &[&str], code: i32, words: &str) {
+    let outcome = rig.admin(line);
+    assert_eq!(outcome.code, Some(code), "{line:?}: {outcome:?}");
+    assert!(outcome.complaint.contains(words), "{line:?}: {outcome:?}");
+}
+
+/// Submits a job that waits; its id.
+fn waiting(rig: &Rig) -> String {
+    let line = [
+        "job",
+        "submit",
+        "here:/data/a",
+        "here:/data/b",
+        "--after",
+        FAR,
+    ];
+    told(rig, &line).trim().to_owned()
+}
+
+/// A command at the node, not yet waited for.
+fn begin(rig: &Rig, line: &[&str]) -> Process {
+    let mut command = rig.client_command();
+    Process::start(command.env("GODWIT_HOME", &rig.daemon_home).args(line))
+}
+
+fn document(text: &str) -> Value {
+    serde_json::from_str(text).unwrap_or_else(|error| panic!("{error}: {text}"))
+}
+
+#[test]
+fn a_job_is_submitted_watched_listed_and_reported() {
+    let rig = node();
+    rig.write("export/run42/a", "one");
+    rig.write("export/run42/b/c", "two");
+    let line = [
+        "job",
+        "submit",
+        "here:/data/run42",
+        "here:/data/copy",
+        "--label",
+        "night",
+        "--wait",
+    ];
+    let outcome = rig.admin(&line);
+    assert_eq!(outcome.code, Some(0), "{outcome:?}");
+    assert_eq!(rig.read("export/copy/b/c"), b"two");
+    let id = outcome.out.lines().next().expect("an id").to_owned();
+    assert_eq!(id.len(), 11, "{outcome:?}");
+    outcome.says("state       complete");
+
+    let list = told(&rig, &["job", "list"]);
+    assert!(list.contains("--all lists those that have ended"), "{list}");
+    let list = told(&rig, &["job", "list", "--all"]);
+    let row = list.lines().nth(1).expect("a row");
+    assert!(row.starts_with(&format!("{id}  complete")), "{list}");
+    assert!(
+        row.ends_with("night  here:/data/run42 -> here:/data/copy"),
+        "{list}"
+    );
+    let none = told(&rig, &["job", "list", "--all", "--label", "day"]);
+    assert_eq!(none, "no job fits\n");
+
+    // The first ten signs are a beginning that no other job has.
+    let shown = told(&rig, &["job", "show", &id[..10]]);
+    assert!(shown.contains("copied      6 B in 2 files"), "{shown}");
+    let shown = document(&told(&rig, &["job", "show", &id, "--json"]));
+    assert_eq!(shown["state"], "complete");
+    assert_eq!(shown["label"], "night");
+    let watched = rig.admin(&["job", "watch", &id]);
+    assert_eq!(watched.code, Some(0), "{watched:?}");
+    let log = told(&rig, &["job", "log", "--follow", &id]);
+    assert!(
+        log.contains("#1 ended complete: 2 files and 6 B, 0 failed"),
+        "{log}"
+    );
+    let report = told(&rig, &["job", "report", &id]);
+    assert!(report.contains("ATTEMPT"), "{report}");
+}
+
+#[test]
+fn a_job_that_waits_says_why_and_can_be_changed() {
+    let rig = node();
+    let id = waiting(&rig);
+    let list = told(&rig, &["job", "list"]);
+    assert!(list.contains(&format!("{id}  scheduled")), "{list}");
+    assert!(list.contains("    waits since "), "{list}");
+
+    let told = |line: &[&str]| told(&rig, line);
+    assert!(told(&["job", "limit", &id, "300MB"]).contains("limit 300 MB/s"));
+    assert!(told(&["job", "limit", &id, "none"]).contains("no limit"));
+    assert!(told(&["job", "priority", &id, "-3"]).contains("priority -3"));
+    assert!(told(&["job", "label", &id, "other"]).contains("label other"));
+    let shown = document(&told(&["job", "show", &id, "--json"]));
+    assert_eq!(shown["priority"], -3);
+    assert_eq!(shown["label"], "other");
+    assert!(told(&["job", "pause", &id]).starts_with(&format!("{id} paused")));
+    let resumed = told(&["job", "resume", &id]);
+    assert!(!resumed.contains("paused"), "{resumed}");
+    let top = told(&["top"]);
+    assert!(
+        top.contains("0 running, 1 waiting") && top.contains(&id),
+        "{top}"
+    );
+    let cancelled = told(&["job", "cancel", &id, "--comment", "wrong run"]);
+    assert!(
+        cancelled.starts_with(&format!("{id} cancelled")),
+        "{cancelled}"
+    );
+    let watched = rig.admin(&["job", "watch", &id]);
+    assert_eq!(watched.code, Some(1), "{watched:?}");
+    // What becomes of one does not hold up the other.
+    let other = waiting(&rig);
+    let both = rig.admin(&["job", "cancel", "zzzzzzzzzzz", &other]);
+    assert_eq!(both.code, Some(1), "{both:?}");
+    assert!(
+        both.out.starts_with(&format!("{other} cancelled")),
+        "{both:?}"
+    );
+    assert!(both.complaint.contains("zzzzzzzzzzz"), "{both:?}");
+}
+
+#[test]
+fn what_the_node_refuses_is_told_in_its_words() {
+    let rig = node();
+    refused(&rig, &["job", "show", "zzz"], 1, "zzz");
+    refused(
+        &rig,
+        &["job", "submit", "nowhere:/x/a", "here:/data/b"],
+        2,
+        "nowhere",
+    );
+    let (one, other) = (waiting(&rig), waiting(&rig));
+    refused(&rig, &["job", "show", &one[..1]], 2, &other);
+    let line = [
+        "job",
+        "submit",
+        "here:/data/a",
+        "here:/data/b",
+        "--setting",
+        "streams=0",
+    ];
+    refused(&rig, &line, 2, "streams");
+    refused(&rig, &["site", "remove", "nowhere"], 1, "nowhere");
+}
+
+#[test]
+fn a_repeated_key_submits_once() {
+    let rig = node();
+    let submit = || {
+        let line = [
+            "job",
+            "submit",
+            "here:/data/a",
+            "here:/data/b",
+            "--after",
+            FAR,
+            "--idempotency-key",
+            "night-42",
+        ];
+        told(&rig, &line)
+    };
+    assert_eq!(submit(), submit());
+    assert_eq!(told(&rig, &["job", "list", "--json"]).lines().count(), 1);
+}
+
+#[test]
+fn sites_users_and_tokens_are_kept_by_the_node() {
+    let rig = node();
+    let told = |line: &[&str]| told(&rig, line);
+    let line = [
+        "site",
+        "add",
+        "siteB",
+        "dtn1.siteb.org",
+        "--identity",
+        &rig.identity,
+    ];
+    told(&line);
+    let sites = told(&["site", "list"]);
+    assert!(
+        sites.contains("siteB") && sites.contains("dtn1.siteb.org"),
+        "{sites}"
+    );
+    told(&["site", "remove", "siteB"]);
+    assert!(told(&["site", "list"]).contains("no other site"));
+
+    rig.write("password", "correct horse battery\n");
+    let password = rig.path("password");
+    let password = password.to_str().expect("text");
+    let line = [
+        "user",
+        "add",
+        "alice",
+        "--role",
+        "operator",
+        "--password-file",
+        password,
+    ];
+    set_mode(password, 0o644);
+    refused(&rig, &line, 2, "chmod 600");
+    set_mode(password, 0o600);
+    assert!(told(&line).contains("alice is operator and has a password"));
+    assert!(told(&["user", "list"]).contains("alice  operator  yes"));
+
+    let line = [
+        "token",
+        "create",
+        "--role",
+        "operator",
+        "--user",
+        "alice",
+        "--expires",
+        "90d",
+    ];
+    let secret = told(&line);
+    assert!(
+        secret.starts_with("gwt_") && secret.lines().count() == 1,
+        "{secret}"
+    );
+    let tokens = told(&["token", "list", "--json"]);
+    let token = document(&tokens);
+    assert!(!tokens.contains(secret.trim()), "{tokens}");
+    let id = token["id"].as_str().expect("an id");
+    told(&["token", "revoke", id]);
+    assert!(told(&["token", "list"]).contains("revoked"));
+    told(&["user", "remove", "alice"]);
+
+    let status = told(&["node", "status"]);
+    assert!(
+        status.contains(&rig.identity) && status.contains("export      data"),
+        "{status}"
+    );
+}
+
+fn set_mode(file: &str, mode: u32) {
+    use std::os::unix::fs::PermissionsExt as _;
+    fs::set_permissions(file, fs::Permissions::from_mode(mode)).expect("set");
+}
+
+#[test]
+fn a_watcher_outlives_its_node() {
+    let mut rig = node();
+    rig.write("export/big", vec![7; 8 << 20]);
+    let line = [
+        "job",
+        "submit",
+        "here:/data/big",
+        "here:/data/copy",
+        "--limit",
+        "256KiB",
+    ];
+    let id = told(&rig, &line).trim().to_owned();
+    let mut watcher = begin(&rig, &["job", "watch", &id]);
+    watcher.wait_for("running");
+    rig.end_daemon(Signal::KILL);
+    rig.serve(&[]);
+    told(&rig, &["job", "limit", &id, "none"]);
+    let outcome: Outcome = watcher.wait();
+    assert_eq!(outcome.code, Some(0), "{outcome:?}");
+    assert_eq!(rig.read("export/copy"), vec![7; 8 << 20]);
+}
