@@ -1,6 +1,6 @@
 # Thin: cargo does the work.
 
-.PHONY: build test demo
+.PHONY: build test demo demo-node
 
 # Always under this directory, wherever CARGO_TARGET_DIR points.
 build:
@@ -19,3 +19,8 @@ demo:
 	scripts/setup.sh
 	$(MAKE) --no-print-directory build
 	scripts/demo.sh
+
+demo-node:
+	scripts/setup.sh
+	$(MAKE) --no-print-directory build
+	scripts/demo-node.sh

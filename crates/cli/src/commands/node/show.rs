@@ -115,7 +115,7 @@ impl Lines {
     /// Adds a line.
     pub(super) fn add(&mut self, name: &str, value: &str) {
         if !value.is_empty() {
-            self.0.push(format!("{name:<12}{}", printable(value)));
+            self.0.push(format!("{name:<13}{}", printable(value)));
         }
     }
 }
