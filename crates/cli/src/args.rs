@@ -73,7 +73,7 @@ fn cp() -> Command {
              sources need one of the two.\n\
              The same command again resumes what was interrupted.",
         )
-        .args(settings(Scope::Cp))
+        .defer(|command| command.args(settings(Scope::Cp)))
         .arg(paths())
 }
 
@@ -86,7 +86,7 @@ fn sync() -> Command {
              behind it changes nothing. What only the destination has stays unless --delete is given; --dry-run shows what would \
              be done. Endpoints are those of godwit cp. The same command again resumes what was interrupted.",
         )
-        .args(settings(Scope::Sync))
+        .defer(|command| command.args(settings(Scope::Sync)))
         .arg(paths())
 }
 
@@ -105,7 +105,7 @@ fn paths() -> Arg {
 fn serve() -> Command {
     Command::new("serve")
         .about("Run a node: let authorized clients reach the exported directories")
-        .args(settings(Scope::Serve))
+        .defer(|command| command.args(settings(Scope::Serve)))
 }
 
 fn authorize() -> Command {
@@ -149,7 +149,7 @@ fn verify() -> Command {
         .after_help(
             "Names each entry that is missing or differs. Exit codes: 0 the same, 3 differences, 1 it could not be checked.",
         )
-        .args(settings(Scope::Verify))
+        .defer(|command| command.args(settings(Scope::Verify)))
         .arg(positional(
             "manifest-file",
             "MANIFEST",
@@ -165,7 +165,7 @@ fn verify() -> Command {
 fn manifest() -> Command {
     Command::new("manifest")
         .about("Write down what a directory or file holds, with a digest of each file")
-        .args(settings(Scope::Manifest))
+        .defer(|command| command.args(settings(Scope::Manifest)))
         .arg(positional("source", "SOURCE", "The directory or file"))
         .arg(positional("manifest-file", "FILE", "The manifest"))
 }
@@ -189,7 +189,7 @@ fn agent() -> Command {
 fn generate() -> Command {
     Command::new("gen")
         .about("Make a data set by specification, always the same for the same seed")
-        .args(settings(Scope::Gen))
+        .defer(|command| command.args(settings(Scope::Gen)))
         .arg(
             Arg::new("scale")
                 .long("scale")

@@ -19,6 +19,7 @@ mod serve;
 mod signals;
 mod ssh;
 
+use clap::error::ErrorKind;
 use std::ffi::OsString;
 use std::io::Write as _;
 use std::time::Instant;
@@ -37,7 +38,15 @@ fn main() {
 fn run() -> Exit {
     let started = Instant::now();
     let words: Vec<OsString> = std::env::args_os().collect();
-    let matches = match args::command().try_get_matches_from(&words) {
+    // Examples cost more to make than all else, and only help shows them.
+    let parsed = args::bare().try_get_matches_from(&words).or_else(|error| {
+        if error.kind() == ErrorKind::DisplayHelp {
+            args::command().try_get_matches_from(&words)
+        } else {
+            Err(error)
+        }
+    });
+    let matches = match parsed {
         Ok(matches) => matches,
         // With exit code 2 on wrong usage, and with 0 after printing help.
         Err(error) => match habits::hint(&error, &words) {
