@@ -286,7 +286,7 @@ fn hear<M: AgentMessage>(input: &mut File) -> Result<M, Failure> {
     while reader.body().is_none() {
         let room = reader.wants().min(buffer.len());
         let bytes = match input.read(&mut buffer[..room]) {
-            Ok(0) => return Err(Failure::new(FailureCode::PeerEnded, "the client hung up")),
+            Ok(0) => return Err(Failure::new(FailureCode::PeerSilent, "the client hung up")),
             Ok(bytes) => bytes,
             Err(error) if error.kind() == std::io::ErrorKind::Interrupted => continue,
             Err(error) => return Err(Failure::local(error)),
