@@ -28,9 +28,9 @@ const RIGHT_MIN: usize = 95;
 
 const BLOCK_BYTES: u32 = 64 << 10;
 
-/// Time for buffers to fill, and time that is judged.
+/// Time for buffers to fill, and time that is judged: of less than a second nothing is said.
 const SETTLE: Duration = Duration::from_millis(300);
-const JUDGED: Duration = Duration::from_millis(500);
+const JUDGED: Duration = Duration::from_millis(1_050);
 
 /// What the slowest stage lets through, in bytes a second, if its processor is its own.
 const SLOWEST: u32 = 12_000_000;

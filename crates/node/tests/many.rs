@@ -231,15 +231,23 @@ impl World {
     #[track_caller]
     fn assert_done(&self, running: Running) {
         let number = running.number;
+        assert_eq!(self.done(running), 21, "{number}");
+    }
+
+    /// Waits for a transfer that must complete, and compares what arrived; how many files it delivered itself.
+    #[track_caller]
+    fn done(&self, running: Running) -> u64 {
+        let number = running.number;
         let ended = running.thread.join().expect("no panic");
         let Ok(Summary::Transfer(summary)) = &ended else {
             panic!("{number}: {ended:?}");
         };
         assert_eq!(summary.status, Status::Complete, "{number}: {summary:?}");
-        assert_eq!((summary.files, summary.failed), (21, 0), "{number}");
+        assert_eq!(summary.failed, 0, "{number}");
         let [tree, copy] =
             ["from/tree", "to/copy"].map(|name| contents(&self.path(&format!("{name}{number}"))));
         assert!(tree.len() == 21 && tree == copy, "{number} is another");
+        summary.files
     }
 }
 
@@ -340,7 +348,9 @@ fn sixty_four_transfers_share_what_one_process_has_and_obey_while_they_run() {
         assert_eq!(failure.code, FailureCode::Cancelled, "{number}: {failure}");
         let again = world.begin(number, &[]);
         let heard = Arc::clone(&again.heard);
-        world.assert_done(again);
+        // Small files may have had their names before it was cancelled.
+        let delivered = world.done(again);
+        assert!((1..=21).contains(&delivered), "{number}: {delivered}");
         let is_resumed =
             |event: &Event| matches!(event, Event::Started(started) if started.resumed);
         assert_eq!(heard.count(is_resumed), 1, "{number} was not resumed");
