@@ -17,22 +17,55 @@ pub(crate) fn command() -> Command {
 
 /// The whole command line, without examples.
 pub(crate) fn bare() -> Command {
+    whole(Make::AtOnce)
+}
+
+/// The same to be parsed: the settings of a command are made only if it is called.
+pub(crate) fn quick() -> Command {
+    whole(Make::WhenCalled)
+}
+
+/// When the settings of a command are made.
+#[derive(Clone, Copy)]
+enum Make {
+    AtOnce,
+    WhenCalled,
+}
+
+impl Make {
+    /// The command with its settings.
+    fn with_settings(self, command: Command, scope: Scope) -> Command {
+        match (self, scope) {
+            (Self::AtOnce, _) => command.args(settings(scope)),
+            (_, Scope::Cp) => command.defer(|command| command.args(settings(Scope::Cp))),
+            (_, Scope::Sync) => command.defer(|command| command.args(settings(Scope::Sync))),
+            (_, Scope::Serve) => command.defer(|command| command.args(settings(Scope::Serve))),
+            (_, Scope::Gen) => command.defer(|command| command.args(settings(Scope::Gen))),
+            (_, Scope::Verify) => command.defer(|command| command.args(settings(Scope::Verify))),
+            (_, Scope::Manifest) => {
+                command.defer(|command| command.args(settings(Scope::Manifest)))
+            }
+        }
+    }
+}
+
+fn whole(make: Make) -> Command {
     Command::new("godwit")
         .version(env!("CARGO_PKG_VERSION"))
         .about("Moves data sets between machines: fast, encrypted, verified, resumable")
         .after_help("Exit codes: 0 complete, 1 failed, 2 usage, 3 partial, 4 authentication, 5 interrupted and resumable.")
         .subcommand_required(true)
         .arg_required_else_help(true)
-        .subcommand(cp())
-        .subcommand(sync())
-        .subcommand(serve())
+        .subcommand(cp(make))
+        .subcommand(sync(make))
+        .subcommand(serve(make))
         .subcommand(Command::new("id").about("Print this user's public identity"))
         .subcommand(authorize())
         .subcommand(revoke())
         .subcommand(trust())
-        .subcommand(verify())
-        .subcommand(manifest())
-        .subcommand(generate())
+        .subcommand(verify(make))
+        .subcommand(manifest(make))
+        .subcommand(generate(make))
         .subcommand(limit())
         .subcommands(node::commands())
         .subcommand(doctor())
@@ -62,8 +95,8 @@ pub(crate) fn order(scope: Scope, matches: &ArgMatches) -> Vec<&'static str> {
     places.into_iter().map(|(_, name)| name).collect()
 }
 
-fn cp() -> Command {
-    Command::new("cp")
+fn cp(make: Make) -> Command {
+    let command = Command::new("cp")
         .about("Copy files and directories: here, by ssh, to and from nodes")
         .override_usage("godwit cp [OPTIONS] SOURCE... DESTINATION")
         .after_help(
@@ -72,22 +105,20 @@ fn cp() -> Command {
              Directories recurse. An existing directory, or a trailing slash, as destination means \"into\"; several \
              sources need one of the two.\n\
              The same command again resumes what was interrupted.",
-        )
-        .defer(|command| command.args(settings(Scope::Cp)))
-        .arg(paths())
+        );
+    make.with_settings(command, Scope::Cp).arg(paths())
 }
 
-fn sync() -> Command {
-    Command::new("sync")
+fn sync(make: Make) -> Command {
+    let command = Command::new("sync")
         .about("Make a destination equal a source, sending only what differs")
         .override_usage("godwit sync [OPTIONS] SOURCE DESTINATION")
         .after_help(
             "DESTINATION is the counterpart of SOURCE, whether or not it exists: nothing goes \"into\" it, and a slash \
              behind it changes nothing. What only the destination has stays unless --delete is given; --dry-run shows what would \
              be done. Endpoints are those of godwit cp. The same command again resumes what was interrupted.",
-        )
-        .defer(|command| command.args(settings(Scope::Sync)))
-        .arg(paths())
+        );
+    make.with_settings(command, Scope::Sync).arg(paths())
 }
 
 /// One argument for both, since flags may stand between them; `copy` takes the last one as the destination.
@@ -102,10 +133,10 @@ fn paths() -> Arg {
         .help("What to copy, and where to")
 }
 
-fn serve() -> Command {
-    Command::new("serve")
-        .about("Run a node: let authorized clients reach the exported directories")
-        .defer(|command| command.args(settings(Scope::Serve)))
+fn serve(make: Make) -> Command {
+    let command = Command::new("serve")
+        .about("Run a node: let authorized clients reach the exported directories");
+    make.with_settings(command, Scope::Serve)
 }
 
 fn authorize() -> Command {
@@ -143,13 +174,13 @@ fn trust() -> Command {
         ))
 }
 
-fn verify() -> Command {
-    Command::new("verify")
+fn verify(make: Make) -> Command {
+    let command = Command::new("verify")
         .about("Check a copy by a manifest, reading it at full speed")
         .after_help(
             "Names each entry that is missing or differs. Exit codes: 0 the same, 3 differences, 1 it could not be checked.",
-        )
-        .defer(|command| command.args(settings(Scope::Verify)))
+        );
+    make.with_settings(command, Scope::Verify)
         .arg(positional(
             "manifest-file",
             "MANIFEST",
@@ -162,10 +193,10 @@ fn verify() -> Command {
         ))
 }
 
-fn manifest() -> Command {
-    Command::new("manifest")
-        .about("Write down what a directory or file holds, with a digest of each file")
-        .defer(|command| command.args(settings(Scope::Manifest)))
+fn manifest(make: Make) -> Command {
+    let command = Command::new("manifest")
+        .about("Write down what a directory or file holds, with a digest of each file");
+    make.with_settings(command, Scope::Manifest)
         .arg(positional("source", "SOURCE", "The directory or file"))
         .arg(positional("manifest-file", "FILE", "The manifest"))
 }
@@ -186,10 +217,10 @@ fn agent() -> Command {
         )
 }
 
-fn generate() -> Command {
-    Command::new("gen")
-        .about("Make a data set by specification, always the same for the same seed")
-        .defer(|command| command.args(settings(Scope::Gen)))
+fn generate(make: Make) -> Command {
+    let command = Command::new("gen")
+        .about("Make a data set by specification, always the same for the same seed");
+    make.with_settings(command, Scope::Gen)
         .arg(
             Arg::new("scale")
                 .long("scale")

@@ -39,7 +39,7 @@ fn run() -> Exit {
     let started = Instant::now();
     let words: Vec<OsString> = std::env::args_os().collect();
     // Examples cost more to make than all else, and only help shows them.
-    let parsed = args::bare().try_get_matches_from(&words).or_else(|error| {
+    let parsed = args::quick().try_get_matches_from(&words).or_else(|error| {
         if error.kind() == ErrorKind::DisplayHelp {
             args::command().try_get_matches_from(&words)
         } else {

@@ -99,7 +99,7 @@ fn progress(job: &JobView, lines: &mut Lines) {
         if let (Some(bytes), Some(files)) = (number("bytes"), number("files")) {
             lines.add("copied", &format!("{} in {files} files", human_size(bytes)));
         }
-        for (name, shown) in [("skipped", "there before"), ("failed", "failed")] {
+        for (name, shown) in [("skipped", "unchanged"), ("failed", "failed")] {
             if let Some(count) = number(name).filter(|count| *count > 0) {
                 lines.add(shown, &format!("{count} entries"));
             }
@@ -115,7 +115,7 @@ impl Lines {
     /// Adds a line.
     pub(super) fn add(&mut self, name: &str, value: &str) {
         if !value.is_empty() {
-            self.0.push(format!("{name:<13}{}", printable(value)));
+            self.0.push(format!("{name:<12}{}", printable(value)));
         }
     }
 }
