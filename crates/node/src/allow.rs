@@ -9,13 +9,13 @@ use godwit_proto::ErrorCode;
 use crate::export::{Export, ExportError, ExportPath, locate};
 
 /// A reason to say no, with its code.
-pub(crate) struct No {
+pub(crate) struct Denial {
     pub(crate) code: ErrorCode,
     pub(crate) message: String,
     pub(crate) retryable: bool,
 }
 
-impl No {
+impl Denial {
     pub(crate) fn new(code: ErrorCode, message: impl Into<String>) -> Self {
         Self {
             code,
@@ -32,11 +32,11 @@ pub(crate) struct Grantor<'a> {
 
 impl Grantor<'_> {
     /// Exports are named only to those whom some grant lets in at all.
-    pub(crate) fn known(&self, peer: IdentityId) -> Result<(), No> {
+    pub(crate) fn known(&self, peer: IdentityId) -> Result<(), Denial> {
         match Grants::new(self.home).is_known(&peer) {
             Ok(true) => Ok(()),
             Ok(false) => Err(unknown(peer)),
-            Err(error) => Err(No::new(ErrorCode::INTERNAL, error.to_string())),
+            Err(error) => Err(Denial::new(ErrorCode::INTERNAL, error.to_string())),
         }
     }
 
@@ -46,7 +46,7 @@ impl Grantor<'_> {
         peer: IdentityId,
         export: Option<&str>,
         write: bool,
-    ) -> Result<(), No> {
+    ) -> Result<(), Denial> {
         let grants = Grants::new(self.home);
         let access = match export {
             Some(export) => grants.allowed(&peer, export),
@@ -58,7 +58,7 @@ impl Grantor<'_> {
                     })
             }),
         };
-        let access = access.map_err(|error| No::new(ErrorCode::INTERNAL, error.to_string()))?;
+        let access = access.map_err(|error| Denial::new(ErrorCode::INTERNAL, error.to_string()))?;
         let granted = if write { access.write } else { access.read };
         if granted {
             return Ok(());
@@ -77,7 +77,7 @@ impl Grantor<'_> {
                 )
             },
         );
-        Err(No::new(
+        Err(Denial::new(
             ErrorCode::NOT_GRANTED,
             format!(
                 "you may not {verb} {place}; its operator can allow it with: godwit authorize {peer}{option} {flag}"
@@ -87,21 +87,21 @@ impl Grantor<'_> {
 }
 
 /// What a path names, for a peer that is known.
-pub(crate) fn find<'a>(exports: &'a [Export], path: &[u8]) -> Result<ExportPath<'a>, No> {
+pub(crate) fn find<'a>(exports: &'a [Export], path: &[u8]) -> Result<ExportPath<'a>, Denial> {
     locate(exports, path).map_err(|error| refuse_export(&error))
 }
 
-pub(crate) fn refuse_export(error: &ExportError) -> No {
+pub(crate) fn refuse_export(error: &ExportError) -> Denial {
     let code = match error {
         ExportError::Unknown(..) => ErrorCode::NO_EXPORT,
         ExportError::Path(_) => ErrorCode::OUTSIDE,
         ExportError::Closed { .. } => ErrorCode::DESTINATION,
     };
-    No::new(code, error.to_string())
+    Denial::new(code, error.to_string())
 }
 
-fn unknown(peer: IdentityId) -> No {
-    No::new(
+fn unknown(peer: IdentityId) -> Denial {
+    Denial::new(
         ErrorCode::AUTH,
         format!(
             "this daemon does not know you; its operator can let you in with: godwit authorize {peer} --read --write"

@@ -23,7 +23,7 @@ use godwit_tree::{
 
 use crate::Shared;
 use crate::admit::admit;
-use crate::allow::No;
+use crate::allow::Denial;
 use crate::gate::{Full, Slot};
 use crate::places::{FailedSource, SourcePlace, Target};
 use crate::refusal::{refusal, too_many};
@@ -57,16 +57,17 @@ pub(crate) fn begin(
     shared: &Arc<Shared>,
     peer: IdentityId,
     request: &Open,
-) -> Result<(TransferId, Begun, u32), No> {
+) -> Result<(TransferId, Begun, u32), Denial> {
     if request.plain_payload && !shared.config.plain_allowed {
-        return Err(No::new(
+        return Err(Denial::new(
             ErrorCode::NOT_GRANTED,
             "this daemon encrypts everything; its operator can allow clear contents with: godwit serve --encryption any",
         ));
     }
     let mut id = [0; 16];
-    getrandom::fill(&mut id)
-        .map_err(|error| No::new(ErrorCode::RESOURCES, format!("no random numbers: {error}")))?;
+    getrandom::fill(&mut id).map_err(|error| {
+        Denial::new(ErrorCode::RESOURCES, format!("no random numbers: {error}"))
+    })?;
     let transfer = TransferId(id);
     let block_bytes = if request.block_bytes == 0 {
         limits::BLOCK_BYTES
@@ -92,7 +93,7 @@ fn begin_push(
     transfer: TransferId,
     block_bytes: u32,
     alone: Arc<AtomicBool>,
-) -> Result<Begun, No> {
+) -> Result<Begun, Denial> {
     let select = select_of(request)?;
     let target = shared.places.target(
         peer,
@@ -115,7 +116,7 @@ fn begin_push(
     let needs = Needs::of_receiver(block_bytes, shared.streams_max, shared.config.writers.most);
     let start = |digest, lease, sinks| {
         build::receiver(terms(digest, lease), shared.config.writers, sinks)
-            .map_err(|error| No::new(ErrorCode::INTERNAL, error.to_string()))
+            .map_err(|error| Denial::new(ErrorCode::INTERNAL, error.to_string()))
     };
     match target {
         Target::Null => {
@@ -139,7 +140,7 @@ fn begin_push(
         }
         Target::Tree(place) => {
             let digest = godwit_engine::digest_kind(request.digest_kind()).ok_or_else(|| {
-                No::new(
+                Denial::new(
                     ErrorCode::NOT_SUPPORTED,
                     "this daemon does not know the digest asked for",
                 )
@@ -177,13 +178,13 @@ fn begin_push(
             {
                 let put_away = prepared.put_away();
                 let why = put_away.map_or_else(|error| error.to_string(), |()| why);
-                return Err(No::new(ErrorCode::INTO_ITSELF, why));
+                return Err(Denial::new(ErrorCode::INTO_ITSELF, why));
             }
             let mapped = prepared.mapped.clone();
             let writes_to = prepared.destinations.clone();
             let digest = godwit_engine::wire_digest_kind(prepared.config.digest);
             if digest != request.digest_kind() && !request.any_digest {
-                return Err(No::new(
+                return Err(Denial::new(
                     ErrorCode::DESTINATION,
                     "the unfinished transfer to this destination used another --digest; finish it with that one",
                 ));
@@ -230,7 +231,7 @@ fn place_for(
     shared: &Shared,
     peer: IdentityId,
     key: Option<&[u8; 32]>,
-) -> Result<Slot<IdentityId>, No> {
+) -> Result<Slot<IdentityId>, Denial> {
     let mut again = key;
     loop {
         let full = match shared.gate.transfer(peer) {
@@ -258,7 +259,7 @@ fn prepare(
     key: &[u8; 32],
     asked: &[u8],
     make_request: impl Fn() -> DestinationRequest,
-) -> Result<PreparedDestination, No> {
+) -> Result<PreparedDestination, Denial> {
     let no = |error: DestinationError| refusal(shared, &error, asked);
     let mut prepared = make_request().prepare();
     // Others that nobody is there for any more: each can be begun again, and this one has somebody.
@@ -312,7 +313,7 @@ fn begin_pull(
     transfer: TransferId,
     block_bytes: u32,
     alone: Arc<AtomicBool>,
-) -> Result<Begun, No> {
+) -> Result<Begun, Denial> {
     let grip = Grip {
         journal: None,
         _slot: place_for(shared, peer, None)?,
@@ -354,17 +355,19 @@ fn begin_pull(
     if itself::is_ours(&request.view)
         && let Some(why) = itself::reason(&absolute, &own, deletes)
     {
-        return Err(No::new(ErrorCode::INTO_ITSELF, why));
+        return Err(Denial::new(ErrorCode::INTO_ITSELF, why));
     }
     let sources = match memory {
         Some(memory) if roots.is_empty() => Sources::Memory(memory),
         Some(_) => {
-            return Err(No::new(
+            return Err(Denial::new(
                 ErrorCode::SOURCE,
                 "mem: cannot be mixed with other sources",
             ));
         }
-        None if roots.is_empty() => return Err(No::new(ErrorCode::SOURCE, "no source was named")),
+        None if roots.is_empty() => {
+            return Err(Denial::new(ErrorCode::SOURCE, "no source was named"));
+        }
         None => Sources::Trees(Trees {
             roots,
             names: select
@@ -380,7 +383,7 @@ fn begin_pull(
     let share = share_of(request);
     if !share.congestion.is_empty() {
         check_congestion(&share.congestion, "the machine that sends")
-            .map_err(|error| No::new(ErrorCode::NOT_SUPPORTED, error.to_string()))?;
+            .map_err(|error| Denial::new(ErrorCode::NOT_SUPPORTED, error.to_string()))?;
     }
     let needs = Needs::of_sender(
         shared.config.pool_bytes,
@@ -408,7 +411,7 @@ fn begin_pull(
         in_order: request.in_order,
     };
     let sender = build::sender(terms, sending, sources)
-        .map_err(|error| No::new(ErrorCode::INTERNAL, error.to_string()))?;
+        .map_err(|error| Denial::new(ErrorCode::INTERNAL, error.to_string()))?;
     // The client has set the limit, and may change it.
     sender.obey_limits();
     if select.is_listed() {
@@ -437,10 +440,10 @@ fn share_of(request: &Open) -> Share {
 }
 
 /// A list names what is in a directory, and in nothing else.
-fn directory(root: TreeRoot) -> Result<TreeRoot, No> {
+fn directory(root: TreeRoot) -> Result<TreeRoot, Denial> {
     let there = root.storage.stat(&root.start);
-    match there.map_err(|error| No::new(ErrorCode::SOURCE, error.to_string()))? {
-        Some(meta) if meta.kind != Kind::Directory => Err(No::new(
+    match there.map_err(|error| Denial::new(ErrorCode::SOURCE, error.to_string()))? {
+        Some(meta) if meta.kind != Kind::Directory => Err(Denial::new(
             ErrorCode::SOURCE,
             format!(
                 "{} is not a directory, so a list cannot name what is in it",
@@ -452,9 +455,9 @@ fn directory(root: TreeRoot) -> Result<TreeRoot, No> {
 }
 
 /// What the client means; its patterns are its own fault.
-fn select_of(request: &Open) -> Result<Arc<Select>, No> {
+fn select_of(request: &Open) -> Result<Arc<Select>, Denial> {
     Select::of(request.selection.as_ref())
-        .map_err(|error| No::new(ErrorCode::PROTOCOL, error.to_string()))
+        .map_err(|error| Denial::new(ErrorCode::PROTOCOL, error.to_string()))
 }
 
 fn resources(alone: &Arc<AtomicBool>) -> Resources {

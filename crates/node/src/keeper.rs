@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 use godwit_engine::End;
 
 use crate::Shared;
-use crate::allow::No;
+use crate::allow::Denial;
 use crate::session::{Claim, Session, locked};
 use crate::table::Entry;
 
@@ -69,7 +69,7 @@ enum Step {
 /// What the keeper goes by.
 struct Rules<'a> {
     /// Why the client may not go on, if somebody took its grant back.
-    taken_back: &'a dyn Fn(&Claim) -> Option<No>,
+    taken_back: &'a dyn Fn(&Claim) -> Option<Denial>,
     suspend_after: Duration,
 }
 

@@ -14,7 +14,7 @@ use godwit_proto::{Direction, ErrorCode, Fault, FaultCode, Open, Side};
 use godwit_store::{RelPath, Storage, StoreErrorKind, Syncs};
 use godwit_tree::{TreeRoot, root_fault};
 
-use crate::allow::{Grantor, No, find, refuse_export};
+use crate::allow::{Denial, Grantor, find, refuse_export};
 use crate::export::{Export, ExportPath};
 use godwit_run::local::{Access, hint};
 
@@ -27,7 +27,7 @@ pub(crate) trait Places: Send + Sync {
         path: &[u8],
         is_directory: bool,
         access: Access,
-    ) -> Result<Target, No>;
+    ) -> Result<Target, Denial>;
 
     /// What a pull reads, in the order of the paths. Only what nobody may have is refused as a whole; what cannot be read is a failed
     /// source among the others.
@@ -36,13 +36,13 @@ pub(crate) trait Places: Send + Sync {
         peer: IdentityId,
         paths: &[Vec<u8>],
         access: Access,
-    ) -> Result<Vec<SourcePlace>, No>;
+    ) -> Result<Vec<SourcePlace>, Denial>;
 
     /// The name of a sender in the journal's key: the same in every run of the same command.
     fn sender_name(&self, peer: IdentityId) -> Vec<u8>;
 
     /// Whether the peer may ask what this side is like.
-    fn may_ask(&self, peer: IdentityId) -> Result<(), No>;
+    fn may_ask(&self, peer: IdentityId) -> Result<(), Denial>;
 
     /// What a transfer needs leave for as long as it runs. Nobody takes any back where nobody has given it.
     fn leave(&self, _request: &Open) -> Vec<Leave> {
@@ -50,7 +50,7 @@ pub(crate) trait Places: Send + Sync {
     }
 
     /// Why the peer has this leave no longer, if that is so.
-    fn taken_back(&self, _peer: IdentityId, _leave: &[Leave]) -> Option<No> {
+    fn taken_back(&self, _peer: IdentityId, _leave: &[Leave]) -> Option<Denial> {
         None
     }
 }
@@ -98,7 +98,7 @@ pub(crate) struct FailedSource {
     /// What is told of it where others can be.
     pub(crate) fault: Fault,
     /// The answer where there is no other.
-    pub(crate) no: No,
+    pub(crate) no: Denial,
 }
 
 /// A tree that is read.
@@ -142,7 +142,7 @@ pub(crate) struct Exports {
 
 impl Exports {
     /// Its storage, and the real path of that.
-    fn open(&self, export: &Export, access: Access) -> Result<(Arc<dyn Storage>, Vec<u8>), No> {
+    fn open(&self, export: &Export, access: Access) -> Result<(Arc<dyn Storage>, Vec<u8>), Denial> {
         export
             .open(&self.home.join("journals"), access, &self.syncs)
             .map_err(|error| refuse_export(&error))
@@ -160,11 +160,11 @@ impl Places for Exports {
         path: &[u8],
         is_directory: bool,
         access: Access,
-    ) -> Result<Target, No> {
+    ) -> Result<Target, Denial> {
         let grantor = self.grantor();
         grantor.known(peer)?;
         match find(&self.exports, path)? {
-            ExportPath::Memory(_) => Err(No::new(
+            ExportPath::Memory(_) => Err(Denial::new(
                 ErrorCode::DESTINATION,
                 "mem: can only be read; null: takes everything",
             )),
@@ -192,7 +192,7 @@ impl Places for Exports {
         peer: IdentityId,
         paths: &[Vec<u8>],
         access: Access,
-    ) -> Result<Vec<SourcePlace>, No> {
+    ) -> Result<Vec<SourcePlace>, Denial> {
         let grantor = self.grantor();
         grantor.known(peer)?;
         let mut sources = Vec::with_capacity(paths.len());
@@ -201,7 +201,7 @@ impl Places for Exports {
         for path in paths {
             match find(&self.exports, path)? {
                 ExportPath::Null => {
-                    return Err(No::new(
+                    return Err(Denial::new(
                         ErrorCode::SOURCE,
                         "null: can only be written to; mem:SIZE gives bytes",
                     ));
@@ -229,7 +229,7 @@ impl Places for Exports {
         peer.to_string().into_bytes()
     }
 
-    fn may_ask(&self, peer: IdentityId) -> Result<(), No> {
+    fn may_ask(&self, peer: IdentityId) -> Result<(), Denial> {
         self.grantor().known(peer)
     }
 
@@ -254,7 +254,7 @@ impl Places for Exports {
         leave
     }
 
-    fn taken_back(&self, peer: IdentityId, leave: &[Leave]) -> Option<No> {
+    fn taken_back(&self, peer: IdentityId, leave: &[Leave]) -> Option<Denial> {
         let grantor = self.grantor();
         leave
             .iter()
@@ -264,7 +264,7 @@ impl Places for Exports {
             })
             // While grants cannot be read nobody new comes in; whoever was let in goes on.
             .find(|no| no.code == ErrorCode::NOT_GRANTED)
-            .map(|no| No {
+            .map(|no| Denial {
                 message: format!("this access was taken back: {}", no.message),
                 ..no
             })
@@ -277,7 +277,7 @@ fn source_below(
     storage: Arc<dyn Storage>,
     start: RelPath,
     path: &[u8],
-) -> Result<SourcePlace, No> {
+) -> Result<SourcePlace, Denial> {
     let there = storage.stat(&start);
     let fault = match there {
         Ok(there) if there.is_some() || start.is_root() => {
@@ -298,16 +298,16 @@ fn source_below(
                     message: why,
                     ..Fault::default()
                 },
-                no: No::new(ErrorCode::SOURCE, no),
+                no: Denial::new(ErrorCode::SOURCE, no),
             }));
         }
         Err(error) if error.kind == StoreErrorKind::Escape => {
-            return Err(No::new(ErrorCode::OUTSIDE, error.to_string()));
+            return Err(Denial::new(ErrorCode::OUTSIDE, error.to_string()));
         }
         Err(error) => root_fault(&error),
     };
     Ok(SourcePlace::Failed(FailedSource {
-        no: No::new(ErrorCode::SOURCE, fault.message.clone()),
+        no: Denial::new(ErrorCode::SOURCE, fault.message.clone()),
         fault,
     }))
 }

@@ -6,12 +6,12 @@ use godwit_proto::ErrorCode;
 use godwit_tree::DestinationError;
 
 use crate::Shared;
-use crate::allow::No;
+use crate::allow::Denial;
 use crate::gate::Full;
 
 /// What the peer is told of a destination that cannot be had: its own name for it, and nothing of other users or of this machine's
 /// paths. The log has the rest.
-pub(crate) fn refusal(shared: &Shared, error: &DestinationError, asked: &[u8]) -> No {
+pub(crate) fn refusal(shared: &Shared, error: &DestinationError, asked: &[u8]) -> Denial {
     let asked = String::from_utf8_lossy(asked);
     let (code, message) = match error {
         DestinationError::Busy { same: true, .. } => (
@@ -35,7 +35,7 @@ pub(crate) fn refusal(shared: &Shared, error: &DestinationError, asked: &[u8]) -
     if !matches!(error, DestinationError::Unsuitable(_)) {
         shared.log(&format!("{asked}: refused: {error}"));
     }
-    No {
+    Denial {
         code,
         message,
         retryable: false,
@@ -43,7 +43,7 @@ pub(crate) fn refusal(shared: &Shared, error: &DestinationError, asked: &[u8]) -
 }
 
 /// What the peer is told when there are too many transfers. Waiting helps as long as one of them runs.
-pub(crate) fn too_many(shared: &Shared, peer: &IdentityId, full: Full) -> No {
+pub(crate) fn too_many(shared: &Shared, peer: &IdentityId, full: Full) -> Denial {
     let limits = shared.gate.transfers();
     let (running, held) = shared.table.count_of(peer);
     let message = match full {
@@ -56,7 +56,7 @@ pub(crate) fn too_many(shared: &Shared, peer: &IdentityId, full: Full) -> No {
             limits.all
         ),
     };
-    No {
+    Denial {
         code: ErrorCode::LIMIT,
         message,
         retryable: full == Full::All || running > 0,

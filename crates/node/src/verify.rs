@@ -11,7 +11,7 @@ use godwit_tree::TreeRoot;
 use godwit_tree::verification::{Expected, Verifier, VerifierConfig};
 
 use crate::Shared;
-use crate::allow::No;
+use crate::allow::Denial;
 use crate::begin::journals;
 use crate::places::SourcePlace;
 use godwit_run::local::Access;
@@ -34,13 +34,14 @@ fn run(
     stream: &mut dyn Stream,
     peer: IdentityId,
     request: &Open,
-) -> Result<(), No> {
-    let internal = |error: &dyn std::fmt::Display| No::new(ErrorCode::INTERNAL, error.to_string());
+) -> Result<(), Denial> {
+    let internal =
+        |error: &dyn std::fmt::Display| Denial::new(ErrorCode::INTERNAL, error.to_string());
     let source = request.sources.first().map_or(&[][..], Vec::as_slice);
     let root = root(shared, peer, source)?;
     let asked = request.verification.unwrap_or_default();
     let digest = godwit_engine::digest_kind(request.digest_kind()).ok_or_else(|| {
-        No::new(
+        Denial::new(
             ErrorCode::NOT_SUPPORTED,
             "this daemon does not know the digest asked for",
         )
@@ -90,14 +91,14 @@ fn run(
     Ok(())
 }
 
-fn root(shared: &Shared, peer: IdentityId, source: &[u8]) -> Result<TreeRoot, No> {
+fn root(shared: &Shared, peer: IdentityId, source: &[u8]) -> Result<TreeRoot, Denial> {
     let found = shared
         .places
         .sources(peer, &[source.to_vec()], Access::default())?;
     match found.into_iter().next() {
         Some(SourcePlace::Tree(tree)) => Ok(tree.root),
         Some(SourcePlace::Failed(failed)) => Err(failed.no),
-        _ => Err(No::new(
+        _ => Err(Denial::new(
             ErrorCode::SOURCE,
             "mem: and null: hold nothing that could be verified",
         )),

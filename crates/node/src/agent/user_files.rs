@@ -10,7 +10,7 @@ use godwit_proto::ErrorCode;
 
 use godwit_store::Syncs;
 
-use crate::allow::No;
+use crate::allow::Denial;
 use crate::places::{FailedSource, Places, SourcePlace, Target, TreeSource, TreeTarget};
 use godwit_run::local::{self, Access};
 
@@ -48,9 +48,9 @@ impl Places for UserFiles {
         path: &[u8],
         is_directory: bool,
         access: Access,
-    ) -> Result<Target, No> {
+    ) -> Result<Target, Denial> {
         let found = local::destination(&self.resolve(path), None, &self.spill, access, &self.syncs)
-            .map_err(|error| No::new(ErrorCode::DESTINATION, error.to_string()))?;
+            .map_err(|error| Denial::new(ErrorCode::DESTINATION, error.to_string()))?;
         Ok(Target::Tree(TreeTarget {
             storage: found.storage,
             storage_path: found.storage_path,
@@ -66,7 +66,7 @@ impl Places for UserFiles {
         _peer: IdentityId,
         paths: &[Vec<u8>],
         access: Access,
-    ) -> Result<Vec<SourcePlace>, No> {
+    ) -> Result<Vec<SourcePlace>, Denial> {
         let mut sources = local::Sources::new(&self.spill, None, access);
         let find = |path: &Vec<u8>| {
             let path = self.resolve(path);
@@ -77,7 +77,7 @@ impl Places for UserFiles {
                     absolute: found.absolute,
                 }),
                 Err(error) => SourcePlace::Failed(FailedSource {
-                    no: No::new(ErrorCode::SOURCE, error.to_string()),
+                    no: Denial::new(ErrorCode::SOURCE, error.to_string()),
                     fault: error.into_fault(&path),
                 }),
             }
@@ -89,7 +89,7 @@ impl Places for UserFiles {
         self.sender.clone()
     }
 
-    fn may_ask(&self, _peer: IdentityId) -> Result<(), No> {
+    fn may_ask(&self, _peer: IdentityId) -> Result<(), Denial> {
         Ok(())
     }
 }
