@@ -39,7 +39,7 @@ const SUPERSEDE_PATIENCE: Duration = Duration::from_secs(5);
 const SUPERSEDE_LOOK_EVERY: Duration = Duration::from_millis(50);
 
 /// What a request comes to.
-pub(crate) struct Begun {
+pub(crate) struct StartedEnd {
     pub(crate) engine: Engine,
     pub(crate) grip: Grip,
     pub(crate) key: Option<[u8; 32]>,
@@ -57,7 +57,7 @@ pub(crate) fn begin(
     shared: &Arc<Shared>,
     peer: IdentityId,
     request: &Open,
-) -> Result<(TransferId, Begun, u32), Denial> {
+) -> Result<(TransferId, StartedEnd, u32), Denial> {
     if request.plain_payload && !shared.config.plain_allowed {
         return Err(Denial::new(
             ErrorCode::NOT_GRANTED,
@@ -93,7 +93,7 @@ fn begin_push(
     transfer: TransferId,
     block_bytes: u32,
     alone: Arc<AtomicBool>,
-) -> Result<Begun, Denial> {
+) -> Result<StartedEnd, Denial> {
     let select = select_of(request)?;
     let target = shared.places.target(
         peer,
@@ -126,7 +126,7 @@ fn begin_push(
             };
             let lease = admit(shared, needs)?;
             let receiver = start(request.digest_kind(), lease, Sinks::Nothing)?;
-            Ok(Begun {
+            Ok(StartedEnd {
                 engine: Engine::Receiver(receiver),
                 grip,
                 key: None,
@@ -195,7 +195,7 @@ fn begin_push(
             };
             let holds = grip.journal.is_some();
             let receiver = start(digest, lease, Sinks::Tree(Box::new(prepared)))?;
-            Ok(Begun {
+            Ok(StartedEnd {
                 engine: Engine::Receiver(receiver),
                 grip,
                 // A dry run holds nothing.
@@ -313,7 +313,7 @@ fn begin_pull(
     transfer: TransferId,
     block_bytes: u32,
     alone: Arc<AtomicBool>,
-) -> Result<Begun, Denial> {
+) -> Result<StartedEnd, Denial> {
     let grip = Grip {
         journal: None,
         _slot: place_for(shared, peer, None)?,
@@ -417,7 +417,7 @@ fn begin_pull(
     if select.is_listed() {
         sender.take_names(names);
     }
-    Ok(Begun {
+    Ok(StartedEnd {
         engine: Engine::Sender(sender),
         grip,
         key: None,

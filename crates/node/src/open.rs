@@ -12,7 +12,7 @@ use godwit_proto::{Direction, ErrorCode, Join, Joined, Open, Opened, TransferId}
 
 use crate::Shared;
 use crate::announce::announced;
-use crate::begin::{Begun, begin, wanted_file};
+use crate::begin::{StartedEnd, begin, wanted_file};
 use crate::keeper::Watch;
 use crate::session::{Claim, Session, TOKENS};
 
@@ -118,7 +118,7 @@ fn run(
     peer: IdentityId,
     request: &Open,
     transfer: TransferId,
-    begun: Begun,
+    begun: StartedEnd,
     block_bytes: u32,
 ) {
     let label = format!("{} {}", stream.peer(), transfer);
@@ -172,7 +172,7 @@ fn run(
 impl Session {
     fn new(
         transfer: TransferId,
-        begun: Begun,
+        begun: StartedEnd,
         owner: IdentityId,
         request: &Open,
         label: String,
