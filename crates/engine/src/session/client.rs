@@ -160,7 +160,7 @@ fn keep_open(
                     .collect();
                 let (streams_max, buffer_bytes) = (opened.streams_max, opened.buffer_bytes);
                 report.opened = Some(opened);
-                let begun = Begun {
+                let begun = OpenedTransfer {
                     first: stream,
                     transfer,
                     tokens,
@@ -310,7 +310,7 @@ fn pause(time: Duration, watch: &mut Watcher<'_>) -> bool {
 }
 
 /// What opening a transfer has brought.
-struct Begun {
+struct OpenedTransfer {
     first: Connection,
     transfer: TransferId,
     tokens: Vec<Token>,
@@ -326,7 +326,7 @@ fn run_engine(
     client: &Client,
     open: &Open,
     engine: &Engine,
-    begun: Begun,
+    begun: OpenedTransfer,
     watch: &mut Watcher<'_>,
 ) -> Option<End> {
     if let Engine::Receiver(receiver) = engine {
