@@ -13,7 +13,7 @@ use godwit_api::settings::Cipher;
 use godwit_net::Identity;
 
 use super::Job;
-use super::remote::{Far, Wanted, client_tls};
+use super::remote::{OtherEnd, Wanted, client_tls};
 use super::report::Report;
 use crate::Home;
 use crate::env::{SshClient, SshWay};
@@ -53,7 +53,7 @@ impl Job<'_> {
         self.pull_from(&far, wanted, destination)
     }
 
-    fn far_by_ssh(&self, login: &Login) -> Result<Far, Failure> {
+    fn far_by_ssh(&self, login: &Login) -> Result<OtherEnd, Failure> {
         let mut way = self.way_to(login);
         way.channels = super::remote::wishes(&self.settings.channels)?;
         if way.via_ssh && !way.channels.is_empty() {
@@ -63,7 +63,7 @@ impl Job<'_> {
         }
         let client = ssh_client(&self.env.home, self.settings.cipher)?;
         let connector = self.env.connectors.by_ssh(way, client)?;
-        Ok(Far {
+        Ok(OtherEnd {
             client: self.client_by(connector),
             name: format!("ssh {login}").into_bytes(),
             prefix: format!("{login}:"),

@@ -29,7 +29,7 @@ use crate::reports::ReportRoots;
 use godwit_api::failure::{Failure, FailureCode};
 
 /// The other end of a transfer, as this side has to do with it.
-pub(crate) struct Far {
+pub(crate) struct OtherEnd {
     pub(crate) client: Client,
     /// Who it is, in the key of a journal here.
     pub(super) name: Vec<u8>,
@@ -37,7 +37,7 @@ pub(crate) struct Far {
     pub(super) prefix: String,
 }
 
-impl Far {
+impl OtherEnd {
     /// What it is called in messages.
     fn shown(&self) -> String {
         self.prefix.trim_end_matches(['/', ':']).to_owned()
@@ -59,7 +59,7 @@ impl Job<'_> {
     pub(super) fn push_to(
         &self,
         sources: &[Endpoint],
-        far: &Far,
+        far: &OtherEnd,
         path: Vec<u8>,
         is_directory: bool,
     ) -> Result<Report, Failure> {
@@ -148,7 +148,7 @@ impl Job<'_> {
     /// Sources at the other end, a local destination.
     pub(super) fn pull_from(
         &self,
-        far: &Far,
+        far: &OtherEnd,
         wanted: Vec<Wanted>,
         destination: &Endpoint,
     ) -> Result<Report, Failure> {
@@ -333,7 +333,7 @@ impl Job<'_> {
         }
     }
 
-    fn client(&self, remote: &Remote) -> Result<Far, Failure> {
+    fn client(&self, remote: &Remote) -> Result<OtherEnd, Failure> {
         let mut far = reach(
             &Reach {
                 env: self.env,
@@ -364,7 +364,7 @@ pub(crate) struct Reach<'a> {
 }
 
 /// Finds out who the daemon is, and how to speak with it.
-pub(crate) fn reach(how: &Reach<'_>, remote: &Remote) -> Result<Far, Failure> {
+pub(crate) fn reach(how: &Reach<'_>, remote: &Remote) -> Result<OtherEnd, Failure> {
     let wishes = wishes(how.channels)?;
     let identity = how.env.home.identity()?;
     let tls = client_tls(how.cipher, &identity)?;
@@ -379,7 +379,7 @@ pub(crate) fn reach(how: &Reach<'_>, remote: &Remote) -> Result<Far, Failure> {
         streams_max: how.streams.most,
         wishes,
     });
-    Ok(Far {
+    Ok(OtherEnd {
         client: Client {
             connector: Arc::new(connector),
             streams: how.streams,
