@@ -13,7 +13,7 @@ use godwit_tree::TreeWork;
 use crate::exit::{Exit, Failure};
 use crate::home::Home;
 use crate::output::{Output, print};
-use godwit_run::reports::{Finished, Keeper, KeeperOptions, Own, Place, Signer, show};
+use godwit_run::reports::{Finished, Keeper, KeeperOptions, Place, ReportFiles, Signer, show};
 use godwit_run::verify::root_of;
 
 /// Runs the command.
@@ -41,7 +41,7 @@ pub(crate) fn run(
         Digest::Blake3 => DigestKind::Blake3,
     };
     keeper.begin(vec![Vec::new()], vec![root.clone()], digest)?;
-    let own = Own::new([(show(file), keeper.places())]);
+    let own = ReportFiles::new([(show(file), keeper.places())]);
     let output = Output::new(false, false, Instant::now(), None);
     let mut work = TreeWork::new(vec![root]).without(own.files());
     let mut offers = Offers::default();

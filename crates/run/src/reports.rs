@@ -8,8 +8,8 @@ mod failed;
 mod inputs;
 pub(crate) mod listing;
 mod manifest;
-mod own;
 mod pending;
+mod report_files;
 mod signing;
 mod target;
 
@@ -28,7 +28,7 @@ use godwit_tree::{OwnFiles, TreeRoot};
 pub(crate) use failed::{code, side};
 pub use inputs::{file_key, refuse_inputs, refuse_manifest_in, refuse_source};
 pub use manifest::{Finished, Keeper, KeeperOptions, Place};
-pub use own::Own;
+pub use report_files::ReportFiles;
 pub use signing::Signer;
 pub(crate) use signing::check_signature;
 
@@ -47,7 +47,7 @@ pub(crate) struct Reports {
     prefixes: Mutex<Vec<Vec<u8>>>,
     /// A transfer has begun.
     began: AtomicBool,
-    own: Own,
+    own: ReportFiles,
 }
 
 /// The roots of a transfer as its reports need them; none where another godwit gives the names.
@@ -109,7 +109,7 @@ impl Reports {
         Ok(Self {
             failed,
             keeper,
-            own: Own::new(own.into_iter().flatten().chain(kept_out)),
+            own: ReportFiles::new(own.into_iter().flatten().chain(kept_out)),
             ..Self::default()
         })
     }

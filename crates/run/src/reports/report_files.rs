@@ -14,7 +14,7 @@ use godwit_api::failure::Failure;
 
 /// The files of some reports.
 #[derive(Default)]
-pub struct Own {
+pub struct ReportFiles {
     reports: Vec<Report>,
     files: Arc<OwnFiles>,
 }
@@ -27,7 +27,7 @@ struct Report {
     numbers: Vec<usize>,
 }
 
-impl Own {
+impl ReportFiles {
     /// Of each report, how it was typed and the files that it is and will be. They are looked at now.
     pub fn new(reports: impl IntoIterator<Item = (String, Vec<PathBuf>)>) -> Self {
         let mut keys = Vec::new();
