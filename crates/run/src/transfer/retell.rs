@@ -17,13 +17,13 @@ use crate::reports::{ReportRoots, Reports};
 use godwit_api::failure::{Failure, FailureCode};
 
 /// What outlives one attempt.
-pub(super) struct Told {
+pub(super) struct AcrossAttempts {
     connection: Following,
     progress: Option<Progress>,
     retry_for: Duration,
 }
 
-impl Told {
+impl AcrossAttempts {
     pub(super) fn new(retry_for: Duration) -> Self {
         Self {
             connection: Following::default(),
@@ -106,7 +106,7 @@ impl<'a> Retold<'a> {
         began: Instant,
         reports: &'a Reports,
         digest: DigestKind,
-        told: &'a mut Told,
+        told: &'a mut AcrossAttempts,
     ) -> Self {
         Self {
             events,

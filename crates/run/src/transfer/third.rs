@@ -27,7 +27,7 @@ use super::by_ssh::ssh_places;
 use super::connection::LOOK_MAX;
 use super::list::ListSender;
 use super::report::{Report, refusal_of, refused};
-use super::retell::{Retold, Told};
+use super::retell::{AcrossAttempts, Retold};
 use super::terms::digest_of;
 use super::{INTERRUPTED, Job};
 use crate::env::{AgentOrder, SOFTWARE, StartedAgent};
@@ -72,7 +72,7 @@ impl Job<'_> {
         let mut began = false;
         let mut alive = Instant::now();
         let mut backoff = BACKOFF_FIRST;
-        let mut told = Told::new(self.settings.retry_for);
+        let mut told = AcrossAttempts::new(self.settings.retry_for);
         let mut lost: Option<Instant> = None;
         loop {
             let why = match self.errand(&places, destination, &job, &mut told) {
@@ -137,7 +137,7 @@ impl Job<'_> {
         places: &[&SshPlace],
         destination: &SshPlace,
         job: &str,
-        told: &mut Told,
+        told: &mut AcrossAttempts,
     ) -> Result<Ended, Refusal> {
         let known = self.env.home.identity().map_err(refusal_of)?;
         let login = &places[0].login;
