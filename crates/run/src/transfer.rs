@@ -6,6 +6,7 @@ mod by_ssh;
 mod channels;
 mod connection;
 mod ends;
+mod entry_events;
 mod kept;
 mod limited;
 mod list;
@@ -18,7 +19,6 @@ mod retell;
 mod selection;
 mod terms;
 mod third;
-mod told;
 mod window;
 
 use std::sync::Arc;

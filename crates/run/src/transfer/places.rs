@@ -11,8 +11,8 @@ use godwit_api::event::Event;
 use godwit_engine::FailedEntry;
 
 use super::Job;
+use super::entry_events::told_of;
 use super::terms::access_of;
-use super::told::told_of;
 use godwit_api::failure::{Failure, FailureCode};
 
 impl Job<'_> {

@@ -14,7 +14,7 @@ use super::{Job, elapsed_seconds};
 use crate::reports::{Reports, code, side};
 
 /// Tells the user of entries that fail, and the reports of all.
-pub(super) struct Told {
+pub(super) struct EntryEvents {
     events: Arc<dyn EventSink>,
     /// When the seconds of events begin.
     started: Instant,
@@ -29,7 +29,7 @@ pub(super) struct Told {
     verbose: bool,
 }
 
-impl Observer for Told {
+impl Observer for EntryEvents {
     fn entry_failed(&self, failed: &FailedEntry<'_>) {
         let fault = failed.fault;
         let message = match &self.far {
@@ -125,8 +125,8 @@ pub(super) fn told_of(failed: &FailedEntry<'_>, message: String) -> Failed {
 impl Job<'_> {
     /// Tells the user of what happens to entries; `roots` are the sources as the user named them, `far` the side that is
     /// another machine, with its name.
-    pub(super) fn told(&self, roots: &[Vec<u8>], far: Option<(Side, String)>) -> Arc<Told> {
-        Arc::new(Told {
+    pub(super) fn told(&self, roots: &[Vec<u8>], far: Option<(Side, String)>) -> Arc<EntryEvents> {
+        Arc::new(EntryEvents {
             events: Arc::clone(&self.events),
             started: self.env.started,
             reports: Arc::clone(&self.reports),
