@@ -7,6 +7,7 @@ mod channels;
 mod connection;
 mod ends;
 mod entry_events;
+mod from_settings;
 mod kept;
 mod limited;
 mod list;
@@ -17,7 +18,6 @@ pub(crate) mod remote;
 mod report;
 mod retell;
 mod selection;
-mod terms;
 mod third;
 mod window;
 
@@ -41,12 +41,12 @@ use crate::control::Control;
 use crate::env::Env;
 use crate::reports::{Finished, Reports, refuse_source};
 pub(crate) use by_ssh::ssh_client;
+pub use from_settings::bounds_of;
 pub use remote::client_tls;
 use report::Report;
 pub use report::refusal_of;
 pub(crate) use report::refused;
 use selection::Chosen;
-pub use terms::bounds_of;
 
 /// What every part of a transfer needs.
 pub(crate) struct Job<'a> {

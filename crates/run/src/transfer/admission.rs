@@ -7,7 +7,7 @@ use godwit_api::endpoint::Endpoint;
 use godwit_engine::governor::{Class, Lease, Needs};
 
 use super::Job;
-use super::terms::bounds_of;
+use super::from_settings::bounds_of;
 
 /// The places of the ends that are on this side.
 #[derive(Default)]

@@ -20,9 +20,9 @@ use godwit_tree::pipe::PipeSource;
 use godwit_tree::synthetic::{MEMORY_NAME, MemorySource};
 use godwit_tree::{DestinationError, DestinationRequest, Keeper, PreparedDestination, TreeRoot};
 
+use super::from_settings::{bounds_of, digest_of, lossy, resources, wire_preserve_of};
 use super::progressing::Progressing;
 use super::report::{Report, code_of};
-use super::terms::{bounds_of, digest_of, lossy, resources, wire_preserve_of};
 use super::{Job, memory_bytes};
 use crate::reports::ReportRoots;
 use godwit_api::failure::{Failure, FailureCode};

@@ -12,7 +12,7 @@ use godwit_engine::FailedEntry;
 
 use super::Job;
 use super::entry_events::told_of;
-use super::terms::access_of;
+use super::from_settings::access_of;
 use godwit_api::failure::{Failure, FailureCode};
 
 impl Job<'_> {

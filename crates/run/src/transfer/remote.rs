@@ -21,9 +21,9 @@ use godwit_store::digest;
 use godwit_tree::PreparedDestination;
 
 use super::Job;
+use super::from_settings::{bounds_of, going_to, key_of, wire_digest_of, wire_preserve_of};
 use super::progressing::{Progressing, Totals};
 use super::report::{Report, refusal_of, refused};
-use super::terms::{bounds_of, going_to, key_of, wire_digest_of, wire_preserve_of};
 use crate::env::Env;
 use crate::reports::ReportRoots;
 use godwit_api::failure::{Failure, FailureCode};
@@ -139,7 +139,7 @@ impl Job<'_> {
                 path: remote.place.to_wire(),
                 key: key_of(&remote.place),
                 name: name_of(&remote.place),
-                shown: super::terms::shown_of(remote),
+                shown: super::from_settings::shown_of(remote),
             })
             .collect();
         self.pull_from(&far, wanted, destination)
@@ -183,7 +183,7 @@ impl Job<'_> {
         let mut prepared = Some(prepare()?);
         let begun_with = prepared.as_ref().and_then(Option::as_ref);
         let digest = begun_with.map_or_else(
-            || super::terms::digest_of(&self.settings),
+            || super::from_settings::digest_of(&self.settings),
             |prepared| prepared.config.digest,
         );
         let open = Open {
@@ -293,7 +293,7 @@ impl Job<'_> {
     /// An unfinished transfer is finished with the digest that it was begun with.
     fn digest_in_force(&self, opened: &Opened) -> Result<digest::DigestKind, Refusal> {
         let Some(kind) = opened.digest_kind() else {
-            return Ok(super::terms::digest_of(&self.settings));
+            return Ok(super::from_settings::digest_of(&self.settings));
         };
         let Some(digest) = godwit_engine::digest_kind(kind) else {
             let message = format!(
@@ -302,7 +302,7 @@ impl Job<'_> {
             );
             return Err(Refusal::own(ErrorCode::NOT_SUPPORTED, message));
         };
-        if digest != super::terms::digest_of(&self.settings) {
+        if digest != super::from_settings::digest_of(&self.settings) {
             self.note_digest_kept();
         }
         Ok(digest)

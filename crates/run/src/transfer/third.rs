@@ -25,10 +25,10 @@ use godwit_proto::agent::{AgentMessage as _, Errand, capability};
 
 use super::by_ssh::ssh_places;
 use super::connection::LOOK_MAX;
+use super::from_settings::digest_of;
 use super::list::ListSender;
 use super::report::{Report, refusal_of, refused};
 use super::retell::{AcrossAttempts, Retold};
-use super::terms::digest_of;
 use super::{INTERRUPTED, Job};
 use crate::env::{AgentOrder, SOFTWARE, StartedAgent};
 
