@@ -12,9 +12,9 @@ mod interfaces;
 mod kernel;
 mod machine;
 mod node;
+mod print;
 mod ssh;
 mod storage;
-mod told;
 
 use std::path::PathBuf;
 
@@ -88,9 +88,9 @@ pub(crate) fn run(subject: &Subject, json: bool) -> Exit {
     interfaces::look(&mut findings);
     kernel::look(path.as_ref(), &subject.settings, &mut findings);
     if json {
-        told::json(&findings, path.as_ref());
+        print::json(&findings, path.as_ref());
     } else {
-        told::people(&findings);
+        print::people(&findings);
     }
     if findings.would_stop() {
         Exit::Failed

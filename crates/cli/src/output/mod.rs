@@ -9,9 +9,9 @@ mod channels;
 mod connection;
 mod fit;
 mod log;
+mod log_line;
 mod plain;
 mod stats;
-mod told;
 
 use bar::Bar;
 use connection::Lost;
@@ -19,13 +19,13 @@ pub(crate) use connection::time as lost_time;
 use godwit_api::event::{ConnectionLost, Event, EventSink, Progress, Summary};
 use godwit_api::failure::{Failure, FailureCode};
 pub(crate) use log::Log;
+pub(crate) use log_line::line_of;
 use plain::PlainLines;
 pub(crate) use plain::printable;
 use std::io::Write;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
-pub(crate) use told::line_of;
 
 /// Renders events for the user; shared by reference between threads.
 pub(crate) struct Output {
