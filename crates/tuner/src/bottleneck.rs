@@ -8,7 +8,7 @@
 //! `crates/engine/tests/bottleneck.rs` throttles one stage after the other of real engines.
 
 mod paths;
-mod told;
+mod words;
 mod worth;
 
 use crate::Snapshot;
@@ -163,7 +163,7 @@ impl Shares {
     pub fn finding(&self, channels: &[ChannelRate], chosen: &Chosen) -> Option<Finding> {
         self.bottleneck()
             .filter(|stage| worth::is_worth_naming(*stage, self))
-            .map(|stage| told::finding(stage, self, channels, chosen))
+            .map(|stage| words::finding(stage, self, channels, chosen))
     }
 }
 

@@ -325,7 +325,7 @@ proptest! {
         ]);
         for shares in [shares, shares.since(&earlier)] {
             shares.finding(&channels, &Chosen::default());
-            let told_of = |stage| told::finding(stage, &shares, &channels, &Chosen::default());
+            let told_of = |stage| words::finding(stage, &shares, &channels, &Chosen::default());
             for stage in [
                 Bottleneck::SourceStorage,
                 Bottleneck::SourceCpu,
