@@ -372,7 +372,10 @@ fn sixty_four_transfers_share_what_one_process_has_and_obey_while_they_run() {
         let heard = Arc::clone(&running.heard);
         running.control.set_limit(0);
         running.control.resume();
-        world.assert_done(running);
+        let number = running.number;
+        // Not every file that has its name was acknowledged before the pause.
+        let delivered = world.done(running);
+        assert!((1..=21).contains(&delivered), "{number}: {delivered}");
         assert_eq!(heard.count(is_started), 2);
     }
 

@@ -166,6 +166,7 @@ impl Job<'_> {
                 let summary = &report.summary;
                 before.bytes = Some(before.bytes.unwrap_or(0) + summary.bytes.unwrap_or(0));
                 before.resent_bytes += summary.resent_bytes;
+                before.files += summary.files;
             }
             if paused {
                 self.events.tell(Event::Paused {});
@@ -178,6 +179,10 @@ impl Job<'_> {
             return ended.map(|mut report| {
                 report.summary.bytes = before.bytes;
                 report.summary.resent_bytes = before.resent_bytes;
+                // What the job delivered before a pause is found by what comes after it.
+                let earlier = before.files - report.summary.files;
+                report.summary.files = before.files;
+                report.summary.skipped = report.summary.skipped.saturating_sub(earlier);
                 report
             });
         }
