@@ -6,6 +6,8 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+use godwit_api::rest::Timestamp;
+
 use super::complain;
 use crate::exit::{Failure, FailureCode};
 
@@ -75,34 +77,8 @@ impl Log {
 
 /// A time since 1970 as `2026-02-28T23:59:59.123Z`.
 fn time(since: Duration) -> String {
-    let seconds = since.as_secs();
-    let (year, month, day) = date(seconds / 86_400);
-    let (hour, minute, second) = (seconds / 3_600 % 24, seconds / 60 % 60, seconds % 60);
-    format!(
-        "{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{:03}Z",
-        since.subsec_millis()
-    )
-}
-
-/// Year, month and day of the day with this number since 1970, in the Gregorian calendar. Counts years from March, so
-/// that the leap day is the last of its year, and in eras of 400 years, which all have the same number of days.
-fn date(days: u64) -> (u64, u64, u64) {
-    const ERA_DAYS: u64 = 400 * 365 + 97;
-    /// From 0000-03-01 to 1970-01-01.
-    const BEFORE_1970: u64 = 719_468;
-    let days = days + BEFORE_1970;
-    let (era, day_of_era) = (days / ERA_DAYS, days % ERA_DAYS);
-    let year_of_era =
-        (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
-    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let month_from_march = (5 * day_of_year + 2) / 153;
-    let day = day_of_year - (153 * month_from_march + 2) / 5 + 1;
-    let month = if month_from_march < 10 {
-        month_from_march + 3
-    } else {
-        month_from_march - 9
-    };
-    (era * 400 + year_of_era + u64::from(month <= 2), month, day)
+    let millis = i64::try_from(since.as_millis()).unwrap_or(i64::MAX);
+    Timestamp(millis).to_string()
 }
 
 #[cfg(test)]
