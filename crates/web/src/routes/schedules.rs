@@ -135,7 +135,7 @@ async fn webhooks(
     Ok(Json(webhooks.into_iter().map(webhook_view).collect()))
 }
 
-/// Adds or replaces a webhook.
+/// Adds or replaces a webhook. The node does not deliver anything to it yet.
 #[utoipa::path(put, path = "/webhooks/{id}", tag = "webhooks", params(("id" = String, Path)), request_body = NewWebhook, responses((status = 200, body = WebhookView), Problems))]
 async fn put_webhook(
     Admin(caller): Admin,
