@@ -51,7 +51,7 @@ pub(crate) fn start(shared: &Arc<Shared>, job: Job, epoch: u64, sites: Vec<Strin
     let own = Arc::clone(shared);
     let id = job.id.clone();
     let body = move || {
-        let told = Told::new(&own, &job, epoch, progress);
+        let told = AttemptEvents::new(&own, &job, epoch, progress);
         let ended = carry_out(&own, &job, limit, &control, &told);
         conclude(&own, &job, epoch, &told, ended);
         own.live.remove(&job.id);
@@ -85,7 +85,7 @@ fn carry_out(
     job: &Job,
     limit: u64,
     control: &Control,
-    told: &Arc<Told>,
+    told: &Arc<AttemptEvents>,
 ) -> Result<Summary, Failure> {
     let reader = shared.replica.reader();
     let stored = reader
@@ -110,7 +110,13 @@ fn carry_out(
 }
 
 /// Tells the state how the attempt ended. An attempt whose claim has ended tells nothing: somebody paused or cancelled the job.
-fn conclude(shared: &Shared, job: &Job, epoch: u64, told: &Told, ended: Result<Summary, Failure>) {
+fn conclude(
+    shared: &Shared,
+    job: &Job,
+    epoch: u64,
+    told: &AttemptEvents,
+    ended: Result<Summary, Failure>,
+) {
     let heard = told.lock();
     let (bytes, files) = (heard.bytes, heard.files);
     let op = match &ended {
@@ -196,7 +202,7 @@ fn clip(text: &str) -> String {
 }
 
 /// Hears what the transfer tells.
-struct Told {
+struct AttemptEvents {
     shared: Arc<Shared>,
     id: String,
     epoch: u64,
@@ -242,7 +248,7 @@ impl Heard {
     }
 }
 
-impl Told {
+impl AttemptEvents {
     fn new(
         shared: &Arc<Shared>,
         job: &Job,
@@ -336,7 +342,7 @@ impl Told {
     }
 }
 
-impl EventSink for Told {
+impl EventSink for AttemptEvents {
     fn tell(&self, event: Event) {
         match &event {
             Event::Progress(progress) => return self.progress(progress),

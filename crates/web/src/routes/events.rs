@@ -108,7 +108,7 @@ async fn events(
     if let Some(cut) = parts.extensions.get::<Cut>() {
         unread.watch(app.unread_max, cut.clone());
     }
-    let told = Told {
+    let told = EventStream {
         follower: Some(app.jobs.replica().follow(after)),
         request: Request::of(&parts),
         stopping: app.stopping.clone(),
@@ -140,7 +140,7 @@ fn last_event_id(headers: &HeaderMap) -> Result<Option<u64>, ApiError> {
 }
 
 /// One stream.
-struct Told {
+struct EventStream {
     app: Arc<App>,
     request: Request,
     follower: Option<Follower>,
@@ -157,7 +157,7 @@ struct Told {
     _place: OwnedSemaphorePermit,
 }
 
-fn stream(told: Told) -> impl Stream<Item = Result<Event, Infallible>> {
+fn stream(told: EventStream) -> impl Stream<Item = Result<Event, Infallible>> {
     unfold(told, |mut told| async move {
         told.unread.end();
         let event = told.next().await?;
@@ -166,7 +166,7 @@ fn stream(told: Told) -> impl Stream<Item = Result<Event, Infallible>> {
     })
 }
 
-impl Told {
+impl EventStream {
     /// The next event; None ends the stream.
     async fn next(&mut self) -> Option<Event> {
         let ping = tokio::time::Instant::now() + PING_EVERY;
