@@ -21,7 +21,7 @@ pub use place::{HERE, Place, PlaceError, check_site_name};
 pub use problem::Problem;
 pub use report::{Distribution, JobReport};
 pub use rules::{
-    AuditView, Health, LimitScopeName, LimitView, NewLimit, NewSchedule, NewShare, NewWebhook,
-    ScheduleView, ShareView, WebhookView, WindowView,
+    AuditView, DeliveryView, Health, LimitScopeName, LimitView, NewLimit, NewSchedule, NewShare,
+    NewWebhook, ScheduleView, ShareView, WebhookView, WindowView,
 };
 pub use timestamp::Timestamp;

@@ -89,7 +89,7 @@ fn serve(settings: &ServeSettings, home: &Home) -> Result<(), Failure> {
     home.spill()?;
     let process = Process::with_pool(settings.memory_bytes);
     let jobs = jobs::start(settings, home, &exports, &process)?;
-    let mut api = api::start(&jobs, home, &exports, &identity)?;
+    let mut api = api::start(settings, &jobs, home, &exports, &identity)?;
     let config = DaemonConfig {
         process,
         listen,

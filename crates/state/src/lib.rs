@@ -66,8 +66,10 @@ mod store;
 pub use fault::{Fault, FaultKind};
 pub use model::*;
 pub use raft::{Answer, NoPeers, Peers};
-pub use read::{AuditFilter, AuditLine, Cursor, JobFilter, JobPage, PendingDelivery, Reader};
+pub use read::{
+    AuditFilter, AuditLine, Cursor, DeliveryLine, JobFilter, JobPage, PendingDelivery, Reader,
+};
 pub use replica::{
-    Done, Ended, FollowError, Follower, OpenError, Options, ProposeError, Replica, restore,
+    Done, Ended, FollowError, Follower, OpenError, Options, ProposeError, Replica, backup, restore,
 };
 pub use store::{Batch, Position, Store};

@@ -8,6 +8,7 @@ use std::time::Duration;
 use godwit_jobs::Jobs;
 
 use crate::tls::CertificateSource;
+use crate::webhooks::address::Network;
 
 /// How long a client may leave an answer unread: a page in the background reads, and a bad path is back within that time.
 pub const UNREAD_MAX: Duration = Duration::from_secs(30);
@@ -24,6 +25,8 @@ pub struct WebConfig {
     pub certificate: CertificateSource,
     /// How long a client may leave an answer unread; usually [`UNREAD_MAX`].
     pub unread_max: Duration,
+    /// Networks beside the Internet that webhooks may be sent to.
+    pub webhook_networks: Vec<Network>,
     /// Says what happens, a line each.
     pub log: Arc<dyn Fn(&str) + Send + Sync>,
 }

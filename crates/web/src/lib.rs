@@ -20,6 +20,7 @@ mod server;
 mod throttle;
 mod tls;
 mod unread;
+mod webhooks;
 
 use std::net::TcpStream;
 use std::path::{Path, PathBuf};
@@ -34,10 +35,12 @@ use tokio_rustls::TlsAcceptor;
 
 pub use config::{ExportInfo, NodeInfo, UNREAD_MAX, WebConfig};
 pub use tls::{CertificateError, CertificateSource};
+pub use webhooks::address::{Network, NetworkError};
 
 use app::App;
 use server::Connections;
 use tls::Certificate;
+use webhooks::Webhooks;
 
 /// Threads that serve connections; calls that block have threads of their own.
 const WORKERS: usize = 2;
@@ -92,6 +95,7 @@ impl Web {
             socket,
             certificate,
             unread_max,
+            webhook_networks,
             log,
         } = config;
         let certificate = Arc::new(Certificate::load(&certificate, Arc::clone(&log))?);
@@ -118,6 +122,12 @@ impl Web {
         runtime.spawn(server::listen(connections.clone(), listener));
         let (own, handle, until) = (Arc::clone(&app), runtime.handle().clone(), stopping.clone());
         runtime.spawn_blocking(move || hub::follow(&own, &handle, until));
+        let webhooks = Webhooks {
+            app: Arc::clone(&app),
+            networks: webhook_networks,
+            tls: webhooks::post::tls()?,
+        };
+        runtime.spawn(webhooks.run(stopping.clone()));
         runtime.spawn(hub::tell_progress(Arc::clone(&app), stopping));
         Ok(Self {
             runtime: Some(runtime),

@@ -144,7 +144,8 @@ pub struct NewWebhook {
     /// Owner whose jobs are told; None is everybody's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub owner: Option<String>,
-    /// Key for signatures, as `whsec_` and base64. Without one a webhook that is there keeps its key.
+    /// Key for signatures: `whsec_` and base64 of 24 to 64 bytes. Without one a webhook that is there keeps its key, and a new one gets a key
+    /// that the answer shows.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub secret: Option<String>,
     /// Nothing is sent for the time being.
@@ -165,6 +166,28 @@ pub struct WebhookView {
     pub owner: Option<String>,
     /// Nothing is sent for the time being.
     pub disabled: bool,
+    /// The key that the node made for a new webhook; shown this once.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub secret: Option<String>,
+}
+
+/// A delivery to a webhook.
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize, ToSchema)]
+pub struct DeliveryView {
+    /// Number; later deliveries have greater ones.
+    pub id: u64,
+    /// Id of the job.
+    pub job: String,
+    /// The state that the job came into.
+    pub event: String,
+    /// When the last attempt ended, or when the delivery was noted if there was none.
+    pub at: Timestamp,
+    /// Attempts so far.
+    pub attempts: u32,
+    /// When the next attempt comes; None once the delivery has ended.
+    pub next_attempt: Option<Timestamp>,
+    /// Status of HTTP of the last attempt, or why there was none.
+    pub status: String,
 }
 
 /// A line of the audit log.

@@ -405,6 +405,19 @@ pub(super) const GENERAL: &[Setting] = &[
         detail: "",
     },
     Setting {
+        name: "webhook-network",
+        scopes: SERVE,
+        kind: Kind::List {
+            form: "ADDRESS/BITS",
+        },
+        default: "",
+        variable: "GODWIT_WEBHOOK_NETWORK",
+        heading: Heading::Reports,
+        obeyed_by: ObeyedBy::Here,
+        help: "Networks beside the Internet that webhooks may be sent to, as 10.0.0.0/8 (repeatable)",
+        detail: "A webhook of a user could reach services that only the node can reach, so private addresses are refused without this.",
+    },
+    Setting {
         name: "keep-for",
         scopes: SERVE,
         kind: Kind::Duration {

@@ -218,6 +218,8 @@ pub struct ServeSettings {
     pub jobs: u32,
     /// How long ended jobs are remembered.
     pub keep_history: Duration,
+    /// Networks beside the Internet that webhooks may be sent to.
+    pub webhook_networks: Vec<String>,
     /// The longest time that an interrupted transfer keeps its destination.
     pub keep_for: Duration,
 }
@@ -398,6 +400,7 @@ impl ServeSettings {
             keep_for: values.duration("keep-for"),
             jobs: values.count_u32("jobs"),
             keep_history: values.duration("keep-history"),
+            webhook_networks: values.list("webhook-network", text)?,
         })
     }
 }

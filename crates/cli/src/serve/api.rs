@@ -3,10 +3,11 @@
 
 use std::sync::Arc;
 
+use godwit_api::settings::ServeSettings;
 use godwit_jobs::Jobs;
 use godwit_net::Identity;
 use godwit_node::Export;
-use godwit_web::{CertificateSource, ExportInfo, NodeInfo, UNREAD_MAX, Web, WebConfig};
+use godwit_web::{CertificateSource, ExportInfo, Network, NodeInfo, UNREAD_MAX, Web, WebConfig};
 
 use crate::exit::Failure;
 use crate::home::Home;
@@ -14,6 +15,7 @@ use crate::output::complain;
 
 /// Serves the API from now on.
 pub(super) fn start(
+    settings: &ServeSettings,
     jobs: &Jobs,
     home: &Home,
     exports: &[Export],
@@ -23,6 +25,14 @@ pub(super) fn start(
         name: export.name.clone(),
         path: export.path.clone(),
     };
+    let mut webhook_networks = Vec::with_capacity(settings.webhook_networks.len());
+    for text in &settings.webhook_networks {
+        let network = text.parse::<Network>();
+        webhook_networks.push(
+            network
+                .map_err(|error| Failure::usage(format!("--webhook-network {text}: {error}")))?,
+        );
+    }
     let config = WebConfig {
         jobs: jobs.clone(),
         node: NodeInfo {
@@ -40,6 +50,7 @@ pub(super) fn start(
             ],
         },
         unread_max: UNREAD_MAX,
+        webhook_networks,
         log: Arc::new(complain),
     };
     Web::start(config).map_err(Failure::local)

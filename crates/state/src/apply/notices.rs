@@ -25,7 +25,7 @@ struct JobBody<'a> {
 #[derive(Serialize)]
 struct DeliveryBody<'a> {
     r#type: String,
-    timestamp: UnixMillis,
+    timestamp: String,
     data: DeliveryJob<'a>,
 }
 
@@ -103,7 +103,7 @@ fn deliver(context: &Context<'_>, job: &Job) -> Result<(), Stop> {
         }
         let body = serde_json::to_string(&DeliveryBody {
             r#type: format!("job.{state}"),
-            timestamp: context.at,
+            timestamp: context.at.rfc3339(),
             data: DeliveryJob {
                 id: &job.id,
                 label: &job.label,

@@ -25,6 +25,16 @@ impl UnixMillis {
     }
 }
 
+impl UnixMillis {
+    /// As in `2026-11-24T22:00:05.250Z`, by RFC 3339.
+    #[must_use]
+    pub fn rfc3339(self) -> String {
+        let text = self.to_string().replacen(' ', "T", 1);
+        let text = text.trim_end_matches(" UTC");
+        format!("{text}.{:03}Z", self.0.rem_euclid(1_000))
+    }
+}
+
 impl fmt::Display for UnixMillis {
     /// As in `2026-11-24 22:00:05 UTC`.
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -67,6 +77,10 @@ mod tests {
         ] {
             assert_eq!(UnixMillis(millis).to_string(), shown);
         }
+        assert_eq!(
+            UnixMillis(951_782_400_007).rfc3339(),
+            "2000-02-29T00:00:00.007Z"
+        );
         // The farthest time is shown, too.
         assert!(UnixMillis(i64::MAX).to_string().ends_with("UTC"));
     }

@@ -65,6 +65,25 @@ pub struct PendingDelivery {
     pub next_attempt: UnixMillis,
 }
 
+/// A delivery to a webhook, as a list shows it.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct DeliveryLine {
+    /// Id; later deliveries have greater ones.
+    pub id: u64,
+    /// Id of the job.
+    pub job: String,
+    /// The state that the job came into.
+    pub event: String,
+    /// When the last attempt ended, or when the delivery was noted if there was none.
+    pub at: UnixMillis,
+    /// Attempts so far.
+    pub attempts: u32,
+    /// When the next attempt comes; None once the delivery has ended.
+    pub next_attempt: Option<UnixMillis>,
+    /// How the last attempt ended.
+    pub status: String,
+}
+
 impl Reader {
     /// The object of that id.
     ///
@@ -188,6 +207,32 @@ impl Reader {
                     body: row.get(4)?,
                     attempts: row.get(5)?,
                     next_attempt: UnixMillis(row.get(6)?),
+                })
+            })?
+            .collect()
+        })
+    }
+
+    /// The newest deliveries to a webhook, the newest first.
+    ///
+    /// # Errors
+    /// When the database cannot be read.
+    pub fn deliveries(&self, webhook: &str, limit: usize) -> Result<Vec<DeliveryLine>, Fault> {
+        let limit = i64::try_from(limit.clamp(1, PAGE_ROWS_MAX)).unwrap_or(i64::MAX);
+        self.with(|db| {
+            db.prepare_cached(
+                "SELECT id, job, event, at, attempts, next_attempt, status FROM deliveries \
+                 WHERE webhook = ?1 ORDER BY id DESC LIMIT ?2",
+            )?
+            .query_map(params![webhook, limit], |row| {
+                Ok(DeliveryLine {
+                    id: unsigned(row, 0)?,
+                    job: row.get(1)?,
+                    event: row.get(2)?,
+                    at: UnixMillis(row.get(3)?),
+                    attempts: row.get(4)?,
+                    next_attempt: time(row, 5)?,
+                    status: row.get(6)?,
                 })
             })?
             .collect()

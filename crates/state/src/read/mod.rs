@@ -13,7 +13,7 @@ use rusqlite::{Connection, OpenFlags};
 
 use crate::fault::Fault;
 
-pub use lists::{AuditFilter, AuditLine, PendingDelivery};
+pub use lists::{AuditFilter, AuditLine, DeliveryLine, PendingDelivery};
 pub use page::{Cursor, JobFilter, JobPage};
 pub(crate) use row::{job_by_id, job_spec, object_by_id};
 

@@ -33,7 +33,7 @@ use crate::store::{Store, copy_into};
 
 pub use error::{Ended, OpenError, ProposeError};
 pub use follow::{FollowError, Follower};
-pub use restore::restore;
+pub use restore::{backup, restore};
 
 /// Proposals that are on their way at once; others wait. With commands of the greatest length they take 128 MiB.
 const PROPOSALS_MAX: usize = 128;
@@ -239,6 +239,12 @@ impl Replica {
                 }
             }
         }
+    }
+
+    /// Calls `told` once the consensus has ended, by itself or by `shutdown`.
+    pub fn on_end(&self, told: impl FnOnce(Ended) + Send + 'static) {
+        let ended = self.ended();
+        self.handle().spawn(async move { told(ended.await) });
     }
 
     /// Writes a copy of the state as one file, readable by its owner only, complete or not at all. Blocks.

@@ -13,6 +13,14 @@ use crate::store::{Store, check_copy, copy_into, make_directory, sync_directory}
 /// Earlier states that can be kept beside the present one.
 const KEPT_MAX: u32 = 1_000;
 
+/// Writes a copy of the state in `directory` as one file, complete or not at all. The node may run.
+///
+/// # Errors
+/// When there is no state, or the copy cannot be written.
+pub fn backup(directory: &Path, copy: &Path) -> Result<(), Fault> {
+    copy_into(&directory.join("state.db"), copy).map(drop)
+}
+
 /// Puts the backup `copy` in the place of the state in `directory`, and gives the directory to which the files that
 /// were there are moved. The node must not run.
 ///

@@ -18,6 +18,7 @@ mod schedules;
 mod sites;
 mod tokens;
 mod users;
+mod webhooks;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -93,6 +94,7 @@ fn tables() -> OpenApiRouter<Arc<App>> {
         .merge(tokens::routes())
         .merge(rules::routes())
         .merge(schedules::routes())
+        .merge(webhooks::routes())
         .merge(events::routes())
         .merge(report::routes())
         .merge(audit::routes());

@@ -1,20 +1,20 @@
-//! Owns the routes of schedules and webhooks.
-//! Submits and sends nothing: `jobs` does.
+//! Owns the routes of schedules.
+//! Submits nothing: `jobs` does.
 
 use std::sync::Arc;
 
 use axum::Json;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
-use godwit_api::rest::{NewSchedule, NewWebhook, ScheduleView, Timestamp, WebhookView};
+use godwit_api::rest::{NewSchedule, ScheduleView, Timestamp};
 use godwit_jobs::Jobs;
-use godwit_state::{Change, JobState, Op, Schedule, Secret, Webhook};
+use godwit_state::{Change, Op, Schedule};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::Problems;
 use crate::app::App;
-use crate::caller::{Admin, Caller, Operator, Viewer};
+use crate::caller::{Caller, Operator, Viewer};
 use crate::extract::Body;
 use crate::problem::ApiError;
 
@@ -22,8 +22,6 @@ pub(super) fn routes() -> OpenApiRouter<Arc<App>> {
     OpenApiRouter::new()
         .routes(routes!(schedules))
         .routes(routes!(put_schedule, remove_schedule))
-        .routes(routes!(webhooks))
-        .routes(routes!(put_webhook, remove_webhook))
 }
 
 /// Lists the schedules.
@@ -120,81 +118,5 @@ fn schedule_view(jobs: &Jobs, schedule: Schedule) -> ScheduleView {
         disabled: schedule.disabled,
         comment: schedule.comment,
         fired: schedule.fired.map(|time| Timestamp(time.0)),
-    }
-}
-
-/// Lists the webhooks, without their keys.
-#[utoipa::path(get, path = "/webhooks", tag = "webhooks", responses((status = 200, body = Vec<WebhookView>), Problems))]
-async fn webhooks(
-    Admin(_caller): Admin,
-    State(app): State<Arc<App>>,
-) -> Result<Json<Vec<WebhookView>>, ApiError> {
-    let webhooks = app
-        .run(|app| Ok(app.reader().objects::<Webhook>()?))
-        .await?;
-    Ok(Json(webhooks.into_iter().map(webhook_view).collect()))
-}
-
-/// Adds or replaces a webhook. The node does not deliver anything to it yet.
-#[utoipa::path(put, path = "/webhooks/{id}", tag = "webhooks", params(("id" = String, Path)), request_body = NewWebhook, responses((status = 200, body = WebhookView), Problems))]
-async fn put_webhook(
-    Admin(caller): Admin,
-    State(app): State<Arc<App>>,
-    Path(id): Path<String>,
-    Body(new): Body<NewWebhook>,
-) -> Result<Json<WebhookView>, ApiError> {
-    if !(new.url.starts_with("https://") || new.url.starts_with("http://")) {
-        return Err(ApiError::invalid("url: begins with https:// or http://"));
-    }
-    if let Some(wrong) = new
-        .events
-        .iter()
-        .find(|name| JobState::from_name(name).is_none())
-    {
-        let known = JobState::ALL.map(JobState::name).join(", ");
-        return Err(ApiError::invalid(format!(
-            "events: {wrong:?} is no state; the states are: {known}"
-        )));
-    }
-    app.run(move |app| {
-        let earlier = app.reader().object::<Webhook>(&id)?;
-        let secret = new.secret.map(Secret::new);
-        let secret = secret.or_else(|| earlier.map(|earlier| earlier.secret));
-        let webhook = Webhook {
-            id,
-            url: new.url,
-            events: new.events,
-            owner: new.owner,
-            secret: secret.ok_or_else(|| {
-                ApiError::invalid("secret: a new webhook needs a key for its signatures")
-            })?,
-            disabled: new.disabled,
-        };
-        app.propose(caller.actor(), Op::Webhook(Change::Put(webhook.clone())))?;
-        Ok(webhook_view(webhook))
-    })
-    .await
-    .map(Json)
-}
-
-/// Removes a webhook.
-#[utoipa::path(delete, path = "/webhooks/{id}", tag = "webhooks", params(("id" = String, Path)), responses((status = 204), Problems))]
-async fn remove_webhook(
-    Admin(caller): Admin,
-    State(app): State<Arc<App>>,
-    Path(id): Path<String>,
-) -> Result<StatusCode, ApiError> {
-    app.run(move |app| app.propose(caller.actor(), Op::Webhook(Change::Remove(id))))
-        .await?;
-    Ok(StatusCode::NO_CONTENT)
-}
-
-fn webhook_view(webhook: Webhook) -> WebhookView {
-    WebhookView {
-        id: webhook.id,
-        url: webhook.url,
-        events: webhook.events,
-        owner: webhook.owner,
-        disabled: webhook.disabled,
     }
 }

@@ -159,6 +159,7 @@ fn a_running_job_tells_its_progress() {
 fn a_client_that_never_reads_is_cut_off_and_holds_nothing_up() {
     let world = World::with(Settings {
         unread_max: Duration::from_millis(500),
+        ..Settings::default()
     });
     let id = submit(&world, "watched");
     let mut lazy = UnixStream::connect(world.web.socket()).unwrap();

@@ -146,9 +146,14 @@ fn schedules_and_webhooks_are_put_and_removed() {
     gone.expect_problem(404, "not_found");
 
     let webhook = |body: serde_json::Value| client.json("PUT", "/api/v1/webhooks/chat", &body);
-    webhook(json!({"url": "https://chat.example/x"})).expect_problem(422, "invalid");
-    let with = webhook(json!({"url": "https://chat.example/x", "secret": "whsec_c2VjcmV0"}));
-    with.expect(200);
+    let made = webhook(json!({"url": "https://chat.example/x"}));
+    let made = made.expect(200).json();
+    assert!(
+        made["secret"].as_str().unwrap().starts_with("whsec_"),
+        "{made}"
+    );
+    webhook(json!({"url": "https://chat.example/x", "secret": "whsec_c2VjcmV0"}))
+        .expect_problem(422, "invalid");
     // The key stays, and is never shown.
     let put = webhook(json!({"url": "https://chat.example/y", "events": ["failed"]}));
     let put = put.expect(200).json();

@@ -13,4 +13,5 @@ mod health;
 mod jobs;
 mod port;
 mod rights;
+mod webhooks;
 mod world;

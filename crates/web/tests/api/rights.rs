@@ -68,6 +68,11 @@ const ROUTES: &[(&str, &str, Option<RoleName>)] = &[
     ("GET", "/api/v1/webhooks", Some(RoleName::Admin)),
     ("PUT", "/api/v1/webhooks/{id}", Some(RoleName::Admin)),
     ("DELETE", "/api/v1/webhooks/{id}", Some(RoleName::Admin)),
+    (
+        "GET",
+        "/api/v1/webhooks/{id}/deliveries",
+        Some(RoleName::Admin),
+    ),
     ("GET", "/api/v1/events", Some(RoleName::Viewer)),
     ("GET", "/api/v1/audit", Some(RoleName::Admin)),
     ("GET", "/healthz", None),

@@ -12,7 +12,7 @@ use godwit_net::{IdentityId, PeerAddress};
 use godwit_node::{Export, Exported};
 use godwit_run::{AgentOrder, Connectors, Env, Home, Process, SshClient, SshWay, StartedAgent};
 use godwit_state::{Actor, Change, Command, Op, Options, Replica, Role, Secret, Token, UnixMillis};
-use godwit_web::{CertificateSource, ExportInfo, NodeInfo, UNREAD_MAX, Web, WebConfig};
+use godwit_web::{CertificateSource, ExportInfo, Network, NodeInfo, UNREAD_MAX, Web, WebConfig};
 
 use crate::client::Client;
 
@@ -28,6 +28,16 @@ pub(crate) struct World {
 /// What a test may choose.
 pub(crate) struct Settings {
     pub(crate) unread_max: std::time::Duration,
+    pub(crate) webhook_networks: Vec<Network>,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            unread_max: UNREAD_MAX,
+            webhook_networks: Vec::new(),
+        }
+    }
 }
 
 /// There are no other machines.
@@ -52,7 +62,7 @@ impl Connectors for Nowhere {
 impl World {
     pub(crate) fn new() -> Self {
         Self::with(Settings {
-            unread_max: UNREAD_MAX,
+            ..Settings::default()
         })
     }
 
@@ -120,6 +130,7 @@ impl World {
                 names: vec!["node.example".to_owned()],
             },
             unread_max: settings.unread_max,
+            webhook_networks: settings.webhook_networks,
             log: told,
         })
         .unwrap();

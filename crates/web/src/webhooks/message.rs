@@ -1,0 +1,111 @@
+//! Owns the form of a delivery: its signature, and when it is tried again. The form is that of the Standard Webhooks specification 1.0.
+//! Sends nothing.
+
+use std::time::Duration;
+
+use aws_lc_rs::hmac;
+use data_encoding::BASE64;
+use godwit_state::{PendingDelivery, Secret};
+
+/// The beginning of a key.
+const PREFIX: &str = "whsec_";
+
+/// Bytes of a key: as many as the specification allows.
+const KEY_BYTES: std::ops::RangeInclusive<usize> = 24..=64;
+
+/// Bytes of a key that the node makes.
+const OWN_KEY_BYTES: usize = 32;
+
+/// Pauses before the attempts after the first one: the specification's example. A delivery is given up after three days.
+const PAUSES: [Duration; 9] = [
+    Duration::from_secs(5),
+    Duration::from_secs(5 * 60),
+    Duration::from_secs(30 * 60),
+    Duration::from_secs(2 * 3_600),
+    Duration::from_secs(5 * 3_600),
+    Duration::from_secs(10 * 3_600),
+    Duration::from_secs(14 * 3_600),
+    Duration::from_secs(20 * 3_600),
+    Duration::from_secs(24 * 3_600),
+];
+
+/// The longest wish of a receiver that is followed.
+const WISH_MAX: Duration = Duration::from_secs(24 * 3_600);
+
+/// The key in a text; None if it is none.
+pub(crate) fn key(secret: &str) -> Option<Vec<u8>> {
+    let key = BASE64
+        .decode(secret.strip_prefix(PREFIX)?.as_bytes())
+        .ok()?;
+    KEY_BYTES.contains(&key.len()).then_some(key)
+}
+
+/// A new key.
+///
+/// # Errors
+/// The system gives no random numbers.
+pub(crate) fn make_key() -> Result<String, getrandom::Error> {
+    let mut bytes = [0; OWN_KEY_BYTES];
+    getrandom::fill(&mut bytes)?;
+    Ok(format!("{PREFIX}{}", BASE64.encode(&bytes)))
+}
+
+/// The id of a delivery: the same at each attempt, so that a receiver knows one that it had before.
+pub(crate) fn id(delivery: &PendingDelivery) -> String {
+    format!("msg_{}_{}", delivery.job, delivery.id)
+}
+
+/// The signature over id, seconds since 1970 and body. None if the key is none.
+pub(crate) fn signature(secret: &Secret, id: &str, seconds: i64, body: &str) -> Option<String> {
+    let key = hmac::Key::new(hmac::HMAC_SHA256, &key(secret.expose())?);
+    let signed = hmac::sign(&key, format!("{id}.{seconds}.{body}").as_bytes());
+    Some(format!("v1,{}", BASE64.encode(signed.as_ref())))
+}
+
+/// How long to wait after that many attempts; None gives the delivery up. `wish` is what the receiver asked for.
+pub(crate) fn pause(attempts: u32, wish: Option<Duration>) -> Option<Duration> {
+    let index = usize::try_from(attempts.saturating_sub(1)).ok()?;
+    let pause = *PAUSES.get(index)?;
+    Some(wish.map_or(pause, |wish| pause.max(wish.min(WISH_MAX))))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn signatures_are_those_of_the_specification() {
+        // The example of the specification's reference libraries.
+        let secret = Secret::new("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw");
+        let signed = signature(
+            &secret,
+            "msg_p5jXN8AQM9LWM0D4loKWxJek",
+            1_614_265_330,
+            "{\"test\": 2432232314}",
+        );
+        assert_eq!(
+            signed.as_deref(),
+            Some("v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE=")
+        );
+    }
+
+    #[test]
+    fn keys_are_of_the_form_and_length_of_the_specification() {
+        let own = make_key().expect("random");
+        assert_eq!(key(&own).map(|key| key.len()), Some(32));
+        for wrong in ["", "secret", "whsec_", "whsec_c2VjcmV0", "whsec_%%%%"] {
+            assert_eq!(key(wrong), None, "{wrong}");
+        }
+    }
+
+    #[test]
+    fn pauses_grow_until_the_delivery_is_given_up() {
+        assert_eq!(pause(1, None), Some(Duration::from_secs(5)));
+        assert_eq!(pause(9, None), Some(Duration::from_secs(86_400)));
+        assert_eq!(pause(10, None), None);
+        let wish = Duration::from_secs(60);
+        assert_eq!(pause(1, Some(wish)), Some(wish));
+        assert_eq!(pause(3, Some(wish)), Some(PAUSES[2]));
+        assert_eq!(pause(1, Some(Duration::MAX)), Some(WISH_MAX));
+    }
+}
