@@ -93,6 +93,20 @@ const EXAMPLES: &[(&str, &[Example])] = &[
         ],
     ),
     (
+        "backup",
+        &[example(
+            "godwit backup /srv/backup/godwit-2026-11-24",
+            "every night, by cron or a timer",
+        )],
+    ),
+    (
+        "restore",
+        &[example(
+            "godwit restore /srv/backup/godwit-2026-11-24",
+            "while the node is stopped",
+        )],
+    ),
+    (
         "verify",
         &[
             example(

@@ -1,6 +1,7 @@
 //! Dispatches to the commands.
 //! Each one reads its own arguments; only the home directory and the settings are found here.
 
+mod backup;
 mod copy;
 mod doctor;
 mod documents;
@@ -54,6 +55,8 @@ pub(crate) fn run(matches: &ArgMatches, started: Instant) -> Result<Exit, Failur
         "verify" => verify::run(matches, &home, started),
         "manifest" => verify::manifest(matches, &home),
         "limit" => limit::run(matches, &home),
+        "backup" => backup::backup(matches, &home),
+        "restore" => backup::restore(matches, &home),
         "gen" => generate::run(matches, &home),
         other => Err(Failure::usage(format!("{other} is not a command"))),
     }

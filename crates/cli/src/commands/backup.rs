@@ -1,0 +1,243 @@
+//! `godwit backup` and `godwit restore`: what a node knows, saved to a directory and put back.
+//! Saves no data of exports, no log or report of a job, and no journal of a transfer.
+
+use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::io::{self, Write as _};
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::path::{Path, PathBuf};
+
+use clap::ArgMatches;
+use serde::{Deserialize, Serialize};
+
+use super::required;
+use crate::exit::{Exit, Failure, FailureCode};
+use crate::home::Home;
+use crate::output::print;
+
+/// The file that says what a directory is; written last.
+const LABEL: &str = "backup.json";
+
+/// The state of the node in a backup.
+const STATE: &str = "state.db";
+
+/// Version of the form of backups.
+const VERSION: u32 = 1;
+
+/// Files of a home directory beside the state. Each may be missing.
+const FILES: [&str; 6] = [
+    "identity.pem",
+    "grants",
+    "known_peers",
+    "config.toml",
+    "web/certificate.pem",
+    "web/key.pem",
+];
+
+/// The largest of these files that is read: lists of grants with a margin.
+const FILE_BYTES_MAX: u64 = 64 << 20;
+
+/// Earlier files that can be kept beside the present ones.
+const KEPT_MAX: u32 = 1_000;
+
+/// What a backup says of itself.
+#[derive(Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+struct Label {
+    version: u32,
+    program: String,
+    identity: String,
+}
+
+/// Saves what the node of this home knows; the node may run meanwhile.
+pub(super) fn backup(matches: &ArgMatches, home: &Home) -> Result<Exit, Failure> {
+    let directory = place(matches)?;
+    if fs::symlink_metadata(&directory).is_ok() {
+        return Err(Failure::usage(format!(
+            "{}: it is there already; name a directory that is not",
+            directory.display()
+        )));
+    }
+    if !home.path().join("state").join(STATE).exists() {
+        return Err(Failure::new(
+            FailureCode::HomeUnusable,
+            format!(
+                "{}: no node has run with this home; set GODWIT_HOME to that of the node",
+                home.path().display()
+            ),
+        ));
+    }
+    let draft = draft_of(&directory);
+    let _ = fs::remove_dir_all(&draft);
+    let made = fill(&draft, home).and_then(|label| {
+        fs::rename(&draft, &directory).map_err(|error| failed(&directory, error))?;
+        sync_parent(&directory)?;
+        Ok(label)
+    });
+    if made.is_err() {
+        // The failure that is told is the one that matters.
+        let _ = fs::remove_dir_all(&draft);
+    }
+    let label = made?;
+    print(&format!(
+        "saved what {} knows to {}; it holds keys: keep it as you keep those",
+        label.identity,
+        directory.display()
+    ));
+    Ok(Exit::Complete)
+}
+
+/// Puts a backup in the place of what this home knows.
+pub(super) fn restore(matches: &ArgMatches, home: &Home) -> Result<Exit, Failure> {
+    let directory = place(matches)?;
+    let label = read_label(&directory)?;
+    let mut contents = Vec::new();
+    for name in FILES {
+        if let Some(content) = read(&directory.join(name))? {
+            contents.push((name, content));
+        }
+    }
+    // It refuses while a node runs, and checks the backup before it changes anything.
+    let kept = godwit_state::restore(&home.path().join("state"), &directory.join(STATE))
+        .map_err(Failure::local)?;
+    let mut moved = kept;
+    for (name, content) in &contents {
+        let place = home.path().join(name);
+        if read(&place)?.as_ref() == Some(content) {
+            continue;
+        }
+        if place.exists() {
+            let kept = match &moved {
+                Some(kept) => kept.clone(),
+                None => make_kept(home)?,
+            };
+            let kept = moved.insert(kept);
+            let kept = kept.join(name.replace('/', "-"));
+            fs::rename(&place, &kept).map_err(|error| failed(&place, error))?;
+        }
+        write(&place, content)?;
+    }
+    print(&format!(
+        "restored {}, as it was in {}",
+        label.identity,
+        directory.display()
+    ));
+    if let Some(moved) = moved {
+        print(&format!(
+            "the files that were there are in {}",
+            moved.display()
+        ));
+    }
+    Ok(Exit::Complete)
+}
+
+/// Puts all files of a backup into `draft`.
+fn fill(draft: &Path, home: &Home) -> Result<Label, Failure> {
+    make_directory(draft)?;
+    let identity = home.identity()?;
+    godwit_state::backup(&home.path().join("state"), &draft.join(STATE)).map_err(Failure::local)?;
+    for name in FILES {
+        if let Some(content) = read(&home.path().join(name))? {
+            write(&draft.join(name), &content)?;
+        }
+    }
+    let label = Label {
+        version: VERSION,
+        program: env!("CARGO_PKG_VERSION").to_owned(),
+        identity: identity.id().to_string(),
+    };
+    // Plain fields: it always becomes JSON.
+    let text = serde_json::to_vec_pretty(&label).unwrap_or_default();
+    write(&draft.join(LABEL), &text)?;
+    Ok(label)
+}
+
+fn read_label(directory: &Path) -> Result<Label, Failure> {
+    let file = directory.join(LABEL);
+    let none = |why: String| Failure::usage(format!("{}: {why}", file.display()));
+    let text = read(&file)?.ok_or_else(|| {
+        none("it is missing; name a directory that godwit backup has made".to_owned())
+    })?;
+    let label: Label = serde_json::from_slice(&text).map_err(|error| none(error.to_string()))?;
+    if label.version != VERSION {
+        return Err(none(format!(
+            "the backup has version {}; this program knows version {VERSION}",
+            label.version
+        )));
+    }
+    Ok(label)
+}
+
+/// A directory for files that make way, beside those of the home.
+fn make_kept(home: &Home) -> Result<PathBuf, Failure> {
+    let kept = (1..=KEPT_MAX)
+        .map(|number| home.path().join(format!("kept-{number}")))
+        .find(|kept| !kept.exists())
+        .ok_or_else(|| {
+            Failure::local(format!(
+                "{}: too many earlier files are kept here; remove some",
+                home.path().display()
+            ))
+        })?;
+    make_directory(&kept)?;
+    Ok(kept)
+}
+
+fn place(matches: &ArgMatches) -> Result<PathBuf, Failure> {
+    let place = Path::new(required(matches, "directory")?);
+    std::path::absolute(place).map_err(|error| failed(place, error))
+}
+
+fn draft_of(directory: &Path) -> PathBuf {
+    let mut name = directory.as_os_str().to_owned();
+    name.push(".draft");
+    name.into()
+}
+
+fn make_directory(path: &Path) -> Result<(), Failure> {
+    DirBuilder::new()
+        .mode(0o700)
+        .create(path)
+        .map_err(|error| failed(path, error))
+}
+
+/// The content of a small file; None if there is none.
+fn read(path: &Path) -> Result<Option<Vec<u8>>, Failure> {
+    match fs::metadata(path) {
+        Ok(meta) if meta.len() > FILE_BYTES_MAX => {
+            Err(failed(path, io::Error::from(io::ErrorKind::FileTooLarge)))
+        }
+        Ok(_) => fs::read(path)
+            .map(Some)
+            .map_err(|error| failed(path, error)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(failed(path, error)),
+    }
+}
+
+/// Writes a file for its owner alone, safe from a power cut.
+fn write(path: &Path, content: &[u8]) -> Result<(), Failure> {
+    if let Some(parent) = path.parent().filter(|parent| !parent.exists()) {
+        make_directory(parent)?;
+    }
+    let written = OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .mode(0o600)
+        .open(path)
+        .and_then(|mut file| file.write_all(content).and_then(|()| file.sync_all()));
+    written.map_err(|error| failed(path, error))?;
+    sync_parent(path)
+}
+
+fn sync_parent(path: &Path) -> Result<(), Failure> {
+    let Some(parent) = path.parent() else {
+        return Ok(());
+    };
+    File::open(parent)
+        .and_then(|parent| parent.sync_all())
+        .map_err(|error| failed(parent, error))
+}
+
+fn failed(path: &Path, error: io::Error) -> Failure {
+    Failure::local(format!("{}: {error}", path.display()))
+}

@@ -1,0 +1,115 @@
+//! Backups of what a node knows: made while it runs, put back after a loss.
+//! Leaves damaged backups to the tests of the state.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+
+use rustix::process::Signal;
+
+use super::process::Outcome;
+use super::rig::Rig;
+
+#[track_caller]
+fn told(rig: &Rig, line: &[&str]) -> String {
+    let outcome = rig.admin(line);
+    assert_eq!(outcome.code, Some(0), "{line:?}: {outcome:?}");
+    outcome.out
+}
+
+#[track_caller]
+fn refused(outcome: &Outcome, code: i32, words: &str) {
+    assert_eq!(outcome.code, Some(code), "{outcome:?}");
+    assert!(outcome.complaint.contains(words), "{outcome:?}");
+}
+
+#[test]
+fn what_a_node_knew_is_there_again_after_a_loss() {
+    let mut rig = Rig::new();
+    rig.serve(&[]);
+    rig.write("export/run42", "data");
+    let identity = told(&rig, &["id"]);
+    told(&rig, &["user", "add", "alice", "--role", "operator"]);
+    let submit = |label: &str| {
+        let line = ["job", "submit", "here:/data/run42", "here:/data/copy"];
+        told(&rig, &[&line[..], &["--label", label, "--wait"]].concat())
+    };
+    submit("before");
+    let backup = rig.path("backup");
+    let backup = backup.to_str().expect("text");
+    let said = told(&rig, &["backup", backup]);
+    assert!(said.contains("it holds keys"), "{said}");
+    let mode = fs::metadata(backup).expect("made").permissions().mode();
+    assert_eq!(mode & 0o777, 0o700);
+    for file in fs::read_dir(backup).expect("listed") {
+        let mode = file
+            .expect("listed")
+            .metadata()
+            .expect("there")
+            .permissions();
+        assert_eq!(mode.mode() & 0o077, 0);
+    }
+    let again = rig.admin(&["backup", backup]);
+    refused(&again, 2, "it is there already");
+    submit("after");
+
+    // Not while it runs.
+    refused(
+        &rig.admin(&["restore", backup]),
+        1,
+        "another process uses the state",
+    );
+    rig.end_daemon(Signal::TERM);
+    fs::remove_dir_all(&rig.daemon_home).expect("lost");
+    let said = told(&rig, &["restore", backup]);
+    assert!(!said.contains("the files that were there"), "{said}");
+    assert_eq!(told(&rig, &["id"]), identity);
+    rig.serve(&[]);
+    let jobs = told(&rig, &["job", "list", "--all"]);
+    assert!(jobs.contains("before") && !jobs.contains("after"), "{jobs}");
+    assert!(told(&rig, &["user", "list"]).contains("alice"));
+
+    // What is there makes way, and is kept.
+    rig.end_daemon(Signal::TERM);
+    rig.write("daemon/config.toml", "[serve]\njobs = 3\n");
+    fs::write(format!("{backup}/config.toml"), "[serve]\njobs = 4\n").expect("written");
+    let said = told(&rig, &["restore", backup]);
+    let kept = said
+        .trim()
+        .rsplit(' ')
+        .next()
+        .expect("a directory")
+        .to_owned();
+    let earlier = fs::read_to_string(format!("{kept}/config.toml")).expect("kept");
+    assert_eq!(earlier, "[serve]\njobs = 3\n");
+    assert_eq!(rig.read("daemon/config.toml"), b"[serve]\njobs = 4\n");
+    rig.serve(&[]);
+    assert!(told(&rig, &["job", "list", "--all"]).contains("before"));
+}
+
+#[test]
+fn what_is_no_backup_is_refused_and_changes_nothing() {
+    let mut rig = Rig::new();
+    refused(
+        &rig.admin(&["backup", "/tmp/none"]),
+        1,
+        "no node has run with this home",
+    );
+    rig.serve(&[]);
+    let backup = rig.path("backup");
+    told(&rig, &["backup", backup.to_str().expect("text")]);
+    rig.end_daemon(Signal::TERM);
+    let line = ["restore", backup.to_str().expect("text")];
+    let label = backup.join("backup.json");
+    let text = fs::read_to_string(&label).expect("there");
+    fs::write(&label, text.replace("\"version\": 1", "\"version\": 2")).expect("written");
+    refused(&rig.admin(&line), 2, "this program knows version 1");
+    fs::remove_file(&label).expect("there");
+    refused(&rig.admin(&line), 2, "that godwit backup has made");
+    fs::write(&label, text).expect("written");
+    let state = backup.join("state.db");
+    let whole = fs::read(&state).expect("there");
+    fs::write(&state, &whole[..whole.len() / 2]).expect("cut");
+    refused(&rig.admin(&line), 1, "the file is damaged");
+    rig.serve(&[]);
+    told(&rig, &["job", "list"]);
+}
