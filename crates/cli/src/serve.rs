@@ -3,6 +3,7 @@
 
 mod api;
 mod jobs;
+mod service;
 
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::sync::Arc;
@@ -17,6 +18,7 @@ use crate::home::Home;
 use crate::output::{complain, print};
 use crate::signals;
 use godwit_run::{Process, bounds_of};
+use service::{End, Ends};
 
 /// Runs a node until it is told to stop.
 pub(crate) fn run(settings: &ServeSettings, home: &Home) -> Exit {
@@ -44,7 +46,9 @@ fn raise_descriptors() {
 
 fn serve(settings: &ServeSettings, home: &Home) -> Result<(), Failure> {
     crate::cores::restrict(settings.threads, &settings.pin)?;
-    let mut signals = signals::ending().map_err(Failure::local)?;
+    let ends = signals::ending()
+        .and_then(Ends::of)
+        .map_err(Failure::local)?;
     let identity = home.identity()?;
     let tls = ServerTls::new(&identity, &Cipher::ALL).map_err(Failure::local)?;
     let mut exports = Vec::with_capacity(settings.exports.len());
@@ -89,6 +93,7 @@ fn serve(settings: &ServeSettings, home: &Home) -> Result<(), Failure> {
     home.spill()?;
     let process = Process::with_pool(settings.memory_bytes);
     let jobs = jobs::start(settings, home, &exports, &process)?;
+    ends.watch(&jobs);
     let mut api = api::start(settings, &jobs, home, &exports, &identity)?;
     let config = DaemonConfig {
         process,
@@ -120,12 +125,19 @@ fn serve(settings: &ServeSettings, home: &Home) -> Result<(), Failure> {
         api.socket().display(),
         api.fingerprint()
     ));
-    // Sleeps until a signal comes.
-    let _ = signals.forever().next();
+    service::ready(&jobs);
+    let end = ends.wait();
+    service::stopping();
     api.stop();
     jobs.stop();
     daemon.stop();
-    Ok(())
+    match end {
+        End::Signal => Ok(()),
+        End::State(why) => Err(Failure::local(format!(
+            "the state of the node ended: {why}. Transfers were stopped and can be resumed; see to the file system of {}, and start the node again",
+            home.path().display()
+        ))),
+    }
 }
 
 /// What is announced; its words are the table's.

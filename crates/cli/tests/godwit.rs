@@ -3,6 +3,7 @@
 
 mod godwit {
     pub(crate) mod asking;
+    pub(crate) mod backups;
     pub(crate) mod bits;
     pub(crate) mod case;
     pub(crate) mod changes;
@@ -51,6 +52,7 @@ mod godwit {
     pub(crate) mod restless;
     pub(crate) mod resume;
     pub(crate) mod rig;
+    pub(crate) mod service;
     pub(crate) mod sharing;
     pub(crate) mod signals;
     pub(crate) mod sites;

@@ -20,7 +20,7 @@ use super::process::wait_until;
 use super::rig::{Rig, is_root};
 
 /// A file system in a file. Goes away when dropped.
-struct Disk {
+pub(crate) struct Disk {
     image: PathBuf,
     at: PathBuf,
     mounted: bool,
@@ -28,7 +28,7 @@ struct Disk {
 
 impl Disk {
     /// None for who may not mount it.
-    fn new(directory: &Path) -> Option<Self> {
+    pub(crate) fn new(directory: &Path) -> Option<Self> {
         let disk = Self {
             image: directory.join("image"),
             at: directory.join("disk"),
@@ -59,13 +59,13 @@ impl Disk {
         self.mounted && tool("mount", &["--make-shared"], &[&self.at])
     }
 
-    fn cut_power(&self, how: Shutdown) {
+    pub(crate) fn cut_power(&self, how: Shutdown) {
         let root = File::open(&self.at).expect("mounted");
         file_system(&root, how).expect("ext4 can be shut down");
     }
 
     /// What the device holds is what there is.
-    fn come_back(&mut self) {
+    pub(crate) fn come_back(&mut self) {
         let gone = wait_until(|| tool("umount", &[], &[&self.at]).then_some(()));
         assert!(gone.is_some(), "{} stays mounted", self.at.display());
         // As long as anybody holds the file system that was shut down, mounting the image would give that one again.

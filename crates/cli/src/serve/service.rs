@@ -1,0 +1,93 @@
+//! Owns what a node and its service manager tell each other: ready, alive, stopping (`sd_notify(3)`); and what ends a node.
+//! Does not stop anything itself.
+
+use std::io;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::time::Duration;
+
+use godwit_jobs::Jobs;
+use sd_notify::NotifyState;
+use signal_hook::iterator::Signals;
+
+/// Why a node ends.
+pub(super) enum End {
+    /// Somebody wants it.
+    Signal,
+    /// The state accepts nothing any more, so no job could be kept.
+    State(String),
+}
+
+/// Waits for what ends a node.
+pub(super) struct Ends {
+    sender: Sender<End>,
+    receiver: Receiver<End>,
+}
+
+impl Ends {
+    /// Hears of signals from now on.
+    ///
+    /// # Errors
+    /// No thread can be started.
+    pub(super) fn of(mut signals: Signals) -> io::Result<Self> {
+        let (sender, receiver) = channel();
+        let own = sender.clone();
+        std::thread::Builder::new()
+            .name("gw-signals".to_owned())
+            .spawn(move || {
+                if signals.forever().next().is_some() {
+                    // Nobody hears it once the node stops anyway.
+                    let _ = own.send(End::Signal);
+                }
+            })?;
+        Ok(Self { sender, receiver })
+    }
+
+    /// Hears of the end of the state, too.
+    pub(super) fn watch(&self, jobs: &Jobs) {
+        let own = self.sender.clone();
+        jobs.replica().on_end(move |ended| {
+            let _ = own.send(End::State(ended.0));
+        });
+    }
+
+    /// Waits for the first of them.
+    pub(super) fn wait(&self) -> End {
+        // One sender is this value's own.
+        self.receiver.recv().unwrap_or(End::Signal)
+    }
+}
+
+/// Tells the service manager, if there is one, that the node serves; and from now on, as often as the manager wants to hear it, that the node
+/// is alive: its state can be read.
+pub(super) fn ready(jobs: &Jobs) {
+    tell(&[NotifyState::Ready]);
+    let Some(limit) = sd_notify::watchdog_enabled() else {
+        return;
+    };
+    let jobs = jobs.clone();
+    let body = move || {
+        loop {
+            // An error is told where somebody asks for something. Who hangs here tells nothing more, and is started anew.
+            let _ = jobs.replica().reader().last_event();
+            tell(&[NotifyState::Watchdog]);
+            std::thread::sleep(limit.max(WATCHDOG_LEAST) / 3);
+        }
+    };
+    // Without the thread the manager starts the node anew, which is what it does where threads are missing.
+    let _ = std::thread::Builder::new()
+        .name("gw-watchdog".to_owned())
+        .spawn(body);
+}
+
+/// Tells the service manager that the node stops, and no longer answers for its life.
+pub(super) fn stopping() {
+    tell(&[NotifyState::Stopping]);
+}
+
+fn tell(states: &[NotifyState<'_>]) {
+    // Without a service manager nobody listens, which is usual.
+    let _ = sd_notify::notify(states);
+}
+
+/// A watchdog that wants to hear more often is not taken at its word.
+const WATCHDOG_LEAST: Duration = Duration::from_millis(30);
