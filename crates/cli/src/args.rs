@@ -63,8 +63,8 @@ fn whole(make: Make) -> Command {
         .subcommand(authorize())
         .subcommand(revoke())
         .subcommand(trust())
-        .subcommand(backup())
-        .subcommand(restore())
+        .subcommand(node::backup())
+        .subcommand(node::restore())
         .subcommand(verify(make))
         .subcommand(manifest(make))
         .subcommand(generate(make))
@@ -174,26 +174,6 @@ fn trust() -> Command {
             "IDENTITY",
             "What `godwit id` prints on the node's side",
         ))
-}
-
-fn backup() -> Command {
-    Command::new("backup")
-        .about("Save what a node knows: its keys, grants, sites, users, rules and jobs")
-        .after_help(
-            "The node may run meanwhile. The backup holds keys, so only its owner may read it. It holds no data of exports, and \
-             no log or report of a job.",
-        )
-        .arg(positional("directory", "DIRECTORY", "Where to; it must not be there"))
-}
-
-fn restore() -> Command {
-    Command::new("restore")
-        .about("Put a backup in the place of what a node knows")
-        .after_help(
-            "Stop the node first. The files that are there are kept beside the restored ones. Jobs that ran when the backup was made go \
-             on where their transfers are now.",
-        )
-        .arg(positional("directory", "DIRECTORY", "What godwit backup has made"))
 }
 
 fn verify(make: Make) -> Command {

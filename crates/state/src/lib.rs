@@ -67,7 +67,8 @@ pub use fault::{Fault, FaultKind};
 pub use model::*;
 pub use raft::{Answer, NoPeers, Peers};
 pub use read::{
-    AuditFilter, AuditLine, Cursor, DeliveryLine, JobFilter, JobPage, PendingDelivery, Reader,
+    AuditFilter, AuditLine, Cursor, Deliveries, DeliveryLine, JobFilter, JobPage, PendingDelivery,
+    Reader,
 };
 pub use replica::{
     Done, Ended, FollowError, Follower, OpenError, Options, ProposeError, Replica, backup, restore,

@@ -134,7 +134,7 @@ fn webhooks_are_told_of_the_states_they_want() {
     state.apply(&submit(1, "job")).expect("submit");
     state.job(2, claim(0)).expect("claim");
     state.job(3, finish(1, Outcome::Complete)).expect("finish");
-    let due = state.reader.due_deliveries(at(3), 10).expect("due");
+    let due = state.reader.deliveries().due(at(3), 10).expect("due");
     assert_eq!(due.len(), 1);
     assert!(
         due[0].body.starts_with("{\"type\":\"job.complete\""),
@@ -152,13 +152,17 @@ fn webhooks_are_told_of_the_states_they_want() {
     assert!(
         state
             .reader
-            .due_deliveries(at(19), 10)
+            .deliveries()
+            .due(at(19), 10)
             .expect("due")
             .is_empty()
     );
-    assert_eq!(state.reader.next_delivery().expect("next"), Some(at(20)));
     assert_eq!(
-        state.reader.due_deliveries(at(20), 10).expect("due")[0].attempts,
+        state.reader.deliveries().next().expect("next"),
+        Some(at(20))
+    );
+    assert_eq!(
+        state.reader.deliveries().due(at(20), 10).expect("due")[0].attempts,
         1
     );
     state.op(21, deliver(None)).expect("done");

@@ -13,7 +13,7 @@ const METHODS_MAX: usize = 24;
 const MORE: [(&str, &str, usize); 7] = [
     ("crates/engine/src/sender/state.rs", "State", 31),
     ("crates/run/src/transfer.rs", "Job", 46),
-    ("crates/state/src/read/mod.rs", "Reader", 26),
+    ("crates/state/src/read/mod.rs", "Reader", 25),
     ("crates/tree/src/files/commit.rs", "Committer", 34),
     ("crates/net/src/connection.rs", "Connection", 29),
     ("crates/tuner/src/streams.rs", "StreamTuner", 28),

@@ -279,3 +279,23 @@ fn value(name: &'static str, form: &'static str, help: &'static str) -> Arg {
         .value_parser(ValueParser::os_string())
         .help(help)
 }
+
+pub(super) fn backup() -> Command {
+    Command::new("backup")
+        .about("Save what a node knows: its keys, grants, sites, users, rules and jobs")
+        .after_help(
+            "The node may run meanwhile. The backup holds keys, so only its owner may read it. It holds no data of exports, and \
+             no log or report of a job.",
+        )
+        .arg(positional("directory", "DIRECTORY", "Where to; it must not be there"))
+}
+
+pub(super) fn restore() -> Command {
+    Command::new("restore")
+        .about("Put a backup in the place of what a node knows")
+        .after_help(
+            "Stop the node first. The files that are there are kept beside the restored ones. Jobs that ran when the backup was made go \
+             on where their transfers are now.",
+        )
+        .arg(positional("directory", "DIRECTORY", "What godwit backup has made"))
+}

@@ -1,6 +1,7 @@
 //! Owns reading: pages, counts and single objects, straight from the database.
 //! Changes nothing, and knows nothing of the consensus log.
 
+mod deliveries;
 mod jobs;
 mod lists;
 mod page;
@@ -13,7 +14,8 @@ use rusqlite::{Connection, OpenFlags};
 
 use crate::fault::Fault;
 
-pub use lists::{AuditFilter, AuditLine, DeliveryLine, PendingDelivery};
+pub use deliveries::{Deliveries, DeliveryLine, PendingDelivery};
+pub use lists::{AuditFilter, AuditLine};
 pub use page::{Cursor, JobFilter, JobPage};
 pub(crate) use row::{job_by_id, job_spec, object_by_id};
 

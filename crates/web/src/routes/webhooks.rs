@@ -110,7 +110,7 @@ async fn deliveries(
         if app.reader().object::<Webhook>(&id)?.is_none() {
             return Err(ApiError::not_found(format!("there is no webhook {id}")));
         }
-        let lines = app.reader().deliveries(&id, DELIVERIES_SHOWN)?;
+        let lines = app.reader().deliveries().to(&id, DELIVERIES_SHOWN)?;
         Ok(lines.into_iter().map(delivery_view).collect())
     })
     .await

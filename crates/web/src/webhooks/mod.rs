@@ -96,7 +96,7 @@ impl Webhooks {
     async fn due(&self) -> Result<Vec<PendingDelivery>, ()> {
         let due = self
             .app
-            .run(|app| Ok(app.reader().due_deliveries(now(), DUE_MAX)?));
+            .run(|app| Ok(app.reader().deliveries().due(now(), DUE_MAX)?));
         due.await.map_err(|_error| ())
     }
 
@@ -106,7 +106,10 @@ impl Webhooks {
         let next = self
             .app
             .run(move |app| {
-                let due = app.reader().due_deliveries(UnixMillis(i64::MAX), DUE_MAX)?;
+                let due = app
+                    .reader()
+                    .deliveries()
+                    .due(UnixMillis(i64::MAX), DUE_MAX)?;
                 Ok(due
                     .into_iter()
                     .find(|delivery| !known.contains(&delivery.id))

@@ -1,0 +1,119 @@
+//! Owns reading of what is delivered to webhooks.
+//! Delivers nothing.
+
+use rusqlite::params;
+
+use super::Reader;
+use super::row::{time, unsigned};
+use crate::bounds::PAGE_ROWS_MAX;
+use crate::fault::Fault;
+use crate::model::UnixMillis;
+
+/// A delivery to a webhook that is not done.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct PendingDelivery {
+    /// Id, for `Op::Delivery`.
+    pub id: u64,
+    /// Id of the webhook.
+    pub webhook: String,
+    /// Id of the job.
+    pub job: String,
+    /// The state that the job came into.
+    pub event: String,
+    /// What to send, as JSON text.
+    pub body: String,
+    /// Attempts so far.
+    pub attempts: u32,
+    /// When to send it.
+    pub next_attempt: UnixMillis,
+}
+
+/// A delivery to a webhook, as a list shows it.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct DeliveryLine {
+    /// Id; later deliveries have greater ones.
+    pub id: u64,
+    /// Id of the job.
+    pub job: String,
+    /// The state that the job came into.
+    pub event: String,
+    /// When the last attempt ended, or when the delivery was noted if there was none.
+    pub at: UnixMillis,
+    /// Attempts so far.
+    pub attempts: u32,
+    /// When the next attempt comes; None once the delivery has ended.
+    pub next_attempt: Option<UnixMillis>,
+    /// How the last attempt ended.
+    pub status: String,
+}
+
+/// Reads deliveries to webhooks.
+#[derive(Clone, Copy)]
+pub struct Deliveries<'a>(pub(super) &'a Reader);
+
+impl Deliveries<'_> {
+    /// Deliveries that are due at `now`.
+    ///
+    /// # Errors
+    /// When the database cannot be read.
+    pub fn due(&self, now: UnixMillis, limit: usize) -> Result<Vec<PendingDelivery>, Fault> {
+        let limit = i64::try_from(limit.min(PAGE_ROWS_MAX)).unwrap_or(i64::MAX);
+        self.0.with(|db| {
+            db.prepare_cached(
+                "SELECT id, webhook, job, event, body, attempts, next_attempt FROM deliveries \
+                 WHERE next_attempt IS NOT NULL AND next_attempt <= ?1 ORDER BY next_attempt, id LIMIT ?2",
+            )?
+            .query_map(params![now.0, limit], |row| {
+                Ok(PendingDelivery {
+                    id: unsigned(row, 0)?,
+                    webhook: row.get(1)?,
+                    job: row.get(2)?,
+                    event: row.get(3)?,
+                    body: row.get(4)?,
+                    attempts: row.get(5)?,
+                    next_attempt: UnixMillis(row.get(6)?),
+                })
+            })?
+            .collect()
+        })
+    }
+
+    /// The newest deliveries to a webhook, the newest first.
+    ///
+    /// # Errors
+    /// When the database cannot be read.
+    pub fn to(&self, webhook: &str, limit: usize) -> Result<Vec<DeliveryLine>, Fault> {
+        let limit = i64::try_from(limit.clamp(1, PAGE_ROWS_MAX)).unwrap_or(i64::MAX);
+        self.0.with(|db| {
+            db.prepare_cached(
+                "SELECT id, job, event, at, attempts, next_attempt, status FROM deliveries \
+                 WHERE webhook = ?1 ORDER BY id DESC LIMIT ?2",
+            )?
+            .query_map(params![webhook, limit], |row| {
+                Ok(DeliveryLine {
+                    id: unsigned(row, 0)?,
+                    job: row.get(1)?,
+                    event: row.get(2)?,
+                    at: UnixMillis(row.get(3)?),
+                    attempts: row.get(4)?,
+                    next_attempt: time(row, 5)?,
+                    status: row.get(6)?,
+                })
+            })?
+            .collect()
+        })
+    }
+
+    /// When the next delivery is due.
+    ///
+    /// # Errors
+    /// When the database cannot be read.
+    pub fn next(&self) -> Result<Option<UnixMillis>, Fault> {
+        self.0.with(|db| {
+            db.prepare_cached(
+                "SELECT min(next_attempt) FROM deliveries WHERE next_attempt IS NOT NULL",
+            )?
+            .query_row([], |row| time(row, 0))
+        })
+    }
+}
