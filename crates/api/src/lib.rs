@@ -5,6 +5,7 @@ pub mod duration;
 pub mod endpoint;
 pub mod event;
 pub mod failure;
+pub mod grant;
 pub mod host;
 pub mod job;
 pub mod login;

@@ -1,0 +1,158 @@
+//! Owns the meaning of a grant: who may do what below which path of which export, and until when.
+//! Keeps no grants and reads no clock.
+//!
+//! The file `grants` of a node's home and the access rules of its state hold grants of this one kind. Grants add up: something is
+//! allowed if one grant allows it. A grant that has expired allows nothing.
+
+mod area;
+mod rights;
+mod subject;
+
+use std::fmt;
+
+use thiserror::Error;
+
+pub use area::{Area, PATH_BYTES_MAX};
+pub use rights::{Right, Rights};
+pub use subject::{Subject, USER_PREFIX};
+
+use crate::rest::Timestamp;
+
+/// A right of somebody to do something somewhere.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Grant {
+    /// Who may do it.
+    pub subject: Subject,
+    /// Where.
+    pub area: Area,
+    /// What.
+    pub rights: Rights,
+    /// When the grant ends; None is never.
+    pub expires: Option<Timestamp>,
+    /// The operator's words.
+    pub comment: String,
+    /// Id of the job that the grant belongs to. It ends with the job.
+    pub job: Option<String>,
+}
+
+/// Something that somebody wants to do.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Wish<'a> {
+    /// Name of the export, and path below it; None is what belongs to no export, which any grant of this right opens.
+    pub place: Option<(&'a str, &'a [u8])>,
+    /// What is wanted.
+    pub right: Right,
+}
+
+/// A text that is no grant, or no part of one.
+#[derive(Clone, Debug, Eq, Error, PartialEq)]
+#[error("{0}")]
+pub struct GrantError(pub(crate) String);
+
+impl Grant {
+    /// Whether the grant has not expired.
+    #[must_use]
+    pub fn holds(&self, now: Timestamp) -> bool {
+        self.expires.is_none_or(|expires| now < expires)
+    }
+
+    /// Whether the grant alone allows this.
+    #[must_use]
+    pub fn allows(&self, who: &Subject, wish: Wish<'_>, now: Timestamp) -> bool {
+        self.subject == *who
+            && self.holds(now)
+            && self.rights.allow(wish.right)
+            && wish
+                .place
+                .is_none_or(|(export, path)| self.area.covers(export, path))
+    }
+}
+
+/// Whether any of the grants allows this.
+pub fn allows<'a>(
+    grants: impl IntoIterator<Item = &'a Grant>,
+    who: &Subject,
+    wish: Wish<'_>,
+    now: Timestamp,
+) -> bool {
+    grants.into_iter().any(|grant| grant.allows(who, wish, now))
+}
+
+impl Wish<'_> {
+    /// Options of `godwit access allow` that allow this and nothing more, as a shell reads them.
+    #[must_use]
+    pub fn options(&self) -> String {
+        let flag = match self.right {
+            Right::Read | Right::List => "--read",
+            Right::Write | Right::Delete => "--write",
+        };
+        let export = match self.place {
+            Some((export, path)) => Area::asked(export, path).to_string(),
+            None => "NAME".to_owned(),
+        };
+        format!("--export {} {flag}", quoted(&export))
+    }
+}
+
+/// The text as a shell reads it as one word.
+fn quoted(text: &str) -> String {
+    let plain = |sign: char| sign.is_ascii_alphanumeric() || "%+,-./:=@_".contains(sign);
+    if text.chars().all(plain) {
+        text.to_owned()
+    } else {
+        format!("'{}'", text.replace('\'', r"'\''"))
+    }
+}
+
+impl fmt::Display for Grant {
+    /// In one line, without the comment: `SUBJECT AREA RIGHTS [until=TIME]`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {} {}", self.subject, self.area, self.rights)?;
+        match self.expires {
+            Some(expires) => write!(f, " until={expires}"),
+            None => Ok(()),
+        }
+    }
+}
+
+impl Grant {
+    /// Reads the words of a line that [`fmt::Display`] wrote.
+    ///
+    /// # Errors
+    /// Says which word is wrong, and what is expected there.
+    pub fn of_words(words: &[&str]) -> Result<Self, GrantError> {
+        let [subject, area, rights, rest @ ..] = words else {
+            return Err(GrantError(format!(
+                "{} words where SUBJECT EXPORT RIGHTS [until=TIME] is expected",
+                words.len()
+            )));
+        };
+        let expires = match rest {
+            [] => None,
+            [word] => {
+                let time = word
+                    .strip_prefix("until=")
+                    .ok_or_else(|| GrantError(format!("{word:?} where until=TIME is expected")))?;
+                let time = time.parse();
+                Some(time.map_err(|error| GrantError(format!("{word}: {error}")))?)
+            }
+            _ => {
+                return Err(GrantError(format!(
+                    "{:?} is a word too many; a comment begins with #",
+                    rest[1]
+                )));
+            }
+        };
+        Ok(Self {
+            subject: subject.parse()?,
+            area: area.parse()?,
+            rights: rights.parse()?,
+            expires,
+            comment: String::new(),
+            job: None,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,206 @@
+//! Tests of what a grant allows, and of its text.
+
+use proptest::prelude::*;
+
+use super::*;
+
+const ID: &str = "gw1-aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa";
+const NOW: Timestamp = Timestamp(1_800_000_000_000);
+
+fn grant(area: &str, rights: &str) -> Grant {
+    Grant::of_words(&[ID, area, rights]).expect("a grant")
+}
+
+fn wish<'a>(export: &'a str, path: &'a str, right: Right) -> Wish<'a> {
+    Wish {
+        place: Some((export, path.as_bytes())),
+        right,
+    }
+}
+
+fn may(grant: &Grant, wish: Wish<'_>) -> bool {
+    grant.allows(&grant.subject, wish, NOW)
+}
+
+#[test]
+fn a_path_is_compared_by_its_components() {
+    let grant = grant("data:/run4", "read");
+    for (path, allowed) in [
+        ("run4", true),
+        ("run4/", true),
+        ("/run4", true),
+        ("//run4//a/./b", true),
+        ("run4/..", false),
+        ("run4/../run4", false),
+        ("run4/../run5", false),
+        ("run42", false),
+        ("run", false),
+        ("", false),
+        ("a/run4", false),
+        ("RUN4", false),
+        ("run4\0", false),
+        (".run4", false),
+    ] {
+        assert_eq!(
+            may(&grant, wish("data", path, Right::Read)),
+            allowed,
+            "{path:?}"
+        );
+        assert!(!may(&grant, wish("data2", path, Right::Read)), "{path:?}");
+    }
+}
+
+#[test]
+fn what_follows_from_what_and_nothing_else() {
+    use Right::{Delete, List, Read, Write};
+    for (rights, allowed) in [
+        ("read", &[Read, List][..]),
+        ("write", &[Write, Delete]),
+        ("list", &[List]),
+        ("delete", &[Delete]),
+        ("read,write", &[Read, Write, List, Delete]),
+        ("none", &[]),
+    ] {
+        for right in Right::ALL {
+            let grant = grant("data", rights);
+            assert_eq!(
+                may(&grant, wish("data", "x", right)),
+                allowed.contains(&right),
+                "{rights} {right:?}"
+            );
+        }
+    }
+}
+
+#[test]
+fn an_expired_grant_is_none_and_others_add_up() {
+    let mut old = grant("*", "read,write");
+    old.expires = Some(NOW);
+    let one = grant("data:/a", "write");
+    let all = [old, one];
+    let who = all[0].subject.clone();
+    let may = |place, right, now| allows(&all, &who, wish("data", place, right), now);
+    assert!(may("b", Right::Read, Timestamp(NOW.0 - 1)));
+    assert!(!may("b", Right::Read, NOW));
+    assert!(may("a/b", Right::Write, NOW));
+    assert!(!may("a/b", Right::Read, NOW));
+    let nobody = Subject::user("otto");
+    let wish = wish("data", "a", Right::Write);
+    assert!(!allows(&all, &nobody, wish, NOW));
+    let memory = Wish {
+        place: None,
+        right: Right::Write,
+    };
+    assert!(allows(&all, &who, memory, NOW));
+}
+
+#[test]
+fn lines_that_say_nothing_known_are_refused() {
+    for (line, what) in [
+        ("", "0 words"),
+        ("me data read", "neither an identity"),
+        ("user: data read", "name of a user"),
+        (&format!("{ID} data execute"), "no right"),
+        (&format!("{ID} a/b read"), "cannot name an export"),
+        (&format!("{ID} data:run4 read"), "begins with a slash"),
+        (&format!("{ID} data:/a/../b read"), "has .. in it"),
+        (&format!("{ID} data:/%2 read"), "percent sign"),
+        (&format!("{ID} data:/%FF read"), "percent sign"),
+        (&format!("{ID} data:/%0A read"), "control character"),
+        (&format!("{ID} data read more"), "until=TIME"),
+        (&format!("{ID} data read until=soon"), "not a time"),
+        (
+            &format!("{ID} data read until=2026-01-01T00:00:00Z x"),
+            "a word too many",
+        ),
+    ] {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let error = Grant::of_words(&words).expect_err(line).to_string();
+        assert!(error.contains(what), "{line:?}: {error}");
+    }
+    let upper = format!("gw1-{}", ID[4..].to_uppercase());
+    assert_eq!(upper.parse::<Subject>(), ID.parse());
+}
+
+#[test]
+fn a_hint_grants_what_was_asked_for_and_no_more() {
+    for (path, right, options) in [
+        ("", Right::Read, "--export data --read"),
+        ("/run 4/", Right::Write, "--export data:/run%204 --write"),
+        ("a'b", Right::List, r"--export 'data:/a'\''b' --read"),
+        ("a/../b", Right::Delete, "--export data --write"),
+    ] {
+        assert_eq!(wish("data", path, right).options(), options);
+    }
+    let bytes = Wish {
+        place: Some(("data", b"a/\xff/b")),
+        right: Right::Read,
+    };
+    assert_eq!(bytes.options(), "--export data:/a --read");
+}
+
+fn component() -> impl Strategy<Value = String> {
+    prop_oneof![
+        Just("run4".to_owned()),
+        Just("run42".to_owned()),
+        Just("..".to_owned()),
+        Just(".".to_owned()),
+        Just(String::new()),
+        "[a-z%# é:]{1,4}",
+    ]
+}
+
+fn path() -> impl Strategy<Value = String> {
+    proptest::collection::vec(component(), 0..5).prop_map(|parts| parts.join("/"))
+}
+
+proptest! {
+    /// What is covered has the components of the grant's path in front, and no `..` anywhere.
+    #[test]
+    fn only_what_lies_below_is_covered(own in path(), asked in path()) {
+        let plain = |path: &str| -> Vec<String> {
+            let parts = path.split('/').filter(|part| !part.is_empty() && *part != ".");
+            parts.map(str::to_owned).collect()
+        };
+        let (own_parts, asked_parts) = (plain(&own), plain(&asked));
+        let climbs = |parts: &[String]| parts.iter().any(|part| part == "..");
+        match Area::below("data", &own) {
+            Ok(area) => {
+                let lies_below = !climbs(&asked_parts) && asked_parts.starts_with(&own_parts);
+                prop_assert_eq!(area.covers("data", asked.as_bytes()), lies_below);
+                prop_assert!(!area.covers("date", asked.as_bytes()));
+            }
+            Err(_) => prop_assert!(climbs(&own_parts)),
+        }
+    }
+
+    /// A grant reads as it was written, and its text has no more words than a line has.
+    #[test]
+    fn a_line_is_read_as_it_was_written(path in path(), bits in 0_u8..16, expires in proptest::option::of(0_i64..4_000_000_000_000)) {
+        prop_assume!(Area::below("data", &path).is_ok());
+        let rights = Right::ALL.into_iter().filter(|right| bits & (1 << *right as u8) != 0).collect();
+        let grant = Grant {
+            subject: ID.parse().expect("an identity"),
+            area: Area::below("data", &path).expect("checked"),
+            rights,
+            expires: expires.map(Timestamp),
+            comment: String::new(),
+            job: None,
+        };
+        let line = grant.to_string();
+        prop_assert!(!line.contains('#'));
+        let words: Vec<&str> = line.split_whitespace().collect();
+        prop_assert_eq!(Grant::of_words(&words), Ok(grant));
+    }
+
+    /// What an area contains, it covers: nothing of the inner area is outside.
+    #[test]
+    fn a_contained_area_covers_nothing_more(outer in path(), inner in path(), asked in path()) {
+        let (Ok(outer), Ok(inner)) = (Area::below("data", &outer), Area::below("data", &inner)) else {
+            return Ok(());
+        };
+        if outer.contains(&inner) && inner.covers("data", asked.as_bytes()) {
+            prop_assert!(outer.covers("data", asked.as_bytes()));
+        }
+    }
+}
