@@ -3,10 +3,11 @@
 
 use std::fs::{DirBuilder, File, OpenOptions};
 use std::io::{self, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt as _, OpenOptionsExt, fchown};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{FlockOperation, flock};
+use rustix::process::geteuid;
 use thiserror::Error;
 
 /// What could not be done to which file.
@@ -53,6 +54,7 @@ impl HomeLock {
             .mode(0o600)
             .open(&path)
             .map_err(|error| HomeError::new("open", &path, error))?;
+        give_to_owner(&file, home).map_err(|error| HomeError::new("give away", &path, error))?;
         loop {
             match flock(&file, FlockOperation::LockExclusive) {
                 Ok(()) => return Ok(Self { _file: file }),
@@ -81,11 +83,21 @@ pub(crate) fn write_atomically(home: &Path, name: &str, content: &[u8]) -> Resul
             .mode(0o600)
             .open(&temporary)?;
         file.write_all(content)?;
+        give_to_owner(&file, home)?;
         file.sync_all()?;
         std::fs::rename(&temporary, &path)?;
         File::open(home)?.sync_all()
     };
     write().map_err(|error| HomeError::new("write", &path, error))
+}
+
+/// Gives a file that root makes in another user's home to that user: a service must be able to read its own files.
+fn give_to_owner(file: &File, home: &Path) -> io::Result<()> {
+    if !geteuid().is_root() {
+        return Ok(());
+    }
+    let owner = std::fs::metadata(home)?;
+    fchown(file, Some(owner.uid()), Some(owner.gid()))
 }
 
 const LOCK_NAME: &str = ".lock";
