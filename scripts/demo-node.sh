@@ -62,7 +62,7 @@ pid_a=$pid
 echo "siteA at $address_a, siteB at $address_b"
 
 say "siteB lets the node of siteA in, and siteA learns where siteB is"
-at siteB authorize "$(at siteA id)" --export data --read --write
+at siteB access allow "$(at siteA id)" --export data --read --write
 at siteA site add siteB "$address_b" --identity "$(at siteB id)"
 at siteA site list
 

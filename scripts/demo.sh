@@ -65,7 +65,7 @@ echo "$(find "$work/run42" -type f | wc -l) files, $total bytes"
 
 say "A node on loopback, and two identities that know each other"
 start_node 127.0.0.1:0
-node authorize "$(user id)" --export data --write
+node access allow "$(user id)" --export data --write
 user trust "$address" "$(node id)"
 
 say "The transfer, with TLS; at half of the bytes the node is killed, and started again"

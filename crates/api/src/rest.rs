@@ -2,6 +2,7 @@
 //! Serves nothing; the routes are in `web`, and what the documents mean is decided in `jobs`.
 
 mod access;
+mod grant;
 mod job;
 mod place;
 mod problem;
@@ -13,6 +14,7 @@ pub use access::{
     ExportView, Login, NewSite, NewToken, NewUser, NodeView, RoleName, SiteView, TokenCreated,
     TokenView, UserView,
 };
+pub use grant::{ALL_EXPORTS, AccessOrigin, AccessView, NewAccess, RightName};
 pub use job::{
     AttemptView, CancelJob, ChangeJob, FailureView, JobList, JobProgress, JobStateName, JobView,
     LogLine, LogPage, NewJob, ProgressView, ReasonView, SampleView,

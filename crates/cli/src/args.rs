@@ -60,8 +60,7 @@ fn whole(make: Make) -> Command {
         .subcommand(sync(make))
         .subcommand(serve(make))
         .subcommand(Command::new("id").about("Print this user's public identity"))
-        .subcommand(authorize())
-        .subcommand(revoke())
+        .subcommand(node::access())
         .subcommand(trust())
         .subcommand(node::backup())
         .subcommand(node::restore())
@@ -139,26 +138,6 @@ fn serve(make: Make) -> Command {
     let command = Command::new("serve")
         .about("Run a node: let authorized clients reach the exported directories");
     make.with_settings(command, Scope::Serve)
-}
-
-fn authorize() -> Command {
-    Command::new("authorize")
-        .about("Let a client come in; a running node obeys at once")
-        .arg(positional(
-            "identity",
-            "IDENTITY",
-            "What `godwit id` prints on the client's side",
-        ))
-        .arg(export_arg("Only to this export, not to all (repeatable)"))
-        .arg(switch("read", "Let it read (the default without --write)"))
-        .arg(switch("write", "Let it write"))
-}
-
-fn revoke() -> Command {
-    Command::new("revoke")
-        .about("Take back what authorize gave; a running node obeys at once")
-        .arg(positional("identity", "IDENTITY", "Whose access ends"))
-        .arg(export_arg("Only to this export, not to all (repeatable)"))
 }
 
 fn trust() -> Command {
@@ -388,15 +367,6 @@ fn switch(name: &'static str, help: &'static str) -> Arg {
         .long(name)
         .action(ArgAction::SetTrue)
         .overrides_with(name)
-        .help(help)
-}
-
-fn export_arg(help: &'static str) -> Arg {
-    Arg::new("export")
-        .long("export")
-        .value_name("NAME")
-        .value_parser(ValueParser::os_string())
-        .action(ArgAction::Append)
         .help(help)
 }
 

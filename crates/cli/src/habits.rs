@@ -244,7 +244,7 @@ const HABITS: &[(&[&str], &str)] = &[
     ),
     (
         &["--password-file"],
-        "nodes take no passwords: godwit authorize lets a client in; ssh asks as it always does",
+        "nodes take no passwords: godwit access allow lets a client in; ssh asks as it always does",
     ),
     (&["--rsync-path"], "it is called --remote-command"),
     (&["--bwlimit"], "it is called --limit"),
@@ -326,10 +326,23 @@ pub(crate) fn hint(error: &Error, words: &[OsString]) -> Option<String> {
     if error.kind() == ErrorKind::DisplayHelp {
         return misplaced_help(words);
     }
+    if error.kind() == ErrorKind::InvalidSubcommand {
+        return renamed(words);
+    }
     let ContextValue::String(flag) = error.get(ContextKind::InvalidArg)? else {
         return None;
     };
     instead_of(flag.split('=').next()?)
+}
+
+/// Commands that have another name now.
+fn renamed(words: &[OsString]) -> Option<String> {
+    let line = match words.get(1)?.to_str()? {
+        "authorize" => "godwit access allow IDENTITY --export NAME --read --write",
+        "revoke" => "godwit access deny IDENTITY",
+        _ => return None,
+    };
+    Some(format!("the command is called: {line}"))
 }
 
 fn instead_of(flag: &str) -> Option<String> {

@@ -147,23 +147,6 @@ const EXAMPLES: &[(&str, &[Example])] = &[
         )],
     ),
     (
-        "authorize",
-        &[
-            example(
-                "godwit authorize gw1-... --export data --read --write",
-                "one export, both ways",
-            ),
-            example("godwit authorize gw1-...", "read all exports"),
-        ],
-    ),
-    (
-        "revoke",
-        &[
-            example("godwit revoke gw1-... --export data", "one export"),
-            example("godwit revoke gw1-...", "everything"),
-        ],
-    ),
-    (
         "trust",
         &[example(
             "godwit trust dtn2.example.org gw1-...",

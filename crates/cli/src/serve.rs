@@ -101,6 +101,10 @@ fn serve(settings: &ServeSettings, home: &Home) -> Result<(), Failure> {
         announce: announce(&settings.announce)?,
         exports,
         home: home.path().to_owned(),
+        rules: {
+            let jobs = jobs.clone();
+            Arc::new(move || jobs.access().rules().map_err(|error| error.to_string()))
+        },
         tls,
         plain_allowed: settings.encryption == ServeEncryption::Any,
         handshake_deadline: settings.handshake_deadline,

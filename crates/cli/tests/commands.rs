@@ -54,43 +54,38 @@ fn grants_are_given_and_taken_back() {
     let (home, other) = homes();
     let id = told(other.path(), &["id"]).trim().to_owned();
     let grants = || fs::read_to_string(home.path().join("grants")).expect("written");
-    told(home.path(), &["authorize", &id, "--export", "data"]);
+    let allow = |more: &[&str]| told(home.path(), &[&["access", "allow", &id], more].concat());
+    allow(&["--export", "data"]);
     assert!(
         grants().contains(&format!("{id} data read\n")),
         "{}",
         grants()
     );
-    told(
-        home.path(),
-        &["authorize", &id, "--export", "data", "--write"],
-    );
+    allow(&["--export", "data", "--write"]);
     assert!(
         grants().contains(&format!("{id} data read,write\n")),
         "{}",
         grants()
     );
     let before = grants();
-    told(
-        home.path(),
-        &["authorize", &id, "--export", "data", "--read", "--write"],
-    );
+    allow(&["--export", "data", "--read", "--write"]);
     assert_eq!(grants(), before, "repeating is harmless");
-    told(home.path(), &["authorize", &id, "--write"]);
+    allow(&["--all-exports", "--write"]);
     assert!(
         grants().contains(&format!("{id} * write\n")),
         "{}",
         grants()
     );
 
-    let (code, complaint) = refused(home.path(), &["revoke", &id, "--export", "data"]);
+    let (code, complaint) = refused(home.path(), &["access", "deny", &id, "--export", "data"]);
     assert_eq!(code, 1);
     assert!(
-        complaint.contains("may still write export data by a grant for all exports"),
+        complaint.contains("may still write all exports, by a grant that reaches further"),
         "{complaint}"
     );
-    told(home.path(), &["revoke", &id]);
+    told(home.path(), &["access", "deny", &id]);
     assert!(!grants().contains(&id), "{}", grants());
-    told(home.path(), &["revoke", &id]);
+    told(home.path(), &["access", "deny", &id]);
 }
 
 #[test]
@@ -150,7 +145,7 @@ fn wrong_usage_ends_with_2_and_names_the_mistake() {
             &["serve", "--export", "data"],
             "godwit: --export: `data`: write NAME=PATH",
         ),
-        (&["authorize", "me"], "godwit id"),
+        (&["access", "allow", "me", "--all-exports"], "godwit id"),
         (&["trust", "h:x", "me"], "`x` is no port"),
     ];
     for (line, message) in cases {

@@ -2,6 +2,7 @@
 //! Holds nothing itself.
 
 mod godwit {
+    pub(crate) mod access;
     pub(crate) mod asking;
     pub(crate) mod backups;
     pub(crate) mod bits;

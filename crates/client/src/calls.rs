@@ -107,11 +107,11 @@ impl Client {
         Tokens(self)
     }
 
-    fn get<T: DeserializeOwned>(&self, path: &str) -> Result<T, ClientError> {
+    pub(crate) fn get<T: DeserializeOwned>(&self, path: &str) -> Result<T, ClientError> {
         self.call(Ask::get(format!("{BASE}{path}")))
     }
 
-    fn with<D: Serialize, T: DeserializeOwned>(
+    pub(crate) fn with<D: Serialize, T: DeserializeOwned>(
         &self,
         method: Method,
         path: &str,
@@ -120,7 +120,7 @@ impl Client {
         self.call(Ask::new(method, format!("{BASE}{path}")).document(document))
     }
 
-    fn delete(&self, path: &str) -> Result<(), ClientError> {
+    pub(crate) fn delete(&self, path: &str) -> Result<(), ClientError> {
         let ask = Ask::new(Method::DELETE, format!("{BASE}{path}"));
         self.block_on(self.target.exchange(ask)).map(|_body| ())
     }

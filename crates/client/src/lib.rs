@@ -1,6 +1,7 @@
 //! A typed client of a node's REST API: over the node's Unix socket, or by HTTPS with a token. Its calls block.
 //! Decides nothing about jobs, and prints nothing.
 
+mod access;
 mod address;
 mod calls;
 mod connect;
@@ -13,6 +14,7 @@ mod sse;
 mod token;
 mod transport;
 
+pub use access::AccessRules;
 pub use address::{AddressError, NodeAddress};
 pub use calls::{JobFilter, Jobs, Sites, Steer, Tokens, Users, idempotency_key};
 pub use error::ClientError;

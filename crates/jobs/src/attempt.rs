@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use godwit_api::event::{Event, EventSink, Progress, Status, Summary};
-use godwit_api::failure::{Failure, Retry};
+use godwit_api::failure::{Failure, FailureCode, Retry};
 use godwit_api::job::Text;
 use godwit_api::rest::{ProgressView, SampleView};
 use godwit_run::{Control, Runner};
@@ -15,13 +15,13 @@ use godwit_state::{
     Command, FailureGroup, Finish, Job, JobOp, JobState, Op, Outcome, ProposeError, Reason, Site,
 };
 
-use crate::Shared;
 use crate::clock::{now, timestamp};
+use crate::error::JobsError;
 use crate::files::Recorder;
 use crate::host::Host;
 use crate::live::Attempt;
 use crate::scheduler::actor;
-use crate::spec;
+use crate::{Shared, access, spec};
 
 /// Groups of failed entries that are told; further ones are counted under one.
 const GROUPS_MAX: usize = 60;
@@ -93,9 +93,16 @@ fn carry_out(
         .map_err(Failure::local)?
         .ok_or_else(|| Failure::usage("the description of the job is gone"))?;
     let find = |name: &str| Ok(reader.object::<Site>(name)?);
-    let mut prepared = spec::parse(&stored)
-        .and_then(|new| spec::prepare(&new, &find))
-        .map_err(Failure::usage)?;
+    let new = spec::parse(&stored).map_err(Failure::usage)?;
+    // What was allowed at the submission may have been taken back.
+    let (sources, destination) = spec::places(&new).map_err(Failure::usage)?;
+    access::check_owner(shared, &job.owner, &sources, &destination).map_err(
+        |error| match error {
+            JobsError::Forbidden { .. } => Failure::new(FailureCode::AccessDenied, error),
+            other => Failure::local(other),
+        },
+    )?;
+    let mut prepared = spec::prepare(&new, &find).map_err(Failure::usage)?;
     if limit > 0 {
         // From the first byte on; what changes later goes through the control.
         let text = Text::from(limit.to_string().as_str());

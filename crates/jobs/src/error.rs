@@ -20,6 +20,17 @@ pub enum JobsError {
         /// What is wrong with which field, and what is allowed.
         detail: String,
     },
+    /// The submitter may not do this.
+    #[error("{detail}")]
+    Forbidden {
+        /// For programs: `not_granted`.
+        code: &'static str,
+        /// What is not allowed, and how an admin allows it.
+        detail: String,
+    },
+    /// The file of grants in the node's home cannot be read.
+    #[error("{0}")]
+    Grants(String),
     /// The state refused the change, or cannot take one now.
     #[error(transparent)]
     Propose(#[from] ProposeError),

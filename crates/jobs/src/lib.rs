@@ -11,6 +11,7 @@
 //! The state says what is to be; the scheduler makes it so. It looks at the state after each change and when the next time is due, stops
 //! attempts whose claim has ended, and starts those that are due. Whoever changes a job only proposes a command.
 
+mod access;
 mod attempt;
 mod clock;
 mod error;
@@ -33,15 +34,17 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use godwit_api::grant::Grant;
 use godwit_api::rest::{
     AttemptView, ChangeJob, FailureView, JobList, JobReport, JobView, LogPage, NewJob, SampleView,
 };
 use godwit_run::Env;
 use godwit_state::{
-    Actor, Command, Cursor, JobFilter, JobOp, Op, Replica, Runner as RunnerName, Schedule, Site,
-    UnixMillis,
+    Actor, Command, Cursor, JobFilter, JobOp, Op, Replica, Role, Runner as RunnerName, Schedule,
+    Site, UnixMillis,
 };
 
+pub use access::{Access, grant_of, rule_of};
 pub use clock::now;
 pub use error::JobsError;
 
@@ -49,6 +52,9 @@ use live::Live;
 
 /// Makes the surroundings of one attempt, whose connections are with these sites only.
 pub type MakeEnv = dyn Fn(&[Site]) -> Env + Send + Sync;
+
+/// Reads the grants that the operator of this machine wrote into the node's home.
+pub type FileGrants = dyn Fn() -> Result<Vec<Grant>, String> + Send + Sync;
 
 /// What the jobs of a node are told at the beginning.
 pub struct JobsConfig {
@@ -58,6 +64,8 @@ pub struct JobsConfig {
     pub directory: PathBuf,
     /// Names of the exports of this node.
     pub exports: Vec<String>,
+    /// Reads the grants in the node's home, which count for users beside the rules of the state.
+    pub file_grants: Arc<FileGrants>,
     /// How long ended jobs, and what the audit log says, are kept.
     pub keep_history: Duration,
     /// Jobs that run at once.
@@ -80,6 +88,7 @@ pub(crate) struct Shared {
     pub(crate) replica: Arc<Replica>,
     pub(crate) runner: RunnerName,
     pub(crate) live: Live,
+    rules: access::Rules,
     pub(crate) stopping: AtomicBool,
 }
 
@@ -101,6 +110,7 @@ impl Jobs {
         replica.propose_blocking(restart)?;
         let shared = Arc::new(Shared {
             config,
+            rules: access::Rules::new(&replica),
             replica,
             runner,
             live: Live::default(),
@@ -130,6 +140,12 @@ impl Jobs {
     #[must_use]
     pub fn exports(&self) -> &[String] {
         &self.shared.config.exports
+    }
+
+    /// What is granted to whom at this node.
+    #[must_use]
+    pub fn access(&self) -> Access<'_> {
+        Access(&self.shared)
     }
 
     /// Submits a job of `owner`. The same key of the same owner submits once: the job of before is given back, and whether it is
@@ -248,7 +264,8 @@ impl Jobs {
         self.job(id)
     }
 
-    /// Whether a schedule makes sense: the cron expression, the name of the time zone, and the job that it submits.
+    /// Whether a schedule makes sense: the cron expression, the name of the time zone, and the job that it
+    /// submits, which a user of this role must be allowed to submit.
     ///
     /// # Errors
     /// Says what is wrong, and what would be right.
@@ -257,8 +274,10 @@ impl Jobs {
         cron: &str,
         time_zone: &str,
         template: &NewJob,
+        owner: &str,
+        role: Role,
     ) -> Result<(), JobsError> {
-        schedule::check(&self.shared, cron, time_zone, template)
+        schedule::check(&self.shared, cron, time_zone, template, owner, role)
     }
 
     /// When a schedule submits its job next; None if it never does.

@@ -8,12 +8,14 @@ use chrono::{DateTime, Utc};
 use chrono_tz::Tz;
 use croner::Cron;
 use godwit_api::rest::NewJob;
-use godwit_state::{Command, NewJob as Submitted, Op, ProposeError, Reader, Schedule, UnixMillis};
+use godwit_state::{
+    Command, NewJob as Submitted, Op, ProposeError, Reader, Role, Schedule, UnixMillis,
+};
 
 use crate::clock::now;
 use crate::error::JobsError;
 use crate::scheduler::actor;
-use crate::{Shared, spec, submit};
+use crate::{Shared, access, spec, submit};
 
 /// A schedule that makes sense.
 struct Ticks {
@@ -61,6 +63,8 @@ pub(crate) fn check(
     cron: &str,
     zone: &str,
     template: &NewJob,
+    owner: &str,
+    role: Role,
 ) -> Result<(), JobsError> {
     let ticks = Ticks::parse(cron, zone)?;
     if ticks.next(now()).is_none() {
@@ -69,7 +73,8 @@ pub(crate) fn check(
             format!("cron: {cron:?} names no time that comes"),
         ));
     }
-    submit::check(shared, template).map(|_| ())
+    let (sources, destination) = submit::check(shared, template)?;
+    access::check_places(shared, owner, role, &sources, &destination)
 }
 
 /// When the schedule submits its job next.
@@ -132,6 +137,7 @@ pub(crate) fn fire(
 fn job_of(shared: &Shared, schedule: &Schedule, at: UnixMillis) -> Result<Submitted, JobsError> {
     let new = spec::parse(&schedule.template)?;
     let checked = submit::check(shared, &new)?;
+    access::check_owner(shared, &schedule.owner, &checked.0, &checked.1)?;
     submit::build(at, &schedule.owner, &new, &checked, None)
 }
 

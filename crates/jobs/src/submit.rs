@@ -8,10 +8,10 @@ use godwit_state::{
     RetryPolicy, Site, UnixMillis, sortable_id,
 };
 
-use crate::Shared;
 use crate::clock::{now, random};
 use crate::error::JobsError;
 use crate::spec::{self, Role};
+use crate::{Shared, access};
 
 /// Ids that are tried: two jobs of one second share one once in 33 million pairs.
 const IDS_MAX: usize = 4;
@@ -25,6 +25,9 @@ pub(crate) fn submit(
     key: Option<String>,
 ) -> Result<(String, bool), JobsError> {
     let checked = check(shared, new)?;
+    if let Some(role) = actor.role {
+        access::check_places(shared, owner, role, &checked.0, &checked.1)?;
+    }
     for _ in 0..IDS_MAX {
         let at = now();
         let job = build(at, owner, new, &checked, key.clone())?;

@@ -16,7 +16,7 @@ use godwit_run::{
     AgentOrder, Connectors, Env, Home, Process, SshClient, SshWay, StartedAgent, refusal_of,
 };
 use godwit_state::{
-    Actor, Change, Command, JobFilter, Op, Options, ProposeError, Replica, Schedule,
+    Actor, Change, Command, JobFilter, Op, Options, ProposeError, Replica, Role, Schedule,
 };
 
 const DEADLINE: Duration = Duration::from_secs(60);
@@ -96,6 +96,7 @@ impl World {
             node: "node1".to_owned(),
             directory: self.path("home/jobs"),
             exports: vec!["from".to_owned(), "to".to_owned()],
+            file_grants: Arc::new(|| Ok(Vec::new())),
             keep_history: Duration::from_hours(24),
             jobs_max,
             make_env: Arc::new(make_env),
@@ -392,8 +393,14 @@ fn a_schedule_submits_its_job_by_itself() {
     world.write("from/a", b"alpha");
     let jobs = world.start(1);
     let template = new("here:/from/a", "here:/to/a");
-    jobs.check_schedule("* * * * * *", "Europe/Berlin", &template)
-        .expect("it makes sense");
+    jobs.check_schedule(
+        "* * * * * *",
+        "Europe/Berlin",
+        &template,
+        "alice",
+        Role::Admin,
+    )
+    .expect("it makes sense");
     let schedule = Schedule {
         id: "nightly".to_owned(),
         cron: "* * * * * *".to_owned(),

@@ -10,7 +10,6 @@ mod congestion;
 mod connect;
 mod connection;
 mod dial;
-mod grants;
 mod handshake;
 mod hello;
 mod home;
@@ -45,13 +44,12 @@ pub use godwit_sys::interfaces::{
     InterfaceAddress, addresses as own_addresses, interfaces as own_interfaces,
 };
 pub use godwit_sys::tcp_info::TcpInfo;
-pub use grants::{Access, Grant, Grants};
 pub use handshake::LooksLike;
 pub use hello::{Wants, client_wants};
 pub use home::HomeError;
 pub use identity::{Identity, IdentityError, IdentityId, IdentityIdError};
 pub use known_peers::{KnownPeers, Trusted};
-pub use linefile::LineFileError;
+pub use linefile::{Line, LineFile, LineFileError};
 pub use local::{local_pair, piped};
 pub use meter::{StreamMeasure, StreamMeter};
 pub use pairing::TheirAddress;

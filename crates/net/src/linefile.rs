@@ -30,15 +30,17 @@ pub enum LineFileError {
 }
 
 /// One kind of file in a home directory.
-pub(crate) struct LineFile {
+pub struct LineFile {
     home: PathBuf,
     name: &'static str,
     header: &'static str,
 }
 
 /// A line: an entry with the comment behind it, or text that is kept as it is (comments, empty lines).
-pub(crate) enum Line<E> {
+pub enum Line<E> {
+    /// An entry, and the comment behind it.
     Entry(E, String),
+    /// A comment, or an empty line.
     Other(String),
 }
 
@@ -46,7 +48,9 @@ pub(crate) enum Line<E> {
 pub(crate) type Parse<E> = fn(&[&str]) -> Result<E, String>;
 
 impl LineFile {
-    pub(crate) fn new(home: &Path, name: &'static str, header: &'static str) -> Self {
+    /// The file `name` in `home`, which begins with `header`; nothing is read yet.
+    #[must_use]
+    pub fn new(home: &Path, name: &'static str, header: &'static str) -> Self {
         Self {
             home: home.to_owned(),
             name,
@@ -55,7 +59,10 @@ impl LineFile {
     }
 
     /// All lines; none where there is no file.
-    pub(crate) fn read<E>(&self, parse: Parse<E>) -> Result<Vec<Line<E>>, LineFileError> {
+    ///
+    /// # Errors
+    /// The file cannot be read, or a line in it says nothing known.
+    pub fn read<E>(&self, parse: Parse<E>) -> Result<Vec<Line<E>>, LineFileError> {
         let path = self.home.join(self.name);
         let mut text = String::new();
         let read = std::fs::File::open(&path)
@@ -87,7 +94,10 @@ impl LineFile {
     }
 
     /// Changes the lines under a lock; writes only if `change` says that it changed something.
-    pub(crate) fn change<E: ToString>(
+    ///
+    /// # Errors
+    /// As [`LineFile::read`], or the file cannot be written.
+    pub fn change<E: ToString>(
         &self,
         parse: Parse<E>,
         change: impl FnOnce(&mut Vec<Line<E>>) -> bool,

@@ -82,6 +82,7 @@ impl Agent {
             announce: config.announce,
             exports: Vec::new(),
             home: config.home,
+            rules: Arc::new(|| Ok(Arc::default())),
             tls: config.tls,
             // Whoever asks is the user whose files they are.
             plain_allowed: true,

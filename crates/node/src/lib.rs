@@ -13,6 +13,7 @@ mod examine;
 mod export;
 mod exported;
 mod gate;
+mod grants;
 mod keeper;
 mod open;
 mod places;
@@ -34,9 +35,11 @@ use godwit_net::{Identity, IdentityId, ServerTls, Waker};
 use godwit_run::Process;
 
 pub use agent::{Agent, AgentConfig};
+pub use allow::StateRules;
 pub use announce::Announce;
 pub use export::{Export, ExportError};
 pub use exported::Exported;
+pub use grants::Grants;
 
 use budget::Budget;
 use gate::{Gate, Limits};
@@ -55,6 +58,8 @@ pub struct DaemonConfig {
     pub exports: Vec<Export>,
     /// Keys, grants and journals.
     pub home: PathBuf,
+    /// Gives the access rules of the node's state, which count beside the grants in the home.
+    pub rules: Arc<StateRules>,
     /// Our key and ciphers.
     pub tls: ServerTls,
     /// Whether block contents may travel in clear for those who ask for it.
@@ -189,6 +194,7 @@ impl Daemon {
             places: Box::new(Exports {
                 exports: config.exports.clone(),
                 home: config.home.clone(),
+                rules: Arc::clone(&config.rules),
                 syncs: config.process.syncs.clone(),
             }),
             only: None,

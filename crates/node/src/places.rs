@@ -9,12 +9,13 @@ use std::collections::hash_map::Entry;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use godwit_api::grant::Right;
 use godwit_net::IdentityId;
 use godwit_proto::{Direction, ErrorCode, Fault, FaultCode, Open, Side};
 use godwit_store::{RelPath, Storage, StoreErrorKind, Syncs};
 use godwit_tree::{TreeRoot, root_fault};
 
-use crate::allow::{Denial, Grantor, find, refuse_export};
+use crate::allow::{Denial, Grantor, StateRules, find, refuse_export};
 use crate::export::{Export, ExportPath};
 use godwit_run::local::{Access, hint};
 
@@ -55,11 +56,11 @@ pub(crate) trait Places: Send + Sync {
     }
 }
 
-/// Leave to read from an export, or to write to it; `None` stands for what belongs to no export.
+/// Leave to read below a path of an export, or to write there; `None` stands for what belongs to no export.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Leave {
-    export: Option<String>,
-    write: bool,
+    place: Option<(String, RelPath)>,
+    right: Right,
 }
 
 /// Where a push goes.
@@ -136,6 +137,8 @@ pub(crate) struct Exports {
     pub(crate) exports: Vec<Export>,
     /// Grants and spills.
     pub(crate) home: PathBuf,
+    /// The access rules of the node's state.
+    pub(crate) rules: Arc<StateRules>,
     /// What the storages of all transfers have in common.
     pub(crate) syncs: Syncs,
 }
@@ -149,7 +152,10 @@ impl Exports {
     }
 
     fn grantor(&self) -> Grantor<'_> {
-        Grantor { home: &self.home }
+        Grantor {
+            home: &self.home,
+            rules: &*self.rules,
+        }
     }
 }
 
@@ -161,19 +167,19 @@ impl Places for Exports {
         is_directory: bool,
         access: Access,
     ) -> Result<Target, Denial> {
-        let grantor = self.grantor();
-        grantor.known(peer)?;
+        let granted = self.grantor().granted(peer)?;
+        granted.known(Some((path, Right::Write)))?;
         match find(&self.exports, path)? {
             ExportPath::Memory(_) => Err(Denial::new(
                 ErrorCode::DESTINATION,
                 "mem: can only be read; null: takes everything",
             )),
             ExportPath::Null => {
-                grantor.allowed(peer, None, true)?;
+                granted.allowed(None, Right::Write)?;
                 Ok(Target::Null)
             }
             ExportPath::Below(export, base) => {
-                grantor.allowed(peer, Some(&export.name), true)?;
+                granted.allowed(Some((&export.name, base.as_bytes())), Right::Write)?;
                 let (storage, storage_path) = self.open(export, access)?;
                 Ok(Target::Tree(TreeTarget {
                     storage,
@@ -193,8 +199,9 @@ impl Places for Exports {
         paths: &[Vec<u8>],
         access: Access,
     ) -> Result<Vec<SourcePlace>, Denial> {
-        let grantor = self.grantor();
-        grantor.known(peer)?;
+        let granted = self.grantor().granted(peer)?;
+        let first = paths.first().map(|path| (path.as_slice(), Right::Read));
+        granted.known(first)?;
         let mut sources = Vec::with_capacity(paths.len());
         // A storage holds descriptors: one for each export, however many sources are below it.
         let mut storages: HashMap<&str, (Arc<dyn Storage>, Vec<u8>)> = HashMap::new();
@@ -207,16 +214,14 @@ impl Places for Exports {
                     ));
                 }
                 ExportPath::Memory(bytes) => {
-                    grantor.allowed(peer, None, false)?;
+                    granted.allowed(None, Right::Read)?;
                     sources.push(SourcePlace::Memory(bytes));
                 }
                 ExportPath::Below(export, start) => {
+                    granted.allowed(Some((&export.name, start.as_bytes())), Right::Read)?;
                     let (storage, real) = match storages.entry(&export.name) {
                         Entry::Occupied(open) => open.into_mut(),
-                        Entry::Vacant(place) => {
-                            grantor.allowed(peer, Some(&export.name), false)?;
-                            place.insert(self.open(export, access)?)
-                        }
+                        Entry::Vacant(place) => place.insert(self.open(export, access)?),
                     };
                     sources.push(source_below(real, Arc::clone(storage), start, path)?);
                 }
@@ -230,23 +235,21 @@ impl Places for Exports {
     }
 
     fn may_ask(&self, peer: IdentityId) -> Result<(), Denial> {
-        self.grantor().known(peer)
+        self.grantor().granted(peer)?.known(None)
     }
 
     fn leave(&self, request: &Open) -> Vec<Leave> {
-        let write = request.direction() == Direction::PUSH;
-        let paths = if write {
-            std::slice::from_ref(&request.destination)
-        } else {
-            &request.sources
+        let (right, paths) = match request.direction() {
+            Direction::PUSH => (Right::Write, std::slice::from_ref(&request.destination)),
+            _ => (Right::Read, request.sources.as_slice()),
         };
         let mut leave = Vec::new();
         for path in paths {
-            let export = match find(&self.exports, path) {
-                Ok(ExportPath::Below(export, _)) => Some(export.name.clone()),
+            let place = match find(&self.exports, path) {
+                Ok(ExportPath::Below(export, below)) => Some((export.name.clone(), below)),
                 _ => None,
             };
-            let needed = Leave { export, write };
+            let needed = Leave { place, right };
             if !leave.contains(&needed) {
                 leave.push(needed);
             }
@@ -255,19 +258,17 @@ impl Places for Exports {
     }
 
     fn taken_back(&self, peer: IdentityId, leave: &[Leave]) -> Option<Denial> {
-        let grantor = self.grantor();
-        leave
-            .iter()
-            .filter_map(|leave| {
-                let asked = grantor.allowed(peer, leave.export.as_deref(), leave.write);
-                asked.err()
-            })
-            // While grants cannot be read nobody new comes in; whoever was let in goes on.
-            .find(|no| no.code == ErrorCode::NOT_GRANTED)
-            .map(|no| Denial {
-                message: format!("this access was taken back: {}", no.message),
-                ..no
-            })
+        // While grants cannot be read nobody new comes in; whoever was let in goes on.
+        let granted = self.grantor().granted(peer).ok()?;
+        let ask = |leave: &Leave| {
+            let place = leave.place.as_ref();
+            let place = place.map(|(export, below)| (export.as_str(), below.as_bytes()));
+            granted.allowed(place, leave.right).err()
+        };
+        leave.iter().find_map(ask).map(|no| Denial {
+            message: format!("this access was taken back or has expired: {}", no.message),
+            ..no
+        })
     }
 }
 

@@ -10,15 +10,14 @@ use std::time::{Duration, Instant};
 
 use godwit_api::event::{Event, EventSink, Status, Summary};
 use godwit_api::failure::{Failure, FailureCode};
+use godwit_api::grant::Grant;
 use godwit_api::job::{JOB_VERSION, JobKind, JobSpec, Text};
 use godwit_engine::governor::{Amounts, Governor};
 use godwit_engine::session::{Connector, Refusal};
 use godwit_engine::tuner::Bounds;
 use godwit_engine::{limits, usage};
-use godwit_net::{
-    Access, Cipher, Grants, Identity, IdentityId, KnownPeers, PeerAddress, ServerTls,
-};
-use godwit_node::{Announce, Daemon, DaemonConfig, Export};
+use godwit_net::{Cipher, Identity, IdentityId, KnownPeers, PeerAddress, ServerTls};
+use godwit_node::{Announce, Daemon, DaemonConfig, Export, Grants};
 use godwit_run::{
     AgentOrder, Connectors, Control, Env, Home, Process, Runner, SshClient, SshWay, StartedAgent,
 };
@@ -117,9 +116,10 @@ impl World {
         };
         let own = Identity::load_or_create(&path("home")).expect("a key");
         let identity = Identity::load_or_create(&path("node")).expect("a key");
-        Grants::new(&path("node"))
-            .add(*own.id(), None, Access::BOTH)
-            .expect("granted");
+        let line = format!("{} * read,write", own.id());
+        let words: Vec<&str> = line.split(' ').collect();
+        let grant = Grant::of_words(&words).expect("a grant");
+        Grants::new(&path("node")).add(&grant).expect("granted");
         let export = |name: &str| Export {
             name: name.to_owned(),
             path: path(name),
@@ -134,6 +134,7 @@ impl World {
             announce: Announce::None,
             exports: vec![export("from"), export("to")],
             home: path("node"),
+            rules: Arc::new(|| Ok(Arc::default())),
             tls: ServerTls::new(&identity, &Cipher::ALL).expect("TLS"),
             plain_allowed: false,
             handshake_deadline: DEADLINE,

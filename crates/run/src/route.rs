@@ -41,7 +41,7 @@ pub(crate) fn check(sources: &[Endpoint], destination: &Endpoint) -> Result<(), 
         (Machine::Ssh(login), _) => Err(not_lent(sources, destination, login)),
         (_, Machine::Ssh(login)) => Err(not_lent(sources, destination, login)),
         _ => Err(format!(
-            "{destination}: two nodes do not talk to each other: run godwit cp on the machine of one of them, as somebody whom the other one lets in (godwit authorize, there), or {}",
+            "{destination}: two nodes do not talk to each other: run godwit cp on the machine of one of them, as somebody whom the other one lets in (godwit access allow, there), or {}",
             by_way_of_here(sources, destination)
         )),
     }

@@ -222,12 +222,13 @@ fn objects_are_created_once_replaced_and_removed() {
     assert_eq!(state.op(3, remove()).expect_err("gone").code(), "not_found");
     let rule = AccessRule {
         id: "rule".to_owned(),
-        identity: "gw1-b".to_owned(),
+        subject: "gw1-b".to_owned(),
         export: "data".to_owned(),
         path: "run42".to_owned(),
         rights: vec![AccessRight::Read, AccessRight::List],
         expires: None,
         comment: String::new(),
+        job: None,
     };
     let nothing = AccessRule {
         rights: Vec::new(),

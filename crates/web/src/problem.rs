@@ -114,6 +114,12 @@ impl From<JobsError> for ApiError {
             JobsError::Invalid { code, .. } => {
                 Self::new(StatusCode::UNPROCESSABLE_ENTITY, code, detail)
             }
+            JobsError::Forbidden { code, .. } => Self::forbidden(code, detail),
+            JobsError::Grants(_) => Self::new(
+                StatusCode::INTERNAL_SERVER_ERROR,
+                "grants_unreadable",
+                detail,
+            ),
             JobsError::Propose(error) => error.into(),
             JobsError::State(fault) => fault.into(),
             JobsError::File { .. } => {

@@ -2,7 +2,7 @@
 //! Parses no value.
 
 use clap::builder::ValueParser;
-use clap::{Arg, ArgAction, Command, ValueHint};
+use clap::{Arg, ArgAction, ArgGroup, Command, ValueHint};
 
 use super::{positional, switch};
 
@@ -214,6 +214,55 @@ fn node() -> Command {
                 "SHA-256 of the certificate, as the node prints it at its start",
             )),
     ])
+}
+
+/// Who may do what at the node of this machine. These commands change files of the home, so no other node is asked.
+pub(super) fn access() -> Command {
+    let subject = || {
+        positional(
+            "subject",
+            "WHO",
+            "An identity, as `godwit id` prints it on the client's side, or user:NAME",
+        )
+    };
+    let export =
+        |help: &'static str| value("export", "NAME[:/PATH]", help).action(ArgAction::Append);
+    let json = || {
+        switch(
+            "json",
+            "Print the documents of the API as JSON, one a line, instead of text",
+        )
+    };
+    Command::new("access")
+        .about("Say who may do what in the exports of this machine's node")
+        .subcommand_required(true)
+        .arg_required_else_help(true)
+        .disable_help_subcommand(true)
+        .subcommands([
+            Command::new("list")
+                .about("List who may do what, until when, and where that is kept")
+                .arg(json()),
+            Command::new("allow")
+                .about("Let a client or user in; a running node obeys at once")
+                .arg(subject())
+                .arg(export("In this export, or below this path of it (repeatable); %XX stands for a byte"))
+                .arg(switch("all-exports", "In all exports, also in those that come later"))
+                .group(
+                    ArgGroup::new("where")
+                        .args(["export", "all-exports"])
+                        .required(true),
+                )
+                .arg(switch("read", "Let it read and list (the default without another right)"))
+                .arg(switch("write", "Let it write and delete"))
+                .arg(switch("list", "Let it list directories"))
+                .arg(switch("delete", "Let it delete and rename"))
+                .arg(value("expires", "TIME", "When this ends: 90d, 2027-01-31 [default: never]"))
+                .arg(value("comment", "TEXT", "Who it is, and why")),
+            Command::new("deny")
+                .about("Take back what was allowed; a running node obeys at once, and ends transfers")
+                .arg(subject())
+                .arg(export("Only in this export, or below this path of it (repeatable); without it everywhere")),
+        ])
 }
 
 /// A command that has others.

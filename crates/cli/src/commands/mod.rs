@@ -35,7 +35,7 @@ pub(crate) fn run(matches: &ArgMatches, started: Instant) -> Result<Exit, Failur
         "completions" => return documents::completions(matches),
         "doctor" => return doctor::run(matches),
         "man" => return documents::man(matches),
-        "job" | "node" | "site" | "token" | "top" | "user" => {
+        "access" | "job" | "node" | "site" | "token" | "top" | "user" => {
             return node::run(name, matches, started);
         }
         _ => {}
@@ -49,8 +49,6 @@ pub(crate) fn run(matches: &ArgMatches, started: Instant) -> Result<Exit, Failur
             Ok(serve::run(&settings, &home))
         }
         "id" => peers::id(&home),
-        "authorize" => peers::authorize(matches, &home),
-        "revoke" => peers::revoke(matches, &home),
         "trust" => peers::trust(matches, &home),
         "verify" => verify::run(matches, &home, started),
         "manifest" => verify::manifest(matches, &home),
@@ -60,6 +58,18 @@ pub(crate) fn run(matches: &ArgMatches, started: Instant) -> Result<Exit, Failur
         "gen" => generate::run(matches, &home),
         other => Err(Failure::usage(format!("{other} is not a command"))),
     }
+}
+
+/// The settings of a command that is not the one that runs: from environment and file.
+fn settings_of(scope: Scope, home: &Home) -> Result<Values, Failure> {
+    let file = ConfigFile::load(&home.config())?;
+    let typed = godwit_api::settings::Typed::new();
+    Ok(resolve(
+        scope,
+        &typed,
+        &|name| std::env::var_os(name),
+        &file,
+    )?)
 }
 
 fn settings(scope: Scope, matches: &ArgMatches, home: &Home) -> Result<Values, Failure> {

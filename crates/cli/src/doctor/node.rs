@@ -185,7 +185,7 @@ fn identity(subject: &Subject, findings: &mut Findings) -> Option<(Identity, boo
             findings.stop(
                 "identity",
                 "there is none yet".to_owned(),
-                Some("godwit id; and the node's operator, with what that prints: godwit authorize IDENTITY --read --write".to_owned()),
+                Some("godwit id; and the node's operator, with what that prints: godwit access allow IDENTITY --export NAME --read".to_owned()),
             );
             Some((identity, false))
         }
@@ -309,8 +309,8 @@ impl Caller {
     /// Asks for a place that cannot be: who may not go there is told so, who may that it does not exist.
     /// Whether it may be written to.
     fn grants(&self, place: &[u8], findings: &mut Findings) -> bool {
-        let nowhere = format!("/.godwit-doctor-{}/x", std::process::id());
-        let nowhere = [place, nowhere.as_bytes()].concat();
+        let below = format!("/.godwit-doctor-{}/x", std::process::id());
+        let nowhere = [place, below.as_bytes()].concat();
         let read = Open {
             direction: Direction::PULL.0,
             sources: vec![nowhere.clone()],
@@ -332,9 +332,12 @@ impl Caller {
             match answer {
                 None => findings.fine("access", format!("{shown} may be {verb}")),
                 Some(reason) => {
-                    let mend = reason
-                        .split_once("godwit authorize ")
-                        .map(|(_, rest)| format!("the node's operator: godwit authorize {rest}"));
+                    // The place that was asked for is none that anybody wants.
+                    let reason = reason.replace(&below, "");
+                    let mend = reason.split_once("godwit access allow ").map(|(_, rest)| {
+                        let rest = rest.replace(": --", " --");
+                        format!("the node's operator: godwit access allow {rest}")
+                    });
                     findings.add(
                         "access",
                         level,

@@ -6,6 +6,47 @@ use super::{Example, example};
 /// By command as it is typed behind `godwit`.
 pub(super) const EXAMPLES: &[(&str, &[Example])] = &[
     (
+        "access",
+        &[
+            example(
+                "godwit access allow gw1-... --export data:/run42 --read --write --expires 90d --comment Ada",
+                "one directory of an export, both ways, for a time",
+            ),
+            example("godwit access list", "who may do what"),
+        ],
+    ),
+    (
+        "access list",
+        &[example(
+            "godwit access list",
+            "of the file and of the node's state",
+        )],
+    ),
+    (
+        "access allow",
+        &[
+            example(
+                "godwit access allow gw1-... --export data --read",
+                "read one export",
+            ),
+            example(
+                "godwit access allow gw1-... --all-exports --read --write",
+                "everything",
+            ),
+            example(
+                "godwit access allow user:alice --export data:/home/alice --write",
+                "jobs of a user may write there",
+            ),
+        ],
+    ),
+    (
+        "access deny",
+        &[
+            example("godwit access deny gw1-... --export data", "one export"),
+            example("godwit access deny gw1-...", "everything"),
+        ],
+    ),
+    (
         "job",
         &[
             example(

@@ -10,7 +10,7 @@ use godwit_api::settings::ServeSettings;
 use godwit_engine::session::{Connector, Refusal};
 use godwit_jobs::{Jobs, JobsConfig};
 use godwit_net::{IdentityId, PeerAddress};
-use godwit_node::{Export, Exported};
+use godwit_node::{Export, Exported, Grants};
 use godwit_run::{
     AgentOrder, Connectors, Env, Process, SshClient, SshWay, StartedAgent, refusal_of,
 };
@@ -59,6 +59,10 @@ pub(super) fn start(
         node: NODE.to_owned(),
         directory: home.path().join("jobs"),
         exports: exports.iter().map(|export| export.name.clone()).collect(),
+        file_grants: {
+            let home = home.path().to_owned();
+            Arc::new(move || Grants::new(&home).list().map_err(|error| error.to_string()))
+        },
         keep_history: settings.keep_history,
         jobs_max: settings.jobs as usize,
         make_env: Arc::new(make_env),

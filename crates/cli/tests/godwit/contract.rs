@@ -249,7 +249,7 @@ fn grants_are_obeyed_at_once() {
         rig.write("second/r", "r");
         let us = rig.client(&["id"]).out.trim().to_owned();
         let daemon = |line: &[&str]| {
-            let mut whole = vec![line[0], us.as_str()];
+            let mut whole = vec!["access", line[0], us.as_str()];
             whole.extend(&line[1..]);
             assert_eq!(rig.admin(&whole).code, Some(0), "{line:?}");
         };
@@ -262,18 +262,18 @@ fn grants_are_obeyed_at_once() {
             assert_eq!(found, expected.map(Some));
         };
         check([0, 0, 0, 0]);
-        daemon(&["revoke"]);
+        daemon(&["deny"]);
         check([4, 4, 4, 4]);
-        daemon(&["authorize", "--export", "data"]);
-        daemon(&["authorize", "--export", "data"]);
+        daemon(&["allow", "--export", "data"]);
+        daemon(&["allow", "--export", "data"]);
         check([0, 4, 4, 4]);
-        daemon(&["authorize", "--export", "data", "--write"]);
+        daemon(&["allow", "--export", "data", "--write"]);
         check([0, 0, 4, 4]);
-        daemon(&["authorize", "--export", "second", "--write"]);
+        daemon(&["allow", "--export", "second", "--write"]);
         check([0, 0, 4, 0]);
-        daemon(&["revoke", "--export", "data"]);
+        daemon(&["deny", "--export", "data"]);
         check([4, 4, 4, 0]);
-        daemon(&["authorize"]);
+        daemon(&["allow", "--all-exports"]);
         check([0, 4, 0, 0]);
     });
 }
@@ -292,16 +292,23 @@ fn a_transfer_that_runs_ends_when_its_grant_is_taken_back() {
         let slow = ends.line(&["--limit", "64KiB"]);
         let mut run = rig.begin_cp(&rig.path(""), &slow);
         run.wait_for("\"started\"");
-        assert_eq!(rig.admin(&["revoke", &us]).code, Some(0));
+        assert_eq!(rig.admin(&["access", "deny", &us]).code, Some(0));
         let outcome = run.wait();
         outcome
             .expect(4, "failed")
             .says("was taken back")
-            .says("godwit authorize");
+            .says("godwit access allow");
         // What arrived is not lost.
         assert_eq!(Rig::journals(&ends.receiver_home).len(), 1);
         rig.cp(&ends.line(&[])).expect(4, "failed");
-        let line = ["authorize", us.as_str(), "--read", "--write"];
+        let line = [
+            "access",
+            "allow",
+            us.as_str(),
+            "--all-exports",
+            "--read",
+            "--write",
+        ];
         assert_eq!(rig.admin(&line).code, Some(0));
         let outcome = rig.cp(&ends.line(&[]));
         outcome.complete().says("\"resumed\":true");

@@ -161,7 +161,7 @@ fn who_is_not_known_is_told_what_to_run() {
     as_each_user(|rig| {
         rig.serve(&[]);
         let found = doctor(rig, &[&rig.url("")]);
-        found.stops("identity", "none yet", "godwit authorize");
+        found.stops("identity", "none yet", "godwit access allow");
         let trust = format!("godwit trust {} {}", rig.address(), rig.identity);
         found.stops("node", "not known here", &trust);
         assert!(!rig.client_home().exists());
@@ -172,11 +172,12 @@ fn who_is_not_known_is_told_what_to_run() {
         found.stops(
             "access",
             "does not know you",
-            &format!("godwit authorize {us}"),
+            &format!("godwit access allow {us} --export data --read"),
         );
         // One of both is enough for a transfer in one direction.
         assert_eq!(
-            rig.admin(&["authorize", &us, "--export", "data"]).code,
+            rig.admin(&["access", "allow", &us, "--export", "data"])
+                .code,
             Some(0)
         );
         let found = doctor(rig, &[&rig.url("")]);
@@ -186,7 +187,7 @@ fn who_is_not_known_is_told_what_to_run() {
         assert_eq!(found.checks("clock")[0]["level"], "fine");
         let write = found.checks("access")[1];
         assert_eq!(write["level"], "note", "{write}");
-        let advice = format!("godwit authorize {us} --export data --write");
+        let advice = format!("godwit access allow {us} --export data --write");
         assert!(
             write["mend"].as_str().expect("text").contains(&advice),
             "{write}"
@@ -331,7 +332,7 @@ fn a_node_tells_and_measures_only_for_whom_it_lets_in() {
         .expect("a key")
         .id()
         .to_string();
-    let grant = rig.admin(&["authorize", &id, "--export", "data"]);
+    let grant = rig.admin(&["access", "allow", &id, "--export", "data"]);
     assert_eq!(grant.code, Some(0), "{grant:?}");
     let problem = |home: &Path, place: &str| match ask(&rig, home, &question(place)) {
         Frame::Examined(answer) => {

@@ -202,7 +202,7 @@ fn what_is_not_granted_or_leads_out_still_stops_everything() {
         let second = format!("second={}", rig.path("second").display());
         rig.serve(&["--export", &second]);
         let us = rig.client(&["id"]).out.trim().to_owned();
-        let granted = rig.admin(&["authorize", &us, "--export", "data", "--read"]);
+        let granted = rig.admin(&["access", "allow", &us, "--export", "data", "--read"]);
         assert_eq!(granted.code, Some(0), "{granted:?}");
         rig.trust(rig.address(), &rig.identity);
         let (a, missing) = (rig.url("a"), rig.url("missing"));

@@ -69,7 +69,7 @@ impl<'a> Other<'a> {
     fn new(rig: &'a Rig) -> Self {
         let other = Self(rig);
         let id = other.run(&["id"]).out.trim().to_owned();
-        let outcome = rig.admin(&["authorize", &id, "--read", "--write"]);
+        let outcome = rig.admin(&["access", "allow", &id, "--all-exports", "--read", "--write"]);
         assert_eq!(outcome.code, Some(0), "{outcome:?}");
         let outcome = other.run(&["trust", rig.address(), &rig.identity]);
         assert_eq!(outcome.code, Some(0), "{outcome:?}");

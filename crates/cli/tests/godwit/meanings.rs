@@ -165,7 +165,14 @@ fn who_is_refused_learns_no_path_of_others() {
         Process::start(command.args(line)).wait()
     };
     let them = other(&["id"]).out;
-    let known = rig.admin(&["authorize", them.trim(), "--read", "--write"]);
+    let known = rig.admin(&[
+        "access",
+        "allow",
+        them.trim(),
+        "--all-exports",
+        "--read",
+        "--write",
+    ]);
     assert_eq!(known.code, Some(0), "{known:?}");
     other(&["trust", rig.address(), &rig.identity]);
     rig.write("own", "own");

@@ -178,7 +178,14 @@ impl Rig {
         self.serve(more);
         if !known {
             let us = self.client(&["id"]).out;
-            let outcome = self.admin(&["authorize", us.trim(), "--read", "--write"]);
+            let outcome = self.admin(&[
+                "access",
+                "allow",
+                us.trim(),
+                "--all-exports",
+                "--read",
+                "--write",
+            ]);
             assert_eq!(outcome.code, Some(0), "{outcome:?}");
             self.trust(&self.address, &self.identity);
         }

@@ -17,7 +17,14 @@ fn two_sites() -> (Rig, Rig) {
     let (mut here, mut there) = (Rig::new(), Rig::new());
     here.serve(&[]);
     there.serve(&[]);
-    let grant = ["authorize", &here.identity, "--read", "--write"];
+    let grant = [
+        "access",
+        "allow",
+        &here.identity,
+        "--all-exports",
+        "--read",
+        "--write",
+    ];
     assert_eq!(there.admin(&grant).code, Some(0));
     let add = [
         "site",

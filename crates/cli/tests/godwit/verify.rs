@@ -256,10 +256,10 @@ fn who_may_not_read_may_not_verify() {
         .cp(&["--manifest", "m", "tree", &world.url("")])
         .complete();
     let us = world.client(&["id"]).out;
-    assert_eq!(world.admin(&["revoke", us.trim()]).code, Some(0));
+    assert_eq!(world.admin(&["access", "deny", us.trim()]).code, Some(0));
     let outcome = verify(&world, &[], &world.url("tree"));
     assert_eq!(outcome.code, Some(4), "{outcome:?}");
-    let line = ["authorize", us.trim(), "--write"];
+    let line = ["access", "allow", us.trim(), "--all-exports", "--write"];
     assert_eq!(world.admin(&line).code, Some(0));
     let outcome = verify(&world, &[], &world.url("tree"));
     assert_eq!(outcome.code, Some(4), "{outcome:?}");

@@ -5,7 +5,8 @@ use rusqlite::{OptionalExtension as _, params};
 
 use super::{Context, Stop, jobs, notices, sql};
 use crate::model::{
-    Change, CommandError, Effect, NewJob, Object, Schedule, Token, Topic, UnixMillis, User,
+    AccessRule, Change, CommandError, Effect, NewJob, Object, Schedule, Token, Topic, UnixMillis,
+    User,
 };
 use crate::read::object_by_id;
 
@@ -64,13 +65,23 @@ pub(super) fn fired(
     }
 }
 
-/// A user who is removed takes the tokens along.
+/// A user who is removed takes tokens and access rules along: a later user of the name has neither.
 pub(super) fn user(context: &Context<'_>, change: &Change<User>) -> Result<Effect, Stop> {
     if let Change::Remove(id) = change {
         context.db.execute(
             "DELETE FROM objects WHERE kind = ?1 AND json_extract(body, '$.user') = ?2",
             params![Token::KIND, id],
         )?;
+        let rules: Vec<String> = context
+            .db
+            .prepare_cached("SELECT id FROM objects WHERE kind = ?1 AND lookup = ?2 ORDER BY id")?
+            .query_map(params![AccessRule::KIND, format!("user:{id}")], |row| {
+                row.get(0)
+            })?
+            .collect::<Result<_, _>>()?;
+        for rule in rules {
+            remove::<AccessRule>(context, &rule)?;
+        }
     }
     self::change(context, change)
 }

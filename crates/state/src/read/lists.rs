@@ -67,7 +67,7 @@ impl Reader {
         })
     }
 
-    /// The objects of a kind with that second key: a token by its hash, sites and access rules by identity.
+    /// The objects of a kind with that second key: a token by its hash, sites by identity, access rules by subject.
     ///
     /// # Errors
     /// When the database cannot be read.

@@ -128,7 +128,13 @@ async fn submit(
 ) -> Result<Response, ApiError> {
     let key = idempotency_key(&headers)?;
     let (job, created) = app
-        .run(move |app| Ok(app.jobs.submit(caller.actor(), &caller.name, &new, key)?))
+        .run(move |app| {
+            let submitted = app.jobs.submit(caller.actor(), &caller.name, &new, key);
+            if let Err(JobsError::Forbidden { code, .. }) = &submitted {
+                app.refused(caller.actor(), "job.submit", &new.destination, code);
+            }
+            Ok(submitted?)
+        })
         .await?;
     let place = HeaderValue::from_str(&format!("{BASE}/jobs/{}", job.id));
     let status = if created {

@@ -6,6 +6,7 @@
     reason = "the macros that describe routes write whole paths"
 )]
 
+mod access;
 mod audit;
 mod docs;
 mod events;
@@ -92,6 +93,7 @@ fn tables() -> OpenApiRouter<Arc<App>> {
         .merge(sites::routes())
         .merge(users::routes())
         .merge(tokens::routes())
+        .merge(access::routes())
         .merge(rules::routes())
         .merge(schedules::routes())
         .merge(webhooks::routes())

@@ -45,12 +45,18 @@ async fn put_schedule(
     Operator(caller): Operator,
     State(app): State<Arc<App>>,
     Path(id): Path<String>,
-    Body(new): Body<NewSchedule>,
+    Body(mut new): Body<NewSchedule>,
 ) -> Result<Json<ScheduleView>, ApiError> {
+    if new.time_zone.is_empty() {
+        "UTC".clone_into(&mut new.time_zone);
+    }
     app.run(move |app| {
-        app.jobs
-            .check_schedule(&new.cron, &new.time_zone, &new.job)?;
         let earlier = of_caller(app, &caller, &id)?;
+        let owner = earlier
+            .as_ref()
+            .map_or(&caller.name, |earlier| &earlier.owner);
+        app.jobs
+            .check_schedule(&new.cron, &new.time_zone, &new.job, owner, caller.role)?;
         let template = serde_json::to_string(&new.job)
             .map_err(|error| ApiError::invalid(format!("job: {error}")))?;
         let schedule = Schedule {

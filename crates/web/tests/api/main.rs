@@ -6,6 +6,7 @@
     reason = "a test that finds something else than it expects has failed"
 )]
 
+mod access;
 mod bad_input;
 mod client;
 mod events;

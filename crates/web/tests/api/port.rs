@@ -27,6 +27,7 @@ fn daemon(world: &World, identity: &Identity) -> Daemon {
         announce: Announce::None,
         exports: Vec::new(),
         home: world.path("home"),
+        rules: Arc::new(|| Ok(Arc::default())),
         tls: ServerTls::new(identity, &Cipher::ALL).unwrap(),
         plain_allowed: false,
         handshake_deadline: DEADLINE,

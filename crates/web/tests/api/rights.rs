@@ -48,6 +48,10 @@ const ROUTES: &[(&str, &str, Option<RoleName>)] = &[
         "/api/v1/jobs/{id}/report.html",
         Some(RoleName::Viewer),
     ),
+    ("GET", "/api/v1/access", Some(RoleName::Admin)),
+    ("GET", "/api/v1/access/{id}", Some(RoleName::Admin)),
+    ("PUT", "/api/v1/access/{id}", Some(RoleName::Admin)),
+    ("DELETE", "/api/v1/access/{id}", Some(RoleName::Admin)),
     ("GET", "/api/v1/limits", Some(RoleName::Viewer)),
     (
         "PUT",
@@ -101,7 +105,7 @@ fn the_table_has_every_route() {
 }
 
 /// A user of that role, and a token of the user.
-fn token(world: &World, user: &str, role: &str) -> (String, String) {
+pub(crate) fn token(world: &World, user: &str, role: &str) -> (String, String) {
     let admin = world.client();
     let put = admin.json(
         "PUT",
@@ -261,6 +265,7 @@ fn an_operator_changes_only_jobs_of_its_own() {
     let (one, _) = token(&world, "otto", "operator");
     let (other, _) = token(&world, "olga", "operator");
     let (otto, olga) = (world.client().token(&one), world.client().token(&other));
+    world.grant("otto", "data read,write");
     let job = otto
         .post("/api/v1/jobs", &crate::jobs::later("a"))
         .expect(201)

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use godwit_api::failure::Failure;
+use godwit_api::grant::Grant;
 use godwit_engine::session::{Connector, Refusal};
 use godwit_jobs::{Jobs, JobsConfig, now};
 use godwit_net::{IdentityId, PeerAddress};
@@ -16,6 +17,9 @@ use godwit_web::{CertificateSource, ExportInfo, Network, NodeInfo, UNREAD_MAX, W
 
 use crate::client::Client;
 
+/// Names of the exports, and of their directories.
+pub(crate) const EXPORTS: [&str; 2] = ["data", "archive"];
+
 /// A node.
 pub(crate) struct World {
     pub(crate) directory: tempfile::TempDir,
@@ -23,6 +27,8 @@ pub(crate) struct World {
     pub(crate) jobs: Jobs,
     pub(crate) web: Web,
     pub(crate) log: Arc<Mutex<Vec<String>>>,
+    /// What the operator of the machine grants.
+    pub(crate) file_grants: Arc<Mutex<Vec<Grant>>>,
 }
 
 /// What a test may choose.
@@ -69,12 +75,14 @@ impl World {
     pub(crate) fn with(settings: Settings) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let path = |name: &str| directory.path().join(name);
-        std::fs::create_dir(path("data")).unwrap();
+        for name in EXPORTS {
+            std::fs::create_dir(path(name)).unwrap();
+        }
         let home = Home::at(path("home"));
         home.make().unwrap();
-        let export = Export {
-            name: "data".to_owned(),
-            path: path("data"),
+        let export = |name: &str| Export {
+            name: name.to_owned(),
+            path: path(name),
             set_id: false,
             owner: false,
             security_xattrs: false,
@@ -82,17 +90,22 @@ impl World {
         };
         let process = Process::default();
         let spill = home.spill().unwrap();
-        let exported = Exported::new(vec![export], spill, process.syncs.clone());
+        let exported = Exported::new(EXPORTS.map(export).to_vec(), spill, process.syncs.clone());
         let exported = Arc::new(exported);
         let replica = Arc::new(Replica::open(Options::new(path("state"))).unwrap());
         let log = Arc::new(Mutex::new(Vec::new()));
+        let file_grants = Arc::new(Mutex::new(Vec::new()));
         let lines = Arc::clone(&log);
         let told: Arc<dyn Fn(&str) + Send + Sync> =
             Arc::new(move |line: &str| lines.lock().unwrap().push(line.to_owned()));
         let config = JobsConfig {
             node: "node1".to_owned(),
             directory: path("jobs"),
-            exports: vec!["data".to_owned()],
+            exports: EXPORTS.map(ToOwned::to_owned).to_vec(),
+            file_grants: {
+                let grants = Arc::clone(&file_grants);
+                Arc::new(move || Ok(grants.lock().unwrap().clone()))
+            },
             keep_history: std::time::Duration::from_secs(86_400),
             jobs_max: 4,
             make_env: Arc::new(move |_| Env {
@@ -119,10 +132,12 @@ impl World {
             node: NodeInfo {
                 version: "1.2.3".to_owned(),
                 identity: "gw1-test".to_owned(),
-                exports: vec![ExportInfo {
-                    name: "data".to_owned(),
-                    path: path("data"),
-                }],
+                exports: EXPORTS
+                    .map(|name| ExportInfo {
+                        name: name.to_owned(),
+                        path: path(name),
+                    })
+                    .to_vec(),
             },
             socket: path("run").join("node.sock"),
             certificate: CertificateSource::Own {
@@ -140,6 +155,7 @@ impl World {
             jobs,
             web,
             log,
+            file_grants,
         }
     }
 
@@ -157,6 +173,14 @@ impl World {
     /// Speaks by TLS, as a browser does that trusts the certificate.
     pub(crate) fn network(&self) -> Client {
         Client::tls(self.web.taker(), &self.path("web").join("certificate.pem"))
+    }
+
+    /// Grants a user something by the file: `EXPORT RIGHTS`.
+    pub(crate) fn grant(&self, user: &str, what: &str) {
+        let line = format!("user:{user} {what}");
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let grant = Grant::of_words(&words).unwrap();
+        self.file_grants.lock().unwrap().push(grant);
     }
 
     /// The secret of a token that has expired.

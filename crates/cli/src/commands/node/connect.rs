@@ -2,6 +2,7 @@
 //! Asks nothing of it.
 
 use std::ffi::OsString;
+use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 
 use clap::ArgMatches;
@@ -100,6 +101,14 @@ fn local_home() -> Result<PathBuf, Failure> {
         Err(failure) if named => Err(failure),
         _ => Ok(PathBuf::from(SYSTEM_HOME)),
     }
+}
+
+/// The home of the node that the system starts, if that node runs.
+pub(super) fn system_home() -> Option<&'static Path> {
+    let home = Path::new(SYSTEM_HOME);
+    UnixStream::connect(NodeAddress::socket_of(home))
+        .is_ok()
+        .then_some(home)
 }
 
 fn from_environment(name: &str) -> Option<String> {

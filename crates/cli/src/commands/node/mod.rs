@@ -3,6 +3,7 @@
 
 mod access;
 mod connect;
+mod grants;
 mod log;
 mod report;
 mod show;
@@ -34,6 +35,9 @@ pub(super) fn run(name: &str, matches: &ArgMatches, started: Instant) -> Result<
     let (sub, own) = matches.subcommand().unwrap_or(("", matches));
     if (name, sub) == ("node", "trust") {
         return connect::trust(own);
+    }
+    if name == "access" {
+        return grants::run(sub, own);
     }
     let client = connect::connect(own)?;
     let json = own.get_flag("json");

@@ -35,6 +35,11 @@ impl Clock {
         }
     }
 
+    /// When the command began.
+    pub(super) const fn present(&self) -> Timestamp {
+        self.now
+    }
+
     /// Seconds from then until now; 0 for a time to come.
     pub(super) fn seconds_since(&self, then: Timestamp) -> u64 {
         u64::try_from((self.now.0 - then.0) / 1_000).unwrap_or(0)

@@ -188,7 +188,15 @@ impl<'a> World<'a> {
             outcome.out
         };
         let us = client(&["id"]);
-        let granted = admin(&["authorize", us.trim(), "--read", "--write"]).wait();
+        let granted = admin(&[
+            "access",
+            "allow",
+            us.trim(),
+            "--all-exports",
+            "--read",
+            "--write",
+        ])
+        .wait();
         assert_eq!(granted.code, Some(0), "{granted:?}");
         let export = format!("data={},owner", root.join("dtn2/data").display());
         let node = admin(&["serve", "--listen", "127.0.0.1:0", "--export", &export]);

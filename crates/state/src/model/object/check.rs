@@ -79,12 +79,15 @@ impl Object for AccessRule {
         self.id.clone()
     }
     fn lookup(&self) -> Option<String> {
-        Some(self.identity.clone())
+        Some(self.subject.clone())
     }
     fn check(&self) -> Result<(), CommandError> {
         bounds::name("id", &self.id)?;
-        bounds::name("identity", &self.identity)?;
+        bounds::name("subject", &self.subject)?;
         bounds::name("export", &self.export)?;
+        if let Some(job) = &self.job {
+            bounds::name("job", job)?;
+        }
         bounds::count("rights", self.rights.len(), bounds::LIST_MAX)?;
         if self.rights.is_empty() {
             return Err(CommandError::invalid("rights", "a rule allows something"));

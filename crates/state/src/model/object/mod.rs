@@ -172,9 +172,10 @@ pub enum AccessRight {
 pub struct AccessRule {
     /// Id.
     pub id: String,
-    /// Identity that the rule is for.
-    pub identity: String,
-    /// Name of the export.
+    /// Who the rule is for: an identity, or `user:NAME`.
+    #[serde(alias = "identity")]
+    pub subject: String,
+    /// Name of the export; `*` is all of them.
     pub export: String,
     /// Path below the export; empty is all of it.
     pub path: String,
@@ -184,6 +185,9 @@ pub struct AccessRule {
     pub expires: Option<UnixMillis>,
     /// The operator's words.
     pub comment: String,
+    /// Job that the rule belongs to. The rule ends with the job.
+    #[serde(default)]
+    pub job: Option<String>,
 }
 
 /// What a limit is for.

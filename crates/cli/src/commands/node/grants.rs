@@ -1,0 +1,339 @@
+//! `godwit access`: who may do what at the node of this machine, in the file of its home and in its state.
+//! Enforces nothing; a running node reads the file anew by itself.
+
+use std::ffi::OsString;
+
+use clap::ArgMatches;
+use godwit_api::grant::{Area, Grant, Right, Rights, Subject};
+use godwit_api::rest::{AccessOrigin, AccessView};
+use godwit_api::settings::{Scope, ServeSettings};
+use godwit_client::{Client, ClientError};
+use godwit_node::Grants;
+
+use super::when::Clock;
+use super::{optional, print_json, table, text};
+use crate::exit::{Exit, Failure, FailureCode};
+use crate::home::{self, Home};
+use crate::output::{complain, print, printable};
+
+/// Runs one of the commands.
+pub(super) fn run(sub: &str, matches: &ArgMatches) -> Result<Exit, Failure> {
+    let home = home::find()?;
+    match sub {
+        "list" => list(matches, &home),
+        "allow" => allow(matches, &home),
+        "deny" => deny(matches, &home),
+        _ => Err(Failure::usage(format!("access {sub} is not a command"))),
+    }
+}
+
+/// The node of a home, as far as it answers.
+struct Running {
+    client: Client,
+    /// None: no node runs with this home.
+    rules: Option<Result<Vec<AccessView>, ClientError>>,
+}
+
+impl Running {
+    fn ask(home: &Home) -> Result<Self, Failure> {
+        let client = Client::local(home.path().to_owned())?;
+        let rules = match client.access().list() {
+            Err(ClientError::NotRunning { .. }) => None,
+            answer => Some(answer),
+        };
+        Ok(Self { client, rules })
+    }
+
+    /// The rules of the node's state; None where they are not known.
+    fn of_state(&self) -> Option<Vec<&AccessView>> {
+        let rules = self.rules.as_ref()?.as_ref().ok()?;
+        let of_state = rules
+            .iter()
+            .filter(|rule| rule.origin == AccessOrigin::State);
+        Some(of_state.collect())
+    }
+
+    /// Why the rules of the state are not known, or None where they are.
+    fn silence(&self) -> Option<String> {
+        match &self.rules {
+            None => Some("no node runs with this home".to_owned()),
+            Some(Err(error)) => Some(error.to_string()),
+            Some(Ok(_)) => None,
+        }
+    }
+}
+
+fn file_error(error: impl ToString) -> Failure {
+    Failure::new(FailureCode::HomeUnusable, error.to_string())
+}
+
+fn list(matches: &ArgMatches, home: &Home) -> Result<Exit, Failure> {
+    let clock = Clock::now();
+    let grants = Grants::new(home.path()).list().map_err(file_error)?;
+    let mut views: Vec<AccessView> = grants
+        .iter()
+        .map(|grant| AccessView::of(grant, None, clock.present()))
+        .collect();
+    let node = Running::ask(home)?;
+    let of_state = node.of_state().unwrap_or_default();
+    views.extend(of_state.into_iter().cloned());
+    if matches.get_flag("json") {
+        views.iter().for_each(print_json);
+    } else if views.is_empty() {
+        print("nobody may do anything; godwit access allow lets a client in");
+    } else {
+        let rows: Vec<Vec<String>> = views.iter().map(|view| row(view, &clock)).collect();
+        let head = ["WHO", "WHERE", "MAY", "ENDS", "KEPT IN", "COMMENT"];
+        print(&table::plain(&head, &rows));
+    }
+    if let Some(why) = node.silence() {
+        complain(&format!(
+            "these are the grants in {}; the rules in the node's state are not shown: {why}",
+            home.path().join("grants").display()
+        ));
+    }
+    Ok(Exit::Complete)
+}
+
+fn row(view: &AccessView, clock: &Clock) -> Vec<String> {
+    let grant = view.grant();
+    let words = |text: Option<String>| printable(&text.unwrap_or_default());
+    let ends = match view.expires {
+        Some(time) if view.expired => format!("expired {}", clock.show(time)),
+        Some(time) => clock.show(time),
+        None => "never".to_owned(),
+    };
+    let kept = match (&view.id, &view.job) {
+        (None, _) => "file".to_owned(),
+        (Some(_), Some(job)) => format!("state, job {}", printable(job)),
+        (Some(id), None) => format!("state, rule {}", printable(id)),
+    };
+    vec![
+        printable(&view.subject),
+        words(grant.as_ref().map(|grant| grant.area.to_string())),
+        words(grant.map(|grant| grant.rights.to_string())),
+        ends,
+        kept,
+        printable(&view.comment),
+    ]
+}
+
+fn allow(matches: &ArgMatches, home: &Home) -> Result<Exit, Failure> {
+    let clock = Clock::now();
+    let subject = subject(matches)?;
+    let areas = match matches.get_flag("all-exports") {
+        true => vec![Area::All],
+        false => areas(matches)?,
+    };
+    let flags = [
+        ("read", Right::Read),
+        ("write", Right::Write),
+        ("list", Right::List),
+        ("delete", Right::Delete),
+    ];
+    let asked = flags.into_iter().filter(|(flag, _)| matches.get_flag(flag));
+    let mut rights: Rights = asked.map(|(_, right)| right).collect();
+    if rights.is_empty() {
+        rights = Rights::READ;
+    }
+    let expires = optional(matches, "expires")?
+        .map(|text| clock.parse("--expires", &text))
+        .transpose()?;
+    let comment = optional(matches, "comment")?.unwrap_or_default();
+    home.make()?;
+    let node = Running::ask(home)?;
+    check_exports(&areas, &node, home)?;
+    let file = Grants::new(home.path());
+    for area in areas {
+        let grant = Grant {
+            subject: subject.clone(),
+            area,
+            rights,
+            expires,
+            comment: comment.clone(),
+            job: None,
+        };
+        let changed = file.add(&grant).map_err(file_error)?;
+        print(&match changed {
+            true => format!("{subject} may now {}", says(&grant, &clock)),
+            false => format!("{subject} could {} before", says(&grant, &clock)),
+        });
+    }
+    tell_place(home, &node);
+    Ok(Exit::Complete)
+}
+
+/// Says which home was written to, and who reads it.
+fn tell_place(home: &Home, node: &Running) {
+    let file = home.path().join("grants");
+    let file = file.display();
+    let system = super::connect::system_home();
+    complain(&match (&node.rules, system) {
+        (Some(_), _) => {
+            format!("this stands in {file}; the node that runs with this home obeys at once")
+        }
+        (None, Some(other)) if other != home.path() => format!(
+            "this stands in {file}, but no node runs with this home. The node that runs has the home {0}; to change its grants: GODWIT_HOME={0} godwit access …",
+            other.display()
+        ),
+        (None, _) => format!(
+            "this stands in {file}; no node runs with this home now, and one that is started obeys it"
+        ),
+    });
+}
+
+/// An export that does not exist is refused, as far as anybody knows which there are.
+fn check_exports(areas: &[Area], node: &Running, home: &Home) -> Result<(), Failure> {
+    let named = areas.iter().filter_map(|area| match area {
+        Area::All => None,
+        Area::Export { name, .. } => Some(name),
+    });
+    let named: Vec<&String> = named.collect();
+    if named.is_empty() {
+        return Ok(());
+    }
+    let (known, whose) = match known_exports(node, home) {
+        Ok(known) => known,
+        Err(why) => {
+            complain(&format!(
+                "whether {} is exported is not known: {why}",
+                named
+                    .iter()
+                    .map(|name| name.as_str())
+                    .collect::<Vec<_>>()
+                    .join(", ")
+            ));
+            return Ok(());
+        }
+    };
+    match named.into_iter().find(|name| !known.contains(name)) {
+        Some(name) => Err(Failure::usage(format!(
+            "--export {name}: {whose} has no such export; it has: {}",
+            match known.is_empty() {
+                true => "none".to_owned(),
+                false => known.join(", "),
+            }
+        ))),
+        None => Ok(()),
+    }
+}
+
+/// The exports of the running node, or those of its configuration, and whose they are.
+fn known_exports(node: &Running, home: &Home) -> Result<(Vec<String>, String), String> {
+    if node.rules.is_some() {
+        let exports = node.client.exports().map_err(|error| error.to_string())?;
+        let names = exports.into_iter().map(|export| export.name).collect();
+        return Ok((names, format!("the node of {}", home.path().display())));
+    }
+    let nothing = "no node runs with this home, and its settings name no export";
+    let values = crate::commands::settings_of(Scope::Serve, home);
+    let settings = values
+        .and_then(|values| Ok(ServeSettings::from_values(&values)?))
+        .map_err(|failure| failure.message)?;
+    let names: Vec<String> = settings
+        .exports
+        .into_iter()
+        .map(|export| export.name)
+        .collect();
+    if names.is_empty() {
+        return Err(nothing.to_owned());
+    }
+    Ok((names, home.config().display().to_string()))
+}
+
+fn deny(matches: &ArgMatches, home: &Home) -> Result<Exit, Failure> {
+    let clock = Clock::now();
+    let subject = subject(matches)?;
+    let areas = areas(matches)?;
+    let concerns = |grant: &Grant| {
+        grant.subject == subject
+            && (areas.is_empty() || areas.iter().any(|area| area.contains(&grant.area)))
+    };
+    let file = Grants::new(home.path());
+    let mut removed = Vec::new();
+    if areas.is_empty() {
+        removed = file.remove(&subject, None).map_err(file_error)?;
+    }
+    for area in &areas {
+        removed.extend(file.remove(&subject, Some(area)).map_err(file_error)?);
+    }
+    let node = Running::ask(home)?;
+    let mut left = file.list().map_err(file_error)?;
+    for rule in node.of_state().unwrap_or_default() {
+        let (Some(grant), Some(id)) = (rule.grant(), &rule.id) else {
+            continue;
+        };
+        if concerns(&grant) {
+            node.client.access().remove(id)?;
+            removed.push(grant);
+        } else {
+            left.push(grant);
+        }
+    }
+    for grant in &removed {
+        print(&format!("{subject} may no longer {}", says(grant, &clock)));
+    }
+    if removed.is_empty() {
+        print(&format!("{subject} had no such access"));
+    }
+    if let Some(why) = node.silence() {
+        complain(&format!(
+            "only the file {} was looked at; rules in the node's state, if there are any, still hold: {why}",
+            home.path().join("grants").display()
+        ));
+    }
+    left.retain(|grant| grant.subject == subject && grant.holds(clock.present()));
+    let still = |grant: &&Grant| areas.iter().any(|area| grant.area.contains(area));
+    // Success would deceive: what was to be denied is still allowed.
+    if let Some(grant) = left.iter().find(still) {
+        return Err(Failure::local(format!(
+            "{subject} may still {}, by a grant that reaches further; end that one by: godwit access deny {subject}{}",
+            says(grant, &clock),
+            match &grant.area {
+                Area::All => String::new(),
+                area => format!(" --export {area}"),
+            }
+        )));
+    }
+    for grant in left {
+        print(&format!("{subject} may still {}", says(&grant, &clock)));
+    }
+    Ok(Exit::Complete)
+}
+
+/// What a grant allows, in words.
+fn says(grant: &Grant, clock: &Clock) -> String {
+    let verbs: Vec<&str> = grant.rights.iter().map(Right::name).collect();
+    let place = match &grant.area {
+        Area::All => "all exports".to_owned(),
+        area => format!("export {area}"),
+    };
+    let until = grant
+        .expires
+        .map_or_else(String::new, |time| format!(" until {}", clock.show(time)));
+    format!("{} {place}{until}", verbs.join(" and "))
+}
+
+fn subject(matches: &ArgMatches) -> Result<Subject, Failure> {
+    text(matches, "subject")?.parse().map_err(Failure::usage)
+}
+
+/// The exports that were named, with their paths.
+fn areas(matches: &ArgMatches) -> Result<Vec<Area>, Failure> {
+    let words = matches.get_many::<OsString>("export").into_iter().flatten();
+    words
+        .map(|word| {
+            let text = word.to_str().ok_or_else(|| {
+                Failure::usage(format!(
+                    "--export {}: it is not UTF-8; write each other byte as %XX",
+                    word.display()
+                ))
+            })?;
+            match text.parse() {
+                Ok(Area::All) => Err(Failure::usage("--export *: write --all-exports for that")),
+                Ok(area) => Ok(area),
+                Err(error) => Err(Failure::usage(format!("--export {text}: {error}"))),
+            }
+        })
+        .collect()
+}

@@ -1,0 +1,139 @@
+//! Owns the routes of access rules: those of the state can be changed, those of the file are shown.
+//! Enforces none: the data port and the submission of jobs do.
+
+use std::sync::Arc;
+
+use axum::Json;
+use axum::extract::{Path, State};
+use axum::http::StatusCode;
+use godwit_api::grant::{Area, Grant};
+use godwit_api::rest::{AccessView, NewAccess, Timestamp};
+use godwit_jobs::{grant_of, now, rule_of};
+use godwit_state::{AccessRule, Change, Op};
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use super::Problems;
+use crate::app::App;
+use crate::caller::Admin;
+use crate::extract::Body;
+use crate::problem::ApiError;
+
+pub(super) fn routes() -> OpenApiRouter<Arc<App>> {
+    OpenApiRouter::new()
+        .routes(routes!(list))
+        .routes(routes!(show, put, remove))
+}
+
+/// Lists the access rules: those of the file in the node's home, then those of the state.
+#[utoipa::path(get, path = "/access", tag = "access", responses((status = 200, body = Vec<AccessView>), Problems))]
+async fn list(
+    Admin(_caller): Admin,
+    State(app): State<Arc<App>>,
+) -> Result<Json<Vec<AccessView>>, ApiError> {
+    app.run(|app| {
+        let now = Timestamp(now().0);
+        let file = app.jobs.access().file_grants()?;
+        let mut views: Vec<AccessView> = file
+            .iter()
+            .map(|grant| AccessView::of(grant, None, now))
+            .collect();
+        let rules = app.reader().objects::<AccessRule>()?;
+        views.extend(rules.iter().filter_map(view));
+        Ok(views)
+    })
+    .await
+    .map(Json)
+}
+
+/// Shows a rule of the state.
+#[utoipa::path(get, path = "/access/{id}", tag = "access", params(("id" = String, Path)), responses((status = 200, body = AccessView), Problems))]
+async fn show(
+    Admin(_caller): Admin,
+    State(app): State<Arc<App>>,
+    Path(id): Path<String>,
+) -> Result<Json<AccessView>, ApiError> {
+    app.run(move |app| find(app, &id)).await.map(Json)
+}
+
+/// Adds or replaces a rule of the state. It counts at once.
+#[utoipa::path(put, path = "/access/{id}", tag = "access", params(("id" = String, Path)), request_body = NewAccess, responses((status = 200, body = AccessView), Problems))]
+async fn put(
+    Admin(caller): Admin,
+    State(app): State<Arc<App>>,
+    Path(id): Path<String>,
+    Body(new): Body<NewAccess>,
+) -> Result<Json<AccessView>, ApiError> {
+    let grant = new
+        .grant()
+        .map_err(|error| ApiError::invalid(error.to_string()))?;
+    if !grant.holds(Timestamp(now().0)) {
+        return Err(ApiError::invalid("expires: the time is in the past"));
+    }
+    app.run(move |app| {
+        check_export(app, &grant)?;
+        let earlier = app.reader().object::<AccessRule>(&id)?;
+        if let Some(job) = earlier.and_then(|rule| rule.job) {
+            return Err(ApiError::new(
+                StatusCode::CONFLICT,
+                "rule_of_a_job",
+                format!(
+                    "the rule {id} belongs to the job {job} and ends with it; choose another id"
+                ),
+            ));
+        }
+        let rule = rule_of(&id, &grant);
+        app.propose(caller.actor(), Op::Access(Change::Put(rule)))?;
+        find(app, &id)
+    })
+    .await
+    .map(Json)
+}
+
+/// Removes a rule of the state. Transfers that it alone allowed end.
+#[utoipa::path(delete, path = "/access/{id}", tag = "access", params(("id" = String, Path)), responses((status = 204), Problems))]
+async fn remove(
+    Admin(caller): Admin,
+    State(app): State<Arc<App>>,
+    Path(id): Path<String>,
+) -> Result<StatusCode, ApiError> {
+    app.run(move |app| app.propose(caller.actor(), Op::Access(Change::Remove(id))))
+        .await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+fn find(app: &App, id: &str) -> Result<AccessView, ApiError> {
+    let rule = app.reader().object::<AccessRule>(id)?;
+    rule.as_ref().and_then(view).ok_or_else(|| {
+        ApiError::not_found(format!(
+            "this node has no access rule {id:?}; list the rules with: godwit access list"
+        ))
+    })
+}
+
+fn view(rule: &AccessRule) -> Option<AccessView> {
+    let grant = grant_of(rule)?;
+    Some(AccessView::of(
+        &grant,
+        Some(rule.id.clone()),
+        Timestamp(now().0),
+    ))
+}
+
+fn check_export(app: &App, grant: &Grant) -> Result<(), ApiError> {
+    let Area::Export { name, .. } = &grant.area else {
+        return Ok(());
+    };
+    let exports = app.jobs.exports();
+    if exports.contains(name) {
+        return Ok(());
+    }
+    Err(ApiError::new(
+        StatusCode::UNPROCESSABLE_ENTITY,
+        "no_such_export",
+        format!(
+            "this node has no export {name:?}; it has: {}",
+            exports.join(", ")
+        ),
+    ))
+}

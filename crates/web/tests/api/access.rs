@@ -1,0 +1,190 @@
+//! Which exports a user may name: by the file of grants and by the rules of the state, and by nothing else.
+//! What roles may do is tested in `rights`.
+
+use godwit_jobs::rule_of;
+use godwit_state::{Change, Op};
+use serde_json::{Value, json};
+
+use crate::client::{Answer, Client};
+use crate::rights::token;
+use crate::world::{EXPORTS, World};
+
+/// A grant of the user `otto` for an export, and whether a job from `run4` to `copy` of that export is allowed by it alone.
+const CASES: &[(&str, bool)] = &[
+    ("user:otto EXPORT read,write", true),
+    ("user:otto * read,write", true),
+    (
+        "user:otto EXPORT read,write until=2100-01-01T00:00:00Z",
+        true,
+    ),
+    // Nobody, somebody else, and others of that name.
+    ("", false),
+    ("user:otto2 EXPORT read,write", false),
+    ("user:ott EXPORT read,write", false),
+    ("user:Otto EXPORT read,write", false),
+    // Elsewhere.
+    ("user:otto OTHER read,write", false),
+    ("user:otto EXPORT:/run4 read,write", false),
+    ("user:otto EXPORT:/copy read,write", false),
+    ("user:otto EXPORT:/run read,write", false),
+    // Too late, and too little.
+    (
+        "user:otto EXPORT read,write until=2020-01-01T00:00:00Z",
+        false,
+    ),
+    ("user:otto * read,write until=2020-01-01T00:00:00Z", false),
+    ("user:otto EXPORT read", false),
+    ("user:otto EXPORT write", false),
+    ("user:otto EXPORT list,delete", false),
+    ("user:otto EXPORT none", false),
+];
+
+fn submit(client: &Client, export: &str) -> Answer {
+    let job = json!({
+        "sources": [format!("here:/{export}/run4")],
+        "destination": format!("here:/{export}/copy/"),
+        "not_before": "2100-01-01T00:00:00Z",
+    });
+    client.post("/api/v1/jobs", &job)
+}
+
+/// Puts a schedule whose job names the export.
+fn schedule(client: &Client, export: &str) -> Answer {
+    let schedule = json!({
+        "cron": "0 22 * * *",
+        "job": {"sources": [format!("here:/{export}/run4")], "destination": format!("here:/{export}/copy/")},
+    });
+    client.json("PUT", &format!("/api/v1/schedules/{export}"), &schedule)
+}
+
+#[test]
+fn no_export_is_reached_without_the_right_from_either_source() {
+    let world = World::new();
+    let (otto, _) = token(&world, "otto", "operator");
+    let (small, _) = token(&world, "ada", "admin");
+    let (otto, admin) = (world.client().token(&otto), world.client().token(&small));
+    for export in EXPORTS {
+        submit(&admin, export).expect(201);
+        for (line, allowed) in CASES {
+            let other = EXPORTS.into_iter().find(|other| *other != export).unwrap();
+            let line = line.replace("EXPORT", export).replace("OTHER", other);
+            let words: Vec<&str> = line.split_whitespace().collect();
+            let grants: Vec<_> = match words.is_empty() {
+                true => Vec::new(),
+                false => vec![godwit_api::grant::Grant::of_words(&words).unwrap()],
+            };
+            for by_file in [true, false] {
+                println!("{export}: {line:?}, by file: {by_file}");
+                match by_file {
+                    true => world.file_grants.lock().unwrap().clone_from(&grants),
+                    // The state takes no rule that allows nothing.
+                    false if grants.iter().any(|grant| grant.rights.is_empty()) => continue,
+                    false => {
+                        for grant in &grants {
+                            world.propose(Op::Access(Change::Put(rule_of("case", grant))));
+                        }
+                    }
+                }
+                for answer in [submit(&otto, export), schedule(&otto, export)] {
+                    if *allowed {
+                        assert!(answer.status.is_success(), "{answer:?}");
+                        continue;
+                    }
+                    let problem = answer.expect_problem(403, "not_granted");
+                    let detail = problem["detail"].as_str().unwrap();
+                    assert!(detail.contains(&format!("here:/{export}/")), "{detail}");
+                    let hint = format!("godwit access allow user:otto --export {export}:/");
+                    assert!(detail.contains(&hint), "{detail}");
+                }
+                world.file_grants.lock().unwrap().clear();
+                if !by_file && !grants.is_empty() {
+                    world.propose(Op::Access(Change::Remove("case".to_owned())));
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn a_small_token_of_an_admin_has_no_more_exports_than_its_role() {
+    let world = World::new();
+    let admin = world.client();
+    admin
+        .json("PUT", "/api/v1/users/ada", &json!({"role": "admin"}))
+        .expect(200);
+    let made = admin.post(
+        "/api/v1/tokens",
+        &json!({"user": "ada", "role": "operator"}),
+    );
+    let secret = made.expect(201).json()["secret"]
+        .as_str()
+        .unwrap()
+        .to_owned();
+    let small = world.client().token(&secret);
+    submit(&small, "data").expect_problem(403, "not_granted");
+    world.grant("ada", "data read,write");
+    submit(&small, "data").expect(201);
+}
+
+#[test]
+fn rules_are_made_shown_and_removed() {
+    let world = World::new();
+    let admin = world.client();
+    world.grant("olga", "data:/a read");
+    let rule = json!({
+        "subject": "user:otto", "export": "data", "path": "/run4/", "rights": ["write", "read"], "comment": "Ada asked",
+    });
+    let made = admin
+        .json("PUT", "/api/v1/access/one", &rule)
+        .expect(200)
+        .json();
+    let expected = json!({
+        "id": "one", "origin": "state", "subject": "user:otto", "export": "data", "path": "run4",
+        "rights": ["read", "write"], "expires": null, "expired": false, "comment": "Ada asked", "job": null,
+    });
+    assert_eq!(made, expected);
+    assert_eq!(admin.get("/api/v1/access/one").expect(200).json(), expected);
+    let listed = admin.get("/api/v1/access").expect(200).json();
+    let listed = listed.as_array().unwrap();
+    assert_eq!(listed.len(), 2);
+    assert_eq!(
+        (&listed[0]["origin"], &listed[0]["id"], &listed[0]["path"]),
+        (&json!("file"), &Value::Null, &json!("a"))
+    );
+    for (change, code) in [
+        (json!({"subject": "otto"}), "invalid"),
+        (json!({"export": "nothing"}), "no_such_export"),
+        (json!({"export": "*", "path": "a"}), "invalid"),
+        (json!({"path": "a/../b"}), "invalid"),
+        (json!({"rights": []}), "invalid"),
+        (json!({"expires": "2020-01-01T00:00:00Z"}), "invalid"),
+    ] {
+        let mut wrong = rule.clone();
+        for (field, value) in change.as_object().unwrap() {
+            wrong[field] = value.clone();
+        }
+        admin
+            .json("PUT", "/api/v1/access/two", &wrong)
+            .expect_problem(422, code);
+    }
+    admin.delete("/api/v1/access/one").expect(204);
+    admin
+        .get("/api/v1/access/one")
+        .expect_problem(404, "not_found");
+    admin
+        .delete("/api/v1/access/one")
+        .expect_problem(404, "not_found");
+}
+
+#[test]
+fn a_later_user_of_a_name_has_none_of_the_rules() {
+    let world = World::new();
+    let (first, _) = token(&world, "otto", "operator");
+    let admin = world.client();
+    let rule = json!({"subject": "user:otto", "export": "*", "rights": ["read", "write"]});
+    admin.json("PUT", "/api/v1/access/one", &rule).expect(200);
+    submit(&world.client().token(&first), "data").expect(201);
+    admin.delete("/api/v1/users/otto").expect(204);
+    let (second, _) = token(&world, "otto", "operator");
+    submit(&world.client().token(&second), "data").expect_problem(403, "not_granted");
+}
