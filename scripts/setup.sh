@@ -22,6 +22,10 @@ needed=(
     zsh:zsh                # these two read their completions
     fish:fish
     valgrind:valgrind      # counts instructions, to notice what has become slower
+    prometheus:prometheus  # reads the figures of a node
+    systemd-analyze:systemd # runs the package's service
+    adduser:adduser        # and makes its user
+    dpkg-shlibdeps:dpkg-dev # finds what the package depends on
 )
 
 PATH="$PATH:/usr/local/sbin:/usr/sbin:/sbin"

@@ -39,6 +39,7 @@ mod godwit {
     pub(crate) mod many;
     pub(crate) mod meanings;
     pub(crate) mod metadata;
+    pub(crate) mod metrics;
     pub(crate) mod named;
     #[path = "../support/netns.rs"]
     pub(crate) mod netns;
