@@ -24,7 +24,14 @@ impl File {
 }
 
 /// Directories of tools and of what was built.
-const SKIPPED: [&str; 4] = [".git", "target", "artifacts", "coverage"];
+const SKIPPED: [&str; 6] = [
+    ".git",
+    "target",
+    "artifacts",
+    "coverage",
+    "node_modules",
+    "dist",
+];
 
 /// Reads all files below `root` that are UTF-8 text.
 ///
