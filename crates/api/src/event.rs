@@ -133,6 +133,9 @@ pub struct Progress {
     /// What limits the transfer now.
     #[serde(flatten, with = "names::bottleneck")]
     pub bottleneck: Option<Limited>,
+    /// What each stage did in the last seconds, by name of the figure.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub stages: BTreeMap<String, f64>,
     /// Seconds since the job began.
     pub seconds: f64,
     /// This is the state at the end; never sent to others.

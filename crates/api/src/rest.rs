@@ -2,6 +2,7 @@
 //! Serves nothing; the routes are in `web`, and what the documents mean is decided in `jobs`.
 
 mod access;
+mod figures;
 mod grant;
 mod job;
 mod place;
@@ -11,13 +12,14 @@ mod rules;
 mod timestamp;
 
 pub use access::{
-    ExportView, Login, NewSite, NewToken, NewUser, NodeView, RoleName, SiteView, TokenCreated,
-    TokenView, UserView,
+    ExportView, Login, NewSession, NewSite, NewToken, NewUser, NodeView, RoleName, SessionView,
+    SiteView, TokenCreated, TokenView, UserView,
 };
+pub use figures::{RateKind, RateSeries, RatesView, SettingView};
 pub use grant::{ALL_EXPORTS, AccessOrigin, AccessView, NewAccess, RightName};
 pub use job::{
-    AttemptView, CancelJob, ChangeJob, FailureView, JobList, JobProgress, JobStateName, JobView,
-    LogLine, LogPage, NewJob, ProgressView, ReasonView, SampleView,
+    AttemptView, CancelJob, ChangeJob, ChannelView, FailureView, JobList, JobProgress,
+    JobStateName, JobView, LogLine, LogPage, NewJob, ProgressView, ReasonView, SampleView,
 };
 pub use place::{HERE, Place, PlaceError, check_site_name};
 pub use problem::Problem;

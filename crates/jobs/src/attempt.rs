@@ -6,10 +6,10 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use godwit_api::event::{Event, EventSink, Progress, Status, Summary};
+use godwit_api::event::{Channel, Channels, Event, EventSink, Progress, Status, Summary};
 use godwit_api::failure::{Failure, FailureCode, Retry};
 use godwit_api::job::Text;
-use godwit_api::rest::{ProgressView, SampleView};
+use godwit_api::rest::{ChannelView, ProgressView, SampleView};
 use godwit_run::{Control, Runner};
 use godwit_state::{
     Command, FailureGroup, Finish, Job, JobOp, JobState, Op, Outcome, ProposeError, Reason, Site,
@@ -229,6 +229,8 @@ struct Heard {
     bytes: u64,
     files: u64,
     summary: Option<String>,
+    /// The network paths, as they were told last.
+    channels: Vec<ChannelView>,
 }
 
 impl Heard {
@@ -277,6 +279,7 @@ impl AttemptEvents {
                 bytes: 0,
                 files: 0,
                 summary: None,
+                channels: Vec::new(),
             }),
             shared: Arc::clone(shared),
         })
@@ -306,6 +309,8 @@ impl AttemptEvents {
                 format!("{}: {}{advice}", limited.stage, limited.told.figure)
             }),
             failed: heard.failed,
+            stages: progress.stages.clone(),
+            channels: heard.channels.clone(),
         };
         if heard.recorder.is_due() {
             let before = heard
@@ -329,6 +334,7 @@ impl AttemptEvents {
                 bytes_per_second: rate,
                 streams: view.streams,
                 bottleneck: view.bottleneck.clone(),
+                stages: view.stages.clone(),
                 host: heard.host.figures(),
             };
             heard.recorder.sample(sample);
@@ -349,6 +355,18 @@ impl AttemptEvents {
     }
 }
 
+fn channels(told: &Channels) -> Vec<ChannelView> {
+    let view = |channel: &Channel| ChannelView {
+        number: channel.number,
+        name: channel.name.clone(),
+        streams: channel.streams,
+        bytes_per_second: channel.bytes_per_second,
+        round_trip_seconds: channel.round_trip_seconds,
+        cuts: channel.cuts,
+    };
+    told.channels.iter().map(view).collect()
+}
+
 impl EventSink for AttemptEvents {
     fn tell(&self, event: Event) {
         match &event {
@@ -357,6 +375,7 @@ impl EventSink for AttemptEvents {
                 let code = failed.code.as_deref().unwrap_or("other");
                 self.lock().failed(code, &failed.message, &failed.path);
             }
+            Event::Channels(told) => self.lock().channels = channels(told),
             Event::Summary(summary) => {
                 let mut heard = self.lock();
                 heard.summary = serde_json::to_string(summary).ok();

@@ -18,6 +18,7 @@ pub(crate) mod remote;
 mod report;
 mod retell;
 mod selection;
+mod stages;
 mod third;
 mod window;
 

@@ -98,6 +98,34 @@ pub struct Login {
     pub password: String,
 }
 
+/// What a person signs in to the page with: a name and a password, or a token.
+#[derive(Clone, Default, Deserialize, Eq, PartialEq, Serialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct NewSession {
+    /// Name of the user.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub user: Option<String>,
+    /// Password of the user.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub password: Option<String>,
+    /// Secret of a token, instead of name and password.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub token: Option<String>,
+}
+
+/// Who is signed in.
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize, ToSchema)]
+pub struct SessionView {
+    /// Name of the user; None while nobody is signed in.
+    pub user: Option<String>,
+    /// What the user may do.
+    pub role: Option<RoleName>,
+    /// When the session ends; None if it does not end by itself.
+    pub expires: Option<Timestamp>,
+    /// The node has a user who can sign in with a password.
+    pub users: bool,
+}
+
 /// A token that was made.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize, ToSchema)]
 pub struct TokenCreated {

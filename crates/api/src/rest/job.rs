@@ -183,6 +183,29 @@ pub struct ProgressView {
     pub bottleneck_text: Option<String>,
     /// Entries that failed so far.
     pub failed: u64,
+    /// What each stage did in the last seconds, by name of the figure, as in the event `progress` of `--json`.
+    #[serde(default)]
+    pub stages: BTreeMap<String, f64>,
+    /// The network paths of a transfer that has several.
+    #[serde(default)]
+    pub channels: Vec<ChannelView>,
+}
+
+/// One network path of a running attempt.
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize, ToSchema)]
+pub struct ChannelView {
+    /// Counted from 0.
+    pub number: u32,
+    /// The interface and the addresses.
+    pub name: String,
+    /// Streams attached.
+    pub streams: u32,
+    /// Rate of the last seconds.
+    pub bytes_per_second: Option<f64>,
+    /// The smoothed RTT.
+    pub round_trip_seconds: f64,
+    /// Streams that were cut off because the path was dead.
+    pub cuts: u64,
 }
 
 /// How far a running job is, as an event.
@@ -275,6 +298,9 @@ pub struct SampleView {
     pub streams: u32,
     /// What limited the transfer, as a word.
     pub bottleneck: Option<String>,
+    /// What each stage did, by name of the figure, as in the event `progress` of `--json`.
+    #[serde(default)]
+    pub stages: BTreeMap<String, f64>,
     /// What the host did meanwhile, by name of the figure.
     pub host: BTreeMap<String, f64>,
 }

@@ -2,6 +2,7 @@
 //! Measures nothing itself.
 
 use std::cell::Cell;
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
@@ -14,6 +15,7 @@ use super::channels::ChannelsTold;
 use super::connection::{Following, Look};
 use super::limited::{chosen, chosen_here, limited, limited_here};
 use super::rate::RecentRate;
+use super::stages::stages;
 use super::window::Window;
 use super::{Job, elapsed_seconds};
 
@@ -251,6 +253,11 @@ impl<'a> Progressing<'a> {
             scanning: bytes_total.is_none(),
             streams: u32::try_from(engine.stream_count()).unwrap_or(u32::MAX),
             bottleneck: bottleneck.filter(|_| !lost),
+            stages: if lost {
+                BTreeMap::new()
+            } else {
+                stages(&shares)
+            },
             seconds: elapsed_seconds(self.job.env.started),
             at_end,
         };
@@ -258,6 +265,7 @@ impl<'a> Progressing<'a> {
             bytes_per_second: None,
             files_per_second: None,
             bottleneck: None,
+            stages: BTreeMap::new(),
             ..progress.clone()
         });
         let events = &*self.job.events;

@@ -1,6 +1,7 @@
 //! What another machine's godwit tells as events, told on as if it were ours.
 //! Trusts nothing in them: names are bytes, numbers are numbers, and what is no event is passed over.
 
+use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use godwit_api::event::{
@@ -65,6 +66,7 @@ fn tell_lost(
             bytes_per_second: None,
             files_per_second: None,
             bottleneck: None,
+            stages: BTreeMap::new(),
             streams: 0,
             seconds,
             ..progress.clone()
@@ -268,7 +270,7 @@ impl<'a> Retold<'a> {
 
 /// The counters of both ends; one that is missing is zero.
 fn shares_of(stats: &Stats) -> Shares {
-    let side = |counters: &Option<std::collections::BTreeMap<String, u64>>| {
+    let side = |counters: &Option<BTreeMap<String, u64>>| {
         let counters = counters.as_ref()?;
         let find = |name: &str| counters.get(name).copied().unwrap_or_default();
         Some(Snapshot::of_fields(find))

@@ -131,6 +131,7 @@ fn event(progress: &ProgressView) -> Progress {
         files: progress.files,
         streams: progress.streams,
         bottleneck: progress.bottleneck.as_ref().map(limited),
+        stages: progress.stages.clone(),
         ..Progress::default()
     }
 }
