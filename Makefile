@@ -4,6 +4,7 @@
 
 # Always under this directory, wherever CARGO_TARGET_DIR points.
 build:
+	scripts/ui.sh if-possible
 	cargo build --release --locked --target-dir target
 	target/release/godwit man target/release/man
 	mkdir -p target/release/completions

@@ -21,6 +21,9 @@ needed=(
     man:man-db             # renders the man pages
     zsh:zsh                # these two read their completions
     fish:fish
+    node:nodejs            # builds the page and drives its test
+    npm:npm
+    chromium:chromium      # the page is tested in it
     valgrind:valgrind      # counts instructions, to notice what has become slower
     prometheus:prometheus  # reads the figures of a node
     systemd-analyze:systemd # runs the package's service

@@ -262,6 +262,14 @@ impl From<Moment> for When {
     }
 }
 
+impl Setting {
+    /// Whether it may stand among the settings of a job.
+    #[must_use]
+    pub fn is_of_a_job(&self) -> bool {
+        no_place_in_a_job(self).is_none()
+    }
+}
+
 /// Why a setting is not to stand in a description.
 fn no_place_in_a_job(setting: &Setting) -> Option<&'static str> {
     match setting.obeyed_by {

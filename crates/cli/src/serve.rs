@@ -8,7 +8,7 @@ mod service;
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::sync::Arc;
 
-use godwit_api::settings::{ServeEncryption, ServeSettings};
+use godwit_api::settings::{ServeEncryption, ServeSettings, ToldSetting};
 use godwit_net::{Cipher, ServerTls, own_interfaces};
 use godwit_node::{Announce, Daemon, DaemonConfig, Export};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
@@ -21,10 +21,10 @@ use godwit_run::{Process, bounds_of};
 use service::{End, Ends};
 
 /// Runs a node until it is told to stop.
-pub(crate) fn run(settings: &ServeSettings, home: &Home) -> Exit {
+pub(crate) fn run(settings: &ServeSettings, told: Vec<ToldSetting>, home: &Home) -> Exit {
     godwit_sys::umask::clear();
     raise_descriptors();
-    match serve(settings, home) {
+    match serve(settings, told, home) {
         Ok(()) => Exit::Complete,
         Err(failure) => {
             complain(&failure.message);
@@ -44,7 +44,7 @@ fn raise_descriptors() {
     let _ = setrlimit(Resource::Nofile, raised);
 }
 
-fn serve(settings: &ServeSettings, home: &Home) -> Result<(), Failure> {
+fn serve(settings: &ServeSettings, told: Vec<ToldSetting>, home: &Home) -> Result<(), Failure> {
     crate::cores::restrict(settings.threads, &settings.pin)?;
     let ends = signals::ending()
         .and_then(Ends::of)
@@ -94,7 +94,7 @@ fn serve(settings: &ServeSettings, home: &Home) -> Result<(), Failure> {
     let process = Process::with_pool(settings.memory_bytes);
     let jobs = jobs::start(settings, home, &exports, &process)?;
     ends.watch(&jobs);
-    let mut api = api::start(settings, &jobs, home, &exports, &identity)?;
+    let mut api = api::start(settings, told, &jobs, home, &exports, &identity)?;
     let config = DaemonConfig {
         process,
         listen,

@@ -46,6 +46,7 @@ mod godwit {
     pub(crate) mod outage;
     pub(crate) mod own;
     pub(crate) mod owners;
+    pub(crate) mod page;
     pub(crate) mod places;
     pub(crate) mod power;
     pub(crate) mod process;

@@ -16,6 +16,7 @@ use crate::hub::Hub;
 use crate::metrics::Metrics;
 use crate::password;
 use crate::problem::ApiError;
+use crate::rates::Rates;
 use crate::throttle::Throttle;
 
 /// Calls that block at once: as many as the state keeps connections for, and as many proposals that wait for the disk.
@@ -36,6 +37,7 @@ pub(crate) struct App {
     pub(crate) unread_max: Duration,
     pub(crate) hub: Hub,
     pub(crate) metrics: Metrics,
+    pub(crate) rates: Rates,
     pub(crate) refusals: Throttle,
     /// Log-ins that may fail, for each user and each address.
     pub(crate) logins: Throttle,
@@ -55,6 +57,7 @@ impl App {
             jobs,
             metrics: Metrics::new(&node.version),
             hub: Hub::new(),
+            rates: Rates::default(),
             stopping,
             unread_max,
             node,

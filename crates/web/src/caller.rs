@@ -1,4 +1,4 @@
-//! Owns who sends a request and what the sender may do: peer credentials of the Unix socket, bearer tokens, roles.
+//! Owns who sends a request and what the sender may do: peer credentials of the Unix socket, bearer tokens, sessions, roles.
 //! Makes no tokens, and checks no password.
 
 use std::net::SocketAddr;
@@ -10,12 +10,12 @@ use axum::http::header::AUTHORIZATION;
 use axum::http::request::Parts;
 use godwit_api::rest::RoleName;
 use godwit_jobs::now;
-use godwit_state::{Actor, Role, Token, User};
+use godwit_state::{Actor, Role, Token, UnixMillis, User};
 
 use crate::app::App;
 use crate::middleware::Label;
 use crate::problem::ApiError;
-use crate::secret;
+use crate::{secret, session};
 
 /// The other end of a connection.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
@@ -100,6 +100,7 @@ extractor!(Admin, Role::Admin);
 pub(crate) struct Request {
     pub(crate) peer: Option<Peer>,
     authorization: Option<Vec<u8>>,
+    session: Option<session::Cookie>,
     pub(crate) id: String,
     method: String,
     path: String,
@@ -112,6 +113,7 @@ impl Request {
         Self {
             peer: parts.extensions.get::<Peer>().copied(),
             authorization: authorization.map(|value| value.as_bytes().to_vec()),
+            session: session::Cookie::of(parts),
             id: label.map(|label| label.id.clone()).unwrap_or_default(),
             method: parts.method.to_string(),
             path: label.map(|label| label.path.clone()).unwrap_or_default(),
@@ -138,11 +140,25 @@ impl Request {
         }
     }
 
+    /// A command of a user who has proven who that is.
+    pub(crate) fn actor_of(&self, user: &User) -> Actor {
+        Actor {
+            name: user.name.clone(),
+            role: Some(user.role),
+            ..self.stranger()
+        }
+    }
+
+    /// The session that the request names.
+    pub(crate) const fn session(&self) -> Option<&session::Cookie> {
+        self.session.as_ref()
+    }
+
     /// Who sends the request, if the sender may do at least as much as `least`. Blocks.
     pub(crate) fn caller(&self, least: Role, app: &App) -> Result<Caller, ApiError> {
         let found = self.identify(app);
         let (actor, error) = match found {
-            Ok((name, role)) => {
+            Ok(Identified { name, role, .. }) => {
                 let caller = Caller {
                     name,
                     role,
@@ -178,43 +194,59 @@ impl Request {
         what
     }
 
-    fn identify(&self, app: &App) -> Result<(String, Role), ApiError> {
+    /// Who sends the request. Blocks.
+    pub(crate) fn identify(&self, app: &App) -> Result<Identified, ApiError> {
         if let Some(authorization) = &self.authorization {
             return by_token(authorization, app);
         }
-        match self.peer {
-            Some(Peer::Local { uid }) => by_uid(uid, app),
+        match (self.peer, &self.session) {
+            (Some(Peer::Local { uid }), _) => by_uid(uid, app),
+            (_, Some(cookie)) => cookie.identify(&self.method, app),
             _ => Err(ApiError::unauthenticated(
                 "no_credentials",
-                "this request needs a token: send it as `Authorization: Bearer SECRET`; \
+                "this request needs a session of the page or a token: send it as `Authorization: Bearer SECRET`; \
                  make one on the node's machine with: godwit token create",
             )),
         }
     }
 }
 
+/// Who sends a request.
+pub(crate) struct Identified {
+    pub(crate) name: String,
+    pub(crate) role: Role,
+    /// When the token or session ends.
+    pub(crate) expires: Option<UnixMillis>,
+}
+
 /// Method and path in a line of the audit log.
 const OBJECT_BYTES_MAX: usize = 256;
 
-fn by_token(authorization: &[u8], app: &App) -> Result<(String, Role), ApiError> {
-    let wrong = || {
-        ApiError::unauthenticated(
-            "bad_token",
-            "the token is not known here; make one on the node's machine with: godwit token create",
-        )
-    };
-    let text = std::str::from_utf8(authorization).map_err(|_error| wrong())?;
-    let (scheme, secret) = text.trim().split_once(' ').ok_or_else(wrong)?;
+fn wrong_token() -> ApiError {
+    ApiError::unauthenticated(
+        "bad_token",
+        "the token is not known here; make one on the node's machine with: godwit token create",
+    )
+}
+
+fn by_token(authorization: &[u8], app: &App) -> Result<Identified, ApiError> {
+    let text = std::str::from_utf8(authorization).map_err(|_error| wrong_token())?;
+    let (scheme, secret) = text.trim().split_once(' ').ok_or_else(wrong_token)?;
     if !scheme.eq_ignore_ascii_case("bearer") {
         return Err(ApiError::unauthenticated(
             "bad_token",
             "the node takes bearer tokens only: `Authorization: Bearer SECRET`",
         ));
     }
+    good(secret, app).map(|(_, identified)| identified)
+}
+
+/// The token of this secret, if it is good, and whom it lets in. Blocks.
+pub(crate) fn good(secret: &str, app: &App) -> Result<(Token, Identified), ApiError> {
     let hash = secret::digest(secret.trim());
     let reader = app.reader();
     let token = reader.objects_by::<Token>(&hash)?.into_iter().next();
-    let token = token.ok_or_else(wrong)?;
+    let token = token.ok_or_else(wrong_token)?;
     if token.revoked.is_some() {
         return Err(ApiError::unauthenticated(
             "token_revoked",
@@ -227,9 +259,15 @@ fn by_token(authorization: &[u8], app: &App) -> Result<(String, Role), ApiError>
             format!("the token {} has expired; make another one", token.id),
         ));
     }
-    let user = reader.object::<User>(&token.user)?.ok_or_else(wrong)?;
+    let user = reader.object::<User>(&token.user)?;
+    let user = user.ok_or_else(wrong_token)?;
     let role = known(&user)?;
-    Ok((user.name, cmp::min(role, token.role)))
+    let identified = Identified {
+        name: user.name,
+        role: cmp::min(role, token.role),
+        expires: token.expires,
+    };
+    Ok((token, identified))
 }
 
 fn known(user: &User) -> Result<Role, ApiError> {
@@ -243,7 +281,12 @@ fn known(user: &User) -> Result<Role, ApiError> {
 }
 
 /// The node's own user and root are admins; all others need a user of their name in the state.
-fn by_uid(uid: u32, app: &App) -> Result<(String, Role), ApiError> {
+fn by_uid(uid: u32, app: &App) -> Result<Identified, ApiError> {
+    let identified = |name: String, role: Role| Identified {
+        name,
+        role,
+        expires: None,
+    };
     let name = godwit_sys::accounts::user_name(uid)
         .and_then(|name| String::from_utf8(name).ok())
         .filter(|name| !name.is_empty());
@@ -256,7 +299,7 @@ fn by_uid(uid: u32, app: &App) -> Result<(String, Role), ApiError> {
                 format!("uid-{uid}")
             }
         };
-        return Ok((name.unwrap_or_else(fallback), Role::Admin));
+        return Ok(identified(name.unwrap_or_else(fallback), Role::Admin));
     }
     let Some(name) = name else {
         return Err(ApiError::forbidden(
@@ -273,7 +316,7 @@ fn by_uid(uid: u32, app: &App) -> Result<(String, Role), ApiError> {
             ),
         )
     })?;
-    Ok((known(&user).map(|_| name)?, user.role))
+    Ok(identified(name, known(&user)?))
 }
 
 /// The role as the documents name it.

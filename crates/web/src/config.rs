@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use godwit_api::settings::ToldSetting;
 use godwit_jobs::Jobs;
 
 use crate::tls::CertificateSource;
@@ -40,6 +41,8 @@ pub struct NodeInfo {
     pub identity: String,
     /// Its exports.
     pub exports: Vec<ExportInfo>,
+    /// Its settings.
+    pub settings: Vec<ToldSetting>,
 }
 
 /// An export of the node.

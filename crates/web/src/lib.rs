@@ -1,4 +1,4 @@
-//! The REST API of a node: HTTP over its Unix socket and over TLS, who may do what, and the documents of the answers.
+//! The REST API of a node and its page: HTTP over its Unix socket and over TLS, who may do what, and the documents of the answers.
 //! Decides nothing about jobs (`jobs`) and keeps nothing itself (`state`); serves no data connection (`node`).
 //!
 //! The server has a tokio runtime of its own. Calls that block, such as all of the state's, run on threads of their own, whose
@@ -7,16 +7,20 @@
 mod app;
 mod caller;
 mod config;
+mod credentials;
 mod extract;
 mod hub;
 mod metrics;
 mod middleware;
+mod page;
 mod password;
 mod places;
 mod problem;
+mod rates;
 mod routes;
 mod secret;
 mod server;
+mod session;
 mod throttle;
 mod tls;
 mod unread;
@@ -128,6 +132,7 @@ impl Web {
             tls: webhooks::post::tls()?,
         };
         runtime.spawn(webhooks.run(stopping.clone()));
+        runtime.spawn(rates::follow(Arc::clone(&app), stopping.clone()));
         runtime.spawn(hub::tell_progress(Arc::clone(&app), stopping));
         Ok(Self {
             runtime: Some(runtime),

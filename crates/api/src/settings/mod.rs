@@ -22,7 +22,7 @@ pub mod value;
 
 pub use file::ConfigFile;
 pub use preserve::Preserve;
-pub use resolve::{Origin, SettingError, Typed, Values, resolve};
+pub use resolve::{Origin, SettingError, ToldSetting, Typed, Values, resolve};
 pub use selection::{ListPlace, RuleSource, RuleText, SelectionSettings, When};
 pub use sharing::SharingSettings;
 pub use table::{Heading, Kind, ObeyedBy, SETTINGS, Scope, Setting};
@@ -30,4 +30,4 @@ pub use typed::{
     Cipher, ComparisonSettings, CpSettings, Digest, Encryption, Export, GenSettings, Judge,
     ManifestSettings, ReportSettings, ServeEncryption, ServeSettings, VerifySettings,
 };
-pub use value::{Bounds, Value, ValueError, parse_value};
+pub use value::{Bounds, Value, ValueError, parse_value, range_text};

@@ -62,6 +62,17 @@ pub enum SettingProblem {
 /// What was typed behind flags: the setting's name, and its texts in order.
 pub type Typed = BTreeMap<&'static str, Vec<OsString>>;
 
+/// A setting with its value and where that came from, for people.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct ToldSetting {
+    /// The name of the setting.
+    pub name: &'static str,
+    /// The value, as it would be typed.
+    pub value: String,
+    /// Where it was given.
+    pub origin: String,
+}
+
 /// The value of every setting of one command.
 #[derive(Clone, Debug)]
 pub struct Values {
@@ -155,6 +166,21 @@ impl Values {
         given
             .flat_map(|(name, (value, _))| value.texts().into_iter().map(|text| (*name, text)))
             .collect()
+    }
+
+    /// Every setting with its value, as it would be typed, and where the value came from.
+    #[must_use]
+    pub fn told(&self) -> Vec<ToldSetting> {
+        let told = |(name, (value, origin)): (&&'static str, &(Value, Origin))| {
+            let texts = value.texts();
+            let texts: Vec<_> = texts.iter().map(|text| text.to_string_lossy()).collect();
+            ToldSetting {
+                name,
+                value: texts.join(", "),
+                origin: origin.to_string(),
+            }
+        };
+        self.values.iter().map(told).collect()
     }
 
     pub(crate) fn bytes(&self, name: &str) -> u64 {

@@ -45,8 +45,9 @@ pub(crate) fn run(matches: &ArgMatches, started: Instant) -> Result<Exit, Failur
         "cp" => copy::run(matches, &home, started),
         "sync" => copy::run_sync(matches, &home, started),
         "serve" => {
-            let settings = ServeSettings::from_values(&settings(Scope::Serve, matches, &home)?)?;
-            Ok(serve::run(&settings, &home))
+            let values = settings(Scope::Serve, matches, &home)?;
+            let settings = ServeSettings::from_values(&values)?;
+            Ok(serve::run(&settings, values.told(), &home))
         }
         "id" => peers::id(&home),
         "trust" => peers::trust(matches, &home),

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use godwit_api::settings::ServeSettings;
+use godwit_api::settings::{ServeSettings, ToldSetting};
 use godwit_jobs::Jobs;
 use godwit_net::Identity;
 use godwit_node::Export;
@@ -16,6 +16,7 @@ use crate::output::complain;
 /// Serves the API from now on.
 pub(super) fn start(
     settings: &ServeSettings,
+    told: Vec<ToldSetting>,
     jobs: &Jobs,
     home: &Home,
     exports: &[Export],
@@ -39,6 +40,7 @@ pub(super) fn start(
             version: env!("CARGO_PKG_VERSION").to_owned(),
             identity: identity.id().to_string(),
             exports: exports.iter().map(export).collect(),
+            settings: told,
         },
         socket: home.path().join("run").join("node.sock"),
         certificate: CertificateSource::Own {

@@ -10,12 +10,14 @@ mod access;
 mod audit;
 mod docs;
 mod events;
+mod figures;
 mod health;
 mod jobs;
 mod node;
 mod report;
 mod rules;
 mod schedules;
+mod session;
 mod sites;
 mod tokens;
 mod users;
@@ -36,6 +38,7 @@ use utoipa_axum::router::OpenApiRouter;
 use crate::app::App;
 use crate::extract::BODY_BYTES_MAX;
 use crate::middleware;
+use crate::page;
 use crate::problem::{ApiError, PROBLEM_JSON};
 
 /// Where the routes of the API begin.
@@ -48,7 +51,7 @@ pub(crate) fn router(app: &Arc<App>) -> Router {
     let document = document.to_pretty_json().unwrap_or_default();
     router
         .merge(docs::routes(document))
-        .fallback(no_such_route)
+        .fallback(page::fallback)
         .method_not_allowed_fallback(no_such_method)
         .layer(DefaultBodyLimit::max(BODY_BYTES_MAX))
         .layer(from_fn_with_state(Arc::clone(app), middleware::measure))
@@ -89,11 +92,13 @@ fn name_operations(document: &mut utoipa::openapi::OpenApi) {
 fn tables() -> OpenApiRouter<Arc<App>> {
     let api = OpenApiRouter::new()
         .merge(node::routes())
+        .merge(figures::routes())
         .merge(jobs::routes())
         .merge(sites::routes())
         .merge(users::routes())
         .merge(tokens::routes())
         .merge(access::routes())
+        .merge(session::routes())
         .merge(rules::routes())
         .merge(schedules::routes())
         .merge(webhooks::routes())
@@ -105,7 +110,7 @@ fn tables() -> OpenApiRouter<Arc<App>> {
         .nest(BASE, api)
 }
 
-async fn no_such_route(uri: Uri) -> ApiError {
+pub(crate) fn no_such_route(uri: &Uri) -> ApiError {
     ApiError::new(
         StatusCode::NOT_FOUND,
         "no_such_route",

@@ -1,8 +1,7 @@
-//! Owns the routes of tokens, and the log-in that makes one of a password.
+//! Owns the routes of tokens, and the log-in that makes one from a password.
 //! Does not check the tokens of requests: `caller` does.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
 
 use axum::Json;
 use axum::extract::{Path, State};
@@ -10,22 +9,16 @@ use axum::http::StatusCode;
 use axum::http::request::Parts;
 use godwit_api::rest::{Login, NewToken, Timestamp, TokenCreated, TokenView};
 use godwit_jobs::now;
-use godwit_state::{Actor, Change, Op, Prune, Role, Secret, Token, UnixMillis, User, sortable_id};
+use godwit_state::{Change, Op, Role, Token, UnixMillis, User};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::Problems;
 use crate::app::App;
 use crate::caller::{Operator, Request, role, role_name};
+use crate::credentials::{self, Wish};
 use crate::extract::Body;
 use crate::problem::ApiError;
-use crate::{password, secret};
-
-/// How long the token of a log-in is good: a working day.
-const LOGIN_FOR: Duration = Duration::from_secs(12 * 3_600);
-
-/// Tokens of a user: the state has room for a hundred users with as many.
-const OF_USER_MAX: usize = 100;
 
 pub(super) fn routes() -> OpenApiRouter<Arc<App>> {
     OpenApiRouter::new()
@@ -74,7 +67,7 @@ async fn create(
     if expires.is_some_and(|expires| expires <= now()) {
         return Err(ApiError::invalid("expires: this time has passed"));
     }
-    let created = app
+    let made = app
         .run(move |app| {
             let local = caller.name == user && caller.role == Role::Admin;
             if local && app.reader().object::<User>(&user)?.is_none() {
@@ -87,10 +80,17 @@ async fn create(
                 };
                 app.propose(caller.actor(), Op::User(Change::Create(own)))?;
             }
-            make(app, caller.actor(), &user, most, expires, new.comment)
+            let wish = Wish {
+                user: &user,
+                role: most,
+                expires,
+                comment: new.comment,
+                scope: String::new(),
+            };
+            credentials::make(app, caller.actor(), wish)
         })
         .await?;
-    Ok((StatusCode::CREATED, Json(created)))
+    Ok((StatusCode::CREATED, Json(created(made))))
 }
 
 /// Revokes a token; requests with it are refused from then on.
@@ -123,122 +123,25 @@ async fn login(
     Body(login): Body<Login>,
 ) -> Result<Json<TokenCreated>, ApiError> {
     let request = Request::of(&parts);
-    let keys = [
-        format!("user {}", login.user),
-        format!("from {}", request.stranger().remote.unwrap_or_default()),
-    ];
-    for key in &keys {
-        if let Err(wait) = app.logins.take(key, Instant::now()) {
-            return Err(ApiError::later(
-                StatusCode::TOO_MANY_REQUESTS,
-                "too_many_logins",
-                "too many log-ins failed; try again later",
-                wait.as_secs() + 1,
-            ));
-        }
-    }
-    let name = login.user.clone();
-    let user = app
-        .run(move |app| Ok(app.reader().object::<User>(&name)?))
-        .await?;
-    let user = user.filter(|user| !user.disabled);
-    let hash = user.as_ref().and_then(|user| user.password.clone());
-    let right = app
-        .hash(move || password::verify(&login.password, hash.as_ref()))
-        .await?;
-    let name = login.user;
-    let Some(user) = user.filter(|_| right) else {
-        return app
-            .run(move |app| {
-                app.refused(request.stranger(), "login", &clip(name), "wrong_password");
-                Err(ApiError::unauthenticated(
-                    "wrong_password",
-                    "the user or the password is wrong",
-                ))
-            })
-            .await;
-    };
-    for key in &keys {
-        app.logins.clear(key);
-    }
-    let hours = u64::try_from(LOGIN_FOR.as_millis()).unwrap_or(u64::MAX);
-    let expires = Some(now().after(hours));
-    app.run(move |app| {
-        let actor = Actor {
-            name: user.name.clone(),
-            role: Some(user.role),
-            ..request.stranger()
+    let user = credentials::check(&app, &request, login).await?;
+    let made = app.run(move |app| {
+        let wish = Wish {
+            user: &user.name,
+            role: user.role,
+            expires: Some(now().after(credentials::WORKING_DAY_MS)),
+            comment: "log-in".to_owned(),
+            scope: String::new(),
         };
-        make(
-            app,
-            actor,
-            &user.name,
-            user.role,
-            expires,
-            "log-in".to_owned(),
-        )
-    })
-    .await
-    .map(Json)
+        credentials::make(app, request.actor_of(&user), wish)
+    });
+    made.await.map(|made| Json(created(made)))
 }
 
-/// The longest name in a line of the audit log.
-const NAME_BYTES_MAX: usize = 255;
-
-fn clip(mut name: String) -> String {
-    name.truncate(name.floor_char_boundary(NAME_BYTES_MAX));
-    name
-}
-
-/// Makes a token and puts it into the state. Blocks.
-fn make(
-    app: &App,
-    actor: Actor,
-    user: &str,
-    most: Role,
-    expires: Option<UnixMillis>,
-    comment: String,
-) -> Result<TokenCreated, ApiError> {
-    let at = now();
-    let tokens = app.reader().objects::<Token>()?;
-    let own = tokens.iter().filter(|token| token.user == user);
-    let is_over = |token: &&Token| {
-        token.revoked.is_some() || token.expires.is_some_and(|expires| expires <= at)
-    };
-    let (over, good): (Vec<&Token>, Vec<&Token>) = own.partition(is_over);
-    if good.len() >= OF_USER_MAX {
-        return Err(ApiError::new(
-            StatusCode::CONFLICT,
-            "too_many",
-            format!("{user} has {OF_USER_MAX} tokens; revoke some first"),
-        ));
-    }
-    if over.len() >= OF_USER_MAX {
-        let prune = Prune {
-            tokens_before: Some(at),
-            ..Prune::default()
-        };
-        app.propose(Actor::node("api"), Op::Prune(prune))?;
-    }
-    let no_random = |error| ApiError::internal(format!("no random numbers: {error}"));
-    let secret = secret::make().map_err(no_random)?;
-    let token = Token {
-        id: sortable_id(at, getrandom::u32().map_err(no_random)?),
-        user: user.to_owned(),
-        hash: Secret::new(secret::digest(&secret)),
-        scope: String::new(),
-        role: most,
-        created: at,
-        expires,
-        revoked: None,
-        last_digits: secret::last_signs(&secret),
-        comment,
-    };
-    app.propose(actor, Op::Token(Change::Create(token.clone())))?;
-    Ok(TokenCreated {
+fn created((token, secret): (Token, String)) -> TokenCreated {
+    TokenCreated {
         token: view(token),
         secret,
-    })
+    }
 }
 
 fn view(token: Token) -> TokenView {

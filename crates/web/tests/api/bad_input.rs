@@ -13,7 +13,7 @@ fn bad_requests_get_a_problem_with_a_code() {
     client
         .get("/api/v1/nothing")
         .expect_problem(404, "no_such_route");
-    client.get("/").expect_problem(404, "no_such_route");
+    client.get("/nothing").expect_problem(404, "no_such_route");
     let wrong = client.delete("/api/v1/jobs").expect(405);
     let allow = wrong.header("allow").to_owned();
     assert!(allow.contains("POST") && allow.contains("GET"), "{allow}");

@@ -42,6 +42,11 @@ const ROUTES: &[(&str, &str, Option<RoleName>)] = &[
     ("POST", "/api/v1/tokens", Some(RoleName::Operator)),
     ("DELETE", "/api/v1/tokens/{id}", Some(RoleName::Operator)),
     ("POST", "/api/v1/login", None),
+    ("GET", "/api/v1/session", None),
+    ("POST", "/api/v1/session", None),
+    ("DELETE", "/api/v1/session", None),
+    ("GET", "/api/v1/rates", Some(RoleName::Viewer)),
+    ("GET", "/api/v1/settings", Some(RoleName::Viewer)),
     ("GET", "/api/v1/jobs/{id}/report", Some(RoleName::Viewer)),
     (
         "GET",

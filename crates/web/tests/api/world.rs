@@ -7,6 +7,7 @@ use std::time::Instant;
 
 use godwit_api::failure::Failure;
 use godwit_api::grant::Grant;
+use godwit_api::settings::ToldSetting;
 use godwit_engine::session::{Connector, Refusal};
 use godwit_jobs::{Jobs, JobsConfig, now};
 use godwit_net::{IdentityId, PeerAddress};
@@ -138,6 +139,11 @@ impl World {
                         path: path(name),
                     })
                     .to_vec(),
+                settings: vec![ToldSetting {
+                    name: "keep-for",
+                    value: "7min".to_owned(),
+                    origin: "--keep-for".to_owned(),
+                }],
             },
             socket: path("run").join("node.sock"),
             certificate: CertificateSource::Own {

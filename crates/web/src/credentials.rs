@@ -1,0 +1,129 @@
+//! Owns how a name and a password prove a user, and how tokens are made.
+//! Does not check the tokens of requests: `caller` does.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use axum::http::StatusCode;
+use godwit_api::rest::Login;
+use godwit_jobs::now;
+use godwit_state::{Actor, Change, Op, Prune, Role, Secret, Token, UnixMillis, User, sortable_id};
+
+use crate::app::App;
+use crate::caller::Request;
+use crate::problem::ApiError;
+use crate::{password, secret};
+
+/// How long a log-in or a session lasts, in milliseconds: 12 hours.
+pub(crate) const WORKING_DAY_MS: u64 = 12 * 3_600 * 1_000;
+
+/// Tokens of a user: the state has room for a hundred users with as many.
+const OF_USER_MAX: usize = 100;
+
+/// The longest name in a line of the audit log.
+const NAME_BYTES_MAX: usize = 255;
+
+/// Finds the user whom the password proves. Guesses are throttled by user and by address.
+pub(crate) async fn check(
+    app: &Arc<App>,
+    request: &Request,
+    login: Login,
+) -> Result<User, ApiError> {
+    let keys = [
+        format!("user {}", login.user),
+        format!("from {}", request.stranger().remote.unwrap_or_default()),
+    ];
+    for key in &keys {
+        if let Err(wait) = app.logins.take(key, Instant::now()) {
+            return Err(ApiError::later(
+                StatusCode::TOO_MANY_REQUESTS,
+                "too_many_logins",
+                "too many log-ins failed; try again later",
+                wait.as_secs() + 1,
+            ));
+        }
+    }
+    let name = login.user.clone();
+    let user = app
+        .run(move |app| Ok(app.reader().object::<User>(&name)?))
+        .await?;
+    let user = user.filter(|user| !user.disabled);
+    let hash = user.as_ref().and_then(|user| user.password.clone());
+    let right = app
+        .hash(move || password::verify(&login.password, hash.as_ref()))
+        .await?;
+    let Some(user) = user.filter(|_| right) else {
+        let (stranger, name) = (request.stranger(), clip(login.user));
+        return app
+            .run(move |app| {
+                app.refused(stranger, "login", &name, "wrong_password");
+                Err(ApiError::unauthenticated(
+                    "wrong_password",
+                    "the user or the password is wrong",
+                ))
+            })
+            .await;
+    };
+    for key in &keys {
+        app.logins.clear(key);
+    }
+    Ok(user)
+}
+
+fn clip(mut name: String) -> String {
+    name.truncate(name.floor_char_boundary(NAME_BYTES_MAX));
+    name
+}
+
+/// The token to make.
+pub(crate) struct Wish<'a> {
+    pub(crate) user: &'a str,
+    /// Most that it allows.
+    pub(crate) role: Role,
+    pub(crate) expires: Option<UnixMillis>,
+    pub(crate) comment: String,
+    /// Empty, or that of a session.
+    pub(crate) scope: String,
+}
+
+/// Makes a token, puts it into the state, and gives it with its secret. Blocks.
+pub(crate) fn make(app: &App, actor: Actor, wish: Wish<'_>) -> Result<(Token, String), ApiError> {
+    let at = now();
+    let user = wish.user;
+    let tokens = app.reader().objects::<Token>()?;
+    let own = tokens.iter().filter(|token| token.user == user);
+    let is_over = |token: &&Token| {
+        token.revoked.is_some() || token.expires.is_some_and(|expires| expires <= at)
+    };
+    let (over, good): (Vec<&Token>, Vec<&Token>) = own.partition(is_over);
+    if good.len() >= OF_USER_MAX {
+        return Err(ApiError::new(
+            StatusCode::CONFLICT,
+            "too_many",
+            format!("{user} has {OF_USER_MAX} tokens; revoke some first"),
+        ));
+    }
+    if over.len() >= OF_USER_MAX {
+        let prune = Prune {
+            tokens_before: Some(at),
+            ..Prune::default()
+        };
+        app.propose(Actor::node("api"), Op::Prune(prune))?;
+    }
+    let no_random = |error| ApiError::internal(format!("no random numbers: {error}"));
+    let secret = secret::make().map_err(no_random)?;
+    let token = Token {
+        id: sortable_id(at, getrandom::u32().map_err(no_random)?),
+        user: user.to_owned(),
+        hash: Secret::new(secret::digest(&secret)),
+        scope: wish.scope,
+        role: wish.role,
+        created: at,
+        expires: wish.expires,
+        revoked: None,
+        last_digits: secret::last_signs(&secret),
+        comment: wish.comment,
+    };
+    app.propose(actor, Op::Token(Change::Create(token.clone())))?;
+    Ok((token, secret))
+}

@@ -1,0 +1,233 @@
+//! Owns the rates of the node's jobs over the last hours, by node, site and network path.
+//! Keeps them in memory only: the reports of jobs have the samples that last.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use godwit_api::rest::{HERE, JobView, RateKind, RateSeries, RatesView, Timestamp};
+use godwit_jobs::now;
+use godwit_state::{JobFilter, JobState};
+use tokio::sync::watch;
+use tokio::time::{MissedTickBehavior, interval};
+
+use crate::app::App;
+use crate::server::stopped;
+
+/// How often running jobs are looked at.
+const LOOK_EVERY: Duration = Duration::from_secs(5);
+
+/// Looks of one value.
+const LOOKS: u32 = 6;
+
+/// Seconds from one value to the next.
+const STEP_SECONDS: u32 = 30;
+
+const _: () = assert!(LOOK_EVERY.as_secs() * LOOKS as u64 == STEP_SECONDS as u64);
+
+/// Values that are kept: those of a day.
+const STEPS_MAX: usize = 86_400 / STEP_SECONDS as usize;
+
+/// Sites and channels of one value; 16 bytes of each are kept for a day, so all take some 5 MB at most.
+const NAMES_MAX: usize = 100;
+
+/// Running jobs that are looked at: the most that a page of jobs has.
+const RUNNING_MAX: usize = 1_000;
+
+/// Progress that is older says nothing of the rate now.
+const FRESH_MS: i64 = 10_000;
+
+/// The rate of each thing that had one.
+type Step = BTreeMap<(RateKind, Arc<str>), f64>;
+
+/// The rates of the last hours.
+#[derive(Default)]
+pub(crate) struct Rates(Mutex<Kept>);
+
+#[derive(Default)]
+struct Kept {
+    /// The values of each step; the last one ended at `ended`.
+    steps: VecDeque<Step>,
+    ended: Timestamp,
+    /// The sums of the looks of the step that goes on.
+    sums: Step,
+    looks: u32,
+}
+
+impl Rates {
+    fn lock(&self) -> MutexGuard<'_, Kept> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes what the jobs that run do at `at`.
+    fn look(&self, jobs: &[JobView], at: Timestamp) {
+        let mut kept = self.lock();
+        for job in jobs {
+            kept.add(job, at);
+        }
+        kept.looks += 1;
+        if kept.looks < LOOKS {
+            return;
+        }
+        let mut step = std::mem::take(&mut kept.sums);
+        for rate in step.values_mut() {
+            *rate = (*rate / f64::from(LOOKS)).round();
+        }
+        kept.looks = 0;
+        kept.ended = at;
+        kept.steps.push_back(step);
+        if kept.steps.len() > STEPS_MAX {
+            kept.steps.pop_front();
+        }
+    }
+
+    /// The values of all steps.
+    pub(crate) fn view(&self) -> RatesView {
+        let kept = self.lock();
+        let node = (RateKind::Node, Arc::from("node"));
+        let mut names: BTreeSet<&(RateKind, Arc<str>)> =
+            kept.steps.iter().flat_map(BTreeMap::keys).collect();
+        names.insert(&node);
+        let series = names
+            .into_iter()
+            .take(NAMES_MAX + 1)
+            .map(|name| RateSeries {
+                kind: name.0,
+                name: name.1.to_string(),
+                bytes_per_second: kept
+                    .steps
+                    .iter()
+                    .map(|step| step.get(name).copied().unwrap_or(0.0))
+                    .collect(),
+            });
+        let steps = i64::try_from(kept.steps.len().saturating_sub(1)).unwrap_or(0);
+        RatesView {
+            begin: Timestamp(kept.ended.0 - steps * i64::from(STEP_SECONDS) * 1_000),
+            step_seconds: STEP_SECONDS,
+            series: series.collect(),
+        }
+    }
+}
+
+impl Kept {
+    fn add(&mut self, job: &JobView, at: Timestamp) {
+        let Some(progress) = &job.progress else {
+            return;
+        };
+        let fresh = at.0.saturating_sub(progress.at.0) <= FRESH_MS;
+        let Some(rate) = progress.bytes_per_second.filter(|_| fresh) else {
+            return;
+        };
+        self.sum(RateKind::Node, "node", rate);
+        let places = job.sources.iter().chain([&job.destination]);
+        let sites: BTreeSet<&str> = places
+            .filter_map(|place| place.split_once(':'))
+            .map(|(site, _)| site)
+            .filter(|site| *site != HERE)
+            .collect();
+        for site in sites {
+            self.sum(RateKind::Site, site, rate);
+        }
+        for channel in &progress.channels {
+            let rate = channel.bytes_per_second.unwrap_or(0.0);
+            self.sum(RateKind::Channel, &channel.name, rate);
+        }
+    }
+
+    fn sum(&mut self, kind: RateKind, name: &str, rate: f64) {
+        let key = (kind, Arc::from(name));
+        if self.sums.len() < NAMES_MAX || self.sums.contains_key(&key) {
+            *self.sums.entry(key).or_insert(0.0) += rate;
+        }
+    }
+}
+
+/// Looks at the running jobs until the server stops.
+pub(crate) async fn follow(app: Arc<App>, mut stopping: watch::Receiver<bool>) {
+    let mut ticks = interval(LOOK_EVERY);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
+    loop {
+        tokio::select! {
+            _ = ticks.tick() => {}
+            () = stopped(&mut stopping) => return,
+        }
+        let looked = app.run(|app| {
+            let filter = JobFilter {
+                states: JobState::ALL
+                    .into_iter()
+                    .filter(|state| state.moves())
+                    .collect(),
+                ..JobFilter::default()
+            };
+            Ok(app.jobs.list(&filter, None, RUNNING_MAX)?.jobs)
+        });
+        // A state that cannot be read now has no rates.
+        let jobs = looked.await.unwrap_or_default();
+        app.rates.look(&jobs, Timestamp(now().0));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use godwit_api::rest::{ChannelView, ProgressView};
+    use serde_json::json;
+
+    use super::*;
+
+    fn job(destination: &str, rate: f64, at: i64) -> JobView {
+        let mut job: JobView = serde_json::from_value(json!({
+            "id": "j", "label": "", "owner": "o", "kind": "copy", "sources": ["here:/data"],
+            "destination": destination, "state": "running", "since": Timestamp(0), "priority": 0,
+            "attempts": 1, "created": Timestamp(0),
+        }))
+        .expect("a job");
+        job.progress = Some(ProgressView {
+            at: Timestamp(at),
+            bytes_per_second: Some(rate),
+            channels: vec![ChannelView {
+                name: "eth0".to_owned(),
+                bytes_per_second: Some(rate),
+                ..ChannelView::default()
+            }],
+            ..ProgressView::default()
+        });
+        job
+    }
+
+    #[test]
+    fn values_are_the_mean_of_their_looks() {
+        let rates = Rates::default();
+        for look in 0..LOOKS {
+            let at = i64::from(look) * 5_000;
+            let to_a = job("a:/x", if look < LOOKS / 2 { 10.0 } else { 30.0 }, at);
+            let old = job("b:/x", 1_000.0, at - FRESH_MS - 1);
+            rates.look(&[to_a, old], Timestamp(at));
+        }
+        let view = rates.view();
+        let found: Vec<(RateKind, &str, &[f64])> = view
+            .series
+            .iter()
+            .map(|one| (one.kind, &*one.name, &*one.bytes_per_second))
+            .collect();
+        let expected: [(RateKind, &str, &[f64]); 3] = [
+            (RateKind::Node, "node", &[20.0]),
+            (RateKind::Site, "a", &[20.0]),
+            (RateKind::Channel, "eth0", &[20.0]),
+        ];
+        assert_eq!(found, expected);
+    }
+
+    #[test]
+    fn a_day_is_kept_and_no_more() {
+        let rates = Rates::default();
+        let looks = i64::from(LOOKS) * (i64::try_from(STEPS_MAX).expect("few") + 3);
+        for look in 0..looks {
+            rates.look(&[], Timestamp(look * 5_000));
+        }
+        let view = rates.view();
+        assert_eq!(view.series.len(), 1);
+        assert_eq!(view.series[0].bytes_per_second.len(), STEPS_MAX);
+        let last = view.begin.0 + (i64::try_from(STEPS_MAX).expect("few") - 1) * 30_000;
+        assert_eq!(last, (looks - 1) * 5_000);
+    }
+}

@@ -1,0 +1,92 @@
+//! Owns the routes of the node's rates and of the settings table.
+//! Measures nothing: `rates` does.
+
+use std::sync::Arc;
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::StatusCode;
+use godwit_api::rest::{RatesView, SettingView};
+use godwit_api::settings::{Kind, Scope, Setting, range_text};
+use serde::Deserialize;
+use utoipa::IntoParams;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use super::Problems;
+use crate::app::App;
+use crate::caller::Viewer;
+use crate::extract::Parameters;
+use crate::problem::ApiError;
+
+pub(super) fn routes() -> OpenApiRouter<Arc<App>> {
+    OpenApiRouter::new()
+        .routes(routes!(rates))
+        .routes(routes!(settings))
+}
+
+/// Tells how fast jobs were in the last hours: those of the node, of each site, and of each network path.
+#[utoipa::path(get, path = "/rates", tag = "node", responses((status = 200, body = RatesView), Problems))]
+async fn rates(
+    Viewer(_caller): Viewer,
+    State(app): State<Arc<App>>,
+) -> Result<Json<RatesView>, ApiError> {
+    Ok(Json(app.rates.view()))
+}
+
+/// Whose settings to list.
+#[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+#[serde(deny_unknown_fields)]
+struct SettingsQuery {
+    /// `serve` for the node itself, `cp` or `sync` for jobs; `serve` if it is missing.
+    command: Option<String>,
+}
+
+/// Lists settings with their meaning; those of the node with value and origin.
+#[utoipa::path(get, path = "/settings", tag = "node", params(SettingsQuery), responses((status = 200, body = Vec<SettingView>), Problems))]
+async fn settings(
+    Viewer(_caller): Viewer,
+    State(app): State<Arc<App>>,
+    Parameters(query): Parameters<SettingsQuery>,
+) -> Result<Json<Vec<SettingView>>, ApiError> {
+    let scope = match query.command.as_deref() {
+        None | Some("serve") => Scope::Serve,
+        Some("cp") => Scope::Cp,
+        Some("sync") => Scope::Sync,
+        Some(other) => {
+            return Err(ApiError::new(
+                StatusCode::BAD_REQUEST,
+                "bad_query",
+                format!("command: {other:?} is not serve, cp or sync"),
+            ));
+        }
+    };
+    let view = |setting: &Setting| {
+        let of_node = app.node.settings.iter();
+        let told = of_node
+            .filter(|_| scope == Scope::Serve)
+            .find(|told| told.name == setting.name);
+        SettingView {
+            name: setting.name.to_owned(),
+            help: setting.help.to_owned(),
+            detail: setting.detail.to_owned(),
+            default: setting.default.to_owned(),
+            form: range_text(&setting.kind),
+            choices: choices(&setting.kind),
+            list: setting.is_list(),
+            job: scope != Scope::Serve && setting.is_of_a_job(),
+            value: told.map(|told| told.value.clone()),
+            origin: told.map(|told| told.origin.clone()),
+        }
+    };
+    Ok(Json(Setting::all_of(scope).map(view).collect()))
+}
+
+fn choices(kind: &Kind) -> Vec<String> {
+    match kind {
+        Kind::Flag => vec!["true".to_owned(), "false".to_owned()],
+        Kind::Choice(choices) => choices.iter().map(|choice| (*choice).to_owned()).collect(),
+        _ => Vec::new(),
+    }
+}

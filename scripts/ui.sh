@@ -1,0 +1,27 @@
+#!/usr/bin/env bash
+# Builds the page of a node from ui/ into ui/dist, which is committed and becomes part of the binary.
+# Usage: ui.sh [build|deps|if-possible]. `if-possible` leaves the committed page as it is where there is no Node.
+set -euo pipefail
+cd "$(dirname "$0")/../ui"
+
+what=${1:-build}
+if ! command -v node >/dev/null || ! command -v npm >/dev/null; then
+    if [ "$what" = if-possible ]; then
+        echo "ui: no Node here: the committed page is used"
+        exit 0
+    fi
+    echo "ui: node and npm are missing: install them (Debian: apt-get install nodejs npm)" >&2
+    exit 1
+fi
+
+# The packages, as package-lock.json names them.
+stamp=node_modules/.stamp
+if [ ! -e "$stamp" ] || [ package-lock.json -nt "$stamp" ]; then
+    npm ci --ignore-scripts --no-progress --loglevel=error
+    touch "$stamp"
+fi
+[ "$what" = deps ] && exit 0
+
+npm run --silent types
+npm run --silent check
+npm run --silent build

@@ -1,0 +1,41 @@
+// Owns the command and the API call that do what a form on the page does.
+import type { NewJob } from './api';
+import { address } from './api';
+
+/** The text as one word of a shell. */
+export function quoted(text: string): string {
+  return /^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`;
+}
+
+/** The fields that are not at their usual values. */
+export function lean(job: NewJob): NewJob {
+  const kept = Object.entries(job).filter(([name, value]) => {
+    if (value === null || value === undefined || value === '') return false;
+    if (name === 'priority' && value === 0) return false;
+    return !(name === 'settings' && Object.keys(value as object).length === 0);
+  });
+  return Object.fromEntries(kept) as NewJob;
+}
+
+export function asCommand(job: NewJob): string {
+  const options = [
+    ...(job.kind === 'sync' ? ['--sync'] : []),
+    ...(job.label ? [`--label ${quoted(job.label)}`] : []),
+    ...(job.priority ? [`--priority ${job.priority}`] : []),
+    ...(job.limit ? [`--limit ${job.limit}`] : []),
+    ...(job.not_before ? [`--after ${job.not_before}`] : []),
+    ...(job.deadline ? [`--deadline ${job.deadline}`] : []),
+    ...(job.retries_max != null ? [`--retries ${job.retries_max}`] : []),
+    ...Object.entries(job.settings ?? {}).flatMap(([name, values]) => values.map((value) => `--setting ${quoted(`${name}=${value}`)}`)),
+  ];
+  return ['godwit job submit', ...job.sources.map(quoted), quoted(job.destination), ...options].join(' ');
+}
+
+export function asCall(job: NewJob): string {
+  const url = `${location.origin}${address('/api/v1/jobs')}`;
+  return [
+    `curl --fail-with-body --cacert node.pem ${url} \\`,
+    `  -H "Authorization: Bearer $(cat token)" \\`,
+    `  --json ${quoted(JSON.stringify(lean(job)))}`,
+  ].join('\n');
+}

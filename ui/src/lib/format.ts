@@ -1,0 +1,110 @@
+// Owns how figures and times are written. Follows the reader's preferences, and calls no API.
+import { prefs } from './prefs.svelte';
+
+const MISSING = '–';
+
+function scaled(value: number, step: number, units: string[]): string {
+  let index = 0;
+  while (Math.abs(value) >= step * 0.9995 && index < units.length - 1) {
+    value /= step;
+    index += 1;
+  }
+  const digits = index === 0 ? 0 : Math.abs(value) < 9.995 ? 2 : Math.abs(value) < 99.95 ? 1 : 0;
+  return `${value.toFixed(digits)} ${units[index]}`;
+}
+
+export function bytes(value: number | null | undefined): string {
+  if (value === null || value === undefined) return MISSING;
+  return prefs.sizes === 'binary'
+    ? scaled(value, 1024, ['B', 'KiB', 'MiB', 'GiB', 'TiB', 'PiB', 'EiB'])
+    : scaled(value, 1000, ['B', 'kB', 'MB', 'GB', 'TB', 'PB', 'EB']);
+}
+
+/** A rate that is given in bytes per second. */
+export function rate(value: number | null | undefined): string {
+  if (value === null || value === undefined) return MISSING;
+  if (prefs.rates === 'bits') {
+    return scaled(value * 8, 1000, ['bit/s', 'kbit/s', 'Mbit/s', 'Gbit/s', 'Tbit/s']);
+  }
+  return `${bytes(value)}/s`;
+}
+
+export function count(value: number | null | undefined): string {
+  if (value === null || value === undefined) return MISSING;
+  return value.toLocaleString('en-US').replaceAll(',', ' ');
+}
+
+export function percent(share: number | null | undefined, digits = 0): string {
+  if (share === null || share === undefined || Number.isNaN(share)) return MISSING;
+  return `${(share * 100).toFixed(digits)} %`;
+}
+
+/** A time span, with its two largest units. */
+export function span(milliseconds: number): string {
+  const seconds = Math.max(0, Math.round(milliseconds / 1000));
+  if (seconds < 60) return `${seconds} s`;
+  const minutes = Math.floor(seconds / 60);
+  if (minutes < 60) {
+    const rest = minutes < 10 ? seconds % 60 : 0;
+    return rest ? `${minutes} min ${rest} s` : `${minutes} min`;
+  }
+  const hours = Math.floor(minutes / 60);
+  if (hours < 48) return minutes % 60 ? `${hours} h ${minutes % 60} min` : `${hours} h`;
+  const days = Math.floor(hours / 24);
+  return hours % 24 && days < 10 ? `${days} d ${hours % 24} h` : `${days} d`;
+}
+
+/** How long ago, or in how long. */
+export function relative(at: string, now: number): string {
+  const away = Date.parse(at) - now;
+  if (Number.isNaN(away)) return MISSING;
+  if (Math.abs(away) < 1000) return 'now';
+  return away < 0 ? `${span(-away)} ago` : `in ${span(away)}`;
+}
+
+function zone(): Intl.DateTimeFormatOptions {
+  return prefs.zone === 'UTC' ? { timeZone: 'UTC' } : {};
+}
+
+/** A moment as `2026-11-24 22:00:05`, in the reader's zone. */
+export function moment(at: string | number): string {
+  const date = new Date(at);
+  if (Number.isNaN(date.getTime())) return MISSING;
+  const text = new Intl.DateTimeFormat('sv-SE', {
+    year: 'numeric',
+    month: '2-digit',
+    day: '2-digit',
+    hour: '2-digit',
+    minute: '2-digit',
+    second: '2-digit',
+    ...zone(),
+  }).format(date);
+  return prefs.zone === 'UTC' ? `${text} UTC` : text;
+}
+
+/** The time of day, and the day before it if it is another day. */
+export function clock(at: string | number, now: number): string {
+  const text = moment(at);
+  return text.slice(0, 10) === moment(now).slice(0, 10) ? text.slice(11) : text;
+}
+
+/** The name of the reader's zone. */
+export function zoneName(): string {
+  return prefs.zone === 'UTC' ? 'UTC' : Intl.DateTimeFormat().resolvedOptions().timeZone;
+}
+
+/** Reads a size or a rate as people write it: `300MB`, `1.5 GiB/s`, `2.5Gbit/s`. None if it is neither. */
+export function parseRate(text: string): number | null {
+  const match = /^\s*([\d.]+)\s*([kmgtp]?)(i?)(b|byte|bytes|bit)?(?:\/s|ps)?\s*$/i.exec(text);
+  if (!match) return null;
+  const [, number, prefix, binary, unit] = match;
+  const power = ['', 'k', 'm', 'g', 't', 'p'].indexOf((prefix ?? '').toLowerCase());
+  const value = Number(number) * (binary ? 1024 : 1000) ** power;
+  if (!Number.isFinite(value)) return null;
+  return Math.round(unit === 'bit' ? value / 8 : value);
+}
+
+/** A rate as it is typed: `300 MB/s`. */
+export function typedRate(value: number | null | undefined): string {
+  return value === null || value === undefined ? '' : rate(value);
+}

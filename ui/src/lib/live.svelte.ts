@@ -1,0 +1,165 @@
+// Owns the jobs as the node tells them: one stream of events for the page, and whether its figures are of now.
+// Draws nothing, and steers nothing.
+import { SvelteMap } from 'svelte/reactivity';
+import { call, type Job, nodeNow, type Progress, words } from './api';
+import { Rates } from './rates';
+import { follow } from './stream';
+import { isMoving, isOver } from './states';
+
+/** Ended jobs that the page keeps beside those that have not ended. */
+const ENDED_KEPT = 200;
+
+/** Figures that are older are not those of now: a running job tells them each second. */
+const FRESH_MS = 6_000;
+
+class Live {
+  readonly jobs = new SvelteMap<string, Job>();
+  state = $state<'connecting' | 'live' | 'lost'>('connecting');
+  why = $state('');
+  /** When the figures were last those of now, by the node's clock. */
+  asOf = $state(0);
+  /** Jobs were read at least once. */
+  loaded = $state(false);
+
+  #rates = new Map<string, Rates>();
+  #close: (() => void) | null = null;
+  #queue: (() => void)[] = [];
+  #reading = 0;
+
+  start(): void {
+    if (this.#close) return;
+    this.state = 'connecting';
+    this.#close = follow('/api/v1/events', {
+      opened: () => void this.#read(),
+      event: (event) => this.#take(event.name, event.data),
+      lost: (why) => {
+        if (this.state === 'live') this.asOf = nodeNow();
+        this.state = 'lost';
+        this.why = why;
+      },
+    });
+  }
+
+  stop(): void {
+    this.#close?.();
+    this.#close = null;
+    this.jobs.clear();
+    this.#rates.clear();
+    this.loaded = false;
+    this.state = 'connecting';
+  }
+
+  get isLive(): boolean {
+    return this.state === 'live';
+  }
+
+  /** Puts in a job that a call has answered with. */
+  put(job: Job): void {
+    const known = this.jobs.get(job.id);
+    // An answer may be older than an event that came meanwhile.
+    if (known && isOver(known.state) && known.attempts > job.attempts) return;
+    this.jobs.set(job.id, job);
+    if (!isMoving(job.state)) this.#rates.delete(job.id);
+  }
+
+  /** Forgets a job that the node no longer has. */
+  drop(id: string): void {
+    this.jobs.delete(id);
+  }
+
+  /** The rate of the job now; None where nothing moves or the figure is old. */
+  rate(job: Job, now: number): number | null {
+    const progress = job.progress;
+    if (!this.isLive || !isMoving(job.state) || !progress) return null;
+    if (now - Date.parse(progress.at) > FRESH_MS) return null;
+    return progress.bytes_per_second ?? null;
+  }
+
+  /** The time left as a range in seconds; None where nothing tells it. */
+  left(job: Job, now: number): [number, number] | null {
+    const rate = this.rate(job, now);
+    const { progress } = job;
+    if (!rate || !progress || progress.bytes_total == null) return null;
+    const bytes = progress.bytes_total - progress.bytes;
+    return this.#rates.get(job.id)?.left(bytes) ?? [bytes / rate, bytes / rate];
+  }
+
+  async #read(): Promise<void> {
+    const reading = ++this.#reading;
+    try {
+      const [open, latest] = await Promise.all([this.#open(), call('get', '/api/v1/jobs', { query: { limit: 100 } })]);
+      if (reading !== this.#reading) return;
+      const told = new Map([...latest.jobs, ...open].map((job) => [job.id, job]));
+      for (const [id, job] of this.jobs) {
+        // What is not among the open ones any more has ended, or is gone.
+        if (!told.has(id) && !isOver(job.state)) this.jobs.delete(id);
+      }
+      for (const job of told.values()) this.put(job);
+      this.loaded = true;
+      this.state = 'live';
+      this.why = '';
+    } catch (error) {
+      this.state = 'lost';
+      this.why = words(error);
+      setTimeout(() => {
+        if (reading === this.#reading && this.#close) void this.#read();
+      }, 2_000);
+    }
+  }
+
+  /** All jobs that have not ended. */
+  async #open(): Promise<Job[]> {
+    const jobs: Job[] = [];
+    let cursor: string | undefined;
+    do {
+      const page = await call('get', '/api/v1/jobs', {
+        query: { state: 'queued,scheduled,scanning,running,paused,verifying', limit: 1000, cursor },
+      });
+      jobs.push(...page.jobs);
+      cursor = page.next ?? undefined;
+    } while (cursor && jobs.length < 10_000);
+    return jobs;
+  }
+
+  #take(name: string, data: string): void {
+    if (name === 'gone') {
+      void this.#read();
+      return;
+    }
+    // Events of one second come together: they change the page once.
+    if (this.#queue.length === 0) setTimeout(() => this.#apply(), 30);
+    if (name === 'job') {
+      const job = JSON.parse(data) as Job;
+      this.#queue.push(() => this.put(job));
+    } else if (name === 'progress') {
+      const told = JSON.parse(data) as { id: string; progress: Progress };
+      this.#queue.push(() => this.#progress(told.id, told.progress));
+    }
+  }
+
+  #apply(): void {
+    const queue = this.#queue;
+    this.#queue = [];
+    for (const act of queue) act();
+    this.#forget();
+  }
+
+  #progress(id: string, progress: Progress): void {
+    const job = this.jobs.get(id);
+    if (!job) return;
+    let rates = this.#rates.get(id);
+    if (!rates) this.#rates.set(id, (rates = new Rates()));
+    rates.add(Date.parse(progress.at), progress.bytes);
+    this.jobs.set(id, { ...job, progress });
+  }
+
+  /** Forgets the oldest ended jobs, so that a page left open does not grow. */
+  #forget(): void {
+    if (this.jobs.size <= ENDED_KEPT) return;
+    const ended = [...this.jobs.values()].filter((job) => isOver(job.state));
+    ended.sort((a, b) => (a.ended ?? '').localeCompare(b.ended ?? ''));
+    for (const job of ended.slice(0, Math.max(0, ended.length - ENDED_KEPT))) this.jobs.delete(job.id);
+  }
+}
+
+export const live = new Live();

@@ -1,0 +1,94 @@
+// Owns what the states of a job mean for people: words, kinds, and which actions each allows.
+import { type Job, type JobState, sentence } from './api';
+import { bytes, count, relative, span } from './format';
+
+export const STATES: Record<JobState, { word: string; kind: 'moves' | 'waits' | 'good' | 'warn' | 'bad' | 'still' }> = {
+  queued: { word: 'Waiting', kind: 'waits' },
+  scheduled: { word: 'Scheduled', kind: 'waits' },
+  scanning: { word: 'Scanning', kind: 'moves' },
+  running: { word: 'Running', kind: 'moves' },
+  verifying: { word: 'Verifying', kind: 'moves' },
+  paused: { word: 'Paused', kind: 'still' },
+  complete: { word: 'Complete', kind: 'good' },
+  partial: { word: 'Partial', kind: 'warn' },
+  failed: { word: 'Failed', kind: 'bad' },
+  cancelled: { word: 'Cancelled', kind: 'still' },
+};
+
+export function isMoving(state: JobState): boolean {
+  return STATES[state].kind === 'moves';
+}
+
+export function isOver(state: JobState): boolean {
+  return state === 'complete' || state === 'partial' || state === 'failed' || state === 'cancelled';
+}
+
+export function isWaiting(state: JobState): boolean {
+  return STATES[state].kind === 'waits';
+}
+
+export type Action = 'pause' | 'resume' | 'cancel' | 'retry';
+
+export function actions(state: JobState): Action[] {
+  if (state === 'complete') return [];
+  if (isOver(state)) return ['retry'];
+  if (state === 'paused') return ['resume', 'cancel'];
+  return ['pause', 'cancel'];
+}
+
+/** What the job is called: its label, or where its bytes go. */
+export function title(job: Job): string {
+  return job.label || `${job.sources[0] ?? ''} → ${job.destination}`;
+}
+
+/** One sentence on why the job is where it is, since when, and when it is tried next. */
+export function because(job: Job, now: number): string {
+  if (isMoving(job.state)) {
+    if (job.state === 'scanning' || job.progress?.bytes_total == null) return 'The scan goes on; the total is not known yet.';
+    return '';
+  }
+  if (job.state === 'complete') {
+    const took = job.ended && job.started ? ` Took ${span(Date.parse(job.ended) - Date.parse(job.started))}.` : '';
+    return `All entries arrived.${took}`;
+  }
+  const parts = [sentence(job.reason?.text ?? '')];
+  if (!isOver(job.state)) parts.push(`Since ${relative(job.since, now)}.`);
+  if (job.next_attempt && isWaiting(job.state)) {
+    const due = Date.parse(job.next_attempt) > now;
+    parts.push(due ? `Next attempt ${relative(job.next_attempt, now)}.` : 'The next attempt is due.');
+  }
+  return parts.filter(Boolean).join(' ');
+}
+
+/** How far the job is, as text. */
+export function done(job: Job): string {
+  const { progress } = job;
+  if (!progress) return '';
+  const total = progress.bytes_total;
+  return total == null
+    ? `${bytes(progress.bytes)}, ${count(progress.files)} files`
+    : `${bytes(progress.bytes)} of ${bytes(total)}`;
+}
+
+export function share(job: Job): number | null {
+  if (job.state === 'complete') return 1;
+  const total = job.progress?.bytes_total;
+  if (!job.progress || total == null) return null;
+  return total === 0 ? 1 : Math.min(1, job.progress.bytes / total);
+}
+
+/** What the engine calls the bottleneck, in words. */
+export function limitedBy(bottleneck: string | null | undefined): string {
+  if (!bottleneck) return '';
+  return bottleneck === 'limit' ? 'limited by the limit that is set' : `limited by the ${bottleneck}`;
+}
+
+/** The time left as words: a range, for the recent rates differ. */
+export function timeLeft(range: [number, number] | null): string {
+  if (!range) return '';
+  const [least, most] = range.map((seconds) => span(seconds * 1000)) as [string, string];
+  if (least === most) return `about ${least} left`;
+  const [unit] = least.split(' ').slice(-1);
+  const short = most.endsWith(` ${unit}`) && least.split(' ').length === 2 ? least.split(' ')[0] : least;
+  return `${short} to ${most} left`;
+}

@@ -1,0 +1,2 @@
+// Owns how Svelte files are compiled. Runes everywhere.
+export default { compilerOptions: { runes: true } };

@@ -1,0 +1,164 @@
+// Owns the nodes and the browser of the tests: two sites in a temporary directory, users, and Chromium with a profile of its own.
+// Tests nothing.
+import { execFile, spawn } from 'node:child_process';
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { chromium } from 'playwright-core';
+
+const run = promisify(execFile);
+
+export const PASSWORD = 'correct horse battery';
+
+const FLAGS = [
+  '--disable-gpu',
+  '--disable-quic',
+  '--no-first-run',
+  '--disable-background-networking',
+  '--disable-component-update',
+  '--disable-sync',
+];
+
+/** A node of one site. */
+class Node {
+  constructor(world, site) {
+    this.world = world;
+    this.site = site;
+    this.home = join(world.directory, site, 'home');
+    this.data = join(world.directory, site, 'data');
+    mkdirSync(this.data, { recursive: true });
+    this.listen = '127.0.0.1:0';
+  }
+
+  /** Starts the node and waits until it answers. */
+  async start() {
+    const args = ['serve', '--listen', this.listen, '--export', `data=${this.data}`];
+    const child = spawn(this.world.godwit, args, { env: this.env(), stdio: ['ignore', 'pipe', 'pipe'] });
+    this.child = child;
+    this.log = '';
+    const listening = new Promise((resolve, reject) => {
+      const hear = (data) => {
+        this.log += data;
+        const found = /^listening on (\S+) as/m.exec(this.log);
+        if (found && this.log.includes('API at')) resolve(found[1]);
+      };
+      child.stdout.on('data', hear);
+      child.stderr.on('data', hear);
+      child.on('exit', (code) => reject(new Error(`the node of ${this.site} ended with ${code}:\n${this.log}`)));
+    });
+    this.exited = new Promise((resolve) => child.on('exit', resolve));
+    // The same port after a restart.
+    this.listen = await listening;
+    this.url = `https://localhost:${this.listen.split(':').pop()}`;
+    return this;
+  }
+
+  async stop(signal = 'SIGTERM') {
+    this.child?.kill(signal);
+    await this.exited;
+  }
+
+  env() {
+    return { ...process.env, GODWIT_HOME: this.home };
+  }
+
+  /** Runs a command of this site's user and gives its output. */
+  async godwit(...args) {
+    const { stdout } = await run(this.world.godwit, args, { env: this.env() });
+    return stdout.trim();
+  }
+
+  /** Submits a job and gives its id. */
+  submit(...args) {
+    return this.godwit('job', 'submit', ...args);
+  }
+
+  /** The job as the API tells it. */
+  async job(id) {
+    return JSON.parse(await this.godwit('job', 'show', id, '--json'));
+  }
+
+  /** A file of so many bytes that differ. */
+  file(name, bytes) {
+    const path = join(this.data, name);
+    mkdirSync(join(path, '..'), { recursive: true });
+    const block = Buffer.alloc(1 << 20);
+    for (let i = 0; i < block.length; i++) block[i] = (i * 2654435761) >>> 24;
+    const parts = [];
+    for (let left = bytes; left > 0; left -= block.length) parts.push(block.subarray(0, Math.min(left, block.length)));
+    writeFileSync(path, Buffer.concat(parts));
+    return path;
+  }
+
+  async user(name, role) {
+    const file = join(this.world.directory, `password-${name}`);
+    writeFileSync(file, `${PASSWORD}\n`, { mode: 0o600 });
+    await this.godwit('user', 'add', name, '--role', role, '--password-file', file);
+  }
+}
+
+/** Two sites that let each other in. */
+export class World {
+  static async start() {
+    const world = new World();
+    world.godwit = process.env.GODWIT;
+    if (!world.godwit) throw new Error('GODWIT: name the binary to test');
+    world.directory = mkdtempSync(join(tmpdir(), 'godwit-page.'));
+    world.here = await new Node(world, 'siteA').start();
+    world.there = await new Node(world, 'siteB').start();
+    await allow(world.there, await world.here.godwit('id'));
+    await allow(world.here, await world.there.godwit('id'));
+    await world.here.godwit('site', 'add', 'siteB', world.there.listen, '--identity', await world.there.godwit('id'));
+    return world;
+  }
+
+  /** A browser; `dist` serves the page from that directory instead of from the node. */
+  async browser() {
+    this.chromium = await chromium.launch({ executablePath: process.env.CHROMIUM ?? '/usr/bin/chromium', args: FLAGS, chromiumSandbox: false });
+    return this.chromium;
+  }
+
+  async stop() {
+    await this.chromium?.close();
+    for (const node of [this.here, this.there]) {
+      if (node?.child?.exitCode === null) await node.stop('SIGKILL');
+    }
+    rmSync(this.directory, { recursive: true, force: true });
+  }
+}
+
+/** Lets an identity read and write the export. */
+async function allow(node, identity) {
+  const words = ['--export', 'data', '--read', '--write'];
+  try {
+    await node.godwit('access', 'allow', identity, ...words);
+  } catch {
+    await node.godwit('authorize', identity, ...words);
+  }
+}
+
+/** Serves the built page from a directory: for work on the page, without building the node. */
+export async function serveFrom(page, directory) {
+  const types = { html: 'text/html', js: 'text/javascript', css: 'text/css', svg: 'image/svg+xml' };
+  await page.route(/^https:\/\/localhost:\d+\/(?!api\/|openapi\.json|docs)/, async (route) => {
+    const path = new URL(route.request().url()).pathname.slice(1);
+    const name = /\.\w+$/.test(path) ? path : 'index.html';
+    await route.fulfill({
+      body: readFileSync(join(directory, name)),
+      contentType: types[name.split('.').pop()],
+      headers: {
+        'content-security-policy':
+          "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'",
+      },
+    });
+  });
+}
+
+export async function signIn(page, url, name) {
+  await page.goto(url);
+  await page.getByLabel('Name', { exact: true }).fill(name);
+  await page.getByLabel('Password', { exact: true }).fill(PASSWORD);
+  await page.getByRole('button', { name: 'Sign in' }).click();
+  await page.getByRole('button', { name: 'Sign out' }).waitFor();
+}

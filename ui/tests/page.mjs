@@ -1,0 +1,260 @@
+// Owns the test of the page: a browser against real nodes, from the first sign-in to the restart of a node under an open page.
+// The Rust test `page` runs it; by hand: GODWIT=target/debug/godwit node ui/tests/page.mjs
+import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
+import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import AxeBuilder from '@axe-core/playwright';
+import { serveFrom, signIn, World } from './lib/world.mjs';
+
+const root = join(dirname(fileURLToPath(import.meta.url)), '..');
+
+/** Nothing here depends on how long something takes: this only ends a test that hangs. */
+const PATIENCE_MS = 60_000;
+
+const began = performance.now();
+async function step(name, act) {
+  await act();
+  console.log(`ok ${((performance.now() - began) / 1000).toFixed(1).padStart(6)} s  ${name}`);
+}
+
+/** Waits until `look` gives something true, and gives that. */
+async function until(what, look) {
+  const end = performance.now() + PATIENCE_MS;
+  let seen;
+  while (performance.now() < end) {
+    seen = await look();
+    if (seen) return seen;
+    await new Promise((resolve) => setTimeout(resolve, 100));
+  }
+  throw new Error(`never: ${what}`);
+}
+
+const complaints = [];
+let browser;
+
+async function open({ width = 1440, height = 900, scheme = 'light' } = {}) {
+  const context = await browser.newContext({ ignoreHTTPSErrors: true, viewport: { width, height }, colorScheme: scheme });
+  const page = await context.newPage();
+  page.setDefaultTimeout(PATIENCE_MS);
+  page.on('pageerror', (error) => complaints.push(`${page.url()}: ${error.message}`));
+  page.on('console', (message) => {
+    // A refused or broken request is told by the page itself.
+    if (message.type() === 'error' && !message.text().startsWith('Failed to load resource')) complaints.push(`${page.url()}: ${message.text()}`);
+  });
+  if (process.env.DIST) await serveFrom(page, process.env.DIST);
+  return page;
+}
+
+/** Nothing serious for those who do not see, do not use a mouse, or need contrast. */
+async function accessible(page, what) {
+  const { violations } = await new AxeBuilder({ page }).analyze();
+  const serious = violations.filter(({ impact }) => impact === 'serious' || impact === 'critical');
+  const told = serious.map(({ id, help, nodes }) => `${what}: ${id}: ${help}: ${nodes.map((node) => node.html).slice(0, 3).join(' ')}`);
+  assert.deepEqual(told, []);
+}
+
+/** What the page asks the node, with the cookie of the page. */
+async function api(page, path, method = 'GET', body) {
+  return page.evaluate(
+    async ([path, method, body]) => {
+      const headers = { 'X-Godwit-Page': '1', 'Content-Type': 'application/json' };
+      const answer = await fetch(`/api/v1${path}`, { method, headers, body: body && JSON.stringify(body) });
+      const text = await answer.text();
+      return { status: answer.status, body: text && JSON.parse(text) };
+    },
+    [path, method, body],
+  );
+}
+
+const state = (page, name) => page.locator(`section[aria-label="State"] [data-state="${name}"]`).waitFor();
+
+const world = await World.start();
+try {
+  const { here, there } = world;
+  browser = await world.browser();
+  const page = await open();
+
+  await step('the types are those of docs/openapi.json', () => {
+    const made = execFileSync('node', [join(root, 'node_modules/openapi-typescript/bin/cli.js'), join(root, '../docs/openapi.json')], { encoding: 'utf8' });
+    const committed = readFileSync(join(root, 'src/lib/schema.d.ts'), 'utf8');
+    assert.ok(made.trim() === committed.trim(), 'src/lib/schema.d.ts is old: run scripts/ui.sh');
+  });
+
+  await step('without a user the page says how to make one', async () => {
+    await page.goto(here.url);
+    await page.getByRole('heading', { name: 'This node has no user yet' }).waitFor();
+    await page.getByText('godwit user add NAME --role admin').first().waitFor();
+    await accessible(page, 'sign-in');
+  });
+
+  await step('the first sign-in', async () => {
+    await here.user('ada', 'admin');
+    await here.user('vera', 'viewer');
+    await page.goto(here.url);
+    await page.getByLabel('Name', { exact: true }).fill('ada');
+    await page.getByLabel('Password', { exact: true }).fill('wrong');
+    await page.getByRole('button', { name: 'Sign in' }).click();
+    await page.getByText('The user or the password is wrong.').waitFor();
+    await signIn(page, here.url, 'ada');
+    await page.getByRole('heading', { name: 'Overview' }).waitFor();
+    await page.getByText('Live', { exact: false }).first().waitFor();
+  });
+
+  await step('a job is submitted and watched to its end', async () => {
+    await here.godwit('gen', '20x1KiB..64KiB,2x1MiB..2MiB', join(here.data, 'run1'), '--seed', '7');
+    await page.goto(`${here.url}/jobs`);
+    await page.getByText('There are no jobs yet').waitFor();
+    await page.keyboard.press('n');
+    await page.getByLabel('From, place 1').fill('here:/data/run1');
+    await page.getByLabel('To, place').fill('siteB:/data/run1');
+    await page.getByLabel('Label').fill('first');
+    await page.getByText("godwit job submit here:/data/run1 siteB:/data/run1 --label first").waitFor();
+    await accessible(page, 'new job');
+    await page.getByRole('button', { name: 'Submit the job' }).click();
+    await page.getByRole('heading', { name: 'first' }).waitFor();
+    await state(page, 'complete');
+    const id = page.url().split('/').pop();
+    const { body: job } = await api(page, `/jobs/${id}`);
+    assert.equal(job.state, 'complete');
+    await page.getByRole('link', { name: 'Attempts' }).click();
+    const files = await page.locator('tbody tr td').nth(4).textContent();
+    assert.equal(Number(files.replace(/\D/g, '')), job.summary.files);
+    assert.equal(execFileSync('diff', ['-r', join(here.data, 'run1'), join(there.data, 'run1')], { encoding: 'utf8' }), '');
+  });
+
+  let big;
+  await step('a limit is named as what limits, and the rate follows another one', async () => {
+    here.file('big', 1 << 30);
+    big = await here.submit('here:/data/big', 'siteB:/data/big', '--label', 'big', '--limit', '4MB/s');
+    await page.goto(`${here.url}/jobs/${big}`);
+    await page.locator('[data-bottleneck="limit"]').waitFor();
+    await page.getByText('Limited by the limit that is set.').waitFor();
+    const rate = async () => Number(await page.locator('[data-rate]').getAttribute('data-rate'));
+    const slow = await until('a rate near 4 MB/s', async () => (await rate()) > 1e6 && rate());
+    assert.ok(slow < 6e6, `${slow}`);
+    // The slider acts at once; four steps of it are some 12 MB/s.
+    await page.getByLabel('Limit:').focus();
+    for (let i = 0; i < 20; i++) await page.keyboard.press('ArrowRight');
+    const { body: job } = await until('the limit at the node', async () => {
+      const answer = await api(page, `/jobs/${big}`);
+      return answer.body.limit > 8e6 && answer;
+    });
+    assert.ok(job.limit < 20e6, `${job.limit}`);
+    await until('the rate near its new limit', async () => (await rate()) > 0.6 * job.limit);
+    await page.getByLabel('Limit as a number').fill('3 MB/s');
+    await page.getByRole('button', { name: 'Set' }).click();
+    await until('the rate back', async () => (await rate()) < 5e6 && (await rate()) > 0);
+    await accessible(page, 'a running job');
+  });
+
+  await step('pause and resume', async () => {
+    await page.getByRole('button', { name: 'Pause' }).click();
+    await state(page, 'paused');
+    assert.equal((await here.job(big)).state, 'paused');
+    await page.getByRole('button', { name: 'Resume' }).click();
+    await state(page, 'running');
+  });
+
+  await step('the node is restarted under an open page', async () => {
+    await here.stop('SIGKILL');
+    await page.getByText('Not connected').waitFor();
+    await page.getByText('not live').first().waitFor();
+    await here.start();
+    await page.getByText('Live', { exact: false }).first().waitFor();
+    await page.locator('[data-rate]:not([data-rate=""])').waitFor();
+  });
+
+  await step('a failing file is shown, and retried', async () => {
+    for (const name of ['one', 'two']) here.file(`mixed/${name}`, 1 << 16);
+    // A directory with something in it stands where a file is to be.
+    mkdirSync(join(there.data, 'mixed/two/full'), { recursive: true });
+    writeFileSync(join(there.data, 'mixed/two/full/file'), 'x');
+    const id = await here.submit('here:/data/mixed/.', 'siteB:/data/mixed', '--label', 'mixed');
+    await page.goto(`${here.url}/jobs/${id}?tab=failures`);
+    await state(page, 'partial');
+    await page.getByText('1 entry failed.').waitFor();
+    await page.getByText('/two').first().waitFor();
+    await page.goto(here.url);
+    await page.getByRole('heading', { name: 'Needs attention' }).waitFor();
+    await page.goto(`${here.url}/jobs/${id}?tab=failures`);
+    rmSync(join(there.data, 'mixed/two'), { recursive: true });
+    await page.getByRole('button', { name: 'Retry these' }).click();
+    await state(page, 'complete');
+    await page.getByText('No entry failed.').waitFor();
+  });
+
+  await step('a job is found by its label, and its filter is a link', async () => {
+    await page.goto(`${here.url}/jobs`);
+    await page.locator('tbody tr').nth(1).waitFor();
+    await page.keyboard.press('/');
+    await page.keyboard.type('mix');
+    await page.locator('tbody tr').filter({ hasText: 'mixed' }).waitFor();
+    await until('one row', async () => (await page.locator('tbody tr').count()) === 1);
+    assert.match(page.url(), /label=mix/);
+    await page.reload();
+    await until('one row', async () => (await page.locator('tbody tr').count()) === 1);
+  });
+
+  await step('a site is added and removed after a question', async () => {
+    await page.goto(`${here.url}/sites`);
+    await page.getByRole('button', { name: 'Add a site' }).click();
+    const dialog = page.getByRole('dialog');
+    await dialog.getByLabel('Name').fill('siteC');
+    await dialog.getByLabel('Addresses').fill('127.0.0.1:9');
+    await dialog.getByLabel('Identity').fill(await there.godwit('id'));
+    await accessible(page, 'a form');
+    await dialog.getByRole('button', { name: 'Add the site' }).click();
+    await page.getByRole('button', { name: 'Remove: siteC' }).click();
+    await page.getByRole('dialog').getByText('Jobs that name this site fail').waitFor();
+    await page.getByRole('dialog').getByRole('button', { name: 'Remove the site' }).click();
+    await page.getByRole('button', { name: 'Remove: siteC' }).waitFor({ state: 'detached' });
+    assert.equal((await api(page, '/sites/siteC')).status, 404);
+  });
+
+  for (const scheme of ['light', 'dark']) {
+    await step(`every view, ${scheme}, on a phone and on a screen`, async () => {
+      const other = await open({ width: 390, height: 844, scheme });
+      await signIn(other, here.url, 'ada');
+      const views = ['/', '/jobs', `/jobs/${big}`, `/jobs/${big}?tab=log`, '/new', '/sites', '/exports', '/limits', '/schedules', '/access', '/users', '/tokens', '/webhooks', '/audit', '/settings', '/nowhere'];
+      for (const view of views) {
+        await other.setViewportSize({ width: 390, height: 844 });
+        await other.goto(here.url + view);
+        await other.locator('main :is(h1, h3)').first().waitFor();
+        const wide = await other.evaluate(() => document.documentElement.scrollWidth - innerWidth);
+        assert.ok(wide <= 0, `${view} is ${wide} pixels too wide for a phone`);
+        if (scheme === 'dark') await other.setViewportSize({ width: 1440, height: 900 });
+        await accessible(other, `${view}, ${scheme}`);
+      }
+      await other.context().close();
+    });
+  }
+
+  await step('a viewer sees no action that the node refuses', async () => {
+    const other = await open();
+    await signIn(other, `${here.url}/jobs/${big}`, 'vera');
+    await other.getByRole('heading', { name: 'big' }).waitFor();
+    for (const name of ['Pause', 'Resume', 'Cancel…', 'Retry', 'Set']) assert.equal(await other.getByRole('button', { name, exact: true }).count(), 0, name);
+    for (const name of ['New job', 'Users', 'Tokens', 'Audit log']) assert.equal(await other.getByRole('link', { name }).count(), 0, name);
+    await other.goto(`${here.url}/sites`);
+    await other.getByRole('rowheader', { name: 'siteB' }).waitFor();
+    assert.equal(await other.getByRole('button', { name: 'Add a site' }).count(), 0);
+    assert.equal((await api(other, `/jobs/${big}/pause`, 'POST')).status, 403);
+    await other.context().close();
+  });
+
+  await step('a job is cancelled after a question, and the session ends', async () => {
+    await page.goto(`${here.url}/jobs/${big}`);
+    await page.getByRole('button', { name: 'Cancel…' }).click();
+    await page.getByRole('dialog').getByRole('button', { name: 'Cancel the job' }).click();
+    await state(page, 'cancelled');
+    await page.getByRole('button', { name: 'Sign out' }).click();
+    await page.getByRole('heading', { name: 'Sign in' }).waitFor();
+    assert.equal((await api(page, '/jobs')).status, 401);
+  });
+
+  assert.deepEqual(complaints, []);
+} finally {
+  await world.stop();
+}
