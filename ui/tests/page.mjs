@@ -2,7 +2,7 @@
 // The Rust test `page` runs it; by hand: GODWIT=target/debug/godwit node ui/tests/page.mjs
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
-import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import AxeBuilder from '@axe-core/playwright';
@@ -122,6 +122,15 @@ try {
     const files = await page.locator('tbody tr td').nth(4).textContent();
     assert.equal(Number(files.replace(/\D/g, '')), job.summary.files);
     assert.equal(execFileSync('diff', ['-r', join(here.data, 'run1'), join(there.data, 'run1')], { encoding: 'utf8' }), '');
+  });
+
+  await step('a dry run says what would be done, and does nothing', async () => {
+    await page.goto(`${here.url}/new?from=here:/data/run1&to=siteB:/data/dry`);
+    await page.getByRole('button', { name: 'Dry run' }).click();
+    await page.getByText('A dry run: nothing is changed.').waitFor();
+    await page.getByText('send file', { exact: false }).first().waitFor();
+    await state(page, 'complete');
+    assert.ok(!existsSync(join(there.data, 'dry')));
   });
 
   let big;

@@ -78,11 +78,11 @@ export function address(path: string, options: Pick<Options<unknown>, 'path' | '
   const filled = path.replace(/\{(\w+)\}/g, (_, name: string) =>
     encodeURIComponent(options.path?.[name] ?? ''),
   );
-  const query = new URLSearchParams();
-  for (const [name, value] of Object.entries(options.query ?? {})) {
-    if (value !== undefined && value !== '') query.set(name, String(value));
-  }
-  const text = query.toString();
+  // No form encoding: a plus sign in a name stays one.
+  const text = Object.entries(options.query ?? {})
+    .filter(([, value]) => value !== undefined && value !== '')
+    .map(([name, value]) => `${name}=${encodeURIComponent(String(value))}`)
+    .join('&');
   return text ? `${filled}?${text}` : filled;
 }
 

@@ -51,13 +51,20 @@ export function because(job: Job, now: number): string {
     const took = job.ended && job.started ? ` Took ${span(Date.parse(job.ended) - Date.parse(job.started))}.` : '';
     return `All entries arrived.${took}`;
   }
-  const parts = [sentence(job.reason?.text ?? '')];
+  const parts = [reasonText(job.reason)];
   if (!isOver(job.state)) parts.push(`Since ${relative(job.since, now)}.`);
   if (job.next_attempt && isWaiting(job.state)) {
     const due = Date.parse(job.next_attempt) > now;
     parts.push(due ? `Next attempt ${relative(job.next_attempt, now)}.` : 'The next attempt is due.');
   }
   return parts.filter(Boolean).join(' ');
+}
+
+/** The reason as a sentence. One of a user begins with a name, which keeps its form. */
+function reasonText(reason: Job['reason']): string {
+  if (!reason) return '';
+  const told = sentence(reason.text);
+  return /^\S+ (paused|cancelled|resumed)\b/.test(reason.text) ? reason.text[0] + told.slice(1) : told;
 }
 
 /** How far the job is, as text. */

@@ -33,7 +33,7 @@ class Node {
 
   /** Starts the node and waits until it answers. */
   async start() {
-    const args = ['serve', '--listen', this.listen, '--export', `data=${this.data}`];
+    const args = ['serve', '--listen', this.listen, '--export', `data=${this.data}`, ...this.world.serve];
     const child = spawn(this.world.godwit, args, { env: this.env(), stdio: ['ignore', 'pipe', 'pipe'] });
     this.child = child;
     this.log = '';
@@ -100,8 +100,10 @@ class Node {
 
 /** Two sites that let each other in. */
 export class World {
-  static async start() {
+  /** `serve` are further words of godwit serve. */
+  static async start(serve = []) {
     const world = new World();
+    world.serve = serve;
     world.godwit = process.env.GODWIT;
     if (!world.godwit) throw new Error('GODWIT: name the binary to test');
     world.directory = mkdtempSync(join(tmpdir(), 'godwit-page.'));
@@ -113,7 +115,7 @@ export class World {
     return world;
   }
 
-  /** A browser; `dist` serves the page from that directory instead of from the node. */
+  /** A browser of its own. */
   async browser() {
     this.chromium = await chromium.launch({ executablePath: process.env.CHROMIUM ?? '/usr/bin/chromium', args: FLAGS, chromiumSandbox: false });
     return this.chromium;

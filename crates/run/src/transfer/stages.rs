@@ -22,8 +22,8 @@ struct Figures(BTreeMap<String, f64>);
 impl Figures {
     fn put(&mut self, name: &str, figure: Option<f64>) {
         if let Some(figure) = figure.filter(|figure| figure.is_finite()) {
-            // Four digits are more than people and plots need.
-            let digits = if figure.abs() < 10.0 { 1e4 } else { 1.0 };
+            // Microseconds and parts of a thousand are as much as people and plots need.
+            let digits = if figure.abs() < 10.0 { 1e6 } else { 1.0 };
             self.0
                 .insert(name.to_owned(), (figure * digits).round() / digits);
         }

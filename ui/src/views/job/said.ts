@@ -32,6 +32,10 @@ export function said(event: Told): string {
         .map((one) => `${text(one['name'])}: ${text(one['streams'])} streams, ${rate(number(one['bytes_per_second']))}`)
         .join('; ');
     }
+    case 'item': {
+      const size = number(event['bytes']);
+      return `${text(event['action'])} ${text(event['kind'])} ${text(event['path'])}${size === null ? '' : `, ${bytes(size)}`}`;
+    }
     case 'stats':
       return 'The counters of both ends.';
     case 'summary':
