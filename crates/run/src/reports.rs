@@ -12,6 +12,7 @@ mod pending;
 mod report_files;
 mod signing;
 mod target;
+mod write_error;
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};

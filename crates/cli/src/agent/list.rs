@@ -24,7 +24,27 @@ pub(super) struct ToldList {
 struct State {
     bytes: u64,
     ended: bool,
-    problem: Option<String>,
+    problem: Option<BrokenOff>,
+}
+
+/// Why the rest of a list does not come.
+enum BrokenOff {
+    /// The connection ended, a part was too long, or the disk took no more.
+    Io(io::Error),
+    /// The thread that takes the list panicked.
+    Panicked,
+}
+
+impl From<&BrokenOff> for io::Error {
+    fn from(reason: &BrokenOff) -> Self {
+        match reason {
+            BrokenOff::Io(error) => Self::new(
+                error.kind(),
+                format!("the list of names broke off: {error}"),
+            ),
+            BrokenOff::Panicked => Self::other(PANICKED),
+        }
+    }
 }
 
 impl ToldList {
@@ -39,14 +59,14 @@ impl ToldList {
     /// Takes all of it in. Where it breaks off, reading it fails.
     pub(super) fn take(&self, input: &mut impl Read) {
         let _panic = IfPanicking(|| {
-            self.locked().problem = Some(PANICKED.to_owned());
+            self.locked().problem = Some(BrokenOff::Panicked);
             self.changed.notify_all();
         });
         let taken = self.take_parts(input);
         let mut state = self.locked();
         match taken {
             Ok(()) => state.ended = true,
-            Err(error) => state.problem = Some(format!("the list of names broke off: {error}")),
+            Err(error) => state.problem = Some(BrokenOff::Io(error)),
         }
         self.changed.notify_all();
     }
@@ -93,7 +113,7 @@ impl ListBytes for ToldList {
         }
         let there = state.bytes.saturating_sub(offset);
         if let Some(problem) = state.problem.as_ref().filter(|_| there == 0) {
-            return Err(io::Error::other(problem.clone()));
+            return Err(problem.into());
         }
         drop(state);
         let bytes = usize::try_from(there).map_or(buffer.len(), |there| there.min(buffer.len()));

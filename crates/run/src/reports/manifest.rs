@@ -3,13 +3,13 @@
 
 use std::collections::HashSet;
 use std::fs::File;
-use std::io::{BufReader, BufWriter};
+use std::io::{self, BufReader, BufWriter, IntoInnerError};
 use std::path::PathBuf;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
 use godwit_api::event::{Event, EventSink, Failed, ManifestDone};
-use godwit_engine::{Counters, PANICKED};
+use godwit_engine::Counters;
 use godwit_proto::{Digest as WireDigest, EntryKind, Record};
 use godwit_store::digest::DigestKind;
 use godwit_store::manifest::{
@@ -21,6 +21,7 @@ use godwit_tree::verification::{Checked, Finding, Verifier, VerifierConfig};
 
 use super::pending::{decode, encode, sorted_entry, sorted_item};
 use super::target::Target;
+use super::write_error::WriteError;
 use super::{Signer, listing, locked, show};
 use godwit_api::failure::{Failure, FailureCode};
 
@@ -104,7 +105,7 @@ struct State {
     failed: HashSet<Vec<u8>>,
     unreadable: Vec<(Vec<u8>, String)>,
     unreadable_count: u64,
-    error: Option<String>,
+    error: Option<WriteError>,
     closing: bool,
     verifier: Option<Arc<Verifier>>,
 }
@@ -144,7 +145,8 @@ impl Keeper {
             options,
         };
         if keeper.target.is_some() {
-            keeper.create_draft()?;
+            let created = keeper.create_draft();
+            created.map_err(|error| keeper.options.trouble(error))?;
         }
         Ok(Arc::new(keeper))
     }
@@ -154,12 +156,11 @@ impl Keeper {
         self.target.as_ref().map_or_else(Vec::new, Target::places)
     }
 
-    fn create_draft(&self) -> Result<File, Failure> {
-        let created = match &self.target {
+    fn create_draft(&self) -> io::Result<File> {
+        match &self.target {
             Some(target) => target.create(),
-            None => Err(std::io::ErrorKind::NotFound.into()),
-        };
-        created.map_err(|error| self.options.trouble(error))
+            None => Err(io::ErrorKind::NotFound.into()),
+        }
     }
 
     /// Begins, or begins anew.
@@ -175,8 +176,9 @@ impl Keeper {
                 Lines::Sorted(SpillSorter::new(&self.options.spill, SORT_BYTES), digest)
             }
             Place::File { .. } => {
-                let draft = BufWriter::new(self.create_draft()?);
-                let writer = ManifestWriter::new(draft, digest)
+                let writer = self
+                    .create_draft()
+                    .and_then(|draft| ManifestWriter::new(BufWriter::new(draft), digest))
                     .map_err(|error| self.options.trouble(error))?;
                 Lines::AsTheyCome(Box::new(writer))
             }
@@ -230,7 +232,7 @@ impl Keeper {
                     state.waiting += 1;
                     self.changed.notify_all();
                 }
-                Err(error) => state.fail(&error),
+                Err(error) => state.fail(error),
             }
         } else {
             state.add(record);
@@ -247,9 +249,7 @@ impl Keeper {
         };
         match decode_entry(line, kind) {
             Ok(entry) => state.add_entry(&entry),
-            Err(error) => state.fail(&std::io::Error::other(format!(
-                "the other machine tells of an entry what cannot be: {error}"
-            ))),
+            Err(error) => state.fail(error),
         }
     }
 
@@ -277,7 +277,7 @@ impl Keeper {
                             .unwrap_or_else(PoisonError::into_inner);
                     }
                     Err(error) => {
-                        state.fail(&error);
+                        state.fail(error);
                         return;
                     }
                 }
@@ -333,7 +333,7 @@ impl Keeper {
                 .map_or_else(|poisoned| poisoned.into_inner().0, |(state, _)| state);
             let mut verifiers = state.verifier.iter();
             if verifiers.any(|verifier| verifier.has_failed()) {
-                state.fail(&std::io::Error::other(PANICKED));
+                state.fail(WriteError::Panicked);
             }
             if !goes_on() {
                 drop(state);
@@ -358,7 +358,7 @@ impl Keeper {
         let written = match (error, lines) {
             (None, Some(lines)) => self.write(lines, &gone, failed + unreadable),
             (Some(error), _) => Err(error),
-            (None, None) => Err("the transfer never began".to_owned()),
+            (None, None) => Err(WriteError::NeverBegan),
         };
         match written {
             Ok(manifest) => Ok(Finished {
@@ -379,8 +379,7 @@ impl Keeper {
         lines: Lines,
         gone: &HashSet<Vec<u8>>,
         failed: u64,
-    ) -> Result<Option<ManifestDone>, String> {
-        let text = |error: std::io::Error| error.to_string();
+    ) -> Result<Option<ManifestDone>, WriteError> {
         let (Place::File { path, signer, .. }, Some(target)) = (&self.options.place, &self.target)
         else {
             return Ok(None);
@@ -394,43 +393,39 @@ impl Keeper {
         };
         let is_gone = |entry: &ManifestEntry| gone.contains(entry.path.as_bytes());
         let (out, trailer) = match lines {
-            Lines::AsTheyCome(writer) if gone.is_empty() => {
-                writer.finish(failed, sign).map_err(text)?
-            }
+            Lines::AsTheyCome(writer) if gone.is_empty() => writer.finish(failed, sign)?,
             Lines::AsTheyCome(writer) => {
                 // Something failed after its line was written, perhaps: once more, without it.
-                writer.finish(failed, None).map_err(text)?;
-                let old = File::open(draft_path).map_err(text)?;
-                std::fs::remove_file(draft_path).map_err(text)?;
-                let draft = self.create_draft().map_err(|failure| failure.message)?;
-                let mut reader =
-                    ManifestReader::new(BufReader::new(old)).map_err(|error| error.to_string())?;
-                let mut writer = ManifestWriter::new(BufWriter::new(draft), reader.digest_kind())
-                    .map_err(text)?;
-                while let Some(entry) = reader.next_entry().map_err(|error| error.to_string())? {
+                writer.finish(failed, None)?;
+                let old = File::open(draft_path)?;
+                std::fs::remove_file(draft_path)?;
+                let draft = BufWriter::new(self.create_draft()?);
+                let mut reader = ManifestReader::new(BufReader::new(old))?;
+                let mut writer = ManifestWriter::new(draft, reader.digest_kind())?;
+                while let Some(entry) = reader.next_entry()? {
                     if !is_gone(&entry) {
-                        writer.push(&entry).map_err(text)?;
+                        writer.push(&entry)?;
                     }
                 }
-                writer.finish(failed, sign).map_err(text)?
+                writer.finish(failed, sign)?
             }
             Lines::Sorted(sorter, kind) => {
-                let draft = self.create_draft().map_err(|failure| failure.message)?;
-                let mut writer = ManifestWriter::new(BufWriter::new(draft), kind).map_err(text)?;
-                let mut merge = sorter.finish().map_err(text)?;
-                while let Some(item) = merge.next_record().map_err(text)? {
-                    let entry = sorted_entry(&item, kind).ok_or("a line was lost")?;
+                let draft = BufWriter::new(self.create_draft()?);
+                let mut writer = ManifestWriter::new(draft, kind)?;
+                let mut merge = sorter.finish()?;
+                while let Some(item) = merge.next_record()? {
+                    let entry = sorted_entry(&item, kind).ok_or(WriteError::NotedLine)?;
                     if !is_gone(&entry) {
-                        writer.push(&entry).map_err(text)?;
+                        writer.push(&entry)?;
                     }
                 }
-                writer.finish(failed, sign).map_err(text)?
+                writer.finish(failed, sign)?
             }
             Lines::Told(..) => return Ok(None),
         };
-        let file = out.into_inner().map_err(|error| error.to_string())?;
-        file.sync_all().map_err(text)?;
-        target.finish().map_err(text)?;
+        let file = out.into_inner().map_err(IntoInnerError::into_error)?;
+        file.sync_all()?;
+        target.finish()?;
         Ok(Some(listing::done(path, &trailer)))
     }
 
@@ -490,11 +485,12 @@ impl State {
             None => Ok(()),
         };
         if let Err(error) = added {
-            self.fail(&error);
+            self.fail(error);
         }
     }
 
-    fn fail(&mut self, error: &std::io::Error) {
-        self.error.get_or_insert_with(|| error.to_string());
+    /// The first reason stays.
+    fn fail(&mut self, error: impl Into<WriteError>) {
+        self.error.get_or_insert_with(|| error.into());
     }
 }

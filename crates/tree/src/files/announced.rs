@@ -15,6 +15,8 @@ use godwit_proto::{EntryKind, Record};
 use godwit_store::journal::PathKey;
 use godwit_store::spill::{SpillMerge, SpillSorter};
 
+use super::error::{ExtrasError, KeysError};
+
 /// Held in memory by each of two sorters before it goes to disk: some 80,000 keys.
 const SORTER_BYTES: usize = 4 << 20;
 
@@ -41,8 +43,8 @@ pub(super) struct Announced {
 
 struct State {
     sorter: SpillSorter,
-    /// Why not all of them could be kept: then nothing can be said about any.
-    failure: Option<String>,
+    /// Why not all keys could be kept; nothing is known of any entry then.
+    failure: Option<KeysError>,
 }
 
 impl Announced {
@@ -77,20 +79,20 @@ impl Announced {
         // A sorter that cannot write a run tries again with each key, and sorts what it has each time.
         if state.failure.is_none() {
             let pushed = keys.iter().try_for_each(|key| state.sorter.push(&key.0));
-            state.failure = pushed.err().map(|error| error.to_string());
+            state.failure = pushed.err().map(KeysError::from);
         }
     }
 
     /// Which of `there` were not announced. Called once, at the end.
-    pub(super) fn extras(&self, there: There) -> io::Result<Extras> {
+    pub(super) fn extras(&self, there: There) -> Result<Extras, ExtrasError> {
         let mut state = lock(&self.state);
         if let Some(failure) = &state.failure {
-            return Err(io::Error::other(failure.clone()));
+            return Err(failure.clone().into());
         }
         let empty = SpillSorter::new(&self.directory, SORTER_BYTES);
         let announced = std::mem::replace(&mut state.sorter, empty);
         drop(state);
-        Extras::find(announced.finish()?, there)
+        Ok(Extras::find(announced.finish()?, there)?)
     }
 }
 

@@ -218,7 +218,7 @@ impl Committer {
         if let Some(journal) = lock(&self.journal).as_mut()
             && let Err(error) = journal.append_restart(key)
         {
-            self.fail(CommitError::Journal(error.to_string()));
+            self.fail(CommitError::Journal(Arc::new(error)));
         }
     }
 
@@ -341,7 +341,7 @@ impl Committer {
             return true;
         }
         if let Err(error) = self.record(&batch, &done) {
-            self.fail(CommitError::Journal(error.to_string()));
+            self.fail(CommitError::Journal(Arc::new(error)));
             return true;
         }
         let mut files = lock(&self.files);

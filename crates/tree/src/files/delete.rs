@@ -16,6 +16,7 @@ use godwit_store::{Kind, RelPath, StoreError, StoreErrorKind, SurveyItem, TempNa
 use super::agenda::Agenda;
 use super::announced::{Extras, Key, There};
 use super::directories::Directories;
+use super::error::ExtrasError;
 use super::target::{Target, below, destination_fault};
 
 /// Paths of the survey that are held in memory; the rest is on disk.
@@ -99,7 +100,10 @@ impl Deleter<'_> {
     }
 
     /// `None` if it was told why nothing may be removed.
-    fn find_extras(&self, ending: &mut Ending<'_>) -> io::Result<Option<(Survey, Extras)>> {
+    fn find_extras(
+        &self,
+        ending: &mut Ending<'_>,
+    ) -> Result<Option<(Survey, Extras)>, ExtrasError> {
         let Some(base) = self.target.config.mapping.first() else {
             return Ok(None);
         };
@@ -141,9 +145,9 @@ impl Deleter<'_> {
         };
         let surveyed = self.target.config.storage.survey(base, &mut each);
         if let Some(error) = trouble {
-            return Err(error);
+            return Err(error.into());
         }
-        surveyed.map_err(io::Error::other)?;
+        surveyed?;
         if let Some((directory, kept)) = survey.stuck {
             self.refuse(
                 FaultCode::TYPE_CONFLICT,

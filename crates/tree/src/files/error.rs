@@ -2,6 +2,7 @@
 //! Failures of single entries are `Fault`s, and are not here.
 
 use std::io;
+use std::sync::Arc;
 
 use godwit_engine::{PANICKED, SinkFailure};
 use godwit_proto::ErrorCode;
@@ -11,7 +12,7 @@ use godwit_store::journal::JournalError;
 use super::DestinationError;
 
 /// What ended the committer: nothing more becomes durable.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, thiserror::Error)]
 pub enum CommitError {
     /// Several batches in a row could not be synced.
     #[error("the destination storage fails to sync; nothing more is written to it")]
@@ -21,7 +22,7 @@ pub enum CommitError {
     Names(StoreError),
     /// The journal does not take a record.
     #[error("the journal cannot be written: {0}")]
-    Journal(String),
+    Journal(Arc<JournalError>),
     /// The committer's thread panicked.
     #[error("{PANICKED}")]
     Panicked,
@@ -31,6 +32,31 @@ pub enum CommitError {
 #[derive(Debug, thiserror::Error)]
 #[error("what was to be done at the end cannot be read back: {0}; give the same command again")]
 pub struct ListError(#[from] pub io::Error);
+
+/// Keys of entries could not all be kept, or cannot be read back, so that nothing is known of any entry.
+#[derive(Debug, Clone, thiserror::Error)]
+#[error("{0}")]
+pub(super) struct KeysError(Arc<io::Error>);
+
+impl From<io::Error> for KeysError {
+    fn from(error: io::Error) -> Self {
+        Self(Arc::new(error))
+    }
+}
+
+/// The entries that only the destination has cannot be found.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum ExtrasError {
+    /// The announced entries are not all known.
+    #[error(transparent)]
+    Announced(#[from] KeysError),
+    /// The destination cannot be looked through.
+    #[error(transparent)]
+    Survey(#[from] StoreError),
+    /// The entries of the destination cannot be noted, sorted or compared.
+    #[error(transparent)]
+    Notes(#[from] io::Error),
+}
 
 /// The names and times of directories are not safe.
 #[derive(Debug, thiserror::Error)]

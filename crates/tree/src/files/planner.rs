@@ -359,7 +359,7 @@ impl Planner {
         if !comparison.existing && !comparison.ignore_existing && !comparison.update {
             return Ok(false);
         }
-        if self.undelivered.find(record.root, &record.target) == Ok(Some(Undelivered::Left)) {
+        if let Ok(Some(Undelivered::Left)) = self.undelivered.find(record.root, &record.target) {
             return Ok(true);
         }
         // Its manifest may come after this one, or have come so long ago that the file is there.

@@ -12,6 +12,8 @@ use godwit_proto::{EntryKind, Record, RecordFlags};
 use godwit_store::journal::PathKey;
 use godwit_store::seen::SeenSet;
 
+use super::error::KeysError;
+
 /// Why a file is not there as the source has it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Undelivered {
@@ -27,8 +29,8 @@ pub(super) struct UndeliveredSet(Mutex<Inner>);
 struct Inner {
     seen: SeenSet,
     any: bool,
-    /// Why not all of them could be remembered: then nothing can be said about any.
-    failure: Option<String>,
+    /// Why not all files could be remembered; nothing is known of any file then.
+    failure: Option<KeysError>,
 }
 
 impl UndeliveredSet {
@@ -48,7 +50,7 @@ impl UndeliveredSet {
         if inner.failure.is_none()
             && let Err(error) = inner.seen.insert(&key(root, path, why))
         {
-            inner.failure = Some(error.to_string());
+            inner.failure = Some(error.into());
         }
     }
 
@@ -64,7 +66,7 @@ impl UndeliveredSet {
     ///
     /// # Errors
     /// Nobody knows: not all of them could be remembered.
-    pub(super) fn find(&self, root: u16, path: &[u8]) -> Result<Option<Undelivered>, String> {
+    pub(super) fn find(&self, root: u16, path: &[u8]) -> Result<Option<Undelivered>, KeysError> {
         let inner = lock(&self.0);
         if let Some(failure) = &inner.failure {
             return Err(failure.clone());
@@ -74,7 +76,7 @@ impl UndeliveredSet {
         }
         for why in [Undelivered::Failed, Undelivered::Left] {
             let found = inner.seen.contains(&key(root, path, why));
-            if found.map_err(|error| error.to_string())? {
+            if found? {
                 return Ok(Some(why));
             }
         }
@@ -96,15 +98,15 @@ mod tests {
     fn each_is_found_with_its_reason_and_nothing_else_is() {
         let directory = tempfile::tempdir().unwrap();
         let set = UndeliveredSet::new(directory.path());
-        assert_eq!(set.find(0, b"a"), Ok(None));
+        assert_eq!(set.find(0, b"a").unwrap(), None);
         set.note(0, b"a", Undelivered::Left);
         set.note(0, b"b", Undelivered::Failed);
-        assert_eq!(set.find(0, b"a"), Ok(Some(Undelivered::Left)));
-        assert_eq!(set.find(0, b"b"), Ok(Some(Undelivered::Failed)));
+        assert_eq!(set.find(0, b"a").unwrap(), Some(Undelivered::Left));
+        assert_eq!(set.find(0, b"b").unwrap(), Some(Undelivered::Failed));
         set.note(0, b"a", Undelivered::Failed);
-        assert_eq!(set.find(0, b"a"), Ok(Some(Undelivered::Failed)));
+        assert_eq!(set.find(0, b"a").unwrap(), Some(Undelivered::Failed));
         for (root, path) in [(1, &b"a"[..]), (0, b"c"), (0, b"")] {
-            assert_eq!(set.find(root, path), Ok(None));
+            assert_eq!(set.find(root, path).unwrap(), None);
         }
     }
 
