@@ -3,6 +3,7 @@
 
 use godwit_api::job::{JOB_VERSION, JobKind, JobSpec, Text};
 use godwit_api::rest::{NewJob, Place};
+use godwit_api::settings::{Kind, Setting};
 use godwit_state::{
     Actor, Command, CommandError, NewJob as Submitted, Op, Place as StatePlace, ProposeError,
     RetryPolicy, Site, UnixMillis, sortable_id,
@@ -138,10 +139,10 @@ pub(crate) fn check(shared: &Shared, new: &NewJob) -> Result<(Vec<Place>, Place)
     described
         .copy_settings()
         .map_err(|error| JobsError::invalid("invalid", format!("settings: {error}")))?;
-    if let Some(name) = FILES_OF_THE_NODE
-        .iter()
-        .find(|name| new.settings.contains_key(**name))
-    {
+    let names_a_file = |name: &&String| {
+        Setting::find(described.scope(), name).is_some_and(|found| matches!(found.kind, Kind::File))
+    };
+    if let Some(name) = new.settings.keys().find(names_a_file) {
         return Err(JobsError::invalid(
             "invalid",
             format!(
@@ -151,6 +152,3 @@ pub(crate) fn check(shared: &Shared, new: &NewJob) -> Result<(Vec<Place>, Place)
     }
     Ok((sources, destination))
 }
-
-/// Settings whose value is a path outside the exports.
-const FILES_OF_THE_NODE: [&str; 2] = ["manifest", "failed"];

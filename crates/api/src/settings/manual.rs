@@ -52,6 +52,7 @@ pub fn placeholder(kind: &Kind) -> Option<String> {
         Kind::Choice(choices) => Some(choices.join("|")),
         Kind::Ports => Some("PORTS".to_owned()),
         Kind::Text { form } | Kind::List { form } => Some((*form).to_owned()),
+        Kind::File => Some("FILE".to_owned()),
     }
 }
 

@@ -7,14 +7,12 @@ const CP: &[Scope] = &[Scope::Cp, Scope::Sync];
 const VERIFY: &[Scope] = &[Scope::Verify];
 const WRITING: &[Scope] = &[Scope::Cp, Scope::Sync, Scope::Manifest];
 
-const FILE: Kind = Kind::Text { form: "FILE" };
-
 /// The rows.
 pub(super) const REPORTS: &[Setting] = &[
     Setting {
         name: "manifest",
         scopes: CP,
-        kind: FILE,
+        kind: Kind::File,
         default: "",
         variable: "GODWIT_MANIFEST",
         heading: Heading::Reports,
@@ -52,7 +50,7 @@ pub(super) const REPORTS: &[Setting] = &[
     Setting {
         name: "failed",
         scopes: CP,
-        kind: FILE,
+        kind: Kind::File,
         default: "",
         variable: "GODWIT_FAILED",
         heading: Heading::Reports,
@@ -66,7 +64,7 @@ pub(super) const REPORTS: &[Setting] = &[
     Setting {
         name: "log-file",
         scopes: CP,
-        kind: FILE,
+        kind: Kind::File,
         default: "",
         variable: "GODWIT_LOG_FILE",
         heading: Heading::Reports,

@@ -93,6 +93,8 @@ pub enum Kind {
         /// What it looks like.
         form: &'static str,
     },
+    /// The path of a file of the machine that runs the job.
+    File,
     /// A TCP port, a range of them, or `any`.
     Ports,
     /// Any number of texts.

@@ -134,7 +134,7 @@ pub fn parse_value(setting: &Setting, given: &[OsString]) -> Result<Value, Value
     if setting.is_list() {
         return Ok(Value::List(given.to_vec()));
     }
-    let is_text = matches!(setting.kind, Kind::Text { .. });
+    let is_text = matches!(setting.kind, Kind::Text { .. } | Kind::File);
     let [only] = given else {
         // No default is the empty text.
         return match given {
@@ -210,7 +210,7 @@ pub fn parse_value(setting: &Setting, given: &[OsString]) -> Result<Value, Value
             .map(|choice| Value::Choice(choice))
             .ok_or_else(|| choice_error(text, choices)),
         Kind::Ports => parse_ports(text).map(Value::Ports).ok_or_else(range_error),
-        Kind::Text { .. } | Kind::List { .. } => Ok(Value::List(given.to_vec())),
+        Kind::Text { .. } | Kind::File | Kind::List { .. } => Ok(Value::List(given.to_vec())),
     }
 }
 
@@ -276,6 +276,7 @@ pub fn range_text(kind: &Kind) -> String {
         Kind::Choice(choices) => choices.join(", "),
         Kind::Ports => "PORT, FIRST-LAST, `any`".to_owned(),
         Kind::Text { form } | Kind::List { form } => (*form).to_owned(),
+        Kind::File => "FILE".to_owned(),
     }
 }
 

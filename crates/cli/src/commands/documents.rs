@@ -35,9 +35,7 @@ fn with_values(scope: Scope, mut command: Command) -> Command {
             Kind::Choice(words) => arg.value_parser(words.to_vec()),
             // A shell shall offer the plain flag, not `--flag=`.
             Kind::Flag => plain(&arg),
-            Kind::List { form: "FILE" } | Kind::Text { form: "FILE" } => {
-                arg.value_hint(ValueHint::FilePath)
-            }
+            Kind::List { form: "FILE" } | Kind::File => arg.value_hint(ValueHint::FilePath),
             _ => arg,
         });
     }
