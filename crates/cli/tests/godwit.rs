@@ -20,6 +20,7 @@ mod godwit {
     pub(crate) mod doctor;
     pub(crate) mod entries;
     pub(crate) mod escapes;
+    pub(crate) mod failures;
     pub(crate) mod filters;
     pub(crate) mod folding;
     pub(crate) mod full;

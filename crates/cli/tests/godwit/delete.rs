@@ -8,6 +8,7 @@ use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use godwit_api::failure::FailureCode;
 use rustix::process::Signal;
 
 use super::data::{Seeded, first_seed, make_tree};
@@ -149,7 +150,10 @@ fn more_than_max_delete_deletes_nothing() {
         for flags in [&["--dry-run"][..], &[]] {
             let flags = [&["--delete", "--max-delete", "2"], flags].concat();
             let outcome = way.sync(&world, &flags);
-            outcome.expect(3, "partial").says("would be 3 entries");
+            outcome
+                .expect(3, "partial")
+                .tells(FailureCode::Limit)
+                .says("would be 3 entries");
             assert!(to.join("x/2").exists(), "{way:?}");
             assert_eq!(of(&items(&outcome), "delete").len(), 0);
         }

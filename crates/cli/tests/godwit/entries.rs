@@ -11,6 +11,7 @@ use std::path::Path;
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use godwit_api::failure::FailureCode;
 use rustix::fs::{Mode, OFlags, mkdirat, openat};
 
 use super::judge::{assert_identical, assert_tidy};
@@ -208,6 +209,7 @@ fn what_cannot_be_read_is_reported_where_permissions_hold() {
         if rig.unprivileged() {
             outcome
                 .expect(3, "partial")
+                .tells(FailureCode::Permission)
                 .says("tree/closed")
                 .says("tree/locked");
             assert_eq!(outcome.number("failed"), 2);
@@ -258,6 +260,7 @@ fn links_in_the_destination_lead_nowhere() {
                     rig.cp(&["tree/.", &rig.url("to")])
                 };
                 assert!(matches!(outcome.code, Some(0 | 3)), "{outcome:?}");
+                outcome.tells(FailureCode::Escape);
                 assert_eq!(rig.read("outside/link"), b"precious");
                 assert!(!rig.path("outside/file").exists(), "{outcome:?}");
                 fs::remove_dir_all(rig.path(root)).expect("ours");

@@ -8,6 +8,7 @@ mod disk;
 use std::fs;
 use std::path::Path;
 
+use godwit_api::failure::FailureCode;
 use rustix::process::Signal;
 
 use disk::FoldingDisk;
@@ -190,7 +191,10 @@ fn a_name_that_is_there_in_other_letters_is_replaced_only_where_it_was_named() {
     for line in runs {
         let outcome = rig.cp(line);
         if disk.is_some() {
-            outcome.expect(3, "partial").says("rename one of the two");
+            outcome
+                .expect(3, "partial")
+                .tells(FailureCode::Collision)
+                .says("rename one of the two");
             assert_eq!(names(&rig.path("disk/to"))[0], "README");
         } else {
             outcome.complete();

@@ -8,6 +8,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use godwit_api::failure::FailureCode;
+
 use super::data::{Seeded, make_tree, write_file};
 use super::judge::{assert_finals_whole, assert_identical, assert_tidy};
 use super::process::Outcome;
@@ -82,7 +84,10 @@ fn a_full_destination_ends_partial_and_finishes_once_there_is_room() {
     write_file(&export.join("ballast"), 24 * MIB, &mut Seeded(2));
 
     let end = push(&rig, &[], "new");
-    end.expect(3, "partial").says("large-").says("o space");
+    end.expect(3, "partial")
+        .tells(FailureCode::NoSpace)
+        .says("large-")
+        .says("o space");
     let failed = end.number("failed");
     assert!(failed > 0, "{}", end.said());
     assert!(end.number("files") > 0, "{}", end.said());

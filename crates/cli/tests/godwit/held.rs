@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
+use godwit_api::failure::FailureCode;
 use rustix::process::Signal;
 
 use super::data::{Seeded, write_file};
@@ -108,6 +109,7 @@ fn transfers_of_absent_clients_cost_no_threads_and_are_limited() {
     let refused = rig.cp(&line(&rig.url("more"), &[]));
     refused
         .expect(1, "failed")
+        .tells(FailureCode::PeerBusy)
         .says("you have 200 transfers")
         .says("finish or cancel one, or ask the operator to raise --transfers-per-peer");
     let other = Other::new(&rig);

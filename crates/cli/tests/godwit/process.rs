@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use godwit_api::failure::FailureCode;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
@@ -203,6 +204,22 @@ impl Outcome {
     #[track_caller]
     pub(crate) fn complete(&self) -> &Self {
         self.expect(0, "complete")
+    }
+
+    /// Whether an error, a failed entry, an entry that differs, or the summary has this code.
+    pub(crate) fn has(&self, code: FailureCode) -> bool {
+        let has = |event: &Value| {
+            let differs = event["event"] == "different" && event["kind"] == code.as_str();
+            differs || event["code"] == code.as_str()
+        };
+        self.events().iter().any(has)
+    }
+
+    /// Something is told with this code.
+    #[track_caller]
+    pub(crate) fn tells(&self, code: FailureCode) -> &Self {
+        assert!(self.has(code), "no {code} in: {}", self.said());
+        self
     }
 
     #[track_caller]

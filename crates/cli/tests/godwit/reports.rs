@@ -5,6 +5,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::net::UnixListener;
 
+use godwit_api::failure::FailureCode;
 use serde_json::{Value, json};
 
 use super::judge::assert_identical_to_rsync;
@@ -29,7 +30,7 @@ fn failures_are_listed_by_names_that_nothing_can_confuse() {
     let push = world.url("");
     for destination in ["copy", push.as_str()] {
         let outcome = world.cp(&["--failed", "list", "tree", destination]);
-        outcome.expect(3, "partial");
+        outcome.expect(3, "partial").tells(FailureCode::NotRegular);
         let told = outcome.events();
         let told = told.iter().filter(|event| event["event"] == "failed");
         let told: Vec<_> = told

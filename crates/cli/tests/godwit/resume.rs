@@ -5,6 +5,7 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
+use godwit_api::failure::FailureCode;
 use rustix::process::Signal;
 
 use super::case::{Case, MIB, Way};
@@ -68,7 +69,8 @@ fn control_c_stops_cleanly_and_the_same_command_resumes() {
         // As a program gets it that signals itself and its group: once too often, and meant once.
         client.signal(Signal::INT);
         client.signal(Signal::INT);
-        client.wait().expect(5, "interrupted");
+        let end = client.wait();
+        end.expect(5, "interrupted").tells(FailureCode::Cancelled);
         assert_finals_whole(&case.source, &case.destination());
         if way == Way::Push {
             // The daemon suspends once it has noticed; the same command would wait for that too.
@@ -151,6 +153,7 @@ fn a_daemon_that_comes_back_is_found_again_and_one_that_does_not_is_given_up() {
         client
             .wait()
             .expect(5, "interrupted")
+            .tells(FailureCode::ConnectionLost)
             .says("without a connection");
         case.rig.start(&[]);
 
@@ -232,7 +235,9 @@ fn one_transfer_at_a_time_writes_to_a_destination() {
             .rig
             .begin_cp(&here, &[source, &case.rig.url(destination)])
             .wait();
-        end.expect(1, "failed").says("new");
+        end.expect(1, "failed")
+            .tells(FailureCode::BusyDestination)
+            .says("new");
         end.said()
     };
     let below = busy(other, "new/d0/below");

@@ -6,6 +6,8 @@ use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _, PermissionsExt as _,
 use std::path::Path;
 use std::process::Command;
 
+use godwit_api::failure::FailureCode;
+
 use super::rig::{Rig, is_root};
 
 /// Permission bits.
@@ -226,7 +228,10 @@ fn names_like_temporary_ones_are_told() {
     world.write(&format!("tree/{name}/x"), "data");
     for destination in ["to", &world.url("to")] {
         let outcome = world.cp(&["tree/", destination]);
-        outcome.expect(3, "partial").says("temporary names");
+        outcome
+            .expect(3, "partial")
+            .tells(FailureCode::Name)
+            .says("temporary names");
         let failed = outcome.failed();
         assert_eq!(failed.len(), 2, "{failed:?}");
         assert!(

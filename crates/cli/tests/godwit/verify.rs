@@ -7,6 +7,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
+use godwit_api::failure::FailureCode;
 use serde_json::Value;
 
 use super::data::{Seeded, first_seed, make_tree};
@@ -110,7 +111,11 @@ fn each_difference_is_named_here_and_there() {
         fs::create_dir(path.join("new\nline")).expect("made");
         fs::write(path.join("not asked for"), "").expect("written");
         let outcome = verify(&world, &["--content-only", "--extra"], &copy);
-        outcome.expect(3, "different");
+        outcome
+            .expect(3, "different")
+            .tells(FailureCode::Different)
+            .tells(FailureCode::Size)
+            .tells(FailureCode::Metadata);
         let pair = |kind: &str, name: &str| (kind.to_owned(), name.to_owned());
         let mut expected = vec![
             pair("content", "large-1"),
@@ -382,7 +387,10 @@ fn what_changes_while_it_is_read_is_named() {
         match outcome.code {
             Some(0) => false,
             _ => {
-                outcome.expect(3, "different").says("changed while it was");
+                outcome
+                    .expect(3, "different")
+                    .tells(FailureCode::Changed)
+                    .says("changed while it was");
                 let expected = [("changed".to_owned(), "large".to_owned())];
                 assert_eq!(found(&outcome), expected);
                 true
