@@ -117,6 +117,16 @@ pub fn human_count(number: u64) -> String {
     format!("{}.{} {unit}", tenths / 10, tenths % 10)
 }
 
+/// A number with its noun: `1 file`, `2 files`, `0 entries`.
+#[must_use]
+pub fn counted(number: u64, noun: &str) -> String {
+    match (number, noun.strip_suffix('y')) {
+        (1, _) => format!("1 {noun}"),
+        (_, Some(stem)) => format!("{number} {stem}ies"),
+        (_, None) => format!("{number} {noun}s"),
+    }
+}
+
 /// A rate for people: `1.50 GB/s`. Not for parsing.
 #[must_use]
 pub fn human_rate(bytes_per_second: u64) -> String {
@@ -272,6 +282,14 @@ mod tests {
         ] {
             assert_eq!(human_count(number), text);
         }
+    }
+
+    #[test]
+    fn one_thing_is_no_plural() {
+        let shown = [0, 1, 2].map(|number| counted(number, "file"));
+        assert_eq!(shown, ["0 files", "1 file", "2 files"]);
+        let shown = [1, 3].map(|number| counted(number, "entry"));
+        assert_eq!(shown, ["1 entry", "3 entries"]);
     }
 
     proptest! {

@@ -6,6 +6,7 @@ use std::time::Instant;
 
 use godwit_api::event::{Event, EventSink as _, Failed};
 use godwit_api::settings::{Digest, ManifestSettings};
+use godwit_api::units::counted;
 use godwit_engine::{Offers, Unoffered, Work};
 use godwit_store::digest::DigestKind;
 use godwit_tree::TreeWork;
@@ -67,9 +68,9 @@ pub(crate) fn run(
     } = keeper.finish(failed, &output, &|| true)?;
     if let Some(manifest) = manifest {
         print(&format!(
-            "manifest    {}, {} entries, {}",
+            "manifest    {}, {}, {}",
             String::from_utf8_lossy(&manifest.path),
-            manifest.entries,
+            counted(manifest.entries, "entry"),
             manifest.digest
         ));
     }

@@ -6,6 +6,7 @@
 
 use std::collections::HashMap;
 
+use godwit_api::units::counted;
 use godwit_state::{Job, Reason};
 
 /// The rules, as they hold now.
@@ -51,6 +52,10 @@ pub(crate) fn sites_of(job: &Job) -> Vec<String> {
     sites
 }
 
+fn jobs(number: u64) -> String {
+    counted(number, "job")
+}
+
 #[derive(Default)]
 struct Counts {
     all: usize,
@@ -77,8 +82,8 @@ impl Counts {
             return Some(Reason::new(
                 "jobs_of_node",
                 format!(
-                    "This node runs {} jobs, as many as it runs at once; the job begins when one of them ends.",
-                    self.all
+                    "This node runs {}, as many as it runs at once; the job begins when one of them ends.",
+                    jobs(self.all as u64)
                 ),
             ));
         }
@@ -91,8 +96,9 @@ impl Counts {
             return Some(Reason::new(
                 "jobs_of_owner",
                 format!(
-                    "{} jobs of {} run, as many as may run at once; the job begins when one of them ends.",
-                    running, job.owner
+                    "The node runs {} of {}, as many as it may run at once; the job begins when one of them ends.",
+                    jobs(running.into()),
+                    job.owner
                 ),
             ));
         }
@@ -103,7 +109,8 @@ impl Counts {
                 Reason::new(
                     "jobs_of_site",
                     format!(
-                        "{running} jobs with {site} run, as many as may run at once; the job begins when one of them ends."
+                        "The node runs {} with {site}, as many as it may run at once; the job begins when one of them ends.",
+                        jobs(running.into())
                     ),
                 )
             })

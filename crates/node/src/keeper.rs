@@ -12,6 +12,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use godwit_api::units::counted;
 use godwit_engine::End;
 
 use crate::Shared;
@@ -211,8 +212,11 @@ fn is_given_up(
 fn describe(end: &End) -> String {
     match end {
         End::Finished(finished) => format!(
-            "complete: {} files, {} bytes, {} skipped, {} failed",
-            finished.files, finished.bytes, finished.skipped, finished.failed
+            "complete: {}, {}, {} skipped, {} failed",
+            counted(finished.files, "file"),
+            counted(finished.bytes, "byte"),
+            finished.skipped,
+            finished.failed
         ),
         End::Cancelled(reason) => format!("interrupted: {reason}"),
         End::Failed { message, .. } => format!("failed: {message}"),

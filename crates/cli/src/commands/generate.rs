@@ -7,6 +7,7 @@ use crate::home::Home;
 use crate::output::print;
 use clap::ArgMatches;
 use godwit_api::settings::{GenSettings, Scope};
+use godwit_api::units::counted;
 use godwit_generator as generator;
 use std::path::Path;
 
@@ -40,8 +41,10 @@ pub(super) fn run(matches: &ArgMatches, home: &Home) -> Result<Exit, Failure> {
             }
         })?;
     print(&format!(
-        "{} files in {} directories, {} bytes",
-        totals.files, totals.directories, totals.bytes
+        "{} in {}, {}",
+        counted(totals.files, "file"),
+        counted(totals.directories, "directory"),
+        counted(totals.bytes, "byte")
     ));
     Ok(Exit::Complete)
 }

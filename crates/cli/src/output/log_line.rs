@@ -2,7 +2,7 @@
 //! Prints nothing.
 
 use godwit_api::event::{Event, Summary};
-use godwit_api::units::human_size;
+use godwit_api::units::{counted, human_size};
 
 use super::connection;
 use super::plain::{PlainLines, printable};
@@ -27,16 +27,16 @@ pub(crate) fn line_of(event: &Event) -> Option<String> {
                 .bytes
                 .map_or_else(String::new, |bytes| format!(" and {}", human_size(bytes)));
             format!(
-                "ended {}: {} files{bytes}, {} failed",
+                "ended {}: {}{bytes}, {} failed",
                 summary.status.name(),
-                summary.files,
+                counted(summary.files, "file"),
                 summary.failed
             )
         }
         Event::Summary(Summary::Verify(summary)) => format!(
-            "ended {}: {} entries, {} different",
+            "ended {}: {}, {} different",
             summary.status.name(),
-            summary.entries,
+            counted(summary.entries, "entry"),
             summary.different
         ),
         Event::Channels(_)

@@ -5,7 +5,7 @@ use godwit_api::event::{
     Different, Item, ItemKind, Limited, Progress, Sides, Started, Status, TransferSummary, Tuning,
     VerifySummary,
 };
-use godwit_api::units::{human_count, human_rate, human_size};
+use godwit_api::units::{counted, human_count, human_rate, human_size};
 use std::fmt::Write;
 use std::time::Duration;
 
@@ -73,7 +73,7 @@ impl PlainLines {
         if pace >= FILES_PACE_MIN {
             let _ = write!(line, ", {} files/s", human_count(pace));
         }
-        let _ = write!(line, ", {}", count(progress.streams.into(), "stream"));
+        let _ = write!(line, ", {}", counted(progress.streams.into(), "stream"));
         if let Some(bottleneck) = &progress.bottleneck {
             let _ = write!(line, ", limited by {}", limited(bottleneck));
         }
@@ -180,7 +180,7 @@ impl PlainLines {
                 text,
                 "\nmanifest    {}, {}, {}",
                 printable(&String::from_utf8_lossy(&manifest.path)),
-                entries(manifest.entries),
+                counted(manifest.entries, "entry"),
                 printable(&manifest.digest)
             );
         }
@@ -206,9 +206,9 @@ impl PlainLines {
     pub(super) fn verified(&self, summary: &VerifySummary, elapsed: Duration) -> String {
         let seconds = elapsed.as_secs_f64();
         format!(
-            "status      {}\nverified    {} entries, {}\ndifferent   {}\nextra       {}\ntime        {seconds:.2} s, {}",
+            "status      {}\nverified    {}, {}\ndifferent   {}\nextra       {}\ntime        {seconds:.2} s, {}",
             summary.status.name(),
-            summary.entries,
+            counted(summary.entries, "entry"),
             human_size(summary.bytes),
             summary.different,
             summary.extra,
@@ -240,7 +240,7 @@ fn time_left(bytes: u64, total: Option<u64>, rate: Option<f64>) -> Option<Durati
 
 /// Bytes and files.
 fn amount(summary: &TransferSummary) -> String {
-    let files = count(summary.files, "file");
+    let files = counted(summary.files, "file");
     match summary.bytes {
         None => format!("{files} of unknown size"),
         Some(bytes) => format!("{} in {files}", human_size(bytes)),
@@ -281,18 +281,10 @@ fn both<T: Copy>(sides: &Sides<T>, show: impl Fn(T) -> String) -> String {
     )
 }
 
-fn count(number: u64, noun: &str) -> String {
-    format!("{number} {noun}{}", if number == 1 { "" } else { "s" })
-}
-
 /// A number that changes while it is read: three digits of a large one.
 fn about(number: u64, noun: &str) -> String {
     let plural = if number == 1 { "" } else { "s" };
     format!("{} {noun}{plural}", human_count(number))
-}
-
-fn entries(number: u64) -> String {
-    format!("{number} entr{}", if number == 1 { "y" } else { "ies" })
 }
 
 /// A number of files a second that is worth a word: of large files the bytes tell more.

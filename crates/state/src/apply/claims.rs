@@ -84,7 +84,10 @@ pub(super) fn backoff(
     fresh(job, epoch)?;
     check_reason(why)?;
     if job.retry.retries_max.is_some_and(|max| job.retries >= max) {
-        let text = format!("The job used up its {} retries. {}", job.retries, why.text);
+        let text = format!(
+            "The job used up its retries ({}). {}",
+            job.retries, why.text
+        );
         let why = Reason::new(reason::RETRIES_EXHAUSTED, clip(text));
         return leave(context, job, Cause::Expire, JobState::Failed, why, moved);
     }

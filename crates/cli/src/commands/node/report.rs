@@ -8,7 +8,7 @@ use std::path::Path;
 
 use clap::ArgMatches;
 use godwit_api::rest::{AttemptView, FailureView};
-use godwit_api::units::human_size;
+use godwit_api::units::{counted, human_size};
 use godwit_client::Client;
 
 use super::when::Clock;
@@ -78,8 +78,8 @@ fn attempts_table(attempts: &[AttemptView], clock: &Clock) -> String {
 
 fn failure(group: &FailureView) -> String {
     let mut lines = vec![format!(
-        "{} entries failed: {}",
-        group.count,
+        "{} failed: {}",
+        counted(group.count, "entry"),
         printable(&group.reason.text)
     )];
     lines.extend(
