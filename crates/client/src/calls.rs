@@ -31,6 +31,8 @@ const EXAMPLES_MAX: usize = 4;
 pub struct JobFilter {
     /// Only those in one of these states; empty is any.
     pub states: Vec<JobStateName>,
+    /// Only those whose id begins so.
+    pub id_prefix: Option<String>,
     /// Only those of this user.
     pub owner: Option<String>,
     /// Only those to or from this site.
@@ -180,6 +182,7 @@ impl Jobs<'_> {
         let limit = limit.to_string();
         let wishes = [
             ("state", (!states.is_empty()).then_some(states.as_str())),
+            ("id", filter.id_prefix.as_deref()),
             ("owner", filter.owner.as_deref()),
             ("site", filter.site.as_deref()),
             ("label", filter.label.as_deref()),
@@ -203,19 +206,17 @@ impl Jobs<'_> {
             Err(error) if error.status() == Some(404) && id.len() < ID_SIGNS => error,
             other => return other,
         };
-        let all = self.list(&JobFilter::default(), usize::MAX)?;
-        let mut fitting = all.into_iter().filter(|job| job.id.starts_with(&id));
-        match (fitting.next(), fitting.next()) {
-            (None, _) => Err(unknown),
-            (Some(job), None) => Ok(job),
-            (Some(first), Some(second)) => Err(ClientError::Ambiguous {
-                prefix: id.clone(),
-                examples: [first, second]
-                    .into_iter()
-                    .chain(fitting)
-                    .take(EXAMPLES_MAX)
-                    .map(|job| job.id)
-                    .collect(),
+        let filter = JobFilter {
+            id_prefix: Some(id.clone()),
+            ..JobFilter::default()
+        };
+        let mut fitting = self.list(&filter, EXAMPLES_MAX)?;
+        match fitting.len() {
+            0 => Err(unknown),
+            1 => Ok(fitting.remove(0)),
+            _ => Err(ClientError::Ambiguous {
+                prefix: id,
+                examples: fitting.into_iter().map(|job| job.id).collect(),
             }),
         }
     }

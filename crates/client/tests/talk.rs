@@ -162,18 +162,30 @@ fn pages_are_followed_and_a_short_id_finds_its_job() {
         page(&[job("0ab1", "queued"), job("0cd1", "queued")], r#""c 1""#),
         page(&[job("0ab2", "queued")], "null"),
     ];
-    let answers = || [&[not_found.clone()][..], &pages].concat();
+    let (_home, client, server) = serve(pages.to_vec());
+    let all = client.jobs().list(&JobFilter::default(), 2_000);
+    assert_eq!(all.expect("listed").len(), 3);
+    let requests = server.join().expect("no panic");
+    assert!(
+        requests[1].starts_with("GET /api/v1/jobs?cursor=c%201&limit=1000 "),
+        "{}",
+        requests[1]
+    );
 
-    let (_home, client, server) = serve(answers());
+    let fitting = |ids: &[&str]| {
+        let jobs: Vec<String> = ids.iter().map(|id| job(id, "queued")).collect();
+        vec![not_found.clone(), page(&jobs, "null")]
+    };
+    let (_home, client, server) = serve(fitting(&["0cd1"]));
     assert_eq!(client.jobs().find("0CD").expect("found").id, "0cd1");
     let requests = server.join().expect("no panic");
     assert!(
-        requests[2].starts_with("GET /api/v1/jobs?cursor=c%201&limit=1000 "),
+        requests[1].starts_with("GET /api/v1/jobs?id=0cd&limit=4 "),
         "{}",
-        requests[2]
+        requests[1]
     );
 
-    let (_home, client, server) = serve(answers());
+    let (_home, client, server) = serve(fitting(&["0ab1", "0ab2"]));
     let told = client.jobs().find("0ab").expect_err("two");
     assert!(
         matches!(&told, ClientError::Ambiguous { examples, .. } if examples.len() == 2),
@@ -181,7 +193,7 @@ fn pages_are_followed_and_a_short_id_finds_its_job() {
     );
     server.join().expect("no panic");
 
-    let (_home, client, server) = serve(answers());
+    let (_home, client, server) = serve(fitting(&[]));
     assert_eq!(
         client.jobs().find("0ef").expect_err("none").status(),
         Some(404)

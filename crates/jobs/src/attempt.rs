@@ -1,39 +1,39 @@
-//! One attempt of a job: a thread that runs the transfer, keeps what it tells, and says to the state how it ended.
+//! One attempt of a job: a thread that runs the transfer, and says to the state how it ended.
 //! Does not decide when the next one comes, but for the delay that the job's policy gives.
 
-use std::collections::BTreeMap;
+mod events;
+mod space;
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use godwit_api::event::{Channel, Channels, Event, EventSink, Progress, Status, Summary};
+use godwit_api::event::{EventSink, Status, Summary, Verdict};
 use godwit_api::failure::{Failure, FailureCode, Retry};
-use godwit_api::job::Text;
-use godwit_api::rest::{ChannelView, ProgressView, SampleView};
-use godwit_run::{Control, Runner};
-use godwit_state::{
-    Command, FailureGroup, Finish, Job, JobOp, JobState, Op, Outcome, ProposeError, Reason, Site,
-};
+use godwit_api::job::{JobKind, Text};
+use godwit_api::units::{counted, human_size};
+use godwit_run::{Control, Env, Runner};
+use godwit_state::{Command, Finish, Job, JobOp, Op, Outcome, ProposeError, Reason, Site};
 
-use crate::clock::{now, timestamp};
 use crate::error::JobsError;
-use crate::files::Recorder;
-use crate::host::Host;
 use crate::live::Attempt;
 use crate::scheduler::actor;
-use crate::{Shared, access, spec};
-
-/// Groups of failed entries that are told; further ones are counted under one.
-const GROUPS_MAX: usize = 60;
-
-/// Paths that a group names.
-const EXAMPLES_MAX: usize = 16;
+use crate::spec::{self, Prepared};
+use crate::{Shared, access, view};
+use events::{AttemptEvents, Heard};
+pub(crate) use space::Shortage;
+use space::SpaceWatch;
 
 /// Longest text of one example: the state takes no longer one.
 const TEXT_BYTES_MAX: usize = 4_096;
 
 /// While the state does not take how an attempt ended.
 const PROPOSE_AGAIN: Duration = Duration::from_secs(1);
+
+/// Why a job waits whose destination is full.
+pub(crate) const NO_SPACE: &str = "no_space";
 
 /// Starts the attempt that was claimed under `epoch`.
 pub(crate) fn start(shared: &Arc<Shared>, job: Job, epoch: u64, sites: Vec<String>, limit: u64) {
@@ -51,8 +51,13 @@ pub(crate) fn start(shared: &Arc<Shared>, job: Job, epoch: u64, sites: Vec<Strin
     let own = Arc::clone(shared);
     let id = job.id.clone();
     let body = move || {
-        let told = AttemptEvents::new(&own, &job, epoch, progress);
-        let ended = carry_out(&own, &job, limit, &control, &told);
+        let told = AttemptEvents::new(&own, &job, epoch, control.clone(), progress);
+        // A panic has been printed. Without an end the job would stay in its state for ever.
+        let work = AssertUnwindSafe(|| carry_out(&own, &job, limit, &control, &told));
+        let ended = catch_unwind(work).unwrap_or_else(|_panic| {
+            let message = "a thread of the job panicked; the node's log says where";
+            Err(Failure::new(FailureCode::Internal, message))
+        });
         conclude(&own, &job, epoch, &told, ended);
         own.live.remove(&job.id);
     };
@@ -65,7 +70,7 @@ pub(crate) fn start(shared: &Arc<Shared>, job: Job, epoch: u64, sites: Vec<Strin
         let backoff = JobOp::Backoff {
             epoch,
             reason,
-            next_attempt: now().after(5_000),
+            next_attempt: shared.now().after(5_000),
             bytes: 0,
             files: 0,
         };
@@ -75,7 +80,7 @@ pub(crate) fn start(shared: &Arc<Shared>, job: Job, epoch: u64, sites: Vec<Strin
 }
 
 fn propose(shared: &Shared, id: &str, op: JobOp) -> Result<(), ProposeError> {
-    let command = Command::new(now(), actor(shared), Op::Job(id.to_owned(), op));
+    let command = Command::new(shared.now(), actor(shared), Op::Job(id.to_owned(), op));
     shared.replica.propose_blocking(command).map(|_| ())
 }
 
@@ -103,7 +108,8 @@ fn carry_out(
         },
     )?;
     let mut prepared = spec::prepare(&new, &find).map_err(Failure::usage)?;
-    if limit > 0 {
+    let kind = prepared.spec.kind;
+    if limit > 0 && kind != JobKind::Verify {
         // From the first byte on; what changes later goes through the control.
         let text = Text::from(limit.to_string().as_str());
         prepared
@@ -112,8 +118,33 @@ fn carry_out(
             .insert("limit".to_owned(), vec![text]);
     }
     let env = (shared.config.make_env)(&prepared.sites);
+    let reads_back = || {
+        let settings = prepared.spec.copy_settings();
+        settings.is_ok_and(|settings| settings.verify)
+    };
+    let verifies = kind != JobKind::Verify && reads_back();
+    told.lock()
+        .begin(verifies, space_watch(job, &prepared, &env));
+    told.begins(kind);
     let events: Arc<dyn EventSink> = Arc::clone(told) as Arc<dyn EventSink>;
     Runner::run(&prepared.spec, &env, &events, control)
+}
+
+/// The watch over the space of a destination here. Comparing by contents takes long, and all of it looks as if it were to come.
+fn space_watch(job: &Job, prepared: &Prepared, env: &Env) -> Option<SpaceWatch> {
+    let is_here = job.destination.site == godwit_api::rest::HERE;
+    let is_copy = prepared.spec.kind != JobKind::Verify;
+    let compares = prepared.spec.settings.contains_key("checksum");
+    let exports = env
+        .exports
+        .clone()
+        .filter(|_| is_here && is_copy && !compares)?;
+    let destination = prepared.spec.destination.to_os();
+    Some(SpaceWatch::new(
+        exports,
+        Path::new(&destination).to_owned(),
+        job.retries,
+    ))
 }
 
 /// Tells the state how the attempt ended. An attempt whose claim has ended tells nothing: somebody paused or cancelled the job.
@@ -125,22 +156,30 @@ fn conclude(
     ended: Result<Summary, Failure>,
 ) {
     let heard = told.lock();
-    let (bytes, files) = (heard.bytes, heard.files);
+    let lacks_space = match &ended {
+        Ok(_) => heard.failed_with(NO_SPACE) > 0 && may_retry(shared, job),
+        Err(failure) => failure.code.is_interruption() && heard.is_short(),
+    };
     let op = match &ended {
-        Ok(summary) => finish(epoch, summary, &heard),
         Err(failure)
             if failure.code.is_interruption() && shared.stopping.load(Ordering::SeqCst) =>
         {
             // The next start of the node returns the job to the queue.
             return;
         }
-        Err(failure) if failure.code.retry() == Retry::Transient => JobOp::Backoff {
-            epoch,
-            reason: Reason::new(failure.code.as_str(), clip(&failure.message)),
-            next_attempt: job.retry.next_attempt(job.retries, now()),
-            bytes,
-            files,
-        },
+        _ if lacks_space => {
+            let shortage = heard.shortage();
+            let reason = no_space(job, &heard, shortage.as_ref());
+            if let Some(shortage) = shortage {
+                shared.live.is_short(&job.id, shortage);
+            }
+            backoff(shared, job, epoch, reason, &heard)
+        }
+        Ok(summary) => finish(epoch, summary, &heard),
+        Err(failure) if passes(failure.code) => {
+            let reason = Reason::new(failure.code.as_str(), clip(&failure.message));
+            backoff(shared, job, epoch, reason, &heard)
+        }
         Err(failure) => {
             let code = failure.code.as_str();
             JobOp::Finish(Box::new(Finish {
@@ -148,8 +187,8 @@ fn conclude(
                 outcome: Outcome::Failed,
                 reason: Some(Reason::new(code, clip(&failure.message))),
                 summary: heard.summary.clone().unwrap_or_else(|| "{}".to_owned()),
-                bytes,
-                files,
+                bytes: heard.bytes,
+                files: heard.files,
                 failures: heard.groups(),
             }))
         }
@@ -171,18 +210,70 @@ fn conclude(
     }
 }
 
+/// Whether the policy of the job allows another attempt.
+fn may_retry(shared: &Shared, job: &Job) -> bool {
+    let next = job.retry.next_attempt(job.retries, shared.now());
+    job.retry.retries_max.is_none_or(|max| job.retries < max)
+        && job.deadline.is_none_or(|deadline| next <= deadline)
+}
+
+/// Whether the same job may succeed later. The node's own disk may be full for a time, and a job shall outlive that.
+fn passes(code: FailureCode) -> bool {
+    let of_the_node = matches!(
+        code,
+        FailureCode::JournalUnusable | FailureCode::HomeUnusable | FailureCode::SpillUnusable
+    );
+    of_the_node || code.retry() == Retry::Transient
+}
+
+fn backoff(shared: &Shared, job: &Job, epoch: u64, reason: Reason, heard: &Heard) -> JobOp {
+    JobOp::Backoff {
+        epoch,
+        reason,
+        next_attempt: job.retry.next_attempt(job.retries, shared.now()),
+        bytes: heard.bytes,
+        files: heard.files,
+    }
+}
+
+/// The reason of a job that cannot fit.
+fn no_space(job: &Job, heard: &Heard, shortage: Option<&Shortage>) -> Reason {
+    let place = view::place(&job.destination);
+    let text = match shortage {
+        Some(short) => format!(
+            "{place} has no room: the job needs up to {} more, and {} are free there. The job goes on by itself once there is room.",
+            human_size(short.needed),
+            human_size(short.free)
+        ),
+        None => format!(
+            "{place} has no room: {} found the storage or a quota full. The job goes on by itself once there is room.",
+            counted(heard.failed_with(NO_SPACE), "entry")
+        ),
+    };
+    Reason::new(NO_SPACE, clip(&text))
+}
+
 /// The end of a job that was done.
 fn finish(epoch: u64, summary: &Summary, heard: &Heard) -> JobOp {
-    let (complete, failed) = match summary {
-        Summary::Transfer(summary) => (summary.status == Status::Complete, summary.failed),
-        Summary::Verify(_) => (true, 0),
+    let (complete, text) = match summary {
+        Summary::Transfer(summary) => (
+            summary.status == Status::Complete,
+            format!(
+                "{} failed; all others arrived. See them with: godwit job report.",
+                counted(summary.failed, "entry")
+            ),
+        ),
+        Summary::Verify(summary) => (
+            summary.status == Verdict::Same,
+            format!(
+                "{} not as the manifest says; all others are. See them with: godwit job report.",
+                match summary.different + summary.extra {
+                    1 => "1 entry is".to_owned(),
+                    wrong => format!("{wrong} entries are"),
+                }
+            ),
+        ),
     };
-    let reason = (!complete).then(|| {
-        let text = format!(
-            "{failed} entries failed; all others arrived. See them with: godwit job report."
-        );
-        Reason::new("entries_failed", text)
-    });
     JobOp::Finish(Box::new(Finish {
         epoch,
         outcome: if complete {
@@ -190,7 +281,7 @@ fn finish(epoch: u64, summary: &Summary, heard: &Heard) -> JobOp {
         } else {
             Outcome::Partial
         },
-        reason,
+        reason: (!complete).then(|| Reason::new("entries_failed", text)),
         summary: heard.summary.clone().unwrap_or_else(|| "{}".to_owned()),
         bytes: heard.bytes,
         files: heard.files,
@@ -206,188 +297,4 @@ fn clip(text: &str) -> String {
         text.push('…');
     }
     text
-}
-
-/// Hears what the transfer tells.
-struct AttemptEvents {
-    shared: Arc<Shared>,
-    id: String,
-    epoch: u64,
-    attempt: u32,
-    progress: Arc<Mutex<Option<ProgressView>>>,
-    heard: Mutex<Heard>,
-}
-
-/// What was heard.
-struct Heard {
-    recorder: Recorder,
-    host: Host,
-    /// The state knows that data moves.
-    running: bool,
-    groups: BTreeMap<String, FailureGroup>,
-    failed: u64,
-    bytes: u64,
-    files: u64,
-    summary: Option<String>,
-    /// The network paths, as they were told last.
-    channels: Vec<ChannelView>,
-}
-
-impl Heard {
-    fn groups(&self) -> Vec<FailureGroup> {
-        self.groups.values().cloned().collect()
-    }
-
-    fn failed(&mut self, code: &str, message: &str, path: &[u8]) {
-        self.failed += 1;
-        let full = self.groups.len() >= GROUPS_MAX && !self.groups.contains_key(code);
-        let code = if full { "other" } else { code };
-        let group = self
-            .groups
-            .entry(code.to_owned())
-            .or_insert_with(|| FailureGroup {
-                reason: Reason::new(code, clip(message)),
-                count: 0,
-                examples: Vec::new(),
-            });
-        group.count += 1;
-        if group.examples.len() < EXAMPLES_MAX {
-            group.examples.push(clip(&String::from_utf8_lossy(path)));
-        }
-    }
-}
-
-impl AttemptEvents {
-    fn new(
-        shared: &Arc<Shared>,
-        job: &Job,
-        epoch: u64,
-        progress: Arc<Mutex<Option<ProgressView>>>,
-    ) -> Arc<Self> {
-        let attempt = job.attempts + 1;
-        Arc::new(Self {
-            id: job.id.clone(),
-            epoch,
-            attempt,
-            progress,
-            heard: Mutex::new(Heard {
-                recorder: Recorder::open(&shared.config.directory, &job.id, attempt),
-                host: Host::new(),
-                running: false,
-                groups: BTreeMap::new(),
-                failed: 0,
-                bytes: 0,
-                files: 0,
-                summary: None,
-                channels: Vec::new(),
-            }),
-            shared: Arc::clone(shared),
-        })
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Heard> {
-        self.heard.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn progress(&self, progress: &Progress) {
-        let mut heard = self.lock();
-        heard.bytes = progress.bytes;
-        heard.files = progress.files;
-        let at = timestamp();
-        let bottleneck = progress.bottleneck.as_ref();
-        let view = ProgressView {
-            at,
-            bytes: progress.bytes,
-            bytes_total: progress.bytes_total,
-            bytes_per_second: progress.bytes_per_second,
-            files: progress.files,
-            streams: progress.streams,
-            bottleneck: bottleneck.map(|limited| limited.stage.clone()),
-            bottleneck_text: bottleneck.map(|limited| {
-                let advice = limited.told.advice.as_deref();
-                let advice = advice.map_or_else(String::new, |advice| format!("; {advice}"));
-                format!("{}: {}{advice}", limited.stage, limited.told.figure)
-            }),
-            failed: heard.failed,
-            stages: progress.stages.clone(),
-            channels: heard.channels.clone(),
-        };
-        if heard.recorder.is_due() {
-            let before = heard
-                .recorder
-                .last()
-                .map(|sample| (sample.at.0, sample.bytes));
-            let rate = before.map_or(0.0, |(then, bytes)| {
-                let seconds = Duration::from_millis(at.0.saturating_sub(then).unsigned_abs());
-                #[expect(
-                    clippy::cast_precision_loss,
-                    reason = "a rate needs no more than 53 bits"
-                )]
-                let moved = view.bytes.saturating_sub(bytes) as f64;
-                moved / seconds.as_secs_f64().max(0.001)
-            });
-            let sample = SampleView {
-                at,
-                attempt: self.attempt,
-                bytes: view.bytes,
-                files: view.files,
-                bytes_per_second: rate,
-                streams: view.streams,
-                bottleneck: view.bottleneck.clone(),
-                stages: view.stages.clone(),
-                host: heard.host.figures(),
-            };
-            heard.recorder.sample(sample);
-        }
-        let begins = !heard.running && view.bytes_total.is_some();
-        heard.running |= begins;
-        drop(heard);
-        *self.progress.lock().unwrap_or_else(PoisonError::into_inner) = Some(view);
-        if begins {
-            let report = JobOp::Report {
-                epoch: self.epoch,
-                state: JobState::Running,
-                reason: None,
-            };
-            // The state is of more use than exact: the next one says how the attempt ended.
-            let _ = propose(&self.shared, &self.id, report);
-        }
-    }
-}
-
-fn channels(told: &Channels) -> Vec<ChannelView> {
-    let view = |channel: &Channel| ChannelView {
-        number: channel.number,
-        name: channel.name.clone(),
-        streams: channel.streams,
-        bytes_per_second: channel.bytes_per_second,
-        round_trip_seconds: channel.round_trip_seconds,
-        cuts: channel.cuts,
-    };
-    told.channels.iter().map(view).collect()
-}
-
-impl EventSink for AttemptEvents {
-    fn tell(&self, event: Event) {
-        match &event {
-            Event::Progress(progress) => return self.progress(progress),
-            Event::Failed(failed) => {
-                let code = failed.code.as_deref().unwrap_or("other");
-                self.lock().failed(code, &failed.message, &failed.path);
-            }
-            Event::Channels(told) => self.lock().channels = channels(told),
-            Event::Summary(summary) => {
-                let mut heard = self.lock();
-                heard.summary = serde_json::to_string(summary).ok();
-                if let Summary::Transfer(summary) = summary {
-                    heard.bytes = summary.bytes.unwrap_or(heard.bytes);
-                    heard.files = summary.files;
-                }
-            }
-            _ => {}
-        }
-        if let Ok(value) = serde_json::to_value(&event) {
-            self.lock().recorder.log(value);
-        }
-    }
 }

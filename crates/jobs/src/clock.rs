@@ -1,10 +1,34 @@
 //! The clock and the random numbers of this crate.
 //! Decides nothing.
 
+use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use godwit_api::rest::Timestamp;
 use godwit_state::UnixMillis;
+
+/// What tells the time to the jobs of a node.
+#[derive(Clone)]
+pub struct Clock(Arc<dyn Fn() -> UnixMillis + Send + Sync>);
+
+impl Clock {
+    /// A clock that shows what `show` gives.
+    pub fn new(show: impl Fn() -> UnixMillis + Send + Sync + 'static) -> Self {
+        Self(Arc::new(show))
+    }
+
+    /// The time now.
+    pub(crate) fn now(&self) -> UnixMillis {
+        (self.0)()
+    }
+}
+
+impl Default for Clock {
+    /// The clock of this machine.
+    fn default() -> Self {
+        Self::new(now)
+    }
+}
 
 /// Milliseconds since 1970-01-01 UTC by the clock of this machine.
 #[must_use]

@@ -5,7 +5,6 @@ use std::time::{Duration, Instant};
 
 use godwit_state::{Command, Effect, Op, Prune, UnixMillis};
 
-use crate::clock::now;
 use crate::error::JobsError;
 use crate::scheduler::actor;
 use crate::{Shared, files};
@@ -27,10 +26,10 @@ pub(crate) struct History {
 }
 
 impl History {
-    pub(crate) fn new() -> Self {
+    pub(crate) fn new(at: UnixMillis) -> Self {
         Self {
             began: Instant::now(),
-            began_at: now(),
+            began_at: at,
             looked: Instant::now(),
         }
     }
@@ -48,7 +47,7 @@ impl History {
             return Ok(());
         }
         self.looked = Instant::now();
-        let at = now();
+        let at = shared.now();
         if self.is_clock_set(at) {
             (shared.config.log)(
                 "the clock was set while the node ran: no history is deleted until the node is restarted",

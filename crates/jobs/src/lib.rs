@@ -40,12 +40,12 @@ use godwit_api::rest::{
 };
 use godwit_run::Env;
 use godwit_state::{
-    Actor, Command, Cursor, JobFilter, JobOp, Op, Replica, Role, Runner as RunnerName, Schedule,
-    Site, UnixMillis,
+    Actor, Command, Cursor, JobChange, JobFilter, JobOp, Op, Replica, Role, Runner as RunnerName,
+    Schedule, Site, UnixMillis,
 };
 
 pub use access::{Access, grant_of, rule_of};
-pub use clock::now;
+pub use clock::{Clock, now};
 pub use error::JobsError;
 
 use live::Live;
@@ -70,6 +70,8 @@ pub struct JobsConfig {
     pub keep_history: Duration,
     /// Jobs that run at once.
     pub jobs_max: usize,
+    /// Tells the time.
+    pub clock: Clock,
     /// Makes the surroundings of one attempt.
     pub make_env: Arc<MakeEnv>,
     /// Says what happens, a line each.
@@ -92,6 +94,12 @@ pub(crate) struct Shared {
     pub(crate) stopping: AtomicBool,
 }
 
+impl Shared {
+    pub(crate) fn now(&self) -> UnixMillis {
+        self.config.clock.now()
+    }
+}
+
 impl Jobs {
     /// Returns the jobs that an earlier start of this node ran to the queue, and runs from now on what is due. Blocks for a moment.
     ///
@@ -103,7 +111,7 @@ impl Jobs {
             instance: clock::random_text(),
         };
         let restart = Command::new(
-            now(),
+            config.clock.now(),
             Actor::node(config.node.clone()),
             Op::Restart(runner.clone()),
         );
@@ -253,15 +261,15 @@ impl Jobs {
     /// # Errors
     /// The job has ended, or the state takes no change.
     pub fn change(&self, actor: Actor, id: &str, wish: &ChangeJob) -> Result<JobView, JobsError> {
-        let limit = wish
-            .limit
-            .map(|limit| JobOp::SetLimit((limit > 0).then_some(limit)));
-        let priority = wish.priority.map(JobOp::SetPriority);
-        let label = wish.label.clone().map(JobOp::SetLabel);
-        for op in [limit, priority, label].into_iter().flatten() {
-            self.propose(actor.clone(), id, op)?;
+        let change = JobChange {
+            limit: wish.limit,
+            priority: wish.priority,
+            label: wish.label.clone(),
+        };
+        if change == JobChange::default() {
+            return self.job(id);
         }
-        self.job(id)
+        self.steer(actor, id, JobOp::Change(change))
     }
 
     /// Whether a schedule makes sense: the cron expression, the name of the time zone, and the job that it
@@ -283,7 +291,7 @@ impl Jobs {
     /// When a schedule submits its job next; None if it never does.
     #[must_use]
     pub fn next_tick(&self, schedule: &Schedule) -> Option<UnixMillis> {
-        schedule::next(schedule)
+        schedule::next(schedule, self.shared.now())
     }
 
     /// The attempts of a job, the first one first.
@@ -373,7 +381,7 @@ impl Jobs {
 
     fn propose(&self, actor: Actor, id: &str, op: JobOp) -> Result<(), JobsError> {
         self.shared.replica.propose_blocking(Command::new(
-            now(),
+            self.shared.now(),
             actor,
             Op::Job(id.to_owned(), op),
         ))?;

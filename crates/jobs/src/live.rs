@@ -8,6 +8,8 @@ use std::thread::JoinHandle;
 use godwit_api::rest::ProgressView;
 use godwit_run::Control;
 
+use crate::attempt::Shortage;
+
 /// An attempt that runs.
 #[derive(Clone)]
 pub(crate) struct Attempt {
@@ -26,6 +28,8 @@ pub(crate) struct Attempt {
 #[derive(Default)]
 pub(crate) struct Live {
     attempts: Mutex<HashMap<String, Attempt>>,
+    /// Jobs that wait for space here: as many as have waited since the start of the node.
+    short: Mutex<HashMap<String, Shortage>>,
     threads: Mutex<Vec<JoinHandle<()>>>,
 }
 
@@ -40,6 +44,29 @@ impl Live {
 
     pub(crate) fn remove(&self, id: &str) {
         self.lock().remove(id);
+    }
+
+    /// The job waits until there is space at its destination here.
+    pub(crate) fn is_short(&self, id: &str, shortage: Shortage) {
+        self.lock_short().insert(id.to_owned(), shortage);
+    }
+
+    /// The job waits for space no more.
+    pub(crate) fn fits(&self, id: &str) {
+        self.lock_short().remove(id);
+    }
+
+    /// Jobs that wait for space here.
+    pub(crate) fn short(&self) -> Vec<(String, Shortage)> {
+        let short = self.lock_short();
+        let short = short.iter();
+        short
+            .map(|(id, shortage)| (id.clone(), shortage.clone()))
+            .collect()
+    }
+
+    fn lock_short(&self) -> MutexGuard<'_, HashMap<String, Shortage>> {
+        self.short.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Remembers the thread of an attempt, and forgets those that have ended.

@@ -12,7 +12,6 @@ use godwit_state::{
     Command, NewJob as Submitted, Op, ProposeError, Reader, Role, Schedule, UnixMillis,
 };
 
-use crate::clock::now;
 use crate::error::JobsError;
 use crate::scheduler::actor;
 use crate::{Shared, access, spec, submit};
@@ -67,7 +66,7 @@ pub(crate) fn check(
     role: Role,
 ) -> Result<(), JobsError> {
     let ticks = Ticks::parse(cron, zone)?;
-    if ticks.next(now()).is_none() {
+    if ticks.next(shared.now()).is_none() {
         return Err(JobsError::invalid(
             "invalid",
             format!("cron: {cron:?} names no time that comes"),
@@ -78,12 +77,12 @@ pub(crate) fn check(
 }
 
 /// When the schedule submits its job next.
-pub(crate) fn next(schedule: &Schedule) -> Option<UnixMillis> {
+pub(crate) fn next(schedule: &Schedule, at: UnixMillis) -> Option<UnixMillis> {
     if schedule.disabled {
         return None;
     }
     let ticks = Ticks::parse(&schedule.cron, &schedule.time_zone).ok()?;
-    ticks.next(now())
+    ticks.next(at)
 }
 
 /// Submits what is due at `at`; gives the time of the next tick.

@@ -12,8 +12,7 @@ use tokio::runtime::Builder;
 use tokio::time::timeout;
 
 use crate::Shared;
-use crate::attempt;
-use crate::clock::now;
+use crate::attempt::{self, NO_SPACE};
 use crate::error::JobsError;
 use crate::history::History;
 use crate::order::{self, Running};
@@ -47,7 +46,7 @@ pub(crate) fn run(shared: &Arc<Shared>) {
     let reader = shared.replica.reader();
     let mut follower = shared.replica.follow(reader.last_event().unwrap_or(0));
     let mut complained = false;
-    let mut history = History::new();
+    let mut history = History::new(shared.now());
     while !shared.stopping.load(Ordering::SeqCst) {
         let passed = history.prune(shared).and_then(|()| pass(shared, &reader));
         let sleep = match passed {
@@ -84,7 +83,7 @@ async fn wait(shared: &Shared, follower: &mut Follower, sleep: Duration) {
 
 /// Makes everything as the state says; tells how long nothing is due.
 fn pass(shared: &Arc<Shared>, reader: &Reader) -> Result<Duration, JobsError> {
-    let at = now();
+    let at = shared.now();
     for job in reader.expired_jobs(at)? {
         let expire = Command::new(at, actor(shared), Op::Job(job.id, JobOp::Expire));
         settle(shared.replica.propose_blocking(expire))?;
@@ -96,6 +95,7 @@ fn pass(shared: &Arc<Shared>, reader: &Reader) -> Result<Duration, JobsError> {
     let each =
         u32::try_from(shared.config.jobs_max.saturating_add(EXPLAINED_MAX)).unwrap_or(u32::MAX);
     let mut due = reader.due_jobs(at, each, WAITING_MAX)?;
+    due.extend(with_room(shared, reader, at)?);
     // What was claimed and has not begun to be seen as running.
     due.retain(|job| !shared.live.contains(&job.id));
     let plan = order::choose(due, &running, &policy.rules(shared.config.jobs_max));
@@ -122,6 +122,34 @@ fn pass(shared: &Arc<Shared>, reader: &Reader) -> Result<Duration, JobsError> {
         .map(|time| until(time, at))
         .min()
         .unwrap_or(SLEEP_MAX))
+}
+
+/// The jobs that waited for space at an export of this node and fit now, before their next attempt is due.
+fn with_room(shared: &Shared, reader: &Reader, at: UnixMillis) -> Result<Vec<Job>, JobsError> {
+    let short = shared.live.short();
+    if short.is_empty() {
+        return Ok(Vec::new());
+    }
+    let exports = (shared.config.make_env)(&[]).exports;
+    let mut fitting = Vec::new();
+    for (id, shortage) in short {
+        let job = reader.job(&id)?.filter(|job| {
+            let reason = job.reason.as_ref();
+            job.state.waits() && reason.is_some_and(|reason| reason.code == NO_SPACE)
+        });
+        let Some(job) = job else {
+            shared.live.fits(&id);
+            continue;
+        };
+        let free = exports
+            .as_ref()
+            .and_then(|exports| exports.free_bytes(&shortage.path));
+        let is_due = job.next_attempt.is_none_or(|next| next <= at);
+        if !is_due && free.is_some_and(|free| shortage.is_over(free)) {
+            fitting.push(job);
+        }
+    }
+    Ok(fitting)
 }
 
 /// Stops attempts whose claim has ended, and gives the others their limits.
@@ -157,7 +185,8 @@ fn start(
         runner: shared.runner.clone(),
         seen: job.epoch,
     };
-    let command = Command::new(now(), actor(shared), Op::Job(job.id.clone(), claim));
+    let command = Command::new(shared.now(), actor(shared), Op::Job(job.id.clone(), claim));
+    shared.live.fits(&job.id);
     let Some(Effect::Job { epoch, .. }) = settle(shared.replica.propose_blocking(command))? else {
         // Somebody changed the job meanwhile; the next pass sees it.
         return Ok(());

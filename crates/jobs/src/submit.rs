@@ -9,7 +9,7 @@ use godwit_state::{
     RetryPolicy, Site, UnixMillis, sortable_id,
 };
 
-use crate::clock::{now, random};
+use crate::clock::random;
 use crate::error::JobsError;
 use crate::spec::{self, Role};
 use crate::{Shared, access};
@@ -30,7 +30,7 @@ pub(crate) fn submit(
         access::check_places(shared, owner, role, &checked.0, &checked.1)?;
     }
     for _ in 0..IDS_MAX {
-        let at = now();
+        let at = shared.now();
         let job = build(at, owner, new, &checked, key.clone())?;
         let id = job.id.clone();
         let command = Command::new(at, actor.clone(), Op::Submit(Box::new(job)));
@@ -88,13 +88,10 @@ pub(crate) fn build(
 
 /// Whether the job could be run: places, sites, exports and settings make sense.
 pub(crate) fn check(shared: &Shared, new: &NewJob) -> Result<(Vec<Place>, Place), JobsError> {
-    if new.kind == JobKind::Verify {
-        return Err(JobsError::invalid(
-            "invalid",
-            "kind: a job copies or synchronises; use the setting verify to have copies read back",
-        ));
-    }
     let (sources, destination) = spec::places(new)?;
+    if new.kind == JobKind::Verify {
+        check_verification(new, &sources)?;
+    }
     for place in sources.iter().chain([&destination]) {
         if place.is_here() {
             let exports = &shared.config.exports;
@@ -117,7 +114,7 @@ pub(crate) fn check(shared: &Shared, new: &NewJob) -> Result<(Vec<Place>, Place)
             return Err(spec::unknown_site(&place.site));
         }
     }
-    if spec::role(&sources, &destination) == Role::ThirdParty {
+    if new.kind != JobKind::Verify && spec::role(&sources, &destination) == Role::ThirdParty {
         return Err(JobsError::invalid(
             "not_here",
             format!(
@@ -136,9 +133,11 @@ pub(crate) fn check(shared: &Shared, new: &NewJob) -> Result<(Vec<Place>, Place)
         settings: new.settings.clone(),
         selection: new.selection.clone(),
     };
-    described
-        .copy_settings()
-        .map_err(|error| JobsError::invalid("invalid", format!("settings: {error}")))?;
+    let settings = match new.kind {
+        JobKind::Verify => described.verify_settings().map(drop),
+        JobKind::Copy | JobKind::Sync => described.copy_settings().map(drop),
+    };
+    settings.map_err(|error| JobsError::invalid("invalid", format!("settings: {error}")))?;
     let names_a_file = |name: &&String| {
         Setting::find(described.scope(), name).is_some_and(|found| matches!(found.kind, Kind::File))
     };
@@ -151,4 +150,22 @@ pub(crate) fn check(shared: &Shared, new: &NewJob) -> Result<(Vec<Place>, Place)
         ));
     }
     Ok((sources, destination))
+}
+
+/// A verification reads its manifest here, wherever the copy is.
+fn check_verification(new: &NewJob, sources: &[Place]) -> Result<(), JobsError> {
+    let is_manifest_here = matches!(sources, [manifest] if manifest.is_here());
+    if !is_manifest_here {
+        return Err(JobsError::invalid(
+            "invalid",
+            "sources: a verification has one source: its manifest, as here:/EXPORT/PATH",
+        ));
+    }
+    if new.selection.is_some() {
+        return Err(JobsError::invalid(
+            "invalid",
+            "selection: a verification checks all entries of its manifest; leave the selection out",
+        ));
+    }
+    Ok(())
 }

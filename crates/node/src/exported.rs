@@ -129,6 +129,12 @@ impl ExportedFiles for Exported {
             display: found.export.into_bytes(),
         })
     }
+
+    fn free_bytes(&self, path: &Path) -> Option<u64> {
+        let found = self.find(path, Access::default()).ok()?;
+        let room = rustix::fs::statvfs(OsStr::from_bytes(&found.real)).ok()?;
+        Some(room.f_bavail.saturating_mul(room.f_frsize))
+    }
 }
 
 fn below(directory: &[u8], name: &[u8]) -> Vec<u8> {

@@ -55,6 +55,9 @@ pub trait ExportedFiles: Send + Sync {
     /// # Errors
     /// There is no such export, or it cannot be opened.
     fn destination(&self, path: &Path, access: Access) -> Result<LocalDestination, LocalError>;
+
+    /// Bytes that this process may still write to the export of the path; None where nobody knows.
+    fn free_bytes(&self, path: &Path) -> Option<u64>;
 }
 
 /// In the message on a directory that a destination would be in: it is not there.

@@ -3,11 +3,10 @@
 
 mod findings;
 mod local;
+mod manifest;
 mod remote;
 
-use std::fs::{File, Metadata};
-use std::io::BufReader;
-use std::os::unix::fs::MetadataExt as _;
+use std::io::{BufReader, Read};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -24,9 +23,11 @@ use godwit_tree::OwnFiles;
 
 use crate::control::Control;
 use crate::env::Env;
+use crate::local::Access;
 use crate::reports::{check_signature, listing};
 use findings::{Findings, Totals};
 pub use local::root_of;
+use manifest::ManifestFile;
 
 /// Entries that are checked together.
 const BATCH_RECORDS: usize = 256;
@@ -34,7 +35,7 @@ const BATCH_RECORDS: usize = 256;
 /// A manifest that was found to be whole, and is read again entry by entry.
 pub(crate) struct Checklist {
     path: String,
-    reader: ManifestReader<BufReader<File>>,
+    reader: ManifestReader<BufReader<Box<dyn Read + Send>>>,
     trailer: Trailer,
     entries: u64,
     /// The manifest itself: where it lies in the copy it is not extra.
@@ -47,13 +48,15 @@ pub(crate) struct Checklist {
 
 impl Checklist {
     /// Reads the manifest to its end, so that nothing is judged by one that was cut off or changed.
-    pub(crate) fn open(path: &Path, signed_by: Option<&IdentityId>) -> Result<Self, Failure> {
-        let shown = path.display().to_string();
+    fn open(manifest: &ManifestFile, signed_by: Option<&IdentityId>) -> Result<Self, Failure> {
+        let shown = manifest.shown.clone();
         let refused = |what: String| {
             Failure::new(FailureCode::ManifestRefused, format!("{shown}: {what}")).about(&shown)
         };
         let open = || -> Result<_, Failure> {
-            let file = File::open(path).map_err(|error| refused(error.to_string()))?;
+            let file = manifest
+                .open()
+                .map_err(|error| refused(error.to_string()))?;
             ManifestReader::new(BufReader::with_capacity(1 << 20, file))
                 .map_err(|error| refused(error.to_string()))
         };
@@ -68,13 +71,9 @@ impl Checklist {
             .cloned()
             .ok_or_else(|| refused("it has no end".to_owned()))?;
         check_signature(&trailer, signed_by).map_err(refused)?;
-        let key = |there: Metadata| (there.dev(), there.ino());
-        let real = path.canonicalize().ok();
-        let directory = real.as_deref().and_then(Path::parent);
-        let directory = directory.and_then(|directory| directory.metadata().ok());
         Ok(Self {
-            own: Arc::new(OwnFiles::new(path.metadata().ok().map(key))),
-            directory: directory.map(key),
+            own: Arc::new(OwnFiles::new(manifest.key())),
+            directory: manifest.directory_key(),
             reader: open()?,
             path: shown,
             trailer,
@@ -161,7 +160,7 @@ fn check(
             "a verification has one source, the manifest",
         ));
     };
-    let manifest = env.resolve(Path::new(&manifest.to_os()));
+    let manifest = ManifestFile::find(env, Path::new(&manifest.to_os()))?;
     let endpoint = spec.destination_endpoint().map_err(Failure::usage)?;
     let signed_by = settings
         .signed_by
@@ -179,7 +178,7 @@ fn check(
     if failed_before > 0 {
         events.note(&format!(
             "{}: {failed_before} entries of the data set failed when it was written, and are not in it",
-            manifest.display()
+            manifest.shown
         ));
     }
     let asked = Asked {
@@ -189,7 +188,18 @@ fn check(
         control,
     };
     let finished = match &endpoint {
-        Endpoint::Local(path) => local::check(&asked, checklist, &env.resolve(path))?,
+        Endpoint::Local(path) => {
+            let root = match &env.exports {
+                Some(exports) => {
+                    let found = exports.source(path, Access::default());
+                    let unreadable =
+                        |error| Failure::new(FailureCode::NoSource, error).about(path.display());
+                    found.map_err(unreadable)?.root
+                }
+                None => root_of(&env.resolve(path), &env.home)?,
+            };
+            local::check(&asked, checklist, root, path)?
+        }
         Endpoint::Remote(remote) => remote::check(&asked, checklist, remote)?,
         Endpoint::Ssh(place) => remote::check_by_ssh(&asked, checklist, place)?,
         other => {

@@ -241,8 +241,11 @@ fn a_refused_command_of_any_length_leaves_a_short_line() {
         .audit(&AuditFilter::default(), 10)
         .expect("read");
     assert_eq!((lines.len(), lines[0].object.len()), (1, 320));
-    state.apply(&submit(1, "job")).expect("submit");
-    let error = state.job(2, JobOp::SetLimit(Some(0))).expect_err("nothing");
+    let mut stopped = new_job("job");
+    stopped.limit = Some(0);
+    let error = state
+        .op(1, Op::Submit(Box::new(stopped)))
+        .expect_err("nothing");
     assert_eq!(
         error.to_string(),
         "limit: must be at least 1; pause the job to stop it"

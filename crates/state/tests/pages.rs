@@ -70,6 +70,10 @@ fn many(store: &mut Store) {
 fn passes(job: &Job, filter: &JobFilter) -> bool {
     (filter.states.is_empty() || filter.states.contains(&job.state))
         && filter
+            .id_prefix
+            .as_ref()
+            .is_none_or(|prefix| job.id.starts_with(prefix))
+        && filter
             .owner
             .as_ref()
             .is_none_or(|owner| *owner == job.owner)
@@ -129,6 +133,28 @@ fn each_filter_lists_what_a_plain_look_finds() {
             JobFilter {
                 owner: text("owner3"),
                 ..none()
+            },
+        ),
+        (
+            "id",
+            JobFilter {
+                id_prefix: text("job00012"),
+                ..none()
+            },
+        ),
+        (
+            "id: none",
+            JobFilter {
+                id_prefix: text("job0001234"),
+                ..none()
+            },
+        ),
+        (
+            "id, owner and state",
+            JobFilter {
+                id_prefix: text("job00"),
+                owner: text("owner3"),
+                ..states(&[JobState::Failed, JobState::Complete])
             },
         ),
         (

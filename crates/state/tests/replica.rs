@@ -7,8 +7,8 @@ use std::future::Future;
 use std::path::Path;
 
 use godwit_state::{
-    Change, CommandError, Effect, FaultKind, FollowError, JobFilter, JobOp, JobState, Op,
-    OpenError, Options, ProposeError, Replica, Role, User,
+    Change, CommandError, Effect, FaultKind, FollowError, JobChange, JobFilter, JobOp, JobState,
+    Op, OpenError, Options, ProposeError, Replica, Role, User,
 };
 use support::{claim, command, finish, job_command, new_job, submit};
 
@@ -189,7 +189,14 @@ fn a_command_that_is_too_long_is_refused_before_the_log() {
     let replica = open(directory.path());
     let before = replica.applied_index();
     let label = "x".repeat(godwit_state::COMMAND_BYTES_MAX);
-    let long = job_command(0, "job1", JobOp::SetLabel(label));
+    let long = job_command(
+        0,
+        "job1",
+        JobOp::Change(JobChange {
+            label: Some(label),
+            ..JobChange::default()
+        }),
+    );
     let error = replica.propose_blocking(long).expect_err("too long");
     assert!(matches!(error, ProposeError::TooLarge { .. }), "{error}");
     assert_eq!(replica.applied_index(), before);

@@ -175,6 +175,12 @@ pub struct ProgressView {
     pub bytes_per_second: Option<f64>,
     /// Complete files.
     pub files: u64,
+    /// Files that the scan has found so far; all of them once it has ended.
+    #[serde(default)]
+    pub files_total: u64,
+    /// The source is still being scanned.
+    #[serde(default)]
+    pub scanning: bool,
     /// Streams attached.
     pub streams: u32,
     /// What limits the transfer, as a word.

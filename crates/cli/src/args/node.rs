@@ -71,7 +71,7 @@ fn job() -> Command {
 
 fn submit() -> Command {
     Command::new("submit")
-        .about("Submit a job that copies, and print its id")
+        .about("Submit a job that copies or verifies, and print its id")
         .override_usage("godwit job submit [OPTIONS] SOURCE... DESTINATION")
         .after_help(
             "SOURCE and DESTINATION are places: SITE:/EXPORT/PATH. The site here: is the node that is asked; godwit site list\n\
@@ -86,10 +86,14 @@ fn submit() -> Command {
         .arg(value("retries", "N", "Attempts after the first one [default: until the deadline]"))
         .arg(switch("sync", "Make the destination equal the source, as godwit sync does"))
         .arg(
+            switch("verify", "Check DESTINATION by the manifest SOURCE, as godwit verify does; copy nothing")
+                .conflicts_with("sync"),
+        )
+        .arg(
             value(
                 "setting",
                 "NAME=VALUE",
-                "A setting of godwit cp or sync, such as streams=8 or verify=true (repeatable)",
+                "A setting of godwit cp, sync or verify, such as streams=8 (repeatable)",
             )
             .action(ArgAction::Append),
         )

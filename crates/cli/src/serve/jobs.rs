@@ -8,7 +8,7 @@ use godwit_api::PORT_DEFAULT;
 use godwit_api::host::HostPort;
 use godwit_api::settings::ServeSettings;
 use godwit_engine::session::{Connector, Refusal};
-use godwit_jobs::{Jobs, JobsConfig};
+use godwit_jobs::{Clock, Jobs, JobsConfig};
 use godwit_net::{IdentityId, PeerAddress};
 use godwit_node::{Export, Exported, Grants};
 use godwit_run::{
@@ -65,6 +65,7 @@ pub(super) fn start(
         },
         keep_history: settings.keep_history,
         jobs_max: settings.jobs as usize,
+        clock: Clock::default(),
         make_env: Arc::new(make_env),
         log: Arc::new(complain),
     };

@@ -49,10 +49,11 @@ pub fn root_of(path: &Path, home: &Home) -> Result<TreeRoot, Failure> {
     })
 }
 
-/// False if it was interrupted.
+/// Checks the copy at `root`, which messages call `path`. False if it was interrupted.
 pub(super) fn check(
     asked: &Asked<'_>,
     mut checklist: Checklist,
+    root: TreeRoot,
     path: &Path,
 ) -> Result<bool, Failure> {
     let Asked {
@@ -61,7 +62,6 @@ pub(super) fn check(
         findings,
         ..
     } = asked;
-    let root = root_of(path, &env.home)?;
     let config = VerifierConfig {
         roots: vec![root.clone()],
         digest: checklist.digest_kind(),

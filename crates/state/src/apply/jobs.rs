@@ -6,7 +6,8 @@ use rusqlite::{OptionalExtension as _, params};
 use super::{Context, Stop, claims, notices, sql};
 use crate::bounds;
 use crate::model::{
-    Cause, CommandError, Effect, Job, JobOp, JobState, NewJob, Reason, UnixMillis, allowed, reason,
+    Cause, CommandError, Effect, Job, JobChange, JobOp, JobState, NewJob, Reason, UnixMillis,
+    allowed, reason,
 };
 use crate::read::{job_by_id, job_spec};
 
@@ -123,19 +124,7 @@ pub(super) fn change(context: &Context<'_>, id: &str, op: &JobOp) -> Result<Effe
             claims::stop(context, &mut job, Cause::Cancel, JobState::Cancelled, why)?;
         }
         JobOp::Retry => retry(context, &mut job)?,
-        JobOp::SetLimit(limit) => {
-            open(&job, "set_limit")?;
-            check_limit(*limit)?;
-            job.limit = *limit;
-        }
-        JobOp::SetPriority(priority) => {
-            open(&job, "set_priority")?;
-            job.priority = *priority;
-        }
-        JobOp::SetLabel(label) => {
-            bounds::text("label", label)?;
-            job.label.clone_from(label);
-        }
+        JobOp::Change(change) => set(&mut job, change)?,
     }
     save(context, &job)?;
     notices::job(context, &job, job.state != before)?;
@@ -212,14 +201,14 @@ fn resume(context: &Context<'_>, job: &mut Job) -> Result<(), CommandError> {
     Ok(())
 }
 
-/// From: partial, failed, cancelled. To: queued.
+/// From: partial, failed, cancelled. To: queued, scheduled.
 fn retry(context: &Context<'_>, job: &mut Job) -> Result<(), CommandError> {
     let text = format!(
         "{} had the job run again; the job waits for a node.",
         context.actor.name
     );
-    let why = Reason::new(reason::RETRIED, text);
-    shift(context, job, Cause::Retry, JobState::Queued, Some(why))?;
+    let (state, why) = waits(job.not_before, context.at, reason::RETRIED, &text);
+    shift(context, job, Cause::Retry, state, Some(why))?;
     job.epoch += 1;
     job.retries = 0;
     job.next_attempt = None;
@@ -259,14 +248,24 @@ fn explain(job: &mut Job, seen: u64, why: &Reason) -> Result<(), CommandError> {
     Ok(())
 }
 
-fn open(job: &Job, action: &str) -> Result<(), CommandError> {
-    if job.state.ended() {
+/// Sets all that the change names, or nothing. An ended job takes a label only.
+fn set(job: &mut Job, change: &JobChange) -> Result<(), CommandError> {
+    let steers = change.limit.is_some() || change.priority.is_some();
+    if steers && job.state.ended() {
         return Err(CommandError::Forbidden {
             id: job.id.clone(),
             state: job.state,
-            action: action.to_owned(),
+            action: "change".to_owned(),
         });
     }
+    if let Some(label) = &change.label {
+        bounds::text("label", label)?;
+        job.label.clone_from(label);
+    }
+    if let Some(limit) = change.limit {
+        job.limit = (limit > 0).then_some(limit);
+    }
+    job.priority = change.priority.unwrap_or(job.priority);
     Ok(())
 }
 

@@ -192,12 +192,20 @@ pub enum JobOp {
     },
     /// Runs an ended job once more.
     Retry,
-    /// Sets the limit in bytes per second.
-    SetLimit(Option<u64>),
-    /// Sets the priority.
-    SetPriority(i32),
-    /// Sets the label.
-    SetLabel(String),
+    /// Changes what is set of the job.
+    Change(JobChange),
+}
+
+/// What is to change of a job; what is None stays.
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct JobChange {
+    /// Limit in bytes per second; 0 removes the limit.
+    pub limit: Option<u64>,
+    /// Higher runs first.
+    pub priority: Option<i32>,
+    /// Free text.
+    pub label: Option<String>,
 }
 
 /// The end of a job.
@@ -360,9 +368,7 @@ impl JobOp {
             Self::Resume => "resume",
             Self::Cancel { .. } => "cancel",
             Self::Retry => "retry",
-            Self::SetLimit(_) => "set_limit",
-            Self::SetPriority(_) => "set_priority",
-            Self::SetLabel(_) => "set_label",
+            Self::Change(_) => "change",
         }
     }
 
@@ -371,13 +377,7 @@ impl JobOp {
     pub const fn by_user(&self) -> bool {
         matches!(
             self,
-            Self::Pause
-                | Self::Resume
-                | Self::Cancel { .. }
-                | Self::Retry
-                | Self::SetLimit(_)
-                | Self::SetPriority(_)
-                | Self::SetLabel(_)
+            Self::Pause | Self::Resume | Self::Cancel { .. } | Self::Retry | Self::Change(_)
         )
     }
 }

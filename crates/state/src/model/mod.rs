@@ -13,8 +13,8 @@ mod time;
 mod transition;
 
 pub use command::{
-    AuditEntry, COMMAND_BYTES_MAX, COMMAND_VERSION, Change, Command, Delivery, Finish, JobOp,
-    NewJob, Op, Outcome, Prune,
+    AuditEntry, COMMAND_BYTES_MAX, COMMAND_VERSION, Change, Command, Delivery, Finish, JobChange,
+    JobOp, NewJob, Op, Outcome, Prune,
 };
 pub use effect::{Applied, CommandError, Effect};
 pub use event::{Event, Topic};
@@ -24,6 +24,7 @@ pub use object::{
     AccessRight, AccessRule, Actor, Limit, LimitScope, LimitWindow, Object, Role, Schedule,
     Setting, Share, Site, Token, User, Webhook,
 };
+pub(crate) use policy::DELAY_MAX_MS;
 pub use policy::RetryPolicy;
 pub use secret::Secret;
 pub use time::UnixMillis;

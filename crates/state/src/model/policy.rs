@@ -5,6 +5,9 @@ use serde::{Deserialize, Serialize};
 
 use super::{CommandError, UnixMillis};
 
+/// Longest delay between two attempts of any job.
+pub(crate) const DELAY_MAX_MS: u64 = 15 * 60_000;
+
 /// How a job that failed for a passing reason is tried again.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(deny_unknown_fields)]
@@ -22,7 +25,7 @@ impl Default for RetryPolicy {
         Self {
             retries_max: None,
             backoff_ms: 5_000,
-            backoff_max_ms: 15 * 60_000,
+            backoff_max_ms: DELAY_MAX_MS,
         }
     }
 }
@@ -44,6 +47,12 @@ impl RetryPolicy {
     }
 
     pub(crate) fn check(&self) -> Result<(), CommandError> {
+        if self.backoff_max_ms > DELAY_MAX_MS {
+            return Err(CommandError::invalid(
+                "retry",
+                "the longest delay is more than 15 minutes",
+            ));
+        }
         if self.backoff_ms > self.backoff_max_ms {
             return Err(CommandError::invalid(
                 "retry",

@@ -73,9 +73,9 @@ pub const TRANSITIONS: &[(JobState, Cause, &[JobState])] = &[
     (Paused, Resume, WAITING),
     (Paused, Expire, &[Failed]),
     (Paused, Cancel, &[Cancelled]),
-    (Partial, Retry, &[Queued]),
-    (Failed, Retry, &[Queued]),
-    (Cancelled, Retry, &[Queued]),
+    (Partial, Retry, WAITING),
+    (Failed, Retry, WAITING),
+    (Cancelled, Retry, WAITING),
 ];
 
 /// Whether `cause` may move a job in state `from` to state `to`.

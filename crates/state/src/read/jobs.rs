@@ -5,9 +5,10 @@ use rusqlite::{OptionalExtension as _, params};
 
 use super::row::{self, ATTEMPT_COLUMNS, JOB_COLUMNS};
 use super::{Reader, job_by_id, job_spec};
+use crate::apply::sql;
 use crate::bounds::PAGE_ROWS_MAX;
 use crate::fault::Fault;
-use crate::model::{Attempt, FailureGroup, Job, JobState, UnixMillis};
+use crate::model::{Attempt, DELAY_MAX_MS, FailureGroup, Job, JobState, UnixMillis};
 
 impl Reader {
     /// The job of that id.
@@ -82,7 +83,8 @@ impl Reader {
             .collect())
     }
 
-    /// Jobs that may be taken at `now`: at most `each` of an owner, by priority and age, `limit` in all.
+    /// Jobs that may be taken at `now`: at most `each` of an owner, by priority and age, `limit` in all. A next attempt that lies
+    /// further ahead than any delay is due, too: the clock was set back.
     ///
     /// # Errors
     /// When the database cannot be read.
@@ -92,10 +94,11 @@ impl Reader {
             db.prepare_cached(&format!(
                 "SELECT {JOB_COLUMNS} FROM jobs WHERE id IN (SELECT id FROM (SELECT id, row_number() OVER \
                  (PARTITION BY owner ORDER BY priority DESC, created, id) AS place FROM jobs INDEXED BY jobs_due \
-                 WHERE state IN ('queued', 'scheduled') AND due <= ?1) WHERE place <= ?2) \
+                 WHERE state IN ('queued', 'scheduled') AND (due <= ?1 OR (next_attempt > ?1 + ?4 AND \
+                 coalesce(not_before, 0) <= ?1))) WHERE place <= ?2) \
                  ORDER BY priority DESC, created, id LIMIT ?3"
             ))?
-            .query_map(params![now.0, each, limit], row::job)?
+            .query_map(params![now.0, each, limit, sql(DELAY_MAX_MS)], row::job)?
             .collect()
         })
     }

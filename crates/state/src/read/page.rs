@@ -18,6 +18,8 @@ use crate::model::{Job, JobState, UnixMillis};
 pub struct JobFilter {
     /// States; empty is all.
     pub states: Vec<JobState>,
+    /// Beginning of the id.
+    pub id_prefix: Option<String>,
     /// Owner.
     pub owner: Option<String>,
     /// Site of a source or of the destination.
@@ -102,8 +104,9 @@ fn select(
     let mut states = filter.states.clone();
     states.sort();
     states.dedup();
-    // By site there is one search for all states, for the order by time is that of the site and not of the state.
-    let searches: Vec<&[JobState]> = if states.is_empty() || filter.site.is_some() {
+    // By site and by id there is one search for all states: their orders are not that of a state.
+    let in_one = states.is_empty() || filter.site.is_some() || filter.id_prefix.is_some();
+    let searches: Vec<&[JobState]> = if in_one {
         vec![&states]
     } else {
         states.chunks(1).collect()
@@ -148,6 +151,9 @@ fn search(
             "s.created",
             "s.job",
         )
+    } else if filter.id_prefix.is_some() {
+        // By the primary key.
+        ("jobs j NOT INDEXED", "j.created", "j.id")
     } else if !states.is_empty() {
         ("jobs j INDEXED BY jobs_state", "j.created", "j.id")
     } else if filter.owner.is_some() {
@@ -161,6 +167,12 @@ fn search(
             .map(|state| bind(Value::Text(state.name().to_owned())))
             .collect();
         conditions.push(format!("j.state IN ({})", names.join(", ")));
+    }
+    if let Some(prefix) = &filter.id_prefix {
+        let first = bind(Value::Text(prefix.clone()));
+        // No text that begins so is behind this one.
+        let last = bind(Value::Text(format!("{prefix}{}", char::MAX)));
+        conditions.push(format!("{id} >= {first} AND {id} < {last}"));
     }
     if let Some(owner) = &filter.owner {
         conditions.push(format!("j.owner = {}", bind(Value::Text(owner.clone()))));

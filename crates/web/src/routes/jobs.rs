@@ -55,6 +55,8 @@ struct ListQuery {
     /// States, separated by commas; the parameter may be repeated.
     #[param(value_type = Option<Vec<JobStateName>>, style = Form, explode = false)]
     state: Option<String>,
+    /// Beginning of the id.
+    id: Option<String>,
     /// Owner.
     owner: Option<String>,
     /// Site of a source or of the destination.
@@ -99,6 +101,7 @@ async fn list(
         .map_err(|error| bad(format!("cursor: {error}")))?;
     let filter = JobFilter {
         states,
+        id_prefix: query.id,
         owner: query.owner,
         site: query.site,
         label: query.label,

@@ -109,6 +109,7 @@ impl World {
             },
             keep_history: std::time::Duration::from_secs(86_400),
             jobs_max: 4,
+            clock: godwit_jobs::Clock::default(),
             make_env: Arc::new(move |_| Env {
                 process: process.clone(),
                 home: home.clone(),

@@ -69,6 +69,7 @@ fn list(matches: &ArgMatches, client: &godwit_client::Client) -> Result<Exit, Fa
         owner: optional(matches, "owner")?,
         site: optional(matches, "site")?,
         label: optional(matches, "label")?,
+        id_prefix: None,
     };
     let jobs = client.jobs().list(&filter, JOBS_MAX)?;
     if matches.get_flag("json") {

@@ -4,7 +4,7 @@
 use clap::ArgMatches;
 use godwit_api::job::JobKind;
 use godwit_api::rest::JobView;
-use godwit_api::units::{human_rate, human_size};
+use godwit_api::units::{counted, human_rate, human_size};
 use godwit_client::Client;
 
 use super::when::Clock;
@@ -77,11 +77,14 @@ fn progress(job: &JobView, lines: &mut Lines) {
         let of = progress
             .bytes_total
             .map_or_else(String::new, |total| format!(" of {}", human_size(total)));
-        let done = format!(
-            "{}{of}, {} files",
-            human_size(progress.bytes),
-            progress.files
-        );
+        // Of an older node nobody knows the total.
+        let files = match progress.files_total.max(progress.files) {
+            total if total > progress.files => {
+                format!("{} of {}", progress.files, counted(total, "file"))
+            }
+            total => counted(total, "file"),
+        };
+        let done = format!("{}{of}, {files}", human_size(progress.bytes));
         lines.add("done", &done);
         lines.add("rate", &words::rate(job));
         lines.add("left", &words::left(job));
@@ -92,19 +95,36 @@ fn progress(job: &JobView, lines: &mut Lines) {
             .or(progress.bottleneck.as_ref());
         lines.add("limited by", bottleneck.map_or("", String::as_str));
         if progress.failed > 0 {
-            lines.add("failed", &format!("{} entries", progress.failed));
+            lines.add("failed", &counted(progress.failed, "entry"));
         }
     } else if let Some(summary) = &job.summary {
         let number = |name: &str| summary.get(name).and_then(serde_json::Value::as_u64);
         if let (Some(bytes), Some(files)) = (number("bytes"), number("files")) {
-            lines.add("copied", &format!("{} in {files} files", human_size(bytes)));
+            let files = counted(files, "file");
+            lines.add("copied", &format!("{} in {files}", human_size(bytes)));
         }
         for (name, shown) in [("skipped", "unchanged"), ("failed", "failed")] {
             if let Some(count) = number(name).filter(|count| *count > 0) {
-                lines.add(shown, &format!("{count} entries"));
+                lines.add(shown, &counted(count, "entry"));
             }
         }
+        lines.add("lost", &lost(summary));
     }
+}
+
+/// Parts of metadata that did not arrive, each with the number of its entries.
+fn lost(summary: &serde_json::Value) -> String {
+    let kinds = summary.get("not_kept").and_then(|kinds| kinds.as_object());
+    let kinds = kinds.into_iter().flatten();
+    let lost = kinds.filter_map(|(kind, count)| {
+        let count = count.as_u64().filter(|count| *count > 0)?;
+        Some(format!(
+            "{} of {}",
+            kind.replace('_', " "),
+            counted(count, "entry")
+        ))
+    });
+    lost.collect::<Vec<_>>().join(", ")
 }
 
 /// Lines of a name and a value; what has no value is left out.

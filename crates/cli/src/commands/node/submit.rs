@@ -60,10 +60,10 @@ fn describe(matches: &ArgMatches) -> Result<NewJob, Failure> {
             .transpose()
     };
     Ok(NewJob {
-        kind: if matches.get_flag("sync") {
-            JobKind::Sync
-        } else {
-            JobKind::Copy
+        kind: match (matches.get_flag("sync"), matches.get_flag("verify")) {
+            (true, _) => JobKind::Sync,
+            (_, true) => JobKind::Verify,
+            _ => JobKind::Copy,
         },
         sources,
         destination,

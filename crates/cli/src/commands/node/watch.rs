@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use godwit_api::event::{Event, EventSink as _, Limited, LimitedTold, Progress};
 use godwit_api::rest::{JobView, ProgressView};
+use godwit_api::units::counted;
 use godwit_client::{Client, ClientError, Events, News};
 
 use super::when::Clock;
@@ -37,6 +38,7 @@ pub(super) fn run(
         output: Output::new(false, std::io::stderr().is_terminal(), started, None),
         json,
         told: None,
+        failed: 0,
     };
     let mut job = client.jobs().get(id)?;
     loop {
@@ -50,7 +52,9 @@ pub(super) fn run(
         job = loop {
             match next(events.as_mut())? {
                 Some(News::Job(job)) if job.id == id => break *job,
-                Some(News::Progress { job, progress }) if job == id => watched.progress(&progress),
+                Some(News::Progress { job, progress }) if job == id => {
+                    watched.progress(id, &progress);
+                }
                 Some(News::Job(_) | News::Progress { .. }) => {}
                 Some(News::Lost(error)) => watched
                     .output
@@ -81,6 +85,8 @@ struct Watched {
     output: Output,
     json: bool,
     told: Option<String>,
+    /// Failed entries that were shown last.
+    failed: u64,
 }
 
 impl Watched {
@@ -104,17 +110,24 @@ impl Watched {
             self.told = Some(text);
         }
         if let Some(progress) = &job.progress {
-            self.progress(progress);
+            self.progress(&job.id, progress);
         }
     }
 
     /// Shows how far the job is.
-    fn progress(&self, progress: &ProgressView) {
+    fn progress(&mut self, id: &str, progress: &ProgressView) {
         if self.json {
             print_json(progress);
-        } else {
-            self.output.tell(Event::Progress(event(progress)));
+            return;
         }
+        if progress.failed > self.failed {
+            let failed = counted(progress.failed, "entry");
+            self.output.note(&format!(
+                "{failed} failed so far; see them with: godwit job log {id}"
+            ));
+        }
+        self.failed = progress.failed;
+        self.output.tell(Event::Progress(event(progress)));
     }
 }
 
@@ -129,6 +142,8 @@ fn event(progress: &ProgressView) -> Progress {
         bytes_total: progress.bytes_total,
         bytes_per_second: progress.bytes_per_second,
         files: progress.files,
+        files_total: progress.files_total,
+        scanning: progress.scanning,
         streams: progress.streams,
         bottleneck: progress.bottleneck.as_ref().map(limited),
         stages: progress.stages.clone(),

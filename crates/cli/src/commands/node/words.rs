@@ -139,8 +139,11 @@ pub(super) fn places(job: &JobView) -> String {
 /// Why a job does not move, since when, and when it is tried next. None where there is nothing to say.
 pub(super) fn why(job: &JobView, clock: &Clock) -> Option<String> {
     let reason = job.reason.as_ref().map(|reason| printable(&reason.text));
-    if is_moving(job.state) || job.state == JobStateName::Complete {
+    if job.state == JobStateName::Complete {
         return None;
+    }
+    if is_moving(job.state) {
+        return reason;
     }
     let since = clock.show(job.since);
     let mut text = match (has_ended(job.state), reason) {

@@ -1,0 +1,343 @@
+//! Hears what the transfer of an attempt tells, and keeps it: figures, log, samples, failed entries, and the phase of the job.
+//! Decides nothing about the end of the attempt.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use godwit_api::event::{Channel, Channels, ConnectionLost, Event, EventSink, Progress, Summary};
+use godwit_api::job::JobKind;
+use godwit_api::rest::{ChannelView, ProgressView, SampleView};
+use godwit_run::Control;
+use godwit_state::{FailureGroup, Job, JobOp, JobState, Reason};
+
+use super::space::{Shortage, SpaceWatch};
+use super::{clip, propose};
+use crate::Shared;
+use crate::clock::timestamp;
+use crate::files::Recorder;
+use crate::host::Host;
+
+/// Groups of failed entries that are told; further ones are counted under one.
+const GROUPS_MAX: usize = 60;
+
+/// Paths that a group names.
+const EXAMPLES_MAX: usize = 16;
+
+/// Hears what the transfer tells.
+pub(super) struct AttemptEvents {
+    shared: Arc<Shared>,
+    id: String,
+    epoch: u64,
+    attempt: u32,
+    control: Control,
+    progress: Arc<Mutex<Option<ProgressView>>>,
+    heard: Mutex<Heard>,
+}
+
+/// What was heard.
+pub(super) struct Heard {
+    recorder: Recorder,
+    host: Host,
+    /// Copies are read back.
+    verifies: bool,
+    /// The phase that the state knows.
+    phase: JobState,
+    /// The state knows that nothing reaches the other end.
+    lost: bool,
+    space: Option<SpaceWatch>,
+    /// The attempt was stopped, for it cannot fit.
+    short: bool,
+    groups: BTreeMap<String, FailureGroup>,
+    failed: u64,
+    pub(super) bytes: u64,
+    pub(super) files: u64,
+    /// Bytes that this attempt has delivered, known at its end.
+    delivered: Option<u64>,
+    pub(super) summary: Option<String>,
+    /// The network paths, as they were told last.
+    channels: Vec<ChannelView>,
+}
+
+impl Heard {
+    pub(super) fn groups(&self) -> Vec<FailureGroup> {
+        self.groups.values().cloned().collect()
+    }
+
+    /// Entries that failed with this code.
+    pub(super) fn failed_with(&self, code: &str) -> u64 {
+        self.groups.get(code).map_or(0, |group| group.count)
+    }
+
+    /// The attempt was stopped, for it cannot fit.
+    pub(super) fn is_short(&self) -> bool {
+        self.short
+    }
+
+    /// The lack of space at a destination of this node as it is now.
+    pub(super) fn shortage(&self) -> Option<Shortage> {
+        self.space.as_ref()?.shortage(self.delivered)
+    }
+
+    /// What was heard of the attempt is about such a job.
+    pub(super) fn begin(&mut self, verifies: bool, space: Option<SpaceWatch>) {
+        self.verifies = verifies;
+        self.space = space;
+    }
+
+    fn failed(&mut self, code: &str, message: &str, path: &[u8]) {
+        self.failed += 1;
+        let full = self.groups.len() >= GROUPS_MAX && !self.groups.contains_key(code);
+        let code = if full { "other" } else { code };
+        let group = self
+            .groups
+            .entry(code.to_owned())
+            .or_insert_with(|| FailureGroup {
+                reason: Reason::new(code, clip(message)),
+                count: 0,
+                examples: Vec::new(),
+            });
+        group.count += 1;
+        if group.examples.len() < EXAMPLES_MAX {
+            group.examples.push(clip(&String::from_utf8_lossy(path)));
+        }
+    }
+
+    /// The phase that a transfer is in. A copy that is read back is verified once all of it is written.
+    fn phase_of(&self, progress: &Progress) -> JobState {
+        match progress.bytes_total {
+            None => self.phase,
+            Some(total) if self.verifies && progress.bytes >= total => JobState::Verifying,
+            Some(_) => JobState::Running,
+        }
+    }
+}
+
+impl AttemptEvents {
+    pub(super) fn new(
+        shared: &Arc<Shared>,
+        job: &Job,
+        epoch: u64,
+        control: Control,
+        progress: Arc<Mutex<Option<ProgressView>>>,
+    ) -> Arc<Self> {
+        let attempt = job.attempts + 1;
+        Arc::new(Self {
+            id: job.id.clone(),
+            epoch,
+            attempt,
+            control,
+            progress,
+            heard: Mutex::new(Heard {
+                recorder: Recorder::open(&shared.config.directory, &job.id, attempt),
+                host: Host::new(),
+                verifies: false,
+                phase: JobState::Scanning,
+                lost: false,
+                space: None,
+                short: false,
+                groups: BTreeMap::new(),
+                failed: 0,
+                bytes: 0,
+                files: 0,
+                delivered: None,
+                summary: None,
+                channels: Vec::new(),
+            }),
+            shared: Arc::clone(shared),
+        })
+    }
+
+    pub(super) fn lock(&self) -> MutexGuard<'_, Heard> {
+        self.heard.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A job of this kind begins.
+    pub(super) fn begins(&self, kind: JobKind) {
+        if kind == JobKind::Verify {
+            self.enter(JobState::Verifying);
+        }
+    }
+
+    /// Tells the state of the phase, if it is news.
+    fn enter(&self, phase: JobState) {
+        let mut heard = self.lock();
+        if heard.phase == phase {
+            return;
+        }
+        heard.phase = phase;
+        drop(heard);
+        self.report(phase, None);
+    }
+
+    fn report(&self, state: JobState, reason: Option<Reason>) {
+        let report = JobOp::Report {
+            epoch: self.epoch,
+            state,
+            reason,
+        };
+        // The state is of more use than exact: the next one says how the attempt ended.
+        let _ = propose(&self.shared, &self.id, report);
+    }
+
+    fn progress(&self, progress: &Progress) {
+        let mut heard = self.lock();
+        heard.bytes = progress.bytes;
+        heard.files = progress.files;
+        let at = timestamp();
+        let bottleneck = progress.bottleneck.as_ref();
+        let view = ProgressView {
+            at,
+            bytes: progress.bytes,
+            bytes_total: progress.bytes_total,
+            bytes_per_second: progress.bytes_per_second,
+            files: progress.files,
+            files_total: progress.files_total,
+            scanning: progress.scanning,
+            streams: progress.streams,
+            bottleneck: bottleneck.map(|limited| limited.stage.clone()),
+            bottleneck_text: bottleneck.map(|limited| {
+                let advice = limited.told.advice.as_deref();
+                let advice = advice.map_or_else(String::new, |advice| format!("; {advice}"));
+                format!("{}: {}{advice}", limited.stage, limited.told.figure)
+            }),
+            failed: heard.failed,
+            stages: progress.stages.clone(),
+            channels: heard.channels.clone(),
+        };
+        if heard.recorder.is_due() {
+            let sample = self.sample(&mut heard, &view);
+            heard.recorder.sample(sample);
+        }
+        let short = heard
+            .space
+            .as_mut()
+            .is_some_and(|space| space.is_short(progress, Instant::now()));
+        heard.short |= short;
+        let phase = heard.phase_of(progress);
+        drop(heard);
+        *self.progress.lock().unwrap_or_else(PoisonError::into_inner) = Some(view);
+        if short {
+            self.control.cancel();
+        }
+        self.enter(phase);
+    }
+
+    fn sample(&self, heard: &mut Heard, view: &ProgressView) -> SampleView {
+        let before = heard
+            .recorder
+            .last()
+            .map(|sample| (sample.at.0, sample.bytes));
+        let rate = before.map_or(0.0, |(then, bytes)| {
+            let seconds = Duration::from_millis(view.at.0.saturating_sub(then).unsigned_abs());
+            #[expect(
+                clippy::cast_precision_loss,
+                reason = "a rate needs no more than 53 bits"
+            )]
+            let moved = view.bytes.saturating_sub(bytes) as f64;
+            moved / seconds.as_secs_f64().max(0.001)
+        });
+        SampleView {
+            at: view.at,
+            attempt: self.attempt,
+            bytes: view.bytes,
+            files: view.files,
+            bytes_per_second: rate,
+            streams: view.streams,
+            bottleneck: view.bottleneck.clone(),
+            stages: view.stages.clone(),
+            host: heard.host.figures(),
+        }
+    }
+
+    /// Nothing reaches the other end: the state is told once.
+    fn connection_lost(&self, lost: &ConnectionLost) {
+        let mut heard = self.lock();
+        if lost.channel.is_some() || std::mem::replace(&mut heard.lost, true) {
+            return;
+        }
+        let phase = heard.phase;
+        drop(heard);
+        let text = format!(
+            "No connection since {}: {}. The attempt goes on for {} and then ends; the job is retried.",
+            self.shared.now(),
+            lost.why,
+            span(lost.retry_for_seconds)
+        );
+        self.report(phase, Some(Reason::new("connection_lost", clip(&text))));
+    }
+
+    fn connection_regained(&self) {
+        let mut heard = self.lock();
+        if std::mem::replace(&mut heard.lost, false) {
+            let phase = heard.phase;
+            drop(heard);
+            self.report(phase, None);
+        }
+    }
+}
+
+fn channels(told: &Channels) -> Vec<ChannelView> {
+    let view = |channel: &Channel| ChannelView {
+        number: channel.number,
+        name: channel.name.clone(),
+        streams: channel.streams,
+        bytes_per_second: channel.bytes_per_second,
+        round_trip_seconds: channel.round_trip_seconds,
+        cuts: channel.cuts,
+    };
+    told.channels.iter().map(view).collect()
+}
+
+/// A time span in whole seconds or minutes.
+fn span(seconds: f64) -> String {
+    if seconds < 120.0 {
+        format!("{seconds:.0} s")
+    } else {
+        format!("{:.0} min", seconds / 60.0)
+    }
+}
+
+impl EventSink for AttemptEvents {
+    fn tell(&self, event: Event) {
+        match &event {
+            Event::Progress(progress) => return self.progress(progress),
+            Event::Channels(told) => self.lock().channels = channels(told),
+            Event::ConnectionLost(lost) => self.connection_lost(lost),
+            Event::ConnectionRegained(regained) if regained.channel.is_none() => {
+                self.connection_regained();
+            }
+            Event::Failed(failed) => {
+                let code = failed.code.as_deref().unwrap_or("other");
+                self.lock().failed(code, &failed.message, &failed.path);
+            }
+            Event::Different(different) => {
+                self.lock()
+                    .failed(&different.kind, &different.message, &different.path);
+            }
+            Event::Extra { path } => {
+                self.lock()
+                    .failed("extra", "The entry is not in the manifest.", path);
+            }
+            Event::Summary(summary) => {
+                let mut heard = self.lock();
+                heard.summary = serde_json::to_string(summary).ok();
+                match summary {
+                    Summary::Transfer(summary) => {
+                        heard.delivered = summary.bytes;
+                        heard.bytes = summary.bytes.unwrap_or(heard.bytes);
+                        heard.files = summary.files;
+                    }
+                    Summary::Verify(summary) => {
+                        heard.bytes = summary.bytes;
+                        heard.files = summary.entries;
+                    }
+                }
+            }
+            _ => {}
+        }
+        if let Ok(value) = serde_json::to_value(&event) {
+            self.lock().recorder.log(value);
+        }
+    }
+}

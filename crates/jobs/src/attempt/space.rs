@@ -1,0 +1,176 @@
+//! Watches the free space of a destination in this node's exports, and stops an attempt that cannot fit.
+//! Knows no destination at another site: the failed entries of the attempt tell of that.
+//!
+//! What an attempt still has to bring is the sizes of all files without those that are done. That is too much while the comparison
+//! with what is there goes on, and for files with holes. So the lack has to last for a time, which doubles with each retry: an
+//! attempt that was stopped wrongly gets further the next time.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use godwit_api::event::Progress;
+use godwit_run::local::ExportedFiles;
+
+/// How long the lack has to last in the first attempt.
+const LASTS_MIN: Duration = Duration::from_secs(1);
+
+/// How long it has to last at most.
+const LASTS_MAX: Duration = Duration::from_mins(10);
+
+/// More room that is worth another attempt: what is needed is not known exactly.
+const GROWTH_MIN: u64 = 8 << 20;
+
+/// The free space is looked at no more often.
+const LOOK_EVERY: Duration = Duration::from_millis(250);
+
+/// A lack of space at a destination in this node's exports.
+#[derive(Clone, Debug)]
+pub(crate) struct Shortage {
+    /// The destination as the exports know it.
+    pub(crate) path: PathBuf,
+    /// The most that may still have to be written there.
+    pub(crate) needed: u64,
+    /// Bytes that were free there when the attempt ended.
+    pub(crate) free: u64,
+}
+
+impl Shortage {
+    /// Whether another attempt is worth while with so much free: all fits, or there is clearly more room than there was.
+    pub(crate) fn is_over(&self, free: u64) -> bool {
+        free >= self.needed || free >= self.free.saturating_add(GROWTH_MIN)
+    }
+}
+
+/// The watch over one attempt.
+pub(super) struct SpaceWatch {
+    exports: Arc<dyn ExportedFiles>,
+    path: PathBuf,
+    lasts: Duration,
+    looked: Option<Instant>,
+    lacks_since: Option<Instant>,
+    /// Sizes of all files, and what of them was done when that was told last.
+    told: Option<(u64, u64)>,
+}
+
+impl SpaceWatch {
+    /// Watches the destination `path` of an attempt after `retries` earlier ones.
+    pub(super) fn new(exports: Arc<dyn ExportedFiles>, path: PathBuf, retries: u32) -> Self {
+        let factor = 1_u32.checked_shl(retries).unwrap_or(u32::MAX);
+        Self {
+            exports,
+            path,
+            lasts: LASTS_MIN.saturating_mul(factor).min(LASTS_MAX),
+            looked: None,
+            lacks_since: None,
+            told: None,
+        }
+    }
+
+    /// Whether the attempt cannot fit and is to be stopped.
+    pub(super) fn is_short(&mut self, progress: &Progress, now: Instant) -> bool {
+        let Some(total) = progress.bytes_total else {
+            return false;
+        };
+        let needed = total.saturating_sub(progress.bytes);
+        self.told = Some((total, progress.bytes));
+        if self
+            .looked
+            .is_some_and(|then| now.duration_since(then) < LOOK_EVERY)
+        {
+            return false;
+        }
+        self.looked = Some(now);
+        let lacks = self.free_bytes().is_some_and(|free| free < needed);
+        if !lacks {
+            self.lacks_since = None;
+            return false;
+        }
+        let since = *self.lacks_since.get_or_insert(now);
+        now.duration_since(since) >= self.lasts
+    }
+
+    /// The lack of space now. At the end of an attempt files that failed count as done, so what was `delivered` counts instead.
+    pub(super) fn shortage(&self, delivered: Option<u64>) -> Option<Shortage> {
+        let (total, done) = self.told?;
+        Some(Shortage {
+            path: self.path.clone(),
+            needed: total.saturating_sub(delivered.unwrap_or(done)),
+            free: self.free_bytes()?,
+        })
+    }
+
+    fn free_bytes(&self) -> Option<u64> {
+        self.exports.free_bytes(&self.path)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+    use std::sync::atomic::{AtomicU64, Ordering};
+
+    use godwit_run::local::{Access, LocalDestination, LocalError, LocalSource};
+
+    use super::*;
+
+    /// An export with this much room, and nothing else.
+    struct Room(AtomicU64);
+
+    impl ExportedFiles for Room {
+        fn source(&self, _: &Path, _: Access) -> Result<LocalSource, LocalError> {
+            unreachable!("nobody reads")
+        }
+
+        fn destination(&self, _: &Path, _: Access) -> Result<LocalDestination, LocalError> {
+            unreachable!("nobody writes")
+        }
+
+        fn free_bytes(&self, _: &Path) -> Option<u64> {
+            Some(self.0.load(Ordering::Relaxed))
+        }
+    }
+
+    fn progress(bytes: u64, total: Option<u64>) -> Progress {
+        Progress {
+            bytes,
+            bytes_total: total,
+            ..Progress::default()
+        }
+    }
+
+    #[test]
+    fn only_a_lack_that_lasts_stops_an_attempt() {
+        let room = Arc::new(Room(AtomicU64::new(50)));
+        let began = Instant::now();
+        let after = |millis| began + Duration::from_millis(millis);
+        let mut watch = SpaceWatch::new(Arc::clone(&room) as _, "/e/d".into(), 1);
+        assert!(
+            !watch.is_short(&progress(0, None), after(0)),
+            "unknown size"
+        );
+        assert!(!watch.is_short(&progress(0, Some(100)), after(0)));
+        // What was there already is found a moment later.
+        assert!(!watch.is_short(&progress(60, Some(100)), after(1_900)));
+        assert!(!watch.is_short(&progress(60, Some(200)), after(3_000)));
+        assert!(!watch.is_short(&progress(60, Some(200)), after(4_900)));
+        assert!(watch.is_short(&progress(60, Some(200)), after(5_200)));
+        let short = watch.shortage(None).expect("short");
+        assert_eq!((short.needed, short.free), (140, 50));
+        // Much more room than before is worth an attempt, whatever is needed.
+        let over = [139, 140, 50 + GROWTH_MIN].map(|free| short.is_over(free));
+        assert_eq!(over, [false, true, true]);
+        let short = watch.shortage(Some(5)).expect("short");
+        assert_eq!(short.needed, 195);
+        room.0.store(140, Ordering::Relaxed);
+        assert!(!watch.is_short(&progress(60, Some(200)), after(6_000)));
+    }
+
+    #[test]
+    fn each_retry_waits_twice_as_long() {
+        let room = Arc::new(Room(AtomicU64::new(0)));
+        let lasts = [0, 1, 4, 40]
+            .map(|retries| SpaceWatch::new(Arc::clone(&room) as _, "/e/d".into(), retries).lasts);
+        assert_eq!(lasts.map(|time| time.as_secs()), [1, 2, 16, 600]);
+    }
+}

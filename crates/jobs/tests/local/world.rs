@@ -1,0 +1,160 @@
+//! A node's directories with its jobs, and what is asked of them in tests.
+//! Tests nothing itself.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use godwit_api::failure::Failure;
+use godwit_api::rest::{JobView, NewJob};
+use godwit_engine::session::{Connector, Refusal};
+use godwit_jobs::{Clock, Jobs, JobsConfig};
+use godwit_net::{IdentityId, PeerAddress};
+use godwit_node::{Export, Exported};
+use godwit_run::local::ExportedFiles;
+use godwit_run::{
+    AgentOrder, Connectors, Env, Home, Process, SshClient, SshWay, StartedAgent, refusal_of,
+};
+use godwit_state::{Actor, Options, Replica};
+
+pub(crate) const DEADLINE: Duration = Duration::from_secs(60);
+
+/// No way to any other machine.
+struct Nowhere;
+
+impl Connectors for Nowhere {
+    fn by_ssh(&self, _: SshWay<'_>, _: SshClient) -> Result<Arc<dyn Connector>, Failure> {
+        Err(Failure::usage("no ssh here"))
+    }
+
+    fn start_agent(&self, _: SshWay<'_>, _: &AgentOrder) -> Result<StartedAgent, Refusal> {
+        Err(refusal_of(Failure::usage("no ssh here")))
+    }
+
+    fn trusts(&self, _: &PeerAddress, _: &IdentityId) -> Result<bool, Failure> {
+        Ok(false)
+    }
+}
+
+/// What an attempt is given: all files of this machine without exports.
+pub(crate) fn surroundings(home: &Path, process: &Process, exports: Option<Arc<Exported>>) -> Env {
+    Env {
+        process: process.clone(),
+        home: Home::at(home.to_owned()),
+        base: None,
+        exports: exports.map(|exports| exports as Arc<dyn ExportedFiles>),
+        umask: 0o077,
+        started: Instant::now(),
+        alone: false,
+        retries_first: true,
+        connectors: Arc::new(Nowhere),
+        input: None,
+        output: None,
+        list: None,
+        kept_out: Vec::new(),
+        tells: None,
+    }
+}
+
+/// A node's directories: a home, and the exports `from` and `to`.
+pub(crate) struct World(tempfile::TempDir);
+
+impl World {
+    pub(crate) fn new() -> Self {
+        let world = Self(tempfile::tempdir().expect("a directory"));
+        for name in ["from", "to"] {
+            fs::create_dir(world.path(name)).expect("made");
+        }
+        Home::at(world.path("home")).make().expect("made");
+        world
+    }
+
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    pub(crate) fn write(&self, name: &str, bytes: &[u8]) {
+        let path = self.path(name);
+        fs::create_dir_all(path.parent().expect("a parent")).expect("made");
+        fs::write(path, bytes).expect("written");
+    }
+
+    /// Starts the node's jobs on the state that is there.
+    pub(crate) fn start(&self, jobs_max: usize) -> Jobs {
+        self.start_by(Clock::default(), jobs_max)
+    }
+
+    /// The same by another clock.
+    pub(crate) fn start_by(&self, clock: Clock, jobs_max: usize) -> Jobs {
+        let export = |name: &str| Export {
+            name: name.to_owned(),
+            path: self.path(name),
+            set_id: false,
+            owner: false,
+            security_xattrs: false,
+            devices: false,
+        };
+        let exports = vec![export("from"), export("to")];
+        let spill = Home::at(self.path("home")).spill().expect("made");
+        let process = Process::default();
+        let exported = Arc::new(Exported::new(exports, spill, process.syncs.clone()));
+        let home = self.path("home");
+        let make_env =
+            move |_: &[godwit_state::Site]| surroundings(&home, &process, Some(exported.clone()));
+        let config = JobsConfig {
+            node: "node1".to_owned(),
+            directory: self.path("home/jobs"),
+            exports: vec!["from".to_owned(), "to".to_owned()],
+            file_grants: Arc::new(|| Ok(Vec::new())),
+            keep_history: Duration::from_hours(24),
+            jobs_max,
+            clock,
+            make_env: Arc::new(make_env),
+            log: Arc::new(|_| {}),
+        };
+        Jobs::start(config, Arc::new(self.replica())).expect("started")
+    }
+
+    /// The state; the threads of one that was dropped a moment ago may still hold it.
+    pub(crate) fn replica(&self) -> Replica {
+        let until = Instant::now() + DEADLINE;
+        loop {
+            match Replica::open(Options::new(self.path("home/state"))) {
+                Ok(replica) => return replica,
+                Err(error) => assert!(Instant::now() < until, "{error}"),
+            }
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+}
+
+pub(crate) fn alice() -> Actor {
+    Actor::node("alice")
+}
+
+pub(crate) fn new(source: &str, destination: &str) -> NewJob {
+    serde_json::from_value(serde_json::json!({
+        "sources": [source], "destination": destination
+    }))
+    .expect("a job")
+}
+
+pub(crate) fn submit(jobs: &Jobs, new: &NewJob) -> String {
+    let (job, created) = jobs.submit(alice(), "alice", new, None).expect("submitted");
+    assert!(created);
+    job.id
+}
+
+#[track_caller]
+pub(crate) fn wait_for(jobs: &Jobs, id: &str, is_it: impl Fn(&JobView) -> bool) -> JobView {
+    let until = Instant::now() + DEADLINE;
+    loop {
+        let job = jobs.job(id).expect("the job");
+        if is_it(&job) {
+            return job;
+        }
+        assert!(Instant::now() < until, "it does not come: {job:?}");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
