@@ -2,6 +2,7 @@
 //! Makes no decision about any. `docs/wire.md`, "Control messages".
 
 mod announced;
+mod asking;
 mod codes;
 mod comparison;
 mod examination;
@@ -17,6 +18,7 @@ mod verification;
 mod watch;
 
 pub use announced::Announced;
+pub use asking::{Ask, Reply};
 pub use codes::{Direction, ErrorCode};
 pub use comparison::{Comparison, Judge};
 pub use examination::{DIALLED_MAX, Dialled, Examine, Examined, MachineSeen, StorageSeen, WaySeen};

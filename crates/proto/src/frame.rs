@@ -5,8 +5,8 @@ use crate::ack::Ack;
 use crate::answer::Answer;
 use crate::block::{self, BlockHeader, Range};
 use crate::control::{
-    Cancel, Error, Examine, Examined, Finish, Finished, Join, Joined, Limit, Open, Opened, Ping,
-    Pong, Retire, Retired, Sending, Status,
+    Ask, Cancel, Error, Examine, Examined, Finish, Finished, Join, Joined, Limit, Open, Opened,
+    Ping, Pong, Reply, Retire, Retired, Sending, Status,
 };
 use crate::error::WireError;
 use crate::fault::EntryFailed;
@@ -96,6 +96,8 @@ frames! {
     RETIRED => Retired,
     SENDING => Sending,
     LIMIT => Limit,
+    ASK => Ask,
+    REPLY => Reply,
 }
 
 impl Frame {
@@ -137,6 +139,8 @@ impl Frame {
             Self::Notices(frame) => return frame.encode(out),
             Self::Examine(frame) => return frame.encode(out),
             Self::Examined(frame) => return frame.encode(out),
+            Self::Ask(frame) => return frame.encode(out),
+            Self::Reply(frame) => return frame.encode(out),
             Self::Error(frame) => frame.encode(out),
             Self::Ping(frame) => frame.encode(out),
             Self::Pong(frame) => frame.encode(out),

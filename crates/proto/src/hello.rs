@@ -43,6 +43,8 @@ pub mod capability {
     pub const DIRECT: u64 = 512;
     /// More sources than one OPEN holds: further OPEN frames follow the first.
     pub const MANY_SOURCES: u64 = 1024;
+    /// Questions of nodes about places and jobs: ASK and REPLY.
+    pub const ASK: u64 = 2048;
     /// All that this program knows.
     pub const ALL: u64 = PLAIN_PAYLOAD
         | BLAKE3
@@ -54,7 +56,8 @@ pub mod capability {
         | RETIRE
         | DIRECT
         | SHARING
-        | MANY_SOURCES;
+        | MANY_SOURCES
+        | ASK;
 
     /// What people call the lowest of these capabilities; empty if there is none that is known here.
     pub const fn name(bits: u64) -> &'static str {
@@ -71,6 +74,7 @@ pub mod capability {
             RETIRE => "streams that leave a transfer",
             DIRECT => "reading and writing past the page cache (--direct)",
             MANY_SOURCES => "so many sources at a time; name a directory, or use --files-from",
+            ASK => "questions about places and jobs of a site",
             SHARING => "--priority background and --congestion",
             _ => "",
         }

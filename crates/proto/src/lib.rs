@@ -31,10 +31,10 @@ pub use ack::{Ack, AckRange, AckStatus};
 pub use answer::{Answer, HeldRange, Verdict};
 pub use block::{BlockHeader, BlockKind, Range};
 pub use control::{
-    Announced, Cancel, Comparison, DIALLED_MAX, Dialled, Direction, Error, ErrorCode, Examine,
+    Announced, Ask, Cancel, Comparison, DIALLED_MAX, Dialled, Direction, Error, ErrorCode, Examine,
     Examined, Finish, Finished, Join, Joined, Judge, Limit, MachineSeen, Moment, Open, Opened,
-    Ping, Pong, Preserve, Retire, Retired, Rule, Selection, Sending, Sharing, Status, StorageSeen,
-    Tuned, Verification, WaySeen, priority,
+    Ping, Pong, Preserve, Reply, Retire, Retired, Rule, Selection, Sending, Sharing, Status,
+    StorageSeen, Tuned, Verification, WaySeen, priority,
 };
 pub use error::WireError;
 pub use fault::{EntryFailed, Fault, FaultCode, Side};
@@ -42,8 +42,9 @@ pub use frame::{Block, Frame, decode};
 pub use hello::{Agreed, Hello, VersionMismatch, negotiate};
 pub use ids::{Digest, DigestKind, EntryId, Generation, Seq, Token, TransferId};
 pub use limits::{
-    ANNOUNCED_MAX, BLOCK_HEADER_BYTES, CHANNELS_MAX, HEAD_BYTES_MAX, NAME_BYTES_MAX,
-    PATH_BYTES_MAX, PAYLOAD_BYTES_MAX, PRELUDE_BYTES, RECORD_BYTES, RECORDS_MAX, UNKNOWN_BYTES,
+    ANNOUNCED_MAX, BLOCK_HEADER_BYTES, CHANNELS_MAX, DOCUMENT_BYTES_MAX, HEAD_BYTES_MAX,
+    NAME_BYTES_MAX, PATH_BYTES_MAX, PAYLOAD_BYTES_MAX, PRELUDE_BYTES, RECORD_BYTES, RECORDS_MAX,
+    UNKNOWN_BYTES,
 };
 pub use manifest::Manifest;
 pub use metadata::{AclEntry, AclTag, Metadata};

@@ -115,6 +115,9 @@ pub const ANNOUNCED_MAX: usize = 64;
 /// Longest filler of one question what the other side is like, and of its answer.
 pub const FILLER_BYTES_MAX: usize = 256 * 1024;
 
+/// Longest document of a question between nodes and of its reply: a head without the numbers around the document.
+pub const DOCUMENT_BYTES_MAX: usize = HEAD_BYTES_MAX as usize - 64;
+
 /// Nanoseconds in a second: a record's fraction is below.
 pub const NANOSECONDS_PER_SECOND: u32 = 1_000_000_000;
 

@@ -78,6 +78,10 @@ kinds! {
     SENDING = 26;
     /// The receiving client has changed the limit of the transfer.
     LIMIT = 27;
+    /// One node asks another about places and jobs.
+    ASK = 28;
+    /// What the other node says.
+    REPLY = 29;
 }
 
 impl FrameKind {

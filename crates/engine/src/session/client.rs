@@ -8,7 +8,7 @@ use godwit_net::{Connection, Stream};
 use godwit_proto::{ErrorCode, Frame, Hello, Open, Opened, Token, TransferId};
 
 use super::connect::{Connector, Refusal};
-use super::greet::require;
+use super::greet::require_capability;
 use super::link::{BACKOFF_FIRST, BACKOFF_MAX, Link, expect_hello, unexpected};
 use super::tuning::Tuning;
 use super::{Engine, GreetError, our_hello, receive_frame};
@@ -428,7 +428,7 @@ pub(super) fn open_transfer(client: &Client, open: &Open) -> Opening {
     let theirs = expect_hello(&mut stream)?;
     if needed != 0 {
         // An older daemon would ignore what is asked for, and perhaps write where nothing was to be written.
-        require(&theirs, needed, &stream.peer())?;
+        require_capability(&theirs, needed, &stream.peer())?;
         stream.send_all(&request).map_err(GreetError::from)?;
     }
     match receive_frame(&mut stream, OPEN_DEADLINE)? {

@@ -74,7 +74,10 @@ pub fn our_hello() -> Hello {
 }
 
 /// Makes sure that the other side knows all of `needed`.
-pub(super) fn require(theirs: &Hello, needed: u64, peer: &str) -> Result<(), GreetError> {
+///
+/// # Errors
+/// Says which program is too old for what.
+pub fn require_capability(theirs: &Hello, needed: u64, peer: &str) -> Result<(), GreetError> {
     let lacking = needed & !theirs.capabilities;
     if lacking == 0 {
         return Ok(());
@@ -194,13 +197,15 @@ mod tests {
     #[test]
     fn an_old_node_is_told_by_what_it_lacks() {
         let old = Hello::ours("godwit 0.0\n", capability::ALL & !capability::COMPARISON);
-        assert!(require(&old, capability::SELECTION, "h:1").is_ok());
+        assert!(require_capability(&old, capability::SELECTION, "h:1").is_ok());
         let needed = capability::COMPARISON | capability::SELECTION;
-        let lack = require(&old, needed, "h:1").unwrap_err().to_string();
+        let lack = require_capability(&old, needed, "h:1")
+            .unwrap_err()
+            .to_string();
         assert!(
             lack.contains("sync") && lack.contains("(godwit 0.0\\n)"),
             "{lack}"
         );
-        assert!(require(&our_hello(), capability::ALL, "h:1").is_ok());
+        assert!(require_capability(&our_hello(), capability::ALL, "h:1").is_ok());
     }
 }

@@ -29,7 +29,8 @@ pub use connect::{Connector, Refusal};
 pub use daemon::{DaemonConnector, DaemonOptions, their_addresses};
 pub use examine::{Examination, Examiner, Findings, serve_verification};
 pub use greet::{
-    GreetError, HELLO_DEADLINE, greet_client, our_hello, receive_frame, receive_rest, send_error,
+    GreetError, HELLO_DEADLINE, greet_client, our_hello, receive_frame, receive_rest,
+    require_capability, send_error,
 };
 pub use local::run_local;
 pub use verify::{Expectations, VerifyEnd, run_verification};

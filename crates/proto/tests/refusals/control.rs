@@ -444,3 +444,27 @@ fn questions_and_answers_about_a_side_keep_their_bounds() {
     };
     assert!(encode(&Frame::Examine(most)).is_ok());
 }
+
+#[test]
+fn documents_of_questions_and_replies_keep_their_bound() {
+    let document = |bytes| vec![b' '; bytes];
+    let ask = |bytes| {
+        Frame::Ask(Ask {
+            number: u64::MAX,
+            document: document(bytes),
+        })
+    };
+    let reply = |bytes| {
+        Frame::Reply(Reply {
+            number: u64::MAX,
+            document: document(bytes),
+            done: u64::MAX,
+        })
+    };
+    for frame in [ask(DOCUMENT_BYTES_MAX), reply(DOCUMENT_BYTES_MAX)] {
+        assert!(encode(&frame).is_ok(), "{}", frame.name());
+    }
+    for frame in [ask(DOCUMENT_BYTES_MAX + 1), reply(DOCUMENT_BYTES_MAX + 1)] {
+        assert!(encode(&frame).is_err(), "{}", frame.name());
+    }
+}

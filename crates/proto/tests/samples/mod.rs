@@ -1,6 +1,7 @@
 //! Owns one or more typical frames of each kind, for the tests and the seeds of the fuzzer.
 //! Checks nothing.
 
+mod asking;
 mod channels;
 mod measured;
 mod metadata;
@@ -14,6 +15,7 @@ pub(crate) fn all() -> Vec<(&'static str, Frame)> {
     all.extend(blocks());
     all.extend(watch());
     all.extend(channels::all());
+    all.extend(asking::all());
     all.extend(metadata::all());
     all.extend(measured::all());
     all

@@ -436,7 +436,20 @@ pub(crate) fn watch() -> impl Strategy<Value = Frame> {
                 })
             },
         );
+    let ask = (any::<u64>(), vec(any::<u8>(), 0..40))
+        .prop_map(|(number, document)| Frame::Ask(Ask { number, document }));
+    let reply = (any::<u64>(), vec(any::<u8>(), 0..40), any::<u64>()).prop_map(
+        |(number, document, done)| {
+            Frame::Reply(Reply {
+                number,
+                document,
+                done,
+            })
+        },
+    );
     prop_oneof![
+        ask,
+        reply,
         examine,
         examined,
         measured::status().prop_map(Frame::Status),

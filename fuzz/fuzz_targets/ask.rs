@@ -1,0 +1,5 @@
+//! Owns the fuzz target of the ASK frame: whatever head is accepted has one encoding.
+//! The check itself is shared with the tests.
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| godwit_fuzz::check(godwit_fuzz::FrameKind::ASK, data));
