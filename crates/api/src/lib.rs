@@ -1,6 +1,7 @@
 //! Owns what a user can say to Godwit, and what Godwit says back: settings, endpoints, jobs, events, failures, REST documents.
 //! No server, no sockets and no command line: those are derived from what is defined here.
 
+pub mod ask;
 pub mod duration;
 pub mod endpoint;
 pub mod event;

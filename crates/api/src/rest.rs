@@ -2,6 +2,7 @@
 //! Serves nothing; the routes are in `web`, and what the documents mean is decided in `jobs`.
 
 mod access;
+mod entries;
 mod figures;
 mod grant;
 mod job;
@@ -15,13 +16,14 @@ pub use access::{
     ExportView, Login, NewSession, NewSite, NewToken, NewUser, NodeView, RoleName, SessionView,
     SiteView, TokenCreated, TokenView, UserView,
 };
+pub use entries::{CleanEntries, NewDirectory, RemoveEntry, RenameEntry};
 pub use figures::{RateKind, RateSeries, RatesView, SettingView};
 pub use grant::{ALL_EXPORTS, AccessOrigin, AccessView, NewAccess, RightName};
 pub use job::{
     AttemptView, CancelJob, ChangeJob, ChannelView, FailureView, JobList, JobProgress,
     JobStateName, JobView, LogLine, LogPage, NewJob, ProgressView, ReasonView, SampleView,
 };
-pub use place::{HERE, Place, PlaceError, check_site_name};
+pub use place::{HERE, Place, PlaceError, check_site_name, whole_site};
 pub use problem::Problem;
 pub use report::{Distribution, JobReport};
 pub use rules::{

@@ -68,15 +68,38 @@ pub fn check_site_name(name: &str) -> Result<(), PlaceError> {
 impl FromStr for Place {
     type Err = PlaceError;
 
-    fn from_str(text: &str) -> Result<Self, PlaceError> {
-        let form = || PlaceError::Form(text.to_owned());
-        let (site, rest) = text.split_once(":/").ok_or_else(form)?;
-        check_site_name(site)?;
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        Self::from_bytes(text.as_bytes())
+    }
+}
+
+/// The site that a text names as a whole, as `SITE:/`.
+#[must_use]
+pub fn whole_site(text: &[u8]) -> Option<&str> {
+    let site = std::str::from_utf8(text.strip_suffix(b":/")?).ok()?;
+    check_site_name(site).is_ok().then_some(site)
+}
+
+impl Place {
+    /// Reads a place whose path may hold any bytes.
+    ///
+    /// # Errors
+    /// Says which part names nothing.
+    pub fn from_bytes(text: &[u8]) -> Result<Self, PlaceError> {
+        let shown = || String::from_utf8_lossy(text).into_owned();
+        let form = || PlaceError::Form(shown());
+        let at = text
+            .windows(2)
+            .position(|pair| pair == b":/")
+            .ok_or_else(form)?;
+        let site = String::from_utf8_lossy(&text[..at]).into_owned();
+        let rest = &text[at + 2..];
+        check_site_name(&site)?;
         if rest.is_empty() {
             return Err(form());
         }
-        let named = Named::from_wire(rest.as_bytes()).map_err(|reason| PlaceError::Path {
-            text: text.to_owned(),
+        let named = Named::from_wire(rest).map_err(|reason| PlaceError::Path {
+            text: shown(),
             reason: reason.to_string(),
         })?;
         match named {
@@ -86,7 +109,7 @@ impl FromStr for Place {
                 directory,
                 contents,
             } => Ok(Self {
-                site: site.to_owned(),
+                site,
                 export: name,
                 path,
                 directory,
@@ -95,9 +118,18 @@ impl FromStr for Place {
             Named::Memory { .. } | Named::Null => Err(form()),
         }
     }
-}
 
-impl Place {
+    /// The path from the export on, as nodes ask each other for it.
+    #[must_use]
+    pub fn below_exports(&self) -> Vec<u8> {
+        let mut path = self.export.clone().into_bytes();
+        if !self.path.is_empty() {
+            path.push(b'/');
+            path.extend_from_slice(&self.path);
+        }
+        path
+    }
+
     /// The path below the site, export first, as it was typed.
     #[must_use]
     pub fn below_site(&self) -> String {
@@ -130,6 +162,16 @@ impl fmt::Display for Place {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_place_may_hold_any_bytes_and_a_site_may_be_named_as_a_whole() {
+        let place = Place::from_bytes(b"siteB:/data/\xff/a").expect("a place");
+        assert_eq!(place.below_exports(), b"data/\xff/a");
+        assert_eq!(whole_site(b"siteB:/"), Some("siteB"));
+        for other in [&b"siteB:/data"[..], b":/", b"a b:/", b"\xff:/", b"siteB:"] {
+            assert_eq!(whole_site(other), None);
+        }
+    }
 
     #[test]
     fn places_are_read_as_they_are_shown() {

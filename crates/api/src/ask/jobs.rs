@@ -1,0 +1,78 @@
+//! The documents by which a node has another node run a job for it: access for the job, the job itself, and its steering.
+//! Moves no data.
+//!
+//! The asker names a job by its own id. So a question may be asked again after a crash, and nothing is doubled.
+
+use serde::{Deserialize, Serialize};
+
+use super::Peer;
+use crate::job::Text;
+use crate::rest::{FailureView, JobView, NewJob, Timestamp};
+
+/// Access for the other end of a job, and for nobody and nothing else.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+pub struct GrantJob {
+    /// Asker's id of the job.
+    pub job: String,
+    /// Identity that gets the access.
+    pub identity: String,
+    /// Paths, export first.
+    pub paths: Vec<Text>,
+    /// The access is for writing, else for reading.
+    pub write: bool,
+    /// When the access ends.
+    pub until: Timestamp,
+}
+
+/// A job to run for the asker.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+pub struct RunJob {
+    /// Asker's id of the job.
+    pub job: String,
+    /// A job that is there, has ended and is not complete is run once more; one that is paused is resumed.
+    #[serde(default)]
+    pub again: bool,
+    /// The job, whose places are at the site `here` or at that of `other`.
+    pub new: NewJob,
+    /// The other end, as the asked node reaches it; None where both ends are here.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub other: Option<Peer>,
+}
+
+/// What is to change of a job that is run for the asker.
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
+pub struct SteerJob {
+    /// Asker's id of the job.
+    pub job: String,
+    /// Stops, resumes or gives up.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub verb: Option<SteerVerb>,
+    /// Limit in bytes per second; 0 is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limit: Option<u64>,
+    /// Higher runs first.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub priority: Option<i32>,
+}
+
+/// What becomes of a job.
+#[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SteerVerb {
+    /// It stops for a time.
+    Pause,
+    /// It goes on.
+    Resume,
+    /// It is given up.
+    Cancel,
+}
+
+/// A job that is run for the asker.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+pub struct JobSeen {
+    /// The job as the asked node shows it, under that node's own id.
+    pub view: JobView,
+    /// Failed entries by reason, once it has ended.
+    #[serde(default)]
+    pub failures: Vec<FailureView>,
+}
