@@ -236,6 +236,13 @@ pub trait Storage: Send + Sync {
     /// Removes the name `path`: of a directory, which must be empty, or of something else. An absent one is fine.
     fn remove_entry(&self, path: &RelPath, is_directory: bool) -> Result<(), StoreError>;
 
+    /// Gives the entry at `from` the name `to`, whose directory must be there. `Exists` if that is taken and `replace` is `Never`, or
+    /// if a directory stands there that is not empty.
+    fn rename(&self, from: &RelPath, to: &RelPath, replace: Replace) -> Result<(), StoreError> {
+        let _ = (to, replace);
+        Err(StoreError::new("rename", from, StoreErrorKind::Unsupported))
+    }
+
     /// A new file without a name in the directory at `path`, to measure this storage with: it is gone when it is closed.
     /// `Unsupported` where there is no such thing.
     fn scratch(&self, path: &RelPath) -> Result<File, StoreError> {

@@ -246,6 +246,11 @@ impl Directories {
         lock(&self.kept).forget(path);
     }
 
+    /// Drops all kept handles.
+    pub(super) fn forget_all(&self) {
+        lock(&self.kept).clear();
+    }
+
     /// A new handle for listing the directory at `path`.
     pub(super) fn open_listing(&self, path: &[u8]) -> Result<OwnedFd, Errno> {
         with_room(|| self.resolve(path, OFlags::RDONLY))

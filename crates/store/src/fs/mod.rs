@@ -476,6 +476,10 @@ impl Storage for FsStorage {
         }
     }
 
+    fn rename(&self, from: &RelPath, to: &RelPath, replace: Replace) -> Result<(), StoreError> {
+        names::rename(&self.directories, from, to, replace)
+    }
+
     fn scratch(&self, path: &RelPath) -> Result<std::fs::File, StoreError> {
         write::scratch(&self.directories, path)
     }

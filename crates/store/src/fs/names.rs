@@ -196,6 +196,53 @@ pub(super) fn commit(
     }
 }
 
+/// Gives an entry another name, perhaps in another directory.
+pub(super) fn rename(
+    directories: &Directories,
+    from: &RelPath,
+    to: &RelPath,
+    replace: Replace,
+) -> Result<(), StoreError> {
+    let renamed = directories.within("rename", from, |from_parent, from_name| {
+        let result = directories.within("rename to", to, |parent, name| {
+            rename_entry((from_parent, from_name), (parent, name), replace)
+        });
+        match result {
+            // Worth another try if it is the directory of `from` that went away.
+            Err(error) if error.kind == StoreErrorKind::NotFound && from_parent.is_gone() => {
+                Err(Errno::NOENT.into())
+            }
+            result => Ok(result),
+        }
+    });
+    // Handles of directories below either name lead elsewhere now.
+    directories.forget_all();
+    renamed?
+}
+
+fn rename_entry(
+    (from_parent, from_name): (&Directory, &[u8]),
+    (parent, name): (&Directory, &[u8]),
+    replace: Replace,
+) -> Result<(), Trouble> {
+    let flags = match replace {
+        Replace::Never => RenameFlags::NOREPLACE,
+        Replace::Atomically => RenameFlags::empty(),
+    };
+    match rustix::fs::renameat_with(from_parent, from_name, parent, name, flags) {
+        // A directory into itself is invalid, too, and fails again below.
+        Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => {}
+        Err(Errno::XDEV) => return Err(StoreErrorKind::Unsupported.into()),
+        result => return Ok(result?),
+    }
+    if replace == Replace::Never
+        && rustix::fs::statat(parent, name, AtFlags::SYMLINK_NOFOLLOW).is_ok()
+    {
+        return Err(StoreErrorKind::Exists.into());
+    }
+    Ok(rustix::fs::renameat(from_parent, from_name, parent, name)?)
+}
+
 /// Sets the attributes of a directory. Set-id bits that may not be applied stay as they are: those of a directory are mostly
 /// inherited from the one above, for a group that works there together.
 pub(super) fn set_directory_meta(
