@@ -117,6 +117,7 @@ fn serve(settings: &ServeSettings, told: Vec<ToldSetting>, home: &Home) -> Resul
         readers: bounds_of(settings.readers),
         writers: bounds_of(settings.writers),
         keep_for: settings.keep_for,
+        jobs: None,
         web: Some(api.taker()),
         log: Arc::new(|line: &str| complain(line)),
     };

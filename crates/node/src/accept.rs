@@ -16,7 +16,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use crate::Shared;
 use crate::gate::{Full, StrangerSlot};
-use crate::{examine, open};
+use crate::{ask, examine, open};
 
 /// After the system refused a connection for want of descriptors or memory: there is no event for their return.
 const REFUSED_PAUSE: Duration = Duration::from_millis(100);
@@ -185,9 +185,10 @@ pub(crate) fn dispatch(
         },
         Frame::Join(request) => open::join(shared, stream, peer, &request),
         Frame::Examine(question) => examine::serve(shared, stream, peer, question),
+        Frame::Ask(question) => ask::serve(shared, stream, peer, question),
         other => {
             let message = format!(
-                "a connection begins with OPEN, JOIN or EXAMINE, not with {}",
+                "a connection begins with OPEN, JOIN, EXAMINE or ASK, not with {}",
                 other.name()
             );
             shared.log(&format!("{}: {message}", stream.peer()));

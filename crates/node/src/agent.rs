@@ -17,7 +17,7 @@ use godwit_run::Process;
 
 use crate::budget::Budget;
 use crate::table::Table;
-use crate::{Announce, DaemonConfig, Shared, accept, gate, keeper};
+use crate::{Announce, DaemonConfig, Here, Shared, accept, gate, keeper};
 use user_files::UserFiles;
 
 /// The client of a transfer says what it wants at once; one that waits for another's transfer never does.
@@ -97,6 +97,7 @@ impl Agent {
             readers: config.readers,
             writers: config.writers,
             keep_for: config.keep_for,
+            jobs: None,
             web: None,
             log: config.log,
         };
@@ -107,6 +108,7 @@ impl Agent {
             table: Table::default(),
             stopping: AtomicBool::new(false),
             places: Box::new(places),
+            here: Here::new(Vec::new(), own.home.clone(), own.process.syncs.clone()),
             only: Some(config.client),
             dial: config.dial.clone(),
             listening: vec![listener.local_addr()?],

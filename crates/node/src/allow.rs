@@ -68,6 +68,14 @@ impl Grantor<'_> {
 }
 
 impl Granted {
+    /// The same at a moment to come.
+    pub(crate) fn at(self, at: Timestamp) -> Self {
+        Self {
+            now: self.now.max(at),
+            ..self
+        }
+    }
+
     /// Exports are named only to peers whom some grant lets in at all. `asked` is the path and the right that the peer asks for.
     pub(crate) fn known(&self, asked: Option<(&[u8], Right)>) -> Result<(), Denial> {
         if self.grants.iter().any(|grant| !grant.rights.is_empty()) {

@@ -19,6 +19,12 @@ const STRANGERS_PER_ADDRESS: usize = 32;
 /// Of one address from which somebody has: the streams of a client come together.
 const STRANGERS_PER_KNOWN_ADDRESS: usize = 128;
 
+/// Questions that are worked at: each is a thread with a storage of its own, and one identity leaves room for others.
+const QUESTIONS: Limits = Limits {
+    per_peer: 8,
+    all: 32,
+};
+
 /// How many there may be of something.
 #[derive(Clone, Copy)]
 pub(crate) struct Limits {
@@ -42,6 +48,7 @@ pub(crate) struct Gate {
     strangers: Arc<Strangers>,
     peers: Arc<Counts<IdentityId>>,
     transferring: Arc<Counts<IdentityId>>,
+    asking: Arc<Counts<IdentityId>>,
 }
 
 struct Counts<K> {
@@ -87,6 +94,7 @@ impl Gate {
             strangers: Arc::new(Strangers(Mutex::new(inner))),
             peers: Arc::new(Counts::default()),
             transferring: Arc::new(Counts::default()),
+            asking: Arc::new(Counts::default()),
         }
     }
 
@@ -125,6 +133,11 @@ impl Gate {
     /// A place for a transfer of a known peer.
     pub(crate) fn transfer(&self, identity: IdentityId) -> Result<Slot<IdentityId>, Full> {
         Counts::take(&self.transferring, identity, self.transfers)
+    }
+
+    /// A place for a question of a known peer, for as long as it is worked at.
+    pub(crate) fn question(&self, identity: IdentityId) -> Result<Slot<IdentityId>, Full> {
+        Counts::take(&self.asking, identity, QUESTIONS)
     }
 
     /// The limits on transfers.

@@ -7,6 +7,7 @@ mod admit;
 mod agent;
 mod allow;
 mod announce;
+mod ask;
 mod begin;
 mod budget;
 mod examine;
@@ -30,6 +31,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use godwit_api::ask::AnswerJobs;
 use godwit_engine::tuner::Bounds;
 use godwit_net::{Identity, IdentityId, ServerTls, Waker};
 use godwit_run::Process;
@@ -37,6 +39,8 @@ use godwit_run::Process;
 pub use agent::{Agent, AgentConfig};
 pub use allow::StateRules;
 pub use announce::Announce;
+pub use ask::asker::Asker;
+pub use ask::here::{Here, May};
 pub use export::{Export, ExportError};
 pub use exported::Exported;
 pub use grants::Grants;
@@ -84,6 +88,8 @@ pub struct DaemonConfig {
     pub writers: Bounds,
     /// The longest time that an interrupted transfer is kept for its client; a client may ask for less.
     pub keep_for: Duration,
+    /// Runs jobs for other nodes, and gives access for their jobs. `None` does neither.
+    pub jobs: Option<Arc<dyn AnswerJobs>>,
     /// Takes connections that speak another protocol than that of data inside TLS; nothing was read from them. `None` refuses them.
     pub web: Option<Arc<dyn Fn(TcpStream) + Send + Sync>>,
     /// Says what happens, a line each.
@@ -104,6 +110,8 @@ struct Shared {
     config: DaemonConfig,
     stopping: AtomicBool,
     places: Box<dyn Places>,
+    /// Answers questions about places of the exports.
+    here: Here,
     /// The one peer that may connect; `None` leaves it to the grants.
     only: Option<IdentityId>,
     /// Where that peer listens; of a daemon, nowhere.
@@ -197,6 +205,11 @@ impl Daemon {
                 rules: Arc::clone(&config.rules),
                 syncs: config.process.syncs.clone(),
             }),
+            here: Here::new(
+                config.exports.clone(),
+                config.home.clone(),
+                config.process.syncs.clone(),
+            ),
             only: None,
             dial: Vec::new(),
             listening: addresses.clone(),

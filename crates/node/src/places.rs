@@ -10,6 +10,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use godwit_api::grant::Right;
+use godwit_api::rest::Timestamp;
 use godwit_net::IdentityId;
 use godwit_proto::{Direction, ErrorCode, Fault, FaultCode, Open, Side};
 use godwit_store::{RelPath, Storage, StoreErrorKind, Syncs};
@@ -44,6 +45,21 @@ pub(crate) trait Places: Send + Sync {
 
     /// Whether the peer may ask what this side is like.
     fn may_ask(&self, peer: IdentityId) -> Result<(), Denial>;
+
+    /// Whether the peer may look at a path of an export, or change what is there, at a moment.
+    fn may_use(
+        &self,
+        _peer: IdentityId,
+        _export: &str,
+        _path: &RelPath,
+        _right: Right,
+        _at: Timestamp,
+    ) -> Result<(), Denial> {
+        Err(Denial::new(
+            ErrorCode::NOT_SUPPORTED,
+            "there are no exports here",
+        ))
+    }
 
     /// What a transfer needs leave for as long as it runs. Nobody takes any back where nobody has given it.
     fn leave(&self, _request: &Open) -> Vec<Leave> {
@@ -236,6 +252,18 @@ impl Places for Exports {
 
     fn may_ask(&self, peer: IdentityId) -> Result<(), Denial> {
         self.grantor().granted(peer)?.known(None)
+    }
+
+    fn may_use(
+        &self,
+        peer: IdentityId,
+        export: &str,
+        path: &RelPath,
+        right: Right,
+        at: Timestamp,
+    ) -> Result<(), Denial> {
+        let granted = self.grantor().granted(peer)?.at(at);
+        granted.allowed(Some((export, path.as_bytes())), right)
     }
 
     fn leave(&self, request: &Open) -> Vec<Leave> {

@@ -40,6 +40,7 @@ fn daemon(world: &World, identity: &Identity) -> Daemon {
         readers: one,
         writers: one,
         keep_for: DEADLINE,
+        jobs: None,
         web: Some(world.web.taker()),
         log: Arc::new(move |line: &str| log.lock().unwrap().push(line.to_owned())),
     };

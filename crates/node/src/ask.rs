@@ -1,0 +1,171 @@
+//! Serves a connection on which another node asks about places, one question after the other.
+//! Touches no file itself (`here`), and dials nobody (`asker`).
+
+pub(crate) mod asker;
+mod change;
+mod clean;
+pub(crate) mod here;
+mod list;
+
+use std::sync::Arc;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use godwit_api::ask::{Answer, Question, Refusal, code};
+use godwit_api::grant::Right;
+use godwit_api::job::Text;
+use godwit_api::rest::Timestamp;
+use godwit_engine::session::{receive_frame, send_error};
+use godwit_net::{IdentityId, Stream};
+use godwit_proto::{Ask, DOCUMENT_BYTES_MAX, ErrorCode, Frame, Reply};
+
+use crate::Shared;
+use crate::allow::{Denial, find};
+use crate::export::ExportPath;
+use crate::gate::Full;
+
+/// Questions on one connection: those of a job that is followed for a day, one each second.
+const QUESTIONS_MAX: usize = 100_000;
+
+/// How long a connection may rest between two questions.
+const REST_MAX: Duration = Duration::from_secs(120);
+
+/// How often the asker hears that the work goes on.
+pub(crate) const SIGN_EVERY: Duration = Duration::from_secs(1);
+
+/// Serves a connection that asks, until it ends.
+pub(crate) fn serve(shared: &Arc<Shared>, stream: &mut dyn Stream, peer: IdentityId, first: Ask) {
+    if shared.only.is_some() {
+        let message = "an agent answers no questions about places; ask a node";
+        send_error(stream, ErrorCode::NOT_SUPPORTED, message, false);
+        return;
+    }
+    let mut ask = first;
+    for _ in 0..QUESTIONS_MAX {
+        if let Err(no) = shared.places.may_ask(peer) {
+            shared.log(&format!("{}: refused: {}", stream.peer(), no.message));
+            send_error(stream, no.code, &no.message, no.retryable);
+            return;
+        }
+        if reply(shared, stream, peer, &ask).is_none() {
+            return;
+        }
+        ask = match receive_frame(stream, REST_MAX) {
+            Ok(Frame::Ask(next)) => next,
+            _ => return,
+        };
+    }
+    let message = "too many questions on one connection; make another one";
+    send_error(stream, ErrorCode::LIMIT, message, true);
+}
+
+/// Answers one question. None if the connection is of no further use.
+fn reply(shared: &Shared, stream: &mut dyn Stream, peer: IdentityId, ask: &Ask) -> Option<()> {
+    let answer = answer(shared, stream, peer, ask).unwrap_or_else(Answer::Refused);
+    if let Answer::Refused(refusal) = &answer {
+        shared.log(&format!("{}: refused: {refusal}", stream.peer()));
+    }
+    let mut document = answer.to_document();
+    if document.len() > DOCUMENT_BYTES_MAX {
+        let refusal = Refusal::new(code::INVALID, "the answer is too long; ask for less");
+        document = Answer::Refused(refusal).to_document();
+    }
+    let reply = Reply {
+        number: ask.number,
+        document,
+        done: 0,
+    };
+    send(stream, &reply)
+}
+
+fn send(stream: &mut dyn Stream, reply: &Reply) -> Option<()> {
+    let mut head = Vec::new();
+    reply.encode(&mut head).ok()?;
+    stream.send(&head, &[]).ok()
+}
+
+fn answer(
+    shared: &Shared,
+    stream: &mut dyn Stream,
+    peer: IdentityId,
+    ask: &Ask,
+) -> Result<Answer, Refusal> {
+    let question = Question::parse(&ask.document)?;
+    let _place = shared.gate.question(peer).map_err(|full| {
+        Refusal::later(
+            code::BUSY,
+            match full {
+                Full::Peer => "this identity has as many questions at this node as it may have at once; try again later",
+                Full::All => "this node answers as many questions as it may at once; try again later",
+            },
+        )
+    })?;
+    let mut last = Instant::now();
+    let mut go_on = |done: u64| {
+        // Nothing may come before the reply, so whatever comes is the end of the connection.
+        if shared.stopping() || !matches!(stream.try_recv(), Ok(None)) {
+            return false;
+        }
+        if last.elapsed() < SIGN_EVERY {
+            return true;
+        }
+        last = Instant::now();
+        let sign = Reply {
+            number: ask.number,
+            document: Vec::new(),
+            done,
+        };
+        send(stream, &sign).is_some()
+    };
+    let may = |export: &str, path: &godwit_store::RelPath, right: Right| {
+        shared
+            .places
+            .may_use(peer, export, path, right, now())
+            .map_err(refusal)
+    };
+    if question.is_about_jobs() {
+        return about_jobs(shared, peer, &question);
+    }
+    shared.here.answer(&question, &may, &mut go_on)
+}
+
+/// Has a question about jobs answered, with the rights that the asker has here.
+fn about_jobs(shared: &Shared, peer: IdentityId, question: &Question) -> Result<Answer, Refusal> {
+    let Some(jobs) = &shared.config.jobs else {
+        let message = "this node runs no jobs for others";
+        return Err(Refusal::new(code::UNSUPPORTED, message));
+    };
+    let may = |path: &Text, write: bool, at: Timestamp| {
+        let found = find(&shared.config.exports, &path.0).map_err(refusal)?;
+        let ExportPath::Below(export, below) = found else {
+            let message = "mem: and null: are for measuring, not for jobs of others";
+            return Err(Refusal::new(code::INVALID, message));
+        };
+        let right = if write { Right::Write } else { Right::Read };
+        let may = shared.places.may_use(peer, &export.name, &below, right, at);
+        may.map_err(refusal)
+    };
+    jobs.answer(&peer.to_string(), question, &may)
+}
+
+fn now() -> Timestamp {
+    let since = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .unwrap_or_default();
+    Timestamp(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
+}
+
+/// The words of a denial, with a code for programs.
+fn refusal(denial: Denial) -> Refusal {
+    let code = match denial.code {
+        ErrorCode::AUTH => code::UNKNOWN_IDENTITY,
+        ErrorCode::NO_EXPORT => code::NO_SUCH_EXPORT,
+        ErrorCode::NOT_GRANTED => code::NOT_GRANTED,
+        ErrorCode::OUTSIDE => code::OUTSIDE,
+        _ => code::IO,
+    };
+    Refusal {
+        code: code.to_owned(),
+        message: denial.message,
+        retryable: denial.retryable,
+    }
+}

@@ -1,0 +1,205 @@
+//! Asks other nodes: dials a site's addresses in their order, proves who is there, sends a question and waits for the reply.
+//! Knows what no question means; questions about this node go to `here`.
+
+use std::time::{Duration, Instant};
+
+use godwit_api::PORT_DEFAULT;
+use godwit_api::ask::{Answer, AskSites, GoOn, Peer, Question, Refusal, code};
+use godwit_api::host::HostPort;
+use godwit_engine::session::{
+    GreetError, HELLO_DEADLINE, our_hello, receive_frame, require_capability,
+};
+use godwit_net::{
+    ClientTls, Connection, DialOptions, Expect, IdentityId, PeerAddress, Stream as _, dial,
+};
+use godwit_proto::hello::capability;
+use godwit_proto::{Ask, ErrorCode, Frame, negotiate};
+
+use super::SIGN_EVERY;
+use super::here::Here;
+
+/// For one address: to find it, to connect, and to shake hands.
+const DIAL_WITHIN: Duration = Duration::from_secs(5);
+
+/// How long a site may be silent while it works: it sends a sign each second.
+const SILENT_MAX: Duration = Duration::from_secs(30);
+
+/// How often whoever waits is asked whether to go on.
+const LOOK_EVERY: Duration = Duration::from_millis(200);
+
+const _: () = assert!(SILENT_MAX.as_secs() > 10 * SIGN_EVERY.as_secs());
+
+/// Asks for a node.
+pub struct Asker {
+    here: Here,
+    tls: ClientTls,
+}
+
+impl Asker {
+    /// Asks with this key; questions about this node are answered from `here`, which lets the asker do everything.
+    #[must_use]
+    pub const fn new(here: Here, tls: ClientTls) -> Self {
+        Self { here, tls }
+    }
+
+    /// A connection to the site, after HELLO.
+    fn connect(&self, site: &Peer) -> Result<Connection, Refusal> {
+        let identity: IdentityId = site.identity.parse().map_err(|error| {
+            Refusal::new(
+                code::INVALID,
+                format!(
+                    "the identity of the site {} is no identity: {error}",
+                    site.name
+                ),
+            )
+        })?;
+        let mut options = DialOptions::new(Expect::Identity(identity));
+        options.deadline = DIAL_WITHIN;
+        let mut tried = Vec::new();
+        for text in &site.addresses {
+            let address = match HostPort::parse(text, PORT_DEFAULT) {
+                Ok(host) => PeerAddress::new(&host.host, host.port),
+                Err(error) => {
+                    tried.push(format!("{text}: {error}"));
+                    continue;
+                }
+            };
+            match dial(&address, &self.tls, &options) {
+                Ok((mut stream, _)) => return greet(&mut stream, site).map(|()| stream),
+                Err(error) => tried.push(error.to_string()),
+            }
+        }
+        if tried.is_empty() {
+            tried.push("it has no address; give it one with: godwit site add".to_owned());
+        }
+        Err(Refusal::later(
+            code::UNREACHABLE,
+            format!(
+                "the site {} cannot be reached: {}",
+                site.name,
+                tried.join("; ")
+            ),
+        ))
+    }
+}
+
+impl AskSites for Asker {
+    fn ask(
+        &self,
+        site: Option<&Peer>,
+        question: &Question,
+        go_on: &mut GoOn<'_>,
+    ) -> Result<Answer, Refusal> {
+        let Some(site) = site else {
+            return self.here.answer(question, &|_, _, _| Ok(()), go_on);
+        };
+        let mut stream = self.connect(site)?;
+        let ask = Ask {
+            number: 1,
+            document: question.to_document(),
+        };
+        let mut head = Vec::new();
+        ask.encode(&mut head)
+            .map_err(|error| Refusal::new(code::INVALID, format!("the question: {error}")))?;
+        let sent = stream.send(&head, &[]);
+        sent.map_err(|error| lost(site, &error.to_string()))?;
+        let answer = wait(&mut stream, site, ask.number, go_on);
+        stream.shutdown();
+        answer
+    }
+
+    fn reach(&self, site: &Peer) -> Result<(), Refusal> {
+        self.connect(site).map(|mut stream| stream.shutdown())
+    }
+}
+
+/// Says hello, and makes sure that the other side knows questions.
+fn greet(stream: &mut Connection, site: &Peer) -> Result<(), Refusal> {
+    let ours = our_hello();
+    let mut head = Vec::new();
+    ours.encode(&mut head);
+    let sent = stream.send(&head, &[]);
+    sent.map_err(|error| lost(site, &error.to_string()))?;
+    match receive_frame(stream, HELLO_DEADLINE) {
+        Ok(Frame::Hello(theirs)) => {
+            let unsupported = |error: String| {
+                let message = format!("{}: {error}", site.name);
+                Refusal::new(code::UNSUPPORTED, message)
+            };
+            negotiate(&ours, &theirs).map_err(|error| unsupported(error.to_string()))?;
+            require_capability(&theirs, capability::ASK, &stream.peer())
+                .map_err(|error| unsupported(error.to_string()))
+        }
+        Ok(other) => Err(said(site, other)),
+        Err(error) => Err(lost(site, &error.to_string())),
+    }
+}
+
+/// Waits for the reply to the question of this number.
+fn wait(
+    stream: &mut Connection,
+    site: &Peer,
+    number: u64,
+    go_on: &mut GoOn<'_>,
+) -> Result<Answer, Refusal> {
+    let mut heard = Instant::now();
+    let mut done = 0;
+    loop {
+        match receive_frame(stream, LOOK_EVERY) {
+            Ok(Frame::Reply(reply)) if reply.number == number => {
+                heard = Instant::now();
+                if !reply.document.is_empty() {
+                    return Answer::parse(&reply.document).map_err(|refusal| Refusal {
+                        message: format!("{}: {}", site.name, refusal.message),
+                        ..refusal
+                    });
+                }
+                done = reply.done;
+            }
+            Ok(other) => return Err(said(site, other)),
+            Err(GreetError::Deadline { .. }) if heard.elapsed() < SILENT_MAX => {}
+            Err(GreetError::Deadline { .. }) => {
+                let what = format!("nothing was heard for {} s", SILENT_MAX.as_secs());
+                return Err(lost(site, &what));
+            }
+            Err(error) => return Err(lost(site, &error.to_string())),
+        }
+        if !go_on(done) {
+            return Err(super::here::given_up());
+        }
+    }
+}
+
+/// A frame that is no reply.
+fn said(site: &Peer, frame: Frame) -> Refusal {
+    match frame {
+        Frame::Error(error) => {
+            let code = match ErrorCode::heard(error.code) {
+                ErrorCode::AUTH => code::UNKNOWN_IDENTITY,
+                ErrorCode::NOT_GRANTED => code::NOT_GRANTED,
+                ErrorCode::LIMIT => code::BUSY,
+                ErrorCode::NOT_SUPPORTED | ErrorCode::VERSION => code::UNSUPPORTED,
+                _ => code::BROKEN,
+            };
+            Refusal {
+                code: code.to_owned(),
+                message: format!("{}: {}", site.name, error.message),
+                retryable: error.retryable,
+            }
+        }
+        other => Refusal::new(
+            code::BROKEN,
+            format!("{}: it sent {} instead of a reply", site.name, other.name()),
+        ),
+    }
+}
+
+fn lost(site: &Peer, what: &str) -> Refusal {
+    Refusal::later(
+        code::BROKEN,
+        format!(
+            "the connection to the site {} was lost: {what}; ask again",
+            site.name
+        ),
+    )
+}

@@ -1,0 +1,138 @@
+//! Removes temporary files that no journal claims and nobody has written to of late.
+//! Removes nothing else, and says of each temporary file that stays why it does.
+//!
+//! The journals of this node claim the files of all its transfers, running or to be resumed, as receiver of peers and of its own
+//! jobs. Journals of other machines and users cannot be seen from here: their files are known by their age alone.
+
+use std::path::Path;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use godwit_api::ask::{CleanPlace, Cleaned, GoOn, KeptFiles, Refusal, code};
+use godwit_store::journal::JournalDirectory;
+use godwit_store::{Kind, RelPath, StoreError, SurveyItem, TempName};
+
+use super::change::{note_failure, note_path};
+use super::here::{Found, given_up};
+
+const CLAIMED: &str = "a transfer that runs or can be resumed needs it";
+const YOUNG: &str =
+    "it was written to a short while ago; a transfer of another machine may need it";
+
+/// Cleans at and below a place.
+pub(super) fn clean(
+    found: &Found,
+    wish: &CleanPlace,
+    journals: &Path,
+    go_on: &mut GoOn<'_>,
+) -> Result<Cleaned, Refusal> {
+    if found.meta()?.kind != Kind::Directory {
+        return Err(Refusal::new(
+            code::NOT_A_DIRECTORY,
+            format!("{} is not a directory", found.shown()),
+        ));
+    }
+    let now = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .unwrap_or_default()
+        .as_secs();
+    let mut cleaning = Cleaning {
+        found,
+        wish,
+        journals,
+        // Whatever was written to after this moment stays.
+        before: i64::try_from(now.saturating_sub(wish.older_than_seconds)).unwrap_or(i64::MAX),
+        cleaned: Cleaned::default(),
+    };
+    let mut seen = 0_u64;
+    let mut ended = Ok(());
+    let surveyed = found.storage.survey(&found.path, &mut |item| {
+        seen += 1;
+        ended = match item {
+            SurveyItem::Entry { path, kind } if is_temporary(&path, kind) => cleaning.take(&path),
+            SurveyItem::Entry { .. } => Ok(()),
+            SurveyItem::Fault(error) => {
+                cleaning.failed(&error.path.clone(), &error);
+                Ok(())
+            }
+        };
+        if ended.is_ok() && !go_on(seen) {
+            ended = Err(given_up());
+        }
+        ended.is_ok()
+    });
+    ended?;
+    surveyed.map_err(|error| found.refuse(&error))?;
+    Ok(cleaning.cleaned)
+}
+
+fn is_temporary(path: &RelPath, kind: Kind) -> bool {
+    kind != Kind::Directory && path.file_name().is_some_and(TempName::is_temp)
+}
+
+struct Cleaning<'a> {
+    found: &'a Found,
+    wish: &'a CleanPlace,
+    journals: &'a Path,
+    before: i64,
+    cleaned: Cleaned,
+}
+
+impl Cleaning<'_> {
+    /// Deals with one temporary file.
+    fn take(&mut self, path: &RelPath) -> Result<(), Refusal> {
+        let there = match self.found.storage.stat(path) {
+            Ok(Some(there)) => there,
+            Ok(None) => return Ok(()),
+            Err(error) => {
+                self.failed(path, &error);
+                return Ok(());
+            }
+        };
+        // Read anew for each: a transfer may have begun meanwhile, and it has its journal before its first file.
+        let claimed = JournalDirectory::tags(self.journals).map_err(|error| {
+            Refusal::later(
+                code::IO,
+                format!("the node cannot read its journals, so nothing is removed: {error}"),
+            )
+        })?;
+        let tag = path.file_name().and_then(TempName::tag_of);
+        if tag.is_none_or(|tag| claimed.contains(&tag)) {
+            self.keep(path, CLAIMED);
+            return Ok(());
+        }
+        if there.mtime.seconds >= self.before && self.wish.older_than_seconds > 0 {
+            self.keep(path, YOUNG);
+            return Ok(());
+        }
+        if !self.wish.dry_run
+            && let Err(error) = self.found.storage.remove_entry(path, false)
+        {
+            self.failed(path, &error);
+            return Ok(());
+        }
+        self.cleaned.files += 1;
+        self.cleaned.bytes += there.bytes;
+        note_path(&mut self.cleaned.paths, self.found, path);
+        Ok(())
+    }
+
+    fn keep(&mut self, path: &RelPath, reason: &str) {
+        let kept = &mut self.cleaned.kept;
+        let at = kept.iter().position(|group| group.reason == reason);
+        let at = at.unwrap_or_else(|| {
+            kept.push(KeptFiles {
+                reason: reason.to_owned(),
+                files: 0,
+                paths: Vec::new(),
+            });
+            kept.len() - 1
+        });
+        kept[at].files += 1;
+        note_path(&mut kept[at].paths, self.found, path);
+    }
+
+    fn failed(&mut self, path: &RelPath, error: &StoreError) {
+        self.cleaned.failed += 1;
+        note_failure(&mut self.cleaned.failures, self.found, path, error);
+    }
+}

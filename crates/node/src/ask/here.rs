@@ -1,0 +1,238 @@
+//! What is at places of this node's exports: finds the place that a question names, checks the right, and has the question answered.
+//! Does not know who asks: the rights come from the caller.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use godwit_api::ask::{Answer, EntryKind, EntryView, ExportRoom, GoOn, Question, Refusal, code};
+use godwit_api::grant::Right;
+use godwit_api::job::Text;
+use godwit_api::rest::Timestamp;
+use godwit_run::local::Access;
+use godwit_store::{Kind, Meta, RelPath, Storage, StoreError, StoreErrorKind, Syncs};
+use rustix::fs::statvfs;
+
+use super::{change, clean, list};
+use crate::export::{Export, ExportError, ExportPath, locate};
+
+/// Says whether the asker has a right at a path of an export.
+pub type May<'a> = dyn Fn(&str, &RelPath, Right) -> Result<(), Refusal> + 'a;
+
+/// The exports of a node, for questions about places.
+pub struct Here {
+    exports: Vec<Export>,
+    /// Journals and spills are below this directory.
+    home: PathBuf,
+    syncs: Syncs,
+    /// Names for the next pages of listings.
+    ahead: list::Ahead,
+}
+
+/// A place that a question names.
+pub(super) struct Found {
+    pub(super) storage: Arc<dyn Storage>,
+    pub(super) path: RelPath,
+    /// Name of the export.
+    pub(super) export: String,
+}
+
+impl Here {
+    /// These exports of the node with this home.
+    #[must_use]
+    pub fn new(exports: Vec<Export>, home: PathBuf, syncs: Syncs) -> Self {
+        Self {
+            exports,
+            home,
+            syncs,
+            ahead: list::Ahead::default(),
+        }
+    }
+
+    /// Answers a question. Blocks until the work is done, or `go_on` gives it up.
+    ///
+    /// # Errors
+    /// The asker has not the right, or the work failed.
+    pub fn answer(
+        &self,
+        question: &Question,
+        may: &May<'_>,
+        go_on: &mut GoOn<'_>,
+    ) -> Result<Answer, Refusal> {
+        match question {
+            Question::Exports {} => Ok(Answer::Exports(self.rooms(may))),
+            Question::List(wish) => {
+                let found = self.find(&wish.path, Right::List, may)?;
+                list::list(&found, wish, &self.ahead, go_on).map(Answer::Listing)
+            }
+            Question::Stat { path } => {
+                let found = self.find(path, Right::List, may)?;
+                found.view().map(Answer::Entry)
+            }
+            Question::MakeDirectory(wish) => {
+                let found = self.find(&wish.path, Right::Write, may)?;
+                change::make_directory(&found, wish.parents).map(Answer::Entry)
+            }
+            Question::Remove(wish) => {
+                let found = self.find(&wish.path, Right::Delete, may)?;
+                let spill = self.home.join("journals");
+                change::remove(&found, wish.recursive, &spill, go_on).map(Answer::Removed)
+            }
+            Question::Rename(wish) => {
+                let from = self.find(&wish.from, Right::Delete, may)?;
+                let to = self.find(&wish.to, Right::Write, may)?;
+                if wish.replace {
+                    may(&to.export, &to.path, Right::Delete)?;
+                }
+                change::rename(&from, &to, wish.replace).map(Answer::Entry)
+            }
+            Question::Clean(wish) => {
+                let found = self.find(&wish.path, Right::Delete, may)?;
+                let journals = self.home.join("journals");
+                clean::clean(&found, wish, &journals, go_on).map(Answer::Cleaned)
+            }
+            _ => Err(Refusal::new(
+                code::INVALID,
+                "this is no question about places",
+            )),
+        }
+    }
+
+    /// The exports in which the asker may do anything, with their room.
+    fn rooms(&self, may: &May<'_>) -> Vec<ExportRoom> {
+        let root = RelPath::root();
+        let rooms = self.exports.iter().map(|export| {
+            let room = statvfs(&export.path).ok();
+            let bytes = |blocks: u64, size: u64| blocks.saturating_mul(size);
+            ExportRoom {
+                name: export.name.clone(),
+                read: may(&export.name, &root, Right::Read).is_ok(),
+                write: may(&export.name, &root, Right::Write).is_ok(),
+                bytes_total: room
+                    .as_ref()
+                    .map(|room| bytes(room.f_blocks, room.f_frsize)),
+                bytes_free: room.map(|room| bytes(room.f_bavail, room.f_frsize)),
+            }
+        });
+        rooms.filter(|room| room.read || room.write).collect()
+    }
+
+    fn find(&self, path: &Text, right: Right, may: &May<'_>) -> Result<Found, Refusal> {
+        let refuse = |error: ExportError| {
+            let code = match error {
+                ExportError::Unknown(..) => code::NO_SUCH_EXPORT,
+                ExportError::Path(_) => code::OUTSIDE,
+                ExportError::Closed { .. } => code::IO,
+            };
+            Refusal::new(code, error.to_string())
+        };
+        match locate(&self.exports, &path.0).map_err(refuse)? {
+            ExportPath::Below(export, below) => {
+                may(&export.name, &below, right)?;
+                let spill = self.home.join("journals");
+                let opened = export.open(&spill, Access::default(), &self.syncs);
+                let (storage, _real) = opened.map_err(refuse)?;
+                Ok(Found {
+                    storage,
+                    path: below,
+                    export: export.name.clone(),
+                })
+            }
+            ExportPath::Null | ExportPath::Memory(_) => Err(Refusal::new(
+                code::INVALID,
+                "mem: and null: have no entries; name a path in an export",
+            )),
+        }
+    }
+}
+
+impl Found {
+    /// The place for people: the export, and the path below it.
+    pub(super) fn shown(&self) -> String {
+        match self.path.is_root() {
+            true => format!("/{}", self.export),
+            false => format!("/{}/{}", self.export, self.path),
+        }
+    }
+
+    /// What stands there.
+    pub(super) fn meta(&self) -> Result<Meta, Refusal> {
+        let there = self.storage.stat(&self.path);
+        let there = there.map_err(|error| self.refuse(&error))?;
+        there.ok_or_else(|| {
+            Refusal::new(code::NOT_FOUND, format!("{}: does not exist", self.shown()))
+        })
+    }
+
+    /// What stands there, as others see it.
+    pub(super) fn view(&self) -> Result<EntryView, Refusal> {
+        let meta = self.meta()?;
+        let name = match self.path.file_name() {
+            Some(name) => name.to_vec(),
+            None => self.export.clone().into_bytes(),
+        };
+        Ok(view(&*self.storage, &self.path, name, &meta))
+    }
+
+    /// Changes of an export itself are its operator's.
+    pub(super) fn below_export(&self, verb: &str) -> Result<(), Refusal> {
+        if self.path.is_root() {
+            return Err(Refusal::new(
+                code::INVALID,
+                format!(
+                    "{}: an export itself cannot be {verb}; name a path in it",
+                    self.shown()
+                ),
+            ));
+        }
+        Ok(())
+    }
+
+    /// The words of a failure of the storage.
+    pub(super) fn refuse(&self, error: &StoreError) -> Refusal {
+        let code = match error.kind {
+            StoreErrorKind::NotFound => code::NOT_FOUND,
+            StoreErrorKind::Exists => code::EXISTS,
+            StoreErrorKind::TypeConflict => code::NOT_A_DIRECTORY,
+            StoreErrorKind::Escape => code::OUTSIDE,
+            StoreErrorKind::Permission | StoreErrorKind::ReadOnly => code::PERMISSION,
+            StoreErrorKind::NoSpace => code::NO_SPACE,
+            StoreErrorKind::NameTooLong => code::INVALID,
+            _ => code::IO,
+        };
+        Refusal::new(code, format!("/{}: {error}", self.export))
+    }
+}
+
+/// An entry as others see it.
+pub(super) fn view(storage: &dyn Storage, path: &RelPath, name: Vec<u8>, meta: &Meta) -> EntryView {
+    let target = (meta.kind == Kind::Symlink)
+        .then(|| storage.read_link(path).ok())
+        .flatten();
+    let millis = i64::from(meta.mtime.nanoseconds / 1_000_000);
+    EntryView {
+        name: Text(name),
+        kind: match meta.kind {
+            Kind::File => EntryKind::File,
+            Kind::Directory => EntryKind::Directory,
+            Kind::Symlink => EntryKind::Symlink,
+            Kind::Fifo => EntryKind::Fifo,
+            Kind::Socket => EntryKind::Socket,
+            Kind::CharDevice => EntryKind::CharDevice,
+            Kind::BlockDevice => EntryKind::BlockDevice,
+        },
+        size: meta.bytes,
+        modified: Timestamp(
+            meta.mtime
+                .seconds
+                .saturating_mul(1_000)
+                .saturating_add(millis),
+        ),
+        mode: meta.mode,
+        target: target.map(Text),
+    }
+}
+
+/// What was given up says so, and nothing more.
+pub(super) fn given_up() -> Refusal {
+    Refusal::later(code::GIVEN_UP, "the work was given up before its end")
+}
