@@ -15,7 +15,7 @@ use crate::http::Ask;
 use crate::transport::Client;
 
 /// Where the API begins.
-const BASE: &str = "/api/v1";
+pub(crate) const BASE: &str = "/api/v1";
 
 /// Jobs on a page: as many as a node gives at once.
 const PAGE_JOBS: usize = 1_000;
@@ -127,7 +127,7 @@ impl Client {
         self.block_on(self.target.exchange(ask)).map(|_body| ())
     }
 
-    fn call<T: DeserializeOwned>(&self, ask: Ask) -> Result<T, ClientError> {
+    pub(crate) fn call<T: DeserializeOwned>(&self, ask: Ask) -> Result<T, ClientError> {
         let body = self.block_on(self.target.exchange(ask))?;
         self.target.parse(&body)
     }
@@ -417,11 +417,16 @@ fn word(state: JobStateName) -> String {
 
 /// A text as a part of a path or a query.
 pub(crate) fn escaped(text: &str) -> String {
+    escaped_bytes(text.as_bytes())
+}
+
+/// The same for any bytes.
+pub(crate) fn escaped_bytes(text: &[u8]) -> String {
     let mut out = String::with_capacity(text.len());
-    for byte in text.bytes() {
+    for &byte in text {
         if byte.is_ascii_alphanumeric() || b"-_~".contains(&byte) {
             out.push(char::from(byte));
-        } else if byte == b'.' && text != "." && text != ".." {
+        } else if byte == b'.' && text != b"." && text != b".." {
             out.push('.');
         } else {
             out.push_str(&format!("%{byte:02X}"));

@@ -34,6 +34,8 @@ pub(crate) struct Ask {
     pub(crate) headers: Vec<(&'static str, String)>,
     /// A document.
     pub(crate) body: Option<Vec<u8>>,
+    /// Time for the whole answer.
+    pub(crate) deadline: Duration,
 }
 
 impl Ask {
@@ -47,7 +49,14 @@ impl Ask {
             path: path.into(),
             headers: Vec::new(),
             body: None,
+            deadline: ANSWER_DEADLINE,
         }
+    }
+
+    /// Leaves the node so much time for the whole answer.
+    pub(crate) fn within(mut self, deadline: Duration) -> Self {
+        self.deadline = deadline;
+        self
     }
 
     pub(crate) fn header(mut self, name: &'static str, value: impl Into<String>) -> Self {
@@ -65,18 +74,17 @@ impl Ask {
 impl Target {
     /// The body of an answer that is no problem.
     pub(crate) async fn exchange(&self, ask: Ask) -> Result<Bytes, ClientError> {
+        let deadline = ask.deadline;
         let whole = async {
             let answer = self.open(ask).await?;
             self.collect(answer).await
         };
-        timeout(ANSWER_DEADLINE, whole)
-            .await
-            .unwrap_or_else(|_late| {
-                Err(ClientError::TimedOut {
-                    node: self.address.to_string(),
-                    seconds: ANSWER_DEADLINE.as_secs(),
-                })
+        timeout(deadline, whole).await.unwrap_or_else(|_late| {
+            Err(ClientError::TimedOut {
+                node: self.address.to_string(),
+                seconds: deadline.as_secs(),
             })
+        })
     }
 
     /// An answer that is no problem, its body still to come. Has no deadline of its own.

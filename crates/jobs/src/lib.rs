@@ -34,6 +34,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use godwit_api::ask::AskSites;
 use godwit_api::grant::Grant;
 use godwit_api::rest::{
     AttemptView, ChangeJob, FailureView, JobList, JobReport, JobView, LogPage, NewJob, SampleView,
@@ -72,6 +73,8 @@ pub struct JobsConfig {
     pub jobs_max: usize,
     /// Tells the time.
     pub clock: Clock,
+    /// Asks other sites, and this node, about places.
+    pub sites: Arc<dyn AskSites>,
     /// Makes the surroundings of one attempt.
     pub make_env: Arc<MakeEnv>,
     /// Says what happens, a line each.
@@ -142,6 +145,12 @@ impl Jobs {
     #[must_use]
     pub fn replica(&self) -> &Arc<Replica> {
         &self.shared.replica
+    }
+
+    /// Asks other sites, and this node, about places.
+    #[must_use]
+    pub fn sites(&self) -> &Arc<dyn AskSites> {
+        &self.shared.config.sites
     }
 
     /// Names of the exports of this node.

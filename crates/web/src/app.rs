@@ -22,6 +22,9 @@ use crate::throttle::Throttle;
 /// Calls that block at once: as many as the state keeps connections for, and as many proposals that wait for the disk.
 pub(crate) const BLOCKING_MAX: usize = 40;
 
+/// Questions about places that are worked at: some are long, and they leave other calls alone.
+pub(crate) const PLACES_MAX: usize = 16;
+
 /// How long a request waits for its turn among the calls that block.
 const TURN_WITHIN: Duration = Duration::from_secs(10);
 
@@ -43,6 +46,7 @@ pub(crate) struct App {
     pub(crate) logins: Throttle,
     hashes: Arc<Semaphore>,
     turns: Arc<Semaphore>,
+    turns_at_places: Arc<Semaphore>,
 }
 
 impl App {
@@ -67,6 +71,7 @@ impl App {
             logins: Throttle::new(LOGINS_BURST, LOGINS_EVERY),
             hashes: Arc::new(Semaphore::new(password::AT_ONCE_MAX)),
             turns: Arc::new(Semaphore::new(BLOCKING_MAX)),
+            turns_at_places: Arc::new(Semaphore::new(PLACES_MAX)),
         }
     }
 
@@ -82,6 +87,15 @@ impl App {
     ) -> Result<T, ApiError> {
         let own = Arc::clone(self);
         blocking(&self.turns, move || call(&own)).await?
+    }
+
+    /// Runs a call about places on a thread of its own; it may take long.
+    pub(crate) async fn run_at_places<T: Send + 'static>(
+        self: &Arc<Self>,
+        call: impl FnOnce(&Self) -> Result<T, ApiError> + Send + 'static,
+    ) -> Result<T, ApiError> {
+        let own = Arc::clone(self);
+        blocking(&self.turns_at_places, move || call(&own)).await?
     }
 
     /// Computes with a password; few do at once.

@@ -50,7 +50,7 @@ use webhooks::Webhooks;
 const WORKERS: usize = 2;
 
 /// Threads for calls that block: requests, passwords, and one that follows the state.
-const BLOCKING_THREADS_MAX: usize = app::BLOCKING_MAX + password::AT_ONCE_MAX + 1;
+const BLOCKING_THREADS_MAX: usize = app::BLOCKING_MAX + app::PLACES_MAX + password::AT_ONCE_MAX + 1;
 
 /// How long requests may take to end when the server stops.
 const STOP_WITHIN: Duration = Duration::from_secs(5);

@@ -7,8 +7,93 @@ use clap::{Arg, ArgAction, ArgGroup, Command, ValueHint};
 use super::{positional, switch};
 
 /// The commands, in the order of the help.
-pub(super) fn commands() -> [Command; 6] {
-    [job(), top(), site(), user(), token(), node()]
+pub(super) fn commands() -> [Command; 11] {
+    [
+        job(),
+        top(),
+        list(),
+        make_directory(),
+        remove(),
+        rename(),
+        clean(),
+        site(),
+        user(),
+        token(),
+        node(),
+    ]
+}
+
+/// What is said of places behind the help of each command that takes some.
+const PLACES: &str = "A place is SITE:/EXPORT/PATH. The site here: is the node that is asked; godwit site list names the others.";
+
+fn list() -> Command {
+    reaching(Command::new("ls"))
+        .about("List a directory of a node or site, or the exports of a site")
+        .after_help(format!(
+            "{PLACES}\nSITE:/ lists the exports that may be used there, with their room."
+        ))
+        .arg(switch("all", "Names that begin with a dot, too").short('a'))
+        .arg(some_places("Directories, files, or sites as SITE:/"))
+}
+
+fn make_directory() -> Command {
+    reaching(Command::new("mkdir"))
+        .about("Make directories at a node or site")
+        .after_help(PLACES)
+        .arg(
+            switch(
+                "parents",
+                "Make missing directories above, too; one that is there is fine",
+            )
+            .short('p'),
+        )
+        .arg(some_places("The new directories"))
+}
+
+fn remove() -> Command {
+    reaching(Command::new("rm"))
+        .about("Remove files and directories at a node or site")
+        .after_help(format!(
+            "{PLACES}\nLinks are removed, never followed. An export itself stays. Exit codes: 0 removed, 3 something stayed."
+        ))
+        .arg(switch("recursive", "Directories with all that is in them").short('r'))
+        .arg(some_places("What to remove"))
+}
+
+fn rename() -> Command {
+    reaching(Command::new("mv"))
+        .about("Rename a file or directory within an export")
+        .override_usage("godwit mv [OPTIONS] SOURCE DESTINATION")
+        .after_help(format!(
+            "{PLACES}\nA DESTINATION that is a directory, or ends with a slash, means \"into\". Between exports and sites, copy with\n\
+             godwit job submit."
+        ))
+        .arg(switch("force", "Replace a file that stands there").short('f'))
+        .arg(
+            positional("places", "SOURCE DESTINATION", "What to rename, and how")
+                .num_args(2),
+        )
+}
+
+fn clean() -> Command {
+    reaching(Command::new("clean"))
+        .about("Remove temporary files of interrupted transfers that nobody can resume")
+        .after_help(format!(
+            "{PLACES}\nFiles that a transfer of that node needs, running or to be resumed, stay. Transfers of other machines into the\n\
+             same storage cannot be seen from there; --older-than leaves their files alone."
+        ))
+        .arg(switch("dry-run", "Say what would be removed, and remove nothing").short('n'))
+        .arg(value(
+            "older-than",
+            "TIME",
+            "Leave files that were written to in this time [default: 1h]",
+        ))
+        .arg(some_places("Directories to look through"))
+}
+
+/// One place or more.
+fn some_places(help: &'static str) -> Arg {
+    positional("places", "PLACE", help).num_args(1..)
 }
 
 fn job() -> Command {

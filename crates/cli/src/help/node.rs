@@ -145,6 +145,47 @@ pub(super) const EXAMPLES: &[(&str, &[Example])] = &[
     ),
     ("top", &[example("godwit top", "all that runs or waits")]),
     (
+        "ls",
+        &[
+            example("godwit ls siteB:/archive", "a directory of another site"),
+            example(
+                "godwit ls siteB:/",
+                "which exports there are, and their room",
+            ),
+        ],
+    ),
+    (
+        "mkdir",
+        &[example(
+            "godwit mkdir -p siteB:/archive/2026/run42",
+            "with the directories above",
+        )],
+    ),
+    (
+        "rm",
+        &[
+            example("godwit rm siteB:/archive/x", "a file or an empty directory"),
+            example("godwit rm -r siteB:/archive/old", "with all that is in it"),
+        ],
+    ),
+    (
+        "mv",
+        &[example(
+            "godwit mv siteB:/archive/x siteB:/archive/old/",
+            "into a directory of the same export",
+        )],
+    ),
+    (
+        "clean",
+        &[
+            example("godwit clean --dry-run siteB:/archive", "what would go?"),
+            example(
+                "godwit clean siteB:/archive --older-than 7d",
+                "only what rests for a week",
+            ),
+        ],
+    ),
+    (
         "site",
         &[
             example(

@@ -9,8 +9,8 @@ use godwit_api::host::HostPort;
 use godwit_api::settings::ServeSettings;
 use godwit_engine::session::{Connector, Refusal};
 use godwit_jobs::{Clock, Jobs, JobsConfig};
-use godwit_net::{IdentityId, PeerAddress};
-use godwit_node::{Export, Exported, Grants};
+use godwit_net::{Cipher, ClientTls, IdentityId, PeerAddress};
+use godwit_node::{Asker, Export, Exported, Grants, Here};
 use godwit_run::{
     AgentOrder, Connectors, Env, Process, SshClient, SshWay, StartedAgent, refusal_of,
 };
@@ -38,6 +38,7 @@ pub(super) fn start(
     let exported = Exported::new(exports.to_vec(), home.spill()?, process.syncs.clone());
     let exported: Arc<Exported> = Arc::new(exported);
     let own = home.clone();
+    let syncs = process.syncs.clone();
     let process = process.clone();
     let make_env = move |sites: &[Site]| Env {
         process: process.clone(),
@@ -55,6 +56,8 @@ pub(super) fn start(
         kept_out: Vec::new(),
         tells: None,
     };
+    let tls = ClientTls::new(&home.identity()?, &Cipher::ALL).map_err(Failure::local)?;
+    let here = Here::new(exports.to_vec(), home.path().to_owned(), syncs);
     let config = JobsConfig {
         node: NODE.to_owned(),
         directory: home.path().join("jobs"),
@@ -66,6 +69,7 @@ pub(super) fn start(
         keep_history: settings.keep_history,
         jobs_max: settings.jobs as usize,
         clock: Clock::default(),
+        sites: Arc::new(Asker::new(here, tls)),
         make_env: Arc::new(make_env),
         log: Arc::new(complain),
     };

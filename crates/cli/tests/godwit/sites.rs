@@ -1,6 +1,8 @@
 //! Jobs between the nodes of two sites, by the real binary: pushed, pulled, and with the node that runs them killed again and again.
 //! Leaves the commands themselves to `jobs`, and the routes to the tests of the API.
 
+mod places;
+
 use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
@@ -17,26 +19,39 @@ fn two_sites() -> (Rig, Rig) {
     let (mut here, mut there) = (Rig::new(), Rig::new());
     here.serve(&[]);
     there.serve(&[]);
-    let grant = [
-        "access",
-        "allow",
-        &here.identity,
-        "--all-exports",
-        "--read",
-        "--write",
-    ];
-    assert_eq!(there.admin(&grant).code, Some(0));
-    let add = [
+    allow(&there, &here.identity, &["--read", "--write"]);
+    know(&here, "siteB", &there);
+    (here, there)
+}
+
+/// Lets an identity in, in all exports.
+#[track_caller]
+fn allow(rig: &Rig, identity: &str, rights: &[&str]) {
+    let line = [&["access", "allow", identity, "--all-exports"], rights].concat();
+    let outcome = rig.admin(&line);
+    assert_eq!(outcome.code, Some(0), "{outcome:?}");
+}
+
+/// Takes back all that an identity was allowed.
+#[track_caller]
+fn deny(rig: &Rig, identity: &str) {
+    let outcome = rig.admin(&["access", "deny", identity]);
+    assert_eq!(outcome.code, Some(0), "{outcome:?}");
+}
+
+/// Names a node to another one.
+#[track_caller]
+fn know(rig: &Rig, name: &str, other: &Rig) {
+    let line = [
         "site",
         "add",
-        "siteB",
-        there.address(),
+        name,
+        other.address(),
         "--identity",
-        &there.identity,
+        &other.identity,
     ];
-    let outcome = here.admin(&add);
+    let outcome = rig.admin(&line);
     assert_eq!(outcome.code, Some(0), "{outcome:?}");
-    (here, there)
 }
 
 /// Submits a job; its id.

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use godwit_api::ask::{Answer, AskSites, GoOn, Peer, Question, Refusal as NoAnswer, code};
 use godwit_api::failure::Failure;
 use godwit_api::rest::{JobView, NewJob};
 use godwit_engine::session::{Connector, Refusal};
@@ -22,6 +23,16 @@ pub(crate) const DEADLINE: Duration = Duration::from_secs(60);
 
 /// No way to any other machine.
 struct Nowhere;
+
+impl AskSites for Nowhere {
+    fn ask(&self, _: Option<&Peer>, _: &Question, _: &mut GoOn<'_>) -> Result<Answer, NoAnswer> {
+        Err(NoAnswer::new(code::UNREACHABLE, "there is no other site"))
+    }
+
+    fn reach(&self, _: &Peer) -> Result<(), NoAnswer> {
+        Err(NoAnswer::new(code::UNREACHABLE, "there is no other site"))
+    }
+}
 
 impl Connectors for Nowhere {
     fn by_ssh(&self, _: SshWay<'_>, _: SshClient) -> Result<Arc<dyn Connector>, Failure> {
@@ -103,6 +114,7 @@ impl World {
         let make_env =
             move |_: &[godwit_state::Site]| surroundings(&home, &process, Some(exported.clone()));
         let config = JobsConfig {
+            sites: Arc::new(Nowhere),
             node: "node1".to_owned(),
             directory: self.path("home/jobs"),
             exports: vec!["from".to_owned(), "to".to_owned()],

@@ -14,6 +14,7 @@ mod figures;
 mod health;
 mod jobs;
 mod node;
+mod places;
 mod report;
 mod rules;
 mod schedules;
@@ -104,6 +105,7 @@ fn tables() -> OpenApiRouter<Arc<App>> {
         .merge(webhooks::routes())
         .merge(events::routes())
         .merge(report::routes())
+        .merge(places::routes())
         .merge(audit::routes());
     OpenApiRouter::with_openapi(Described::openapi())
         .merge(health::routes())

@@ -188,3 +188,71 @@ fn a_later_user_of_a_name_has_none_of_the_rules() {
     let (second, _) = token(&world, "otto", "operator");
     submit(&world.client().token(&second), "data").expect_problem(403, "not_granted");
 }
+
+/// A grant of the user `otto`, and whether it lets the user look at `run4` of an export, write there, and remove there.
+const AT_PLACES: &[(&str, [bool; 3])] = &[
+    ("user:otto EXPORT read,write", [true, true, true]),
+    ("user:otto EXPORT:/run4 read,write", [true, true, true]),
+    ("user:otto EXPORT read", [true, false, false]),
+    ("user:otto EXPORT list", [true, false, false]),
+    ("user:otto EXPORT:/run4 write", [false, true, true]),
+    ("user:otto EXPORT delete", [false, false, true]),
+    ("", [false; 3]),
+    ("user:otto2 EXPORT read,write", [false; 3]),
+    ("user:otto OTHER read,write", [false; 3]),
+    ("user:otto EXPORT:/run read,write", [false; 3]),
+    ("user:otto EXPORT:/run42 read,write", [false; 3]),
+    (
+        "user:otto EXPORT read,write until=2020-01-01T00:00:00Z",
+        [false; 3],
+    ),
+];
+
+#[test]
+fn no_entry_is_seen_or_changed_without_the_right() {
+    let world = World::new();
+    let (otto, _) = token(&world, "otto", "operator");
+    let otto = world.client().token(&otto);
+    for export in EXPORTS {
+        let other = EXPORTS.into_iter().find(|other| *other != export).unwrap();
+        let place = |below: &str| format!("here:/{export}/run4{below}");
+        for (line, [look, write, delete]) in AT_PLACES {
+            println!("{export}: {line:?}");
+            std::fs::create_dir_all(world.path(export).join("run4/old")).unwrap();
+            let line = line.replace("EXPORT", export).replace("OTHER", other);
+            let words: Vec<&str> = line.split_whitespace().collect();
+            let grants = match words.is_empty() {
+                true => Vec::new(),
+                false => vec![godwit_api::grant::Grant::of_words(&words).unwrap()],
+            };
+            world.file_grants.lock().unwrap().clone_from(&grants);
+            let get = |route: &str| otto.get(&format!("/api/v1/places{route}?place={}", place("")));
+            let post =
+                |route: &str, body: Value| otto.post(&format!("/api/v1/places/{route}"), &body);
+            let asked = [
+                (get(""), *look),
+                (get("/stat"), *look),
+                (post("mkdir", json!({"place": place("/new")})), *write),
+                (
+                    post(
+                        "rename",
+                        json!({"from": place("/old"), "to": place("/older")}),
+                    ),
+                    *write && *delete,
+                ),
+                (post("clean", json!({"place": place("")})), *delete),
+                (
+                    post("remove", json!({"place": place(""), "recursive": true})),
+                    *delete,
+                ),
+            ];
+            for (answer, allowed) in asked {
+                match allowed {
+                    true => drop(answer.expect(200)),
+                    false => drop(answer.expect_problem(403, "not_granted")),
+                }
+            }
+            assert_eq!(world.path(export).join("run4").exists(), !delete);
+        }
+    }
+}

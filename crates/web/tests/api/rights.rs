@@ -84,6 +84,13 @@ const ROUTES: &[(&str, &str, Option<RoleName>)] = &[
     ),
     ("GET", "/api/v1/events", Some(RoleName::Viewer)),
     ("GET", "/api/v1/audit", Some(RoleName::Admin)),
+    ("GET", "/api/v1/places", Some(RoleName::Viewer)),
+    ("GET", "/api/v1/places/stat", Some(RoleName::Viewer)),
+    ("GET", "/api/v1/places/space", Some(RoleName::Viewer)),
+    ("POST", "/api/v1/places/mkdir", Some(RoleName::Operator)),
+    ("POST", "/api/v1/places/remove", Some(RoleName::Operator)),
+    ("POST", "/api/v1/places/rename", Some(RoleName::Operator)),
+    ("POST", "/api/v1/places/clean", Some(RoleName::Operator)),
     ("GET", "/healthz", None),
     ("GET", "/readyz", None),
     // For this machine it is open; with a token, the token counts.

@@ -10,8 +10,8 @@ use godwit_api::grant::Grant;
 use godwit_api::settings::ToldSetting;
 use godwit_engine::session::{Connector, Refusal};
 use godwit_jobs::{Jobs, JobsConfig, now};
-use godwit_net::{IdentityId, PeerAddress};
-use godwit_node::{Export, Exported};
+use godwit_net::{Cipher, ClientTls, IdentityId, PeerAddress};
+use godwit_node::{Asker, Export, Exported, Here};
 use godwit_run::{AgentOrder, Connectors, Env, Home, Process, SshClient, SshWay, StartedAgent};
 use godwit_state::{Actor, Change, Command, Op, Options, Replica, Role, Secret, Token, UnixMillis};
 use godwit_web::{CertificateSource, ExportInfo, Network, NodeInfo, UNREAD_MAX, Web, WebConfig};
@@ -91,7 +91,14 @@ impl World {
         };
         let process = Process::default();
         let spill = home.spill().unwrap();
-        let exported = Exported::new(EXPORTS.map(export).to_vec(), spill, process.syncs.clone());
+        let exports = EXPORTS.map(export).to_vec();
+        let tls = ClientTls::new(&home.identity().unwrap(), &Cipher::ALL).unwrap();
+        let here = Here::new(
+            exports.clone(),
+            home.path().to_owned(),
+            process.syncs.clone(),
+        );
+        let exported = Exported::new(exports, spill, process.syncs.clone());
         let exported = Arc::new(exported);
         let replica = Arc::new(Replica::open(Options::new(path("state"))).unwrap());
         let log = Arc::new(Mutex::new(Vec::new()));
@@ -110,6 +117,7 @@ impl World {
             keep_history: std::time::Duration::from_secs(86_400),
             jobs_max: 4,
             clock: godwit_jobs::Clock::default(),
+            sites: Arc::new(Asker::new(here, tls)),
             make_env: Arc::new(move |_| Env {
                 process: process.clone(),
                 home: home.clone(),

@@ -5,6 +5,7 @@ mod access;
 mod connect;
 mod grants;
 mod log;
+mod places;
 mod report;
 mod show;
 mod steer;
@@ -53,6 +54,7 @@ pub(super) fn run(name: &str, matches: &ArgMatches, started: Instant) -> Result<
         ("job", "report") => report::run(own, &client),
         ("job", verb) => steer::run(verb, own, &client),
         ("top", _) => top::run(&client, json),
+        ("ls" | "mkdir" | "rm" | "mv" | "clean", _) => places::run(name, own, &client),
         _ => access::run(name, sub, own, &client),
     }
 }

@@ -1,0 +1,423 @@
+//! Owns the routes about entries at places: of this node, and of other sites, which are asked for them.
+//! Touches no file and dials nobody: whatever asks for the node does.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use axum::Json;
+use axum::extract::{RawQuery, State};
+use axum::http::StatusCode;
+use godwit_api::ask::{
+    Answer, CleanPlace, Cleaned, EntryView, ExportRoom, LIST_MAX, ListPlace, Listing,
+    MakeDirectory, Peer, Question, Refusal, RemovePlace, Removed, RenamePlace, code,
+};
+use godwit_api::grant::{Right, Wish};
+use godwit_api::job::Text;
+use godwit_api::rest::{
+    CleanEntries, HERE, NewDirectory, Place, RemoveEntry, RenameEntry, whole_site,
+};
+use godwit_state::{AuditEntry, Op, Site};
+use utoipa::IntoParams;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use super::Problems;
+use crate::app::App;
+use crate::caller::{Caller, Operator, Viewer};
+use crate::extract::Body;
+use crate::problem::ApiError;
+
+/// Entries of a page where the client names no number.
+const PAGE_USUAL: u32 = 500;
+
+pub(super) fn routes() -> OpenApiRouter<Arc<App>> {
+    OpenApiRouter::new()
+        .routes(routes!(list))
+        .routes(routes!(stat))
+        .routes(routes!(space))
+        .routes(routes!(make_directory))
+        .routes(routes!(remove))
+        .routes(routes!(rename))
+        .routes(routes!(clean))
+}
+
+/// Which place is meant.
+#[derive(IntoParams)]
+#[into_params(parameter_in = Query)]
+#[expect(dead_code, reason = "it describes what `Query` reads as bytes")]
+struct PlaceQuery {
+    /// Place, as `SITE:/EXPORT/PATH`; `SITE:/` is the site with all its exports.
+    place: String,
+}
+
+/// Which page of a directory is meant.
+#[derive(IntoParams)]
+#[into_params(parameter_in = Query)]
+#[expect(dead_code, reason = "it describes what `Query` reads as bytes")]
+struct ListQuery {
+    /// Directory, as `SITE:/EXPORT/PATH`.
+    place: String,
+    /// Where the page before ended, as its `next` says.
+    cursor: Option<String>,
+    /// Entries of the page; 500 if it is missing.
+    #[param(minimum = 1, maximum = 1000)]
+    limit: Option<u32>,
+}
+
+/// Lists a directory, sorted by the bytes of the names.
+#[utoipa::path(get, path = "/places", tag = "places", params(ListQuery), responses((status = 200, body = Listing), Problems))]
+async fn list(
+    Viewer(caller): Viewer,
+    State(app): State<Arc<App>>,
+    RawQuery(query): RawQuery,
+) -> Result<Json<Listing>, ApiError> {
+    let mut query = Query::read(query.as_deref(), &["place", "cursor", "limit"])?;
+    let place = place(&query.required("place")?)?;
+    let limit = match query.take("limit") {
+        Some(text) => Some(number(&text)?),
+        None => None,
+    };
+    let limit = crate::extract::limit(limit, PAGE_USUAL, LIST_MAX)?;
+    let question = Question::List(ListPlace {
+        path: Text(place.below_exports()),
+        cursor: query.take("cursor").map(Text),
+        limit: u32::try_from(limit).unwrap_or(LIST_MAX),
+    });
+    match ask(&app, caller, vec![(place, Right::List)], question).await? {
+        Answer::Listing(listing) => Ok(Json(listing)),
+        _ => Err(other()),
+    }
+}
+
+/// Shows one entry.
+#[utoipa::path(get, path = "/places/stat", tag = "places", params(PlaceQuery), responses((status = 200, body = EntryView), Problems))]
+async fn stat(
+    Viewer(caller): Viewer,
+    State(app): State<Arc<App>>,
+    RawQuery(query): RawQuery,
+) -> Result<Json<EntryView>, ApiError> {
+    let mut query = Query::read(query.as_deref(), &["place"])?;
+    let place = place(&query.required("place")?)?;
+    let path = Text(place.below_exports());
+    let wishes = vec![(place, Right::List)];
+    entry(ask(&app, caller, wishes, Question::Stat { path }).await?)
+}
+
+/// Lists the exports of a site with their room, or the one that the place is in.
+#[utoipa::path(get, path = "/places/space", tag = "places", params(PlaceQuery), responses((status = 200, body = Vec<ExportRoom>), Problems))]
+async fn space(
+    Viewer(_caller): Viewer,
+    State(app): State<Arc<App>>,
+    RawQuery(query): RawQuery,
+) -> Result<Json<Vec<ExportRoom>>, ApiError> {
+    let mut query = Query::read(query.as_deref(), &["place"])?;
+    let text = query.required("place")?;
+    let (site, export) = match whole_site(&text) {
+        Some(site) => (site.to_owned(), None),
+        None => {
+            let place = place(&text)?;
+            (place.site, Some(place.export))
+        }
+    };
+    let answer = ask_site(&app, site.clone(), Question::Exports {}).await?;
+    let Answer::Exports(mut rooms) = answer else {
+        return Err(other());
+    };
+    if let Some(export) = export {
+        rooms.retain(|room| room.name == export);
+        if rooms.is_empty() {
+            return Err(ApiError::new(
+                StatusCode::NOT_FOUND,
+                code::NO_SUCH_EXPORT,
+                format!("{site} has no export {export:?}, or does not let this node see it"),
+            ));
+        }
+    }
+    Ok(Json(rooms))
+}
+
+/// Makes a directory.
+#[utoipa::path(post, path = "/places/mkdir", tag = "places", request_body = NewDirectory, responses((status = 200, body = EntryView), Problems))]
+async fn make_directory(
+    Operator(caller): Operator,
+    State(app): State<Arc<App>>,
+    Body(new): Body<NewDirectory>,
+) -> Result<Json<EntryView>, ApiError> {
+    let place = place(&new.place.0)?;
+    let question = Question::MakeDirectory(MakeDirectory {
+        path: Text(place.below_exports()),
+        parents: new.parents,
+    });
+    let wishes = vec![(place, Right::Write)];
+    entry(change(&app, caller, "place_mkdir", wishes, question).await?)
+}
+
+/// Removes an entry. A removal ends early when its client closes the connection.
+#[utoipa::path(post, path = "/places/remove", tag = "places", request_body = RemoveEntry, responses((status = 200, body = Removed), Problems))]
+async fn remove(
+    Operator(caller): Operator,
+    State(app): State<Arc<App>>,
+    Body(wish): Body<RemoveEntry>,
+) -> Result<Json<Removed>, ApiError> {
+    let place = place(&wish.place.0)?;
+    let question = Question::Remove(RemovePlace {
+        path: Text(place.below_exports()),
+        recursive: wish.recursive,
+    });
+    let wishes = vec![(place, Right::Delete)];
+    match change(&app, caller, "place_remove", wishes, question).await? {
+        Answer::Removed(removed) => Ok(Json(removed)),
+        _ => Err(other()),
+    }
+}
+
+/// Renames an entry within its export.
+#[utoipa::path(post, path = "/places/rename", tag = "places", request_body = RenameEntry, responses((status = 200, body = EntryView), Problems))]
+async fn rename(
+    Operator(caller): Operator,
+    State(app): State<Arc<App>>,
+    Body(wish): Body<RenameEntry>,
+) -> Result<Json<EntryView>, ApiError> {
+    let (from, to) = (place(&wish.from.0)?, place(&wish.to.0)?);
+    if from.site != to.site {
+        return Err(ApiError::invalid(format!(
+            "{from} and {to} are at two sites; copy with a job, then remove the first"
+        )));
+    }
+    let question = Question::Rename(RenamePlace {
+        from: Text(from.below_exports()),
+        to: Text(to.below_exports()),
+        replace: wish.replace,
+    });
+    let mut wishes = vec![(from, Right::Delete), (to.clone(), Right::Write)];
+    if wish.replace {
+        wishes.push((to, Right::Delete));
+    }
+    entry(change(&app, caller, "place_rename", wishes, question).await?)
+}
+
+/// Removes temporary files that no journal claims.
+#[utoipa::path(post, path = "/places/clean", tag = "places", request_body = CleanEntries, responses((status = 200, body = Cleaned), Problems))]
+async fn clean(
+    Operator(caller): Operator,
+    State(app): State<Arc<App>>,
+    Body(wish): Body<CleanEntries>,
+) -> Result<Json<Cleaned>, ApiError> {
+    let place = place(&wish.place.0)?;
+    let question = Question::Clean(CleanPlace {
+        path: Text(place.below_exports()),
+        dry_run: wish.dry_run,
+        older_than_seconds: wish.older_than_seconds,
+    });
+    let wishes = vec![(place, Right::Delete)];
+    match change(&app, caller, "place_clean", wishes, question).await? {
+        Answer::Cleaned(cleaned) => Ok(Json(cleaned)),
+        _ => Err(other()),
+    }
+}
+
+/// Becomes true when the request is given up: it is dropped with its handler.
+struct GivenUp(Arc<AtomicBool>);
+
+impl Drop for GivenUp {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+/// Asks the site of the places, or this node, if the caller may do this there. What another site allows, it decides by the identity of
+/// this node.
+async fn ask(
+    app: &Arc<App>,
+    caller: Caller,
+    wishes: Vec<(Place, Right)>,
+    question: Question,
+) -> Result<Answer, ApiError> {
+    let site = wishes.first().map(|(place, _)| place.site.clone());
+    let site = site.unwrap_or_default();
+    app.run(move |app| {
+        for (place, right) in wishes.iter().filter(|(place, _)| place.is_here()) {
+            let wish = Wish {
+                place: Some((&place.export, &place.path)),
+                right: *right,
+            };
+            app.jobs.access().check(&caller.name, caller.role, wish)?;
+        }
+        Ok(())
+    })
+    .await?;
+    ask_site(app, site, question).await
+}
+
+/// Asks the site, or this node.
+async fn ask_site(app: &Arc<App>, site: String, question: Question) -> Result<Answer, ApiError> {
+    let flag = Arc::new(AtomicBool::new(false));
+    let given_up = GivenUp(Arc::clone(&flag));
+    let answer = app
+        .run_at_places(move |app| {
+            let peer = find(app, &site)?;
+            let stopping = app.stopping.clone();
+            let mut go_on = |_done| !flag.load(Ordering::Relaxed) && !*stopping.borrow();
+            let asked = app.jobs.sites().ask(peer.as_ref(), &question, &mut go_on);
+            asked.map_err(refuse)
+        })
+        .await;
+    drop(given_up);
+    answer
+}
+
+/// Asks for a change, and writes it into the audit log.
+async fn change(
+    app: &Arc<App>,
+    caller: Caller,
+    action: &'static str,
+    wishes: Vec<(Place, Right)>,
+    question: Question,
+) -> Result<Answer, ApiError> {
+    let mut object = wishes
+        .first()
+        .map_or_else(String::new, |(place, _)| place.to_string());
+    let asked = ask(app, caller.clone(), wishes, question).await;
+    object.truncate(object.floor_char_boundary(OBJECT_BYTES_MAX));
+    let entry = AuditEntry {
+        action: action.to_owned(),
+        object,
+        outcome: match &asked {
+            Ok(_) => "ok".to_owned(),
+            Err(error) => error.code().to_owned(),
+        },
+    };
+    app.run(move |app| app.propose(caller.actor(), Op::Audit(entry)))
+        .await?;
+    asked
+}
+
+/// A place in a line of the audit log.
+const OBJECT_BYTES_MAX: usize = 256;
+
+/// The site as it is reached; None for this node.
+fn find(app: &App, name: &str) -> Result<Option<Peer>, ApiError> {
+    if name == HERE {
+        return Ok(None);
+    }
+    let site = app.reader().object::<Site>(name)?.ok_or_else(|| {
+        ApiError::new(
+            StatusCode::NOT_FOUND,
+            "unknown_site",
+            format!("this node knows no site {name:?}; list the sites with: godwit site list"),
+        )
+    })?;
+    Ok(Some(Peer {
+        name: site.name,
+        addresses: site.addresses,
+        identity: site.identity,
+    }))
+}
+
+fn place(text: &[u8]) -> Result<Place, ApiError> {
+    Place::from_bytes(text).map_err(|error| ApiError::invalid(format!("place: {error}")))
+}
+
+fn entry(answer: Answer) -> Result<Json<EntryView>, ApiError> {
+    match answer {
+        Answer::Entry(entry) => Ok(Json(entry)),
+        _ => Err(other()),
+    }
+}
+
+/// The answer to another question.
+fn other() -> ApiError {
+    let detail =
+        "the site gave the answer to another question; ask its operator which version runs there";
+    ApiError::new(StatusCode::BAD_GATEWAY, code::BROKEN, detail)
+}
+
+fn refuse(refusal: Refusal) -> ApiError {
+    let status = match refusal.code.as_str() {
+        code::INVALID | code::OUTSIDE => StatusCode::UNPROCESSABLE_ENTITY,
+        code::NOT_GRANTED | code::UNKNOWN_IDENTITY | code::PERMISSION => StatusCode::FORBIDDEN,
+        code::NO_SUCH_EXPORT | code::NOT_FOUND => StatusCode::NOT_FOUND,
+        code::NOT_A_DIRECTORY | code::EXISTS => StatusCode::CONFLICT,
+        code::NO_SPACE => StatusCode::INSUFFICIENT_STORAGE,
+        code::BUSY | code::GIVEN_UP => StatusCode::SERVICE_UNAVAILABLE,
+        code::UNREACHABLE | code::BROKEN => StatusCode::BAD_GATEWAY,
+        code::UNSUPPORTED => StatusCode::NOT_IMPLEMENTED,
+        _ => StatusCode::INTERNAL_SERVER_ERROR,
+    };
+    ApiError::new(status, &refusal.code, refusal.message)
+}
+
+/// The parameters of a query as bytes: names of files need not be UTF-8.
+struct Query(Vec<(String, Vec<u8>)>);
+
+impl Query {
+    fn read(query: Option<&str>, known: &[&str]) -> Result<Self, ApiError> {
+        let mut pairs: Vec<(String, Vec<u8>)> = Vec::new();
+        let parts = query.unwrap_or_default().split('&');
+        for part in parts.filter(|part| !part.is_empty()) {
+            let (name, value) = part.split_once('=').unwrap_or((part, ""));
+            if !known.contains(&name) || pairs.iter().any(|(before, _)| before == name) {
+                return Err(bad(format!(
+                    "{name:?} is no parameter here, or comes twice; there are: {}",
+                    known.join(", ")
+                )));
+            }
+            let value = unescaped(value)
+                .ok_or_else(|| bad(format!("{name}: {value:?} has a % without two digits")))?;
+            pairs.push((name.to_owned(), value));
+        }
+        Ok(Self(pairs))
+    }
+
+    fn take(&mut self, name: &str) -> Option<Vec<u8>> {
+        let at = self.0.iter().position(|(known, _)| known == name)?;
+        Some(self.0.swap_remove(at).1)
+    }
+
+    fn required(&mut self, name: &str) -> Result<Vec<u8>, ApiError> {
+        self.take(name)
+            .ok_or_else(|| bad(format!("the parameter {name} is missing")))
+    }
+}
+
+fn bad(detail: String) -> ApiError {
+    ApiError::new(StatusCode::BAD_REQUEST, "bad_query", detail)
+}
+
+fn number(text: &[u8]) -> Result<u32, ApiError> {
+    let number = std::str::from_utf8(text)
+        .ok()
+        .and_then(|text| text.parse().ok());
+    number.ok_or_else(|| bad("limit: not a whole number that is possible here".to_owned()))
+}
+
+/// The bytes of a value in a query.
+fn unescaped(text: &str) -> Option<Vec<u8>> {
+    let mut out = Vec::with_capacity(text.len());
+    let mut bytes = text.bytes();
+    while let Some(byte) = bytes.next() {
+        out.push(match byte {
+            b'+' => b' ',
+            b'%' => {
+                let digit = |byte: u8| char::from(byte).to_digit(16);
+                let (high, low) = (digit(bytes.next()?)?, digit(bytes.next()?)?);
+                u8::try_from(high * 16 + low).ok()?
+            }
+            byte => byte,
+        });
+    }
+    Some(out)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_of_a_query_may_be_any_bytes() {
+        assert_eq!(unescaped("a%2Fb+c%ff"), Some(b"a/b c\xff".to_vec()));
+        for wrong in ["%", "%2", "%zz"] {
+            assert_eq!(unescaped(wrong), None, "{wrong}");
+        }
+    }
+}
