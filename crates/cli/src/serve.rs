@@ -9,6 +9,7 @@ use std::net::{SocketAddr, ToSocketAddrs};
 use std::sync::Arc;
 
 use godwit_api::settings::{ServeEncryption, ServeSettings, ToldSetting};
+use godwit_jobs::Guests;
 use godwit_net::{Cipher, ServerTls, own_interfaces};
 use godwit_node::{Announce, Daemon, DaemonConfig, Export};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
@@ -117,7 +118,7 @@ fn serve(settings: &ServeSettings, told: Vec<ToldSetting>, home: &Home) -> Resul
         readers: bounds_of(settings.readers),
         writers: bounds_of(settings.writers),
         keep_for: settings.keep_for,
-        jobs: None,
+        jobs: Some(Arc::new(Guests::new(jobs.clone()))),
         web: Some(api.taker()),
         log: Arc::new(|line: &str| complain(line)),
     };

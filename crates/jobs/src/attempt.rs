@@ -21,8 +21,10 @@ use crate::error::JobsError;
 use crate::live::Attempt;
 use crate::scheduler::actor;
 use crate::spec::{self, Prepared};
-use crate::{Shared, access, view};
-use events::{AttemptEvents, Heard};
+use crate::stored::Stored;
+use crate::{Shared, access, third, view};
+pub(crate) use events::AttemptEvents;
+use events::Heard;
 pub(crate) use space::Shortage;
 use space::SpaceWatch;
 
@@ -53,12 +55,21 @@ pub(crate) fn start(shared: &Arc<Shared>, job: Job, epoch: u64, sites: Vec<Strin
     let body = move || {
         let told = AttemptEvents::new(&own, &job, epoch, control.clone(), progress);
         // A panic has been printed. Without an end the job would stay in its state for ever.
-        let work = AssertUnwindSafe(|| carry_out(&own, &job, limit, &control, &told));
+        let work = AssertUnwindSafe(|| {
+            if !third::is_third_party(&job) {
+                return Some(carry_out(&own, &job, limit, &control, &told));
+            }
+            let op = third::carry_out(&own, &job, epoch, limit, &told, &control);
+            op.into_iter().for_each(|op| settle(&own, &job.id, &op));
+            None
+        });
         let ended = catch_unwind(work).unwrap_or_else(|_panic| {
             let message = "a thread of the job panicked; the node's log says where";
-            Err(Failure::new(FailureCode::Internal, message))
+            Some(Err(Failure::new(FailureCode::Internal, message)))
         });
-        conclude(&own, &job, epoch, &told, ended);
+        if let Some(ended) = ended {
+            conclude(&own, &job, epoch, &told, ended);
+        }
         own.live.remove(&job.id);
     };
     let name = "gw-job".to_owned();
@@ -79,7 +90,7 @@ pub(crate) fn start(shared: &Arc<Shared>, job: Job, epoch: u64, sites: Vec<Strin
     }
 }
 
-fn propose(shared: &Shared, id: &str, op: JobOp) -> Result<(), ProposeError> {
+pub(crate) fn propose(shared: &Shared, id: &str, op: JobOp) -> Result<(), ProposeError> {
     let command = Command::new(shared.now(), actor(shared), Op::Job(id.to_owned(), op));
     shared.replica.propose_blocking(command).map(|_| ())
 }
@@ -97,17 +108,21 @@ fn carry_out(
         .job_spec(&job.id)
         .map_err(Failure::local)?
         .ok_or_else(|| Failure::usage("the description of the job is gone"))?;
-    let find = |name: &str| Ok(reader.object::<Site>(name)?);
-    let new = spec::parse(&stored).map_err(Failure::usage)?;
+    let stored = Stored::parse(&stored).map_err(Failure::usage)?;
+    let find = |name: &str| match stored.other(name) {
+        Some(site) => Ok(Some(site)),
+        None => Ok(reader.object::<Site>(name)?),
+    };
+    let new = &stored.new;
     // What was allowed at the submission may have been taken back.
-    let (sources, destination) = spec::places(&new).map_err(Failure::usage)?;
+    let (sources, destination) = spec::places(new).map_err(Failure::usage)?;
     access::check_owner(shared, &job.owner, &sources, &destination).map_err(
         |error| match error {
             JobsError::Forbidden { .. } => Failure::new(FailureCode::AccessDenied, error),
             other => Failure::local(other),
         },
     )?;
-    let mut prepared = spec::prepare(&new, &find).map_err(Failure::usage)?;
+    let mut prepared = spec::prepare(new, &find).map_err(Failure::usage)?;
     let kind = prepared.spec.kind;
     if limit > 0 && kind != JobKind::Verify {
         // From the first byte on; what changes later goes through the control.
@@ -194,11 +209,16 @@ fn conclude(
         }
     };
     drop(heard);
+    settle(shared, &job.id, &op);
+}
+
+/// Tells the state how an attempt ended, until it takes it.
+fn settle(shared: &Shared, id: &str, op: &JobOp) {
     loop {
-        match propose(shared, &job.id, op.clone()) {
+        match propose(shared, id, op.clone()) {
             Ok(()) | Err(ProposeError::Refused(_)) => return,
             Err(error) => {
-                (shared.config.log)(&format!("job {}: {error}", job.id));
+                (shared.config.log)(&format!("job {id}: {error}"));
                 // The next start of the node finds the claim, and returns the job to the queue.
                 if shared.stopping.load(Ordering::SeqCst) || matches!(error, ProposeError::Ended(_))
                 {
@@ -290,7 +310,7 @@ fn finish(epoch: u64, summary: &Summary, heard: &Heard) -> JobOp {
 }
 
 /// Cuts what is longer than the state takes.
-fn clip(text: &str) -> String {
+pub(crate) fn clip(text: &str) -> String {
     let mut text = text.to_owned();
     if text.len() > TEXT_BYTES_MAX {
         text.truncate(text.floor_char_boundary(TEXT_BYTES_MAX));

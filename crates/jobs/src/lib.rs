@@ -16,6 +16,8 @@ mod attempt;
 mod clock;
 mod error;
 mod files;
+mod grants;
+mod guests;
 mod history;
 mod host;
 mod live;
@@ -25,7 +27,9 @@ mod rules;
 mod schedule;
 mod scheduler;
 mod spec;
+mod stored;
 mod submit;
+mod third;
 mod view;
 
 use std::path::PathBuf;
@@ -48,6 +52,7 @@ use godwit_state::{
 pub use access::{Access, grant_of, rule_of};
 pub use clock::{Clock, now};
 pub use error::JobsError;
+pub use guests::Guests;
 
 use live::Live;
 
@@ -88,6 +93,12 @@ pub struct Jobs {
     scheduler: Arc<std::sync::Mutex<Option<JoinHandle<()>>>>,
 }
 
+/// What asks other sites for the node of these jobs, and the node itself.
+#[must_use]
+pub fn sites_of(jobs: &Jobs) -> &Arc<dyn AskSites> {
+    &jobs.shared.config.sites
+}
+
 pub(crate) struct Shared {
     pub(crate) config: JobsConfig,
     pub(crate) replica: Arc<Replica>,
@@ -95,6 +106,8 @@ pub(crate) struct Shared {
     pub(crate) live: Live,
     rules: access::Rules,
     pub(crate) stopping: AtomicBool,
+    /// Jobs whose sites do not know yet that they stop.
+    pub(crate) untold: third::untold::Untold,
 }
 
 impl Shared {
@@ -125,6 +138,7 @@ impl Jobs {
             replica,
             runner,
             live: Live::default(),
+            untold: third::untold::Untold::default(),
             stopping: AtomicBool::new(false),
         });
         let own = Arc::clone(&shared);
@@ -135,6 +149,15 @@ impl Jobs {
                 path: PathBuf::from("thread gw-jobs"),
                 source,
             })?;
+        let own = Arc::clone(&shared);
+        let telling = std::thread::Builder::new()
+            .name("gw-untold".to_owned())
+            .spawn(move || third::untold::run(&own))
+            .map_err(|source| JobsError::File {
+                path: PathBuf::from("thread gw-untold"),
+                source,
+            })?;
+        shared.live.keep(telling);
         Ok(Self {
             shared,
             scheduler: Arc::new(std::sync::Mutex::new(Some(scheduler))),
@@ -145,12 +168,6 @@ impl Jobs {
     #[must_use]
     pub fn replica(&self) -> &Arc<Replica> {
         &self.shared.replica
-    }
-
-    /// Asks other sites, and this node, about places.
-    #[must_use]
-    pub fn sites(&self) -> &Arc<dyn AskSites> {
-        &self.shared.config.sites
     }
 
     /// Names of the exports of this node.

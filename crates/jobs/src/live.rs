@@ -98,6 +98,11 @@ impl Live {
         }
     }
 
+    /// The limit that the job's attempt was given last.
+    pub(crate) fn limit(&self, id: &str) -> Option<u64> {
+        self.lock().get(id).map(|attempt| attempt.limit)
+    }
+
     /// How far the job's attempt is.
     pub(crate) fn progress(&self, id: &str) -> Option<ProgressView> {
         let progress = Arc::clone(&self.lock().get(id)?.progress);

@@ -14,6 +14,7 @@ use tokio::time::timeout;
 use crate::Shared;
 use crate::attempt::{self, NO_SPACE};
 use crate::error::JobsError;
+use crate::guests;
 use crate::history::History;
 use crate::order::{self, Running};
 use crate::rules::Policy;
@@ -168,10 +169,23 @@ fn follow_up(shared: &Shared, reader: &Reader, policy: &Policy) -> Result<Vec<Ru
         });
     }
     for job in claimed {
+        if !guests::may_go_on(shared, &job) {
+            give_up(shared, &job)?;
+            continue;
+        }
         let limit = policy.rate(job.limit, &job.owner, &order::sites_of(&job), &running);
         shared.live.set_limit(&job.id, limit);
     }
     Ok(running)
+}
+
+/// Ends a job for another node whose access has ended.
+fn give_up(shared: &Shared, job: &Job) -> Result<(), JobsError> {
+    let cancel = JobOp::Cancel {
+        comment: Some(guests::ACCESS_ENDED.to_owned()),
+    };
+    let command = Command::new(shared.now(), actor(shared), Op::Job(job.id.clone(), cancel));
+    settle(shared.replica.propose_blocking(command)).map(drop)
 }
 
 /// Claims a job and starts its attempt.
@@ -181,6 +195,9 @@ fn start(
     policy: &Policy,
     running: &[Running],
 ) -> Result<(), JobsError> {
+    if !guests::may_go_on(shared, &job) {
+        return give_up(shared, &job);
+    }
     let claim = JobOp::Claim {
         runner: shared.runner.clone(),
         seen: job.epoch,

@@ -9,45 +9,17 @@ use godwit_api::rest::{NewJob, Place};
 use godwit_state::Site;
 
 use crate::error::JobsError;
+use crate::stored::Stored;
 
 /// Reads the stored description.
 pub(crate) fn parse(spec: &str) -> Result<NewJob, JobsError> {
-    serde_json::from_str(spec).map_err(|error| {
-        JobsError::invalid(
-            "invalid",
-            format!("the stored description of the job cannot be read: {error}"),
-        )
-    })
+    Stored::parse(spec).map(|stored| stored.new)
 }
 
 /// What `run` carries out, and the sites that it has to do with.
 pub(crate) struct Prepared {
     pub(crate) spec: JobSpec,
     pub(crate) sites: Vec<Site>,
-}
-
-/// Where the ends of a job are, as seen from this node.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) enum Role {
-    /// Both are here.
-    Local,
-    /// The sources are here.
-    Push,
-    /// The destination is here.
-    Pull,
-    /// Neither is here.
-    ThirdParty,
-}
-
-/// Where the ends of a job are.
-pub(crate) fn role(sources: &[Place], destination: &Place) -> Role {
-    let here = sources.iter().all(Place::is_here);
-    match (here, destination.is_here()) {
-        (true, true) => Role::Local,
-        (true, false) => Role::Push,
-        (false, true) => Role::Pull,
-        (false, false) => Role::ThirdParty,
-    }
 }
 
 /// Reads the places of a description.

@@ -11,7 +11,7 @@ use godwit_state::{
 
 use crate::clock::random;
 use crate::error::JobsError;
-use crate::spec::{self, Role};
+use crate::spec;
 use crate::{Shared, access};
 
 /// Ids that are tried: two jobs of one second share one once in 33 million pairs.
@@ -29,9 +29,20 @@ pub(crate) fn submit(
     if let Some(role) = actor.role {
         access::check_places(shared, owner, role, &checked.0, &checked.1)?;
     }
+    propose(shared, actor, &|at| {
+        build(at, owner, new, &checked, key.clone())
+    })
+}
+
+/// Submits what `build` makes of a moment; tells the id, and whether the job is new.
+pub(crate) fn propose(
+    shared: &Shared,
+    actor: Actor,
+    build: &dyn Fn(UnixMillis) -> Result<Submitted, JobsError>,
+) -> Result<(String, bool), JobsError> {
     for _ in 0..IDS_MAX {
         let at = shared.now();
-        let job = build(at, owner, new, &checked, key.clone())?;
+        let job = build(at)?;
         let id = job.id.clone();
         let command = Command::new(at, actor.clone(), Op::Submit(Box::new(job)));
         match shared.replica.propose_blocking(command) {
@@ -88,6 +99,18 @@ pub(crate) fn build(
 
 /// Whether the job could be run: places, sites, exports and settings make sense.
 pub(crate) fn check(shared: &Shared, new: &NewJob) -> Result<(Vec<Place>, Place), JobsError> {
+    let reader = shared.replica.reader();
+    check_known(shared, new, &|site| {
+        Ok(reader.object::<Site>(site)?.is_some())
+    })
+}
+
+/// The same, where `is_known` says which sites there are.
+pub(crate) fn check_known(
+    shared: &Shared,
+    new: &NewJob,
+    is_known: &dyn Fn(&str) -> Result<bool, JobsError>,
+) -> Result<(Vec<Place>, Place), JobsError> {
     let (sources, destination) = spec::places(new)?;
     if new.kind == JobKind::Verify {
         check_verification(new, &sources)?;
@@ -105,25 +128,9 @@ pub(crate) fn check(shared: &Shared, new: &NewJob) -> Result<(Vec<Place>, Place)
                     ),
                 ));
             }
-        } else if shared
-            .replica
-            .reader()
-            .object::<Site>(&place.site)?
-            .is_none()
-        {
+        } else if !is_known(&place.site)? {
             return Err(spec::unknown_site(&place.site));
         }
-    }
-    if new.kind != JobKind::Verify && spec::role(&sources, &destination) == Role::ThirdParty {
-        return Err(JobsError::invalid(
-            "not_here",
-            format!(
-                "neither {} nor {destination} is at this node; submit the job to the node of one of the two",
-                sources
-                    .first()
-                    .map_or_else(String::new, ToString::to_string)
-            ),
-        ));
     }
     let described = JobSpec {
         version: JOB_VERSION,

@@ -3,9 +3,11 @@
 
 use godwit_api::job::JobKind;
 use godwit_api::rest::{
-    AttemptView, FailureView, JobStateName, JobView, NewJob, ProgressView, ReasonView, Timestamp,
+    AttemptView, FailureView, JobStateName, JobView, ProgressView, ReasonView, Timestamp,
 };
 use godwit_state::{Attempt, FailureGroup, Job, JobState, Place, Reason, UnixMillis};
+
+use crate::stored::Stored;
 
 const fn time(at: UnixMillis) -> Timestamp {
     Timestamp(at.0)
@@ -69,8 +71,8 @@ pub(crate) fn job(job: Job, kind: JobKind, progress: Option<ProgressView>) -> Jo
 
 /// What the job does, as its stored description says.
 pub(crate) fn kind_of(spec: Option<&str>) -> JobKind {
-    spec.and_then(|spec| serde_json::from_str::<NewJob>(spec).ok())
-        .map_or(JobKind::Copy, |new| new.kind)
+    spec.and_then(|spec| Stored::parse(spec).ok())
+        .map_or(JobKind::Copy, |stored| stored.new.kind)
 }
 
 /// An attempt as clients see it.

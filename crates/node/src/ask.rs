@@ -61,7 +61,11 @@ pub(crate) fn serve(shared: &Arc<Shared>, stream: &mut dyn Stream, peer: Identit
 /// Answers one question. None if the connection is of no further use.
 fn reply(shared: &Shared, stream: &mut dyn Stream, peer: IdentityId, ask: &Ask) -> Option<()> {
     let answer = answer(shared, stream, peer, ask).unwrap_or_else(Answer::Refused);
-    if let Answer::Refused(refusal) = &answer {
+    // A node that looks for something asks without knowing whether it is there.
+    let looked_for = [code::NO_SUCH_JOB, code::NOT_FOUND];
+    if let Answer::Refused(refusal) = &answer
+        && !looked_for.contains(&refusal.code.as_str())
+    {
         shared.log(&format!("{}: refused: {refusal}", stream.peer()));
     }
     let mut document = answer.to_document();

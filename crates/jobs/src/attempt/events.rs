@@ -25,7 +25,7 @@ const GROUPS_MAX: usize = 60;
 const EXAMPLES_MAX: usize = 16;
 
 /// Hears what the transfer tells.
-pub(super) struct AttemptEvents {
+pub(crate) struct AttemptEvents {
     shared: Arc<Shared>,
     id: String,
     epoch: u64,
@@ -221,6 +221,24 @@ impl AttemptEvents {
             self.control.cancel();
         }
         self.enter(phase);
+    }
+
+    /// How far another site is that runs the job.
+    pub(crate) fn seen(&self, view: ProgressView) {
+        let mut heard = self.lock();
+        (heard.bytes, heard.files) = (view.bytes, view.files);
+        if heard.recorder.is_due() {
+            let sample = self.sample(&mut heard, &view);
+            heard.recorder.sample(sample);
+        }
+        drop(heard);
+        *self.progress.lock().unwrap_or_else(PoisonError::into_inner) = Some(view);
+    }
+
+    /// Bytes and files that were seen last.
+    pub(crate) fn last_seen(&self) -> (u64, u64) {
+        let heard = self.lock();
+        (heard.bytes, heard.files)
     }
 
     fn sample(&self, heard: &mut Heard, view: &ProgressView) -> SampleView {

@@ -16,6 +16,7 @@ use godwit_api::job::Text;
 use godwit_api::rest::{
     CleanEntries, HERE, NewDirectory, Place, RemoveEntry, RenameEntry, whole_site,
 };
+use godwit_jobs::sites_of;
 use godwit_state::{AuditEntry, Op, Site};
 use utoipa::IntoParams;
 use utoipa_axum::router::OpenApiRouter;
@@ -258,7 +259,7 @@ async fn ask_site(app: &Arc<App>, site: String, question: Question) -> Result<An
             let peer = find(app, &site)?;
             let stopping = app.stopping.clone();
             let mut go_on = |_done| !flag.load(Ordering::Relaxed) && !*stopping.borrow();
-            let asked = app.jobs.sites().ask(peer.as_ref(), &question, &mut go_on);
+            let asked = sites_of(&app.jobs).ask(peer.as_ref(), &question, &mut go_on);
             asked.map_err(refuse)
         })
         .await;

@@ -1,0 +1,174 @@
+//! Access that this node gives to another site for one job of a third node: given, renewed, and taken back.
+//! Checks no grant itself: whoever serves the question says what the asker may do.
+//!
+//! An asker gives away what it may do itself, and no more: the same right, at the same path, and for no longer. Each path is a rule of
+//! its own, whose id follows from asker, job and path; so a question that comes twice changes nothing.
+
+use godwit_api::ask::{Answer, GrantJob, MayUse, Refusal, code};
+use godwit_api::job::Text;
+use godwit_api::rest::Timestamp;
+use godwit_state::{AccessRight, AccessRule, Change, Op, UnixMillis};
+
+use crate::Shared;
+use crate::guests::{propose, refuse};
+
+/// The longest that an asker gives access for without renewing it.
+const DAYS_MAX: i64 = 7;
+
+/// Access for less than this is refused: nothing could be done with it.
+const LEAST_MILLIS: i64 = 60_000;
+
+/// The longest id of a job.
+const JOB_SIGNS_MAX: usize = 64;
+
+/// Paths of one job: as many as the state takes sources.
+const PATHS_MAX: usize = 1_024;
+
+/// Lets a site in for a job of the asker.
+pub(crate) fn grant(
+    shared: &Shared,
+    asker: &str,
+    wish: &GrantJob,
+    may: &MayUse<'_>,
+) -> Result<Answer, Refusal> {
+    check_job(&wish.job)?;
+    if wish.paths.is_empty() || wish.paths.len() > PATHS_MAX {
+        let what = format!("a job has 1 to {PATHS_MAX} paths");
+        return Err(Refusal::new(code::INVALID, what));
+    }
+    let now = shared.now().0;
+    let most = now.saturating_add(DAYS_MAX * 24 * 3_600_000);
+    let mut until = wish.until.0.min(most);
+    // All are asked for before one is given.
+    for path in &wish.paths {
+        until = lasts(path, wish.write, now, until, may)?;
+    }
+    for path in &wish.paths {
+        let rule = rule(asker, wish, path, UnixMillis(until))?;
+        propose(shared, asker, Op::Access(Change::Put(rule)))?;
+    }
+    Ok(Answer::Done {})
+}
+
+/// The latest time, no later than `until`, at which the asker may do this itself, as near as some steps find it.
+fn lasts(path: &Text, write: bool, now: i64, until: i64, may: &MayUse<'_>) -> Result<i64, Refusal> {
+    may(path, write, Timestamp(now))?;
+    let mut span = until.saturating_sub(now);
+    while span >= LEAST_MILLIS {
+        if may(path, write, Timestamp(now + span)).is_ok() {
+            return Ok(now + span);
+        }
+        span /= 2;
+    }
+    Err(Refusal::new(
+        code::NOT_GRANTED,
+        "the asker's own access ends too soon to give it away",
+    ))
+}
+
+fn rule(
+    asker: &str,
+    wish: &GrantJob,
+    path: &Text,
+    until: UnixMillis,
+) -> Result<AccessRule, Refusal> {
+    let text = String::from_utf8(path.0.clone()).map_err(|_error| {
+        let what = "a path whose name is not UTF-8 cannot be granted for a job";
+        Refusal::new(code::INVALID, what)
+    })?;
+    let (export, below) = text.split_once('/').unwrap_or((&text, ""));
+    let right = match wish.write {
+        true => AccessRight::Write,
+        false => AccessRight::Read,
+    };
+    Ok(AccessRule {
+        id: format!(
+            "{}{:016x}",
+            prefix(asker, &wish.job),
+            hash(&path.0, wish.write)
+        ),
+        subject: wish.identity.clone(),
+        export: export.to_owned(),
+        path: below.to_owned(),
+        rights: vec![right],
+        expires: Some(until),
+        comment: format!("for job {} of {asker}", wish.job),
+        job: Some(wish.job.clone()),
+    })
+}
+
+/// What the ids of all rules of a job begin with. No asker and no id of a job has a colon.
+fn prefix(asker: &str, job: &str) -> String {
+    format!("job:{asker}:{job}:")
+}
+
+/// Whether a text can be the id of an asker's job.
+pub(crate) fn check_job(job: &str) -> Result<(), Refusal> {
+    let fits = (1..=JOB_SIGNS_MAX).contains(&job.len());
+    if fits
+        && job
+            .bytes()
+            .all(|sign| sign.is_ascii_alphanumeric() || sign == b'-')
+    {
+        return Ok(());
+    }
+    Err(Refusal::new(
+        code::INVALID,
+        format!("job: 1 to {JOB_SIGNS_MAX} letters, digits and hyphens"),
+    ))
+}
+
+/// Takes back all that was given for a job of the asker.
+pub(crate) fn revoke(shared: &Shared, asker: &str, job: &str) -> Result<Answer, Refusal> {
+    check_job(job)?;
+    let rules = shared.replica.reader().objects::<AccessRule>();
+    let rules = rules.map_err(|error| refuse(&error.into()))?;
+    let prefix = prefix(asker, job);
+    for rule in rules {
+        if rule.id.starts_with(&prefix) {
+            propose(shared, asker, Op::Access(Change::Remove(rule.id)))?;
+        }
+    }
+    Ok(Answer::Done {})
+}
+
+/// A number that follows from path and right (FNV-1a, 64 bits): it tells the rules of one job apart.
+fn hash(path: &[u8], write: bool) -> u64 {
+    let bytes = path.iter().chain(if write { b"w" } else { b"r" });
+    bytes.fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+        (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn access_lasts_no_longer_than_that_of_the_asker() {
+        let (hour, path) = (3_600_000, Text::from("data/a"));
+        let ends = |end: i64| {
+            move |_: &Text, write: bool, at: Timestamp| match write && at.0 < end {
+                true => Ok(()),
+                false => Err(Refusal::new(code::NOT_GRANTED, "no")),
+            }
+        };
+        let until = lasts(&path, true, 0, 24 * hour, &ends(i64::MAX)).expect("granted");
+        assert_eq!(until, 24 * hour);
+        let until = lasts(&path, true, 0, 24 * hour, &ends(5 * hour)).expect("granted");
+        assert!((hour..5 * hour).contains(&until), "{until}");
+        assert!(lasts(&path, true, 0, 24 * hour, &ends(30_000)).is_err());
+        assert!(lasts(&path, false, 0, 24 * hour, &ends(i64::MAX)).is_err());
+    }
+
+    #[test]
+    fn ids_of_rules_tell_askers_jobs_and_paths_apart() {
+        assert_ne!(prefix("ab", "c"), prefix("a", "bc"));
+        assert_ne!(hash(b"a", true), hash(b"a", false));
+        assert_ne!(hash(b"a/b", true), hash(b"b/a", true));
+        for wrong in ["", "a:b", "a b", &"x".repeat(65)] {
+            assert!(check_job(wrong).is_err(), "{wrong}");
+        }
+        assert!(check_job("0abc-9").is_ok());
+    }
+}

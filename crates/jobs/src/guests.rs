@@ -1,0 +1,312 @@
+//! Jobs that this node runs for other nodes: started, told of, and steered by the node that asked, and by no other.
+//! Moves no data, and checks no grant itself: whoever serves the question says what the asker may do.
+//!
+//! A job for another node is a job like any other, whose owner is `site:IDENTITY` and whose idempotency key is the asker's id of it.
+//! So it is found again by that id, whatever crashed in between, and the limits of this node hold for it.
+
+use godwit_api::ask::{
+    Answer, AnswerJobs, JobSeen, MayUse, Peer, Question, Refusal, RunJob, SteerJob, SteerVerb, code,
+};
+use godwit_api::grant::{Right, Subject, Wish, allows};
+use godwit_api::job::Text;
+use godwit_api::rest::{ChangeJob, JobStateName, JobView, NewJob, Place, Timestamp};
+use godwit_state::{Actor, Command, Job, Op, ProposeError, Site};
+
+use crate::error::JobsError;
+use crate::stored::{Guest, Stored};
+use crate::{Jobs, Shared, grants, submit};
+
+/// What a site is called that has the name of another one here.
+const NAMELESS: &str = "other-site";
+
+/// Answers other nodes about the jobs that run here for them.
+pub struct Guests(Jobs);
+
+impl Guests {
+    /// Those among these jobs.
+    #[must_use]
+    pub const fn new(jobs: Jobs) -> Self {
+        Self(jobs)
+    }
+}
+
+impl AnswerJobs for Guests {
+    fn answer(
+        &self,
+        asker: &str,
+        question: &Question,
+        may: &MayUse<'_>,
+    ) -> Result<Answer, Refusal> {
+        let jobs = &self.0;
+        match question {
+            Question::Reach { peer } => {
+                let reached = jobs.shared.config.sites.reach(peer);
+                reached.map(|()| Answer::Done {})
+            }
+            Question::Grant(wish) => grants::grant(&jobs.shared, asker, wish, may),
+            Question::Revoke { job } => grants::revoke(&jobs.shared, asker, job),
+            Question::Run(wish) => run(jobs, asker, wish, may),
+            Question::Job { job } => told(jobs, &known(jobs, asker, job)?.id),
+            Question::Steer(wish) => steer(jobs, asker, wish),
+            _ => Err(Refusal::new(
+                code::UNSUPPORTED,
+                "that is no question about jobs",
+            )),
+        }
+    }
+}
+
+/// What the owners of jobs for other nodes begin with; no user is called so.
+const OWNER: &str = "site:";
+
+/// The owner of the jobs that run for a node.
+fn owner(asker: &str) -> String {
+    format!("{OWNER}{asker}")
+}
+
+fn key(job: &str) -> String {
+    format!("job:{job}")
+}
+
+fn actor(asker: &str) -> Actor {
+    Actor::node(owner(asker))
+}
+
+fn find(jobs: &Jobs, asker: &str, job: &str) -> Result<Option<Job>, Refusal> {
+    let reader = jobs.shared.replica.reader();
+    let found = reader.job_by_key(&owner(asker), &key(job));
+    found.map_err(|error| refuse(&error.into()))
+}
+
+fn known(jobs: &Jobs, asker: &str, job: &str) -> Result<Job, Refusal> {
+    find(jobs, asker, job)?.ok_or_else(|| {
+        Refusal::new(
+            code::NO_SUCH_JOB,
+            format!("no job runs here for job {job} of {asker}"),
+        )
+    })
+}
+
+/// Runs a job for the asker, or finds the one that runs.
+fn run(jobs: &Jobs, asker: &str, wish: &RunJob, may: &MayUse<'_>) -> Result<Answer, Refusal> {
+    grants::check_job(&wish.job)?;
+    let stored = stored(jobs, asker, wish)?;
+    check_rights(&stored.new, Timestamp(jobs.shared.now().0), may)?;
+    if let Some(found) = find(jobs, asker, &wish.job)? {
+        if wish.again {
+            let state = found.state;
+            let changed = if state == godwit_state::JobState::Paused {
+                jobs.resume(actor(asker), &found.id).map(|_| ())
+            } else if state.ended() && state != godwit_state::JobState::Complete {
+                jobs.retry(actor(asker), &found.id).map(|_| ())
+            } else {
+                Ok(())
+            };
+            changed.map_err(|error| refuse(&error))?;
+        }
+        return told(jobs, &found.id);
+    }
+    let id = submit_for(jobs, asker, wish, stored).map_err(|error| refuse(&error))?;
+    (jobs.shared.config.log)(&format!("job {id}: runs for job {} of {asker}", wish.job));
+    told(jobs, &id)
+}
+
+/// The description, with the names of this node.
+fn stored(jobs: &Jobs, asker: &str, wish: &RunJob) -> Result<Stored, Refusal> {
+    let invalid = |what: String| Refusal::new(code::INVALID, what);
+    let mut new = wish.new.clone();
+    new.not_before = None;
+    let mut other = wish.other.clone();
+    let asked = other.as_ref().map(|peer| peer.name.clone());
+    if let Some(peer) = &mut other {
+        peer.name = name_here(jobs, peer).map_err(|error| refuse(&error))?;
+    }
+    let rename = |text: &mut String| -> Result<bool, Refusal> {
+        let mut place: Place = text
+            .parse()
+            .map_err(|error| invalid(format!("{text:?}: {error}")))?;
+        if place.is_here() {
+            return Ok(true);
+        }
+        match &other {
+            Some(peer) if asked.as_ref() == Some(&place.site) => {
+                place.site.clone_from(&peer.name);
+                *text = place.to_string();
+                Ok(false)
+            }
+            _ => Err(invalid(format!(
+                "{place} is neither here nor at the site that was named with the job"
+            ))),
+        }
+    };
+    let mut sources_here = Vec::new();
+    for source in &mut new.sources {
+        sources_here.push(rename(source)?);
+    }
+    let destination_here = rename(&mut new.destination)?;
+    let one_end = sources_here.iter().all(|here| *here != destination_here);
+    let both_ends = destination_here && sources_here.iter().all(|here| *here);
+    if !(both_ends && other.is_none() || one_end && other.is_some()) {
+        return Err(invalid(
+            "a job for another node has one end here, or both".to_owned(),
+        ));
+    }
+    Ok(Stored {
+        new,
+        guest: Some(Guest {
+            asker: asker.to_owned(),
+            other,
+        }),
+    })
+}
+
+/// How this node calls the site: by its own name for the identity, else by the asker's, unless that means another site here.
+fn name_here(jobs: &Jobs, peer: &Peer) -> Result<String, JobsError> {
+    let sites = jobs.shared.replica.reader().objects::<Site>()?;
+    let known = sites.iter().find(|site| site.identity == peer.identity);
+    let taken = sites.iter().any(|site| site.name == peer.name);
+    Ok(match known {
+        Some(site) => site.name.clone(),
+        None if taken => NAMELESS.to_owned(),
+        None => peer.name.clone(),
+    })
+}
+
+/// Whether the asker may do now what the job does here.
+fn check_rights(new: &NewJob, now: Timestamp, may: &MayUse<'_>) -> Result<(), Refusal> {
+    let ends = new.sources.iter().map(|source| (source, false));
+    for (text, write) in ends.chain([(&new.destination, true)]) {
+        let place: Result<Place, _> = text.parse();
+        if let Ok(place) = place
+            && place.is_here()
+        {
+            may(&Text(place.below_exports()), write, now)?;
+        }
+    }
+    Ok(())
+}
+
+fn submit_for(
+    jobs: &Jobs,
+    asker: &str,
+    wish: &RunJob,
+    stored: Stored,
+) -> Result<String, JobsError> {
+    let shared = &jobs.shared;
+    let Some(guest) = stored.guest else {
+        return Err(JobsError::invalid(
+            "invalid",
+            "the job is not another node's",
+        ));
+    };
+    let other = guest.other.as_ref().map(|peer| peer.name.clone());
+    let checked = submit::check_known(shared, &stored.new, &|site| {
+        Ok(other.as_deref() == Some(site))
+    })?;
+    let text = Stored::text_for(stored.new.clone(), guest)?;
+    let (id, _) = submit::propose(shared, actor(asker), &|at| {
+        let key = Some(key(&wish.job));
+        let mut job = submit::build(at, &owner(asker), &stored.new, &checked, key)?;
+        job.spec.clone_from(&text);
+        Ok(job)
+    })?;
+    Ok(id)
+}
+
+/// Whether a job that runs for another node may go on: the node that asked for it may still do what the job does here. While grants cannot
+/// be read, whoever was let in goes on.
+pub(crate) fn may_go_on(shared: &Shared, job: &Job) -> bool {
+    let Some(asker) = job.owner.strip_prefix(OWNER) else {
+        return true;
+    };
+    let rules = (shared.config.file_grants)().ok();
+    let rules = rules.zip(shared.rules.now(&shared.replica).ok());
+    let Some((file, state)) = rules else {
+        return true;
+    };
+    let who = Subject::Identity(asker.to_owned());
+    let at = Timestamp(shared.now().0);
+    let ends = job.sources.iter().map(|place| (place, Right::Read));
+    let mut ends = ends.chain([(&job.destination, Right::Write)]);
+    ends.all(|(place, right)| {
+        let named: Result<Place, _> = format!("{}:{}", place.site, place.path).parse();
+        let Ok(named) = named else {
+            return false;
+        };
+        let wish = Wish {
+            place: Some((&named.export, &named.path)),
+            right,
+        };
+        !named.is_here() || allows(&file, &who, wish, at) || allows(&*state, &who, wish, at)
+    })
+}
+
+/// What is said of a job that may not go on.
+pub(crate) const ACCESS_ENDED: &str = "the access of the site that asked for it has ended";
+
+fn told(jobs: &Jobs, id: &str) -> Result<Answer, Refusal> {
+    let view = jobs.job(id).map_err(|error| refuse(&error))?;
+    let failures = match view.ended {
+        Some(_) => jobs.failures(id).map_err(|error| refuse(&error))?,
+        None => Vec::new(),
+    };
+    Ok(Answer::Job(Box::new(JobSeen { view, failures })))
+}
+
+fn steer(jobs: &Jobs, asker: &str, wish: &SteerJob) -> Result<Answer, Refusal> {
+    let found = known(jobs, asker, &wish.job)?;
+    let id = &found.id;
+    let is = |view: &JobView, state: JobStateName| view.state == state || view.ended.is_some();
+    let view = jobs.job(id).map_err(|error| refuse(&error))?;
+    let steered = match wish.verb {
+        // What is so already was asked for before a crash.
+        Some(SteerVerb::Pause) if !is(&view, JobStateName::Paused) => {
+            jobs.pause(actor(asker), id).map(|_| ())
+        }
+        Some(SteerVerb::Resume) if view.state == JobStateName::Paused => {
+            jobs.resume(actor(asker), id).map(|_| ())
+        }
+        Some(SteerVerb::Cancel) if view.ended.is_none() => {
+            let comment = Some("the site that asked for it gave it up".to_owned());
+            jobs.cancel(actor(asker), id, comment).map(|_| ())
+        }
+        _ => Ok(()),
+    };
+    steered.map_err(|error| refuse(&error))?;
+    if (wish.limit.is_some() || wish.priority.is_some()) && view.ended.is_none() {
+        let change = ChangeJob {
+            limit: wish.limit,
+            priority: wish.priority,
+            ..ChangeJob::default()
+        };
+        let changed = jobs.change(actor(asker), id, &change);
+        changed.map_err(|error| refuse(&error))?;
+    }
+    told(jobs, id)
+}
+
+/// The words of an error, for the asker.
+pub(crate) fn refuse(error: &JobsError) -> Refusal {
+    let message = error.to_string();
+    match error {
+        JobsError::NoJob(_) => Refusal::new(code::NO_SUCH_JOB, message),
+        JobsError::Invalid { code: word, .. } if *word == "no_such_export" => {
+            Refusal::new(code::NO_SUCH_EXPORT, message)
+        }
+        JobsError::Invalid { .. } | JobsError::Propose(ProposeError::Refused(_)) => {
+            Refusal::new(code::INVALID, message)
+        }
+        JobsError::Forbidden { .. } => Refusal::new(code::NOT_GRANTED, message),
+        JobsError::Propose(_)
+        | JobsError::State(_)
+        | JobsError::File { .. }
+        | JobsError::Grants(_) => Refusal::later(code::IO, message),
+    }
+}
+
+/// Changes the state for an asker.
+pub(crate) fn propose(jobs: &Shared, asker: &str, op: Op) -> Result<(), Refusal> {
+    let command = Command::new(jobs.now(), actor(asker), op);
+    let done = jobs.replica.propose_blocking(command);
+    done.map(|_| ()).map_err(|error| refuse(&error.into()))
+}

@@ -1,0 +1,403 @@
+//! One attempt of a job of which neither end is here: another site runs it, and this node lets that site in, follows and steers it.
+//! Moves no data.
+//!
+//! The site of the sources runs the job as client of the destination's site; where it cannot connect there, the destination's site runs
+//! it the other way round. Each question names the job by its id here, and is answered the same however often it comes. So an attempt
+//! that follows a crash finds the job where it runs, and a job that runs goes on while this node is away, until its grant ends.
+
+mod ending;
+mod follow;
+pub(crate) mod untold;
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use godwit_api::ask::{
+    Answer, GrantJob, JobSeen, Peer, Question, Refusal, RunJob, SteerJob, SteerVerb, code,
+};
+use godwit_api::event::EventSink as _;
+use godwit_api::job::Text;
+use godwit_api::rest::{HERE, NewJob, Place, Timestamp};
+use godwit_run::Control;
+use godwit_state::{Job, JobOp, JobState, Reader, Site, UnixMillis};
+
+use crate::Shared;
+use crate::attempt::AttemptEvents;
+use crate::error::JobsError;
+use crate::spec;
+use follow::Followed;
+
+/// How long access for a job lasts unless it is renewed: the job goes on for so long while this node is away.
+const GRANT_FOR: Duration = Duration::from_hours(24);
+
+/// Who runs the job, and which way it reaches the other end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Way {
+    /// Both ends are at one site, which runs it.
+    Within,
+    /// The site of the sources sends.
+    Push,
+    /// The site of the destination fetches.
+    Pull,
+}
+
+/// What the attempt is about.
+struct Third<'a> {
+    shared: &'a Shared,
+    job: &'a Job,
+    epoch: u64,
+    new: NewJob,
+    sources: Vec<Place>,
+    destination: Place,
+    /// Site of the sources.
+    from: Peer,
+    /// Site of the destination.
+    to: Peer,
+    told: &'a Arc<AttemptEvents>,
+    control: &'a Control,
+}
+
+/// Why the attempt ends here.
+enum Stop {
+    /// The claim has ended, or this node stops: somebody else has said so already.
+    Told,
+    /// A site refused, or cannot be reached.
+    Refused(Refusal),
+    /// This node failed.
+    Failed(JobsError),
+}
+
+impl From<Refusal> for Stop {
+    fn from(refusal: Refusal) -> Self {
+        Self::Refused(refusal)
+    }
+}
+
+impl From<JobsError> for Stop {
+    fn from(error: JobsError) -> Self {
+        Self::Failed(error)
+    }
+}
+
+/// A site that this node knows, as it is reached.
+fn peer(reader: &Reader, name: &str) -> Result<Peer, JobsError> {
+    let site = reader.object::<Site>(name)?;
+    let site = site.ok_or_else(|| spec::unknown_site(name))?;
+    Ok(Peer {
+        name: site.name,
+        addresses: site.addresses,
+        identity: site.identity,
+    })
+}
+
+/// Whether neither end of the job is here.
+pub(crate) fn is_third_party(job: &Job) -> bool {
+    let elsewhere = |site: &str| site != HERE;
+    job.sources.iter().all(|place| elsewhere(&place.site)) && elsewhere(&job.destination.site)
+}
+
+/// Runs the attempt to its end; gives what the state is to be told, if anything.
+pub(crate) fn carry_out(
+    shared: &Shared,
+    job: &Job,
+    epoch: u64,
+    limit: u64,
+    told: &Arc<AttemptEvents>,
+    control: &Control,
+) -> Option<JobOp> {
+    let third = match Third::new(shared, job, epoch, limit, told, control) {
+        Ok(third) => third,
+        Err(error) => return Some(ending::failed(epoch, told, &error)),
+    };
+    match third.run() {
+        Ok(op) => Some(op),
+        Err(Stop::Told) => None,
+        Err(Stop::Refused(refusal)) => Some(ending::refused(shared, job, epoch, told, &refusal)),
+        Err(Stop::Failed(error)) => Some(ending::failed(epoch, told, &error)),
+    }
+}
+
+impl<'a> Third<'a> {
+    fn new(
+        shared: &'a Shared,
+        job: &'a Job,
+        epoch: u64,
+        limit: u64,
+        told: &'a Arc<AttemptEvents>,
+        control: &'a Control,
+    ) -> Result<Self, JobsError> {
+        let reader = shared.replica.reader();
+        let stored = reader
+            .job_spec(&job.id)?
+            .ok_or_else(|| JobsError::NoJob(job.id.clone()))?;
+        let mut new = spec::parse(&stored)?;
+        new.limit = (limit > 0).then_some(limit);
+        new.priority = job.priority;
+        new.label.clone_from(&job.label);
+        let (sources, destination) = spec::places(&new)?;
+        let first = sources.first().map_or("", |place| place.site.as_str());
+        Ok(Self {
+            from: peer(&reader, first)?,
+            to: peer(&reader, &destination.site)?,
+            shared,
+            job,
+            epoch,
+            new,
+            sources,
+            destination,
+            told,
+            control,
+        })
+    }
+
+    fn run(&self) -> Result<JobOp, Stop> {
+        let (way, seen) = match self.find()? {
+            Some(found) => found,
+            None => {
+                let way = self.choose()?;
+                self.tell_way(way);
+                let started = self.grant(way).map_err(Stop::from);
+                let started = started.and_then(|()| self.start(way, true));
+                (way, started.inspect_err(|_| self.revoke(way))?)
+            }
+        };
+        let followed = self.follow(way, seen);
+        if !matches!(followed, Err(Stop::Told)) {
+            self.revoke(way);
+        }
+        Ok(ending::ended(self, &followed?))
+    }
+
+    /// The job where an earlier attempt had it run, made to run again if that is wanted.
+    fn find(&self) -> Result<Option<(Way, JobSeen)>, Stop> {
+        let ways = match self.from == self.to {
+            true => &[Way::Within][..],
+            false => &[Way::Push, Way::Pull],
+        };
+        for way in ways {
+            let question = Question::Job {
+                job: self.job.id.clone(),
+            };
+            let seen = match self.ask(self.runner(*way), &question) {
+                Ok(Answer::Job(seen)) => *seen,
+                Ok(_) => return Err(other(self.runner(*way)).into()),
+                Err(refusal) if refusal.code == code::NO_SUCH_JOB => continue,
+                // Nobody knows whether the job runs at a site that does not answer, so it is started nowhere else.
+                Err(refusal) => return Err(refusal.into()),
+            };
+            self.tell_way(*way);
+            // A job that ended while this node was away has its result; any other reason to run is one to run it again.
+            let reason = self.job.reason.as_ref().map(|reason| reason.code.as_str());
+            let fresh = reason == Some(godwit_state::reason::NODE_RESTARTED);
+            let again = !fresh || is_denied(&seen);
+            if again || seen.view.ended.is_none() {
+                self.grant(*way)?;
+            }
+            return Ok(Some((*way, self.start(*way, again)?)));
+        }
+        Ok(None)
+    }
+
+    /// Which way the sites reach each other.
+    fn choose(&self) -> Result<Way, Stop> {
+        if self.from == self.to {
+            return Ok(Way::Within);
+        }
+        let reach = |from: &Peer, to: &Peer| {
+            self.ask(from, &Question::Reach { peer: to.clone() })
+                .map(|_| ())
+        };
+        let forth = match reach(&self.from, &self.to) {
+            Ok(()) => return Ok(Way::Push),
+            Err(refusal) if refusal.code == code::UNREACHABLE => refusal,
+            Err(refusal) => return Err(refusal.into()),
+        };
+        match reach(&self.to, &self.from) {
+            Ok(()) => {
+                self.told.note(&format!(
+                    "{} cannot connect to {}, so {} fetches: {}",
+                    self.from.name, self.to.name, self.to.name, forth.message
+                ));
+                Ok(Way::Pull)
+            }
+            Err(back) if back.code == code::UNREACHABLE => Err(Refusal::later(
+                code::UNREACHABLE,
+                format!(
+                    "the two sites cannot connect to each other; let one of them reach the data port of the other. {}; {}",
+                    forth.message, back.message
+                ),
+            )
+            .into()),
+            Err(refusal) => Err(refusal.into()),
+        }
+    }
+
+    /// The site that runs the job.
+    fn runner(&self, way: Way) -> &Peer {
+        match way {
+            Way::Within | Way::Push => &self.from,
+            Way::Pull => &self.to,
+        }
+    }
+
+    /// The site that is connected to.
+    fn granter(&self, way: Way) -> Option<&Peer> {
+        match way {
+            Way::Within => None,
+            Way::Push => Some(&self.to),
+            Way::Pull => Some(&self.from),
+        }
+    }
+
+    /// Lets the runner in at the other end, for this job; or for longer.
+    fn grant(&self, way: Way) -> Result<(), Refusal> {
+        let Some(granter) = self.granter(way) else {
+            return Ok(());
+        };
+        let path = |place: &Place| Text(place.below_exports());
+        let paths = match way {
+            Way::Pull => self.sources.iter().map(path).collect(),
+            _ => vec![path(&self.destination)],
+        };
+        let question = Question::Grant(GrantJob {
+            job: self.job.id.clone(),
+            identity: self.runner(way).identity.clone(),
+            paths,
+            write: way == Way::Push,
+            until: Timestamp(self.shared.now().after(millis(GRANT_FOR)).0),
+        });
+        self.ask(granter, &question).map(|_| ())
+    }
+
+    /// Takes the access back. If that fails, it ends by itself.
+    fn revoke(&self, way: Way) {
+        let Some(granter) = self.granter(way) else {
+            return;
+        };
+        let question = Question::Revoke {
+            job: self.job.id.clone(),
+        };
+        if let Err(refusal) = self.ask(granter, &question) {
+            self.told.note(&format!(
+                "the access for this job ends by itself within a day: {refusal}"
+            ));
+        }
+    }
+
+    /// Has the job run, or finds it running.
+    fn start(&self, way: Way, again: bool) -> Result<JobSeen, Stop> {
+        let runner = self.runner(way);
+        let mut new = self.new.clone();
+        let text = |place: &Place, here: bool| {
+            let mut place = place.clone();
+            if here {
+                HERE.clone_into(&mut place.site);
+            }
+            place.to_string()
+        };
+        let sources = self.sources.iter();
+        new.sources = sources.map(|place| text(place, way != Way::Pull)).collect();
+        new.destination = text(&self.destination, way != Way::Push);
+        let question = Question::Run(Box::new(RunJob {
+            job: self.job.id.clone(),
+            again,
+            new,
+            other: self.granter(way).cloned(),
+        }));
+        match self.ask(runner, &question)? {
+            Answer::Job(seen) => Ok(*seen),
+            _ => Err(other(runner).into()),
+        }
+    }
+
+    /// Follows the job to its end, or until it is no more this attempt's.
+    fn follow(&self, way: Way, first: JobSeen) -> Result<JobSeen, Stop> {
+        let mut followed = Followed::new(self, way, &first);
+        let mut seen = first;
+        loop {
+            followed.update(&seen);
+            if seen.view.ended.is_some() {
+                return Ok(seen);
+            }
+            if !followed.wait() {
+                self.leave(way);
+                return Err(Stop::Told);
+            }
+            if let Some(next) = followed.ask_again()? {
+                seen = next;
+            }
+        }
+    }
+
+    /// The attempt was told to stop: has the site that runs the job do what the state says.
+    fn leave(&self, way: Way) {
+        if self.shared.stopping.load(Ordering::SeqCst) {
+            // The job goes on there, and the next start of this node finds it.
+            return;
+        }
+        let job = self.shared.replica.reader().job(&self.job.id);
+        let verb = match job {
+            Ok(Some(job)) if job.state == JobState::Paused => SteerVerb::Pause,
+            Ok(Some(job)) if !job.state.ended() => return,
+            _ => SteerVerb::Cancel,
+        };
+        let question = Question::Steer(SteerJob {
+            job: self.job.id.clone(),
+            verb: Some(verb),
+            ..SteerJob::default()
+        });
+        match self.ask(self.runner(way), &question) {
+            Err(refusal) if refusal.retryable => {
+                let note = format!("the site that runs the job is told later to stop: {refusal}");
+                self.told.note(&note);
+                self.shared.untold.add(&self.job.id);
+            }
+            _ if verb == SteerVerb::Cancel => self.revoke(way),
+            _ => {}
+        }
+    }
+
+    fn ask(&self, site: &Peer, question: &Question) -> Result<Answer, Refusal> {
+        let sites = &self.shared.config.sites;
+        sites.ask(Some(site), question, &mut |_| {
+            !self.shared.stopping.load(Ordering::SeqCst)
+        })
+    }
+
+    /// Who sends to whom, for people.
+    fn way_text(&self, way: Way) -> String {
+        match way {
+            Way::Within => format!("{} copies within its exports", self.from.name),
+            Way::Push => format!("{} sends to {}", self.from.name, self.to.name),
+            Way::Pull => format!("{} fetches from {}", self.to.name, self.from.name),
+        }
+    }
+
+    fn tell_way(&self, way: Way) {
+        self.told.note(&self.way_text(way));
+    }
+}
+
+/// Whether the job failed because its access had ended.
+fn is_denied(seen: &JobSeen) -> bool {
+    let reason = seen.view.reason.as_ref();
+    reason.is_some_and(|reason| ["access_denied", "unauthorized"].contains(&reason.code.as_str()))
+}
+
+/// The answer to another question.
+fn other(site: &Peer) -> Refusal {
+    Refusal::new(
+        code::BROKEN,
+        format!("{} gave the answer to another question", site.name),
+    )
+}
+
+/// When access that is given now is to be renewed.
+fn renew_at(given: UnixMillis) -> UnixMillis {
+    given.after(millis(GRANT_FOR / 4))
+}
+
+fn millis(span: Duration) -> u64 {
+    u64::try_from(span.as_millis()).unwrap_or(u64::MAX)
+}

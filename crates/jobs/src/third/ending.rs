@@ -1,0 +1,109 @@
+//! What the state is told at the end of an attempt that another site ran.
+//! Asks nobody.
+
+use godwit_api::ask::{JobSeen, Refusal, code};
+use godwit_api::failure::FailureCode;
+use godwit_api::rest::JobStateName;
+use godwit_state::{FailureGroup, Finish, Job, JobOp, Outcome, Reason};
+
+use super::Third;
+use crate::Shared;
+use crate::attempt::{AttemptEvents, clip};
+use crate::error::JobsError;
+
+/// The end that the other site tells of.
+pub(super) fn ended(third: &Third<'_>, seen: &JobSeen) -> JobOp {
+    let view = &seen.view;
+    let (outcome, lead) = match view.state {
+        JobStateName::Complete => (Outcome::Complete, ""),
+        JobStateName::Partial => (Outcome::Partial, ""),
+        JobStateName::Cancelled => (Outcome::Failed, "the site that ran the job gave it up: "),
+        _ => (Outcome::Failed, ""),
+    };
+    let reason = view
+        .reason
+        .as_ref()
+        .filter(|_| outcome != Outcome::Complete);
+    let number = |name: &str| {
+        let summary = view.summary.as_ref();
+        summary.and_then(|summary| summary.get(name)?.as_u64())
+    };
+    let progress = third.told.last_seen();
+    JobOp::Finish(Box::new(Finish {
+        epoch: third.epoch,
+        outcome,
+        reason: reason
+            .map(|reason| Reason::new(&reason.code, clip(&format!("{lead}{}", reason.text)))),
+        summary: match &view.summary {
+            Some(summary) => summary.to_string(),
+            None => "{}".to_owned(),
+        },
+        bytes: number("bytes").unwrap_or(progress.0),
+        files: number("files").unwrap_or(progress.1),
+        failures: seen
+            .failures
+            .iter()
+            .map(|group| FailureGroup {
+                reason: Reason::new(&group.reason.code, clip(&group.reason.text)),
+                count: group.count,
+                examples: group.examples.iter().map(|path| clip(path)).collect(),
+            })
+            .collect(),
+    }))
+}
+
+/// A site refused, or cannot be reached.
+pub(super) fn refused(
+    shared: &Shared,
+    job: &Job,
+    epoch: u64,
+    told: &AttemptEvents,
+    refusal: &Refusal,
+) -> JobOp {
+    let word = match refusal.code.as_str() {
+        code::NOT_GRANTED | code::PERMISSION => FailureCode::AccessDenied.as_str(),
+        code::UNKNOWN_IDENTITY => FailureCode::Unauthorized.as_str(),
+        code::NO_SUCH_EXPORT => FailureCode::NoSuchExport.as_str(),
+        code::OUTSIDE => FailureCode::PathOutsideExport.as_str(),
+        code::UNSUPPORTED => FailureCode::NotSupported.as_str(),
+        code::UNREACHABLE => FailureCode::Unreachable.as_str(),
+        other => other,
+    };
+    let reason = Reason::new(word, clip(&refusal.message));
+    // A job that is not found any more was lost with the state of its site: the next attempt starts it anew.
+    let passing =
+        refusal.retryable || [code::NO_SUCH_JOB, code::BROKEN].contains(&refusal.code.as_str());
+    if passing {
+        let (bytes, files) = told.last_seen();
+        return JobOp::Backoff {
+            epoch,
+            reason,
+            next_attempt: job.retry.next_attempt(job.retries, shared.now()),
+            bytes,
+            files,
+        };
+    }
+    finish(epoch, told, reason)
+}
+
+/// This node failed.
+pub(super) fn failed(epoch: u64, told: &AttemptEvents, error: &JobsError) -> JobOp {
+    let word = match error {
+        JobsError::Invalid { code, .. } => code,
+        _ => FailureCode::LocalFailure.as_str(),
+    };
+    finish(epoch, told, Reason::new(word, clip(&error.to_string())))
+}
+
+fn finish(epoch: u64, told: &AttemptEvents, reason: Reason) -> JobOp {
+    let (bytes, files) = told.last_seen();
+    JobOp::Finish(Box::new(Finish {
+        epoch,
+        outcome: Outcome::Failed,
+        reason: Some(reason),
+        summary: "{}".to_owned(),
+        bytes,
+        files,
+        failures: Vec::new(),
+    }))
+}

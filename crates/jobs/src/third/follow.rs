@@ -1,0 +1,170 @@
+//! Follows a job that another site runs: asks about once a second, tells what is new, and passes changes of limit and priority on.
+//! Decides no end.
+
+use std::time::{Duration, Instant};
+
+use godwit_api::ask::{Answer, JobSeen, Question, Refusal, SteerJob, code};
+use godwit_api::event::EventSink as _;
+use godwit_api::rest::JobStateName;
+use godwit_state::{JobOp, JobState, Reason, UnixMillis};
+
+use super::{Stop, Third, Way, other, renew_at};
+use crate::attempt::propose;
+
+/// Between two questions.
+const ASK_EVERY: Duration = Duration::from_secs(1);
+
+/// The same while the site does not answer.
+const AWAY_EVERY: Duration = Duration::from_secs(3);
+
+/// Between two looks whether the attempt is to stop.
+const LOOK_EVERY: Duration = Duration::from_millis(100);
+
+/// What is known of the job.
+pub(super) struct Followed<'a> {
+    third: &'a Third<'a>,
+    way: Way,
+    renew: UnixMillis,
+    limit: u64,
+    priority: i32,
+    /// What the state was told last.
+    told: Option<(JobState, String)>,
+    moving: JobState,
+    away: bool,
+}
+
+impl<'a> Followed<'a> {
+    pub(super) fn new(third: &'a Third<'a>, way: Way, first: &JobSeen) -> Self {
+        Self {
+            third,
+            way,
+            renew: renew_at(third.shared.now()),
+            limit: first.view.limit.unwrap_or(0),
+            priority: first.view.priority,
+            told: None,
+            moving: JobState::Scanning,
+            away: false,
+        }
+    }
+
+    /// Tells what is new.
+    pub(super) fn update(&mut self, seen: &JobSeen) {
+        let third = self.third;
+        if self.away {
+            self.away = false;
+            let runner = &third.runner(self.way).name;
+            third.told.note(&format!("{runner} answers again"));
+        }
+        if let Some(progress) = &seen.view.progress {
+            third.told.seen(progress.clone());
+        }
+        match seen.view.state {
+            JobStateName::Scanning => self.moving = JobState::Scanning,
+            JobStateName::Running => self.moving = JobState::Running,
+            JobStateName::Verifying => self.moving = JobState::Verifying,
+            _ => {}
+        }
+        let mut text = format!("{} as job {} there", third.way_text(self.way), seen.view.id);
+        let moves = matches!(
+            seen.view.state,
+            JobStateName::Scanning | JobStateName::Running | JobStateName::Verifying
+        );
+        let mut short = String::new();
+        if !moves && let Some(reason) = &seen.view.reason {
+            text = format!("{text}; it waits: {}", reason.text);
+            short.clone_from(&reason.code);
+        }
+        self.report(&short, text);
+    }
+
+    /// Writes state and reason down, if they are others than before.
+    fn report(&mut self, short: &str, text: String) {
+        let now = (self.moving, short.to_owned());
+        if self.told.as_ref() == Some(&now) {
+            return;
+        }
+        let report = JobOp::Report {
+            epoch: self.third.epoch,
+            state: self.moving,
+            reason: Some(Reason::new("third_party", crate::attempt::clip(&text))),
+        };
+        // The next one says how it is then.
+        let _ = propose(self.third.shared, &self.third.job.id, report);
+        self.told = Some(now);
+    }
+
+    /// Waits for the time of the next question. False if the attempt is to stop.
+    pub(super) fn wait(&self) -> bool {
+        let until = Instant::now() + if self.away { AWAY_EVERY } else { ASK_EVERY };
+        loop {
+            if self.third.control.is_cancelled() {
+                return false;
+            }
+            let left = until.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return true;
+            }
+            std::thread::sleep(left.min(LOOK_EVERY));
+        }
+    }
+
+    /// Asks how far the job is, after passing on what has changed. None while the site does not answer.
+    pub(super) fn ask_again(&mut self) -> Result<Option<JobSeen>, Stop> {
+        let third = self.third;
+        if third.shared.now() >= self.renew {
+            match third.grant(self.way) {
+                Ok(()) => self.renew = renew_at(third.shared.now()),
+                Err(refusal) if refusal.retryable => {}
+                Err(refusal) => return Err(refusal.into()),
+            }
+        }
+        let limit = third.shared.live.limit(&third.job.id).unwrap_or(self.limit);
+        let job = third.shared.replica.reader().job(&third.job.id);
+        let priority = match job {
+            Ok(Some(job)) => job.priority,
+            _ => self.priority,
+        };
+        let steer = SteerJob {
+            job: third.job.id.clone(),
+            verb: None,
+            limit: (limit != self.limit).then_some(limit),
+            priority: (priority != self.priority).then_some(priority),
+        };
+        let question = if steer.limit.is_some() || steer.priority.is_some() {
+            Question::Steer(steer)
+        } else {
+            Question::Job { job: steer.job }
+        };
+        let runner = third.runner(self.way);
+        match third.ask(runner, &question) {
+            Ok(Answer::Job(seen)) => {
+                (self.limit, self.priority) = (limit, priority);
+                Ok(Some(*seen))
+            }
+            Ok(_) => Err(other(runner).into()),
+            Err(refusal) if is_passing(&refusal) => {
+                self.goes_away(&refusal);
+                Ok(None)
+            }
+            Err(refusal) => Err(refusal.into()),
+        }
+    }
+
+    /// The site does not answer: the job goes on there, as far as anybody knows.
+    fn goes_away(&mut self, refusal: &Refusal) {
+        if self.away {
+            return;
+        }
+        self.away = true;
+        let text = format!(
+            "{}; it cannot be asked how far it is: {refusal}",
+            self.third.way_text(self.way)
+        );
+        self.third.told.note(&text);
+        self.report("away", text);
+    }
+}
+
+fn is_passing(refusal: &Refusal) -> bool {
+    refusal.retryable || refusal.code == code::BROKEN
+}

@@ -1,0 +1,160 @@
+//! Questions about places of a node's exports, answered from real directories: what is given up, what is left alone, what is too much.
+//! Reaches no other node; the tests of the binary do.
+
+use std::fs;
+use std::path::Path;
+
+use godwit_api::ask::{
+    Answer, CleanPlace, ListPlace, Question, Refusal, RemovePlace, RenamePlace, code,
+};
+use godwit_api::grant::Right;
+use godwit_api::job::Text;
+use godwit_node::{Export, Here};
+use godwit_store::{RelPath, Syncs};
+
+fn here(directory: &Path) -> Here {
+    let export = |name: &str| Export {
+        name: name.to_owned(),
+        path: directory.join(name),
+        set_id: false,
+        owner: false,
+        security_xattrs: false,
+        devices: false,
+    };
+    for name in ["data", "other", "home/journals"] {
+        fs::create_dir_all(directory.join(name)).expect("made");
+    }
+    let exports = vec![export("data"), export("other")];
+    Here::new(exports, directory.join("home"), Syncs::default())
+}
+
+fn everything(_: &str, _: &RelPath, _: Right) -> Result<(), Refusal> {
+    Ok(())
+}
+
+fn ask(here: &Here, question: &Question) -> Result<Answer, Refusal> {
+    here.answer(question, &everything, &mut |_| true)
+}
+
+fn count(directory: &Path) -> usize {
+    fs::read_dir(directory).expect("there").count()
+}
+
+#[test]
+fn work_that_is_given_up_ends_early_and_says_so() {
+    let directory = tempfile::tempdir().expect("made");
+    let here = here(directory.path());
+    let tree = directory.path().join("data/tree");
+    fs::create_dir(&tree).expect("made");
+    for n in 0..10_000 {
+        fs::write(tree.join(format!("f{n}")), b"").expect("written");
+    }
+    let path = Text::from("data/tree");
+    let questions = [
+        Question::Remove(RemovePlace {
+            path: path.clone(),
+            recursive: true,
+        }),
+        Question::Clean(CleanPlace {
+            path: path.clone(),
+            ..CleanPlace::default()
+        }),
+        Question::List(ListPlace {
+            path,
+            cursor: None,
+            limit: 10,
+        }),
+    ];
+    for question in questions {
+        let mut asked = 0;
+        let given_up = here.answer(&question, &everything, &mut |_| {
+            asked += 1;
+            asked < 2
+        });
+        let refusal = given_up.expect_err("given up");
+        assert_eq!(refusal.code, code::GIVEN_UP, "{question:?}");
+    }
+    // Two steps were taken, and no more.
+    assert_eq!(count(&tree), 9_998);
+    let removed = ask(
+        &here,
+        &Question::Remove(RemovePlace {
+            path: Text::from("data/tree"),
+            recursive: true,
+        }),
+    );
+    assert!(matches!(removed, Ok(Answer::Removed(removed)) if removed.files == 9_998));
+    assert_eq!(count(&directory.path().join("data")), 0);
+}
+
+#[test]
+fn a_deep_tree_goes_and_what_links_lead_to_stays() {
+    let directory = tempfile::tempdir().expect("made");
+    let here = here(directory.path());
+    let mut at = directory.path().join("data/deep");
+    for _ in 0..200 {
+        fs::create_dir(&at).expect("made");
+        fs::write(at.join("file"), b"x").expect("written");
+        at.push("d");
+    }
+    let kept = directory.path().join("other/kept");
+    fs::write(&kept, b"x").expect("written");
+    std::os::unix::fs::symlink(
+        directory.path().join("other"),
+        directory.path().join("data/deep/link"),
+    )
+    .expect("made");
+    let wish = RemovePlace {
+        path: Text::from("data/deep"),
+        recursive: true,
+    };
+    let removed = ask(&here, &Question::Remove(wish));
+    let Ok(Answer::Removed(removed)) = removed else {
+        panic!("{removed:?}");
+    };
+    assert_eq!(
+        (removed.files, removed.directories, removed.failed),
+        (201, 200, 0)
+    );
+    assert!(kept.exists());
+}
+
+#[test]
+fn nothing_leaves_its_export_and_each_right_is_asked_for() {
+    let directory = tempfile::tempdir().expect("made");
+    let here = here(directory.path());
+    fs::write(directory.path().join("data/a"), b"x").expect("written");
+    let rename = |from: &str, to: &str| {
+        Question::Rename(RenamePlace {
+            from: Text::from(from),
+            to: Text::from(to),
+            replace: false,
+        })
+    };
+    for (from, to) in [
+        ("data/a", "other/a"),
+        ("data/a", "data"),
+        ("data", "data/b"),
+        ("data/a", "data/../b"),
+        ("data/a", "data/none/b"),
+        ("data/none", "data/b"),
+    ] {
+        let refused = ask(&here, &rename(from, to));
+        assert!(refused.is_err(), "{from} {to}: {refused:?}");
+    }
+    let may = |_: &str, path: &RelPath, right: Right| {
+        let no = Refusal::new(code::NOT_GRANTED, "no");
+        match (path.as_bytes(), right) {
+            (b"a", Right::Delete) | (b"b", Right::Write) => Ok(()),
+            _ => Err(no),
+        }
+    };
+    let moved = here.answer(&rename("data/a", "data/c"), &may, &mut |_| true);
+    assert_eq!(
+        moved.map_err(|no| no.code),
+        Err(code::NOT_GRANTED.to_owned())
+    );
+    let moved = here.answer(&rename("data/a", "data/b"), &may, &mut |_| true);
+    assert!(moved.is_ok(), "{moved:?}");
+    assert!(directory.path().join("data/b").exists());
+}
