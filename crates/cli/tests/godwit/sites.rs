@@ -16,7 +16,7 @@ use super::rig::Rig;
 const DEADLINE: Duration = Duration::from_secs(180);
 
 /// Two nodes that know each other; the first one may read from the second one and write to it.
-fn two_sites() -> (Rig, Rig) {
+pub(crate) fn two_sites() -> (Rig, Rig) {
     let (mut here, mut there) = (Rig::new(), Rig::new());
     here.serve(&[]);
     there.serve(&[]);
