@@ -144,7 +144,7 @@ fn figures(samples: &[SampleView]) -> BTreeMap<String, Distribution> {
         };
         put("bytes_per_second", sample.bytes_per_second);
         put("streams", f64::from(sample.streams));
-        for (name, value) in &sample.host {
+        for (name, value) in sample.host.iter().chain(&sample.stages) {
             put(name, *value);
         }
     }

@@ -7,6 +7,9 @@ use std::time::Duration;
 /// A sector of `/proc/diskstats`, whatever the disk's own are.
 const SECTOR_BYTES: u64 = 512;
 
+/// Cores that have a figure of their own: a sample of a large machine stays below 2 KiB.
+const CORES_MAX: usize = 32;
+
 /// Everything that was counted up to one look.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Counts {
@@ -199,6 +202,10 @@ impl Counts {
             .filter_map(|(now, then)| now.since(*then).busy())
             .max_by(f64::total_cmp);
         put("cpu_busiest_core", busiest);
+        let cores = self.stat.cores.iter().zip(&before.stat.cores);
+        for (core, (now, then)) in cores.enumerate().take(CORES_MAX) {
+            put(&format!("cpu_core_{core}"), now.since(*then).busy());
+        }
         let (now, then) = (&self.stat, &before.stat);
         put(
             "context_switches_per_second",
@@ -302,6 +309,8 @@ mod tests {
         let expected = [
             ("context_switches_per_second", 250.0),
             ("cpu_busiest_core", 0.8),
+            ("cpu_core_0", 0.8),
+            ("cpu_core_1", 0.0),
             ("cpu_interrupts", 0.0),
             ("cpu_iowait", 0.1),
             ("cpu_steal", 0.0),

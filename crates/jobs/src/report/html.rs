@@ -1,19 +1,20 @@
 //! Draws the report of a job as one HTML file that fetches nothing.
 //! Computes no figure.
 
+mod plot;
+
 use std::fmt::Write as _;
 
-use godwit_api::rest::{JobReport, SampleView};
+use godwit_api::rest::JobReport;
 use godwit_api::units::{human_rate, human_size};
-
-/// Width and height of a plot, in units of its own.
-const WIDTH: f64 = 720.0;
-const HEIGHT: f64 = 120.0;
 
 const STYLE: &str = "body{font:15px/1.5 system-ui,sans-serif;margin:2rem auto;max-width:60rem;padding:0 1rem;color:#1a1a1a;background:#fff}\
 h1{font-size:1.5rem}h2{font-size:1.15rem;margin-top:2rem}table{border-collapse:collapse;width:100%}\
 th,td{text-align:left;padding:.25rem .75rem .25rem 0;border-bottom:1px solid #ddd;vertical-align:top}\
 td.n,th.n{text-align:right}svg{width:100%;height:auto;background:#f6f6f6}polyline{fill:none;stroke:#0a5;stroke-width:1.5}\
+.plots{display:grid;grid-template-columns:repeat(auto-fill,minmax(18rem,1fr));gap:.5rem 1.5rem}figure{margin:0 0 .5rem}\
+figcaption{font-size:.85rem}svg.strip{height:1.5rem}svg.bars{width:5rem;height:1.25rem;background:none}svg.bars rect{fill:#0a5}\
+.key{display:inline-block;width:.8em;height:.8em;margin:0 .3em 0 .8em}\
 .why{padding:.5rem .75rem;background:#f6f6f6;border-left:4px solid #0a5}small{color:#555}\
 @media(prefers-color-scheme:dark){body{color:#eee;background:#111}svg,.why{background:#222}th,td{border-color:#444}small{color:#aaa}}";
 
@@ -50,7 +51,7 @@ fn write(page: &mut String, report: &JobReport) -> std::fmt::Result {
         escape(why)
     )?;
     facts(page, report)?;
-    plots(page, &report.samples)?;
+    plot::all(page, &report.samples)?;
     distributions(page, report)?;
     attempts(page, report)?;
     failures(page, report)?;
@@ -129,80 +130,12 @@ fn facts(page: &mut String, report: &JobReport) -> std::fmt::Result {
     Ok(())
 }
 
-fn plots(page: &mut String, samples: &[SampleView]) -> std::fmt::Result {
-    if samples.len() < 2 {
-        return Ok(());
-    }
-    page.push_str("<h2>Over time</h2>");
-    let rate = |sample: &SampleView| Some(sample.bytes_per_second);
-    let top = |value: f64| rate_text(value);
-    plot(page, "Rate", samples, &rate, &top)?;
-    let streams = |sample: &SampleView| Some(f64::from(sample.streams));
-    plot(page, "Streams", samples, &streams, &|value| {
-        format!("{value:.0}")
-    })?;
-    let percent = |value: f64| format!("{:.0} %", value * 100.0);
-    for (title, name) in [
-        ("Processors, user", "cpu_user"),
-        ("Processors, system", "cpu_system"),
-        ("Busiest core", "cpu_busiest_core"),
-    ] {
-        let figure = |sample: &SampleView| sample.host.get(name).copied();
-        plot(page, title, samples, &figure, &percent)?;
-    }
-    for (title, name) in [
-        ("Disks, read", "disk_read_bytes_per_second"),
-        ("Disks, written", "disk_written_bytes_per_second"),
-        ("Network, received", "network_received_bytes_per_second"),
-        ("Network, sent", "network_sent_bytes_per_second"),
-    ] {
-        let figure = |sample: &SampleView| sample.host.get(name).copied();
-        plot(page, title, samples, &figure, &top)?;
-    }
-    Ok(())
-}
-
-fn plot(
-    page: &mut String,
-    title: &str,
-    samples: &[SampleView],
-    value: &dyn Fn(&SampleView) -> Option<f64>,
-    shown: &dyn Fn(f64) -> String,
-) -> std::fmt::Result {
-    let points: Vec<(f64, f64, u32)> = samples
-        .iter()
-        .filter_map(|sample| Some((super::seconds(sample.at.0), value(sample)?, sample.attempt)))
-        .collect();
-    let max = points.iter().map(|point| point.1).fold(0.0, f64::max);
-    let (Some(first), Some(last)) = (points.first(), points.last()) else {
-        return Ok(());
-    };
-    let (start, width) = (first.0, (last.0 - first.0).max(1e-3));
-    write!(
-        page,
-        "<p>{title}, up to {}</p><svg viewBox=\"0 0 {WIDTH} {HEIGHT}\" role=\"img\" aria-label=\"{title}\">",
-        escape(&shown(max))
-    )?;
-    // Attempts are lines of their own: between them nothing ran.
-    for line in points.chunk_by(|a, b| a.2 == b.2) {
-        page.push_str("<polyline points=\"");
-        for (at, value, _) in line {
-            let x = (at - start) / width * WIDTH;
-            let y = HEIGHT - 2.0 - value / max.max(1e-9) * (HEIGHT - 4.0);
-            write!(page, "{x:.1},{y:.1} ")?;
-        }
-        page.push_str("\"/>");
-    }
-    page.push_str("</svg>");
-    Ok(())
-}
-
 fn distributions(page: &mut String, report: &JobReport) -> std::fmt::Result {
     if report.figures.is_empty() {
         return Ok(());
     }
     page.push_str(
-        "<h2>Figures</h2><table><tr><th>Figure<th class=n>least<th class=n>quartile<th class=n>median<th class=n>quartile<th class=n>greatest",
+        "<h2>Figures</h2><table><tr><th>Figure<th class=n>least<th class=n>quartile<th class=n>median<th class=n>quartile<th class=n>greatest<th>distribution",
     );
     for (name, figure) in &report.figures {
         write!(page, "<tr><td>{}", escape(&name.replace('_', " ")))?;
@@ -215,16 +148,29 @@ fn distributions(page: &mut String, report: &JobReport) -> std::fmt::Result {
         ] {
             write!(page, "<td class=n>{}", figure_text(name, value))?;
         }
+        page.push_str("<td>");
+        plot::histogram(page, &figure.histogram)?;
     }
     page.push_str("</table>");
     Ok(())
 }
 
 fn figure_text(name: &str, value: f64) -> String {
-    if name.starts_with("cpu_") {
+    let is_part = |end: &&str| name.ends_with(*end);
+    let parts = [
+        "_busy",
+        "_idle",
+        "_full",
+        "_blocked",
+        "_limited",
+        "_by_network",
+    ];
+    if name.starts_with("cpu_") || parts.iter().any(is_part) {
         format!("{:.0} %", value * 100.0)
     } else if name.ends_with("bytes_per_second") {
         rate_text(value)
+    } else if name.ends_with("_bytes") {
+        human_size(whole(value))
     } else {
         format!("{value:.0}")
     }
@@ -297,6 +243,9 @@ fn time_line(page: &mut String, report: &JobReport) -> std::fmt::Result {
             ),
             "note" | "error" => event["message"].as_str().unwrap_or_default().to_owned(),
             "summary" => event["status"].as_str().unwrap_or_default().to_owned(),
+            "connection_lost" => event["why"].as_str().unwrap_or_default().to_owned(),
+            "connection_regained" => format!("after {} s", event["lost_seconds"]),
+            "started" if event["resumed"] == true => "goes on with an earlier run".to_owned(),
             _ => String::new(),
         };
         write!(
@@ -313,13 +262,16 @@ fn time_line(page: &mut String, report: &JobReport) -> std::fmt::Result {
 }
 
 fn rate_text(bytes_per_second: f64) -> String {
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "a rate is not negative, and the cast holds at the greatest number"
-    )]
-    let rate = bytes_per_second.max(0.0) as u64;
-    human_rate(rate)
+    human_rate(whole(bytes_per_second))
+}
+
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "figures are not negative, and the cast holds at the greatest number"
+)]
+const fn whole(value: f64) -> u64 {
+    value.max(0.0) as u64
 }
 
 /// The text with nothing that HTML takes for markup.
