@@ -5,6 +5,7 @@
 //! its own, whose id follows from asker, job and path; so a question that comes twice changes nothing.
 
 use godwit_api::ask::{Answer, GrantJob, MayUse, Refusal, code};
+use godwit_api::grant::Subject;
 use godwit_api::job::Text;
 use godwit_api::rest::Timestamp;
 use godwit_state::{AccessRight, AccessRule, Change, Op, UnixMillis};
@@ -17,6 +18,9 @@ const DAYS_MAX: i64 = 7;
 
 /// Access for less than this is refused: nothing could be done with it.
 const LEAST_MILLIS: i64 = 60_000;
+
+/// Paths of all jobs of one asker: a fifth of the rules that the state takes, so that nobody takes the room of others.
+const RULES_MAX: usize = 2_000;
 
 /// The longest id of a job.
 const JOB_SIGNS_MAX: usize = 64;
@@ -32,6 +36,10 @@ pub(crate) fn grant(
     may: &MayUse<'_>,
 ) -> Result<Answer, Refusal> {
     check_job(&wish.job)?;
+    if !matches!(wish.identity.parse(), Ok(Subject::Identity(_))) {
+        let message = "identity: access for a job is for a node, named as godwit id prints it";
+        return Err(Refusal::new(code::INVALID, message));
+    }
     if wish.paths.is_empty() || wish.paths.len() > PATHS_MAX {
         let what = format!("a job has 1 to {PATHS_MAX} paths");
         return Err(Refusal::new(code::INVALID, what));
@@ -39,6 +47,17 @@ pub(crate) fn grant(
     let now = shared.now().0;
     let most = now.saturating_add(DAYS_MAX * 24 * 3_600_000);
     let mut until = wish.until.0.min(most);
+    let own = format!("job:{asker}:");
+    let of_job = prefix(asker, &wish.job);
+    let others = rules(shared)?;
+    let others = others.iter().filter(|rule| rule.id.starts_with(&own));
+    let others = others.filter(|rule| !rule.id.starts_with(&of_job)).count();
+    if others + wish.paths.len() > RULES_MAX {
+        let message = format!(
+            "this identity has access for {others} paths of other jobs here, and may have {RULES_MAX}; wait until some have ended"
+        );
+        return Err(Refusal::later(code::BUSY, message));
+    }
     // All are asked for before one is given.
     for path in &wish.paths {
         until = lasts(path, wish.write, now, until, may)?;
@@ -121,15 +140,18 @@ pub(crate) fn check_job(job: &str) -> Result<(), Refusal> {
 /// Takes back all that was given for a job of the asker.
 pub(crate) fn revoke(shared: &Shared, asker: &str, job: &str) -> Result<Answer, Refusal> {
     check_job(job)?;
-    let rules = shared.replica.reader().objects::<AccessRule>();
-    let rules = rules.map_err(|error| refuse(&error.into()))?;
     let prefix = prefix(asker, job);
-    for rule in rules {
+    for rule in rules(shared)? {
         if rule.id.starts_with(&prefix) {
             propose(shared, asker, Op::Access(Change::Remove(rule.id)))?;
         }
     }
     Ok(Answer::Done {})
+}
+
+fn rules(shared: &Shared) -> Result<Vec<AccessRule>, Refusal> {
+    let rules = shared.replica.reader().objects::<AccessRule>();
+    rules.map_err(|error| refuse(&error.into()))
 }
 
 /// A number that follows from path and right (FNV-1a, 64 bits): it tells the rules of one job apart.

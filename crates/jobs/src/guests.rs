@@ -10,11 +10,14 @@ use godwit_api::ask::{
 use godwit_api::grant::{Right, Subject, Wish, allows};
 use godwit_api::job::Text;
 use godwit_api::rest::{ChangeJob, JobStateName, JobView, NewJob, Place, Timestamp};
-use godwit_state::{Actor, Command, Job, Op, ProposeError, Site};
+use godwit_state::{Actor, Command, Job, JobFilter, JobState, Op, ProposeError, Site};
 
 use crate::error::JobsError;
 use crate::stored::{Guest, Stored};
 use crate::{Jobs, Shared, grants, submit};
+
+/// Jobs that wait for one asker: a page of the state.
+const WAITING_MAX: usize = 1_000;
 
 /// What a site is called that has the name of another one here.
 const NAMELESS: &str = "other-site";
@@ -95,9 +98,9 @@ fn run(jobs: &Jobs, asker: &str, wish: &RunJob, may: &MayUse<'_>) -> Result<Answ
     if let Some(found) = find(jobs, asker, &wish.job)? {
         if wish.again {
             let state = found.state;
-            let changed = if state == godwit_state::JobState::Paused {
+            let changed = if state == JobState::Paused {
                 jobs.resume(actor(asker), &found.id).map(|_| ())
-            } else if state.ended() && state != godwit_state::JobState::Complete {
+            } else if state.ended() && state != JobState::Complete {
                 jobs.retry(actor(asker), &found.id).map(|_| ())
             } else {
                 Ok(())
@@ -106,9 +109,32 @@ fn run(jobs: &Jobs, asker: &str, wish: &RunJob, may: &MayUse<'_>) -> Result<Answ
         }
         return told(jobs, &found.id);
     }
+    check_room(jobs, asker)?;
     let id = submit_for(jobs, asker, wish, stored).map_err(|error| refuse(&error))?;
     (jobs.shared.config.log)(&format!("job {id}: runs for job {} of {asker}", wish.job));
     told(jobs, &id)
+}
+
+/// Whether one more job may wait for this asker.
+fn check_room(jobs: &Jobs, asker: &str) -> Result<(), Refusal> {
+    let filter = JobFilter {
+        states: vec![JobState::Queued, JobState::Scheduled],
+        owner: Some(owner(asker)),
+        ..JobFilter::default()
+    };
+    let page = jobs
+        .shared
+        .replica
+        .reader()
+        .jobs(&filter, None, WAITING_MAX);
+    let waiting = page.map_err(|error| refuse(&error.into()))?.jobs.len();
+    if waiting < WAITING_MAX {
+        return Ok(());
+    }
+    Err(Refusal::later(
+        code::BUSY,
+        format!("{WAITING_MAX} jobs wait here for this identity, as many as may; ask again later"),
+    ))
 }
 
 /// The description, with the names of this node.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use godwit_api::endpoint::Place;
-use godwit_api::grant::{Grant, Right, Subject, Wish, allows};
+use godwit_api::grant::{Area, Grant, Right, Subject, Wish, allows};
 use godwit_api::rest::Timestamp;
 use godwit_net::IdentityId;
 use godwit_proto::ErrorCode;
@@ -68,6 +68,16 @@ impl Grantor<'_> {
 }
 
 impl Granted {
+    /// Whether this is allowed anywhere in an export.
+    pub(crate) fn somewhere(&self, export: &str, right: Right) -> bool {
+        let is_there = |area: &Area| match area {
+            Area::All => true,
+            Area::Export { name, .. } => name == export,
+        };
+        let mut grants = self.grants.iter();
+        grants.any(|grant| grant.rights.allow(right) && is_there(&grant.area))
+    }
+
     /// The same at a moment to come.
     pub(crate) fn at(self, at: Timestamp) -> Self {
         Self {

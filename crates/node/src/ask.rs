@@ -126,6 +126,10 @@ fn answer(
             .may_use(peer, export, path, right, now())
             .map_err(refusal)
     };
+    if question == (Question::Exports {}) {
+        let may = |export: &str, right| shared.places.may_somewhere(peer, export, right);
+        return Ok(Answer::Exports(shared.here.rooms(&may)));
+    }
     if question.is_about_jobs() {
         return about_jobs(shared, peer, &question);
     }

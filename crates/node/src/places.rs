@@ -61,6 +61,11 @@ pub(crate) trait Places: Send + Sync {
         ))
     }
 
+    /// Whether the peer may do something anywhere in an export.
+    fn may_somewhere(&self, _peer: IdentityId, _export: &str, _right: Right) -> bool {
+        false
+    }
+
     /// What a transfer needs leave for as long as it runs. Nobody takes any back where nobody has given it.
     fn leave(&self, _request: &Open) -> Vec<Leave> {
         Vec::new()
@@ -264,6 +269,11 @@ impl Places for Exports {
     ) -> Result<(), Denial> {
         let granted = self.grantor().granted(peer)?.at(at);
         granted.allowed(Some((export, path.as_bytes())), right)
+    }
+
+    fn may_somewhere(&self, peer: IdentityId, export: &str, right: Right) -> bool {
+        let granted = self.grantor().granted(peer);
+        granted.is_ok_and(|granted| granted.somewhere(export, right))
     }
 
     fn leave(&self, request: &Open) -> Vec<Leave> {

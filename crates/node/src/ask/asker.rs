@@ -21,6 +21,9 @@ use super::here::Here;
 /// For one address: to find it, to connect, and to shake hands.
 const DIAL_WITHIN: Duration = Duration::from_secs(5);
 
+/// For all addresses of a site: whoever waits for this does not hear of it meanwhile.
+const ALL_WITHIN: Duration = Duration::from_secs(20);
+
 /// How long a site may be silent while it works: it sends a sign each second.
 const SILENT_MAX: Duration = Duration::from_secs(30);
 
@@ -28,6 +31,7 @@ const SILENT_MAX: Duration = Duration::from_secs(30);
 const LOOK_EVERY: Duration = Duration::from_millis(200);
 
 const _: () = assert!(SILENT_MAX.as_secs() > 10 * SIGN_EVERY.as_secs());
+const _: () = assert!(SILENT_MAX.as_secs() > (ALL_WITHIN.as_secs() + DIAL_WITHIN.as_secs()));
 
 /// Asks for a node.
 pub struct Asker {
@@ -54,9 +58,14 @@ impl Asker {
             )
         })?;
         let mut options = DialOptions::new(Expect::Identity(identity));
-        options.deadline = DIAL_WITHIN;
+        let until = Instant::now() + ALL_WITHIN;
         let mut tried = Vec::new();
         for text in &site.addresses {
+            options.deadline = DIAL_WITHIN.min(until.saturating_duration_since(Instant::now()));
+            if options.deadline.is_zero() {
+                tried.push("its other addresses were not tried for want of time".to_owned());
+                break;
+            }
             let address = match HostPort::parse(text, PORT_DEFAULT) {
                 Ok(host) => PeerAddress::new(&host.host, host.port),
                 Err(error) => {

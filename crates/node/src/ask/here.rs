@@ -59,7 +59,11 @@ impl Here {
         go_on: &mut GoOn<'_>,
     ) -> Result<Answer, Refusal> {
         match question {
-            Question::Exports {} => Ok(Answer::Exports(self.rooms(may))),
+            Question::Exports {} => {
+                let root = RelPath::root();
+                let may = |export: &str, right| may(export, &root, right).is_ok();
+                Ok(Answer::Exports(self.rooms(&may)))
+            }
             Question::List(wish) => {
                 let found = self.find(&wish.path, Right::List, may)?;
                 list::list(&found, wish, &self.ahead, go_on).map(Answer::Listing)
@@ -98,15 +102,14 @@ impl Here {
     }
 
     /// The exports in which the asker may do anything, with their room.
-    fn rooms(&self, may: &May<'_>) -> Vec<ExportRoom> {
-        let root = RelPath::root();
+    pub(super) fn rooms(&self, may: &dyn Fn(&str, Right) -> bool) -> Vec<ExportRoom> {
         let rooms = self.exports.iter().map(|export| {
             let room = statvfs(&export.path).ok();
             let bytes = |blocks: u64, size: u64| blocks.saturating_mul(size);
             ExportRoom {
                 name: export.name.clone(),
-                read: may(&export.name, &root, Right::Read).is_ok(),
-                write: may(&export.name, &root, Right::Write).is_ok(),
+                read: may(&export.name, Right::Read),
+                write: may(&export.name, Right::Write),
                 bytes_total: room
                     .as_ref()
                     .map(|room| bytes(room.f_blocks, room.f_frsize)),

@@ -158,6 +158,33 @@ fn places_that_are_not_there_and_rights_that_are_too_small_are_refused() {
 }
 
 #[test]
+fn a_grant_below_an_export_opens_that_path_alone_and_shows_the_export() {
+    let (here, there) = two_sites();
+    for name in ["run4", "run42"] {
+        fs::create_dir(there.export.join(name)).expect("made");
+        fs::write(there.export.join(name).join("file"), b"").expect("written");
+    }
+    deny(&there, &here.identity);
+    let line = [
+        "access",
+        "allow",
+        &here.identity,
+        "--export",
+        "data:/run4",
+        "--read",
+    ];
+    fine(&there, &line);
+    assert_eq!(names(&here, "siteB:/data/run4"), ["\"file\""]);
+    refused(&here, &["ls", "siteB:/data/run42"], "you may not");
+    refused(&here, &["ls", "siteB:/data"], "you may not");
+    let exports = fine(&here, &["ls", "siteB:/"]).out;
+    assert!(
+        exports.contains("data") && !exports.contains("write"),
+        "{exports}"
+    );
+}
+
+#[test]
 fn cleaning_leaves_what_a_transfer_can_go_on_with() {
     let (here, there) = two_sites();
     here.write("export/run42/large", vec![7; 8_000_000]);
