@@ -8,7 +8,7 @@ use std::fmt::{self, Display};
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
-use crate::settings::SettingError;
+use crate::settings::{SettingError, SettingErrors};
 
 use catalogue::CATALOGUE;
 pub use catalogue::FailureCode;
@@ -259,6 +259,13 @@ impl Display for Failure {
 }
 
 impl std::error::Error for Failure {}
+
+impl From<SettingErrors> for Failure {
+    fn from(errors: SettingErrors) -> Self {
+        // A message is one line.
+        Self::usage(errors.to_string().replace('\n', "; "))
+    }
+}
 
 impl From<SettingError> for Failure {
     fn from(error: SettingError) -> Self {

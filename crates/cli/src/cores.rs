@@ -43,6 +43,11 @@ pub(crate) fn restrict(threads: u32, pin: &OsStr) -> Result<(), Failure> {
     sched_setaffinity(None, &kept).map_err(failed)
 }
 
+/// Whether `pin` names CPUs.
+pub(crate) fn check(pin: &OsStr) -> Result<(), String> {
+    pinned(pin, Path::new(INTERFACES)).map(|_| ())
+}
+
 /// The CPUs that `pin` names; `None` for all.
 fn pinned(pin: &OsStr, interfaces: &Path) -> Result<Option<Vec<usize>>, String> {
     let text = pin.to_string_lossy();

@@ -134,6 +134,10 @@ const EXAMPLES: &[(&str, &[Example])] = &[
                 "one directory, port 7272",
             ),
             example(
+                "godwit serve --config /etc/godwit/godwit.toml",
+                "all settings from a file",
+            ),
+            example(
                 "godwit serve --listen '[::]:7300' --export data=/data --export in=/srv/in",
                 "two, on another port",
             ),

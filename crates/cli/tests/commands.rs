@@ -162,14 +162,15 @@ fn the_settings_file_and_the_environment_are_read() {
     let (code, complaint) = refused(home.path(), &["cp", "a", "b"]);
     assert_eq!(code, 2);
     assert!(
-        complaint.contains("config.toml: cp.streams: `199` is out of range"),
+        complaint.contains("config.toml:2: cp.streams: `199` is out of range"),
         "{complaint}"
     );
     fs::write(home.path().join("config.toml"), "[cp]\nstream = 9\n").expect("written");
     let (code, complaint) = refused(home.path(), &["cp", "a", "b"]);
     assert_eq!(code, 2);
     assert!(
-        complaint.contains("config.toml: cp.stream: no setting has this name"),
+        complaint
+            .contains("config.toml:2: cp.stream: no setting has this name; did you mean streams?"),
         "{complaint}"
     );
     fs::remove_file(home.path().join("config.toml")).expect("there");

@@ -17,6 +17,8 @@ const SOCKET: &str = "run/node.sock";
 pub enum NodeAddress {
     /// The node of this machine that has this home directory.
     Home(PathBuf),
+    /// The node of this machine that listens at this Unix socket.
+    Socket(PathBuf),
     /// A node by HTTPS.
     Https(HostPort),
 }
@@ -43,6 +45,9 @@ pub enum AddressError {
 }
 
 impl NodeAddress {
+    /// The socket of the node that the system starts, where every user reaches it.
+    pub const SYSTEM_SOCKET: &str = "/run/godwit/node.sock";
+
     /// The socket of the node with this home directory.
     #[must_use]
     pub fn socket_of(home: &Path) -> PathBuf {
@@ -74,6 +79,7 @@ impl fmt::Display for NodeAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Home(home) => write!(f, "the node of {}", home.display()),
+            Self::Socket(socket) => write!(f, "the node at {}", socket.display()),
             Self::Https(host) => write!(f, "the node https://{host}"),
         }
     }

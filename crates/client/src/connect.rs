@@ -33,7 +33,15 @@ impl Target {
     /// Connects, and begins HTTP.
     pub(crate) async fn connect(&self) -> Result<SendRequest<Full<Bytes>>, ClientError> {
         match (&self.address, &self.tls) {
-            (NodeAddress::Home(home), _) => self.begin(unix(home).await?).await,
+            (NodeAddress::Home(home), _) => {
+                let socket = NodeAddress::socket_of(home);
+                let not_running = || ClientError::NotRunning { home: home.clone() };
+                self.begin(unix(&socket, not_running).await?).await
+            }
+            (NodeAddress::Socket(socket), _) => {
+                let not_running = || self.unreachable("no node runs there");
+                self.begin(unix(socket, not_running).await?).await
+            }
             (NodeAddress::Https(host), Some(tls)) => self.begin(self.tls(host, tls).await?).await,
             (NodeAddress::Https(_), None) => Err(self.unreachable("TLS is not set up")),
         }
@@ -116,16 +124,15 @@ impl Target {
     }
 }
 
-async fn unix(home: &Path) -> Result<UnixStream, ClientError> {
-    let socket = NodeAddress::socket_of(home);
-    let not_running = || ClientError::NotRunning {
-        home: home.to_owned(),
-    };
+async fn unix(
+    socket: &Path,
+    not_running: impl Fn() -> ClientError,
+) -> Result<UnixStream, ClientError> {
     let failed = |source| ClientError::Socket {
-        socket: socket.clone(),
+        socket: socket.to_owned(),
         source,
     };
-    match timeout(CONNECT_DEADLINE, UnixStream::connect(&socket)).await {
+    match timeout(CONNECT_DEADLINE, UnixStream::connect(socket)).await {
         Ok(Ok(stream)) => Ok(stream),
         Ok(Err(error)) => Err(match error.kind() {
             // A socket that a killed node left refuses.

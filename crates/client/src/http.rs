@@ -116,7 +116,7 @@ impl Target {
 
     fn request(&self, ask: Ask) -> Result<Request<Full<Bytes>>, ClientError> {
         let host = match &self.address {
-            NodeAddress::Home(_) => "localhost".to_owned(),
+            NodeAddress::Home(_) | NodeAddress::Socket(_) => "localhost".to_owned(),
             NodeAddress::Https(host) => host.to_string(),
         };
         let mut request = Request::builder()

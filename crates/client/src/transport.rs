@@ -59,6 +59,18 @@ impl Client {
         })
     }
 
+    /// A client of the node of this machine that listens at this Unix socket.
+    ///
+    /// # Errors
+    /// As [`Client::local`].
+    pub fn at_socket(socket: PathBuf) -> Result<Self, ClientError> {
+        Self::new(Target {
+            address: NodeAddress::Socket(socket),
+            token: None,
+            tls: None,
+        })
+    }
+
     /// A client of a node elsewhere.
     ///
     /// # Errors

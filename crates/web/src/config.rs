@@ -1,6 +1,7 @@
 //! Owns what the server is told at its beginning.
 //! Starts nothing.
 
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,6 +23,8 @@ pub struct WebConfig {
     pub node: NodeInfo,
     /// Where the Unix socket is made; its directory is made where it is missing.
     pub socket: PathBuf,
+    /// Addresses that the API is served at by HTTPS beside what [`Web::take`](crate::Web::take) brings; port 0 takes any free one.
+    pub manage: Vec<SocketAddr>,
     /// Which certificate connections of the network see.
     pub certificate: CertificateSource,
     /// How long a client may leave an answer unread; usually [`UNREAD_MAX`].

@@ -26,7 +26,7 @@ mod tls;
 mod unread;
 mod webhooks;
 
-use std::net::TcpStream;
+use std::net::{SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -38,7 +38,7 @@ use tokio::sync::watch;
 use tokio_rustls::TlsAcceptor;
 
 pub use config::{ExportInfo, NodeInfo, UNREAD_MAX, WebConfig};
-pub use tls::{CertificateError, CertificateSource};
+pub use tls::{CertificateError, CertificateSource, check_certificate};
 pub use webhooks::address::{Network, NetworkError};
 
 use app::App;
@@ -66,6 +66,14 @@ pub enum StartError {
         /// What the system said.
         source: std::io::Error,
     },
+    /// A management address cannot be listened on.
+    #[error("cannot serve the API at {address}: {source}; choose another address with --manage")]
+    Manage {
+        /// The address.
+        address: SocketAddr,
+        /// What the system said.
+        source: std::io::Error,
+    },
     /// There is no certificate.
     #[error("the API's certificate: {0}")]
     Certificate(#[from] CertificateError),
@@ -84,6 +92,7 @@ pub struct Web {
     connections: Connections,
     stop: watch::Sender<bool>,
     socket: PathBuf,
+    managed: Vec<SocketAddr>,
     certificate: Arc<Certificate>,
 }
 
@@ -97,6 +106,7 @@ impl Web {
             jobs,
             node,
             socket,
+            manage,
             certificate,
             unread_max,
             webhook_networks,
@@ -108,6 +118,14 @@ impl Web {
             path: socket.clone(),
             source,
         })?;
+        let mut listeners = Vec::with_capacity(manage.len());
+        let mut managed = Vec::with_capacity(manage.len());
+        for address in manage {
+            let listener = server::bind_address(address)
+                .map_err(|source| StartError::Manage { address, source })?;
+            managed.push(listener.local_addr()?);
+            listeners.push(listener);
+        }
         let runtime = Builder::new_multi_thread()
             .worker_threads(WORKERS)
             .max_blocking_threads(BLOCKING_THREADS_MAX)
@@ -122,6 +140,10 @@ impl Web {
         let connections = Connections::new(router, tls, unread_max, stopping.clone(), log);
         let entered = runtime.enter();
         let listener = UnixListener::from_std(listener)?;
+        for listener in listeners {
+            let listener = tokio::net::TcpListener::from_std(listener)?;
+            runtime.spawn(server::listen_by_tls(connections.clone(), listener));
+        }
         drop(entered);
         runtime.spawn(server::listen(connections.clone(), listener));
         let (own, handle, until) = (Arc::clone(&app), runtime.handle().clone(), stopping.clone());
@@ -140,6 +162,7 @@ impl Web {
             connections,
             stop,
             socket,
+            managed,
             certificate,
         })
     }
@@ -148,6 +171,12 @@ impl Web {
     #[must_use]
     pub fn socket(&self) -> &Path {
         &self.socket
+    }
+
+    /// Management addresses, with the ports that were chosen.
+    #[must_use]
+    pub fn managed(&self) -> &[SocketAddr] {
+        &self.managed
     }
 
     /// SHA-256 of the certificate, in the form that browsers show.

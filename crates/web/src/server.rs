@@ -3,7 +3,7 @@
 
 use std::fs::{self, DirBuilder, Permissions};
 use std::io;
-use std::net::TcpStream as StdTcpStream;
+use std::net::{SocketAddr, TcpStream as StdTcpStream};
 use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
 use std::os::unix::net::UnixStream as StdUnixStream;
 use std::path::Path;
@@ -19,7 +19,7 @@ use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto::Builder;
 use hyper_util::service::TowerToHyperService;
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::{TcpStream, UnixListener};
+use tokio::net::{TcpListener, TcpStream, UnixListener};
 use tokio::sync::watch;
 use tokio::time::timeout;
 use tokio_rustls::TlsAcceptor;
@@ -163,7 +163,8 @@ pub(crate) async fn stopped(stopping: &mut watch::Receiver<bool>) {
 
 /// Makes the socket, for anybody on this machine: who calls is decided by the user of the process.
 pub(crate) fn bind(path: &Path) -> io::Result<std::os::unix::net::UnixListener> {
-    if let Some(directory) = path.parent() {
+    // A directory that is there may be the system's, and keeps its permissions.
+    if let Some(directory) = path.parent().filter(|directory| !directory.exists()) {
         DirBuilder::new()
             .recursive(true)
             .mode(0o711)
@@ -183,6 +184,40 @@ pub(crate) fn bind(path: &Path) -> io::Result<std::os::unix::net::UnixListener> 
     fs::set_permissions(path, Permissions::from_mode(0o666))?;
     listener.set_nonblocking(true)?;
     Ok(listener)
+}
+
+/// Listens at a management address.
+pub(crate) fn bind_address(address: SocketAddr) -> io::Result<std::net::TcpListener> {
+    let listener = std::net::TcpListener::bind(address)?;
+    listener.set_nonblocking(true)?;
+    Ok(listener)
+}
+
+/// Takes connections of a management address until the server stops.
+pub(crate) async fn listen_by_tls(connections: Connections, listener: TcpListener) {
+    let mut stopping = connections.stopping.clone();
+    let mut refusing = false;
+    loop {
+        let accepted = tokio::select! {
+            accepted = listener.accept() => accepted,
+            () = stopped(&mut stopping) => return,
+        };
+        match accepted.and_then(|(socket, _)| socket.into_std()) {
+            Ok(socket) => {
+                refusing = false;
+                tokio::spawn(connections.clone().serve_tls(socket));
+            }
+            Err(error) => {
+                if !refusing {
+                    (connections.log)(&format!(
+                        "the management address cannot take connections: {error}"
+                    ));
+                }
+                refusing = true;
+                tokio::time::sleep(REFUSED_PAUSE).await;
+            }
+        }
+    }
 }
 
 /// Takes connections of the Unix socket until the server stops.

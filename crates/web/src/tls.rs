@@ -10,10 +10,11 @@ use std::time::{Duration, Instant};
 
 use rcgen::{CertificateParams, DnType, ExtendedKeyUsagePurpose, KeyPair};
 use rustls::ServerConfig;
+use rustls::client::verify_server_name;
 use rustls::crypto::aws_lc_rs;
 use rustls::pki_types::pem::PemObject as _;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer};
-use rustls::server::{ClientHello, ResolvesServerCert};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
+use rustls::server::{ClientHello, ParsedCertificate, ResolvesServerCert};
 use rustls::sign::CertifiedKey;
 use rustls::version::TLS13;
 use thiserror::Error;
@@ -39,7 +40,9 @@ pub enum CertificateSource {
     Own {
         /// The directory.
         directory: PathBuf,
-        /// Names and addresses of the node.
+        /// Name of the machine when the certificate is made; a later name changes nothing, for clients know the certificate.
+        host: Option<String>,
+        /// Further names and addresses that the certificate must have; one that lacks any is made anew.
         names: Vec<String>,
     },
     /// The operator's.
@@ -91,10 +94,25 @@ impl Certificate {
         log: Arc<dyn Fn(&str) + Send + Sync>,
     ) -> Result<Self, CertificateError> {
         let files = match source {
-            CertificateSource::Own { directory, names } => {
+            CertificateSource::Own {
+                directory,
+                host,
+                names,
+            } => {
                 let files = [directory.join(CERTIFICATE), directory.join(KEY)];
-                if !(files[0].exists() && files[1].exists()) {
-                    make(directory, &files, names)?;
+                let lacking = match files[0].exists() && files[1].exists() {
+                    true => read(&files).map(|loaded| missing(&loaded, names))?,
+                    false => Some(String::new()),
+                };
+                if let Some(name) = lacking {
+                    if !name.is_empty() {
+                        log(&format!(
+                            "the API has a new certificate, for the old one was not for {name}"
+                        ));
+                    }
+                    let host = host.iter().filter(|host| is_name(host));
+                    let names: Vec<String> = host.chain(names).cloned().collect();
+                    make(directory, &files, &names)?;
                 }
                 files
             }
@@ -154,6 +172,44 @@ impl Certificate {
             }
         }
     }
+}
+
+/// Whether a source can be used. Makes nothing.
+///
+/// # Errors
+/// A file is missing, is no PEM, or the key is that of another certificate; or a name can stand in no certificate.
+pub fn check_certificate(source: &CertificateSource) -> Result<(), CertificateError> {
+    match source {
+        CertificateSource::Files { certificate, key } => {
+            read(&[certificate.clone(), key.clone()]).map(|_| ())
+        }
+        CertificateSource::Own {
+            directory, names, ..
+        } => match names.iter().find(|name| !is_name(name)) {
+            Some(name) => {
+                let what = format!("{name:?} is neither a name nor an address");
+                Err(CertificateError::new(directory, what))
+            }
+            None => Ok(()),
+        },
+    }
+}
+
+fn is_name(name: &str) -> bool {
+    ServerName::try_from(name).is_ok()
+}
+
+/// The first of the names that the certificate does not have.
+fn missing(loaded: &Loaded, names: &[String]) -> Option<String> {
+    let has = |name: &String| {
+        let certificate = loaded.key.cert.first();
+        let parsed = certificate.map(ParsedCertificate::try_from);
+        let (Some(Ok(parsed)), Ok(name)) = (parsed, ServerName::try_from(name.as_str())) else {
+            return false;
+        };
+        verify_server_name(&parsed, &name).is_ok()
+    };
+    names.iter().find(|name| !has(name)).cloned()
 }
 
 impl std::fmt::Debug for Certificate {

@@ -5,11 +5,12 @@
 //! or `[gen]` holds for that command and comes first. A key that no command knows, or a value out of range, is an
 //! error whatever command runs, so that a slip is found at once.
 
-use crate::settings::resolve::{Origin, SettingError, SettingProblem};
+use crate::settings::resolve::{Origin, SettingError, SettingErrors, SettingProblem};
 use crate::settings::table::{SETTINGS, Scope, Setting};
 use crate::settings::value::{Value, parse_value};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
+use toml::de::{DeTable, DeValue};
 use toml::{Table, Value as Toml};
 
 /// What the file says, every value parsed.
@@ -25,23 +26,41 @@ struct Entry {
     section: Option<Scope>,
     name: &'static str,
     value: Value,
+    line: Option<usize>,
 }
+
+/// The setting that names the file itself, which the file cannot.
+const CONFIG: &str = "config";
 
 impl ConfigFile {
     /// Reads the file; one that does not exist says nothing.
     ///
     /// # Errors
-    /// Names the file, and the key where one is at fault.
-    pub fn load(path: &Path) -> Result<Self, SettingError> {
+    /// Names the file, and each line and key at fault.
+    pub fn load(path: &Path) -> Result<Self, SettingErrors> {
         match std::fs::read_to_string(path) {
-            Ok(text) => Self::parse(path, &text),
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Self::default()),
-            Err(error) => Err(whole_file(
-                path,
-                format!(
-                    "it cannot be read: {error}; GODWIT_HOME says which directory it is looked for in"
-                ),
-            )),
+            read => Self::of(path, read),
+        }
+    }
+
+    /// Reads a file that somebody named, so that it must exist.
+    ///
+    /// # Errors
+    /// As [`ConfigFile::load`].
+    pub fn load_named(path: &Path) -> Result<Self, SettingErrors> {
+        Self::of(path, std::fs::read_to_string(path))
+    }
+
+    fn of(path: &Path, read: std::io::Result<String>) -> Result<Self, SettingErrors> {
+        match read {
+            Ok(text) => Self::parse(path, &text),
+            Err(error) => {
+                let what = format!(
+                    "it cannot be read: {error}; GODWIT_HOME and --config say which file is read"
+                );
+                Err(whole_file(path, None, what).into())
+            }
         }
     }
 
@@ -49,26 +68,51 @@ impl ConfigFile {
     ///
     /// # Errors
     /// As [`ConfigFile::load`].
-    pub fn parse(path: &Path, text: &str) -> Result<Self, SettingError> {
+    pub fn parse(path: &Path, text: &str) -> Result<Self, SettingErrors> {
+        let mut faults = Vec::new();
+        let (lines, wrong) = DeTable::parse_recoverable(text);
+        for error in &wrong {
+            let line = error.span().map(|span| line_of(text, span.start));
+            faults.push(whole_file(path, line, error.message().to_owned()));
+        }
+        // What was read beside a fault of the form may be read wrongly.
+        if let Some(faults) = SettingErrors::of(faults) {
+            return Err(faults);
+        }
         let table: Table = text
             .parse()
-            .map_err(|error: toml::de::Error| whole_file(path, syntax_message(text, &error)))?;
+            .map_err(|error: toml::de::Error| whole_file(path, None, error.message().to_owned()))?;
+        let lines = Lines {
+            text,
+            table: lines.get_ref(),
+        };
         let mut file = Self {
             path: path.to_owned(),
             entries: Vec::new(),
         };
+        let mut faults = Vec::new();
         for (key, value) in table {
             let section = Scope::ALL.into_iter().find(|scope| scope.name() == key);
+            let line = lines.of(None, &key);
             match (section, value) {
                 (Some(scope), Toml::Table(table)) => {
-                    for (key, value) in table {
-                        file.add(Some(scope), &key, value)?;
+                    for (name, value) in table {
+                        let line = lines.of(Some(&key), &name);
+                        faults.extend(file.add(Some(scope), &name, line, value).err());
                     }
                 }
-                (_, value) => file.add(None, &key, value)?,
+                (None, Toml::Table(_)) => faults.push(SettingError {
+                    origin: file.origin(None, &key, line),
+                    problem: SettingProblem::UnknownSection(sections()),
+                }),
+                (_, value) => faults.extend(file.add(None, &key, line, value).err()),
             }
         }
-        Ok(file)
+        faults.sort_by_key(|fault| match &fault.origin {
+            Origin::File { line, .. } => *line,
+            _ => None,
+        });
+        SettingErrors::of(faults).map_or(Ok(file), Err)
     }
 
     /// What it says about a setting of a command, and where.
@@ -80,19 +124,30 @@ impl ConfigFile {
                 .find(|entry| entry.name == setting.name && entry.section == section)
         };
         let entry = in_section(Some(scope)).or_else(|| in_section(None))?;
-        Some((entry.value.clone(), self.origin(entry.section, entry.name)))
+        let origin = self.origin(entry.section, entry.name, entry.line);
+        Some((entry.value.clone(), origin))
     }
 
-    fn add(&mut self, section: Option<Scope>, key: &str, value: Toml) -> Result<(), SettingError> {
-        let origin = self.origin(section, key);
+    fn add(
+        &mut self,
+        section: Option<Scope>,
+        key: &str,
+        line: Option<usize>,
+        value: Toml,
+    ) -> Result<(), SettingError> {
+        let origin = self.origin(section, key, line);
         let fail = |problem| SettingError {
             origin: origin.clone(),
             problem,
         };
         let mut known = SETTINGS.iter().filter(|setting| {
-            setting.name == key && section.is_none_or(|scope| setting.scopes.contains(&scope))
+            setting.name == key
+                && key != CONFIG
+                && section.is_none_or(|scope| setting.scopes.contains(&scope))
         });
-        let setting = known.next().ok_or_else(|| fail(SettingProblem::Unknown))?;
+        let setting = known
+            .next()
+            .ok_or_else(|| fail(SettingProblem::Unknown(instead_of(section, key))))?;
         if known.next().is_some() {
             return Err(fail(SettingProblem::NeedsSection));
         }
@@ -102,41 +157,104 @@ impl ConfigFile {
             section,
             name: setting.name,
             value,
+            line,
         });
         Ok(())
     }
 
-    fn origin(&self, section: Option<Scope>, key: &str) -> Origin {
+    fn origin(&self, section: Option<Scope>, key: &str, line: Option<usize>) -> Origin {
         Origin::File {
             path: self.path.clone(),
             key: match section {
                 Some(scope) => format!("{}.{key}", scope.name()),
                 None => key.to_owned(),
             },
+            line,
         }
     }
 }
 
-/// In one line: the library's own message draws a picture of several.
-fn syntax_message(text: &str, error: &toml::de::Error) -> String {
-    let before = error.span().and_then(|span| text.get(..span.start));
-    match before {
-        Some(before) => format!(
-            "line {}: {}",
-            before.matches('\n').count() + 1,
-            error.message()
-        ),
-        None => error.message().to_owned(),
+/// Where the keys of a text stand.
+struct Lines<'a> {
+    text: &'a str,
+    table: &'a DeTable<'a>,
+}
+
+impl Lines<'_> {
+    /// The line of a key, of a section or at the top.
+    fn of(&self, section: Option<&str>, key: &str) -> Option<usize> {
+        let find = |table: &DeTable<'_>, key: &str| {
+            let found = table
+                .iter()
+                .find(|(name, _)| name.get_ref().as_ref() == key);
+            found.map(|(name, _)| line_of(self.text, name.span().start))
+        };
+        let Some(section) = section else {
+            return find(self.table, key);
+        };
+        let mut sections = self.table.iter();
+        let (_, inner) = sections.find(|(name, _)| name.get_ref().as_ref() == section)?;
+        match inner.get_ref() {
+            DeValue::Table(table) => find(table, key),
+            _ => None,
+        }
     }
 }
 
-fn whole_file(path: &Path, message: String) -> SettingError {
+fn line_of(text: &str, at: usize) -> usize {
+    let before = text.get(..at).unwrap_or(text);
+    before.matches('\n').count() + 1
+}
+
+/// What to write instead of a key that is unknown.
+fn instead_of(section: Option<Scope>, key: &str) -> String {
+    let known = SETTINGS.iter().filter(|setting| {
+        setting.name != CONFIG && section.is_none_or(|scope| setting.scopes.contains(&scope))
+    });
+    let names: Vec<&str> = known.map(|setting| setting.name).collect();
+    // An underscore for a hyphen, two letters in the wrong order, or one letter in three wrong.
+    let far = |name: &str| distance(key, name);
+    let near = names.iter().min_by_key(|name| far(name));
+    match near {
+        Some(name) if far(name) <= 1 + key.len() / 4 => format!("did you mean {name}?"),
+        _ => match section {
+            Some(scope) => format!("[{}] has: {}", scope.name(), names.join(", ")),
+            None => format!(
+                "sections are {}, and a key before the first one is a setting of several commands",
+                sections()
+            ),
+        },
+    }
+}
+
+fn sections() -> String {
+    let names = Scope::ALL.map(|scope| format!("[{}]", scope.name()));
+    names.join(", ")
+}
+
+/// Signs to insert, remove or replace between two names.
+fn distance(one: &str, other: &str) -> usize {
+    let mut row: Vec<usize> = (0..=other.len()).collect();
+    for (index, sign) in one.bytes().enumerate() {
+        let mut before = row[0];
+        row[0] = index + 1;
+        for (place, other) in other.bytes().enumerate() {
+            let replaced = before + usize::from(sign != other);
+            before = row[place + 1];
+            row[place + 1] = replaced.min(before + 1).min(row[place] + 1);
+        }
+    }
+    row[other.len()]
+}
+
+fn whole_file(path: &Path, line: Option<usize>, message: String) -> SettingError {
     SettingError {
         origin: Origin::File {
             path: path.to_owned(),
             key: String::new(),
+            line,
         },
-        problem: SettingProblem::File(message),
+        problem: SettingProblem::Other(message),
     }
 }
 
@@ -188,43 +306,79 @@ mod tests {
     }
 
     #[test]
-    fn mistakes_name_the_file_and_the_key() {
+    fn mistakes_name_the_file_the_line_and_the_key() {
         let cases = [
             (
                 "stream = 2",
-                "/h/config.toml: stream: no setting has this name",
+                "/h/config.toml:1: stream: no setting has this name; did you mean streams?",
             ),
             (
-                "[cp]\nlisten = 'x'",
-                "/h/config.toml: cp.listen: no setting has this name",
+                "\n[serve]\nkeep_for = '1h'",
+                "/h/config.toml:3: serve.keep_for: no setting has this name; did you mean keep-for?",
+            ),
+            (
+                "[gen]\nlisten = 'x'",
+                "/h/config.toml:2: gen.listen: no setting has this name; [gen] has: seed",
+            ),
+            (
+                "[serve]\nconfig = 'x'\n",
+                "/h/config.toml:2: serve.config: no setting has this name; [serve] has: ",
             ),
             (
                 "[web]\nport = 1",
-                "/h/config.toml: web: no setting has this name",
+                "/h/config.toml:1: web: no section has this name; the sections are [cp], [sync], [serve], ",
             ),
-            ("cp = 1", "/h/config.toml: cp: no setting has this name"),
             (
-                "streams = 129",
-                "/h/config.toml: streams: `129` is out of range: N or N..N from 1 to 128, `auto`",
+                "cp = 1",
+                "/h/config.toml:1: cp: no setting has this name; sections are [cp], ",
+            ),
+            (
+                "# more\nstreams = 129",
+                "/h/config.toml:2: streams: `129` is out of range: N or N..N from 1 to 128, `auto`",
             ),
             (
                 "streams = [1, 2]",
-                "/h/config.toml: streams: it takes one value, not several",
+                "/h/config.toml:1: streams: it takes one value, not several",
             ),
             (
                 "streams = { a = 1 }",
-                "/h/config.toml: streams: a table or a date is no value here",
+                "/h/config.toml:1: streams: no section has this name; the sections are ",
+            ),
+            (
+                "[cp]\nstreams = { a = 1 }",
+                "/h/config.toml:2: cp.streams: a table or a date is no value here",
             ),
             (
                 "encryption = 'tls'",
-                "/h/config.toml: encryption: it differs between commands: write it in [cp] or [serve]",
+                "/h/config.toml:1: encryption: it differs between commands: write it in [cp] or [serve]",
             ),
         ];
         for (text, message) in cases {
-            assert_eq!(parse(text).expect_err("wrong"), message);
+            let found = parse(text).expect_err("wrong");
+            assert!(found.starts_with(message), "{found}");
         }
         let message = parse("streams = 1\nthreads = ").expect_err("wrong");
-        assert!(message.starts_with("/h/config.toml: line 2: "), "{message}");
+        assert!(message.starts_with("/h/config.toml:2: "), "{message}");
+    }
+
+    #[test]
+    fn all_mistakes_are_told_at_once_in_their_order() {
+        let text = "threads = 9999\n[serve]\nexport = 'a=/b'\njobs = 0\nkeep-history = 'soon'\n[cp]\nstreams = 'x'\n";
+        let found = parse(text).expect_err("wrong");
+        let places: Vec<&str> = found
+            .lines()
+            .filter_map(|line| line.split(": ").nth(1))
+            .collect();
+        assert_eq!(
+            places,
+            ["threads", "serve.jobs", "serve.keep-history", "cp.streams"],
+            "{found}"
+        );
+        let found = parse("a = \nb = 1\nc = = 2\n").expect_err("wrong");
+        assert!(
+            found.contains("config.toml:1: ") && found.contains("config.toml:3: "),
+            "{found}"
+        );
     }
 
     #[test]

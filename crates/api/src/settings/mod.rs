@@ -1,7 +1,7 @@
 //! Settings: one table, from which flags, environment variables, the file and the manual are derived.
 //! Parses no command line; a front hands over what was typed, by the names of the table.
 //!
-//! A value comes from the first of: flag, environment variable, `config.toml`, default. It is parsed once,
+//! A value comes from the first of: flag, environment variable, settings file, default. It is parsed once,
 //! here, into [`CpSettings`], [`ServeSettings`] or [`GenSettings`].
 
 mod channels;
@@ -15,6 +15,7 @@ mod preserve;
 mod reports;
 pub mod resolve;
 pub mod selection;
+mod serving;
 mod sharing;
 pub mod table;
 pub mod typed;
@@ -22,12 +23,15 @@ pub mod value;
 
 pub use file::ConfigFile;
 pub use preserve::Preserve;
-pub use resolve::{Origin, SettingError, ToldSetting, Typed, Values, resolve};
+pub use resolve::{
+    Origin, SettingError, SettingErrors, SettingProblem, ToldSetting, Typed, Values, resolve,
+};
 pub use selection::{ListPlace, RuleSource, RuleText, SelectionSettings, When};
 pub use sharing::SharingSettings;
 pub use table::{Heading, Kind, ObeyedBy, SETTINGS, Scope, Setting};
 pub use typed::{
-    Cipher, ComparisonSettings, CpSettings, Digest, Encryption, Export, GenSettings, Judge,
-    ManifestSettings, ReportSettings, ServeEncryption, ServeSettings, VerifySettings,
+    CertificateFiles, Cipher, ComparisonSettings, CpSettings, Digest, Encryption, Export,
+    GenSettings, Judge, ManifestSettings, ReportSettings, ServeEncryption, ServeSettings,
+    VerifySettings,
 };
 pub use value::{Bounds, Value, ValueError, parse_value, range_text};

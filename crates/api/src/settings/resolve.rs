@@ -24,6 +24,8 @@ pub enum Origin {
         path: PathBuf,
         /// `key` or `section.key`.
         key: String,
+        /// The line of the key, from 1.
+        line: Option<usize>,
     },
     /// The table.
     Default(&'static str),
@@ -45,19 +47,59 @@ pub enum SettingProblem {
     /// The value.
     #[error("{0}")]
     Value(#[from] ValueError),
-    /// The name.
-    #[error("no setting has this name")]
-    Unknown,
+    /// The name, and what to write instead.
+    #[error("no setting has this name; {0}")]
+    Unknown(String),
+    /// The name of a section, and which there are.
+    #[error("no section has this name; the sections are {0}")]
+    UnknownSection(String),
     /// The name alone does not say which setting is meant.
     #[error("it differs between commands: write it in [cp] or [serve]")]
     NeedsSection,
     /// The TOML type.
     #[error("a table or a date is no value here")]
     Type,
-    /// The file as a whole.
+    /// The file as a whole, or what a value leads to.
     #[error("{0}")]
-    File(String),
+    Other(String),
 }
+
+/// Everything that is wrong with some settings, at least one thing.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct SettingErrors(Vec<SettingError>);
+
+impl SettingErrors {
+    /// These, if there are any.
+    #[must_use]
+    pub fn of(errors: Vec<SettingError>) -> Option<Self> {
+        (!errors.is_empty()).then_some(Self(errors))
+    }
+
+    /// Each of them, in the order in which they were found.
+    #[must_use]
+    pub fn into_vec(self) -> Vec<SettingError> {
+        self.0
+    }
+}
+
+impl From<SettingError> for SettingErrors {
+    fn from(error: SettingError) -> Self {
+        Self(vec![error])
+    }
+}
+
+impl fmt::Display for SettingErrors {
+    /// A line each.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (index, error) in self.0.iter().enumerate() {
+            let break_ = if index > 0 { "\n" } else { "" };
+            write!(f, "{break_}{error}")?;
+        }
+        Ok(())
+    }
+}
+
+impl std::error::Error for SettingErrors {}
 
 /// What was typed behind flags: the setting's name, and its texts in order.
 pub type Typed = BTreeMap<&'static str, Vec<OsString>>;
@@ -273,8 +315,16 @@ impl fmt::Display for Origin {
         match self {
             Self::Flag(name) => write!(f, "--{name}"),
             Self::Environment(variable) => write!(f, "{variable}"),
-            Self::File { path, key } if key.is_empty() => write!(f, "{}", path.display()),
-            Self::File { path, key } => write!(f, "{}: {key}", path.display()),
+            Self::File { path, key, line } => {
+                write!(f, "{}", path.display())?;
+                if let Some(line) = line {
+                    write!(f, ":{line}")?;
+                }
+                if key.is_empty() {
+                    return Ok(());
+                }
+                write!(f, ": {key}")
+            }
             Self::Default(name) => write!(f, "{name}, by default"),
         }
     }

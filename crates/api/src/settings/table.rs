@@ -209,8 +209,9 @@ pub const THREADS_MAX: u64 = 1024;
 pub const SETTINGS: &[Setting] = &joined(GROUPS);
 
 /// Its parts, in the manual's order.
-const GROUPS: [&[Setting]; 8] = [
+const GROUPS: [&[Setting]; 9] = [
     super::general::GENERAL,
+    super::serving::SERVING,
     super::channels::CHANNELS,
     super::machine::MACHINE,
     super::sharing::SHARING,

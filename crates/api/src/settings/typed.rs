@@ -1,8 +1,6 @@
 //! Settings as the program uses them: one struct for each command.
 //! Ranges and defaults are the table's; nothing is checked twice.
 
-use crate::PORT_DEFAULT;
-use crate::host::HostPort;
 use crate::settings::preserve::Preserve;
 use crate::settings::resolve::{Origin, SettingError, SettingProblem, Values};
 use crate::settings::selection::SelectionSettings;
@@ -20,15 +18,6 @@ pub enum Encryption {
     Tls,
     /// File contents go in clear, all else inside TLS.
     None,
-}
-
-/// Which encryption a node lets clients ask for.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum ServeEncryption {
-    /// Only [`Encryption::Tls`].
-    Tls,
-    /// [`Encryption::None`] too.
-    Any,
 }
 
 /// A cipher of TLS 1.3.
@@ -181,49 +170,6 @@ pub struct ManifestSettings {
     pub sign: bool,
 }
 
-/// Settings of `godwit serve`; each field is the setting of its name.
-#[derive(Clone, Debug, Eq, PartialEq)]
-pub struct ServeSettings {
-    /// `all`, `none`, or addresses and interfaces.
-    pub announce: Vec<String>,
-    /// At least one; port 0 is any free one.
-    pub listen: Vec<HostPort>,
-    /// No name twice.
-    pub exports: Vec<Export>,
-    /// What clients may ask for.
-    pub encryption: ServeEncryption,
-    /// 0 uses all cores.
-    pub threads: u32,
-    /// CPUs to run on, or the network interface next to which; empty for all.
-    pub pin: OsString,
-    /// From 0 to 64; chosen between them.
-    pub readers: Bounds,
-    /// From 0 to 64; chosen between them.
-    pub writers: Bounds,
-    /// For blocks, of each transfer.
-    pub memory_bytes: u64,
-    /// From accepting to the end of the hello.
-    pub handshake_deadline: Duration,
-    /// Without a byte moving.
-    pub stall_deadline: Duration,
-    /// Of one identity.
-    pub connections_per_peer: u32,
-    /// Of all clients together.
-    pub connections_max: u32,
-    /// Of one identity, interrupted ones included.
-    pub transfers_per_peer: u32,
-    /// Of all clients together.
-    pub transfers_max: u32,
-    /// Jobs that the node runs at once.
-    pub jobs: u32,
-    /// How long ended jobs are remembered.
-    pub keep_history: Duration,
-    /// Networks beside the Internet that webhooks may be sent to.
-    pub webhook_networks: Vec<String>,
-    /// The longest time that an interrupted transfer keeps its destination.
-    pub keep_for: Duration,
-}
-
 /// Settings of `godwit gen`.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct GenSettings {
@@ -354,57 +300,6 @@ impl ManifestSettings {
     }
 }
 
-impl ServeSettings {
-    /// Takes the values of [`Scope::Serve`](crate::settings::Scope::Serve).
-    ///
-    /// # Errors
-    /// Names the address or export at fault.
-    ///
-    /// # Panics
-    /// If the values are another command's.
-    pub fn from_values(values: &Values) -> Result<Self, SettingError> {
-        let exports = values.list("export", |text| Export::parse(text))?;
-        let mut names: Vec<&str> = exports.iter().map(|export| export.name.as_str()).collect();
-        names.sort_unstable();
-        if let Some(twice) = names.windows(2).find(|pair| pair[0] == pair[1]) {
-            return Err(element_error(
-                values.get("export").1.clone(),
-                twice[0],
-                "two exports have this name",
-            ));
-        }
-        let listen = values.list("listen", parse_listen)?;
-        if listen.is_empty() {
-            let origin = values.get("listen").1.clone();
-            return Err(element_error(origin, "", "name an address to listen on"));
-        }
-        Ok(Self {
-            announce: values.list("announce", text)?,
-            listen,
-            exports,
-            encryption: match values.choice("encryption") {
-                "any" => ServeEncryption::Any,
-                _ => ServeEncryption::Tls,
-            },
-            threads: values.count_u32("threads"),
-            pin: values.text("pin"),
-            readers: values.bounds("readers"),
-            writers: values.bounds("writers"),
-            memory_bytes: values.bytes("memory"),
-            handshake_deadline: values.duration("handshake-deadline"),
-            stall_deadline: values.duration("stall-deadline"),
-            connections_per_peer: values.count_u32("connections-per-peer"),
-            connections_max: values.count_u32("connections-max"),
-            transfers_per_peer: values.count_u32("transfers-per-peer"),
-            transfers_max: values.count_u32("transfers-max"),
-            keep_for: values.duration("keep-for"),
-            jobs: values.count_u32("jobs"),
-            keep_history: values.duration("keep-history"),
-            webhook_networks: values.list("webhook-network", text)?,
-        })
-    }
-}
-
 impl GenSettings {
     /// Takes the values of [`Scope::Gen`](crate::settings::Scope::Gen).
     ///
@@ -444,11 +339,6 @@ fn text(text: &OsString) -> Result<String, String> {
     Ok(text.to_owned())
 }
 
-fn parse_listen(text: &OsString) -> Result<HostPort, String> {
-    let text = text.to_str().ok_or("it is not UTF-8")?;
-    HostPort::parse(text, PORT_DEFAULT).map_err(|error| error.to_string())
-}
-
 fn element_error(origin: Origin, text: &str, reason: &str) -> SettingError {
     SettingError {
         origin,
@@ -461,8 +351,10 @@ fn element_error(origin: Origin, text: &str, reason: &str) -> SettingError {
 
 mod comparing;
 mod export;
+mod serve;
 #[cfg(test)]
 mod tests;
 
 pub use comparing::{ComparisonSettings, Judge};
 pub use export::Export;
+pub use serve::{CertificateFiles, ServeEncryption, ServeSettings};

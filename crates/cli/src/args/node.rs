@@ -354,6 +354,24 @@ pub(super) fn access() -> Command {
         ])
 }
 
+/// The settings of the node of this machine.
+pub(super) fn config() -> Command {
+    Command::new("config")
+        .about("Look at the settings of a node before it is started")
+        .subcommand_required(true)
+        .arg_required_else_help(true)
+        .disable_help_subcommand(true)
+        .subcommand(
+            Command::new("check")
+                .about("Say all that is wrong with a settings file; nothing is started")
+                .arg(
+                    positional("file", "FILE", "The file; without it that of godwit serve")
+                        .required(false)
+                        .value_hint(ValueHint::FilePath),
+                ),
+        )
+}
+
 /// A command that has others.
 fn family(name: &'static str, about: &'static str) -> Command {
     reaching(Command::new(name))
@@ -375,7 +393,7 @@ fn reaching(command: Command) -> Command {
             value(
                 "node",
                 "URL",
-                "https://HOST[:PORT]; without it the node of GODWIT_HOME, of this user, or of /var/lib/godwit [environment: GODWIT_NODE]",
+                "https://HOST[:PORT]; without it the node at GODWIT_SOCKET, of GODWIT_HOME, of this user, or of the system [environment: GODWIT_NODE]",
             )
             .global(true)
             .help_heading(heading),

@@ -2,6 +2,7 @@
 //! Each one reads its own arguments; only the home directory and the settings are found here.
 
 mod backup;
+mod config;
 mod copy;
 mod doctor;
 mod documents;
@@ -16,11 +17,14 @@ pub(crate) use copy::exit_of;
 use crate::args;
 use crate::exit::{Exit, Failure};
 use crate::home::{self, Home};
+use crate::output::complain;
 use crate::serve;
 use clap::ArgMatches;
-use godwit_api::settings::{ConfigFile, Scope, ServeSettings, Values, resolve};
+use godwit_api::settings::{
+    ConfigFile, Scope, ServeSettings, SettingErrors, Typed, Values, resolve,
+};
 use std::ffi::OsString;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 /// Runs the command that was typed.
@@ -32,6 +36,7 @@ pub(crate) fn run(matches: &ArgMatches, started: Instant) -> Result<Exit, Failur
     match name {
         // Whatever it cannot do, it says to who called it, so it must not fail before.
         "agent" => return crate::agent::run(matches),
+        "config" => return config::run(matches),
         "completions" => return documents::completions(matches),
         "doctor" => return doctor::run(matches),
         "man" => return documents::man(matches),
@@ -47,8 +52,8 @@ pub(crate) fn run(matches: &ArgMatches, started: Instant) -> Result<Exit, Failur
         "sync" => copy::run_sync(matches, &home, started),
         "serve" => {
             let values = settings(Scope::Serve, matches, &home)?;
-            let settings = ServeSettings::from_values(&values)?;
-            Ok(serve::run(&settings, values.told(), &home))
+            let settings = ServeSettings::from_values(&values).map_err(told)?;
+            Ok(serve::run(&values, &settings, &home))
         }
         "id" => peers::id(&home),
         "trust" => peers::trust(matches, &home),
@@ -62,10 +67,20 @@ pub(crate) fn run(matches: &ArgMatches, started: Instant) -> Result<Exit, Failur
     }
 }
 
+/// Says all that is wrong but the last thing, which is left to the caller: a line each.
+pub(crate) fn told(errors: SettingErrors) -> Failure {
+    let mut errors = errors.into_vec();
+    let last = errors.pop();
+    for error in errors {
+        complain(&error.to_string());
+    }
+    Failure::usage(last.map_or_else(String::new, |error| error.to_string()))
+}
+
 /// The settings of a command that is not the one that runs: from environment and file.
 fn settings_of(scope: Scope, home: &Home) -> Result<Values, Failure> {
-    let file = ConfigFile::load(&home.config())?;
-    let typed = godwit_api::settings::Typed::new();
+    let typed = Typed::new();
+    let file = config_file(scope, &typed, home)?.1;
     Ok(resolve(
         scope,
         &typed,
@@ -74,9 +89,31 @@ fn settings_of(scope: Scope, home: &Home) -> Result<Values, Failure> {
     )?)
 }
 
+/// The settings file of a command, and what it says. Only a node may have another one than that of the home.
+fn config_file(scope: Scope, typed: &Typed, home: &Home) -> Result<(PathBuf, ConfigFile), Failure> {
+    let named = (scope == Scope::Serve)
+        .then(|| {
+            let typed = typed.get("config").and_then(|words| words.last()).cloned();
+            typed.or_else(|| std::env::var_os("GODWIT_CONFIG"))
+        })
+        .flatten()
+        .filter(|name| !name.is_empty())
+        .map(PathBuf::from);
+    Ok(match named {
+        Some(named) => {
+            let file = ConfigFile::load_named(&named).map_err(told)?;
+            (named, file)
+        }
+        None => (
+            home.config(),
+            ConfigFile::load(&home.config()).map_err(told)?,
+        ),
+    })
+}
+
 fn settings(scope: Scope, matches: &ArgMatches, home: &Home) -> Result<Values, Failure> {
-    let file = ConfigFile::load(&home.config())?;
     let typed = args::typed(scope, matches);
+    let file = config_file(scope, &typed, home)?.1;
     Ok(
         resolve(scope, &typed, &|name| std::env::var_os(name), &file)?
             .with_order(args::order(scope, matches)),

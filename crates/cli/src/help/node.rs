@@ -16,6 +16,17 @@ pub(super) const EXAMPLES: &[(&str, &[Example])] = &[
         ],
     ),
     (
+        "config",
+        &[example(
+            "godwit config check /etc/godwit/godwit.toml",
+            "before godwit serve --config /etc/godwit/godwit.toml",
+        )],
+    ),
+    (
+        "config check",
+        &[example("godwit config check", "config.toml in GODWIT_HOME")],
+    ),
+    (
         "access list",
         &[example(
             "godwit access list",

@@ -1,59 +1,74 @@
-//! Joins the REST API of a node to its home: socket, certificate, and what is told of the node.
+//! Joins the REST API of a node to its plan: socket, certificate, and what is told of the node.
 //! Serves nothing itself.
 
+use std::path::Path;
 use std::sync::Arc;
 
-use godwit_api::settings::{ServeSettings, ToldSetting};
+use godwit_api::settings::ToldSetting;
+use godwit_client::NodeAddress;
 use godwit_jobs::Jobs;
 use godwit_net::Identity;
 use godwit_node::Export;
-use godwit_web::{CertificateSource, ExportInfo, Network, NodeInfo, UNREAD_MAX, Web, WebConfig};
+use godwit_web::{ExportInfo, NodeInfo, UNREAD_MAX, Web, WebConfig};
 
+use super::plan::Plan;
 use crate::exit::Failure;
 use crate::home::Home;
 use crate::output::complain;
 
 /// Serves the API from now on.
 pub(super) fn start(
-    settings: &ServeSettings,
+    plan: &Plan,
     told: Vec<ToldSetting>,
     jobs: &Jobs,
     home: &Home,
-    exports: &[Export],
     identity: &Identity,
 ) -> Result<Web, Failure> {
     let export = |export: &Export| ExportInfo {
         name: export.name.clone(),
         path: export.path.clone(),
     };
-    let mut webhook_networks = Vec::with_capacity(settings.webhook_networks.len());
-    for text in &settings.webhook_networks {
-        let network = text.parse::<Network>();
-        webhook_networks.push(
-            network
-                .map_err(|error| Failure::usage(format!("--webhook-network {text}: {error}")))?,
-        );
-    }
     let config = WebConfig {
         jobs: jobs.clone(),
         node: NodeInfo {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             identity: identity.id().to_string(),
-            exports: exports.iter().map(export).collect(),
+            exports: plan.exports.iter().map(export).collect(),
             settings: told,
         },
-        socket: home.path().join("run").join("node.sock"),
-        certificate: CertificateSource::Own {
-            directory: home.path().join("web"),
-            names: vec![
-                "localhost".to_owned(),
-                "127.0.0.1".to_owned(),
-                "::1".to_owned(),
-            ],
-        },
+        socket: plan.socket.clone(),
+        manage: plan.manage.clone(),
+        certificate: plan.certificate.clone(),
         unread_max: UNREAD_MAX,
-        webhook_networks,
+        webhook_networks: plan.webhook_networks.clone(),
         log: Arc::new(complain),
     };
-    Web::start(config).map_err(Failure::local)
+    let web = Web::start(config).map_err(Failure::local)?;
+    lead_to(&plan.socket, home);
+    Ok(web)
+}
+
+/// Lets commands that know the home find a socket that lies elsewhere.
+fn lead_to(socket: &Path, home: &Home) {
+    let usual = NodeAddress::socket_of(home.path());
+    if usual == socket {
+        return;
+    }
+    let made = || -> std::io::Result<()> {
+        if let Some(directory) = usual.parent() {
+            std::fs::create_dir_all(directory)?;
+        }
+        match std::fs::remove_file(&usual) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+        std::os::unix::fs::symlink(socket, &usual)
+    };
+    if let Err(error) = made() {
+        complain(&format!(
+            "{}: {error}; commands find the node by GODWIT_SOCKET={}",
+            usual.display(),
+            socket.display()
+        ));
+    }
 }

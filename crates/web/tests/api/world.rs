@@ -155,8 +155,10 @@ impl World {
                 }],
             },
             socket: path("run").join("node.sock"),
+            manage: Vec::new(),
             certificate: CertificateSource::Own {
                 directory: path("web"),
+                host: None,
                 names: vec!["node.example".to_owned()],
             },
             unread_max: settings.unread_max,

@@ -29,9 +29,8 @@ fn serve(
     typed: &[(&'static str, &str)],
     environment: &[(&str, &str)],
 ) -> Result<ServeSettings, String> {
-    values(Scope::Serve, typed, environment, "")
-        .and_then(|values| ServeSettings::from_values(&values))
-        .map_err(|error| error.to_string())
+    let values = values(Scope::Serve, typed, environment, "").map_err(|error| error.to_string())?;
+    ServeSettings::from_values(&values).map_err(|errors| errors.to_string())
 }
 
 #[test]

@@ -31,7 +31,7 @@ pub(super) fn connect(matches: &ArgMatches) -> Result<Client, Failure> {
                 )));
             }
         }
-        return Ok(Client::local(local_home()?)?);
+        return here();
     };
     let host = https(origin, &node)?;
     let file = matches
@@ -77,7 +77,9 @@ pub(super) fn trust(matches: &ArgMatches) -> Result<Exit, Failure> {
 fn https(origin: &str, node: &str) -> Result<HostPort, Failure> {
     match node.parse() {
         Ok(NodeAddress::Https(host)) => Ok(host),
-        Ok(NodeAddress::Home(_)) => Err(Failure::usage(format!("{origin}: {node}: not a URL"))),
+        Ok(NodeAddress::Home(_) | NodeAddress::Socket(_)) => {
+            Err(Failure::usage(format!("{origin}: {node}: not a URL")))
+        }
         Err(error) => Err(Failure::usage(format!("{origin}: {error}"))),
     }
 }
@@ -90,24 +92,31 @@ fn known(host: &HostPort) -> Result<Option<Fingerprint>, Failure> {
     KnownWeb::of(home.path()).find(host).map_err(Failure::local)
 }
 
-/// The home of the node of this machine: the one that is named, else that of this user if a node was started there, else the
-/// one of the system.
-fn local_home() -> Result<PathBuf, Failure> {
-    let named = from_environment("GODWIT_HOME").is_some();
-    match home::find() {
-        Ok(home) if named || NodeAddress::socket_of(home.path()).exists() => {
-            Ok(home.path().to_owned())
-        }
-        Err(failure) if named => Err(failure),
-        _ => Ok(PathBuf::from(SYSTEM_HOME)),
+/// A client of the node of this machine: the one whose socket or home is named, else that of this user if a node was started there,
+/// else the one of the system, whose home is closed to most users.
+fn here() -> Result<Client, Failure> {
+    if let Some(socket) = from_environment("GODWIT_SOCKET") {
+        return Ok(Client::at_socket(PathBuf::from(socket))?);
     }
+    let named = from_environment("GODWIT_HOME").is_some();
+    let home = match home::find() {
+        Ok(home) if named || NodeAddress::socket_of(home.path()).exists() => home.path().to_owned(),
+        Err(failure) if named => return Err(failure),
+        _ if Path::new(NodeAddress::SYSTEM_SOCKET).exists() => {
+            return Ok(Client::at_socket(NodeAddress::SYSTEM_SOCKET.into())?);
+        }
+        _ => PathBuf::from(SYSTEM_HOME),
+    };
+    Ok(Client::local(home)?)
 }
 
 /// The home of the node that the system starts, if that node runs.
 pub(super) fn system_home() -> Option<&'static Path> {
     let home = Path::new(SYSTEM_HOME);
-    UnixStream::connect(NodeAddress::socket_of(home))
-        .is_ok()
+    let own = NodeAddress::socket_of(home);
+    [own.as_path(), Path::new(NodeAddress::SYSTEM_SOCKET)]
+        .into_iter()
+        .any(|socket| UnixStream::connect(socket).is_ok())
         .then_some(home)
 }
 

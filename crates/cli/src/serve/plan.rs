@@ -1,0 +1,196 @@
+//! What a node will serve: its settings, checked against this machine.
+//! Binds nothing and changes nothing, so that everything that is wrong is said before anything runs.
+
+use std::net::{SocketAddr, ToSocketAddrs};
+use std::path::{Path, PathBuf};
+
+use godwit_api::host::HostPort;
+use godwit_api::settings::{ServeSettings, SettingError, SettingErrors, SettingProblem, Values};
+use godwit_net::own_interfaces;
+use godwit_node::{Announce, Export};
+use godwit_web::{CertificateSource, Network};
+
+use crate::home::Home;
+
+/// What a node will serve.
+pub(crate) struct Plan {
+    pub(crate) exports: Vec<Export>,
+    pub(crate) listen: Vec<SocketAddr>,
+    /// Where API and page are served; empty is the data port.
+    pub(crate) manage: Vec<SocketAddr>,
+    pub(crate) announce: Announce,
+    pub(crate) certificate: CertificateSource,
+    /// The Unix socket of the API.
+    pub(crate) socket: PathBuf,
+    pub(crate) webhook_networks: Vec<Network>,
+}
+
+/// Looks at everything that the settings name, and tells what is odd but possible.
+///
+/// # Errors
+/// Names each setting that cannot be had, with file and line.
+pub(crate) fn make(
+    values: &Values,
+    settings: &ServeSettings,
+    home: &Home,
+) -> Result<(Plan, Vec<String>), SettingErrors> {
+    let mut faults = Faults {
+        values,
+        found: Vec::new(),
+    };
+    let mut notes = Vec::new();
+    let exports: Vec<Export> = settings
+        .exports
+        .iter()
+        .filter_map(|export| {
+            // Absolute now: the same place whatever becomes of the working directory.
+            let path = std::fs::canonicalize(&export.path)
+                .map_err(|error| error.to_string())
+                .and_then(|path| match path.is_dir() {
+                    true => Ok(path),
+                    false => Err("it is not a directory".to_owned()),
+                });
+            let path =
+                path.map_err(|why| format!("{}={}: {why}", export.name, export.path.display()));
+            Some(Export {
+                name: export.name.clone(),
+                path: faults.take("export", path)?,
+                set_id: export.set_id,
+                owner: export.owner,
+                security_xattrs: export.security_xattrs,
+                devices: export.devices,
+            })
+        })
+        .collect();
+    if settings.exports.is_empty() {
+        notes.push(
+            "no directory is exported: clients can only measure, with mem: and null:; to serve one: --export NAME=PATH"
+                .to_owned(),
+        );
+    }
+    let listen = addresses(&settings.listen, "listen", &mut faults);
+    let manage = addresses(&settings.manage, "manage", &mut faults);
+    if let Some(both) = manage
+        .iter()
+        .find(|at| at.port() != 0 && listen.contains(at))
+    {
+        faults.add(
+            "manage",
+            format!("{both} is the data port, too; choose another port"),
+        );
+    }
+    let announce = announce(&settings.announce, &mut notes);
+    let pinned = crate::cores::check(&settings.pin);
+    faults.take("pin", pinned);
+    let certificate = certificate(settings, home);
+    let usable = godwit_web::check_certificate(&certificate).map_err(|error| error.to_string());
+    faults.take("certificate", usable);
+    let mut webhook_networks = Vec::with_capacity(settings.webhook_networks.len());
+    for text in &settings.webhook_networks {
+        let network = text.parse::<Network>();
+        let network = network.map_err(|error| format!("{text}: {error}"));
+        webhook_networks.extend(faults.take("webhook-network", network));
+    }
+    let socket = match &settings.socket {
+        Some(socket) => std::path::absolute(socket).map_err(|error| error.to_string()),
+        None => Ok(godwit_client::NodeAddress::socket_of(home.path())),
+    };
+    let socket = socket.and_then(|socket| check_socket(&socket).map(|()| socket));
+    let socket = faults.take("socket", socket).unwrap_or_default();
+    let plan = Plan {
+        exports,
+        listen,
+        manage,
+        announce,
+        certificate,
+        socket,
+        webhook_networks,
+    };
+    SettingErrors::of(faults.found).map_or(Ok((plan, notes)), Err)
+}
+
+/// What is wrong so far.
+struct Faults<'a> {
+    values: &'a Values,
+    found: Vec<SettingError>,
+}
+
+impl Faults<'_> {
+    fn take<T>(&mut self, setting: &str, found: Result<T, String>) -> Option<T> {
+        found.map_err(|what| self.add(setting, what)).ok()
+    }
+
+    fn add(&mut self, setting: &str, what: String) {
+        self.found.push(SettingError {
+            origin: self.values.get(setting).1.clone(),
+            problem: SettingProblem::Other(what),
+        });
+    }
+}
+
+fn addresses(named: &[HostPort], setting: &str, faults: &mut Faults<'_>) -> Vec<SocketAddr> {
+    let mut found = Vec::new();
+    for address in named {
+        let resolved = (address.host.as_str(), address.port).to_socket_addrs();
+        let resolved = resolved.map_err(|error| format!("{address}: {error}"));
+        found.extend(faults.take(setting, resolved).into_iter().flatten());
+    }
+    found
+}
+
+/// What is announced; its words are the table's.
+fn announce(words: &[String], notes: &mut Vec<String>) -> Announce {
+    match words {
+        [all] if all == "all" => Announce::All,
+        [] => Announce::None,
+        [none] if none == "none" => Announce::None,
+        words => {
+            for word in words.iter().filter(|word| !is_here(word)) {
+                notes.push(format!(
+                    "--announce {word}: this machine has no such interface or address now, so clients are not told of it until there is one"
+                ));
+            }
+            Announce::Only(words.to_vec())
+        }
+    }
+}
+
+/// Whether an interface or address of this machine is called so.
+fn is_here(word: &str) -> bool {
+    own_interfaces()
+        .unwrap_or_default()
+        .iter()
+        .any(|own| own.interface == word || word.parse() == Ok(own.address))
+}
+
+/// The operator's certificate, or the one that the node makes for itself.
+fn certificate(settings: &ServeSettings, home: &Home) -> CertificateSource {
+    match &settings.certificate {
+        Some(files) => CertificateSource::Files {
+            certificate: files.certificate.clone(),
+            key: files.key.clone(),
+        },
+        None => CertificateSource::Own {
+            directory: home.path().join("web"),
+            host: rustix::system::uname()
+                .nodename()
+                .to_str()
+                .map(ToOwned::to_owned)
+                .ok(),
+            names: settings.certificate_names.clone(),
+        },
+    }
+}
+
+/// Whether a Unix socket may have this path: the kernel takes few bytes.
+fn check_socket(socket: &Path) -> Result<(), String> {
+    const PATH_BYTES_MAX: usize = 107;
+    let bytes = socket.as_os_str().len();
+    if bytes > PATH_BYTES_MAX {
+        return Err(format!(
+            "{} has {bytes} bytes, and a Unix socket at most {PATH_BYTES_MAX}; name a shorter one with --socket",
+            socket.display()
+        ));
+    }
+    Ok(())
+}
