@@ -10,6 +10,7 @@ pub mod grant;
 pub mod host;
 pub mod job;
 pub mod login;
+pub mod record;
 pub mod rest;
 pub mod settings;
 pub mod time;

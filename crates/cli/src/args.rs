@@ -61,6 +61,7 @@ fn whole(make: Make) -> Command {
         .subcommand(serve(make))
         .subcommand(Command::new("id").about("Print this user's public identity"))
         .subcommand(node::access())
+        .subcommand(node::accounting())
         .subcommand(node::config())
         .subcommand(trust())
         .subcommand(node::backup())

@@ -1,8 +1,11 @@
 //! Joins `godwit serve` to the node: settings to a daemon, signals to its end.
 //! Parses nothing.
 
+pub(crate) mod accounting;
 mod api;
 mod jobs;
+mod log;
+mod news;
 pub(crate) mod plan;
 mod service;
 
@@ -19,6 +22,7 @@ use crate::home::Home;
 use crate::output::{complain, print};
 use crate::signals;
 use godwit_run::{Process, bounds_of};
+use news::News;
 use service::{End, Ends};
 
 /// Runs a node until it is told to stop.
@@ -48,6 +52,7 @@ fn raise_descriptors() {
 fn serve(values: &Values, settings: &ServeSettings, home: &Home) -> Result<(), Failure> {
     let (plan, notes) = plan::make(values, settings, home).map_err(crate::commands::told)?;
     notes.iter().for_each(|note| complain(note));
+    log::begin(settings);
     crate::cores::restrict(settings.threads, &settings.pin)?;
     let ends = signals::ending()
         .and_then(Ends::of)
@@ -57,9 +62,11 @@ fn serve(values: &Values, settings: &ServeSettings, home: &Home) -> Result<(), F
     home.journals()?;
     home.spill()?;
     let process = Process::with_pool(settings.memory_bytes);
-    let jobs = jobs::start(settings, home, &plan.exports, &process)?;
+    let news = News::new(settings, home);
+    let jobs = jobs::start(settings, home, &plan.exports, &process, &news)?;
     ends.watch(&jobs);
-    let mut api = api::start(&plan, values.told(), &jobs, home, &identity)?;
+    let told = values.told();
+    let mut api = api::start(settings, &plan, told, &jobs, home, &identity)?;
     let config = DaemonConfig {
         process,
         listen: plan.listen,
@@ -84,7 +91,8 @@ fn serve(values: &Values, settings: &ServeSettings, home: &Home) -> Result<(), F
         keep_for: settings.keep_for,
         jobs: Some(Arc::new(Guests::new(jobs.clone()))),
         web: plan.manage.is_empty().then(|| api.taker()),
-        log: Arc::new(|line: &str| complain(line)),
+        tells: news.hearer(),
+        log: Arc::new(log::line),
     };
     let mut daemon = Daemon::start(config, &identity).map_err(Failure::local)?;
     for address in daemon.addresses() {

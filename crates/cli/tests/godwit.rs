@@ -55,6 +55,7 @@ mod godwit {
     pub(crate) mod power;
     pub(crate) mod process;
     pub(crate) mod progress;
+    pub(crate) mod record;
     pub(crate) mod reports;
     pub(crate) mod restless;
     pub(crate) mod resume;

@@ -19,6 +19,7 @@ use godwit_state::{Command, Finish, Job, JobOp, Op, Outcome, ProposeError, Reaso
 
 use crate::error::JobsError;
 use crate::live::Attempt;
+use crate::record::Recording;
 use crate::scheduler::actor;
 use crate::spec::{self, Prepared};
 use crate::stored::Stored;
@@ -54,9 +55,12 @@ pub(crate) fn start(shared: &Arc<Shared>, job: Job, epoch: u64, sites: Vec<Strin
     let id = job.id.clone();
     let body = move || {
         let told = AttemptEvents::new(&own, &job, epoch, control.clone(), progress);
+        // The sites of a third-party job record their transfer themselves.
+        let is_third = third::is_third_party(&job);
+        let recording = (!is_third).then(|| Recording::begin(&own, &job));
         // A panic has been printed. Without an end the job would stay in its state for ever.
         let work = AssertUnwindSafe(|| {
-            if !third::is_third_party(&job) {
+            if !is_third {
                 return Some(carry_out(&own, &job, limit, &control, &told));
             }
             let op = third::carry_out(&own, &job, epoch, limit, &told, &control);
@@ -68,6 +72,9 @@ pub(crate) fn start(shared: &Arc<Shared>, job: Job, epoch: u64, sites: Vec<Strin
             Some(Err(Failure::new(FailureCode::Internal, message)))
         });
         if let Some(ended) = ended {
+            if let Some(recording) = recording {
+                recording.end(&own, &ended, told.did());
+            }
             conclude(&own, &job, epoch, &told, ended);
         }
         own.live.remove(&job.id);

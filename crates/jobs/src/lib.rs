@@ -22,6 +22,7 @@ mod history;
 mod host;
 mod live;
 mod order;
+mod record;
 mod report;
 mod rules;
 mod schedule;
@@ -40,6 +41,7 @@ use std::time::Duration;
 
 use godwit_api::ask::AskSites;
 use godwit_api::grant::Grant;
+use godwit_api::record::HearTransfers;
 use godwit_api::rest::{
     AttemptView, ChangeJob, FailureView, JobList, JobReport, JobView, LogPage, NewJob, SampleView,
 };
@@ -82,7 +84,9 @@ pub struct JobsConfig {
     pub sites: Arc<dyn AskSites>,
     /// Makes the surroundings of one attempt.
     pub make_env: Arc<MakeEnv>,
-    /// Says what happens, a line each.
+    /// Hears of each attempt.
+    pub tells: Arc<HearTransfers>,
+    /// Says what happens otherwise, a line each.
     pub log: Arc<dyn Fn(&str) + Send + Sync>,
 }
 

@@ -16,7 +16,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use crate::Shared;
 use crate::gate::{Full, StrangerSlot};
-use crate::{ask, examine, open};
+use crate::{ask, examine, news, open};
 
 /// After the system refused a connection for want of descriptors or memory: there is no event for their return.
 const REFUSED_PAUSE: Duration = Duration::from_millis(100);
@@ -207,7 +207,13 @@ fn rest_of(
     if request.more
         && let Err(no) = shared.places.may_ask(peer)
     {
-        shared.log(&format!("{}: refused: {}", stream.peer(), no.message));
+        news::refused(
+            shared,
+            peer,
+            &stream.peer().to_string(),
+            Some(&request),
+            &no,
+        );
         send_error(stream, no.code, &no.message, no.retryable);
         return None;
     }

@@ -99,6 +99,8 @@ impl Agent {
             keep_for: config.keep_for,
             jobs: None,
             web: None,
+            // The client tells what becomes of its transfer.
+            tells: Arc::new(|_| {}),
             log: config.log,
         };
         let budget = Budget::unbounded(PEER_CONNECTIONS_MAX, PEER_CONNECTIONS_MAX);

@@ -20,7 +20,7 @@ use godwit_store::Kind;
 use godwit_store::measure::{MeasureLimits, measure};
 
 use crate::places::Target;
-use crate::{Shared, probe};
+use crate::{Shared, news, probe};
 use godwit_run::local::Access;
 
 /// One connection asks no more than this.
@@ -45,7 +45,7 @@ pub(crate) fn serve(
     let mut question = first;
     for _ in 0..QUESTIONS_MAX {
         if let Err(no) = shared.places.may_ask(peer) {
-            shared.log(&format!("{}: refused: {}", stream.peer(), no.message));
+            news::refused(shared, peer, &stream.peer().to_string(), None, &no);
             send_error(stream, no.code, &no.message, no.retryable);
             return;
         }

@@ -15,10 +15,10 @@ use std::time::{Duration, Instant};
 use godwit_api::units::counted;
 use godwit_engine::End;
 
-use crate::Shared;
 use crate::allow::Denial;
 use crate::session::{Claim, Session, locked};
 use crate::table::Entry;
+use crate::{Shared, news};
 
 /// How often the keeper looks at each transfer when nothing has changed.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
@@ -183,7 +183,8 @@ fn conclude(shared: &Shared, session: &Session, until: Option<Instant>) {
     session.engine.join();
     let claim = &session.claim;
     if let Some(end) = session.engine.end() {
-        shared.log(&format!("{}: {}", claim.label, describe(&end)));
+        let told = news::ended(&session.start, session.began, &session.engine, &end);
+        (shared.config.tells)(&told);
     }
     match until {
         Some(until) if claim.holds_journal() => shared.table.hold(&claim.transfer, until),
@@ -207,20 +208,6 @@ fn is_given_up(
     }
     let no = grants_due.then(|| (rules.taken_back)(claim));
     no.flatten().map(|no| no.message)
-}
-
-fn describe(end: &End) -> String {
-    match end {
-        End::Finished(finished) => format!(
-            "complete: {}, {}, {} skipped, {} failed",
-            counted(finished.files, "file"),
-            counted(finished.bytes, "byte"),
-            finished.skipped,
-            finished.failed
-        ),
-        End::Cancelled(reason) => format!("interrupted: {reason}"),
-        End::Failed { message, .. } => format!("failed: {message}"),
-    }
 }
 
 #[cfg(test)]

@@ -16,6 +16,7 @@ mod exported;
 mod gate;
 mod grants;
 mod keeper;
+mod news;
 mod open;
 mod places;
 pub mod probe;
@@ -32,6 +33,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use godwit_api::ask::AnswerJobs;
+use godwit_api::record::HearTransfers;
 use godwit_engine::tuner::Bounds;
 use godwit_net::{Identity, IdentityId, ServerTls, Waker};
 use godwit_run::Process;
@@ -92,7 +94,9 @@ pub struct DaemonConfig {
     pub jobs: Option<Arc<dyn AnswerJobs>>,
     /// Takes connections that speak another protocol than that of data inside TLS; nothing was read from them. `None` refuses them.
     pub web: Option<Arc<dyn Fn(TcpStream) + Send + Sync>>,
-    /// Says what happens, a line each.
+    /// Hears of each transfer and refusal.
+    pub tells: Arc<HearTransfers>,
+    /// Says what happens otherwise, a line each.
     pub log: Arc<dyn Fn(&str) + Send + Sync>,
 }
 

@@ -5,16 +5,17 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+use godwit_api::record::{TransferNews, TransferStart};
 use godwit_engine::limits;
 use godwit_engine::session::send_error;
 use godwit_net::{IdentityId, Stream};
 use godwit_proto::{Direction, ErrorCode, Join, Joined, Open, Opened, TransferId};
 
-use crate::Shared;
 use crate::announce::announced;
 use crate::begin::{StartedEnd, begin, wanted_file};
 use crate::keeper::Watch;
 use crate::session::{Claim, Session, TOKENS};
+use crate::{Shared, news};
 
 /// Serves a connection that asks for a new transfer.
 pub(crate) fn open(
@@ -32,7 +33,7 @@ pub(crate) fn open(
             run(shared, stream, peer, request, transfer, begun, block_bytes)
         }
         Err(no) => {
-            shared.log(&format!("{}: refused: {}", stream.peer(), no.message));
+            news::refused(shared, peer, &stream.peer().to_string(), Some(request), &no);
             send_error(stream, no.code, &no.message, no.retryable);
         }
     }
@@ -123,7 +124,9 @@ fn run(
 ) {
     let label = format!("{} {}", stream.peer(), transfer);
     let digest = begun.digest;
-    let session = Arc::new(Session::new(transfer, begun, peer, request, label, shared));
+    let start = news::started(transfer, peer, &stream.peer().to_string(), request);
+    let session = Session::new(transfer, begun, peer, request, label, start, shared);
+    let session = Arc::new(session);
     let tokens = match session.issue(TOKENS) {
         Ok(tokens) => tokens,
         Err(error) => {
@@ -140,6 +143,7 @@ fn run(
     // Before the keeper knows of the transfer: it has a stream from its beginning.
     let serving = session.enter();
     shared.table.insert(&session);
+    (shared.config.tells)(&TransferNews::Started(session.start.clone()));
     if shared.stopping() {
         session.engine.cancel("the daemon was stopped");
     }
@@ -176,6 +180,7 @@ impl Session {
         owner: IdentityId,
         request: &Open,
         label: String,
+        start: TransferStart,
         shared: &Shared,
     ) -> Self {
         let claim = Claim {
@@ -195,6 +200,8 @@ impl Session {
         };
         Self {
             claim: Arc::new(claim),
+            start,
+            began: news::now(),
             streams_wanted: request.streams.clamp(1, limits::STREAMS_MAX) as usize,
             engine: begun.engine,
             plain_payload: request.plain_payload,

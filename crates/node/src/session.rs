@@ -6,6 +6,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use godwit_api::record::TransferStart;
+use godwit_api::rest::Timestamp;
 use godwit_engine::limits;
 use godwit_engine::session::Engine;
 use godwit_net::IdentityId;
@@ -56,6 +58,9 @@ pub(crate) struct Grip {
 pub(crate) struct Session {
     pub(crate) claim: Arc<Claim>,
     pub(crate) engine: Engine,
+    /// What was told of its beginning, and when that was.
+    pub(crate) start: TransferStart,
+    pub(crate) began: Timestamp,
     pub(crate) plain_payload: bool,
     /// A stream that carries blocks was there.
     pub(crate) reached: AtomicBool,

@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use godwit_api::record::TransferNews;
 use godwit_engine::session::{Examination, Findings, send_error, serve_verification};
 use godwit_engine::{Counters, limits};
 use godwit_net::{IdentityId, Stream};
@@ -10,10 +11,10 @@ use godwit_proto::{ErrorCode, Open, Opened, Record, TransferId};
 use godwit_tree::TreeRoot;
 use godwit_tree::verification::{Expected, Verifier, VerifierConfig};
 
-use crate::Shared;
 use crate::allow::Denial;
 use crate::begin::journals;
 use crate::places::SourcePlace;
+use crate::{Shared, news};
 use godwit_run::local::Access;
 
 /// Serves the connection to its end.
@@ -24,7 +25,7 @@ pub(crate) fn verify(
     request: &Open,
 ) {
     if let Err(no) = run(shared, stream, peer, request) {
-        shared.log(&format!("{}: refused: {}", stream.peer(), no.message));
+        news::refused(shared, peer, &stream.peer().to_string(), Some(request), &no);
         send_error(stream, no.code, &no.message, no.retryable);
     }
 }
@@ -82,12 +83,12 @@ fn run(
         expected: asked.extra.then(|| Expected::new(&journals(shared))),
         entries: 0,
     };
-    let label = format!("{} {transfer}", stream.peer());
+    let start = news::started(transfer, peer, &stream.peer().to_string(), request);
+    let since = news::now();
+    (shared.config.tells)(&TransferNews::Started(start.clone()));
     let served = serve_verification(stream, &opened, transfer, &verifier, &findings, &mut one);
-    shared.log(&match served {
-        Ok(()) => format!("{label}: {} entries verified", one.entries),
-        Err(loss) => format!("{label}: a verification was lost: {loss}"),
-    });
+    let lost = served.err().map(|loss| loss.to_string());
+    (shared.config.tells)(&news::verified(start, since, one.entries, lost));
     Ok(())
 }
 

@@ -149,6 +149,7 @@ impl World {
             keep_for: DEADLINE,
             jobs: None,
             web: None,
+            tells: Arc::new(|_| {}),
             log: Arc::new(|_| {}),
         };
         let daemon = Daemon::start(config, &identity).expect("started");

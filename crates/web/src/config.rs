@@ -31,6 +31,10 @@ pub struct WebConfig {
     pub unread_max: Duration,
     /// Networks beside the Internet that webhooks may be sent to.
     pub webhook_networks: Vec<Network>,
+    /// Where the figures are sent to Graphite, as `HOST:PORT`; None sends none.
+    pub graphite: Option<String>,
+    /// How often they are sent; usually [`PUSH_EVERY`](crate::PUSH_EVERY).
+    pub graphite_every: Duration,
     /// Says what happens, a line each.
     pub log: Arc<dyn Fn(&str) + Send + Sync>,
 }

@@ -9,6 +9,7 @@ mod caller;
 mod config;
 mod credentials;
 mod extract;
+mod graphite;
 mod hub;
 mod metrics;
 mod middleware;
@@ -38,6 +39,7 @@ use tokio::sync::watch;
 use tokio_rustls::TlsAcceptor;
 
 pub use config::{ExportInfo, NodeInfo, UNREAD_MAX, WebConfig};
+pub use graphite::PUSH_EVERY;
 pub use tls::{CertificateError, CertificateSource, check_certificate};
 pub use webhooks::address::{Network, NetworkError};
 
@@ -110,6 +112,8 @@ impl Web {
             certificate,
             unread_max,
             webhook_networks,
+            graphite,
+            graphite_every,
             log,
         } = config;
         let certificate = Arc::new(Certificate::load(&certificate, Arc::clone(&log))?);
@@ -155,6 +159,10 @@ impl Web {
         };
         runtime.spawn(webhooks.run(stopping.clone()));
         runtime.spawn(rates::follow(Arc::clone(&app), stopping.clone()));
+        if let Some(to) = graphite {
+            let pushes = graphite::run(Arc::clone(&app), to, graphite_every, stopping.clone());
+            runtime.spawn(pushes);
+        }
         runtime.spawn(hub::tell_progress(Arc::clone(&app), stopping));
         Ok(Self {
             runtime: Some(runtime),

@@ -75,6 +75,7 @@ impl ConfigFile {
             let line = error.span().map(|span| line_of(text, span.start));
             faults.push(whole_file(path, line, error.message().to_owned()));
         }
+        by_line(&mut faults);
         // What was read beside a fault of the form may be read wrongly.
         if let Some(faults) = SettingErrors::of(faults) {
             return Err(faults);
@@ -108,10 +109,7 @@ impl ConfigFile {
                 (_, value) => faults.extend(file.add(None, &key, line, value).err()),
             }
         }
-        faults.sort_by_key(|fault| match &fault.origin {
-            Origin::File { line, .. } => *line,
-            _ => None,
-        });
+        by_line(&mut faults);
         SettingErrors::of(faults).map_or(Ok(file), Err)
     }
 
@@ -204,6 +202,13 @@ impl Lines<'_> {
 fn line_of(text: &str, at: usize) -> usize {
     let before = text.get(..at).unwrap_or(text);
     before.matches('\n').count() + 1
+}
+
+fn by_line(faults: &mut [SettingError]) {
+    faults.sort_by_key(|fault| match &fault.origin {
+        Origin::File { line, .. } => *line,
+        _ => None,
+    });
 }
 
 /// What to write instead of a key that is unknown.

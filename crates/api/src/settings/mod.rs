@@ -31,7 +31,7 @@ pub use sharing::SharingSettings;
 pub use table::{Heading, Kind, ObeyedBy, SETTINGS, Scope, Setting};
 pub use typed::{
     CertificateFiles, Cipher, ComparisonSettings, CpSettings, Digest, Encryption, Export,
-    GenSettings, Judge, ManifestSettings, ReportSettings, ServeEncryption, ServeSettings,
-    VerifySettings,
+    GenSettings, Judge, LogFormat, LogLevel, ManifestSettings, ReportSettings, ServeEncryption,
+    ServeSettings, VerifySettings,
 };
 pub use value::{Bounds, Value, ValueError, parse_value, range_text};

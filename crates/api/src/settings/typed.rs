@@ -357,4 +357,4 @@ mod tests;
 
 pub use comparing::{ComparisonSettings, Judge};
 pub use export::Export;
-pub use serve::{CertificateFiles, ServeEncryption, ServeSettings};
+pub use serve::{CertificateFiles, LogFormat, LogLevel, ServeEncryption, ServeSettings};

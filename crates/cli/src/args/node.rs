@@ -354,6 +354,16 @@ pub(super) fn access() -> Command {
         ])
 }
 
+/// The transfers that the node of this machine recorded.
+pub(super) fn accounting() -> Command {
+    Command::new("accounting")
+        .about("List the transfers that this machine's node has recorded: who, what, how much, how it ended")
+        .after_help("TIME is 2026-11-24, 2026-11-24T22:00 (both local time), 2026-11-24T22:00Z, or 7d (ago).")
+        .arg(switch("json", "Print the records as JSON, one a line, instead of text"))
+        .arg(value("since", "TIME", "Only transfers that ended then or later"))
+        .arg(value("until", "TIME", "Only transfers that ended before"))
+}
+
 /// The settings of the node of this machine.
 pub(super) fn config() -> Command {
     Command::new("config")

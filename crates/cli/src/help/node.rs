@@ -16,6 +16,16 @@ pub(super) const EXAMPLES: &[(&str, &[Example])] = &[
         ],
     ),
     (
+        "accounting",
+        &[
+            example("godwit accounting --since 7d", "the transfers of a week"),
+            example(
+                "godwit accounting --since 2026-11-01 --until 2026-12-01 --json",
+                "those of a month, for a program",
+            ),
+        ],
+    ),
+    (
         "config",
         &[example(
             "godwit config check /etc/godwit/godwit.toml",

@@ -4,13 +4,14 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use godwit_api::settings::ToldSetting;
+use godwit_api::settings::{ServeSettings, ToldSetting};
 use godwit_client::NodeAddress;
 use godwit_jobs::Jobs;
 use godwit_net::Identity;
 use godwit_node::Export;
-use godwit_web::{ExportInfo, NodeInfo, UNREAD_MAX, Web, WebConfig};
+use godwit_web::{ExportInfo, NodeInfo, PUSH_EVERY, UNREAD_MAX, Web, WebConfig};
 
+use super::log;
 use super::plan::Plan;
 use crate::exit::Failure;
 use crate::home::Home;
@@ -18,6 +19,7 @@ use crate::output::complain;
 
 /// Serves the API from now on.
 pub(super) fn start(
+    settings: &ServeSettings,
     plan: &Plan,
     told: Vec<ToldSetting>,
     jobs: &Jobs,
@@ -41,7 +43,9 @@ pub(super) fn start(
         certificate: plan.certificate.clone(),
         unread_max: UNREAD_MAX,
         webhook_networks: plan.webhook_networks.clone(),
-        log: Arc::new(complain),
+        graphite: settings.graphite.as_ref().map(ToString::to_string),
+        graphite_every: PUSH_EVERY,
+        log: Arc::new(log::line),
     };
     let web = Web::start(config).map_err(Failure::local)?;
     lead_to(&plan.socket, home);

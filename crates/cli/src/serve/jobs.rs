@@ -16,9 +16,10 @@ use godwit_run::{
 };
 use godwit_state::{Options, Replica, Site};
 
+use super::log;
+use super::news::News;
 use crate::exit::Failure;
 use crate::home::Home;
-use crate::output::complain;
 
 /// File mode bits that files of the node beside the data do not get.
 const UMASK: u32 = 0o077;
@@ -32,6 +33,7 @@ pub(super) fn start(
     home: &Home,
     exports: &[Export],
     process: &Process,
+    news: &News,
 ) -> Result<Jobs, Failure> {
     let replica = Replica::open(Options::new(home.path().join("state")))
         .map_err(|error| Failure::local(format!("the state of the node: {error}")))?;
@@ -71,7 +73,8 @@ pub(super) fn start(
         clock: Clock::default(),
         sites: Arc::new(Asker::new(here, tls)),
         make_env: Arc::new(make_env),
-        log: Arc::new(complain),
+        tells: news.hearer(),
+        log: Arc::new(log::line),
     };
     Jobs::start(config, Arc::new(replica)).map_err(Failure::local)
 }

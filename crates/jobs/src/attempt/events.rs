@@ -17,6 +17,7 @@ use crate::Shared;
 use crate::clock::timestamp;
 use crate::files::Recorder;
 use crate::host::Host;
+use crate::record::Did;
 
 /// Groups of failed entries that are told; further ones are counted under one.
 const GROUPS_MAX: usize = 60;
@@ -146,6 +147,19 @@ impl AttemptEvents {
             }),
             shared: Arc::clone(shared),
         })
+    }
+
+    /// What the attempt did so far.
+    pub(super) fn did(&self) -> Did {
+        let progress = self.progress.lock();
+        let progress = progress.unwrap_or_else(PoisonError::into_inner).clone();
+        let heard = self.lock();
+        Did {
+            bytes: heard.bytes,
+            files: heard.files,
+            failed: heard.failed,
+            progress,
+        }
     }
 
     pub(super) fn lock(&self) -> MutexGuard<'_, Heard> {

@@ -123,6 +123,7 @@ impl World {
             jobs_max,
             clock,
             make_env: Arc::new(make_env),
+            tells: Arc::new(|_| {}),
             log: Arc::new(|_| {}),
         };
         Jobs::start(config, Arc::new(self.replica())).expect("started")

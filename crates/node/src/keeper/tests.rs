@@ -4,6 +4,8 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use godwit_api::record::{TransferDirection, TransferStart};
+use godwit_api::rest::Timestamp;
 use godwit_engine::session::Engine;
 use godwit_engine::tuner::Bounds;
 use godwit_engine::{Counters, FailedEntry, Live, Observer, Receiver, ReceiverConfig, Sink};
@@ -75,6 +77,17 @@ fn running(table: &Table) -> (Arc<Session>, Connection, std::thread::JoinHandle<
     };
     let session = Arc::new(Session {
         claim: Arc::new(claim),
+        start: TransferStart {
+            id: String::new(),
+            job: None,
+            identity: None,
+            peer: None,
+            owner: None,
+            direction: TransferDirection::Receive,
+            places: Vec::new(),
+            label: None,
+        },
+        began: Timestamp(0),
         engine: Engine::Receiver(receiver),
         plain_payload: false,
         reached: AtomicBool::new(true),

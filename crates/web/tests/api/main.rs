@@ -10,6 +10,7 @@ mod access;
 mod bad_input;
 mod client;
 mod events;
+mod graphite;
 mod health;
 mod jobs;
 mod page;

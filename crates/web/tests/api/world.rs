@@ -34,6 +34,7 @@ pub(crate) struct World {
 
 /// What a test may choose.
 pub(crate) struct Settings {
+    pub(crate) graphite: Option<String>,
     pub(crate) unread_max: std::time::Duration,
     pub(crate) webhook_networks: Vec<Network>,
 }
@@ -41,6 +42,7 @@ pub(crate) struct Settings {
 impl Default for Settings {
     fn default() -> Self {
         Self {
+            graphite: None,
             unread_max: UNREAD_MAX,
             webhook_networks: Vec::new(),
         }
@@ -68,9 +70,7 @@ impl Connectors for Nowhere {
 
 impl World {
     pub(crate) fn new() -> Self {
-        Self::with(Settings {
-            ..Settings::default()
-        })
+        Self::with(Settings::default())
     }
 
     pub(crate) fn with(settings: Settings) -> Self {
@@ -134,6 +134,7 @@ impl World {
                 kept_out: Vec::new(),
                 tells: None,
             }),
+            tells: Arc::new(|_| {}),
             log: Arc::clone(&told),
         };
         let jobs = Jobs::start(config, Arc::clone(&replica)).unwrap();
@@ -156,6 +157,8 @@ impl World {
             },
             socket: path("run").join("node.sock"),
             manage: Vec::new(),
+            graphite: settings.graphite,
+            graphite_every: std::time::Duration::from_millis(200),
             certificate: CertificateSource::Own {
                 directory: path("web"),
                 host: None,

@@ -69,6 +69,36 @@ pub struct ServeSettings {
     pub certificate_names: Vec<String>,
     /// The Unix socket of the API; None is the one in the home.
     pub socket: Option<PathBuf>,
+    /// The form of the log.
+    pub log_format: LogFormat,
+    /// The least that a line of the log must be.
+    pub log_level: LogLevel,
+    /// How long records of transfers are kept.
+    pub keep_accounting: Duration,
+    /// Where the figures are sent.
+    pub graphite: Option<HostPort>,
+}
+
+/// The form of a node's log.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum LogFormat {
+    /// Lines for people.
+    Text,
+    /// A JSON object a line.
+    Json,
+}
+
+/// How much a line of a log matters.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum LogLevel {
+    /// The node cannot do its work.
+    Error,
+    /// Something was refused, or failed.
+    Warn,
+    /// Something happened.
+    Info,
+    /// For those who look for a fault.
+    Debug,
 }
 
 /// The operator's certificate.
@@ -120,6 +150,13 @@ impl ServeSettings {
                 None
             }
         };
+        let graphite = Some(values.text("graphite")).filter(|text| !text.is_empty());
+        let graphite = graphite.and_then(|text| {
+            let parsed = parse_graphite(&text);
+            parsed
+                .map_err(|what| faults.add(values, "graphite", &text.to_string_lossy(), &what))
+                .ok()
+        });
         let settings = Self {
             announce,
             listen,
@@ -147,6 +184,18 @@ impl ServeSettings {
             certificate,
             certificate_names: faults.take(values.list("certificate-name", text)),
             socket: path(values, "socket"),
+            log_format: match values.choice("log-format") {
+                "json" => LogFormat::Json,
+                _ => LogFormat::Text,
+            },
+            log_level: match values.choice("log-level") {
+                "error" => LogLevel::Error,
+                "warn" => LogLevel::Warn,
+                "debug" => LogLevel::Debug,
+                _ => LogLevel::Info,
+            },
+            keep_accounting: values.duration("keep-accounting"),
+            graphite,
         };
         SettingErrors::of(faults.0).map_or(Ok(settings), Err)
     }
@@ -168,6 +217,14 @@ impl Faults {
         let origin = values.get(name).1.clone();
         self.0.push(element_error(origin, text, reason));
     }
+}
+
+/// The port where Graphite takes plain text.
+const GRAPHITE_PORT: u16 = 2003;
+
+fn parse_graphite(text: &OsString) -> Result<HostPort, String> {
+    let text = text.to_str().ok_or("it is not UTF-8")?;
+    HostPort::parse(text, GRAPHITE_PORT).map_err(|error| error.to_string())
 }
 
 fn parse_listen(text: &OsString) -> Result<HostPort, String> {

@@ -2,6 +2,7 @@
 //! Decides nothing about jobs; the node does.
 
 mod access;
+mod accounting;
 mod connect;
 mod grants;
 mod log;
@@ -37,8 +38,10 @@ pub(super) fn run(name: &str, matches: &ArgMatches, started: Instant) -> Result<
     if (name, sub) == ("node", "trust") {
         return connect::trust(own);
     }
-    if name == "access" {
-        return grants::run(sub, own);
+    match name {
+        "access" => return grants::run(sub, own),
+        "accounting" => return accounting::run(own),
+        _ => {}
     }
     let client = connect::connect(own)?;
     let json = own.get_flag("json");

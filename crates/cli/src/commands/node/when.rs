@@ -59,6 +59,23 @@ impl Clock {
         Ok(time)
     }
 
+    /// A time that has passed, as a user gives it to this option.
+    pub(super) fn parse_past(&self, option: &str, text: &str) -> Result<Timestamp, Failure> {
+        let has_unit = text.ends_with(|last: char| last.is_ascii_alphabetic() && last != 'Z');
+        let ago = parse_duration(text).ok().filter(|_| has_unit);
+        let ago = ago.and_then(|ago| i64::try_from(ago.as_millis()).ok());
+        let time = match ago {
+            Some(ago) => self.now.0.checked_sub(ago).map(Timestamp),
+            // A time of the day alone might be yesterday's.
+            None => self.read(text).filter(|_| time_of_day(text).is_none()),
+        };
+        time.ok_or_else(|| {
+            Failure::usage(format!(
+                "{option}: {text:?} is no time: write 2026-11-24, 2026-11-24T22:00 (both local time), 2026-11-24T22:00Z, or 7d (ago)"
+            ))
+        })
+    }
+
     fn read(&self, text: &str) -> Option<Timestamp> {
         let text = text.trim();
         if let Some(of_day) = time_of_day(text) {

@@ -1,0 +1,156 @@
+//! Owns what a node tells of each transfer: its beginning, its end, and refusals; for the log, and for accounting.
+//! Writes nothing down.
+
+use serde::{Deserialize, Serialize};
+
+use crate::rest::Timestamp;
+
+/// Which way the data of a transfer goes, as the node sees it.
+#[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum TransferDirection {
+    /// Data comes in.
+    Receive,
+    /// Data goes out.
+    Send,
+    /// A peer has data compared here.
+    Verify,
+    /// Between two exports of the node.
+    Local,
+    /// Between two other sites.
+    ThirdParty,
+}
+
+impl TransferDirection {
+    /// The word in log and accounting.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Receive => "receive",
+            Self::Send => "send",
+            Self::Verify => "verify",
+            Self::Local => "local",
+            Self::ThirdParty => "third_party",
+        }
+    }
+}
+
+/// A transfer that begins.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+pub struct TransferStart {
+    /// Id of the transfer; of a job, its id and the number of the attempt.
+    pub id: String,
+    /// Job that the transfer belongs to.
+    pub job: Option<String>,
+    /// Identity of the peer, on the data port.
+    pub identity: Option<String>,
+    /// Address of the peer, or name of the site.
+    pub peer: Option<String>,
+    /// User to whom the job belongs.
+    pub owner: Option<String>,
+    /// Which way the data goes.
+    pub direction: TransferDirection,
+    /// Export and path of each source and destination, as the peer or the job names them; the first ones of many.
+    pub places: Vec<String>,
+    /// Id of the request or job that the peer works for, in the peer's words.
+    pub label: Option<String>,
+}
+
+/// A transfer that ended.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+pub struct TransferRecord {
+    /// How it began.
+    #[serde(flatten)]
+    pub start: TransferStart,
+    /// When it began.
+    pub started: Timestamp,
+    /// When it ended.
+    pub ended: Timestamp,
+    /// Content bytes that are durable at the destination because of it.
+    pub bytes: u64,
+    /// Files that are complete because of it.
+    pub files: u64,
+    /// Entries that failed.
+    pub failed: u64,
+    /// Bytes a second over the whole time.
+    pub bytes_per_second: f64,
+    /// Streams that it had.
+    pub streams: u64,
+    /// What limited it.
+    pub bottleneck: Option<String>,
+    /// `complete`, `partial`, `interrupted`, or a code of the failure catalogue.
+    pub code: String,
+    /// Why, where it is not complete.
+    pub message: Option<String>,
+}
+
+impl TransferRecord {
+    /// Seconds from the beginning to the end.
+    #[must_use]
+    pub fn seconds(&self) -> f64 {
+        let millis = self.ended.0.saturating_sub(self.started.0).max(0);
+        #[expect(
+            clippy::cast_precision_loss,
+            reason = "a time span of 285,000 years is exact"
+        )]
+        let seconds = millis as f64 / 1_000.0;
+        seconds
+    }
+
+    /// Fills the rate in from bytes and times.
+    #[must_use]
+    pub fn with_rate(mut self) -> Self {
+        #[expect(
+            clippy::cast_precision_loss,
+            reason = "a rate needs no more than 53 bits"
+        )]
+        let bytes = self.bytes as f64;
+        self.bytes_per_second = bytes / self.seconds().max(0.001);
+        self
+    }
+}
+
+/// A transfer or question that was refused.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+pub struct TransferRefusal {
+    /// Identity of the peer.
+    pub identity: String,
+    /// Address of the peer.
+    pub peer: String,
+    /// What was asked for.
+    pub direction: Option<TransferDirection>,
+    /// Where it was asked for.
+    pub places: Vec<String>,
+    /// A code of the failure catalogue.
+    pub code: String,
+    /// Why, and what would allow it, for the operator.
+    pub message: String,
+}
+
+/// What a node tells of its transfers.
+#[derive(Clone, Debug, PartialEq)]
+pub enum TransferNews {
+    /// One begins.
+    Started(TransferStart),
+    /// One ended.
+    Ended(Box<TransferRecord>),
+    /// One was refused.
+    Refused(TransferRefusal),
+}
+
+/// Hears what a node tells of its transfers; must return soon.
+pub type HearTransfers = dyn Fn(&TransferNews) + Send + Sync;
+
+/// The first places of many, with a word about the others.
+#[must_use]
+pub fn shown_places(mut places: Vec<String>) -> Vec<String> {
+    let more = places.len().saturating_sub(PLACES_MAX);
+    if more > 0 {
+        places.truncate(PLACES_MAX);
+        places.push(format!("and {more} more"));
+    }
+    places
+}
+
+/// Places that are told of one transfer: enough to know it by.
+const PLACES_MAX: usize = 8;

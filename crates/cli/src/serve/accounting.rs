@@ -1,0 +1,247 @@
+//! Owns the accounting of a node: one line of JSON for each transfer that ended, in a file a day.
+//! Decides nothing about transfers, and loses a line rather than hold one up.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use godwit_api::record::TransferRecord;
+use godwit_api::rest::Timestamp;
+use godwit_api::time::civil_date;
+
+const DAY_MILLIS: i64 = 86_400_000;
+
+/// The directory of the records in a home.
+pub(crate) fn directory(home: &Path) -> PathBuf {
+    home.join("accounting")
+}
+
+/// Writes records.
+pub(crate) struct Accounting {
+    directory: PathBuf,
+    keep: Duration,
+    open: Mutex<Open>,
+}
+
+#[derive(Default)]
+struct Open {
+    /// Day of the file, counted from 1970.
+    day: i64,
+    file: Option<File>,
+    /// The last record could not be written, and that was said.
+    complained: bool,
+}
+
+impl Accounting {
+    /// Records below `home`, each kept for `keep`; nothing is written yet.
+    pub(crate) fn new(home: &Path, keep: Duration) -> Self {
+        Self {
+            directory: directory(home),
+            keep,
+            open: Mutex::default(),
+        }
+    }
+
+    /// Writes a record down. Gives what the operator should see to, once for each trouble.
+    pub(crate) fn add(&self, record: &TransferRecord) -> Option<String> {
+        let mut line = serde_json::to_string(record).ok()?;
+        line.push('\n');
+        let day = record.ended.0.div_euclid(DAY_MILLIS);
+        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        let written = self
+            .file_of(&mut open, day)
+            .and_then(|mut file| file.write_all(line.as_bytes()));
+        let Err(error) = written else {
+            open.complained = false;
+            return None;
+        };
+        open.file = None;
+        if std::mem::replace(&mut open.complained, true) {
+            return None;
+        }
+        Some(format!(
+            "{}: {error}; records of transfers are lost until it can be written",
+            self.directory.display()
+        ))
+    }
+
+    fn file_of<'a>(&self, open: &'a mut Open, day: i64) -> io::Result<&'a File> {
+        if open.day != day {
+            open.file = None;
+        }
+        if open.file.is_none() {
+            fs::DirBuilder::new()
+                .recursive(true)
+                .mode(0o700)
+                .create(&self.directory)?;
+            self.delete_old(day);
+            open.file = Some(opened(&self.directory.join(name_of(day)))?);
+            open.day = day;
+        }
+        open.file
+            .as_ref()
+            .ok_or_else(|| io::Error::other("the file was opened above"))
+    }
+
+    /// Deletes the files of days that are kept no longer.
+    fn delete_old(&self, today: i64) {
+        let days = i64::try_from(self.keep.as_secs() / 86_400).unwrap_or(i64::MAX);
+        let first = name_of(today.saturating_sub(days));
+        for file in files(&self.directory).unwrap_or_default() {
+            let is_old = file
+                .file_name()
+                .is_some_and(|name| name.as_encoded_bytes() < first.as_bytes());
+            if is_old {
+                // What cannot be deleted is tried again tomorrow.
+                let _ = fs::remove_file(file);
+            }
+        }
+    }
+}
+
+/// Opens a day's file for more. A line that a crash cut off is ended, so that the next one stands alone.
+fn opened(path: &Path) -> io::Result<File> {
+    let mut file = OpenOptions::new()
+        .read(true)
+        .append(true)
+        .create(true)
+        .mode(0o600)
+        .open(path)?;
+    let mut last = [b'\n'];
+    if file.metadata()?.len() > 0 {
+        file.seek(SeekFrom::End(-1))?;
+        file.read_exact(&mut last)?;
+    }
+    if last != [b'\n'] {
+        file.write_all(b"\n")?;
+    }
+    Ok(file)
+}
+
+/// The files of records in a directory, the oldest first; others are left out.
+pub(crate) fn files(directory: &Path) -> io::Result<Vec<PathBuf>> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(directory)? {
+        let path = entry?.path();
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        let is_day = name.strip_suffix(SUFFIX).is_some_and(|day| {
+            day.len() == 10
+                && day
+                    .bytes()
+                    .all(|byte| byte.is_ascii_digit() || byte == b'-')
+        });
+        if is_day {
+            found.push(path);
+        }
+    }
+    found.sort();
+    Ok(found)
+}
+
+/// The name of the file of the day, as in `2026-11-24.jsonl`.
+pub(crate) fn name_at(time: Timestamp) -> String {
+    name_of(time.0.div_euclid(DAY_MILLIS))
+}
+
+fn name_of(day: i64) -> String {
+    let (year, month, day) = civil_date(day);
+    format!("{year:04}-{month:02}-{day:02}{SUFFIX}")
+}
+
+const SUFFIX: &str = ".jsonl";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use godwit_api::record::{TransferDirection, TransferStart};
+
+    fn record(ended: i64) -> TransferRecord {
+        TransferRecord {
+            start: TransferStart {
+                id: "t".to_owned(),
+                job: None,
+                identity: Some("gw1-x".to_owned()),
+                peer: None,
+                owner: None,
+                direction: TransferDirection::Send,
+                places: vec!["data/a\nb".to_owned()],
+                label: None,
+            },
+            started: Timestamp(ended - 500),
+            ended: Timestamp(ended),
+            bytes: 1_000,
+            files: 1,
+            failed: 0,
+            bytes_per_second: 0.0,
+            streams: 2,
+            bottleneck: None,
+            code: "complete".to_owned(),
+            message: None,
+        }
+        .with_rate()
+    }
+
+    #[test]
+    fn each_day_has_a_file_and_old_ones_go() {
+        let home = tempfile::tempdir().expect("a directory");
+        let accounting = Accounting::new(home.path(), Duration::from_secs(2 * 86_400));
+        for day in 0..5 {
+            for _ in 0..2 {
+                assert_eq!(accounting.add(&record(day * DAY_MILLIS)), None);
+            }
+        }
+        let directory = directory(home.path());
+        fs::write(directory.join("notes.txt"), "mine").expect("written");
+        let left = files(&directory).expect("read");
+        let names: Vec<_> = left
+            .iter()
+            .map(|path| path.file_name().expect("named"))
+            .collect();
+        assert_eq!(
+            names,
+            ["1970-01-03.jsonl", "1970-01-04.jsonl", "1970-01-05.jsonl"]
+        );
+        let text = fs::read_to_string(&left[2]).expect("read");
+        let records: Vec<TransferRecord> = text
+            .lines()
+            .map(|line| serde_json::from_str(line).expect("a record"))
+            .collect();
+        assert_eq!(records, vec![record(4 * DAY_MILLIS); 2]);
+        assert!((records[0].bytes_per_second - 2_000.0).abs() < 0.1);
+    }
+
+    #[test]
+    fn a_line_that_was_cut_off_spoils_no_other() {
+        let home = tempfile::tempdir().expect("a directory");
+        let directory = directory(home.path());
+        fs::create_dir(&directory).expect("made");
+        let file = directory.join(name_at(Timestamp(0)));
+        fs::write(&file, "{\"id\":\"cu").expect("written");
+        Accounting::new(home.path(), Duration::from_secs(86_400)).add(&record(0));
+        let text = fs::read_to_string(&file).expect("read");
+        let last = text.lines().nth(1).expect("a second line");
+        assert_eq!(
+            serde_json::from_str::<TransferRecord>(last).expect("whole"),
+            record(0)
+        );
+    }
+
+    #[test]
+    fn trouble_is_said_once_and_holds_nothing_up() {
+        let home = tempfile::tempdir().expect("a directory");
+        fs::write(directory(home.path()), "no directory").expect("written");
+        let accounting = Accounting::new(home.path(), Duration::from_secs(86_400));
+        assert!(
+            accounting
+                .add(&record(0))
+                .is_some_and(|said| said.contains("accounting"))
+        );
+        assert_eq!(accounting.add(&record(0)), None);
+        fs::remove_file(directory(home.path())).expect("removed");
+        assert_eq!(accounting.add(&record(0)), None);
+        assert_eq!(files(&directory(home.path())).expect("read").len(), 1);
+    }
+}

@@ -1,0 +1,140 @@
+//! The log of a node: what its lines look like, as text or JSON, and which are written.
+//! Keeps none: standard error goes where the service manager leads it.
+
+use std::fmt;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use godwit_api::record::{TransferNews, TransferRecord, TransferRefusal, TransferStart};
+use godwit_api::rest::Timestamp;
+use godwit_api::settings::{LogFormat, LogLevel, ServeSettings};
+use tracing::Level;
+use tracing::level_filters::LevelFilter;
+use tracing_subscriber::Layer as _;
+use tracing_subscriber::filter::Targets;
+use tracing_subscriber::fmt::format::Writer;
+use tracing_subscriber::fmt::time::FormatTime;
+use tracing_subscriber::layer::SubscriberExt as _;
+use tracing_subscriber::util::SubscriberInitExt as _;
+
+use crate::output::printable;
+
+/// Writes the log as the settings want it from now on.
+pub(super) fn begin(settings: &ServeSettings) {
+    let level = match settings.log_level {
+        LogLevel::Error => LevelFilter::ERROR,
+        LogLevel::Warn => LevelFilter::WARN,
+        LogLevel::Info => LevelFilter::INFO,
+        LogLevel::Debug => LevelFilter::DEBUG,
+    };
+    // The libraries tell of much that is nobody's business here.
+    let targets = Targets::new()
+        .with_target(env!("CARGO_PKG_NAME"), level)
+        .with_default(LevelFilter::ERROR);
+    let layer = tracing_subscriber::fmt::layer()
+        .with_writer(std::io::stderr)
+        .with_ansi(false)
+        .with_target(false)
+        .with_timer(Clock)
+        // Where standard error is gone, nobody could read of it either.
+        .log_internal_errors(false);
+    // Fails only if there is a log already: one process runs one node.
+    let registry = tracing_subscriber::registry();
+    let _ = match settings.log_format {
+        LogFormat::Text => registry.with(layer.with_filter(targets)).try_init(),
+        LogFormat::Json => {
+            let layer = layer.json().flatten_event(true);
+            registry.with(layer.with_filter(targets)).try_init()
+        }
+    };
+}
+
+/// Writes a line.
+pub(super) fn line(text: &str) {
+    tracing::info!("{}", printable(text));
+}
+
+/// Writes a line about something that the operator should see to.
+pub(super) fn warn(text: &str) {
+    tracing::warn!("{}", printable(text));
+}
+
+/// Writes what became of a transfer.
+pub(super) fn tell(news: &TransferNews) {
+    match news {
+        TransferNews::Started(start) => started(start),
+        TransferNews::Ended(record) => ended(record),
+        TransferNews::Refused(refusal) => refused(refusal),
+    }
+}
+
+fn started(start: &TransferStart) {
+    tracing::info!(
+        transfer = start.id.as_str(),
+        job = start.job.as_deref(),
+        identity = start.identity.as_deref(),
+        user = start.owner.as_deref(),
+        peer = start.peer.as_deref(),
+        direction = start.direction.name(),
+        places = start.places.join(", ").as_str(),
+        label = start.label.as_deref(),
+        "transfer started"
+    );
+}
+
+fn ended(record: &TransferRecord) {
+    let start = &record.start;
+    macro_rules! at {
+        ($level:expr) => {
+            tracing::event!(
+                $level,
+                transfer = start.id.as_str(),
+                job = start.job.as_deref(),
+                identity = start.identity.as_deref(),
+                user = start.owner.as_deref(),
+                peer = start.peer.as_deref(),
+                direction = start.direction.name(),
+                places = start.places.join(", ").as_str(),
+                label = start.label.as_deref(),
+                bytes = record.bytes,
+                files = record.files,
+                failed = record.failed,
+                seconds = record.seconds(),
+                bytes_per_second = record.bytes_per_second.round(),
+                streams = record.streams,
+                bottleneck = record.bottleneck.as_deref(),
+                code = record.code.as_str(),
+                reason = record.message.as_deref(),
+                "transfer ended"
+            )
+        };
+    }
+    match record.code.as_str() {
+        "complete" | "interrupted" => at!(Level::INFO),
+        _ => at!(Level::WARN),
+    }
+}
+
+fn refused(refusal: &TransferRefusal) {
+    tracing::warn!(
+        identity = refusal.identity.as_str(),
+        peer = refusal.peer.as_str(),
+        direction = refusal.direction.map(|direction| direction.name()),
+        places = refusal.places.join(", ").as_str(),
+        code = refusal.code.as_str(),
+        "refused: {}",
+        printable(&refusal.message)
+    );
+}
+
+/// The time as the API writes it.
+struct Clock;
+
+impl FormatTime for Clock {
+    fn format_time(&self, out: &mut Writer<'_>) -> fmt::Result {
+        let since = SystemTime::now()
+            .duration_since(UNIX_EPOCH)
+            .unwrap_or_default();
+        let now = Timestamp(i64::try_from(since.as_millis()).unwrap_or(i64::MAX));
+        write!(out, "{now}")
+    }
+}

@@ -1,0 +1,99 @@
+//! Tells of the attempts of jobs as transfers: their beginning and their end.
+//! Writes nothing down.
+
+use godwit_api::event::{Status, Summary};
+use godwit_api::failure::Failure;
+use godwit_api::record::{
+    TransferDirection, TransferNews, TransferRecord, TransferStart, shown_places,
+};
+use godwit_api::rest::{HERE, ProgressView, Timestamp};
+use godwit_state::{Job, Place};
+
+use crate::Shared;
+use crate::clock::timestamp;
+
+/// An attempt that was told of.
+pub(crate) struct Recording {
+    start: TransferStart,
+    since: Timestamp,
+}
+
+/// What an attempt did.
+pub(crate) struct Did {
+    pub(crate) bytes: u64,
+    pub(crate) files: u64,
+    pub(crate) failed: u64,
+    /// The last that was heard of it.
+    pub(crate) progress: Option<ProgressView>,
+}
+
+impl Recording {
+    /// Tells that an attempt begins.
+    pub(crate) fn begin(shared: &Shared, job: &Job) -> Self {
+        let text = |place: &Place| match place.site.as_str() {
+            HERE => place.path.trim_start_matches('/').to_owned(),
+            site => format!("{site}:{}", place.path),
+        };
+        let source = job.sources.first();
+        let from_here = source.is_none_or(|place| place.site == HERE);
+        let to_here = job.destination.site == HERE;
+        let direction = match (from_here, to_here) {
+            (true, true) => TransferDirection::Local,
+            (true, false) => TransferDirection::Send,
+            (false, true) => TransferDirection::Receive,
+            (false, false) => TransferDirection::ThirdParty,
+        };
+        let mut sites: Vec<&str> = source
+            .into_iter()
+            .chain([&job.destination])
+            .map(|place| place.site.as_str())
+            .filter(|site| *site != HERE)
+            .collect();
+        sites.dedup();
+        let mut places = shown_places(job.sources.iter().map(text).collect());
+        places.push(text(&job.destination));
+        let start = TransferStart {
+            id: format!("{}-{}", job.id, job.attempts.saturating_add(1)),
+            job: Some(job.id.clone()),
+            identity: None,
+            peer: (!sites.is_empty()).then(|| sites.join(", ")),
+            owner: Some(job.owner.clone()),
+            direction,
+            places,
+            label: None,
+        };
+        (shared.config.tells)(&TransferNews::Started(start.clone()));
+        Self {
+            start,
+            since: timestamp(),
+        }
+    }
+
+    /// Tells how it ended.
+    pub(crate) fn end(self, shared: &Shared, ended: &Result<Summary, Failure>, did: Did) {
+        let (code, message) = match ended {
+            Ok(Summary::Transfer(summary)) if summary.status != Status::Complete => {
+                ("partial", None)
+            }
+            Ok(_) => ("complete", None),
+            Err(failure) => (failure.code.as_str(), Some(failure.message.clone())),
+        };
+        let record = TransferRecord {
+            start: self.start,
+            started: self.since,
+            ended: timestamp(),
+            bytes: did.bytes,
+            files: did.files,
+            failed: did.failed,
+            bytes_per_second: 0.0,
+            streams: did
+                .progress
+                .as_ref()
+                .map_or(0, |view| u64::from(view.streams)),
+            bottleneck: did.progress.and_then(|view| view.bottleneck),
+            code: code.to_owned(),
+            message,
+        };
+        (shared.config.tells)(&TransferNews::Ended(Box::new(record.with_rate())));
+    }
+}

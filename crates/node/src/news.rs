@@ -1,0 +1,184 @@
+//! Makes what is told of the transfers on the data port: who wants what, and how it ended.
+//! Tells nothing by itself; `open`, `verify` and `keeper` do.
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use godwit_api::failure::{FailureCode, Scope};
+use godwit_api::record::{
+    TransferDirection, TransferNews, TransferRecord, TransferRefusal, TransferStart, shown_places,
+};
+use godwit_api::rest::Timestamp;
+use godwit_engine::End;
+use godwit_engine::session::Engine;
+use godwit_net::IdentityId;
+use godwit_proto::{Direction, Open, TransferId};
+
+use crate::Shared;
+use crate::allow::Denial;
+
+/// The time now.
+pub(crate) fn now() -> Timestamp {
+    let since = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .unwrap_or_default();
+    Timestamp(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
+}
+
+/// A transfer that a peer opened.
+pub(crate) fn started(
+    transfer: TransferId,
+    peer: IdentityId,
+    address: &str,
+    request: &Open,
+) -> TransferStart {
+    TransferStart {
+        id: transfer.to_string(),
+        job: None,
+        identity: Some(peer.to_string()),
+        peer: Some(address.to_owned()),
+        owner: None,
+        direction: direction(request),
+        places: places(request),
+        label: None,
+    }
+}
+
+/// How a transfer ended that the engine carried.
+pub(crate) fn ended(
+    start: &TransferStart,
+    since: Timestamp,
+    engine: &Engine,
+    end: &End,
+) -> TransferNews {
+    let counted = engine.counters().snapshot();
+    let (code, message) = match end {
+        End::Finished(finished) if finished.failed == 0 => ("complete", None),
+        End::Finished(_) => ("partial", None),
+        End::Cancelled(reason) => ("interrupted", Some(reason.clone())),
+        End::Failed { code, message, .. } => {
+            let code = FailureCode::of_number(Scope::Job, code.0);
+            (code.as_str(), Some(message.clone()))
+        }
+    };
+    let (bytes, files, failed) = match end {
+        End::Finished(finished) => (finished.bytes, finished.files, finished.failed),
+        _ => (
+            counted.bytes_durable,
+            counted.files_done,
+            counted.entries_failed,
+        ),
+    };
+    let bottleneck = engine.shares().bottleneck();
+    let record = TransferRecord {
+        start: start.clone(),
+        started: since,
+        ended: now(),
+        bytes,
+        files,
+        failed,
+        bytes_per_second: 0.0,
+        streams: counted.streams_attached,
+        bottleneck: bottleneck.map(|stage| stage.as_str().to_owned()),
+        code: code.to_owned(),
+        message,
+    };
+    TransferNews::Ended(Box::new(record.with_rate()))
+}
+
+/// How a verification ended.
+pub(crate) fn verified(
+    start: TransferStart,
+    since: Timestamp,
+    entries: u64,
+    lost: Option<String>,
+) -> TransferNews {
+    let record = TransferRecord {
+        start,
+        started: since,
+        ended: now(),
+        bytes: 0,
+        files: entries,
+        failed: 0,
+        bytes_per_second: 0.0,
+        streams: 1,
+        bottleneck: None,
+        code: if lost.is_some() {
+            "interrupted"
+        } else {
+            "complete"
+        }
+        .to_owned(),
+        message: lost,
+    };
+    TransferNews::Ended(Box::new(record))
+}
+
+/// Tells the operator of a refusal. `request` is None where a peer only asked what this side is like.
+pub(crate) fn refused(
+    shared: &Shared,
+    peer: IdentityId,
+    address: &str,
+    request: Option<&Open>,
+    no: &Denial,
+) {
+    let code = FailureCode::of_number(Scope::Job, no.code.0);
+    (shared.config.tells)(&TransferNews::Refused(TransferRefusal {
+        identity: peer.to_string(),
+        peer: address.to_owned(),
+        direction: request.map(direction),
+        places: request.map(places).unwrap_or_default(),
+        code: code.as_str().to_owned(),
+        message: for_operator(&no.message),
+    }));
+}
+
+/// The words to a peer as words about it.
+fn for_operator(message: &str) -> String {
+    let mut message = message.to_owned();
+    for (to_peer, about_peer) in [
+        (
+            "this daemon does not know you",
+            "this node does not know it",
+        ),
+        ("you may not", "it may not"),
+        ("; its operator can let you in with: ", "; to let it in: "),
+        ("; its operator can allow it with: ", "; to allow it: "),
+        (
+            "; its operator can allow clear contents with: ",
+            "; to allow it: ",
+        ),
+    ] {
+        message = message.replace(to_peer, about_peer);
+    }
+    message
+}
+
+fn direction(request: &Open) -> TransferDirection {
+    match request.direction() {
+        Direction::PUSH => TransferDirection::Receive,
+        Direction::VERIFY => TransferDirection::Verify,
+        _ => TransferDirection::Send,
+    }
+}
+
+fn places(request: &Open) -> Vec<String> {
+    let text = |path: &Vec<u8>| String::from_utf8_lossy(path).into_owned();
+    match request.direction() {
+        Direction::PUSH => vec![text(&request.destination)],
+        _ => shown_places(request.sources.iter().map(text).collect()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_refusal_speaks_about_the_peer_and_keeps_the_command() {
+        let to_peer = "you may not read from the export data; its operator can allow it with: godwit access allow gw1-x --export data --read";
+        assert_eq!(
+            for_operator(to_peer),
+            "it may not read from the export data; to allow it: godwit access allow gw1-x --export data --read"
+        );
+    }
+}

@@ -1,0 +1,88 @@
+//! The push to Graphite: a real listener gets the figures, and one that does not read holds nothing up.
+//! What the figures are is tested in `health`.
+
+use std::io::Read as _;
+use std::net::TcpListener;
+use std::time::{Duration, Instant};
+
+use crate::world::{Settings, World};
+
+const DEADLINE: Duration = Duration::from_secs(60);
+
+fn world(listener: &TcpListener) -> World {
+    World::with(Settings {
+        graphite: Some(listener.local_addr().unwrap().to_string()),
+        ..Settings::default()
+    })
+}
+
+/// What one push brings.
+fn push(listener: &TcpListener) -> String {
+    let (mut socket, _) = listener.accept().unwrap();
+    socket.set_read_timeout(Some(DEADLINE)).unwrap();
+    let mut text = String::new();
+    socket.read_to_string(&mut text).unwrap();
+    text
+}
+
+#[test]
+fn the_figures_come_again_and_again_as_lines_of_three_words() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let world = world(&listener);
+    world
+        .client()
+        .post("/api/v1/jobs", &crate::jobs::later("a"))
+        .expect(201);
+    let until = Instant::now() + DEADLINE;
+    loop {
+        let text = push(&listener);
+        for line in text.lines() {
+            let words: Vec<&str> = line.split(' ').collect();
+            assert_eq!(words.len(), 3, "{line}");
+            assert!(words[0].starts_with("godwit."), "{line}");
+            assert!(
+                words[1].parse::<f64>().is_ok() && words[2].parse::<u64>().is_ok(),
+                "{line}"
+            );
+        }
+        if text.contains(".jobs.state.scheduled 1 ") {
+            break;
+        }
+        assert!(Instant::now() < until, "{text}");
+    }
+}
+
+#[test]
+fn a_receiver_that_is_away_or_deaf_holds_nothing_up() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let world = world(&listener);
+    push(&listener);
+    // Connections wait in the queue and nobody takes them.
+    for _ in 0..20 {
+        world.client().get("/api/v1/node").expect(200);
+    }
+    drop(listener);
+    let until = Instant::now() + DEADLINE;
+    while !world
+        .log
+        .lock()
+        .unwrap()
+        .iter()
+        .any(|line| line.contains("does not take the figures"))
+    {
+        assert!(
+            Instant::now() < until,
+            "nothing is said of a receiver that is away"
+        );
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    world.client().get("/api/v1/node").expect(200);
+    let said = world.log.lock().unwrap();
+    assert_eq!(
+        said.iter()
+            .filter(|line| line.contains("does not take"))
+            .count(),
+        1,
+        "{said:?}"
+    );
+}
