@@ -67,6 +67,7 @@ fn serve(values: &Values, settings: &ServeSettings, home: &Home) -> Result<(), F
     ends.watch(&jobs);
     let told = values.told();
     let mut api = api::start(settings, &plan, told, &jobs, home, &identity)?;
+    news.count(api.hearer());
     let config = DaemonConfig {
         process,
         listen: plan.listen,

@@ -139,7 +139,10 @@ fn carry_out(
             .settings
             .insert("limit".to_owned(), vec![text]);
     }
-    let env = (shared.config.make_env)(&prepared.sites);
+    let env = Env {
+        label: Some(job.id.clone()),
+        ..(shared.config.make_env)(&prepared.sites)
+    };
     let reads_back = || {
         let settings = prepared.spec.copy_settings();
         settings.is_ok_and(|settings| settings.verify)

@@ -12,7 +12,6 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use godwit_api::units::counted;
 use godwit_engine::End;
 
 use crate::allow::Denial;

@@ -39,7 +39,7 @@ pub(crate) fn started(
         owner: None,
         direction: direction(request),
         places: places(request),
-        label: None,
+        label: Some(request.label.clone()).filter(|label| !label.is_empty()),
     }
 }
 

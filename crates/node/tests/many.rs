@@ -218,6 +218,7 @@ impl World {
             list: None,
             kept_out: Vec::new(),
             tells: None,
+            label: None,
         };
         let (heard, control) = (Arc::new(Heard::default()), Control::default());
         let events = Arc::clone(&heard) as Arc<dyn EventSink>;

@@ -97,6 +97,9 @@ pub const SOURCES_BYTES_PER_FRAME: usize = HEAD_BYTES_MAX as usize / 2;
 /// Sources and names of one transfer, in bytes: 512 for each of the most that there may be.
 pub const SOURCES_BYTES_MAX: usize = SOURCES_MAX * 512;
 
+/// Longest text by which a client says what a transfer is for: an id, and room for the name of what gave it.
+pub const LABEL_BYTES_MAX: usize = 128;
+
 /// Length of the digest that says which files a client sees.
 pub const VIEW_BYTES: usize = 16;
 

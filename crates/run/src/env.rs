@@ -78,6 +78,8 @@ pub struct Env {
     pub kept_out: Vec<(String, PathBuf)>,
     /// What the receiver of the events writes reports from.
     pub tells: Option<Tells>,
+    /// What this is done for, such as the id of a job: the other side writes it into its log.
+    pub label: Option<String>,
 }
 
 /// A list of names beside a job.

@@ -125,6 +125,7 @@ impl World {
             list: None,
             kept_out: Vec::new(),
             tells: None,
+            label: None,
         }
     }
 

@@ -120,8 +120,9 @@ impl App {
         }
         let from = actor.remote.as_deref().unwrap_or("unknown");
         (self.log)(&format!(
-            "{from}: refused: {action} {object} by {:?}: {outcome}",
-            actor.name
+            "{from}: refused: {action} {object} by {:?}: {outcome}, request {}",
+            actor.name,
+            actor.request.as_deref().unwrap_or("unknown")
         ));
         let entry = AuditEntry {
             action: action.to_owned(),

@@ -58,6 +58,14 @@ impl Caller {
         }
     }
 
+    /// The caller and the request, for the log.
+    pub(crate) fn described(&self) -> String {
+        format!(
+            "{} from {}, request {}",
+            self.name, self.remote, self.request
+        )
+    }
+
     /// Whether the caller may change what belongs to `owner`.
     pub(crate) fn owns(&self, owner: &str) -> bool {
         self.role == Role::Admin || self.name == owner

@@ -32,6 +32,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use godwit_api::record::{HearTransfers, TransferNews};
 use thiserror::Error;
 use tokio::net::UnixListener;
 use tokio::runtime::{Builder, Runtime};
@@ -217,6 +218,17 @@ impl Web {
         Arc::new(move |socket| {
             if let Some(handle) = &handle {
                 handle.spawn(connections.clone().serve_tls(socket));
+            }
+        })
+    }
+
+    /// Counts the transfers that it hears of in the figures.
+    #[must_use]
+    pub fn hearer(&self) -> Arc<HearTransfers> {
+        let app = Arc::clone(&self.app);
+        Arc::new(move |news: &TransferNews| {
+            if let TransferNews::Ended(record) = news {
+                app.metrics.transferred(record);
             }
         })
     }

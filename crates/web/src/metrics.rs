@@ -1,10 +1,12 @@
 //! Owns the figures of the node for Prometheus. The number of their time series is bounded: labels are states, outcomes and routes.
 //! Measures no transfer: it counts what the state and the jobs tell.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Mutex;
 use std::time::Duration;
 
+use godwit_api::record::TransferRecord;
 use godwit_state::{Event, JobState, Topic};
 use prometheus_client::encoding::text::encode;
 use prometheus_client::encoding::{EncodeLabelSet, EncodeLabelValue};
@@ -21,6 +23,12 @@ use crate::problem::ApiError;
 
 /// Upper bounds of the durations of requests, in seconds: from a read of one row to a proposal that waits for a slow disk.
 const DURATIONS: [f64; 10] = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.5, 2.5, 10.0];
+
+/// Peers that have time series of their own.
+const PEERS_MAX: usize = 100;
+
+/// Running jobs that have time series of their own.
+const JOBS_MAX: usize = 100;
 
 /// How attempts end; the state knows no other way.
 const OUTCOMES: [&str; 9] = [
@@ -43,6 +51,28 @@ struct StateLabel {
 #[derive(Clone, Debug, EncodeLabelSet, Eq, Hash, PartialEq)]
 struct OutcomeLabel {
     outcome: StaticText,
+}
+
+#[derive(Clone, Debug, EncodeLabelSet, Eq, Hash, PartialEq)]
+struct TransferLabel {
+    direction: StaticText,
+    outcome: StaticText,
+}
+
+#[derive(Clone, Debug, EncodeLabelSet, Eq, Hash, PartialEq)]
+struct PeerLabel {
+    peer: String,
+    direction: StaticText,
+}
+
+#[derive(Clone, Debug, EncodeLabelSet, Eq, Hash, PartialEq)]
+struct StageLabel {
+    stage: String,
+}
+
+#[derive(Clone, Debug, EncodeLabelSet, Eq, Hash, PartialEq)]
+struct JobLabel {
+    job: String,
 }
 
 #[derive(Clone, Debug, EncodeLabelSet, Eq, Hash, PartialEq)]
@@ -77,6 +107,13 @@ pub(crate) struct Metrics {
     running_rate: Gauge<f64, std::sync::atomic::AtomicU64>,
     bytes: Counter,
     attempts: Family<OutcomeLabel, Counter>,
+    transfers: Family<TransferLabel, Counter>,
+    peers: Family<PeerLabel, Counter>,
+    /// Peers that have time series of their own.
+    known_peers: Mutex<BTreeSet<String>>,
+    stages: Family<StageLabel, Counter>,
+    job_rates: Family<JobLabel, Gauge<f64, std::sync::atomic::AtomicU64>>,
+    job_streams: Family<JobLabel, Gauge>,
     requests: Family<RequestLabel, Counter>,
     durations: Family<RouteLabel, Histogram, fn() -> Histogram>,
 }
@@ -90,6 +127,12 @@ impl Metrics {
             running_rate: Gauge::default(),
             bytes: Counter::default(),
             attempts: Family::default(),
+            transfers: Family::default(),
+            peers: Family::default(),
+            known_peers: Mutex::default(),
+            stages: Family::default(),
+            job_rates: Family::default(),
+            job_streams: Family::default(),
             requests: Family::default(),
             durations: Family::new_with_constructor(|| Histogram::new(DURATIONS)),
         };
@@ -115,6 +158,33 @@ impl Metrics {
             "attempts",
             "Attempts that ended since the start of the node, by outcome",
             metrics.attempts.clone(),
+        );
+        registry.register(
+            "transfers",
+            "Transfers that ended since the start of the node, by direction and outcome",
+            metrics.transfers.clone(),
+        );
+        registry.register_with_unit(
+            "peer_moved",
+            "What transfers with a peer moved since the start of the node; the peers beyond the first 100 are one",
+            Unit::Bytes,
+            metrics.peers.clone(),
+        );
+        registry.register(
+            "bottlenecks",
+            "Transfers that ended since the start of the node, by the stage that limited them",
+            metrics.stages.clone(),
+        );
+        registry.register_with_unit(
+            "job_rate",
+            "Rate of each running job, per second",
+            Unit::Bytes,
+            metrics.job_rates.clone(),
+        );
+        registry.register(
+            "job_streams",
+            "Streams of each running job",
+            metrics.job_streams.clone(),
         );
         registry.register(
             "http_requests",
@@ -149,6 +219,40 @@ impl Metrics {
         self.durations
             .get_or_create(&route)
             .observe(took.as_secs_f64());
+    }
+
+    /// Counts a transfer that ended.
+    pub(crate) fn transferred(&self, record: &TransferRecord) {
+        let direction = StaticText(record.start.direction.name());
+        let outcome = StaticText(match record.code.as_str() {
+            "complete" => "complete",
+            "partial" => "partial",
+            "interrupted" => "interrupted",
+            _ => "failed",
+        });
+        let label = TransferLabel { direction, outcome };
+        self.transfers.get_or_create(&label).inc();
+        if let Some(stage) = &record.bottleneck {
+            let stage = stage.clone();
+            self.stages.get_or_create(&StageLabel { stage }).inc();
+        }
+        let start = &record.start;
+        let Some(peer) = start.identity.as_ref().or(start.peer.as_ref()) else {
+            return;
+        };
+        let mut known = self
+            .known_peers
+            .lock()
+            .unwrap_or_else(std::sync::PoisonError::into_inner);
+        let peer = if known.contains(peer) || known.len() < PEERS_MAX {
+            known.insert(peer.clone());
+            peer.clone()
+        } else {
+            "other".to_owned()
+        };
+        drop(known);
+        let label = PeerLabel { peer, direction };
+        self.peers.get_or_create(&label).inc_by(record.bytes);
     }
 
     /// Counts the attempts that ended by these events. Blocks.
@@ -194,6 +298,19 @@ impl Metrics {
             .iter()
             .filter_map(|one| one.progress.bytes_per_second);
         self.running_rate.set(rates.sum());
+        // Only those that run now, so that ended jobs leave no time series.
+        self.job_rates.clear();
+        self.job_streams.clear();
+        for one in running.iter().take(JOBS_MAX) {
+            let label = JobLabel {
+                job: one.id.clone(),
+            };
+            let rate = one.progress.bytes_per_second.unwrap_or(0.0);
+            self.job_rates.get_or_create(&label).set(rate);
+            self.job_streams
+                .get_or_create(&label)
+                .set(i64::from(one.progress.streams));
+        }
         let mut text = String::new();
         let registry = self
             .registry

@@ -153,6 +153,7 @@ fn env(home: &Home, started: Instant) -> Env {
         output: None,
         list: None,
         kept_out: Vec::new(),
+        label: None,
         tells: Some(Tells::default()),
     }
 }

@@ -182,6 +182,7 @@ fn env(
             .map(|path| (format!("--log-file {}", path.display()), path.clone()))
             .collect(),
         tells: None,
+        label: None,
     })
 }
 

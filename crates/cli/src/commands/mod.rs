@@ -40,8 +40,8 @@ pub(crate) fn run(matches: &ArgMatches, started: Instant) -> Result<Exit, Failur
         "completions" => return documents::completions(matches),
         "doctor" => return doctor::run(matches),
         "man" => return documents::man(matches),
-        "access" | "accounting" | "clean" | "job" | "ls" | "mkdir" | "mv" | "node" | "rm" | "site"
-        | "token" | "top" | "user" => {
+        "access" | "accounting" | "clean" | "job" | "ls" | "mkdir" | "mv" | "node" | "rm"
+        | "site" | "token" | "top" | "user" => {
             return node::run(name, matches, started);
         }
         _ => {}

@@ -54,6 +54,7 @@ pub(super) fn run(matches: &ArgMatches, home: &Home, started: Instant) -> Result
         list: None,
         kept_out: Vec::new(),
         tells: None,
+        label: None,
     };
     let output = Output::new(settings.json, false, started, None);
     let events: Arc<dyn EventSink> = Arc::new(output);

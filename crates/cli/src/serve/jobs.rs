@@ -57,6 +57,7 @@ pub(super) fn start(
         list: None,
         kept_out: Vec::new(),
         tells: None,
+        label: None,
     };
     let tls = ClientTls::new(&home.identity()?, &Cipher::ALL).map_err(Failure::local)?;
     let here = Here::new(exports.to_vec(), home.path().to_owned(), syncs);

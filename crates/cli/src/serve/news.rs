@@ -1,7 +1,7 @@
-//! Leads what is told of transfers to the log and to accounting.
+//! Leads what is told of transfers to the log, to accounting and to the figures.
 //! Makes nothing of it itself.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use godwit_api::record::{HearTransfers, TransferNews};
 use godwit_api::settings::ServeSettings;
@@ -13,6 +13,8 @@ use crate::home::Home;
 /// Where news of transfers go.
 pub(super) struct News {
     accounting: Arc<Accounting>,
+    /// The figures of the API, once it is there.
+    figures: Arc<OnceLock<Arc<HearTransfers>>>,
 }
 
 impl News {
@@ -20,14 +22,24 @@ impl News {
         let accounting = Accounting::new(home.path(), settings.keep_accounting);
         Self {
             accounting: Arc::new(accounting),
+            figures: Arc::default(),
         }
+    }
+
+    /// Has the figures count what is told from now on.
+    pub(super) fn count(&self, figures: Arc<HearTransfers>) {
+        // There is one API.
+        let _ = self.figures.set(figures);
     }
 
     /// For those who have news.
     pub(super) fn hearer(&self) -> Arc<HearTransfers> {
-        let accounting = Arc::clone(&self.accounting);
+        let (accounting, figures) = (Arc::clone(&self.accounting), Arc::clone(&self.figures));
         Arc::new(move |news: &TransferNews| {
             log::tell(news);
+            if let Some(figures) = figures.get() {
+                figures(news);
+            }
             if let TransferNews::Ended(record) = news
                 && let Some(trouble) = accounting.add(record)
             {

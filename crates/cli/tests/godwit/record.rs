@@ -193,3 +193,55 @@ fn text_has_a_time_and_a_level_and_hostile_names_spoil_no_line() {
     fs::remove_dir_all(rig.daemon_home.join("accounting")).expect("there");
     rig.cp(&["--force", &url, "got"]).complete();
 }
+
+/// One id in the logs of both sites.
+#[test]
+fn a_job_is_found_in_the_log_of_the_other_site() {
+    let (mut here, mut there) = (Rig::new(), Rig::new());
+    here.write("export/a", "alpha");
+    here.serve(&["--log-format", "json"]);
+    there.serve(&["--log-format", "json"]);
+    let allow = [
+        "access",
+        "allow",
+        &here.identity,
+        "--export",
+        "data",
+        "--write",
+    ];
+    assert_eq!(there.admin(&allow).code, Some(0));
+    let add = [
+        "site",
+        "add",
+        "there",
+        there.address(),
+        "--identity",
+        &there.identity,
+    ];
+    assert_eq!(here.admin(&add).code, Some(0));
+    let submitted = here.admin(&["job", "submit", "here:/data/a", "there:/data/a", "--wait"]);
+    assert_eq!(submitted.code, Some(0), "{submitted:?}");
+    let id = submitted.out.lines().next().expect("an id").to_owned();
+    let received = line(there.daemon(), "transfer ended", |line| {
+        line["label"] == id.as_str()
+    });
+    assert_eq!(
+        (&received["identity"], &received["direction"]),
+        (&here.identity.as_str().into(), &"receive".into())
+    );
+    let sent = line(here.daemon(), "transfer ended", |line| {
+        line["job"] == id.as_str()
+    });
+    assert_eq!(
+        (&sent["direction"], &sent["peer"]),
+        (&"send".into(), &"there".into())
+    );
+    // The request by which the job came is in the log, too.
+    let came = line(here.daemon(), &format!("job {id}: submitted by "), |_| true);
+    assert!(
+        came["message"]
+            .as_str()
+            .is_some_and(|text| text.contains("request ")),
+        "{came}"
+    );
+}

@@ -65,6 +65,7 @@ pub(crate) fn surroundings(home: &Path, process: &Process, exports: Option<Arc<E
         list: None,
         kept_out: Vec::new(),
         tells: None,
+        label: None,
     }
 }
 

@@ -14,8 +14,8 @@ use crate::error::WireError;
 use crate::hello::capability;
 use crate::ids::{DigestKind, Token, TransferId};
 use crate::limits::{
-    BLOCK_BYTES_MIN, CHANNELS_MAX, PATH_BYTES_MAX, PAYLOAD_BYTES_MAX, SOURCES_BYTES_MAX,
-    SOURCES_MAX, TOKENS_MAX, VIEW_BYTES,
+    BLOCK_BYTES_MIN, CHANNELS_MAX, LABEL_BYTES_MAX, PATH_BYTES_MAX, PAYLOAD_BYTES_MAX,
+    SOURCES_BYTES_MAX, SOURCES_MAX, TOKENS_MAX, VIEW_BYTES,
 };
 use crate::path;
 use crate::prelude::FrameKind;
@@ -96,6 +96,9 @@ pub struct Open {
     /// the same names, and lets nothing be copied into itself.
     #[prost(bytes = "vec", tag = "32")]
     pub view: Vec<u8>,
+    /// By what the client knows what it does this for, such as the id of a job; for the daemon's log alone.
+    #[prost(string, tag = "34")]
+    pub label: String,
     /// Another OPEN follows with more sources, and names in a push. Needs [`capability::MANY_SOURCES`].
     #[prost(bool, tag = "33")]
     pub more: bool,
@@ -160,6 +163,9 @@ impl Open {
             ));
         }
         check_digest(self.digest)?;
+        if self.label.len() > LABEL_BYTES_MAX {
+            return Err(WireError::too_long("label", LABEL_BYTES_MAX as u64));
+        }
         if self.sources.len() > SOURCES_MAX {
             return Err(WireError::too_long("list of sources", SOURCES_MAX as u64));
         }

@@ -117,6 +117,16 @@ pub(super) fn all() -> Vec<(&'static str, Frame)> {
             }),
         ),
         (
+            "open_label",
+            Frame::Open(Open {
+                direction: Direction::PULL.0,
+                sources: vec![b"e/f".to_vec()],
+                digest: DigestKind::CRC64_NVME.0.into(),
+                label: "job".to_owned(),
+                ..Open::default()
+            }),
+        ),
+        (
             "open_view",
             Frame::Open(Open {
                 direction: Direction::PULL.0,

@@ -173,6 +173,11 @@ pub(crate) fn setup() -> impl Strategy<Value = Frame> {
                     } else {
                         Vec::new()
                     },
+                    label: if flags[3] {
+                        "job 2zq".to_owned()
+                    } else {
+                        String::new()
+                    },
                 })
             },
         );

@@ -286,6 +286,7 @@ impl Job<'_> {
                 background: share.background,
             })
             .filter(|sharing| *sharing != Sharing::default()),
+            label: self.env.label.clone().unwrap_or_default(),
             ..Open::default()
         }
     }

@@ -136,7 +136,15 @@ async fn submit(
             if let Err(JobsError::Forbidden { code, .. }) = &submitted {
                 app.refused(caller.actor(), "job.submit", &new.destination, code);
             }
-            Ok(submitted?)
+            let (job, created) = submitted?;
+            if created {
+                (app.log)(&format!(
+                    "job {}: submitted by {}",
+                    job.id,
+                    caller.described()
+                ));
+            }
+            Ok((job, created))
         })
         .await?;
     let place = HeaderValue::from_str(&format!("{BASE}/jobs/{}", job.id));

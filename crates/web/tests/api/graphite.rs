@@ -5,6 +5,9 @@ use std::io::Read as _;
 use std::net::TcpListener;
 use std::time::{Duration, Instant};
 
+use godwit_api::record::{TransferDirection, TransferNews, TransferRecord, TransferStart};
+use godwit_api::rest::Timestamp;
+
 use crate::world::{Settings, World};
 
 const DEADLINE: Duration = Duration::from_secs(60);
@@ -84,5 +87,57 @@ fn a_receiver_that_is_away_or_deaf_holds_nothing_up() {
             .count(),
         1,
         "{said:?}"
+    );
+}
+
+/// However many peers there are, the number of time series is bounded.
+#[test]
+fn transfers_are_counted_by_outcome_stage_and_a_bounded_number_of_peers() {
+    let world = World::new();
+    let hear = world.web.hearer();
+    for peer in 0..300 {
+        let start = TransferStart {
+            id: "t".to_owned(),
+            job: None,
+            identity: Some(format!("gw1-{peer}")),
+            peer: None,
+            owner: None,
+            direction: TransferDirection::Receive,
+            places: Vec::new(),
+            label: None,
+        };
+        hear(&TransferNews::Started(start.clone()));
+        hear(&TransferNews::Ended(Box::new(TransferRecord {
+            start,
+            started: Timestamp(0),
+            ended: Timestamp(1),
+            bytes: 10,
+            files: 1,
+            failed: 0,
+            bytes_per_second: 0.0,
+            streams: 1,
+            bottleneck: Some("network".to_owned()),
+            code: "complete".to_owned(),
+            message: None,
+        })));
+    }
+    let text = world.client().get("/metrics").expect(200).body;
+    let text = String::from_utf8(text).unwrap();
+    let peers = text
+        .lines()
+        .filter(|line| line.starts_with("godwit_peer_moved_bytes_total{"));
+    let peers: Vec<&str> = peers.collect();
+    assert_eq!(peers.len(), 101, "{peers:?}");
+    assert!(
+        peers
+            .iter()
+            .any(|line| line.contains("peer=\"other\"") && line.ends_with(" 2000")),
+        "{peers:?}"
+    );
+    let transfers = "godwit_transfers_total{direction=\"receive\",outcome=\"complete\"} 300";
+    assert!(text.contains(transfers), "{text}");
+    assert!(
+        text.contains("godwit_bottlenecks_total{stage=\"network\"} 300"),
+        "{text}"
     );
 }

@@ -133,6 +133,7 @@ impl World {
                 list: None,
                 kept_out: Vec::new(),
                 tells: None,
+                label: None,
             }),
             tells: Arc::new(|_| {}),
             log: Arc::clone(&told),
