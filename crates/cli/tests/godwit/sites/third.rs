@@ -419,3 +419,53 @@ fn a_site_that_was_away_hears_of_the_end_from_a_node_that_was_killed() {
         std::thread::sleep(Duration::from_millis(100));
     }
 }
+
+/// Kills one of the three nodes at seeded moments, again and again, until the job is through: `GODWIT_KILLS` says how often.
+#[test]
+fn kills_at_any_moment_lose_nothing_and_double_nothing() {
+    let kills: u32 = std::env::var("GODWIT_KILLS")
+        .ok()
+        .and_then(|text| text.parse().ok())
+        .unwrap_or(5);
+    let mut seed = u64::from(std::process::id());
+    println!("seed {seed}, {kills} kills");
+    let mut draw = |below: u64| {
+        // The numbers of Knuth's MMIX.
+        seed = seed
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        (seed >> 33) % below
+    };
+    let mut three = Three::new();
+    fill(&three.source, 30, 100_000);
+    // Slow enough to last for all kills.
+    let limit = format!("{}KB/s", 3_000 / (2 * kills + 1) + 1);
+    let id = three.submit(&["--limit", &limit]);
+    for kill in 0..kills {
+        // From the first question on: the job may not run anywhere yet.
+        std::thread::sleep(Duration::from_millis(draw(700)));
+        let which = draw(3);
+        println!("kill {kill}: {which}");
+        let rig = match which {
+            0 => &mut three.asked,
+            1 => &mut three.source,
+            _ => &mut three.destination,
+        };
+        rig.kill_daemon();
+        std::thread::sleep(Duration::from_millis(draw(300)));
+        rig.serve(&[]);
+    }
+    // A job that is through takes no other limit.
+    three.asked.admin(&["job", "limit", &id, "none"]);
+    three.complete(&id);
+    only_job(&three.asked);
+    let at = |rig: &Rig| {
+        let list = rig.admin(&["job", "list", "--all", "--json"]);
+        assert_eq!(list.code, Some(0), "{list:?}");
+        list.out.lines().count()
+    };
+    assert_eq!(at(&three.source) + at(&three.destination), 1);
+    for rig in [&three.source, &three.destination] {
+        assert_eq!(rules(rig), 0);
+    }
+}
