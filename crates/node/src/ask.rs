@@ -94,15 +94,12 @@ fn answer(
     ask: &Ask,
 ) -> Result<Answer, Refusal> {
     let question = Question::parse(&ask.document)?;
-    let _place = shared.gate.question(peer).map_err(|full| {
-        Refusal::later(
-            code::BUSY,
-            match full {
-                Full::Peer => "this identity has as many questions at this node as it may have at once; try again later",
-                Full::All => "this node answers as many questions as it may at once; try again later",
-            },
-        )
-    })?;
+    // Questions about jobs take a moment; many jobs may be followed at once.
+    let is_short = question.is_about_jobs() && !matches!(question, Question::Reach { .. });
+    let _place = match is_short {
+        true => None,
+        false => Some(shared.gate.question(peer).map_err(too_many)?),
+    };
     let mut last = Instant::now();
     let mut go_on = |done: u64| {
         // Nothing may come before the reply, so whatever comes is the end of the connection.
@@ -153,6 +150,16 @@ fn about_jobs(shared: &Shared, peer: IdentityId, question: &Question) -> Result<
         may.map_err(refusal)
     };
     jobs.answer(&peer.to_string(), question, &may)
+}
+
+fn too_many(full: Full) -> Refusal {
+    let message = match full {
+        Full::Peer => {
+            "this identity has as many questions at this node as it may have at once; try again later"
+        }
+        Full::All => "this node answers as many questions as it may at once; try again later",
+    };
+    Refusal::later(code::BUSY, message)
 }
 
 fn now() -> Timestamp {
