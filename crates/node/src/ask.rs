@@ -18,10 +18,10 @@ use godwit_engine::session::{receive_frame, send_error};
 use godwit_net::{IdentityId, Stream};
 use godwit_proto::{Ask, DOCUMENT_BYTES_MAX, ErrorCode, Frame, Reply};
 
-use crate::Shared;
 use crate::allow::{Denial, find};
 use crate::export::ExportPath;
 use crate::gate::Full;
+use crate::{Shared, news};
 
 /// Questions on one connection: those of a job that is followed for a day, one each second.
 const QUESTIONS_MAX: usize = 100_000;
@@ -42,7 +42,7 @@ pub(crate) fn serve(shared: &Arc<Shared>, stream: &mut dyn Stream, peer: Identit
     let mut ask = first;
     for _ in 0..QUESTIONS_MAX {
         if let Err(no) = shared.places.may_ask(peer) {
-            shared.log(&format!("{}: refused: {}", stream.peer(), no.message));
+            news::refused(shared, peer, &stream.peer().to_string(), None, &no);
             send_error(stream, no.code, &no.message, no.retryable);
             return;
         }
@@ -66,7 +66,7 @@ fn reply(shared: &Shared, stream: &mut dyn Stream, peer: IdentityId, ask: &Ask) 
     if let Answer::Refused(refusal) = &answer
         && !looked_for.contains(&refusal.code.as_str())
     {
-        shared.log(&format!("{}: refused: {refusal}", stream.peer()));
+        news::refused_answer(shared, peer, &stream.peer().to_string(), refusal);
     }
     let mut document = answer.to_document();
     if document.len() > DOCUMENT_BYTES_MAX {

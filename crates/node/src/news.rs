@@ -3,6 +3,7 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use godwit_api::ask::Refusal;
 use godwit_api::failure::{FailureCode, Scope};
 use godwit_api::record::{
     TransferDirection, TransferNews, TransferRecord, TransferRefusal, TransferStart, shown_places,
@@ -129,6 +130,18 @@ pub(crate) fn refused(
         places: request.map(places).unwrap_or_default(),
         code: code.as_str().to_owned(),
         message: for_operator(&no.message),
+    }));
+}
+
+/// Tells the operator of a question of another node that was refused.
+pub(crate) fn refused_answer(shared: &Shared, peer: IdentityId, address: &str, no: &Refusal) {
+    (shared.config.tells)(&TransferNews::Refused(TransferRefusal {
+        identity: peer.to_string(),
+        peer: address.to_owned(),
+        direction: None,
+        places: Vec::new(),
+        code: no.code.clone(),
+        message: for_operator(&no.to_string()),
     }));
 }
 
