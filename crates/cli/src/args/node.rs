@@ -65,14 +65,11 @@ fn rename() -> Command {
         .about("Rename a file or directory within an export")
         .override_usage("godwit mv [OPTIONS] SOURCE DESTINATION")
         .after_help(format!(
-            "{PLACES}\nA DESTINATION that is a directory, or ends with a slash, means \"into\". Between exports and sites, copy with\n\
-             godwit job submit."
+            "{PLACES}\nA DESTINATION that is a directory, or ends with a slash, means \"into\".\n\
+             Between exports and sites, copy: godwit job submit does that."
         ))
         .arg(switch("force", "Replace a file that stands there").short('f'))
-        .arg(
-            positional("places", "SOURCE DESTINATION", "What to rename, and how")
-                .num_args(2),
-        )
+        .arg(positional("places", "SOURCE DESTINATION", "What to rename, and how").num_args(2))
 }
 
 fn clean() -> Command {
