@@ -28,7 +28,7 @@ use crate::gate::{Full, Slot};
 use crate::places::{FailedSource, SourcePlace, Target};
 use crate::refusal::{refusal, too_many};
 use crate::session::Grip;
-use godwit_run::build::{self, Sending, Sinks, Sources, Terms, Trees};
+use godwit_run::build::{self, EndConfig, Sending, Sinks, Sources, Trees};
 use godwit_run::itself;
 use godwit_run::local::Access;
 
@@ -101,7 +101,7 @@ fn begin_push(
         request.destination_is_directory,
         Access::asked(request),
     )?;
-    let terms = |digest, lease| Terms {
+    let end = |digest, lease| EndConfig {
         lease: Some(lease),
         transfer,
         digest,
@@ -115,7 +115,7 @@ fn begin_push(
     };
     let needs = Needs::of_receiver(block_bytes, shared.streams_max, shared.config.writers.most);
     let start = |digest, lease, sinks| {
-        build::receiver(terms(digest, lease), shared.config.writers, sinks)
+        build::receiver(end(digest, lease), shared.config.writers, sinks)
             .map_err(|error| Denial::new(ErrorCode::INTERNAL, error.to_string()))
     };
     match target {
@@ -391,7 +391,7 @@ fn begin_pull(
         shared.streams_max,
         shared.config.readers.most,
     );
-    let terms = Terms {
+    let end = EndConfig {
         lease: Some(admit(shared, needs)?),
         transfer,
         digest: request.digest_kind(),
@@ -410,7 +410,7 @@ fn begin_pull(
         readers: shared.config.readers,
         in_order: request.in_order,
     };
-    let sender = build::sender(terms, sending, sources)
+    let sender = build::sender(end, sending, sources)
         .map_err(|error| Denial::new(ErrorCode::INTERNAL, error.to_string()))?;
     // The client has set the limit, and may change it.
     sender.obey_limits();

@@ -22,8 +22,8 @@ use godwit_tree::{
     TreeWork,
 };
 
-/// What is the same for both ends.
-pub struct Terms {
+/// The configuration of an end that does not depend on its direction.
+pub struct EndConfig {
     /// The transfer.
     pub transfer: TransferId,
     /// Of blocks and files.
@@ -109,26 +109,26 @@ pub struct Sending {
 ///
 /// # Errors
 /// The digest is not known, or the destination or a thread cannot be had.
-pub fn receiver(terms: Terms, writers: Bounds, sinks: Sinks) -> io::Result<Arc<Receiver>> {
+pub fn receiver(end: EndConfig, writers: Bounds, sinks: Sinks) -> io::Result<Arc<Receiver>> {
     let digest = match &sinks {
         Sinks::Tree(prepared) => godwit_engine::wire_digest_kind(prepared.config.digest),
-        Sinks::Nothing | Sinks::Pipe { .. } => terms.digest,
+        Sinks::Nothing | Sinks::Pipe { .. } => end.digest,
     };
     let config = ReceiverConfig {
-        transfer: terms.transfer,
+        transfer: end.transfer,
         digest,
-        block_bytes: terms.block_bytes,
-        observer: terms.observer,
-        resources: terms.resources,
-        comparison: terms.comparison,
-        itemise: terms.itemise,
+        block_bytes: end.block_bytes,
+        observer: end.observer,
+        resources: end.resources,
+        comparison: end.comparison,
+        itemise: end.itemise,
     };
     let live = Arc::new(
         Live::receiving(writers)
-            .sharing(terms.share)
-            .governed(terms.lease),
+            .sharing(end.share)
+            .governed(end.lease),
     );
-    let counted = Arc::clone(&terms.counters);
+    let counted = Arc::clone(&end.counters);
     let make = move |acks: Arc<Acks>| -> io::Result<Arc<dyn Sink>> {
         Ok(match sinks {
             Sinks::Nothing => Arc::new(NullSink::new(acks, counted)),
@@ -150,18 +150,18 @@ pub fn receiver(terms: Terms, writers: Bounds, sinks: Sinks) -> io::Result<Arc<R
             }
         })
     };
-    Receiver::start(config, Box::new(make), live, terms.counters)
+    Receiver::start(config, Box::new(make), live, end.counters)
 }
 
 /// Makes a sending end.
 ///
 /// # Errors
 /// The digest is not known, or a thread cannot be had.
-pub fn sender(terms: Terms, sending: Sending, sources: Sources) -> io::Result<Arc<Sender>> {
+pub fn sender(end: EndConfig, sending: Sending, sources: Sources) -> io::Result<Arc<Sender>> {
     let (work, source): (Box<dyn Work>, Arc<dyn Source>) = match sources {
         Sources::Memory(memory) => (Box::new(memory), Arc::new(memory)),
         Sources::Pipe(pipe, work) => (work, Arc::new(pipe)),
-        Sources::Trees(trees) => trees.open(&terms.counters),
+        Sources::Trees(trees) => trees.open(&end.counters),
     };
     let source: Arc<dyn Source> = if sending.in_order {
         Arc::new(InOrder::new(source))
@@ -169,20 +169,20 @@ pub fn sender(terms: Terms, sending: Sending, sources: Sources) -> io::Result<Ar
         source
     };
     let config = SenderConfig {
-        transfer: terms.transfer,
-        digest: terms.digest,
-        block_bytes: terms.block_bytes,
+        transfer: end.transfer,
+        digest: end.digest,
+        block_bytes: end.block_bytes,
         pool_bytes: sending.pool_bytes,
-        observer: terms.observer,
+        observer: end.observer,
         root_names: sending.root_names,
-        resources: terms.resources,
-        comparison: terms.comparison,
-        itemise: terms.itemise,
+        resources: end.resources,
+        comparison: end.comparison,
+        itemise: end.itemise,
     };
     let live = Live::sending(sending.limit, sending.readers)
-        .sharing(terms.share)
-        .governed(terms.lease);
-    Sender::start(config, work, source, Arc::new(live), terms.counters)
+        .sharing(end.share)
+        .governed(end.lease);
+    Sender::start(config, work, source, Arc::new(live), end.counters)
 }
 
 impl Trees {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use crate::build::{self, Sending, Sinks, Sources, Terms, Trees};
+use crate::build::{self, EndConfig, Sending, Sinks, Sources, Trees};
 use crate::itself;
 use crate::local::LocalSource;
 use godwit_api::endpoint::Endpoint;
@@ -284,7 +284,7 @@ impl Job<'_> {
         }
     }
 
-    fn terms(
+    fn end_config(
         &self,
         transfer: TransferId,
         digest: digest::DigestKind,
@@ -292,8 +292,8 @@ impl Job<'_> {
         counters: &Arc<Counters>,
         observer: Arc<dyn Observer>,
         lease: Option<Lease>,
-    ) -> Terms {
-        Terms {
+    ) -> EndConfig {
+        EndConfig {
             transfer,
             digest: godwit_engine::wire_digest_kind(digest),
             block_bytes,
@@ -336,8 +336,8 @@ impl Job<'_> {
             None => Sinks::Nothing,
         };
         let lease = self.places.of_receiver();
-        let terms = self.terms(transfer, digest, block_bytes, counters, observer, lease);
-        build::receiver(terms, bounds_of(self.settings.writers), sinks).map_err(failed)
+        let end = self.end_config(transfer, digest, block_bytes, counters, observer, lease);
+        build::receiver(end, bounds_of(self.settings.writers), sinks).map_err(failed)
     }
 
     /// Memory for blocks, and for what waits for its turn into a pipe.
@@ -389,8 +389,8 @@ impl Job<'_> {
             in_order: self.to_output,
         };
         let lease = self.places.of_sender();
-        let terms = self.terms(transfer, digest, block_bytes, counters, observer, lease);
-        build::sender(terms, sending, sources).map_err(|error| {
+        let end = self.end_config(transfer, digest, block_bytes, counters, observer, lease);
+        build::sender(end, sending, sources).map_err(|error| {
             Failure::new(
                 FailureCode::OutOfResources,
                 format!("the sending end cannot start: {error}"),
