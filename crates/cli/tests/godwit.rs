@@ -3,6 +3,7 @@
 
 mod godwit {
     pub(crate) mod access;
+    pub(crate) mod agreement;
     pub(crate) mod asking;
     pub(crate) mod backups;
     pub(crate) mod bits;
