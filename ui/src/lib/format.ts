@@ -107,7 +107,15 @@ export function parseRate(text: string): number | null {
   return Math.round(unit === 'bit' ? value / 8 : value);
 }
 
-/** A rate as it is typed: `300 MB/s`. */
+/** A rate as it is typed: `300 MB/s`. One that has more digits than that is written in bytes, so that saving it changes nothing. */
 export function typedRate(value: number | null | undefined): string {
-  return value === null || value === undefined ? '' : rate(value);
+  if (value === null || value === undefined) return '';
+  return parseRate(rate(value)) === value ? rate(value) : `${value} B/s`;
+}
+
+/** A moment as a field of the browser takes it, in its zone. */
+export function typedTime(at: string | null | undefined): string {
+  if (!at) return '';
+  const date = new Date(at);
+  return new Date(date.getTime() - date.getTimezoneOffset() * 60_000).toISOString().slice(0, 19);
 }

@@ -18,6 +18,8 @@ class Live {
   why = $state('');
   /** When the figures were last those of now, by the node's clock. */
   asOf = $state(0);
+  /** The job that is being looked at: it is kept however many have ended since. */
+  watched = '';
   /** Jobs were read at least once. */
   loaded = $state(false);
 
@@ -57,7 +59,7 @@ class Live {
   put(job: Job): void {
     const known = this.jobs.get(job.id);
     // An answer may be older than an event that came meanwhile.
-    if (known && isOver(known.state) && known.attempts > job.attempts) return;
+    if (known && known.attempts > job.attempts) return;
     this.jobs.set(job.id, job);
     if (!isMoving(job.state)) this.#rates.delete(job.id);
   }
@@ -156,7 +158,7 @@ class Live {
   /** Forgets the oldest ended jobs, so that a page left open does not grow. */
   #forget(): void {
     if (this.jobs.size <= ENDED_KEPT) return;
-    const ended = [...this.jobs.values()].filter((job) => isOver(job.state));
+    const ended = [...this.jobs.values()].filter((job) => isOver(job.state) && job.id !== this.watched);
     ended.sort((a, b) => (a.ended ?? '').localeCompare(b.ended ?? ''));
     for (const job of ended.slice(0, Math.max(0, ended.length - ENDED_KEPT))) this.jobs.delete(job.id);
   }

@@ -386,6 +386,125 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/places": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Lists a directory, sorted by the bytes of the names. */
+        get: operations["get_places"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/places/clean": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Removes temporary files that no journal claims. */
+        post: operations["post_places_clean"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/places/mkdir": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Makes a directory. */
+        post: operations["post_places_mkdir"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/places/remove": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Removes an entry. A removal ends early when its client closes the connection. */
+        post: operations["post_places_remove"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/places/rename": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Renames an entry within its export. */
+        post: operations["post_places_rename"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/places/space": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Lists the exports of a site with their room, or the one that the place is in. */
+        get: operations["get_places_space"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/places/stat": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Shows one entry. */
+        get: operations["get_places_stat"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/rates": {
         parameters: {
             query?: never;
@@ -850,6 +969,45 @@ export interface components {
              */
             streams: number;
         };
+        /** @description Where to remove temporary files that nobody needs. */
+        CleanEntries: {
+            /** @description Nothing is removed; the answer says what would be. */
+            dry_run?: boolean;
+            /**
+             * Format: int64
+             * @description Files that were written to in these last seconds stay; 3600 if it is missing.
+             */
+            older_than_seconds?: number;
+            /**
+             * @description Place of a directory, as `SITE:/EXPORT/PATH`.
+             * @example here:/data
+             */
+            place: string;
+        };
+        /** @description What was cleaned. */
+        Cleaned: {
+            /**
+             * Format: int64
+             * @description Their bytes.
+             */
+            bytes: number;
+            /**
+             * Format: int64
+             * @description Directories that could not be looked through, and files that could not be removed.
+             */
+            failed: number;
+            /** @description Some of those. */
+            failures: components["schemas"]["FailedPlace"][];
+            /**
+             * Format: int64
+             * @description Temporary files that were removed, or would be in a dry run.
+             */
+            files: number;
+            /** @description Temporary files that stayed, by reason. */
+            kept: components["schemas"]["KeptFiles"][];
+            /** @description Some of their paths, below the one that was asked for. */
+            paths: unknown[];
+        };
         /** @description A delivery to a webhook. */
         DeliveryView: {
             /** @description When the last attempt ended, or when the delivery was noted if there was none. */
@@ -907,6 +1065,51 @@ export interface components {
              */
             samples: number;
         };
+        /**
+         * @description What an entry is.
+         * @enum {string}
+         */
+        EntryKind: "file" | "directory" | "symlink" | "fifo" | "socket" | "char_device" | "block_device" | "other";
+        /** @description An entry as its directory shows it. */
+        EntryView: {
+            /** @description What the entry is. */
+            kind: components["schemas"]["EntryKind"];
+            /**
+             * Format: int32
+             * @description Permission, set-id and sticky bits.
+             */
+            mode: number;
+            /** @description When its contents changed last. */
+            modified: components["schemas"]["Timestamp"];
+            /** @description Name of the entry; bytes that are not UTF-8 come as `{"base64": "…"}`. */
+            name: unknown;
+            /**
+             * Format: int64
+             * @description Length of its contents in bytes.
+             */
+            size: number;
+            /** @description Where a symbolic link points. */
+            target?: unknown;
+        };
+        /** @description An export, what the asker may do there, and how much room it has. */
+        ExportRoom: {
+            /**
+             * Format: int64
+             * @description Bytes that are free there; None where that is not known.
+             */
+            bytes_free?: number | null;
+            /**
+             * Format: int64
+             * @description Bytes of its file system; None where that is not known.
+             */
+            bytes_total?: number | null;
+            /** @description Name of the export. */
+            name: string;
+            /** @description The asker may read something there. */
+            read: boolean;
+            /** @description The asker may write somewhere there. */
+            write: boolean;
+        };
         /** @description An export of the node. */
         ExportView: {
             /**
@@ -921,6 +1124,13 @@ export interface components {
             bytes_total?: number | null;
             /** @description Name of the export. */
             name: string;
+        };
+        /** @description A path at which something failed. */
+        FailedPlace: {
+            /** @description What failed. */
+            message: string;
+            /** @description Path below the one that was asked for. */
+            path: unknown;
         };
         /** @description Failed entries of one reason. */
         FailureView: {
@@ -1041,6 +1251,18 @@ export interface components {
             /** @description The summary of the last attempt that ended, as in `--json`. */
             summary?: Record<string, never> | null;
         };
+        /** @description Temporary files that stayed, for one reason. */
+        KeptFiles: {
+            /**
+             * Format: int64
+             * @description How many there are.
+             */
+            files: number;
+            /** @description Some of their paths, below the one that was asked for. */
+            paths: unknown[];
+            /** @description Why they stayed. */
+            reason: string;
+        };
         /**
          * @description What a limit is for.
          * @enum {string}
@@ -1066,6 +1288,13 @@ export interface components {
             time_zone: string;
             /** @description Rates by time of day; the first window that holds counts. */
             windows: components["schemas"]["WindowView"][];
+        };
+        /** @description A page of a directory, sorted by the bytes of the names. */
+        Listing: {
+            /** @description The entries. */
+            entries: components["schemas"]["EntryView"][];
+            /** @description Give this as `cursor` for the next page; None after the last one. */
+            next?: unknown;
         };
         /** @description A line of a job's log. */
         LogLine: {
@@ -1117,6 +1346,16 @@ export interface components {
              * @example user:alice
              */
             subject: string;
+        };
+        /** @description A directory to make. */
+        NewDirectory: {
+            /** @description Directories above that are missing are made too, and one that is there is fine. */
+            parents?: boolean;
+            /**
+             * @description Place of the directory, as `SITE:/EXPORT/PATH`.
+             * @example here:/data/new
+             */
+            place: string;
         };
         /** @description A job to submit. */
         NewJob: {
@@ -1317,6 +1556,13 @@ export interface components {
              * @description Complete files.
              */
             files: number;
+            /**
+             * Format: int64
+             * @description Files that the scan has found so far; all of them once it has ended.
+             */
+            files_total?: number;
+            /** @description The source is still being scanned. */
+            scanning?: boolean;
             /** @description What each stage did in the last seconds, by name of the figure, as in the event `progress` of `--json`. */
             stages?: {
                 [key: string]: number;
@@ -1359,6 +1605,51 @@ export interface components {
             code: string;
             /** @description One sentence for people. */
             text: string;
+        };
+        /** @description An entry to remove. */
+        RemoveEntry: {
+            /**
+             * @description Place of the entry, as `SITE:/EXPORT/PATH`.
+             * @example here:/data/old
+             */
+            place: string;
+            /** @description A directory goes with all that is in it. */
+            recursive?: boolean;
+        };
+        /** @description What was removed. */
+        Removed: {
+            /**
+             * Format: int64
+             * @description Directories.
+             */
+            directories: number;
+            /**
+             * Format: int64
+             * @description Entries that could not be removed.
+             */
+            failed: number;
+            /** @description Some of those that could not be removed. */
+            failures: components["schemas"]["FailedPlace"][];
+            /**
+             * Format: int64
+             * @description Files and links.
+             */
+            files: number;
+        };
+        /** @description An entry to rename. */
+        RenameEntry: {
+            /**
+             * @description Place of the entry, as `SITE:/EXPORT/PATH`.
+             * @example here:/data/old
+             */
+            from: string;
+            /** @description What stands at the new place is replaced, as far as the file system allows it. */
+            replace?: boolean;
+            /**
+             * @description Place that it gets, in the same export.
+             * @example here:/data/new
+             */
+            to: string;
         };
         /**
          * @description One thing that a rule allows.
@@ -1985,6 +2276,8 @@ export interface operations {
             query?: {
                 /** @description States, separated by commas; the parameter may be repeated. */
                 state?: components["schemas"]["JobStateName"][];
+                /** @description Beginning of the id. */
+                id?: string;
                 /** @description Owner. */
                 owner?: string;
                 /** @description Site of a source or of the destination. */
@@ -3126,6 +3419,420 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["NodeView"];
+                };
+            };
+            /** @description The caller has not proven who it is. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The caller may not do this. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request cannot be carried out as it is. */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The node cannot carry the request out now. */
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    get_places: {
+        parameters: {
+            query: {
+                /** @description Directory, as `SITE:/EXPORT/PATH`. */
+                place: string;
+                /** @description Where the page before ended, as its `next` says. */
+                cursor?: string;
+                /** @description Entries of the page; 500 if it is missing. */
+                limit?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Listing"];
+                };
+            };
+            /** @description The caller has not proven who it is. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The caller may not do this. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request cannot be carried out as it is. */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The node cannot carry the request out now. */
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    post_places_clean: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["CleanEntries"];
+            };
+        };
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Cleaned"];
+                };
+            };
+            /** @description The caller has not proven who it is. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The caller may not do this. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request cannot be carried out as it is. */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The node cannot carry the request out now. */
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    post_places_mkdir: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["NewDirectory"];
+            };
+        };
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["EntryView"];
+                };
+            };
+            /** @description The caller has not proven who it is. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The caller may not do this. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request cannot be carried out as it is. */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The node cannot carry the request out now. */
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    post_places_remove: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["RemoveEntry"];
+            };
+        };
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Removed"];
+                };
+            };
+            /** @description The caller has not proven who it is. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The caller may not do this. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request cannot be carried out as it is. */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The node cannot carry the request out now. */
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    post_places_rename: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["RenameEntry"];
+            };
+        };
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["EntryView"];
+                };
+            };
+            /** @description The caller has not proven who it is. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The caller may not do this. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request cannot be carried out as it is. */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The node cannot carry the request out now. */
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    get_places_space: {
+        parameters: {
+            query: {
+                /** @description Place, as `SITE:/EXPORT/PATH`; `SITE:/` is the site with all its exports. */
+                place: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ExportRoom"][];
+                };
+            };
+            /** @description The caller has not proven who it is. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The caller may not do this. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request cannot be carried out as it is. */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The node cannot carry the request out now. */
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    get_places_stat: {
+        parameters: {
+            query: {
+                /** @description Place, as `SITE:/EXPORT/PATH`; `SITE:/` is the site with all its exports. */
+                place: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["EntryView"];
                 };
             };
             /** @description The caller has not proven who it is. */

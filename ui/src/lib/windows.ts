@@ -1,6 +1,6 @@
 // Owns how times of the week are written as text, one line each: `mon-fri 08:00-18:00 50 MB/s`.
 import type { Schemas } from './api';
-import { parseRate, rate } from './format';
+import { parseRate, typedRate } from './format';
 
 type Window = Schemas['WindowView'];
 
@@ -23,7 +23,7 @@ function days(numbers: number[]): string {
 }
 
 export function windowText(window: Window): string {
-  return `${days(window.days)} ${clock(window.from)}-${clock(window.to)} ${window.rate == null ? 'none' : rate(window.rate)}`;
+  return `${days(window.days)} ${clock(window.from)}-${clock(window.to)} ${typedRate(window.rate) || 'none'}`;
 }
 
 /** Reads one line; an error says which line is wrong and how to write it. */
