@@ -1,6 +1,8 @@
 //! `godwit backup` and `godwit restore`: what a node knows, saved to a directory and put back.
 //! Saves no data of exports, no log or report of a job, and no journal of a transfer.
 
+mod owner;
+
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
@@ -90,6 +92,7 @@ pub(super) fn backup(matches: &ArgMatches, home: &Home) -> Result<Exit, Failure>
 pub(super) fn restore(matches: &ArgMatches, home: &Home) -> Result<Exit, Failure> {
     let directory = place(matches)?;
     let label = read_label(&directory)?;
+    home.make()?;
     let mut contents = Vec::new();
     for name in FILES {
         if let Some(content) = read(&directory.join(name))? {
@@ -116,9 +119,20 @@ pub(super) fn restore(matches: &ArgMatches, home: &Home) -> Result<Exit, Failure
         }
         write(&place, content)?;
     }
+    let written = [
+        "state",
+        "web",
+        "kept-",
+        "identity.pem",
+        "grants",
+        "known_peers",
+        "config.toml",
+    ];
+    owner::give(home.path(), &written).map_err(|error| failed(home.path(), error))?;
     print(&format!(
-        "restored {}, as it was in {}",
+        "restored {} into {}, as it was in {}",
         label.identity,
+        home.path().display(),
         directory.display()
     ));
     if let Some(moved) = moved {

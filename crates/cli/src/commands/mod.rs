@@ -38,6 +38,8 @@ pub(crate) fn run(matches: &ArgMatches, started: Instant) -> Result<Exit, Failur
         "agent" => return crate::agent::run(matches),
         "config" => return config::run(matches),
         "completions" => return documents::completions(matches),
+        "backup" => return backup::backup(matches, &node::connect::home_of_node()?),
+        "restore" => return backup::restore(matches, &node::connect::home_of_node()?),
         "doctor" => return doctor::run(matches),
         "man" => return documents::man(matches),
         "access" | "accounting" | "clean" | "job" | "ls" | "mkdir" | "mv" | "node" | "rm"
@@ -60,8 +62,6 @@ pub(crate) fn run(matches: &ArgMatches, started: Instant) -> Result<Exit, Failur
         "verify" => verify::run(matches, &home, started),
         "manifest" => verify::manifest(matches, &home),
         "limit" => limit::run(matches, &home),
-        "backup" => backup::backup(matches, &home),
-        "restore" => backup::restore(matches, &home),
         "gen" => generate::run(matches, &home),
         other => Err(Failure::usage(format!("{other} is not a command"))),
     }

@@ -2,12 +2,15 @@
 //! Does not stop anything itself.
 
 use std::io;
-use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::time::Duration;
 
 use godwit_jobs::Jobs;
 use sd_notify::NotifyState;
 use signal_hook::iterator::Signals;
+
+/// Ends that may come at once: a signal, and that of the state.
+const ENDS_MAX: usize = 2;
 
 /// Why a node ends.
 pub(super) enum End {
@@ -19,7 +22,7 @@ pub(super) enum End {
 
 /// Waits for what ends a node.
 pub(super) struct Ends {
-    sender: Sender<End>,
+    sender: SyncSender<End>,
     receiver: Receiver<End>,
 }
 
@@ -29,7 +32,7 @@ impl Ends {
     /// # Errors
     /// No thread can be started.
     pub(super) fn of(mut signals: Signals) -> io::Result<Self> {
-        let (sender, receiver) = channel();
+        let (sender, receiver) = sync_channel(ENDS_MAX);
         let own = sender.clone();
         std::thread::Builder::new()
             .name("gw-signals".to_owned())

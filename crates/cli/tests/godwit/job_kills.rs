@@ -3,8 +3,6 @@
 //!
 //! `GODWIT_KILLS=100` kills more often than the usual run.
 
-#![expect(clippy::print_stderr, reason = "what was done is told, with the seed")]
-
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::PathBuf;

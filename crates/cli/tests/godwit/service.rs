@@ -1,5 +1,5 @@
 //! A node as a service manager runs it: it says that it is ready, that it lives, and that it stops; and it ends when its state has ended.
-//! The package as a whole has a test of its own (`scripts/test-package.sh`).
+//! The package as a whole has a test of its own (`scripts/test-package.py`).
 
 use std::os::unix::net::UnixDatagram;
 use std::time::Duration;

@@ -3,7 +3,7 @@
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpListener;
-use std::sync::mpsc::{Receiver, channel};
+use std::sync::mpsc::{Receiver, sync_channel};
 use std::time::{Duration, Instant};
 
 use aws_lc_rs::hmac;
@@ -36,7 +36,7 @@ impl Got {
 fn receiver(answers: &'static [&'static str]) -> (String, Receiver<Got>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}/hook?x=1", listener.local_addr().unwrap());
-    let (sender, got) = channel();
+    let (sender, got) = sync_channel(16);
     std::thread::spawn(move || {
         for (number, socket) in listener.incoming().enumerate() {
             let mut socket = socket.unwrap();

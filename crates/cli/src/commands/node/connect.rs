@@ -11,7 +11,7 @@ use godwit_client::{Client, Fingerprint, KnownWeb, NodeAddress, Token, Trust};
 
 use super::{optional, text};
 use crate::exit::{Exit, Failure};
-use crate::home;
+use crate::home::{self, Home};
 use crate::output::print;
 
 /// Home of a node that the system starts.
@@ -108,6 +108,26 @@ fn here() -> Result<Client, Failure> {
         _ => PathBuf::from(SYSTEM_HOME),
     };
     Ok(Client::local(home)?)
+}
+
+/// The home of the node of this machine: the one that is named, else that of this user if a node runs there, else that of the system's node if
+/// it runs, or has run and none of this user has.
+///
+/// # Errors
+/// No home is named, and there is none to take.
+pub(crate) fn home_of_node() -> Result<Home, Failure> {
+    let own = home::find();
+    let is_own = |home: &Home| NodeAddress::socket_of(home.path()).exists();
+    if from_environment("GODWIT_HOME").is_some() || own.as_ref().is_ok_and(is_own) {
+        return own;
+    }
+    let was_node = |home: &Path| home.join("state").exists();
+    let is_systems = system_home().is_some()
+        || was_node(Path::new(SYSTEM_HOME)) && !own.as_ref().is_ok_and(|own| was_node(own.path()));
+    match is_systems {
+        true => Ok(Home::at(SYSTEM_HOME.into())),
+        false => own,
+    }
 }
 
 /// The home of the node that the system starts, if that node runs.

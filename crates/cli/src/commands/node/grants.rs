@@ -10,15 +10,16 @@ use godwit_api::settings::{Scope, ServeSettings};
 use godwit_client::{Client, ClientError};
 use godwit_node::Grants;
 
+use super::connect::home_of_node;
 use super::when::Clock;
 use super::{optional, print_json, table, text};
 use crate::exit::{Exit, Failure, FailureCode};
-use crate::home::{self, Home};
+use crate::home::Home;
 use crate::output::{complain, print, printable};
 
 /// Runs one of the commands.
 pub(super) fn run(sub: &str, matches: &ArgMatches) -> Result<Exit, Failure> {
-    let home = home::find()?;
+    let home = home_of_node()?;
     match sub {
         "list" => list(matches, &home),
         "allow" => allow(matches, &home),

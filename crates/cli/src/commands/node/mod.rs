@@ -3,7 +3,7 @@
 
 mod access;
 mod accounting;
-mod connect;
+pub(super) mod connect;
 mod grants;
 mod log;
 mod places;

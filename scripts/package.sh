@@ -1,0 +1,30 @@
+#!/usr/bin/env bash
+# Makes the Debian package of the binary that is in target/release, or of the one that is named. Prints the package's path.
+# usage: package.sh [BINARY]
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+binary=${1:-target/release/godwit}
+if [ ! -x "$binary" ]; then
+    echo "package: $binary is missing: run make build" >&2
+    exit 1
+fi
+
+# Built once and kept, as cargo-deny is by .ci/run.
+version=3.8.0
+deb=$(command -v cargo-deb || echo target/tools/bin/cargo-deb)
+if ! "$deb" --version >/dev/null 2>&1; then
+    cargo install --quiet --locked --debug --root target/tools cargo-deb --version "$version" >&2
+    deb=target/tools/bin/cargo-deb
+fi
+
+# What is packaged stands where the manifest says, whichever binary it is.
+stage=target/package
+rm -rf "$stage"
+mkdir -p "$stage/completions"
+cp "$binary" "$stage/godwit"
+"$stage/godwit" man "$stage/man" >/dev/null
+for shell in bash zsh fish; do
+    "$stage/godwit" completions "$shell" >"$stage/completions/godwit.$shell"
+done
+"$deb" --quiet --package godwit --no-build --locked --output target/package/ ${PACKAGE_FLAGS:-}
