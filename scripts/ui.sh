@@ -14,6 +14,16 @@ if ! command -v node >/dev/null || ! command -v npm >/dev/null; then
     exit 1
 fi
 
+# What package.json asks for; the Node of Debian 12 is older.
+if ! node -e 'const [a, b] = process.versions.node.split(".").map(Number); process.exit(a > 20 || (a === 20 && b >= 19) ? 0 : 1)'; then
+    if [ "$what" = if-possible ]; then
+        echo "ui: Node $(node --version) is older than 20.19: the committed page is used"
+        exit 0
+    fi
+    echo "ui: Node $(node --version) is too old: the page needs 20.19 or newer to be built and tested" >&2
+    exit 1
+fi
+
 # The packages, as package-lock.json names them.
 stamp=node_modules/.stamp
 if [ ! -e "$stamp" ] || [ package-lock.json -nt "$stamp" ]; then
