@@ -80,7 +80,12 @@ pub(crate) fn follow(app: &App, handle: &Handle, mut stopping: watch::Receiver<b
                     let last = app.reader().last_event().unwrap_or(0);
                     follower = replica.follow(last);
                     app.hub.newest_sender.send_replace(last);
-                    sleep(PAUSE).await;
+                    // In this order: a runtime that ends has no clock any more, and whoever asks for it panics.
+                    tokio::select! {
+                        biased;
+                        () = stopped(&mut stopping) => return,
+                        () = sleep(PAUSE) => {}
+                    }
                 }
             }
         }

@@ -53,7 +53,16 @@ fn a_node_whose_state_cannot_be_kept_ends_and_says_why() {
     rig.serve(&[]);
     disk.cut_power(Shutdown::LogFlush);
     // The node notices when something has to be kept.
-    let refused = rig.admin(&["user", "add", "alice", "--role", "viewer"]);
+    let identity = rig.identity.clone();
+    let add = [
+        "site",
+        "add",
+        "siteB",
+        "dtn2.example.org",
+        "--identity",
+        &identity,
+    ];
+    let refused = rig.admin(&add);
     assert_eq!(refused.code, Some(1), "{refused:?}");
     // A signal that changes nothing: the node ends by itself.
     let ended = rig.stop_daemon(Signal::CONT);
