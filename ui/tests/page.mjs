@@ -133,6 +133,26 @@ try {
     assert.ok(!existsSync(join(there.data, 'dry')));
   });
 
+  await step('both sites are looked around at, and a place is chosen by hand', async () => {
+    await page.goto(`${here.url}/new`);
+    const from = page.getByRole('region', { name: 'From' });
+    await from.getByLabel('Look around at').selectOption('here');
+    await from.getByRole('button', { name: 'data/' }).click();
+    await from.getByRole('checkbox', { name: 'Copy run1' }).check();
+    assert.equal(await from.getByLabel('From, place 1').inputValue(), 'here:/data/run1');
+    const to = page.getByRole('region', { name: 'To', exact: true });
+    await to.getByLabel('Look around at').selectOption('siteB');
+    await to.getByRole('button', { name: 'data/' }).click();
+    await to.getByRole('button', { name: 'New directory' }).click();
+    await page.getByRole('dialog').getByLabel('Name').fill('a + b');
+    await page.getByRole('dialog').getByRole('button', { name: 'Make the directory' }).click();
+    await to.getByText('This directory is empty.').waitFor();
+    await to.getByRole('button', { name: 'Copy into this directory' }).click();
+    assert.equal(await to.getByLabel('To, place').inputValue(), 'siteB:/data/a + b/');
+    assert.ok(existsSync(join(there.data, 'a + b')));
+    await accessible(page, 'the panes');
+  });
+
   let big;
   await step('a limit is named as what limits, and the rate follows another one', async () => {
     here.file('big', 1 << 30);
