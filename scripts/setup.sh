@@ -25,6 +25,7 @@ needed=(
     npm:npm
     chromium:chromium      # the page is tested in it
     valgrind:valgrind      # counts instructions, to notice what has become slower
+    curl:curl              # the guide calls the API by it
     prometheus:prometheus  # reads the figures of a node
     systemd-analyze:systemd # runs the package's service
     adduser:adduser        # and makes its user
