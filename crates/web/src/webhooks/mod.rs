@@ -5,7 +5,7 @@ pub(crate) mod address;
 pub(crate) mod message;
 pub(crate) mod post;
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -32,6 +32,9 @@ const DUE_MAX: usize = 1_000;
 
 /// After the state could not be read or changed.
 const PAUSE: Duration = Duration::from_secs(2);
+
+/// How soon to look again while something is being sent.
+const LOOK_WHILE_SENDING: Duration = Duration::from_millis(500);
 
 /// The longest sleep, so that a clock that was set forward is noticed.
 const SLEEP_MAX: Duration = Duration::from_secs(60);
@@ -64,8 +67,8 @@ impl Webhooks {
         let mut sending: HashMap<u64, String> = HashMap::new();
         loop {
             newest.mark_unchanged();
-            let pause = match own.due().await {
-                Ok(due) => {
+            let pause = match own.look().await {
+                Ok((due, pause)) => {
                     for delivery in due {
                         let each = sending.values().filter(|id| **id == delivery.webhook);
                         let busy = sending.len() >= AT_ONCE_MAX
@@ -76,7 +79,7 @@ impl Webhooks {
                             running.spawn(Arc::clone(&own).attempt(delivery));
                         }
                     }
-                    own.sleep(&sending).await
+                    pause
                 }
                 Err(()) => PAUSE,
             };
@@ -93,38 +96,21 @@ impl Webhooks {
         }
     }
 
-    async fn due(&self) -> Result<Vec<PendingDelivery>, ()> {
-        let due = self
-            .app
-            .run(|app| Ok(app.reader().deliveries().due(now(), DUE_MAX)?));
-        due.await.map_err(|_error| ())
-    }
-
-    /// How long nothing is due beside what is being sent.
-    async fn sleep(&self, sending: &HashMap<u64, String>) -> Duration {
-        let known: HashSet<u64> = sending.keys().copied().collect();
-        let next = self
-            .app
-            .run(move |app| {
-                let due = app
-                    .reader()
-                    .deliveries()
-                    .due(UnixMillis(i64::MAX), DUE_MAX)?;
-                Ok(due
-                    .into_iter()
-                    .find(|delivery| !known.contains(&delivery.id))
-                    .map(|delivery| delivery.next_attempt))
-            })
-            .await;
-        match next {
-            Ok(Some(next)) => {
-                let left = u64::try_from(next.0.saturating_sub(now().0)).unwrap_or(0);
-                // What is due but has no place yet waits for the end of another.
-                Duration::from_millis(left.max(500)).min(SLEEP_MAX)
+    /// What is due, being sent or not, and how long to wait before the next look.
+    async fn look(&self) -> Result<(Vec<PendingDelivery>, Duration), ()> {
+        let looked = self.app.run(|app| {
+            let (reader, now) = (app.reader(), now());
+            let Some(next) = reader.deliveries().next()? else {
+                return Ok((Vec::new(), SLEEP_MAX));
+            };
+            if next > now {
+                let left = u64::try_from(next.0.saturating_sub(now.0)).unwrap_or(0);
+                return Ok((Vec::new(), Duration::from_millis(left).min(SLEEP_MAX)));
             }
-            Ok(None) => SLEEP_MAX,
-            Err(_) => PAUSE,
-        }
+            // What has no place yet waits for the end of another, and so does what comes due meanwhile.
+            Ok((reader.deliveries().due(now, DUE_MAX)?, LOOK_WHILE_SENDING))
+        });
+        looked.await.map_err(|_error| ())
     }
 
     async fn attempt(self: Arc<Self>, delivery: PendingDelivery) -> u64 {
