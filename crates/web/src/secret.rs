@@ -1,8 +1,8 @@
 //! Owns the secrets of tokens: how they are made, and the digest that is stored of them.
 //! Stores nothing.
 
+use aws_lc_rs::digest::SHA256;
 use data_encoding::{BASE32_NOPAD, HEXLOWER};
-use rustls::crypto::aws_lc_rs::cipher_suite::TLS13_AES_128_GCM_SHA256;
 
 /// The beginning of each secret, by which scanners of published files find it.
 const PREFIX: &str = "gwt_";
@@ -38,13 +38,9 @@ pub(crate) fn last_signs(secret: &str) -> String {
 }
 
 pub(crate) fn sha256(bytes: &[u8]) -> [u8; 32] {
-    let suite = TLS13_AES_128_GCM_SHA256
-        .tls13()
-        .expect("the suite is one of TLS 1.3");
-    let hash = suite.common.hash_provider.hash(bytes);
-    let mut digest = [0; 32];
-    digest.copy_from_slice(hash.as_ref());
-    digest
+    let mut sum = [0; 32];
+    sum.copy_from_slice(aws_lc_rs::digest::digest(&SHA256, bytes).as_ref());
+    sum
 }
 
 #[cfg(test)]
