@@ -193,29 +193,52 @@ pub(crate) fn bind_address(address: SocketAddr) -> io::Result<std::net::TcpListe
     Ok(listener)
 }
 
+/// Whether a listener has been refusing, so that it says so once.
+struct Refusing {
+    what: &'static str,
+    now: bool,
+}
+
+impl Refusing {
+    const fn new(what: &'static str) -> Self {
+        Self { what, now: false }
+    }
+
+    /// The connection; after an error, none and a pause.
+    async fn accepted<T>(
+        &mut self,
+        connections: &Connections,
+        accepted: io::Result<T>,
+    ) -> Option<T> {
+        match accepted {
+            Ok(socket) => {
+                self.now = false;
+                Some(socket)
+            }
+            Err(error) => {
+                if !self.now {
+                    (connections.log)(&format!("{} cannot take connections: {error}", self.what));
+                }
+                self.now = true;
+                tokio::time::sleep(REFUSED_PAUSE).await;
+                None
+            }
+        }
+    }
+}
+
 /// Takes connections of a management address until the server stops.
 pub(crate) async fn listen_by_tls(connections: Connections, listener: TcpListener) {
     let mut stopping = connections.stopping.clone();
-    let mut refusing = false;
+    let mut refusing = Refusing::new("the management address");
     loop {
         let accepted = tokio::select! {
             accepted = listener.accept() => accepted,
             () = stopped(&mut stopping) => return,
         };
-        match accepted.and_then(|(socket, _)| socket.into_std()) {
-            Ok(socket) => {
-                refusing = false;
-                tokio::spawn(connections.clone().serve_tls(socket));
-            }
-            Err(error) => {
-                if !refusing {
-                    (connections.log)(&format!(
-                        "the management address cannot take connections: {error}"
-                    ));
-                }
-                refusing = true;
-                tokio::time::sleep(REFUSED_PAUSE).await;
-            }
+        let accepted = accepted.and_then(|(socket, _)| socket.into_std());
+        if let Some(socket) = refusing.accepted(&connections, accepted).await {
+            tokio::spawn(connections.clone().serve_tls(socket));
         }
     }
 }
@@ -223,26 +246,15 @@ pub(crate) async fn listen_by_tls(connections: Connections, listener: TcpListene
 /// Takes connections of the Unix socket until the server stops.
 pub(crate) async fn listen(connections: Connections, listener: UnixListener) {
     let mut stopping = connections.stopping.clone();
-    let mut refusing = false;
+    let mut refusing = Refusing::new("the API's socket");
     loop {
         let accepted = tokio::select! {
             accepted = listener.accept() => accepted,
             () = stopped(&mut stopping) => return,
         };
-        let socket = match accepted {
-            Ok((socket, _)) => socket,
-            Err(error) => {
-                if !refusing {
-                    (connections.log)(&format!(
-                        "the API's socket cannot take connections: {error}"
-                    ));
-                }
-                refusing = true;
-                tokio::time::sleep(REFUSED_PAUSE).await;
-                continue;
-            }
+        let Some((socket, _)) = refusing.accepted(&connections, accepted).await else {
+            continue;
         };
-        refusing = false;
         let Ok(credentials) = socket.peer_cred() else {
             continue;
         };
