@@ -39,6 +39,7 @@ mod godwit {
     pub(crate) mod kill;
     pub(crate) mod links;
     pub(crate) mod lists;
+    pub(crate) mod lost_rights;
     pub(crate) mod machine;
     pub(crate) mod manifest;
     pub(crate) mod many;
@@ -59,6 +60,7 @@ mod godwit {
     pub(crate) mod record;
     pub(crate) mod reports;
     pub(crate) mod restless;
+    pub(crate) mod rest;
     pub(crate) mod resume;
     pub(crate) mod rig;
     pub(crate) mod service;

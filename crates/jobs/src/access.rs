@@ -6,12 +6,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 use godwit_api::grant::{Area, Grant, Right, Rights, Subject, Wish, allows};
 use godwit_api::rest::{ALL_EXPORTS, Place, Timestamp};
 use godwit_state::{
-    AccessRight, AccessRule, Follower, Object as _, Replica, Role, Topic, UnixMillis, User,
+    AccessRight, AccessRule, Follower, Job, Object as _, Place as StatePlace, Replica, Role, Topic,
+    UnixMillis, User, reason,
 };
 
-use crate::Shared;
 use crate::clock::timestamp;
 use crate::error::JobsError;
+use crate::{Shared, guests};
 
 /// The access rules of a node's state.
 pub(crate) struct Rules {
@@ -145,21 +146,56 @@ fn check(shared: &Shared, user: &str, role: Role, wish: Wish<'_>) -> Result<(), 
     })
 }
 
-/// Whether the owner of a job may still use the exports of this node that the job names, when nobody asks. An owner that is no user of
-/// the node is an account of its machine, or another node, which was checked otherwise.
+/// Whether the owner of a job may still run it, and use the exports of this node that the job names.
 pub(crate) fn check_owner(
     shared: &Shared,
     owner: &str,
     sources: &[Place],
     destination: &Place,
 ) -> Result<(), JobsError> {
+    if shared
+        .config
+        .machine_admins
+        .iter()
+        .any(|name| name == owner)
+    {
+        return Ok(());
+    }
+    let forbidden = |code, detail| Err(JobsError::Forbidden { code, detail });
     match shared.replica.reader().object::<User>(owner)? {
-        Some(user) if user.disabled => Err(JobsError::Forbidden {
-            code: "user_disabled",
-            detail: format!("the user {owner} is disabled on this node"),
-        }),
+        Some(user) if user.disabled => forbidden(
+            "user_disabled",
+            format!("the user {owner} is disabled on this node"),
+        ),
+        Some(user) if user.role < Role::Operator => forbidden(
+            "role_too_small",
+            format!(
+                "{owner} is {} on this node and may not run jobs; an admin can allow it with: godwit user add {owner} --role operator",
+                user.role.name()
+            ),
+        ),
         Some(user) => check_places(shared, owner, user.role, sources, destination),
-        None => Ok(()),
+        None => forbidden(
+            reason::USER_REMOVED,
+            format!("{owner} is no longer a user of this node"),
+        ),
+    }
+}
+
+/// Why the owner of a job may not run it any more. While grants and users cannot be read, jobs that were let in go on.
+pub(crate) fn denied(shared: &Shared, job: &Job) -> Option<String> {
+    if let Some(asker) = guests::asker_of(job) {
+        return (!guests::may_go_on(shared, asker, job)).then(|| guests::ACCESS_ENDED.to_owned());
+    }
+    let place = |place: &StatePlace| format!("{}:{}", place.site, place.path).parse::<Place>();
+    let sources: Result<Vec<Place>, _> = job.sources.iter().map(place).collect();
+    // Both were read when the job was submitted.
+    let (Ok(sources), Ok(destination)) = (sources, place(&job.destination)) else {
+        return None;
+    };
+    match check_owner(shared, &job.owner, &sources, &destination) {
+        Err(JobsError::Forbidden { detail, .. }) => Some(detail),
+        _ => None,
     }
 }
 

@@ -120,16 +120,11 @@ fn carry_out(
         Some(site) => Ok(Some(site)),
         None => Ok(reader.object::<Site>(name)?),
     };
-    let new = &stored.new;
     // What was allowed at the submission may have been taken back.
-    let (sources, destination) = spec::places(new).map_err(Failure::usage)?;
-    access::check_owner(shared, &job.owner, &sources, &destination).map_err(
-        |error| match error {
-            JobsError::Forbidden { .. } => Failure::new(FailureCode::AccessDenied, error),
-            other => Failure::local(other),
-        },
-    )?;
-    let mut prepared = spec::prepare(new, &find).map_err(Failure::usage)?;
+    if let Some(why) = access::denied(shared, job) {
+        return Err(Failure::new(FailureCode::AccessDenied, why));
+    }
+    let mut prepared = spec::prepare(&stored.new, &find).map_err(Failure::usage)?;
     let kind = prepared.spec.kind;
     if limit > 0 && kind != JobKind::Verify {
         // From the first byte on; what changes later goes through the control.
@@ -264,6 +259,11 @@ fn backoff(shared: &Shared, job: &Job, epoch: u64, reason: Reason, heard: &Heard
         bytes: heard.bytes,
         files: heard.files,
     }
+}
+
+/// The reason of a job that its owner may not run any more.
+pub(crate) fn denied(why: &str) -> Reason {
+    Reason::new(FailureCode::AccessDenied.as_str(), clip(why))
 }
 
 /// The reason of a job that cannot fit.

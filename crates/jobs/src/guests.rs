@@ -239,12 +239,13 @@ fn submit_for(
     Ok(id)
 }
 
-/// Whether a job that runs for another node may go on: the node that asked for it may still do what the job does here. While grants cannot
-/// be read, whoever was let in goes on.
-pub(crate) fn may_go_on(shared: &Shared, job: &Job) -> bool {
-    let Some(asker) = job.owner.strip_prefix(OWNER) else {
-        return true;
-    };
+/// The identity of the node that a job runs for, if it runs for another one.
+pub(crate) fn asker_of(job: &Job) -> Option<&str> {
+    job.owner.strip_prefix(OWNER)
+}
+
+/// Whether the node that asked for a job may still do what the job does here. While grants cannot be read, jobs that were let in go on.
+pub(crate) fn may_go_on(shared: &Shared, asker: &str, job: &Job) -> bool {
     let rules = (shared.config.file_grants)().ok();
     let rules = rules.zip(shared.rules.now(&shared.replica).ok());
     let Some((file, state)) = rules else {
@@ -267,8 +268,8 @@ pub(crate) fn may_go_on(shared: &Shared, job: &Job) -> bool {
     })
 }
 
-/// What is said of a job that may not go on.
-pub(crate) const ACCESS_ENDED: &str = "the access of the site that asked for it has ended";
+/// Why a job for another node may not go on.
+pub(crate) const ACCESS_ENDED: &str = "the access of the site that asked for the job has ended here";
 
 fn told(jobs: &Jobs, id: &str) -> Result<Answer, Refusal> {
     let view = jobs.job(id).map_err(|error| refuse(&error))?;

@@ -74,6 +74,8 @@ pub struct JobsConfig {
     pub exports: Vec<String>,
     /// Reads the grants in the node's home, which count for users beside the rules of the state.
     pub file_grants: Arc<FileGrants>,
+    /// Accounts of this machine that are admins of the node without being users of its state.
+    pub machine_admins: Vec<String>,
     /// How long ended jobs, and what the audit log says, are kept.
     pub keep_history: Duration,
     /// Jobs that run at once.

@@ -9,9 +9,10 @@ use chrono_tz::Tz;
 use croner::Cron;
 use godwit_api::rest::NewJob;
 use godwit_state::{
-    Command, NewJob as Submitted, Op, ProposeError, Reader, Role, Schedule, UnixMillis,
+    Command, NewJob as Submitted, Op, ProposeError, Reader, Reason, Role, Schedule, UnixMillis,
 };
 
+use crate::attempt::clip;
 use crate::error::JobsError;
 use crate::scheduler::actor;
 use crate::{Shared, access, spec, submit};
@@ -106,20 +107,21 @@ pub(crate) fn fire(
         if schedule.fired.is_some_and(|fired| fired >= tick) {
             continue;
         }
-        let job = match job_of(shared, &schedule, at) {
-            Ok(job) => Some(Box::new(job)),
+        let (job, reason) = match job_of(shared, &schedule, at) {
+            Ok(job) => (Some(Box::new(job)), None),
             Err(error) => {
                 (shared.config.log)(&format!(
                     "schedule {}: its job of {tick} is left out: {error}",
                     schedule.id
                 ));
-                None
+                (None, Some(reason_of(&error)))
             }
         };
         let fired = Op::Fired {
             schedule: schedule.id,
             tick,
             job,
+            reason,
         };
         match shared
             .replica
@@ -131,6 +133,15 @@ pub(crate) fn fire(
         }
     }
     Ok(next)
+}
+
+/// Why a tick submits nothing.
+fn reason_of(error: &JobsError) -> Reason {
+    let code = match error {
+        JobsError::Invalid { code, .. } | JobsError::Forbidden { code, .. } => code,
+        _ => "local_failure",
+    };
+    Reason::new(code, clip(&error.to_string()))
 }
 
 fn job_of(shared: &Shared, schedule: &Schedule, at: UnixMillis) -> Result<Submitted, JobsError> {

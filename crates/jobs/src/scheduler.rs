@@ -6,19 +6,19 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use godwit_state::{
-    Actor, Command, Effect, Follower, Job, JobOp, Op, ProposeError, Reader, UnixMillis,
+    Actor, Command, Effect, Finish, Follower, Job, JobOp, Op, Outcome, ProposeError, Reader,
+    UnixMillis,
 };
 use tokio::runtime::Builder;
 use tokio::time::timeout;
 
-use crate::Shared;
 use crate::attempt::{self, NO_SPACE};
 use crate::error::JobsError;
-use crate::guests;
 use crate::history::History;
 use crate::order::{self, Running};
 use crate::rules::Policy;
 use crate::schedule;
+use crate::{Shared, access};
 
 /// The longest sleep: time windows of limits begin within it, and a clock that was set is noticed.
 const SLEEP_MAX: Duration = Duration::from_secs(5);
@@ -169,8 +169,8 @@ fn follow_up(shared: &Shared, reader: &Reader, policy: &Policy) -> Result<Vec<Ru
         });
     }
     for job in claimed {
-        if !guests::may_go_on(shared, &job) {
-            give_up(shared, &job)?;
+        if let Some(why) = access::denied(shared, &job) {
+            end_denied(shared, &job, why)?;
             continue;
         }
         let limit = policy.rate(job.limit, &job.owner, &order::sites_of(&job), &running);
@@ -179,12 +179,20 @@ fn follow_up(shared: &Shared, reader: &Reader, policy: &Policy) -> Result<Vec<Ru
     Ok(running)
 }
 
-/// Ends a job for another node whose access has ended.
-fn give_up(shared: &Shared, job: &Job) -> Result<(), JobsError> {
-    let cancel = JobOp::Cancel {
-        comment: Some(guests::ACCESS_ENDED.to_owned()),
-    };
-    let command = Command::new(shared.now(), actor(shared), Op::Job(job.id.clone(), cancel));
+/// Ends a running job whose owner may not run it any more. The next pass stops its attempt, for the claim has ended.
+fn end_denied(shared: &Shared, job: &Job, why: String) -> Result<(), JobsError> {
+    (shared.config.log)(&format!("job {}: stopped: {why}", job.id));
+    let progress = shared.live.progress(&job.id);
+    let finish = JobOp::Finish(Box::new(Finish {
+        epoch: job.epoch,
+        outcome: Outcome::Failed,
+        reason: Some(attempt::denied(&why)),
+        summary: "{}".to_owned(),
+        bytes: progress.as_ref().map_or(0, |progress| progress.bytes),
+        files: progress.as_ref().map_or(0, |progress| progress.files),
+        failures: Vec::new(),
+    }));
+    let command = Command::new(shared.now(), actor(shared), Op::Job(job.id.clone(), finish));
     settle(shared.replica.propose_blocking(command)).map(drop)
 }
 
@@ -195,9 +203,6 @@ fn start(
     policy: &Policy,
     running: &[Running],
 ) -> Result<(), JobsError> {
-    if !guests::may_go_on(shared, &job) {
-        return give_up(shared, &job);
-    }
     let claim = JobOp::Claim {
         runner: shared.runner.clone(),
         seen: job.epoch,

@@ -22,10 +22,9 @@ use godwit_api::rest::{HERE, NewJob, Place, Timestamp};
 use godwit_run::Control;
 use godwit_state::{Job, JobOp, JobState, Reader, Site, UnixMillis};
 
-use crate::Shared;
 use crate::attempt::AttemptEvents;
 use crate::error::JobsError;
-use crate::spec;
+use crate::{Shared, access, spec};
 use follow::Followed;
 
 /// How long access for a job lasts unless it is renewed: the job goes on for so long while this node is away.
@@ -106,6 +105,11 @@ pub(crate) fn carry_out(
     told: &Arc<AttemptEvents>,
     control: &Control,
 ) -> Option<JobOp> {
+    if let Some(why) = access::denied(shared, job) {
+        // It may run at its sites already.
+        shared.untold.add(&job.id);
+        return Some(ending::finish(epoch, told, crate::attempt::denied(&why)));
+    }
     let third = match Third::new(shared, job, epoch, limit, told, control) {
         Ok(third) => third,
         Err(error) => return Some(ending::failed(epoch, told, &error)),

@@ -278,6 +278,7 @@ fn a_schedule_submits_its_job_by_itself() {
         template: serde_json::to_string(&template).expect("JSON"),
         disabled: false,
         fired: None,
+        reason: None,
         comment: String::new(),
     };
     let put = Op::Schedule(Change::Put(schedule));

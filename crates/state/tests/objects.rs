@@ -5,7 +5,7 @@ mod support;
 
 use godwit_state::{
     AccessRight, AccessRule, Actor, Change, Command, Delivery, Limit, LimitScope, LimitWindow, Op,
-    Outcome, Prune, Role, Schedule, Secret, Share, Site, Token, User, Webhook,
+    Outcome, Prune, Reason, Role, Schedule, Secret, Share, Site, Token, User, Webhook,
 };
 use support::state::State;
 use support::{alice, at, claim, command, finish, new_job, submit};
@@ -45,6 +45,7 @@ fn a_tick_fires_once() {
         template: "{}".to_owned(),
         disabled: false,
         fired: None,
+        reason: None,
         comment: String::new(),
     };
     state
@@ -54,6 +55,7 @@ fn a_tick_fires_once() {
         schedule: "nightly".to_owned(),
         tick: at(tick),
         job: Some(Box::new(new_job(id))),
+        reason: None,
     };
     assert_eq!(
         state.op(101, fire(99, "early")).expect_err("before").code(),
@@ -72,6 +74,23 @@ fn a_tick_fires_once() {
         state.op(204, fire(200, "other")).expect_err("twice").code(),
         "already_fired"
     );
+    // A tick without a job says why, until a job is submitted again.
+    let reason = |state: &State| {
+        let schedule = state.reader.object::<Schedule>("nightly").expect("read");
+        schedule.expect("there").reason
+    };
+    assert_eq!(reason(&state), None);
+    let why = Reason::new("access_denied", "alice may not read here:/data/a.");
+    let skip = Op::Fired {
+        schedule: "nightly".to_owned(),
+        tick: at(300),
+        job: None,
+        reason: Some(why.clone()),
+    };
+    state.op(301, skip).expect("skip");
+    assert_eq!(reason(&state), Some(why));
+    state.op(401, fire(400, "later")).expect("fire");
+    assert_eq!(reason(&state), None);
     let job = state.reader.job("job").expect("read").expect("there");
     assert_eq!(job.schedule.as_deref(), Some("nightly"));
     assert!(state.reader.job("other").expect("read").is_none());

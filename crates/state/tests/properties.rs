@@ -119,6 +119,7 @@ fn make(step: &Step, millis: i64, jobs: &BTreeMap<String, Job>) -> Command {
                 schedule: "nightly".to_owned(),
                 tick: at(1_000 + i64::from(*tick)),
                 job: Some(Box::new(new_job(&format!("job{job}")))),
+                reason: None,
             },
         ),
         Step::Prune => {
@@ -222,6 +223,7 @@ proptest! {
             template: "{}".to_owned(),
             disabled: false,
             fired: None,
+            reason: None,
             comment: String::new(),
         };
         let mut commands = vec![command(0, Op::Schedule(Change::Create(schedule)))];

@@ -288,6 +288,34 @@ fn known(user: &User) -> Result<Role, ApiError> {
     Ok(user.role)
 }
 
+/// The number of root.
+const ROOT: u32 = 0;
+
+/// The names of the accounts of this machine that are admins without being users of the state: root, and the node's own user.
+#[must_use]
+pub fn machine_admins() -> Vec<String> {
+    let mut names = vec![machine_admin(ROOT), machine_admin(own_uid())];
+    names.dedup();
+    names
+}
+
+fn own_uid() -> u32 {
+    rustix::process::geteuid().as_raw()
+}
+
+/// The name under which root or the node's own user acts.
+fn machine_admin(uid: u32) -> String {
+    account(uid).unwrap_or_else(|| match uid {
+        ROOT => "root".to_owned(),
+        _ => format!("uid-{uid}"),
+    })
+}
+
+fn account(uid: u32) -> Option<String> {
+    let name = godwit_sys::accounts::user_name(uid)?;
+    String::from_utf8(name).ok().filter(|name| !name.is_empty())
+}
+
 /// The node's own user and root are admins; all others need a user of their name in the state.
 fn by_uid(uid: u32, app: &App) -> Result<Identified, ApiError> {
     let identified = |name: String, role: Role| Identified {
@@ -295,21 +323,10 @@ fn by_uid(uid: u32, app: &App) -> Result<Identified, ApiError> {
         role,
         expires: None,
     };
-    let name = godwit_sys::accounts::user_name(uid)
-        .and_then(|name| String::from_utf8(name).ok())
-        .filter(|name| !name.is_empty());
-    let own = rustix::process::geteuid().as_raw();
-    if uid == own || uid == 0 {
-        let fallback = || {
-            if uid == 0 {
-                "root".to_owned()
-            } else {
-                format!("uid-{uid}")
-            }
-        };
-        return Ok(identified(name.unwrap_or_else(fallback), Role::Admin));
+    if uid == own_uid() || uid == ROOT {
+        return Ok(identified(machine_admin(uid), Role::Admin));
     }
-    let Some(name) = name else {
+    let Some(name) = account(uid) else {
         return Err(ApiError::forbidden(
             "unknown_user",
             format!("this machine has no user with the number {uid}"),

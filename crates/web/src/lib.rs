@@ -39,6 +39,7 @@ use tokio::runtime::{Builder, Runtime};
 use tokio::sync::watch;
 use tokio_rustls::TlsAcceptor;
 
+pub use caller::machine_admins;
 pub use config::{ExportInfo, NodeInfo, UNREAD_MAX, WebConfig};
 pub use graphite::PUSH_EVERY;
 pub use tls::{CertificateError, CertificateSource, check_certificate};

@@ -4,7 +4,7 @@
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::{NewJob, Timestamp};
+use super::{NewJob, ReasonView, Timestamp};
 
 /// What a limit is for.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize, ToSchema)]
@@ -130,6 +130,9 @@ pub struct ScheduleView {
     pub fired: Option<Timestamp>,
     /// When the job is submitted next.
     pub next: Option<Timestamp>,
+    /// Why the job was not submitted when it was due last, or why the schedule was disabled.
+    #[serde(default)]
+    pub reason: Option<ReasonView>,
 }
 
 /// An address to tell of changes.

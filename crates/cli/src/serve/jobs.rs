@@ -69,6 +69,7 @@ pub(super) fn start(
             let home = home.path().to_owned();
             Arc::new(move || Grants::new(&home).list().map_err(|error| error.to_string()))
         },
+        machine_admins: godwit_web::machine_admins(),
         keep_history: settings.keep_history,
         jobs_max: settings.jobs as usize,
         clock: Clock::default(),

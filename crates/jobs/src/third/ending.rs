@@ -95,7 +95,8 @@ pub(super) fn failed(epoch: u64, told: &AttemptEvents, error: &JobsError) -> Job
     finish(epoch, told, Reason::new(word, clip(&error.to_string())))
 }
 
-fn finish(epoch: u64, told: &AttemptEvents, reason: Reason) -> JobOp {
+/// The attempt failed for this reason.
+pub(super) fn finish(epoch: u64, told: &AttemptEvents, reason: Reason) -> JobOp {
     let (bytes, files) = told.last_seen();
     JobOp::Finish(Box::new(Finish {
         epoch,

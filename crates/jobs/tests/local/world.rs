@@ -120,6 +120,7 @@ impl World {
             directory: self.path("home/jobs"),
             exports: vec!["from".to_owned(), "to".to_owned()],
             file_grants: Arc::new(|| Ok(Vec::new())),
+            machine_admins: vec!["alice".to_owned()],
             keep_history: Duration::from_hours(24),
             jobs_max,
             clock,

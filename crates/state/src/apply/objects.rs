@@ -5,8 +5,8 @@ use rusqlite::{OptionalExtension as _, params};
 
 use super::{Context, Stop, jobs, notices, sql};
 use crate::model::{
-    AccessRule, Change, CommandError, Effect, NewJob, Object, Schedule, Token, Topic, UnixMillis,
-    User,
+    AccessRule, Change, CommandError, Effect, NewJob, Object, Reason, Schedule, Token, Topic,
+    UnixMillis, User, reason,
 };
 use crate::read::object_by_id;
 
@@ -26,13 +26,14 @@ pub(super) fn change<T: Object>(context: &Context<'_>, change: &Change<T>) -> Re
     }
 }
 
-/// A schedule keeps the tick that it fired last; a new one fires for later ticks only.
+/// A schedule keeps the tick that it fired last; a new one fires for later ticks only. A change forgets why it submitted nothing.
 pub(super) fn schedule(context: &Context<'_>, change: &Change<Schedule>) -> Result<Effect, Stop> {
     let with_fired = |given: &Schedule| -> Result<Schedule, Stop> {
         let earlier = object_by_id::<Schedule>(context.db, &given.id)?;
         let fired = earlier.map_or(Some(context.at), |earlier| earlier.fired);
         Ok(Schedule {
             fired,
+            reason: None,
             ..given.clone()
         })
     };
@@ -44,12 +45,13 @@ pub(super) fn schedule(context: &Context<'_>, change: &Change<Schedule>) -> Resu
     self::change(context, &change)
 }
 
-/// Submits the job of a tick, and remembers the tick.
+/// Submits the job of a tick, and remembers the tick. A tick without a job keeps its reason.
 pub(super) fn fired(
     context: &Context<'_>,
     id: &str,
     tick: UnixMillis,
     job: Option<&NewJob>,
+    why: Option<&Reason>,
 ) -> Result<Effect, Stop> {
     let mut schedule = object_by_id::<Schedule>(context.db, id)?
         .ok_or_else(|| CommandError::not_found(Schedule::KIND, id))?;
@@ -57,7 +59,11 @@ pub(super) fn fired(
         let schedule = id.to_owned();
         return Err(CommandError::AlreadyFired { schedule }.into());
     }
+    if let Some(why) = why {
+        jobs::check_reason(why)?;
+    }
     schedule.fired = Some(tick);
+    schedule.reason = why.filter(|_| job.is_none()).cloned();
     put(context, &schedule)?;
     match job {
         Some(job) => jobs::submit(context, job, Some(id)),
@@ -65,9 +71,11 @@ pub(super) fn fired(
     }
 }
 
-/// A user who is removed takes tokens and access rules along: a later user of the name has neither.
+/// A user who is removed takes tokens and access rules along, and the schedules of the user are disabled: a later user of the name
+/// has none of them.
 pub(super) fn user(context: &Context<'_>, change: &Change<User>) -> Result<Effect, Stop> {
     if let Change::Remove(id) = change {
+        disable_schedules(context, id)?;
         context.db.execute(
             "DELETE FROM objects WHERE kind = ?1 AND json_extract(body, '$.user') = ?2",
             params![Token::KIND, id],
@@ -84,6 +92,25 @@ pub(super) fn user(context: &Context<'_>, change: &Change<User>) -> Result<Effec
         }
     }
     self::change(context, change)
+}
+
+/// Disables the schedules of a user who is removed.
+fn disable_schedules(context: &Context<'_>, owner: &str) -> Result<(), Stop> {
+    let schedules: Vec<String> = context
+        .db
+        .prepare_cached("SELECT body FROM objects WHERE kind = ?1 ORDER BY id")?
+        .query_map([Schedule::KIND], |row| row.get(0))?
+        .collect::<Result<_, _>>()?;
+    for body in schedules {
+        let mut schedule: Schedule = serde_json::from_str(&body)?;
+        if schedule.owner == owner && !schedule.disabled {
+            let text = format!("The user {owner} was removed, so the schedule was disabled.");
+            schedule.disabled = true;
+            schedule.reason = Some(Reason::new(reason::USER_REMOVED, text));
+            put(context, &schedule)?;
+        }
+    }
+    Ok(())
 }
 
 /// A token is made once, for a user who may at least as much, and revoked once.

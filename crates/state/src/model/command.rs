@@ -74,6 +74,9 @@ pub enum Op {
         tick: UnixMillis,
         /// Job to submit; None skips the tick.
         job: Option<Box<NewJob>>,
+        /// Why the tick is skipped.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reason: Option<Reason>,
     },
     /// Changes a user.
     User(Change<User>),

@@ -142,6 +142,8 @@ pub mod reason {
     pub const DEADLINE_PASSED: &str = "deadline_passed";
     /// The job used up its retries.
     pub const RETRIES_EXHAUSTED: &str = "retries_exhausted";
+    /// The owner is no user of the node any more.
+    pub const USER_REMOVED: &str = "user_removed";
     /// The job is done.
     pub const COMPLETE: &str = "complete";
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use axum::Json;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
-use godwit_api::rest::{NewSchedule, ScheduleView, Timestamp};
+use godwit_api::rest::{NewSchedule, ReasonView, ScheduleView, Timestamp};
 use godwit_jobs::Jobs;
 use godwit_state::{Change, Op, Schedule};
 use utoipa_axum::router::OpenApiRouter;
@@ -67,6 +67,7 @@ async fn put_schedule(
             template,
             disabled: new.disabled,
             fired: None,
+            reason: None,
             comment: new.comment,
         };
         app.propose(caller.actor(), Op::Schedule(Change::Put(schedule)))?;
@@ -124,5 +125,9 @@ fn schedule_view(jobs: &Jobs, schedule: Schedule) -> ScheduleView {
         disabled: schedule.disabled,
         comment: schedule.comment,
         fired: schedule.fired.map(|time| Timestamp(time.0)),
+        reason: schedule.reason.map(|reason| ReasonView {
+            code: reason.code,
+            text: reason.text,
+        }),
     }
 }

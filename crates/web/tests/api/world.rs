@@ -14,7 +14,9 @@ use godwit_net::{Cipher, ClientTls, IdentityId, PeerAddress};
 use godwit_node::{Asker, Export, Exported, Here};
 use godwit_run::{AgentOrder, Connectors, Env, Home, Process, SshClient, SshWay, StartedAgent};
 use godwit_state::{Actor, Change, Command, Op, Options, Replica, Role, Secret, Token, UnixMillis};
-use godwit_web::{CertificateSource, ExportInfo, Network, NodeInfo, UNREAD_MAX, Web, WebConfig};
+use godwit_web::{
+    CertificateSource, ExportInfo, Network, NodeInfo, UNREAD_MAX, Web, WebConfig, machine_admins,
+};
 
 use crate::client::Client;
 
@@ -114,6 +116,7 @@ impl World {
                 let grants = Arc::clone(&file_grants);
                 Arc::new(move || Ok(grants.lock().unwrap().clone()))
             },
+            machine_admins: machine_admins(),
             keep_history: std::time::Duration::from_secs(86_400),
             jobs_max: 4,
             clock: godwit_jobs::Clock::default(),

@@ -314,7 +314,8 @@ fn access_that_is_taken_back_ends_the_job_also_while_nobody_follows_it() {
         .expect("an id")
         .to_owned();
     let there = wait_for(&three.source, &there, |job| !job["ended"].is_null());
-    assert_eq!(there["state"], "cancelled", "{there}");
+    assert_eq!(there["state"], "failed", "{there}");
+    assert_eq!(there["reason"]["code"], "access_denied", "{there}");
     let why = there["reason"]["text"].as_str().unwrap_or_default();
     assert!(why.contains("access of the site"), "{there}");
     three.asked.serve(&[]);

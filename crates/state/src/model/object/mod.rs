@@ -6,7 +6,7 @@ mod check;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use super::{CommandError, Secret, UnixMillis};
+use super::{CommandError, Reason, Secret, UnixMillis};
 use crate::bounds;
 
 /// An object that is stored under its kind and id.
@@ -108,6 +108,9 @@ pub struct Schedule {
     pub disabled: bool,
     /// The latest tick that was dealt with; the state sets it.
     pub fired: Option<UnixMillis>,
+    /// Why the schedule submits nothing; the state sets it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<Reason>,
     /// The operator's words.
     pub comment: String,
 }

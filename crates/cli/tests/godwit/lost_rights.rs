@@ -1,0 +1,169 @@
+//! Jobs and schedules whose owner loses the right to run them, at a real node.
+//! Leaves what a right opens to `access`, and jobs for other nodes to `sites`.
+
+use std::time::{Duration, Instant};
+
+use godwit_api::rest::Timestamp;
+use serde_json::{Value, json};
+
+use super::rest::Caller;
+use super::rig::Rig;
+
+/// For what a node does by itself, on a machine that does much else.
+const DEADLINE: Duration = Duration::from_secs(120);
+
+/// Slow enough to last for a test.
+const LIMIT: u64 = 64 << 10;
+
+#[track_caller]
+fn wait_for(admin: &Caller<'_>, path: &str, is_it: impl Fn(&Value) -> bool) -> Value {
+    let until = Instant::now() + DEADLINE;
+    loop {
+        let now = admin.get(path).expect(200);
+        if is_it(&now) {
+            return now;
+        }
+        assert!(Instant::now() < until, "it does not come: {now}");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}
+
+fn job(destination: &str) -> Value {
+    json!({"sources": ["here:/data/large"], "destination": destination, "limit": LIMIT})
+}
+
+/// Submits a job and waits until it moves; its path in the API.
+#[track_caller]
+fn running(admin: &Caller<'_>, owner: &Caller<'_>, name: &str) -> String {
+    let made = owner.post("jobs", &job(&format!("here:/data/{name}")));
+    let path = format!("jobs/{}", made.expect(201)["id"].as_str().expect("an id"));
+    wait_for(admin, &path, |job| {
+        job["progress"]["bytes"].as_u64() > Some(0)
+    });
+    path
+}
+
+fn let_in(admin: &Caller<'_>, name: &str, expires: Option<Timestamp>) {
+    let rule = json!({
+        "subject": format!("user:{name}"), "export": "data", "rights": ["read", "write"], "expires": expires,
+    });
+    admin.put(&format!("access/{name}"), &rule).expect(200);
+}
+
+#[test]
+fn a_running_job_ends_when_its_owner_may_no_longer_run_it() {
+    let mut rig = Rig::new();
+    rig.write("export/large", vec![7; 32 << 20]);
+    rig.serve(&[]);
+    let admin = Caller::admin(&rig);
+    let undisturbed = running(&admin, &admin, "undisturbed");
+    let names = ["denied", "expired", "demoted", "disabled", "removed"];
+    for name in names {
+        let owner = Caller::user(&rig, name, "operator");
+        let_in(&admin, name, None);
+        let path = running(&admin, &owner, name);
+        // A second one is paused. Whoever resumes it, it does not run.
+        let paused = running(&admin, &owner, &format!("{name}2"));
+        admin
+            .post(&format!("{paused}/pause"), &json!({}))
+            .expect(200);
+        let user = format!("users/{name}");
+        let words = match name {
+            "denied" => {
+                admin.delete(&format!("access/{name}")).expect(204);
+                "may not read here:/data/large"
+            }
+            "expired" => {
+                let now = godwit_jobs::now().0;
+                let_in(&admin, name, Some(Timestamp(now + 2_000)));
+                "may not read here:/data/large"
+            }
+            "demoted" => {
+                admin.put(&user, &json!({"role": "viewer"})).expect(200);
+                "demoted is viewer on this node"
+            }
+            "disabled" => {
+                let wish = json!({"role": "operator", "disabled": true});
+                admin.put(&user, &wish).expect(200);
+                "the user disabled is disabled"
+            }
+            _ => {
+                admin.delete(&user).expect(204);
+                "removed is no longer a user of this node"
+            }
+        };
+        let ended = |job: &Value| !job["ended"].is_null();
+        let first = wait_for(&admin, &path, ended);
+        admin
+            .post(&format!("{paused}/resume"), &json!({}))
+            .expect(200);
+        for job in [first, wait_for(&admin, &paused, ended)] {
+            assert_eq!(job["state"], "failed", "{name}: {job}");
+            assert_eq!(job["reason"]["code"], "access_denied", "{name}: {job}");
+            let text = job["reason"]["text"].as_str().unwrap_or_default();
+            assert!(text.contains(words), "{name}: {job}");
+        }
+        assert!(!rig.path(format!("export/{name}")).exists(), "{name}");
+    }
+    let job = admin.get(&undisturbed).expect(200);
+    assert_eq!(job["state"], "running", "{job}");
+    assert_eq!(job["attempts"], 1, "{job}");
+}
+
+#[test]
+fn a_schedule_submits_nothing_for_an_owner_without_the_right_and_says_why() {
+    let mut rig = Rig::new();
+    rig.write("export/large", "small");
+    rig.serve(&[]);
+    let admin = Caller::admin(&rig);
+    let owner = Caller::user(&rig, "alice", "operator");
+    let_in(&admin, "alice", None);
+    let schedule = json!({"cron": "* * * * * *", "job": job("here:/data/copy")});
+    owner.put("schedules/often", &schedule).expect(200);
+    let jobs = |least: usize| {
+        wait_for(&admin, "jobs?owner=alice", |list| {
+            list["jobs"].as_array().map_or(0, Vec::len) >= least
+        })
+    };
+    let reason = |code: &str| {
+        wait_for(&admin, "schedules", |list| {
+            list[0]["reason"]["code"] == code
+        })
+    };
+    let before = jobs(1)["jobs"].as_array().map_or(0, Vec::len);
+    admin.delete("access/alice").expect(204);
+    let listed = reason("not_granted");
+    assert_eq!(listed[0]["disabled"], false, "{listed}");
+    // With the right it submits again by itself.
+    let_in(&admin, "alice", None);
+    wait_for(&admin, "schedules", |list| list[0]["reason"].is_null());
+    jobs(before + 1);
+    admin
+        .put("users/alice", &json!({"role": "viewer"}))
+        .expect(200);
+    reason("role_too_small");
+
+    // The schedules of a removed user stay disabled, also for a later user of the name.
+    admin.delete("users/alice").expect(204);
+    let listed = reason("user_removed");
+    assert_eq!(listed[0]["disabled"], true, "{listed}");
+    assert_eq!(listed[0]["next"], Value::Null, "{listed}");
+    Caller::user(&rig, "alice", "operator");
+    let_in(&admin, "alice", None);
+    let count = jobs(1)["jobs"].as_array().map_or(0, Vec::len);
+    // Another schedule of every second shows that ticks have passed.
+    let mut other = schedule.clone();
+    other["job"]["destination"] = "here:/data/other".into();
+    admin.put("schedules/other", &other).expect(200);
+    wait_for(&admin, "schedules", |list| {
+        let other = list
+            .as_array()
+            .and_then(|list| list.iter().find(|one| one["id"] == "other"));
+        other.is_some_and(|other| other["owner"] != "alice")
+    });
+    wait_for(&admin, "jobs", |list| {
+        let jobs = list["jobs"].as_array().map_or(&[][..], Vec::as_slice);
+        jobs.iter().filter(|job| job["owner"] != "alice").count() >= 2
+    });
+    assert_eq!(jobs(1)["jobs"].as_array().map_or(0, Vec::len), count);
+}
