@@ -33,6 +33,7 @@ mod godwit {
     pub(crate) mod how_fast;
     pub(crate) mod itself;
     pub(crate) mod job_kills;
+    pub(crate) mod job_manifests;
     pub(crate) mod job_troubles;
     pub(crate) mod jobs;
     pub(crate) mod judge;

@@ -10,6 +10,7 @@ use hyper::Method;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+use crate::download::Download;
 use crate::error::ClientError;
 use crate::http::Ask;
 use crate::transport::Client;
@@ -301,6 +302,15 @@ impl Jobs<'_> {
     /// As [`Jobs::submit`].
     pub fn report(&self, id: &str) -> Result<serde_json::Value, ClientError> {
         self.0.get(&format!("/jobs/{}/report", escaped(id)))
+    }
+
+    /// The manifest that a job wrote, in pieces.
+    ///
+    /// # Errors
+    /// As [`Jobs::submit`]; also if there is none.
+    pub fn manifest(&self, id: &str) -> Result<Download<'_>, ClientError> {
+        let path = format!("{BASE}/jobs/{}/manifest", escaped(id));
+        self.0.download(path)
     }
 
     /// The report as a page.

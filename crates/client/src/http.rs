@@ -157,7 +157,7 @@ impl Target {
         }
     }
 
-    fn broken(&self, error: &hyper::Error) -> ClientError {
+    pub(crate) fn broken(&self, error: &hyper::Error) -> ClientError {
         ClientError::Broken {
             node: self.address.to_string(),
             reason: error.to_string(),

@@ -23,7 +23,7 @@ use crate::record::Recording;
 use crate::scheduler::actor;
 use crate::spec::{self, Prepared};
 use crate::stored::Stored;
-use crate::{Shared, access, third, view};
+use crate::{Shared, access, manifest, third, view};
 pub(crate) use events::AttemptEvents;
 use events::Heard;
 pub(crate) use space::Shortage;
@@ -133,6 +133,13 @@ fn carry_out(
             .spec
             .settings
             .insert("limit".to_owned(), vec![text]);
+    }
+    if stored.new.manifest {
+        let file = manifest::setting(shared, job);
+        prepared
+            .spec
+            .settings
+            .insert(manifest::SETTING.to_owned(), file);
     }
     let env = Env {
         label: Some(job.id.clone()),

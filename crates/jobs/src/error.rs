@@ -12,6 +12,9 @@ pub enum JobsError {
     /// There is no such job.
     #[error("there is no job {0:?}; list the jobs with: godwit job list")]
     NoJob(String),
+    /// The job has no manifest here.
+    #[error("{0}")]
+    NoManifest(String),
     /// What was asked for makes no sense.
     #[error("{detail}")]
     Invalid {

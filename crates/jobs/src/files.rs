@@ -22,6 +22,7 @@ const SAMPLE_EVERY_MS: i64 = 1_000;
 
 const LOG: &str = "log.jsonl";
 const SAMPLES: &str = "samples.jsonl";
+const MANIFEST: &str = "manifest";
 
 fn directory(base: &Path, id: &str) -> PathBuf {
     base.join(id)
@@ -227,6 +228,21 @@ pub(crate) fn read_log(
 pub(crate) fn read_samples(base: &Path, id: &str) -> Result<Vec<SampleView>, JobsError> {
     let path = directory(base, id).join(SAMPLES);
     read_lines(&path).map_err(unreadable(path))
+}
+
+/// The file for the manifest of a job.
+pub(crate) fn manifest_path(base: &Path, id: &str) -> PathBuf {
+    directory(base, id).join(MANIFEST)
+}
+
+/// Opens the manifest of a job, if there is one.
+pub(crate) fn open_manifest(base: &Path, id: &str) -> Result<Option<File>, JobsError> {
+    let path = manifest_path(base, id);
+    match File::open(&path) {
+        Ok(file) => Ok(Some(file)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(unreadable(path)(error)),
+    }
 }
 
 /// Ids of the jobs that have files.

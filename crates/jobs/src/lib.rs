@@ -21,6 +21,7 @@ mod guests;
 mod history;
 mod host;
 mod live;
+mod manifest;
 mod order;
 mod record;
 mod report;
@@ -103,6 +104,14 @@ pub struct Jobs {
 #[must_use]
 pub fn sites_of(jobs: &Jobs) -> &Arc<dyn AskSites> {
     &jobs.shared.config.sites
+}
+
+/// The manifest that the last whole attempt of a job wrote.
+///
+/// # Errors
+/// There is no such job, or no manifest of it here, or it cannot be read.
+pub fn manifest_of(jobs: &Jobs, id: &str) -> Result<std::fs::File, JobsError> {
+    manifest::open(&jobs.shared, id)
 }
 
 pub(crate) struct Shared {

@@ -12,7 +12,7 @@ use godwit_state::{
 use crate::clock::random;
 use crate::error::JobsError;
 use crate::spec;
-use crate::{Shared, access};
+use crate::{Shared, access, manifest};
 
 /// Ids that are tried: two jobs of one second share one once in 33 million pairs.
 const IDS_MAX: usize = 4;
@@ -132,11 +132,12 @@ pub(crate) fn check_known(
             return Err(spec::unknown_site(&place.site));
         }
     }
-    let described = JobSpec {
+    manifest::check(new)?;
+    let mut described = JobSpec {
         version: JOB_VERSION,
         kind: new.kind,
-        sources: vec![Text::from("/x")],
-        destination: Text::from("/x"),
+        sources: vec![Text::from("/x"); sources.len()],
+        destination: Text::from("/y"),
         settings: new.settings.clone(),
         selection: new.selection.clone(),
     };
@@ -152,10 +153,21 @@ pub(crate) fn check_known(
         return Err(JobsError::invalid(
             "invalid",
             format!(
-                "settings: {name} names a file of the submitter's machine, which a node does not have; the job's report has the same"
+                "settings: {name} names a file of the submitter's machine, which a node does not have; {}",
+                match name.as_str() {
+                    manifest::SETTING =>
+                        "add manifest (godwit job submit --manifest), and fetch it with: godwit job manifest ID",
+                    _ => "the job's report has the same",
+                }
             ),
         ));
     }
+    if new.manifest {
+        let name = manifest::SETTING.to_owned();
+        described.settings.insert(name, vec![Text::from("/m")]);
+    }
+    godwit_run::check(&described)
+        .map_err(|failure| JobsError::invalid("invalid", failure.message))?;
     Ok((sources, destination))
 }
 

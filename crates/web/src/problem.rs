@@ -111,6 +111,7 @@ impl From<JobsError> for ApiError {
         let detail = error.to_string();
         match error {
             JobsError::NoJob(_) => Self::new(StatusCode::NOT_FOUND, "no_such_job", detail),
+            JobsError::NoManifest(_) => Self::new(StatusCode::NOT_FOUND, "no_manifest", detail),
             JobsError::Invalid { code, .. } => {
                 Self::new(StatusCode::UNPROCESSABLE_ENTITY, code, detail)
             }

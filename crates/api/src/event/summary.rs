@@ -100,6 +100,9 @@ pub struct ManifestDone {
     pub entries: u64,
     /// The digest of the manifest, as its last lines have it.
     pub digest: String,
+    /// The size of the file.
+    #[serde(default)]
+    pub bytes: u64,
 }
 
 /// How a transfer ended, and its figures.

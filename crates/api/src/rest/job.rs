@@ -32,6 +32,9 @@ pub struct NewJob {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Object>)]
     pub selection: Option<Selection>,
+    /// The job writes a manifest of what arrives, which the node that runs the job keeps with it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub manifest: bool,
     /// Higher runs first.
     #[serde(default)]
     pub priority: i32,

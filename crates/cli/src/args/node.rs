@@ -148,6 +148,10 @@ fn job() -> Command {
                     .value_hint(ValueHint::FilePath),
             )
             .arg(id()),
+        Command::new("manifest")
+            .about("Print the manifest that a job wrote")
+            .after_help("godwit verify and godwit job submit --verify check a copy by it.")
+            .arg(id()),
     ])
 }
 
@@ -170,6 +174,10 @@ fn submit() -> Command {
         .arg(
             switch("verify", "Check DESTINATION by the manifest SOURCE, as godwit verify does; copy nothing")
                 .conflicts_with("sync"),
+        )
+        .arg(
+            switch("manifest", "Write a manifest of what arrives; godwit job manifest prints it")
+                .conflicts_with("verify"),
         )
         .arg(
             value(

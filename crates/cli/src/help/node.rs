@@ -164,6 +164,13 @@ pub(super) const EXAMPLES: &[(&str, &[Example])] = &[
             ),
         ],
     ),
+    (
+        "job manifest",
+        &[example(
+            "godwit job manifest 2zq > run42.manifest",
+            "for godwit verify",
+        )],
+    ),
     ("top", &[example("godwit top", "all that runs or waits")]),
     (
         "ls",

@@ -384,6 +384,7 @@ mod tests {
                 path: b"m".to_vec(),
                 entries: 1,
                 digest: "blake3:00".to_owned(),
+                bytes: 99,
             }),
             not_kept: NotKept::default(),
             ..TransferSummary::default()

@@ -2,7 +2,7 @@
 //! Leaves the commands themselves to `jobs`, and the routes to the tests of the API.
 
 mod places;
-mod third;
+pub(crate) mod third;
 
 use std::time::{Duration, Instant};
 
@@ -57,7 +57,7 @@ fn know(rig: &Rig, name: &str, other: &Rig) {
 
 /// Submits a job; its id.
 #[track_caller]
-fn submit(rig: &Rig, source: &str, destination: &str, more: &[&str]) -> String {
+pub(crate) fn submit(rig: &Rig, source: &str, destination: &str, more: &[&str]) -> String {
     let line = [&["job", "submit", source, destination], more].concat();
     let outcome = rig.admin(&line);
     assert_eq!(outcome.code, Some(0), "{outcome:?}");
@@ -71,7 +71,7 @@ fn job(rig: &Rig, id: &str) -> Option<Value> {
 }
 
 #[track_caller]
-fn wait_for(rig: &Rig, id: &str, is_it: impl Fn(&Value) -> bool) -> Value {
+pub(crate) fn wait_for(rig: &Rig, id: &str, is_it: impl Fn(&Value) -> bool) -> Value {
     let until = Instant::now() + DEADLINE;
     loop {
         let now = job(rig, id);
@@ -87,7 +87,7 @@ fn moved(job: &Value) -> u64 {
     job["progress"]["bytes"].as_u64().unwrap_or(0)
 }
 
-fn fill(rig: &Rig, files: u8, bytes: usize) {
+pub(crate) fn fill(rig: &Rig, files: u8, bytes: usize) {
     for n in 0..files {
         rig.write(&format!("export/run42/d{}/f{n}", n % 3), vec![n; bytes]);
     }

@@ -13,11 +13,11 @@ use godwit_state::{FailureGroup, Job, JobOp, JobState, Reason};
 
 use super::space::{Shortage, SpaceWatch};
 use super::{clip, propose};
-use crate::Shared;
 use crate::clock::timestamp;
 use crate::files::Recorder;
 use crate::host::Host;
 use crate::record::Did;
+use crate::{Shared, manifest};
 
 /// Groups of failed entries that are told; further ones are counted under one.
 const GROUPS_MAX: usize = 60;
@@ -331,7 +331,10 @@ fn span(seconds: f64) -> String {
 }
 
 impl EventSink for AttemptEvents {
-    fn tell(&self, event: Event) {
+    fn tell(&self, mut event: Event) {
+        if let Event::Summary(summary) = &mut event {
+            manifest::hide_path(summary);
+        }
         match &event {
             Event::Progress(progress) => return self.progress(progress),
             Event::Channels(told) => self.lock().channels = channels(told),

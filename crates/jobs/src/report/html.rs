@@ -6,7 +6,7 @@ mod plot;
 use std::fmt::Write as _;
 
 use godwit_api::rest::JobReport;
-use godwit_api::units::{human_rate, human_size};
+use godwit_api::units::{counted, human_rate, human_size};
 
 const STYLE: &str = "body{font:15px/1.5 system-ui,sans-serif;margin:2rem auto;max-width:60rem;padding:0 1rem;color:#1a1a1a;background:#fff}\
 h1{font-size:1.5rem}h2{font-size:1.15rem;margin-top:2rem}table{border-collapse:collapse;width:100%}\
@@ -94,12 +94,12 @@ fn facts(page: &mut String, report: &JobReport) -> std::fmt::Result {
             format!("{joules:.0} J for each terabyte (processor packages)"),
         ));
     }
-    if let Some(manifest) = job.summary.as_ref().and_then(|summary| {
-        summary["manifest"]["digest"]
-            .as_str()
-            .map(ToOwned::to_owned)
-    }) {
-        rows.push(("Manifest", manifest));
+    if let Some(manifest) = job.summary.as_ref().map(|summary| &summary["manifest"])
+        && let Some(digest) = manifest["digest"].as_str()
+    {
+        let entries = counted(manifest["entries"].as_u64().unwrap_or(0), "entry");
+        let size = human_size(manifest["bytes"].as_u64().unwrap_or(0));
+        rows.push(("Manifest", format!("{digest}, {entries}, {size}")));
     }
     for (stage, part) in &report.bottlenecks {
         rows.push((

@@ -82,11 +82,12 @@ pub(crate) fn join(prefix: &[u8], path: &[u8]) -> Vec<u8> {
 }
 
 /// What is told of a manifest that is written.
-pub(super) fn done(path: &Path, trailer: &Trailer) -> ManifestDone {
+pub(super) fn done(path: &Path, bytes: u64, trailer: &Trailer) -> ManifestDone {
     let digest = data_encoding::HEXLOWER.encode(&trailer.digest);
     ManifestDone {
         path: path.as_os_str().as_bytes().to_vec(),
         entries: trailer.entries,
         digest: format!("blake3:{digest}"),
+        bytes,
     }
 }

@@ -425,8 +425,9 @@ impl Keeper {
         };
         let file = out.into_inner().map_err(IntoInnerError::into_error)?;
         file.sync_all()?;
+        let bytes = file.metadata()?.len();
         target.finish()?;
-        Ok(Some(listing::done(path, &trailer)))
+        Ok(Some(listing::done(path, bytes, &trailer)))
     }
 
     /// There will be no manifest.

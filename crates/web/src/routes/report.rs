@@ -1,14 +1,19 @@
-//! Owns the routes of reports: everything of a job as one document, and as one file for people.
-//! Makes neither: `jobs` does.
+//! Owns the routes of reports: everything of a job as one document, as one file for people, and its manifest.
+//! Makes none of them: `jobs` does.
 
+use std::io::Read as _;
 use std::sync::Arc;
 
 use axum::Json;
+use axum::body::Body;
 use axum::extract::{Path, State};
 use axum::http::HeaderValue;
-use axum::http::header::CONTENT_SECURITY_POLICY;
+use axum::http::header::{CONTENT_LENGTH, CONTENT_SECURITY_POLICY, CONTENT_TYPE};
 use axum::response::{Html, IntoResponse, Response};
+use futures_util::stream;
 use godwit_api::rest::JobReport;
+use godwit_jobs::manifest_of;
+use tokio::task::spawn_blocking;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
@@ -24,6 +29,7 @@ pub(super) fn routes() -> OpenApiRouter<Arc<App>> {
     OpenApiRouter::new()
         .routes(routes!(report))
         .routes(routes!(html))
+        .routes(routes!(manifest))
 }
 
 /// Gives everything of a job as one document.
@@ -50,5 +56,43 @@ async fn html(
     answer
         .headers_mut()
         .insert(CONTENT_SECURITY_POLICY, HeaderValue::from_static(POLICY));
+    Ok(answer)
+}
+
+/// Bytes of a manifest that are read at once.
+const PIECE_BYTES: u64 = 256 << 10;
+
+/// Gives the manifest that a job wrote, as `docs/manifest.md` describes it.
+#[utoipa::path(get, path = "/jobs/{id}/manifest", tag = "jobs", params(("id" = String, Path)), responses((status = 200, description = "The manifest.", content_type = "text/plain", body = String), Problems))]
+async fn manifest(
+    Viewer(_caller): Viewer,
+    State(app): State<Arc<App>>,
+    Path(id): Path<String>,
+) -> Result<Response, ApiError> {
+    let unreadable =
+        |error: std::io::Error| ApiError::internal(format!("the manifest cannot be read: {error}"));
+    let (file, bytes) = app
+        .run(move |app| {
+            let file = manifest_of(&app.jobs, &id)?;
+            let bytes = file.metadata().map_err(unreadable)?.len();
+            Ok((file, bytes))
+        })
+        .await?;
+    // The file is whole, and a later attempt puts another one in its place.
+    let pieces = stream::try_unfold(file, |file| async move {
+        let read = move || {
+            let mut piece = Vec::new();
+            let read = (&file).take(PIECE_BYTES).read_to_end(&mut piece);
+            read.map(|_| (!piece.is_empty()).then_some((piece, file)))
+        };
+        spawn_blocking(read).await.map_err(std::io::Error::other)?
+    });
+    let mut answer = Body::from_stream(pieces).into_response();
+    let headers = answer.headers_mut();
+    headers.insert(
+        CONTENT_TYPE,
+        HeaderValue::from_static("text/plain; charset=utf-8"),
+    );
+    headers.insert(CONTENT_LENGTH, HeaderValue::from(bytes));
     Ok(answer)
 }

@@ -53,6 +53,7 @@ const ROUTES: &[(&str, &str, Option<RoleName>)] = &[
         "/api/v1/jobs/{id}/report.html",
         Some(RoleName::Viewer),
     ),
+    ("GET", "/api/v1/jobs/{id}/manifest", Some(RoleName::Viewer)),
     ("GET", "/api/v1/access", Some(RoleName::Admin)),
     ("GET", "/api/v1/access/{id}", Some(RoleName::Admin)),
     ("PUT", "/api/v1/access/{id}", Some(RoleName::Admin)),

@@ -55,6 +55,7 @@ pub(super) fn run(name: &str, matches: &ArgMatches, started: Instant) -> Result<
         }
         ("job", "log") => log::run(own, &client),
         ("job", "report") => report::run(own, &client),
+        ("job", "manifest") => report::manifest(own, &client),
         ("job", verb) => steer::run(verb, own, &client),
         ("top", _) => top::run(&client, json),
         ("ls" | "mkdir" | "rm" | "mv" | "clean", _) => places::run(name, own, &client),

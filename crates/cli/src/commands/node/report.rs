@@ -1,4 +1,4 @@
-//! `godwit job report`: parameters, attempts and failed entries of a job; or the node's page with plots.
+//! `godwit job report`: parameters, attempts and failed entries of a job, or the node's page with plots; and `godwit job manifest`.
 //! Computes no figure.
 
 use std::ffi::OsString;
@@ -39,16 +39,34 @@ pub(super) fn run(matches: &ArgMatches, client: &Client) -> Result<Exit, Failure
     Ok(Exit::Complete)
 }
 
-fn write(file: &Path, page: &[u8]) -> Result<(), Failure> {
-    let failed = |error| Failure::local(format!("{}: {error}", file.display()));
-    if file == Path::new("-") {
-        let mut out = std::io::stdout().lock();
-        return match out.write_all(page).and_then(|()| out.flush()) {
-            Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => Err(failed(error)),
-            _ => Ok(()),
-        };
+/// Prints the manifest of a job as it comes.
+pub(super) fn manifest(matches: &ArgMatches, client: &Client) -> Result<Exit, Failure> {
+    let jobs = client.jobs();
+    let job = jobs.find(&text(matches, "id")?)?;
+    let mut manifest = jobs.manifest(&job.id)?;
+    while let Some(piece) = manifest.next()? {
+        if !print_bytes(&piece)? {
+            break;
+        }
     }
-    fs::write(file, page).map_err(failed)
+    Ok(Exit::Complete)
+}
+
+fn write(file: &Path, page: &[u8]) -> Result<(), Failure> {
+    if file == Path::new("-") {
+        return print_bytes(page).map(drop);
+    }
+    fs::write(file, page).map_err(|error| Failure::local(format!("{}: {error}", file.display())))
+}
+
+/// Writes to standard output; false once nobody reads it.
+fn print_bytes(bytes: &[u8]) -> Result<bool, Failure> {
+    let mut out = std::io::stdout().lock();
+    match out.write_all(bytes).and_then(|()| out.flush()) {
+        Ok(()) => Ok(true),
+        Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(false),
+        Err(error) => Err(Failure::local(format!("standard output: {error}"))),
+    }
 }
 
 fn attempts_table(attempts: &[AttemptView], clock: &Clock) -> String {

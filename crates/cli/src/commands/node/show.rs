@@ -109,6 +109,12 @@ fn progress(job: &JobView, lines: &mut Lines) {
             }
         }
         lines.add("lost", &lost(summary));
+        let manifest = &summary["manifest"];
+        if let Some(digest) = manifest["digest"].as_str() {
+            let entries = counted(manifest["entries"].as_u64().unwrap_or(0), "entry");
+            let size = human_size(manifest["bytes"].as_u64().unwrap_or(0));
+            lines.add("manifest", &format!("{digest}, {entries}, {size}"));
+        }
     }
 }
 

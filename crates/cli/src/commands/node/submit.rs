@@ -70,6 +70,7 @@ fn describe(matches: &ArgMatches) -> Result<NewJob, Failure> {
         label: optional(matches, "label")?.unwrap_or_default(),
         settings: settings(&texts(matches, "setting")?)?,
         selection: None,
+        manifest: matches.get_flag("manifest"),
         priority: number(matches, "priority")?.unwrap_or(0),
         limit: optional(matches, "limit")?
             .map(|text| limit(&text))

@@ -12,14 +12,14 @@ use super::{allow, fill, job, know, moved, submit, wait_for};
 
 /// The node that is asked, the site of the sources, and that of the destination. The node that is asked may read at the one and write
 /// at the other; the two sites know nobody else.
-struct Three {
-    asked: Rig,
-    source: Rig,
-    destination: Rig,
+pub(crate) struct Three {
+    pub(crate) asked: Rig,
+    pub(crate) source: Rig,
+    pub(crate) destination: Rig,
 }
 
 impl Three {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let [mut asked, mut source, mut destination] = [Rig::new(), Rig::new(), Rig::new()];
         for rig in [&mut asked, &mut source, &mut destination] {
             rig.serve(&[]);
@@ -40,7 +40,7 @@ impl Three {
         allow(&self.destination, &self.asked.identity, &["--write"]);
     }
 
-    fn submit(&self, more: &[&str]) -> String {
+    pub(crate) fn submit(&self, more: &[&str]) -> String {
         submit(&self.asked, "siteS:/data/run42", "siteD:/data/copy", more)
     }
 

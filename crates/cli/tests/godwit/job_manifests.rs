@@ -1,0 +1,131 @@
+//! Manifests that jobs write, by the real binary: what they vouch for, where they are, and who tells of them.
+//! Leaves the form of a manifest to `manifest`.
+
+use std::fs;
+
+use serde_json::Value;
+
+use super::rig::Rig;
+use super::sites::third::Three;
+use super::sites::{fill, submit, two_sites, wait_for};
+
+#[track_caller]
+fn told(rig: &Rig, line: &[&str]) -> String {
+    let outcome = rig.admin(line);
+    assert_eq!(outcome.code, Some(0), "{line:?}: {outcome:?}");
+    outcome.out
+}
+
+#[track_caller]
+fn complete(rig: &Rig, id: &str) -> Value {
+    let job = wait_for(rig, id, |job| !job["ended"].is_null());
+    assert_eq!(job["state"], "complete", "{job}");
+    job
+}
+
+#[test]
+fn the_manifest_of_a_job_is_that_of_its_source_also_after_a_kill() {
+    let (mut here, there) = two_sites();
+    fill(&here, 20, 200_000);
+    let line = [
+        "--manifest",
+        "--setting",
+        "manifest-sorted",
+        "--setting",
+        "digest=blake3",
+        "--limit",
+        "1MB/s",
+    ];
+    let id = submit(&here, "here:/data/run42", "siteB:/data/copy", &line);
+    wait_for(&here, &id, |job| job["progress"]["files"].as_u64() > Some(2));
+    let early = here.admin(&["job", "manifest", &id]);
+    assert_eq!(early.code, Some(1), "{early:?}");
+    early.says("has no manifest yet");
+    here.kill_daemon();
+    here.serve(&[]);
+    told(&here, &["job", "limit", &id, "none"]);
+    let job = complete(&here, &id);
+    let manifest = told(&here, &["job", "manifest", &id]);
+    let command = [
+        "manifest",
+        "--manifest-sorted",
+        "--digest",
+        "blake3",
+        "export/run42",
+        "expected",
+    ];
+    told(&here, &command);
+    assert_eq!(manifest.as_bytes(), here.read("expected"));
+    let kept = &job["summary"]["manifest"];
+    assert_eq!(kept["bytes"], manifest.len(), "{kept}");
+    assert_eq!(kept["path"], "manifest", "{kept}");
+    let digest = kept["digest"].as_str().expect("a digest");
+    assert!(manifest.contains(digest.trim_start_matches("blake3:")), "{digest}");
+    let html = told(&here, &["job", "report", &id, "--html", "-"]);
+    assert!(html.contains(digest), "{digest}");
+    let home = here.daemon_home.display().to_string();
+    for text in [html, told(&here, &["job", "report", &id, "--json"])] {
+        assert!(!text.contains(&home), "the report names the node's home");
+    }
+
+    // A copy is checked by it.
+    fs::write(here.export.join("list"), &manifest).expect("written");
+    told(&here, &["job", "submit", "--verify", "here:/data/list", "siteB:/data/copy", "--wait"]);
+    fs::write(there.export.join("copy/d0/f0"), "other").expect("written");
+    let line = ["job", "submit", "--verify", "here:/data/list", "siteB:/data/copy", "--wait"];
+    assert_eq!(here.admin(&line).code, Some(3));
+}
+
+#[test]
+fn a_signed_manifest_has_the_signature_of_the_node() {
+    let mut rig = Rig::new();
+    rig.write("export/run42/a", "alpha");
+    rig.serve(&[]);
+    let line = ["--manifest", "--setting", "sign"];
+    let id = submit(&rig, "here:/data/run42", "here:/data/copy", &line);
+    complete(&rig, &id);
+    rig.write("list", told(&rig, &["job", "manifest", &id]));
+    let by_node = ["verify", "--signed-by", &rig.identity, "list", "export/copy"];
+    assert_eq!(rig.client(&by_node).code, Some(0));
+}
+
+#[test]
+fn what_makes_no_sense_about_a_manifest_is_refused_at_once() {
+    let mut rig = Rig::new();
+    rig.write("export/run42/a", "alpha");
+    rig.serve(&[]);
+    let ends = ["job", "submit", "here:/data/run42", "here:/data/copy"];
+    for (more, words) in [
+        (&["--setting", "sign"][..], "sign is about a manifest"),
+        (&["--setting", "manifest-sorted"], "manifest-sorted is about a manifest"),
+        (&["--setting", "manifest=/tmp/m"], "godwit job submit --manifest"),
+        (&["--manifest", "--verify"], "cannot be used with"),
+        (&["--manifest", "--setting", "dry-run"], "a dry run delivers nothing"),
+        (&["--manifest", "--setting", "existing"], "--existing leaves entries"),
+    ] {
+        let outcome = rig.admin(&[&ends[..], more].concat());
+        assert_eq!(outcome.code, Some(2), "{more:?}: {outcome:?}");
+        assert!(outcome.complaint.contains(words), "{more:?}: {outcome:?}");
+    }
+    let id = submit(&rig, "here:/data/run42", "here:/data/copy", &[]);
+    complete(&rig, &id);
+    let none = rig.admin(&["job", "manifest", &id]);
+    assert_eq!(none.code, Some(1), "{none:?}");
+    none.says("writes no manifest");
+}
+
+#[test]
+fn the_site_that_runs_a_job_for_another_node_keeps_its_manifest() {
+    let three = Three::new();
+    fill(&three.source, 3, 1_000);
+    let id = three.submit(&["--manifest"]);
+    let job = complete(&three.asked, &id);
+    let digest = job["summary"]["manifest"]["digest"].as_str().expect("a digest");
+    let asked = three.asked.admin(&["job", "manifest", &id]);
+    assert_eq!(asked.code, Some(1), "{asked:?}");
+    asked.says("the site that ran the job keeps its manifest");
+    let list = told(&three.source, &["job", "list", "--all", "--json"]);
+    let there: Value = serde_json::from_str(&list).expect("one job");
+    let manifest = told(&three.source, &["job", "manifest", there["id"].as_str().expect("an id")]);
+    assert!(manifest.contains(digest.trim_start_matches("blake3:")), "{manifest}");
+}
