@@ -9,6 +9,7 @@ mod remote;
 use std::io::{BufReader, Read};
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Instant;
 
 use godwit_api::endpoint::Endpoint;
 use godwit_api::event::{EventSink, Summary, Verdict};
@@ -18,14 +19,14 @@ use godwit_api::settings::VerifySettings;
 use godwit_engine::limits;
 use godwit_net::IdentityId;
 use godwit_proto::Record;
-use godwit_store::manifest::{ManifestReader, Trailer};
+use godwit_store::manifest::{EntryType, ManifestReader, Trailer};
 use godwit_tree::OwnFiles;
 
 use crate::control::Control;
 use crate::env::Env;
 use crate::local::Access;
 use crate::reports::{check_signature, listing};
-use findings::{Findings, Totals};
+use findings::{Findings, Totals, Whole};
 pub use local::root_of;
 use manifest::ManifestFile;
 
@@ -37,6 +38,8 @@ pub(crate) struct Checklist {
     path: String,
     reader: ManifestReader<BufReader<Box<dyn Read + Send>>>,
     trailer: Trailer,
+    /// Entries that are files.
+    files: u64,
     entries: u64,
     /// The manifest itself: where it lies in the copy it is not extra.
     own: Arc<OwnFiles>,
@@ -61,11 +64,13 @@ impl Checklist {
                 .map_err(|error| refused(error.to_string()))
         };
         let mut whole = open()?;
-        while whole
+        let mut files = 0;
+        while let Some(entry) = whole
             .next_entry()
             .map_err(|error| refused(error.to_string()))?
-            .is_some()
-        {}
+        {
+            files += u64::from(entry.kind == EntryType::File);
+        }
         let trailer = whole
             .trailer()
             .cloned()
@@ -77,6 +82,7 @@ impl Checklist {
             reader: open()?,
             path: shown,
             trailer,
+            files,
             entries: 0,
             left: None,
         })
@@ -174,7 +180,11 @@ fn check(
         failed: failed_before,
         ..
     } = checklist.trailer;
-    let findings = Findings::new(Arc::clone(events), env.started);
+    let whole = Whole {
+        bytes: checklist.trailer.bytes,
+        files: checklist.files,
+    };
+    let findings = Findings::new(Arc::clone(events), env.started, whole);
     if failed_before > 0 {
         events.note(&format!(
             "{}: {failed_before} entries of the data set failed when it was written, and are not in it",
@@ -247,7 +257,9 @@ struct Asked<'a> {
 }
 
 impl Asked<'_> {
+    /// Tells how far the verification is; false once it is to stop.
     fn goes_on(&self) -> bool {
+        self.findings.progress(Instant::now());
         !self.control.is_cancelled()
     }
 }

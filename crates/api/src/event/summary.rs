@@ -186,6 +186,9 @@ pub struct VerifySummary {
     pub blame: Blame,
     /// Entries checked.
     pub entries: u64,
+    /// Files among them.
+    #[serde(default)]
+    pub files: u64,
     /// Contents read.
     pub bytes: u64,
     /// Entries that are not what they should be.

@@ -61,12 +61,13 @@ fn the_summary_has_the_fields_of_the_manual_in_its_order() {
             status: Verdict::Different,
             blame: Blame::default(),
             entries: 3,
+            files: 2,
             bytes: 4,
             different: 1,
             extra: 0,
             seconds: 0.5,
         })),
-        r#"{"event":"summary","status":"different","entries":3,"bytes":4,"different":1,"extra":0,"seconds":0.5}"#,
+        r#"{"event":"summary","status":"different","entries":3,"files":2,"bytes":4,"different":1,"extra":0,"seconds":0.5}"#,
     );
 }
 
@@ -89,7 +90,7 @@ fn an_error_and_a_summary_say_whose_fault_it_is_and_what_to_do() {
     };
     check(
         &Event::Summary(Summary::Verify(summary)),
-        r#"{"event":"summary","status":"interrupted","code":"busy_destination","fault":"destination","advice":"Wait for that transfer, or stop it.","retry":"transient","entries":0,"bytes":0,"different":0,"extra":0,"seconds":0.0}"#,
+        r#"{"event":"summary","status":"interrupted","code":"busy_destination","fault":"destination","advice":"Wait for that transfer, or stop it.","retry":"transient","entries":0,"files":0,"bytes":0,"different":0,"extra":0,"seconds":0.0}"#,
     );
 }
 

@@ -2,6 +2,12 @@
 //! Leaves the form of a manifest to `manifest`.
 
 use std::fs;
+use std::io::{Read as _, Write as _};
+use std::net::{Shutdown, TcpListener, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::Duration;
 
 use serde_json::Value;
 
@@ -37,7 +43,9 @@ fn the_manifest_of_a_job_is_that_of_its_source_also_after_a_kill() {
         "1MB/s",
     ];
     let id = submit(&here, "here:/data/run42", "siteB:/data/copy", &line);
-    wait_for(&here, &id, |job| job["progress"]["files"].as_u64() > Some(2));
+    wait_for(&here, &id, |job| {
+        job["progress"]["files"].as_u64() > Some(2)
+    });
     let early = here.admin(&["job", "manifest", &id]);
     assert_eq!(early.code, Some(1), "{early:?}");
     early.says("has no manifest yet");
@@ -60,7 +68,10 @@ fn the_manifest_of_a_job_is_that_of_its_source_also_after_a_kill() {
     assert_eq!(kept["bytes"], manifest.len(), "{kept}");
     assert_eq!(kept["path"], "manifest", "{kept}");
     let digest = kept["digest"].as_str().expect("a digest");
-    assert!(manifest.contains(digest.trim_start_matches("blake3:")), "{digest}");
+    assert!(
+        manifest.contains(digest.trim_start_matches("blake3:")),
+        "{digest}"
+    );
     let html = told(&here, &["job", "report", &id, "--html", "-"]);
     assert!(html.contains(digest), "{digest}");
     let home = here.daemon_home.display().to_string();
@@ -70,9 +81,26 @@ fn the_manifest_of_a_job_is_that_of_its_source_also_after_a_kill() {
 
     // A copy is checked by it.
     fs::write(here.export.join("list"), &manifest).expect("written");
-    told(&here, &["job", "submit", "--verify", "here:/data/list", "siteB:/data/copy", "--wait"]);
+    told(
+        &here,
+        &[
+            "job",
+            "submit",
+            "--verify",
+            "here:/data/list",
+            "siteB:/data/copy",
+            "--wait",
+        ],
+    );
     fs::write(there.export.join("copy/d0/f0"), "other").expect("written");
-    let line = ["job", "submit", "--verify", "here:/data/list", "siteB:/data/copy", "--wait"];
+    let line = [
+        "job",
+        "submit",
+        "--verify",
+        "here:/data/list",
+        "siteB:/data/copy",
+        "--wait",
+    ];
     assert_eq!(here.admin(&line).code, Some(3));
 }
 
@@ -85,7 +113,13 @@ fn a_signed_manifest_has_the_signature_of_the_node() {
     let id = submit(&rig, "here:/data/run42", "here:/data/copy", &line);
     complete(&rig, &id);
     rig.write("list", told(&rig, &["job", "manifest", &id]));
-    let by_node = ["verify", "--signed-by", &rig.identity, "list", "export/copy"];
+    let by_node = [
+        "verify",
+        "--signed-by",
+        &rig.identity,
+        "list",
+        "export/copy",
+    ];
     assert_eq!(rig.client(&by_node).code, Some(0));
 }
 
@@ -97,11 +131,23 @@ fn what_makes_no_sense_about_a_manifest_is_refused_at_once() {
     let ends = ["job", "submit", "here:/data/run42", "here:/data/copy"];
     for (more, words) in [
         (&["--setting", "sign"][..], "sign is about a manifest"),
-        (&["--setting", "manifest-sorted"], "manifest-sorted is about a manifest"),
-        (&["--setting", "manifest=/tmp/m"], "godwit job submit --manifest"),
+        (
+            &["--setting", "manifest-sorted"],
+            "manifest-sorted is about a manifest",
+        ),
+        (
+            &["--setting", "manifest=/tmp/m"],
+            "godwit job submit --manifest",
+        ),
         (&["--manifest", "--verify"], "cannot be used with"),
-        (&["--manifest", "--setting", "dry-run"], "a dry run delivers nothing"),
-        (&["--manifest", "--setting", "existing"], "--existing leaves entries"),
+        (
+            &["--manifest", "--setting", "dry-run"],
+            "a dry run delivers nothing",
+        ),
+        (
+            &["--manifest", "--setting", "existing"],
+            "--existing leaves entries",
+        ),
     ] {
         let outcome = rig.admin(&[&ends[..], more].concat());
         assert_eq!(outcome.code, Some(2), "{more:?}: {outcome:?}");
@@ -120,12 +166,120 @@ fn the_site_that_runs_a_job_for_another_node_keeps_its_manifest() {
     fill(&three.source, 3, 1_000);
     let id = three.submit(&["--manifest"]);
     let job = complete(&three.asked, &id);
-    let digest = job["summary"]["manifest"]["digest"].as_str().expect("a digest");
+    let digest = job["summary"]["manifest"]["digest"]
+        .as_str()
+        .expect("a digest");
     let asked = three.asked.admin(&["job", "manifest", &id]);
     assert_eq!(asked.code, Some(1), "{asked:?}");
     asked.says("the site that ran the job keeps its manifest");
     let list = told(&three.source, &["job", "list", "--all", "--json"]);
     let there: Value = serde_json::from_str(&list).expect("one job");
-    let manifest = told(&three.source, &["job", "manifest", there["id"].as_str().expect("an id")]);
-    assert!(manifest.contains(digest.trim_start_matches("blake3:")), "{manifest}");
+    let manifest = told(
+        &three.source,
+        &["job", "manifest", there["id"].as_str().expect("an id")],
+    );
+    assert!(
+        manifest.contains(digest.trim_start_matches("blake3:")),
+        "{manifest}"
+    );
+}
+
+/// Passes connections on to a node, of each no more than some bytes of the client's until it is opened.
+struct Gate {
+    address: String,
+    open: Arc<AtomicBool>,
+}
+
+/// The opening of a verification and some hundred entries.
+const BEFORE_GATE: usize = 96 << 10;
+
+impl Gate {
+    fn before(node: &str) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+        let address = listener.local_addr().expect("bound").to_string();
+        let open = Arc::new(AtomicBool::new(false));
+        let (node, own) = (node.to_owned(), Arc::clone(&open));
+        // Both threads of a connection end with it, and the listener with the process.
+        thread::spawn(move || {
+            for client in listener.incoming().map_while(Result::ok) {
+                let server = TcpStream::connect(&node).expect("the node listens");
+                let pair = || {
+                    let clone = |stream: &TcpStream| stream.try_clone().expect("descriptors");
+                    (clone(&client), clone(&server))
+                };
+                let ((from, to), (back, there)) = (pair(), pair());
+                let open = Arc::clone(&own);
+                thread::spawn(move || pass(from, to, Some(&open)));
+                thread::spawn(move || pass(there, back, None));
+            }
+        });
+        Self { address, open }
+    }
+}
+
+fn pass(mut from: TcpStream, mut to: TcpStream, gate: Option<&AtomicBool>) {
+    let mut buffer = vec![0; 4 << 10];
+    let mut passed = 0;
+    while let Ok(bytes @ 1..) = from.read(&mut buffer) {
+        while passed > BEFORE_GATE && gate.is_some_and(|open| !open.load(Ordering::SeqCst)) {
+            thread::sleep(Duration::from_millis(10));
+        }
+        if to.write_all(&buffer[..bytes]).is_err() {
+            break;
+        }
+        passed += bytes;
+    }
+    // The other end learns of the end in the same way.
+    let _ = to.shutdown(Shutdown::Both);
+}
+
+#[test]
+fn a_job_that_checks_a_copy_tells_how_far_it_is() {
+    const FILES: u64 = 5_000;
+    let (here, there) = two_sites();
+    for n in 0..FILES {
+        here.write(&format!("export/run42/file-{n:05}"), "seven b");
+    }
+    let id = submit(
+        &here,
+        "here:/data/run42",
+        "siteB:/data/copy",
+        &["--manifest"],
+    );
+    complete(&here, &id);
+    fs::write(
+        here.export.join("list"),
+        told(&here, &["job", "manifest", &id]),
+    )
+    .expect("written");
+    let gate = Gate::before(there.address());
+    told(
+        &here,
+        &[
+            "site",
+            "add",
+            "siteB",
+            &gate.address,
+            "--identity",
+            &there.identity,
+        ],
+    );
+    let id = submit(&here, "here:/data/list", "siteB:/data/copy", &["--verify"]);
+    let running = wait_for(&here, &id, |job| {
+        job["progress"]["files"].as_u64() > Some(0)
+    });
+    let progress = &running["progress"];
+    assert_eq!(running["state"], "verifying", "{running}");
+    assert_eq!(progress["files_total"], FILES, "{running}");
+    assert_eq!(progress["bytes_total"], 7 * FILES, "{running}");
+    let files = progress["files"].as_u64().expect("a number");
+    assert!(files < FILES, "{running}");
+    assert_eq!(progress["bytes"], 7 * files, "{running}");
+    gate.open.store(true, Ordering::SeqCst);
+    let ended = complete(&here, &id);
+    assert_eq!(ended["summary"]["files"], FILES, "{ended}");
+    let report = told(&here, &["job", "report", &id, "--json"]);
+    let report: Value = serde_json::from_str(&report).expect("a report");
+    assert_eq!(report["attempts"][0]["files"], FILES, "{report}");
+    assert!(told(&here, &["job", "show", &id]).contains("checked     35.0 kB in 5000 files"));
 }

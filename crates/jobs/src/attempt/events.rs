@@ -42,6 +42,8 @@ pub(super) struct Heard {
     host: Host,
     /// Copies are read back.
     verifies: bool,
+    /// The job copies nothing: it checks a copy.
+    is_check: bool,
     /// The phase that the state knows.
     phase: JobState,
     /// The state knows that nothing reaches the other end.
@@ -107,6 +109,7 @@ impl Heard {
     /// The phase that a transfer is in. A copy that is read back is verified once all of it is written.
     fn phase_of(&self, progress: &Progress) -> JobState {
         match progress.bytes_total {
+            _ if self.is_check => JobState::Verifying,
             None => self.phase,
             Some(total) if self.verifies && progress.bytes >= total => JobState::Verifying,
             Some(_) => JobState::Running,
@@ -133,6 +136,7 @@ impl AttemptEvents {
                 recorder: Recorder::open(&shared.config.directory, &job.id, attempt),
                 host: Host::new(),
                 verifies: false,
+                is_check: false,
                 phase: JobState::Scanning,
                 lost: false,
                 space: None,
@@ -169,6 +173,7 @@ impl AttemptEvents {
     /// A job of this kind begins.
     pub(super) fn begins(&self, kind: JobKind) {
         if kind == JobKind::Verify {
+            self.lock().is_check = true;
             self.enter(JobState::Verifying);
         }
     }
@@ -365,7 +370,7 @@ impl EventSink for AttemptEvents {
                     }
                     Summary::Verify(summary) => {
                         heard.bytes = summary.bytes;
-                        heard.files = summary.entries;
+                        heard.files = summary.files;
                     }
                 }
             }

@@ -1,21 +1,45 @@
-//! What a verification says: each entry that differs, and a summary.
+//! What a verification says: how far it is, each entry that differs, and a summary.
 //! Judges nothing. May be called from any thread.
 
 use std::sync::{Arc, Mutex};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
-use godwit_api::event::{Blame, Different, Event, EventSink, Summary, Verdict, VerifySummary};
+use godwit_api::event::{
+    Blame, Different, Event, EventSink, Progress, Summary, Verdict, VerifySummary,
+};
 use godwit_api::failure::FailureCode;
+use godwit_engine::Counters;
 use godwit_proto::{EntryKind, Fault, FaultCode, Record};
 
 use crate::reports::{code, locked};
 use crate::transfer::elapsed_seconds;
 
+/// Time between two tellings of progress.
+const PROGRESS_EVERY: Duration = Duration::from_millis(500);
+
 /// Sums up while it tells.
 pub(super) struct Findings {
     events: Arc<dyn EventSink>,
     started: Instant,
+    whole: Whole,
+    /// What the threads that read a copy here have read.
+    counters: Arc<Counters>,
     totals: Mutex<Totals>,
+    told: Mutex<Told>,
+}
+
+/// What there is to check.
+#[derive(Clone, Copy)]
+pub(super) struct Whole {
+    /// Contents of all files.
+    pub(super) bytes: u64,
+    pub(super) files: u64,
+}
+
+/// Progress as it was told last.
+struct Told {
+    at: Instant,
+    done: u64,
 }
 
 /// What was found so far.
@@ -23,6 +47,10 @@ pub(super) struct Findings {
 pub(super) struct Totals {
     /// Entries checked.
     pub(super) entries: u64,
+    /// Files among them.
+    pub(super) files: u64,
+    /// Sizes of these files.
+    pub(super) done: u64,
     /// Contents of the files among them.
     pub(super) bytes: u64,
     /// Those that are not what they should be.
@@ -32,18 +60,63 @@ pub(super) struct Totals {
 }
 
 impl Findings {
-    pub(super) fn new(events: Arc<dyn EventSink>, started: Instant) -> Self {
+    pub(super) fn new(events: Arc<dyn EventSink>, started: Instant, whole: Whole) -> Self {
         Self {
             events,
             started,
+            whole,
+            counters: Arc::default(),
             totals: Mutex::default(),
+            told: Mutex::new(Told {
+                at: started,
+                done: 0,
+            }),
         }
+    }
+
+    /// What whoever reads a copy here counts.
+    pub(super) fn counters(&self) -> &Arc<Counters> {
+        &self.counters
+    }
+
+    /// Tells how far the verification is at `now`, if it was not told a moment ago.
+    pub(super) fn progress(&self, now: Instant) {
+        let mut told = locked(&self.told);
+        let passed = now.saturating_duration_since(told.at);
+        if passed < PROGRESS_EVERY {
+            return;
+        }
+        let totals = self.totals();
+        // Of a large file some has been read before it is checked; a copy may also be longer than it should be.
+        let done = totals.done.max(self.counters.bytes_read.get());
+        let done = done.min(self.whole.bytes);
+        let moved = done.saturating_sub(told.done);
+        *told = Told { at: now, done };
+        drop(told);
+        #[expect(
+            clippy::cast_precision_loss,
+            reason = "a rate needs no more than 53 bits"
+        )]
+        let rate = (moved > 0).then(|| moved as f64 / passed.as_secs_f64());
+        self.events.tell(Event::Progress(Progress {
+            bytes: done,
+            bytes_total: Some(self.whole.bytes),
+            bytes_per_second: rate,
+            files: totals.files,
+            files_total: self.whole.files,
+            seconds: elapsed_seconds(self.started),
+            ..Progress::default()
+        }));
     }
 
     /// An entry was checked; `None` if it is what it should be.
     pub(super) fn checked(&self, record: &Record, fault: Option<&Fault>) {
         let mut totals = locked(&self.totals);
         totals.entries += 1;
+        if record.kind == EntryKind::FILE {
+            totals.files += 1;
+            totals.done = totals.done.saturating_add(record.bytes);
+        }
         if record.kind == EntryKind::FILE && fault.is_none_or(|fault| was_read(fault.code)) {
             totals.bytes = totals.bytes.saturating_add(record.bytes);
         }
@@ -79,6 +152,7 @@ impl Findings {
             status,
             blame: code.map(Blame::from).unwrap_or_default(),
             entries: totals.entries,
+            files: totals.files,
             bytes: totals.bytes,
             different: totals.different,
             extra: totals.extra,
@@ -113,5 +187,50 @@ fn kind(fault: FaultCode) -> &'static str {
             code(fault)
         }
         _ => "unread",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Heard(Mutex<Vec<Event>>);
+
+    impl EventSink for Heard {
+        fn tell(&self, event: Event) {
+            locked(&self.0).push(event);
+        }
+    }
+
+    #[test]
+    fn progress_counts_what_was_checked_and_what_is_being_read() {
+        let heard = Arc::new(Heard(Mutex::default()));
+        let start = Instant::now();
+        let (bytes, files) = (1_000, 2);
+        let findings = Findings::new(Arc::clone(&heard) as _, start, Whole { bytes, files });
+        let after = |millis| start + Duration::from_millis(millis);
+        let last = || match locked(&heard.0).last() {
+            Some(Event::Progress(told)) => (told.bytes, told.files, told.bytes_per_second),
+            other => panic!("{other:?}"),
+        };
+        findings.progress(after(100));
+        assert!(locked(&heard.0).is_empty(), "too soon");
+        findings.counters().bytes_read.add(300);
+        findings.progress(after(1_000));
+        assert_eq!(last(), (300, 0, Some(300.0)));
+        let record = Record {
+            kind: EntryKind::FILE,
+            bytes: 800,
+            ..Record::default()
+        };
+        findings.checked(&record, None);
+        findings.progress(after(2_000));
+        assert_eq!(last(), (800, 1, Some(500.0)));
+        findings.progress(after(3_000));
+        assert_eq!(last(), (800, 1, None));
+        // A copy that is longer than it should be.
+        findings.counters().bytes_read.add(5_000);
+        findings.progress(after(4_000));
+        assert_eq!(last().0, 1_000);
     }
 }

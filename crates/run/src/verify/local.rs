@@ -5,7 +5,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use godwit_engine::{Counters, PANICKED};
+use godwit_engine::PANICKED;
 use godwit_store::{Confine, FsOptions, FsStorage, RelPath};
 use godwit_tree::TreeRoot;
 use godwit_tree::verification::{Checked, Expected, Finding, Verifier, VerifierConfig};
@@ -79,7 +79,7 @@ pub(super) fn check(
         let _ = sender.send(checked);
     });
     let verifier =
-        Verifier::start(config, Arc::new(Counters::default()), told).map_err(|error| {
+        Verifier::start(config, Arc::clone(findings.counters()), told).map_err(|error| {
             Failure::new(FailureCode::OutOfResources, format!("no thread: {error}"))
         })?;
     let tell = |checked: Checked| {

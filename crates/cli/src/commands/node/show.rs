@@ -101,7 +101,11 @@ fn progress(job: &JobView, lines: &mut Lines) {
         let number = |name: &str| summary.get(name).and_then(serde_json::Value::as_u64);
         if let (Some(bytes), Some(files)) = (number("bytes"), number("files")) {
             let files = counted(files, "file");
-            lines.add("copied", &format!("{} in {files}", human_size(bytes)));
+            let done = match job.kind {
+                JobKind::Verify => "checked",
+                JobKind::Copy | JobKind::Sync => "copied",
+            };
+            lines.add(done, &format!("{} in {files}", human_size(bytes)));
         }
         for (name, shown) in [("skipped", "unchanged"), ("failed", "failed")] {
             if let Some(count) = number(name).filter(|count| *count > 0) {
