@@ -408,6 +408,7 @@ mod tests {
             Question::Run(Box::new(RunJob {
                 job: "1".to_owned(),
                 again: true,
+                request: Some("r-1".to_owned()),
                 new: serde_json::from_str(r#"{"sources":["here:/a"],"destination":"b:/c"}"#)
                     .expect("a job"),
                 other: Some(peer()),

@@ -54,6 +54,9 @@ pub struct TransferStart {
     pub places: Vec<String>,
     /// Id of the request or job that the peer works for, in the peer's words.
     pub label: Option<String>,
+    /// Id of the request that submitted the job.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub request: Option<String>,
 }
 
 /// A transfer that ended.

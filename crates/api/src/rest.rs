@@ -24,7 +24,7 @@ pub use job::{
     JobStateName, JobView, LogLine, LogPage, NewJob, ProgressView, ReasonView, SampleView,
 };
 pub use place::{HERE, Place, PlaceError, check_site_name, whole_site};
-pub use problem::Problem;
+pub use problem::{Problem, is_request_id};
 pub use report::{Distribution, JobReport};
 pub use rules::{
     AuditView, DeliveryView, Health, LimitScopeName, LimitView, NewLimit, NewSchedule, NewShare,

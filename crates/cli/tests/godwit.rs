@@ -60,8 +60,9 @@ mod godwit {
     pub(crate) mod progress;
     pub(crate) mod record;
     pub(crate) mod reports;
-    pub(crate) mod restless;
+    pub(crate) mod request_ids;
     pub(crate) mod rest;
+    pub(crate) mod restless;
     pub(crate) mod resume;
     pub(crate) mod rig;
     pub(crate) mod service;

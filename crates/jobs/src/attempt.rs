@@ -13,11 +13,11 @@ use std::time::Duration;
 use godwit_api::event::{EventSink, Status, Summary, Verdict};
 use godwit_api::failure::{Failure, FailureCode, Retry};
 use godwit_api::job::{JobKind, Text};
+use godwit_api::rest::is_request_id;
 use godwit_api::units::{counted, human_size};
 use godwit_run::{Control, Env, Runner};
 use godwit_state::{Command, Finish, Job, JobOp, Op, Outcome, ProposeError, Reason, Site};
 
-use crate::error::JobsError;
 use crate::live::Attempt;
 use crate::record::Recording;
 use crate::scheduler::actor;
@@ -55,6 +55,9 @@ pub(crate) fn start(shared: &Arc<Shared>, job: Job, epoch: u64, sites: Vec<Strin
     let id = job.id.clone();
     let body = move || {
         let told = AttemptEvents::new(&own, &job, epoch, control.clone(), progress);
+        if let Some(request) = &job.request {
+            told.note(&format!("submitted by request {request}"));
+        }
         // The sites of a third-party job record their transfer themselves.
         let is_third = third::is_third_party(&job);
         let recording = (!is_third).then(|| Recording::begin(&own, &job));
@@ -142,7 +145,7 @@ fn carry_out(
             .insert(manifest::SETTING.to_owned(), file);
     }
     let env = Env {
-        label: Some(job.id.clone()),
+        label: Some(label(job)),
         ..(shared.config.make_env)(&prepared.sites)
     };
     let reads_back = || {
@@ -155,6 +158,15 @@ fn carry_out(
     told.begins(kind);
     let events: Arc<dyn EventSink> = Arc::clone(told) as Arc<dyn EventSink>;
     Runner::run(&prepared.spec, &env, &events, control)
+}
+
+/// By what the peer of a job finds it in both logs.
+fn label(job: &Job) -> String {
+    // A peer takes no longer label.
+    match job.request.as_deref().filter(|id| is_request_id(id)) {
+        Some(request) => format!("job {}, request {request}", job.id),
+        None => format!("job {}", job.id),
+    }
 }
 
 /// The watch over the space of a destination here. Comparing by contents takes long, and all of it looks as if it were to come.

@@ -9,7 +9,7 @@ use godwit_api::ask::{
 };
 use godwit_api::grant::{Right, Subject, Wish, allows};
 use godwit_api::job::Text;
-use godwit_api::rest::{ChangeJob, JobStateName, JobView, NewJob, Place, Timestamp};
+use godwit_api::rest::{ChangeJob, JobStateName, JobView, NewJob, Place, Timestamp, is_request_id};
 use godwit_state::{Actor, Command, Job, JobFilter, JobState, Op, ProposeError, Site};
 
 use crate::error::JobsError;
@@ -93,6 +93,12 @@ fn known(jobs: &Jobs, asker: &str, job: &str) -> Result<Job, Refusal> {
 /// Runs a job for the asker, or finds the one that runs.
 fn run(jobs: &Jobs, asker: &str, wish: &RunJob, may: &MayUse<'_>) -> Result<Answer, Refusal> {
     grants::check_job(&wish.job)?;
+    if wish.request.as_ref().is_some_and(|id| !is_request_id(id)) {
+        return Err(Refusal::new(
+            code::INVALID,
+            "request: that is no id of a request",
+        ));
+    }
     let stored = stored(jobs, asker, wish)?;
     check_rights(&stored.new, Timestamp(jobs.shared.now().0), may)?;
     if let Some(found) = find(jobs, asker, &wish.job)? {
@@ -111,7 +117,12 @@ fn run(jobs: &Jobs, asker: &str, wish: &RunJob, may: &MayUse<'_>) -> Result<Answ
     }
     check_room(jobs, asker)?;
     let id = submit_for(jobs, asker, wish, stored).map_err(|error| refuse(&error))?;
-    (jobs.shared.config.log)(&format!("job {id}: runs for job {} of {asker}", wish.job));
+    let request = wish.request.as_deref();
+    let request = request.map_or_else(String::new, |request| format!(", request {request}"));
+    (jobs.shared.config.log)(&format!(
+        "job {id}: runs for job {} of {asker}{request}",
+        wish.job
+    ));
     told(jobs, &id)
 }
 
@@ -230,7 +241,11 @@ fn submit_for(
         Ok(other.as_deref() == Some(site))
     })?;
     let text = Stored::text_for(stored.new.clone(), guest)?;
-    let (id, _) = submit::propose(shared, actor(asker), &|at| {
+    let by = Actor {
+        request: wish.request.clone(),
+        ..actor(asker)
+    };
+    let (id, _) = submit::propose(shared, by, &|at| {
         let key = Some(key(&wish.job));
         let mut job = submit::build(at, &owner(asker), &stored.new, &checked, key)?;
         job.spec.clone_from(&text);
@@ -269,7 +284,8 @@ pub(crate) fn may_go_on(shared: &Shared, asker: &str, job: &Job) -> bool {
 }
 
 /// Why a job for another node may not go on.
-pub(crate) const ACCESS_ENDED: &str = "the access of the site that asked for the job has ended here";
+pub(crate) const ACCESS_ENDED: &str =
+    "the access of the site that asked for the job has ended here";
 
 fn told(jobs: &Jobs, id: &str) -> Result<Answer, Refusal> {
     let view = jobs.job(id).map_err(|error| refuse(&error))?;

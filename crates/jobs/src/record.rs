@@ -61,6 +61,7 @@ impl Recording {
             direction,
             places,
             label: None,
+            request: job.request.clone(),
         };
         (shared.config.tells)(&TransferNews::Started(start.clone()));
         Self {

@@ -306,6 +306,7 @@ impl<'a> Third<'a> {
         let question = Question::Run(Box::new(RunJob {
             job: self.job.id.clone(),
             again,
+            request: self.job.request.clone(),
             new,
             other: self.granter(way).cloned(),
         }));

@@ -59,6 +59,7 @@ pub(crate) fn job(job: Job, kind: JobKind, progress: Option<ProgressView>) -> Jo
         deadline: job.deadline.map(time),
         attempts: job.attempts,
         node: job.runner.map(|runner| runner.node),
+        request: job.request,
         created: time(job.created),
         started: job.started.map(time),
         ended: job.ended.map(time),

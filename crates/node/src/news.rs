@@ -41,6 +41,7 @@ pub(crate) fn started(
         direction: direction(request),
         places: places(request),
         label: Some(request.label.clone()).filter(|label| !label.is_empty()),
+        request: None,
     }
 }
 

@@ -8,16 +8,13 @@ use axum::extract::{MatchedPath, Request, State};
 use axum::http::{HeaderName, HeaderValue};
 use axum::middleware::Next;
 use axum::response::Response;
-use godwit_api::rest::Problem;
+use godwit_api::rest::{Problem, is_request_id};
 
 use crate::app::App;
 use crate::problem::render;
 
 /// The header that carries the id of a request.
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
-
-/// The longest id that a client may choose.
-const ID_BYTES_MAX: usize = 64;
 
 /// By what a request is found in logs.
 #[derive(Clone, Debug)]
@@ -31,10 +28,8 @@ pub(crate) struct Label {
 /// Gives the request an id: the client's where it makes sense, else a random one.
 pub(crate) async fn identify(mut request: Request, next: Next) -> Response {
     let given = request.headers().get(&REQUEST_ID);
-    let given = given.and_then(|value| value.to_str().ok()).filter(|text| {
-        let sign = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.');
-        (1..=ID_BYTES_MAX).contains(&text.len()) && text.bytes().all(sign)
-    });
+    let given = given.and_then(|value| value.to_str().ok());
+    let given = given.filter(|text| is_request_id(text));
     let id = given.map_or_else(random, ToOwned::to_owned);
     let label = Label {
         id: id.clone(),

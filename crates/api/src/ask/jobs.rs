@@ -34,6 +34,9 @@ pub struct RunJob {
     pub again: bool,
     /// The job, whose places are at the site `here` or at that of `other`.
     pub new: NewJob,
+    /// Id of the request that the asker's job came from, for both logs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub request: Option<String>,
     /// The other end, as the asked node reaches it; None where both ends are here.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub other: Option<Peer>,

@@ -152,6 +152,9 @@ pub struct JobView {
     pub attempts: u32,
     /// The node that runs the job.
     pub node: Option<String>,
+    /// Id of the request that submitted the job, as in its header `X-Request-Id` and in the logs.
+    #[serde(default)]
+    pub request: Option<String>,
     /// When the job was submitted.
     pub created: Timestamp,
     /// When the first attempt began.

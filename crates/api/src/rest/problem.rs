@@ -4,6 +4,16 @@
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+/// The longest id of a request.
+const REQUEST_ID_BYTES_MAX: usize = 64;
+
+/// Whether a text can be the id of a request: short, and harmless in a log.
+#[must_use]
+pub fn is_request_id(text: &str) -> bool {
+    let sign = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.');
+    (1..=REQUEST_ID_BYTES_MAX).contains(&text.len()) && text.bytes().all(sign)
+}
+
 /// Why a request was not carried out.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize, ToSchema)]
 pub struct Problem {

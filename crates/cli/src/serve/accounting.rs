@@ -169,6 +169,7 @@ mod tests {
                 direction: TransferDirection::Send,
                 places: vec!["data/a\nb".to_owned()],
                 label: None,
+                request: None,
             },
             started: Timestamp(ended - 500),
             ended: Timestamp(ended),

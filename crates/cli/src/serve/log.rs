@@ -77,6 +77,7 @@ fn started(start: &TransferStart) {
         direction = start.direction.name(),
         places = start.places.join(", ").as_str(),
         label = start.label.as_deref(),
+        request = start.request.as_deref(),
         "transfer started"
     );
 }
@@ -95,6 +96,7 @@ fn ended(record: &TransferRecord) {
                 direction = start.direction.name(),
                 places = start.places.join(", ").as_str(),
                 label = start.label.as_deref(),
+                request = start.request.as_deref(),
                 bytes = record.bytes,
                 files = record.files,
                 failed = record.failed,

@@ -37,6 +37,7 @@ fn job(id: &str, owner: &str, site: &str) -> Job {
         ended: None,
         summary: None,
         schedule: None,
+        request: None,
     }
 }
 

@@ -86,6 +86,7 @@ fn running(table: &Table) -> (Arc<Session>, Connection, std::thread::JoinHandle<
             direction: TransferDirection::Receive,
             places: Vec::new(),
             label: None,
+            request: None,
         },
         began: Timestamp(0),
         engine: Engine::Receiver(receiver),

@@ -93,6 +93,7 @@ fn ask(
     let open = Open {
         direction: Direction::VERIFY.0,
         sources: vec![path],
+        label: asked.env.label.clone().unwrap_or_default(),
         digest: godwit_engine::wire_digest_kind(checklist.digest_kind())
             .0
             .into(),

@@ -18,6 +18,9 @@ pub(super) fn submit(
     schedule: Option<&str>,
 ) -> Result<Effect, Stop> {
     check(context, new)?;
+    if let Some(request) = &context.actor.request {
+        bounds::name("request", request)?;
+    }
     if let Some(key) = &new.idempotency_key {
         let earlier: Option<String> = context
             .db
@@ -78,6 +81,7 @@ pub(super) fn submit(
         ended: None,
         summary: None,
         schedule: schedule.map(ToOwned::to_owned),
+        request: context.actor.request.clone(),
     };
     insert(context, &job, &new.spec)?;
     notices::job(context, &job, true)?;
@@ -342,8 +346,8 @@ fn check(context: &Context<'_>, new: &NewJob) -> Result<(), CommandError> {
 fn insert(context: &Context<'_>, job: &Job, spec: &str) -> Result<(), Stop> {
     let mut statement = context.db.prepare_cached(
         "INSERT INTO jobs (id, created, owner, label, state, reason_code, reason_text, since, priority, rate_limit, \
-         not_before, deadline, due, retry, attempts, retries, epoch, idempotency_key, schedule, sources, destination) \
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?2, ?8, ?9, ?10, ?11, ?12, ?13, 0, 0, 0, ?14, ?15, ?16, ?17)",
+         not_before, deadline, due, retry, attempts, retries, epoch, idempotency_key, schedule, sources, destination, \
+         request) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?2, ?8, ?9, ?10, ?11, ?12, ?13, 0, 0, 0, ?14, ?15, ?16, ?17, ?18)",
     )?;
     statement.execute(params![
         job.id,
@@ -363,6 +367,7 @@ fn insert(context: &Context<'_>, job: &Job, spec: &str) -> Result<(), Stop> {
         job.schedule,
         serde_json::to_string(&job.sources)?,
         serde_json::to_string(&job.destination)?,
+        job.request,
     ])?;
     context
         .db

@@ -219,6 +219,8 @@ pub struct Job {
     pub summary: Option<String>,
     /// Schedule from which the job came.
     pub schedule: Option<String>,
+    /// Id of the request that submitted the job.
+    pub request: Option<String>,
 }
 
 /// One attempt of a job.

@@ -10,7 +10,7 @@ use crate::model::{Attempt, Job, JobState, Object, Reason, Runner, UnixMillis};
 /// Columns of a job, in the order in which [`job`] reads them.
 pub(crate) const JOB_COLUMNS: &str = "id, created, owner, label, state, reason_code, reason_text, since, next_attempt, \
      priority, rate_limit, not_before, deadline, retry, attempts, retries, epoch, runner_node, runner_instance, \
-     idempotency_key, started, ended, summary, schedule, sources, destination";
+     idempotency_key, started, ended, summary, schedule, sources, destination, request";
 
 /// Columns of an attempt, in the order in which [`attempt`] reads them.
 pub(super) const ATTEMPT_COLUMNS: &str =
@@ -49,6 +49,7 @@ pub(crate) fn job(row: &Row<'_>) -> rusqlite::Result<Job> {
         schedule: row.get(23)?,
         sources: json(row, 24)?,
         destination: json(row, 25)?,
+        request: row.get(26)?,
     })
 }
 

@@ -68,6 +68,7 @@ pub(super) fn text(job: &JobView, clock: &Clock) -> String {
         lines.add("attempts", &job.attempts.to_string());
     }
     lines.add("node", job.node.as_deref().unwrap_or_default());
+    lines.add("request", job.request.as_deref().unwrap_or_default());
     lines.0.join("\n")
 }
 
