@@ -215,6 +215,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/jobs/{id}/manifest": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Gives the manifest that a job wrote, as `docs/manifest.md` describes it. */
+        get: operations["get_jobs_id_manifest"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/jobs/{id}/pause": {
         parameters: {
             query?: never;
@@ -1241,6 +1258,8 @@ export interface components {
             priority: number;
             progress?: components["schemas"]["ProgressView"] | null;
             reason?: components["schemas"]["ReasonView"] | null;
+            /** @description Id of the request that submitted the job, as in its header `X-Request-Id` and in the logs. */
+            request?: string | null;
             /** @description When the job came into its state. */
             since: components["schemas"]["Timestamp"];
             /** @description Places to copy from. */
@@ -1374,6 +1393,8 @@ export interface components {
              * @description Limit in bytes per second.
              */
             limit?: number | null;
+            /** @description The job writes a manifest of what arrives, which the node that runs the job keeps with it. */
+            manifest?: boolean;
             not_before?: components["schemas"]["Timestamp"] | null;
             /**
              * Format: int32
@@ -1716,6 +1737,7 @@ export interface components {
             next?: components["schemas"]["Timestamp"] | null;
             /** @description Owner of the jobs. */
             owner: string;
+            reason?: components["schemas"]["ReasonView"] | null;
             /** @description Name of the time zone in which the expression is meant. */
             time_zone: string;
         };
@@ -2789,6 +2811,64 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["LogPage"];
+                };
+            };
+            /** @description The caller has not proven who it is. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The caller may not do this. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request cannot be carried out as it is. */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The node cannot carry the request out now. */
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    get_jobs_id_manifest: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The manifest. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/plain": string;
                 };
             };
             /** @description The caller has not proven who it is. */
