@@ -4,7 +4,8 @@
 use godwit_proto::agent::{
     AgentMessage, Errand, MARKER, MessageReader, NOISE_BYTES_MAX, Start, Started,
 };
-use godwit_proto::{Frame, FrameKind, PRELUDE_BYTES, Prelude, decode};
+use godwit_proto::parts::{find_held_elsewhere, push_held_elsewhere};
+use godwit_proto::{Frame, FrameKind, PRELUDE_BYTES, Part, Prelude, decode};
 
 /// Where the header of a block states the length of its payload.
 const PAYLOAD_BYTES_AT: usize = 60;
@@ -18,6 +19,10 @@ pub fn check(kind: FrameKind, head: &[u8]) {
     let Ok(frame) = decode(&prelude, head) else {
         return;
     };
+    if let Frame::Manifest(manifest) = &frame {
+        let records = manifest.records.iter();
+        records.for_each(|record| check_parts(&record.extensions));
+    }
     let image = encode(&frame);
     if is_fixed(kind) {
         assert_eq!(
@@ -33,6 +38,19 @@ pub fn check(kind: FrameKind, head: &[u8]) {
     let prelude = Prelude::decode(first).expect("an encoder's prelude is valid");
     let reread = decode(&prelude, again).expect("an encoder's head is valid");
     assert_eq!(encode(&reread), image, "no fixed point: {frame:?}");
+}
+
+/// Reads a part and what is held elsewhere from extensions. What is read has an encoding that reads the same.
+fn check_parts(extensions: &[u8]) {
+    let mut again = Vec::new();
+    if let Ok(Some(part)) = Part::find(extensions) {
+        part.push(&mut again).expect("what was read is valid");
+        assert_eq!(Part::find(&again), Ok(Some(part)));
+    }
+    if let Ok(Some(ranges)) = find_held_elsewhere(extensions) {
+        push_held_elsewhere(&ranges, &mut again).expect("what was read is valid");
+        assert_eq!(find_held_elsewhere(&again), Ok(Some(ranges)));
+    }
 }
 
 /// Reads a prelude. If it is one, encoding it gives the same bytes.

@@ -45,6 +45,8 @@ pub mod capability {
     pub const MANY_SOURCES: u64 = 1024;
     /// Questions of nodes about places and jobs: ASK and REPLY.
     pub const ASK: u64 = 2048;
+    /// Parts of files, and transfers that are members of a claim.
+    pub const PARTS: u64 = 4096;
     /// All that this program knows.
     pub const ALL: u64 = PLAIN_PAYLOAD
         | BLAKE3
@@ -57,7 +59,8 @@ pub mod capability {
         | DIRECT
         | SHARING
         | MANY_SOURCES
-        | ASK;
+        | ASK
+        | PARTS;
 
     /// What people call the lowest of these capabilities; empty if there is none that is known here.
     pub const fn name(bits: u64) -> &'static str {
@@ -75,6 +78,7 @@ pub mod capability {
             DIRECT => "reading and writing past the page cache (--direct)",
             MANY_SOURCES => "so many sources at a time; name a directory, or use --files-from",
             ASK => "questions about places and jobs of a site",
+            PARTS => "taking a part in a job of many nodes",
             SHARING => "--priority background and --congestion",
             _ => "",
         }

@@ -23,6 +23,7 @@ pub mod manifest;
 pub mod metadata;
 pub mod names;
 pub mod notice;
+pub mod parts;
 pub mod path;
 pub mod prelude;
 pub mod record;
@@ -32,7 +33,7 @@ pub use answer::{Answer, HeldRange, Verdict};
 pub use block::{BlockHeader, BlockKind, Range};
 pub use control::{
     Announced, Ask, Cancel, Comparison, DIALLED_MAX, Dialled, Direction, Error, ErrorCode, Examine,
-    Examined, Finish, Finished, Join, Joined, Judge, Limit, MachineSeen, Moment, Open, Opened,
+    Examined, Finish, Finished, Join, Joined, Judge, Limit, MachineSeen, Member, Moment, Open, Opened,
     Ping, Pong, Preserve, Reply, Retire, Retired, Rule, Selection, Sending, Sharing, Status,
     StorageSeen, Tuned, Verification, WaySeen, priority,
 };
@@ -50,5 +51,6 @@ pub use manifest::Manifest;
 pub use metadata::{AclEntry, AclTag, Metadata};
 pub use names::NameList;
 pub use notice::{Notice, NoticeKind, Notices};
+pub use parts::Part;
 pub use prelude::{FrameKind, Prelude};
 pub use record::{EntryKind, Record, RecordFlags, RecordReader, RecordWriter};

@@ -103,6 +103,9 @@ pub const LABEL_BYTES_MAX: usize = 128;
 /// Length of the digest that says which files a client sees.
 pub const VIEW_BYTES: usize = 16;
 
+/// Length of the name of a claim.
+pub const CLAIM_BYTES: usize = 16;
+
 /// Most tokens in one frame; each admits one stream.
 pub const TOKENS_MAX: usize = 128;
 

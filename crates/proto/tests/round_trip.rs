@@ -68,6 +68,34 @@ proptest! {
     }
 
     #[test]
+    fn parts_come_back(
+        (offset, bytes) in (0..1_u64 << 60, 1..1_u64 << 60),
+        gaps in vec((0..1_u64 << 40, 1..1_u64 << 40, any::<u8>()), 1..9),
+        noise in vec(any::<u8>(), 0..200),
+    ) {
+        let (part, mut free) = (Part { offset, bytes }, 0);
+        let ranges: Vec<HeldRange> = gaps
+            .into_iter()
+            .map(|(gap, bytes, digest)| {
+                let range = HeldRange { offset: free + gap, bytes, digest: Digest([digest; 32]) };
+                free = range.offset + range.bytes;
+                range
+            })
+            .collect();
+        let mut extensions = Vec::new();
+        parts::push_held_elsewhere(&ranges, &mut extensions).unwrap();
+        part.push(&mut extensions).unwrap();
+        prop_assert_eq!(Part::find(&extensions), Ok(Some(part)));
+        prop_assert_eq!(parts::find_held_elsewhere(&extensions), Ok(Some(ranges)));
+        // Whatever is read has an encoding that reads the same.
+        if let Ok(Some(read)) = parts::find_held_elsewhere(&noise) {
+            let mut again = Vec::new();
+            parts::push_held_elsewhere(&read, &mut again).unwrap();
+            prop_assert_eq!(parts::find_held_elsewhere(&again), Ok(Some(read)));
+        }
+    }
+
+    #[test]
     fn items_come_back(frame in items()) {
         prop_assert_eq!(read(&encode(&frame)), Ok(frame));
     }

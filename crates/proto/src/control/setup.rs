@@ -7,7 +7,7 @@ use prost::Message;
 
 use super::announced::check_announced;
 use super::{
-    Announced, Comparison, Preserve, Selection, Sharing, Verification, decode, encode, try_encode,
+    Announced, Comparison, Member, Preserve, Selection, Sharing, Verification, decode, encode, try_encode,
 };
 use crate::control::Direction;
 use crate::error::WireError;
@@ -102,6 +102,9 @@ pub struct Open {
     /// Another OPEN follows with more sources, and names in a push. Needs [`capability::MANY_SOURCES`].
     #[prost(bool, tag = "33")]
     pub more: bool,
+    /// In a push: the transfer is one of several of a job. Needs [`capability::PARTS`].
+    #[prost(message, optional, tag = "35")]
+    pub member: Option<Member>,
 }
 
 impl Open {
@@ -137,6 +140,7 @@ impl Open {
                 capability::MANIFEST,
             )
             | need(self.direct, capability::DIRECT)
+            | need(self.member.is_some(), capability::PARTS)
             | need(self.frame_ends().len() > 1, capability::MANY_SOURCES)
     }
 
@@ -199,6 +203,7 @@ impl Open {
                 ));
             }
         }
+        self.validate_member()?;
         if !matches!(self.view.len(), 0 | VIEW_BYTES) {
             return Err(WireError::invalid("view", "does not have 16 bytes"));
         }

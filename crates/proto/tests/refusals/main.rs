@@ -9,6 +9,7 @@ mod blocks;
 mod control;
 mod items;
 mod metadata;
+mod parts;
 mod selection;
 
 use godwit_proto::*;

@@ -5,6 +5,7 @@ mod asking;
 mod channels;
 mod measured;
 mod metadata;
+mod parts;
 
 use godwit_proto::*;
 
@@ -18,6 +19,7 @@ pub(crate) fn all() -> Vec<(&'static str, Frame)> {
     all.extend(asking::all());
     all.extend(metadata::all());
     all.extend(measured::all());
+    all.extend(parts::all());
     all
 }
 

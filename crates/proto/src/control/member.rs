@@ -1,0 +1,55 @@
+//! Owns what OPEN says of a transfer that is one of several of a job.
+//! Knows no claims; a node does. `docs/wire.md`, "Members".
+
+use prost::Message;
+
+use super::{Direction, Open};
+use crate::error::WireError;
+use crate::limits::CLAIM_BYTES;
+
+/// The transfer writes below a destination that is claimed for the members of a job.
+#[derive(Clone, PartialEq, Eq, Message)]
+pub struct Member {
+    /// Names the claim: [`CLAIM_BYTES`].
+    #[prost(bytes = "vec", tag = "1")]
+    pub claim: Vec<u8>,
+    /// The epoch of the claim, 1 or more.
+    #[prost(uint64, tag = "2")]
+    pub epoch: u64,
+    /// It finishes the whole tree: links, times of directories, deletion, the sweep.
+    #[prost(bool, tag = "3")]
+    pub closer: bool,
+}
+
+impl Member {
+    /// The name of the claim; all zeros if it has not the length of one, which cannot be after decoding.
+    pub fn claim_id(&self) -> [u8; CLAIM_BYTES] {
+        self.claim.as_slice().try_into().unwrap_or_default()
+    }
+
+    fn validate(&self) -> Result<(), WireError> {
+        if self.claim.len() != CLAIM_BYTES {
+            return Err(WireError::invalid("claim", "does not have 16 bytes"));
+        }
+        if self.epoch == 0 {
+            return Err(WireError::invalid("claim", "has no epoch"));
+        }
+        Ok(())
+    }
+}
+
+impl Open {
+    pub(super) fn validate_member(&self) -> Result<(), WireError> {
+        let Some(member) = &self.member else {
+            return Ok(());
+        };
+        member.validate()?;
+        let deletes = self.comparison.is_some_and(|wanted| wanted.delete);
+        if self.direction() != Direction::PUSH || deletes && !member.closer {
+            return Err(WireError::Disagree {
+                what: "membership, direction and deletion",
+            });
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,121 @@
+//! Refusals of parts in the extensions of records, and of members in OPEN.
+//! Which parts a file may have is for the tests of `parts` itself.
+
+use godwit_proto::parts::{
+    HELD_ELSEWHERE, HELD_ELSEWHERE_MAX, PART, find_held_elsewhere, push_held_elsewhere,
+};
+use godwit_proto::*;
+
+use super::encode;
+
+fn extensions(values: &[(u16, &[u8])]) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    for (kind, value) in values {
+        extension::push(&mut bytes, *kind, value).unwrap();
+    }
+    bytes
+}
+
+fn part(offset: u64, bytes: u64) -> Vec<u8> {
+    [offset.to_le_bytes(), bytes.to_le_bytes()].concat()
+}
+
+fn held(offset: u64, bytes: u64) -> HeldRange {
+    HeldRange {
+        offset,
+        bytes,
+        ..HeldRange::default()
+    }
+}
+
+#[test]
+fn every_rule_of_a_part_holds() {
+    let good = part(4096, 5);
+    let found = Part::find(&extensions(&[(999, b"new"), (PART, &good)]));
+    let expected = Part {
+        offset: 4096,
+        bytes: 5,
+    };
+    assert_eq!(found, Ok(Some(expected)));
+    assert_eq!(Part::find(&extensions(&[(999, b"new")])), Ok(None));
+    for broken in [
+        &[(PART, &b""[..])][..],
+        &[(PART, &good[..15])],
+        &[(PART, &[good.as_slice(), b"1"].concat())],
+        &[(PART, &part(0, 0))],
+        &[(PART, &part(u64::MAX, 1))],
+        &[(PART, &good), (PART, &good)],
+    ] {
+        assert!(Part::find(&extensions(broken)).is_err(), "{broken:?}");
+    }
+}
+
+#[test]
+fn every_rule_of_ranges_held_elsewhere_holds() {
+    let push = |ranges: &[HeldRange]| {
+        let mut out = Vec::new();
+        push_held_elsewhere(ranges, &mut out).map(|()| out)
+    };
+    let most: Vec<HeldRange> = (0..HELD_ELSEWHERE_MAX as u64)
+        .map(|number| held(number, 1))
+        .collect();
+    let bytes = push(&most).unwrap();
+    assert_eq!(find_held_elsewhere(&bytes), Ok(Some(most.clone())));
+    let beyond = [most.as_slice(), &[held(1 << 20, 1)]].concat();
+    for broken in [
+        &[][..],
+        &beyond,
+        &[held(0, 0)],
+        &[held(5, 5), held(9, 5)],
+        &[held(5, 5), held(0, 5)],
+        &[held(u64::MAX, 2)],
+    ] {
+        assert!(push(broken).is_err(), "{} ranges", broken.len());
+    }
+    // The same bytes from a peer.
+    let wire = |ranges: &[HeldRange]| -> Vec<u8> {
+        let each = ranges.iter().map(|range| {
+            [part(range.offset, range.bytes), range.digest.0.to_vec()].concat()
+        });
+        each.collect::<Vec<_>>().concat()
+    };
+    let read = |value: &[u8]| find_held_elsewhere(&extensions(&[(HELD_ELSEWHERE, value)]));
+    assert!(read(&wire(&[held(0, 5)])).is_ok());
+    assert!(read(&wire(&[held(0, 5)])[..47]).is_err());
+    for broken in [
+        &[][..],
+        &beyond,
+        &[held(0, 0)],
+        &[held(5, 5), held(9, 5)],
+        &[held(u64::MAX, 2)],
+    ] {
+        assert!(read(&wire(broken)).is_err(), "{} ranges", broken.len());
+    }
+}
+
+#[test]
+fn a_member_names_its_claim_sends_and_deletes_only_as_the_closer() {
+    let open = |direction: Direction, claim: usize, epoch, closer, delete| {
+        encode(&Frame::Open(Open {
+            direction: direction.0,
+            sources: vec![b"a".to_vec()],
+            comparison: Some(Comparison {
+                delete,
+                counterpart: true,
+                ..Comparison::default()
+            }),
+            member: Some(Member {
+                claim: vec![1; claim],
+                epoch,
+                closer,
+            }),
+            ..Open::default()
+        }))
+    };
+    assert!(open(Direction::PUSH, 16, 1, false, false).is_ok());
+    assert!(open(Direction::PUSH, 16, 1, true, true).is_ok());
+    assert!(open(Direction::PUSH, 15, 1, false, false).is_err());
+    assert!(open(Direction::PUSH, 16, 0, false, false).is_err());
+    assert!(open(Direction::PUSH, 16, 1, false, true).is_err());
+    assert!(open(Direction::PULL, 16, 1, false, false).is_err());
+}

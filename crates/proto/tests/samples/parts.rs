@@ -1,0 +1,55 @@
+//! Owns the typical frames of jobs of many nodes.
+//! Checks nothing.
+
+use godwit_proto::*;
+
+use super::{file, transfer};
+
+pub(super) fn all() -> Vec<(&'static str, Frame)> {
+    let open = Open {
+        direction: Direction::PUSH.0,
+        sources: vec![b"/run42".to_vec()],
+        destination: b"data/".to_vec(),
+        member: Some(Member {
+            claim: vec![0x55; 16],
+            epoch: 300,
+            closer: true,
+        }),
+        ..Open::default()
+    };
+    vec![
+        ("open_member", Frame::Open(open)),
+        ("manifest_parts", Frame::Manifest(manifest())),
+    ]
+}
+
+fn manifest() -> Manifest {
+    let encoded = "a sample is within all limits";
+    let mut extensions = Vec::new();
+    let part = Part {
+        offset: 256 << 20,
+        bytes: 5,
+    };
+    part.push(&mut extensions).expect(encoded);
+    let part = Record {
+        extensions,
+        ..file(1, b"f", (256 << 20) + 5)
+    };
+    let held = |offset, bytes, digest| HeldRange {
+        offset,
+        bytes,
+        digest: Digest([digest; 32]),
+    };
+    let ranges = [held(0, 256 << 20, 0x66), held(256 << 20, 5, 0x77)];
+    let mut extensions = Vec::new();
+    parts::push_held_elsewhere(&ranges, &mut extensions).expect(encoded);
+    let assemble = Record {
+        extensions,
+        ..file(2, b"f", (256 << 20) + 5)
+    };
+    Manifest {
+        transfer: transfer(),
+        seq: Seq(7),
+        records: vec![part, assemble],
+    }
+}
