@@ -33,9 +33,9 @@ pub use answer::{Answer, HeldRange, Verdict};
 pub use block::{BlockHeader, BlockKind, Range};
 pub use control::{
     Announced, Ask, Cancel, Comparison, DIALLED_MAX, Dialled, Direction, Error, ErrorCode, Examine,
-    Examined, Finish, Finished, Join, Joined, Judge, Limit, MachineSeen, Member, Moment, Open, Opened,
-    Ping, Pong, Preserve, Reply, Retire, Retired, Rule, Selection, Sending, Sharing, Status,
-    StorageSeen, Tuned, Verification, WaySeen, priority,
+    Examined, Finish, Finished, Join, Joined, Judge, Limit, MachineSeen, Member, Moment, Open,
+    Opened, Ping, Pong, Preserve, Reply, Retire, Retired, Rule, Selection, Sending, Sharing,
+    Status, StorageSeen, Tuned, Verification, WaySeen, priority,
 };
 pub use error::WireError;
 pub use fault::{EntryFailed, Fault, FaultCode, Side};
@@ -51,6 +51,6 @@ pub use manifest::Manifest;
 pub use metadata::{AclEntry, AclTag, Metadata};
 pub use names::NameList;
 pub use notice::{Notice, NoticeKind, Notices};
-pub use parts::Part;
+pub use parts::{Part, Portion};
 pub use prelude::{FrameKind, Prelude};
 pub use record::{EntryKind, Record, RecordFlags, RecordReader, RecordWriter};

@@ -6,6 +6,7 @@ use crate::bytes::take_slice;
 use crate::error::WireError;
 use crate::extension;
 use crate::ids::Digest;
+use crate::record::Record;
 
 /// The entry is a part of a file.
 pub const PART: u16 = 10;
@@ -87,6 +88,38 @@ impl Part {
     }
 }
 
+/// How much of its file an entry stands for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Portion {
+    /// All of it.
+    Whole,
+    /// A range, which this transfer brings.
+    Part(Part),
+    /// All of it, put together of these ranges that other transfers brought.
+    Assemble(Vec<HeldRange>),
+}
+
+impl Record {
+    /// How much of its file the entry stands for.
+    ///
+    /// # Errors
+    /// An extension that has not its form, or both of them.
+    pub fn portion(&self) -> Result<Portion, WireError> {
+        if self.extensions.is_empty() {
+            return Ok(Portion::Whole);
+        }
+        match (
+            Part::find(&self.extensions)?,
+            find_held_elsewhere(&self.extensions)?,
+        ) {
+            (None, None) => Ok(Portion::Whole),
+            (Some(part), None) => Ok(Portion::Part(part)),
+            (None, Some(ranges)) => Ok(Portion::Assemble(ranges)),
+            (Some(_), Some(_)) => Err(invalid("is put together of others")),
+        }
+    }
+}
+
 /// Appends ranges that are held elsewhere as an extension.
 ///
 /// # Errors
@@ -143,7 +176,9 @@ fn check_ranges(ranges: &[HeldRange]) -> Result<(), WireError> {
     for range in ranges {
         let end = range.offset.checked_add(range.bytes);
         let Some(end) = end.filter(|_| range.bytes > 0 && range.offset >= free) else {
-            return Err(invalid("has ranges that are empty, overlap or do not ascend"));
+            return Err(invalid(
+                "has ranges that are empty, overlap or do not ascend",
+            ));
         };
         free = end;
     }

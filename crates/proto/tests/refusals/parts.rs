@@ -74,9 +74,9 @@ fn every_rule_of_ranges_held_elsewhere_holds() {
     }
     // The same bytes from a peer.
     let wire = |ranges: &[HeldRange]| -> Vec<u8> {
-        let each = ranges.iter().map(|range| {
-            [part(range.offset, range.bytes), range.digest.0.to_vec()].concat()
-        });
+        let each = ranges
+            .iter()
+            .map(|range| [part(range.offset, range.bytes), range.digest.0.to_vec()].concat());
         each.collect::<Vec<_>>().concat()
     };
     let read = |value: &[u8]| find_held_elsewhere(&extensions(&[(HELD_ELSEWHERE, value)]));

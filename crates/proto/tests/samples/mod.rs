@@ -15,11 +15,9 @@ pub(crate) fn all() -> Vec<(&'static str, Frame)> {
     all.extend(items());
     all.extend(blocks());
     all.extend(watch());
-    all.extend(channels::all());
-    all.extend(asking::all());
+    all.extend([channels::all(), asking::all(), parts::all()].concat());
     all.extend(metadata::all());
     all.extend(measured::all());
-    all.extend(parts::all());
     all
 }
 
