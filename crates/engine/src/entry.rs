@@ -2,8 +2,8 @@
 //! Holds no state.
 
 use godwit_proto::{
-    Digest, EntryId, EntryKind, Fault, FaultCode, Generation, Record, RecordFlags, Side, Status,
-    UNKNOWN_BYTES,
+    Digest, EntryId, EntryKind, Fault, FaultCode, Generation, Part, Portion, Record, RecordFlags,
+    Side, Status, UNKNOWN_BYTES,
 };
 use godwit_store::{Kind, Meta, StoreError, StoreErrorKind, digest};
 
@@ -93,6 +93,10 @@ pub(crate) fn failed_record(record: &Record, fault: &Fault) -> Record {
     failed.extensions.extend(length.to_le_bytes());
     failed.extensions.extend(fault.code.0.to_le_bytes());
     failed.extensions.extend(message.as_bytes());
+    if let Some(part) = part(record) {
+        // The receiver must not take it for the whole file. What was announced can be encoded.
+        let _ = part.push(&mut failed.extensions);
+    }
     failed
 }
 
@@ -140,9 +144,24 @@ pub fn fault_of(record: &Record) -> Fault {
     fault
 }
 
-/// Size of the file, as far as it is known.
+/// The range that the entry is of its file, if it is not all.
+pub fn part(record: &Record) -> Option<Part> {
+    match record.extensions.is_empty() {
+        true => None,
+        false => Part::find(&record.extensions).ok().flatten(),
+    }
+}
+
+/// Whether the entry is a part of a file, or is put together of parts. Its generation is then one that was agreed on.
+pub(crate) fn is_portion(record: &Record) -> bool {
+    !matches!(record.portion(), Ok(Portion::Whole))
+}
+
+/// Size of the entry, as far as it is known: of the file, or of the part that it is.
 pub(crate) fn known_bytes(record: &Record) -> u64 {
-    if record.bytes == UNKNOWN_BYTES {
+    if let Some(part) = part(record) {
+        part.bytes
+    } else if record.bytes == UNKNOWN_BYTES {
         0
     } else {
         record.bytes

@@ -180,6 +180,11 @@ pub trait Observer: Send + Sync {
         let _ = record;
     }
 
+    /// A part of a file, or an entry that is put together of parts, has got its number. Called at the sending end alone.
+    fn portion_announced(&self, record: &Record) {
+        let _ = record;
+    }
+
     /// Something worth knowing that needs no action.
     fn note(&self, message: &str) {
         let _ = message;

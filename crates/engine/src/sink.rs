@@ -117,6 +117,9 @@ pub enum SinkFailure {
     /// Temporary files of an earlier run cannot be removed.
     #[error("{0}")]
     Leftovers(String),
+    /// The claim of which the transfer is a member has ended.
+    #[error("{0}")]
+    Fenced(String),
     /// The reader of the output is gone, or the output is not what was sent.
     #[error("{0}")]
     Output(String),
@@ -134,6 +137,7 @@ impl SinkFailure {
             Self::Journal(_) => ErrorCode::JOURNAL,
             Self::Spill(_) => ErrorCode::SPILL,
             Self::Leftovers(_) => ErrorCode::LEFTOVERS,
+            Self::Fenced(_) => ErrorCode::BUSY,
             Self::Output(_) => ErrorCode::OUTPUT,
             Self::Panicked => ErrorCode::INTERNAL,
         }

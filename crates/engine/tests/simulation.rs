@@ -87,6 +87,7 @@ fn run(setup: &Setup, random: &mut Random, breaks: i64) -> (End, Vec<String>) {
         no_sync: false,
         journals: setup.journals.clone(),
         select: Arc::default(),
+        member: None,
         display: Vec::new(),
         comparison: setup.comparison,
     };

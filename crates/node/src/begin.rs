@@ -161,6 +161,7 @@ fn begin_push(
                 display: place.display.clone(),
                 comparison: request.comparison,
                 select: Arc::clone(&select),
+                member: None,
             };
             let key = make_request().key().0;
             let is_dry = request.comparison.is_some_and(|wanted| wanted.dry_run);

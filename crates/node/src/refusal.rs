@@ -28,7 +28,9 @@ pub(crate) fn refusal(shared: &Shared, error: &DestinationError, asked: &[u8]) -
             error.code(),
             "no journal can be kept for this transfer; the log of the other side says why, and its operator can mend it".to_owned(),
         ),
-        DestinationError::Unsuitable(_) | DestinationError::Store(_) => {
+        DestinationError::Unsuitable(_)
+        | DestinationError::Store(_)
+        | DestinationError::Stale(_) => {
             (error.code(), error.to_string())
         }
     };

@@ -66,7 +66,12 @@ pub struct JournalHeader {
     pub destinations: Vec<Vec<u8>>,
     /// Who sends what where, for people. At most [`LABEL_BYTES_MAX`] bytes.
     pub label: String,
+    /// The claim whose member the transfer is, if it is one. Members of one claim may write to the same destinations.
+    pub claim: Option<[u8; CLAIM_BYTES]>,
 }
+
+/// Length of the name of a claim.
+pub const CLAIM_BYTES: usize = 16;
 
 /// Names an entry: 128 bits of the hash of its root's index and its path below that root.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -81,6 +86,14 @@ impl PathKey {
         let mut key = [0; 16];
         key.copy_from_slice(&hasher.finalize().as_bytes()[..16]);
         Self(key)
+    }
+}
+
+impl PathKey {
+    /// The key of the part that begins at `offset` in the file at `path` below the root with index `root`.
+    pub fn of_part(root: u16, path: &[u8], offset: u64) -> Self {
+        // No path has a zero byte.
+        Self::new(root, &[path, b"\0part", &offset.to_le_bytes()].concat())
     }
 }
 
@@ -136,12 +149,15 @@ pub struct Recovered {
     pub received_bytes: u64,
     /// How many bytes of content the records vouch for.
     pub vouched_bytes: u64,
+    /// The highest epoch of the claim in which a run of it began; 0 if it was no member.
+    pub epoch: u64,
     /// In words, what of the journal could not be used, if anything.
     pub damage: Option<String>,
 }
 
 impl Recovered {
-    fn fresh(header: JournalHeader, damage: Option<String>) -> Self {
+    /// What a journal that was just made knows: nothing but its header.
+    pub fn fresh(header: JournalHeader, damage: Option<String>) -> Self {
         Self {
             resumed: false,
             header,
@@ -150,6 +166,7 @@ impl Recovered {
             done: DoneSet::default(),
             received_bytes: 0,
             vouched_bytes: 0,
+            epoch: 0,
             damage,
         }
     }
@@ -251,6 +268,16 @@ impl Journal {
     /// When the file cannot be written.
     pub fn append_run(&self, forced: bool) -> Result<(), JournalError> {
         self.append(Kind::Run, |body| body.push(u8::from(forced)))
+    }
+
+    /// Records that a run begins in this epoch of the claim. No run of an earlier one resumes the journal from then on.
+    ///
+    /// # Errors
+    /// When the file cannot be written.
+    pub fn append_epoch(&self, epoch: u64) -> Result<(), JournalError> {
+        self.append(Kind::Epoch, |body| {
+            body.extend_from_slice(&epoch.to_le_bytes());
+        })
     }
 
     /// Makes everything appended so far durable. Appends by other threads do not wait for it.
@@ -356,6 +383,7 @@ mod tests {
             digest: DigestKind::Crc64Nvme,
             destinations: Vec::new(),
             label: String::new(),
+            claim: None,
         };
         let mut start = Vec::new();
         let chain = record::encode_preamble(&mut start, 1);

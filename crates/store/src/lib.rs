@@ -24,7 +24,9 @@ pub use extended::{AclEntry, AclWho, Acls, Extended, Lost, Xattr};
 pub use fs::{Confine, FsOptions, FsStorage, Syncs};
 pub use handles::{close_kept_handles, open_with_room};
 pub use meta::{FinalMeta, Kind, Meta, Timestamp};
-pub use path::{NAME_BYTES_MAX, PATH_BYTES_MAX, PathError, RelPath, TEMP_NAME_BYTES, TempName};
+pub use path::{
+    NAME_BYTES_MAX, PATH_BYTES_MAX, PathError, RelPath, TEMP_NAME_BYTES, TempName, claim_tag,
+};
 pub use storage::{
     Capabilities, Choice, Create, Known, Look, Pick, ReadFile, Replace, SCAN_BATCH_ITEMS, Scan,
     ScanEntry, ScanItem, Storage, SurveyItem, WriteFile,

@@ -1,6 +1,7 @@
 //! Owns the names of entries: byte paths relative to a storage's root, and the temporary names beside them.
 //! Opens nothing: that a path stays beneath the root in the file system too is ensured where it is opened.
 
+use crate::journal::CLAIM_BYTES;
 use std::fmt;
 use std::hash::{Hash, Hasher};
 
@@ -209,7 +210,23 @@ impl Hash for TempName {
 impl TempName {
     /// The temporary name of `path` in the transfer with this `tag`.
     pub fn new(tag: u64, path: &RelPath) -> Self {
-        let hash = blake3::hash(path.as_bytes());
+        Self::of_hash(tag, &blake3::hash(path.as_bytes()))
+    }
+
+    /// A temporary name of `path` that the members of a claim with this `tag` use for one purpose: one of them for its own file
+    /// of `path`, or all of them for the file that they share.
+    pub fn of_member(tag: u64, path: &[u8], purpose: &[u8]) -> Self {
+        // The length separates the path from the purpose.
+        let length = (path.len() as u64).to_le_bytes();
+        let hash = blake3::Hasher::new()
+            .update(&length)
+            .update(path)
+            .update(purpose)
+            .finalize();
+        Self::of_hash(tag, &hash)
+    }
+
+    fn of_hash(tag: u64, hash: &blake3::Hash) -> Self {
         let (hash, _) = hash.as_bytes().split_at(8);
         let mut name = [0; TEMP_NAME_BYTES];
         name[..TEMP_PREFIX.len()].copy_from_slice(TEMP_PREFIX);
@@ -250,6 +267,17 @@ impl TempName {
         let tag = format!("{tag:016x}");
         Self::is_temp(name) && name[TEMP_PREFIX.len()..].starts_with(tag.as_bytes())
     }
+}
+
+/// The tag of the temporary files of a claim's members.
+pub fn claim_tag(claim: &[u8; CLAIM_BYTES]) -> u64 {
+    let hash = blake3::Hasher::new()
+        .update(b"godwit claim 1")
+        .update(claim)
+        .finalize();
+    let mut tag = [0; 8];
+    tag.copy_from_slice(&hash.as_bytes()[..8]);
+    u64::from_le_bytes(tag)
 }
 
 const HEX_DIGITS: &[u8; 16] = b"0123456789abcdef";
@@ -335,6 +363,18 @@ mod tests {
         ] {
             assert!(!TempName::is_temp(other));
         }
+    }
+
+    #[test]
+    fn members_share_a_name_for_one_purpose_and_have_names_of_their_own() {
+        let name = |text: &[u8], purpose: &[u8]| TempName::of_member(7, text, purpose);
+        assert_eq!(name(b"a", b"bc"), name(b"a", b"bc"));
+        assert_ne!(name(b"a", b"bc"), name(b"ab", b"c"));
+        assert_ne!(
+            name(b"a", b""),
+            TempName::new(7, &RelPath::parse(b"a").unwrap())
+        );
+        assert!(TempName::is_ours(name(b"a", b"bc").as_bytes(), 7));
     }
 
     proptest! {

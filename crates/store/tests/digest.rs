@@ -281,3 +281,53 @@ fn the_digest_of_a_large_hole_is_given_up_when_it_is_not_wanted_any_more() {
     let crc = FileDigest::new(DigestKind::Crc64Nvme);
     assert_eq!(crc.finish_unless(bytes, &always), Some(crc.finish(bytes)));
 }
+
+proptest! {
+    /// Parts of a file, each put together of its slices, make the digest of the file.
+    #[test]
+    fn parts_of_a_file_make_the_file(
+        kind in prop_oneof![Just(DigestKind::Crc64Nvme), Just(DigestKind::Blake3)],
+        log in 12..16_u32,
+        file_bytes in 1..200_000_u64,
+        order in any::<[Index; 5]>(),
+        hole in any::<Index>(),
+    ) {
+        let mut data: Vec<u8> = (0..file_bytes).map(|at| (at * 31 % 251) as u8).collect();
+        let part_bytes = 1_u64 << log;
+        // One slice is never added: it is a hole.
+        let slices = cut(file_bytes, &[0, 2, 1]);
+        let hole = slices[hole.index(slices.len())];
+        data[hole.0 as usize..(hole.0 + hole.1) as usize].fill(0);
+        let mut whole = FileDigest::new(kind);
+        let mut offset = 0;
+        while offset < file_bytes {
+            let bytes = part_bytes.min(file_bytes - offset);
+            let within = |slice: &&(u64, u64)| {
+                slice.0 >= offset && slice.0 + slice.1 <= offset + bytes && **slice != hole
+            };
+            let mine: Vec<(u64, u64)> = slices.iter().filter(within).copied().collect();
+            let mut part = FileDigest::new(kind);
+            for (at, length) in shuffled(&mine, &order) {
+                let digest = digest_slice(kind, at, file_bytes, slice_of(&data, at, length));
+                prop_assert_eq!(part.add(at, length, digest), Added::New);
+            }
+            let digest = part.part_unless(offset, bytes, file_bytes, &|| false).unwrap();
+            let expected = digest_slice(kind, offset, file_bytes, slice_of(&data, offset, bytes));
+            prop_assert_eq!(digest, expected);
+            prop_assert_eq!(whole.add(offset, bytes, digest), Added::New);
+            // What is not within a part is none of it.
+            if !mine.is_empty() && offset + bytes < file_bytes {
+                let next = part.part_unless(offset + bytes, 1, file_bytes, &|| false);
+                prop_assert_eq!(next, Some(Digest::NONE));
+            }
+            offset += bytes;
+        }
+        prop_assert_eq!(whole.finish(file_bytes), one_shot(kind, &data));
+        // Merged, they are few, and make the same file.
+        let mut merged = FileDigest::new(kind);
+        for (at, length, digest) in whole.ranges() {
+            merged.add(at, length, digest);
+        }
+        prop_assert_eq!(merged.finish(file_bytes), one_shot(kind, &data));
+    }
+}

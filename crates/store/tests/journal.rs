@@ -17,6 +17,7 @@ use tempfile::TempDir;
 
 mod journal {
     mod begin;
+    mod members;
     mod model;
 }
 
@@ -26,6 +27,7 @@ fn header(destination: &str) -> JournalHeader {
         digest: DigestKind::Crc64Nvme,
         destinations: vec![destination.into()],
         label: format!("gw1-abc sends run42 to {destination}"),
+        claim: None,
     }
 }
 

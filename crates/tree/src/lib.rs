@@ -8,7 +8,8 @@ pub mod synthetic;
 pub mod verification;
 
 pub use files::{
-    CloseError, CommitError, DestinationError, DestinationRequest, DirectoriesError, FinishError,
-    FoundRoot, Keeper, ListError, ListWork, OwnFiles, PreparedDestination, Selecting, TreeRoot,
-    TreeSink, TreeSinkConfig, TreeSource, TreeWork, root_fault,
+    CloseError, CommitError, DestinationError, DestinationRequest, DirectoriesError, Fence,
+    FinishError, FoundRoot, Keeper, ListError, ListWork, Membership, NoNames, OwnFiles,
+    PreparedDestination, Selecting, TreeRoot, TreeSink, TreeSinkConfig, TreeSource, TreeWork,
+    WorkItem, root_fault,
 };

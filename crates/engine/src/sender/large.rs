@@ -9,7 +9,7 @@ use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use godwit_proto::{HeldRange, Range, Record, RecordFlags, UNKNOWN_BYTES};
+use godwit_proto::{HeldRange, Part, Range, Record, RecordFlags, UNKNOWN_BYTES};
 use godwit_store::digest::{self, FileDigest};
 
 use crate::source::{ReadError, SourceFile};
@@ -17,13 +17,15 @@ use crate::{entry, limits};
 
 pub(crate) struct LargeFile {
     pub(crate) record: Record,
-    /// What the last of its records carries, and no other: each slice would bring it again.
+    /// What the last of its records carries. Others carry the part that is sent, and nothing else: each slice would bring it again.
     extensions: Vec<u8>,
     pub(crate) file: Arc<dyn SourceFile>,
     pub(crate) dense: bool,
     /// Only its digest is wanted.
     pub(crate) digest_only: bool,
     block_bytes: u64,
+    /// The part that is sent of it, if that is not all.
+    part: Option<Part>,
     /// Given up or begun anew under another generation: what is left of it is of no use.
     dead: AtomicBool,
     /// Who has begun to read it, where each reader has a file of its own; 0 for nobody.
@@ -83,13 +85,15 @@ impl LargeFile {
         kind: digest::DigestKind,
         block_bytes: u32,
     ) -> Result<Self, ReadError> {
+        let part = entry::part(&record);
+        let (start, end) = part.map_or((0, record.bytes), |part| (part.offset, part.end()));
         let first = match may_have_holes(&record) {
-            true => file.next_data(0)?,
+            true => file.next_data(start)?,
             false => Some(0..record.bytes),
         };
         let dense = first
             .as_ref()
-            .is_some_and(|data| data.start == 0 && data.end >= record.bytes)
+            .is_some_and(|data| data.start <= start && data.end >= end)
             && record.bytes != UNKNOWN_BYTES;
         let mut digest = FileDigest::new(kind);
         let mut ranges: Vec<(u64, u64)> = Vec::with_capacity(held.len());
@@ -102,8 +106,8 @@ impl LargeFile {
             ranges.push((range.offset, range.offset.saturating_add(range.bytes)));
         }
         let progress = Progress {
-            next: 0,
-            settled: 0,
+            next: start,
+            settled: start,
             data: first,
             held: merged(ranges),
             prepared: None,
@@ -116,7 +120,12 @@ impl LargeFile {
             end: None,
         };
         let extensions = std::mem::take(&mut record.extensions);
+        if let Some(part) = part {
+            // What was announced can be encoded.
+            let _ = part.push(&mut record.extensions);
+        }
         let file = Self {
+            part,
             record,
             extensions,
             file,
@@ -221,10 +230,18 @@ impl LargeFile {
         let digest = progress.digest.clone();
         let bytes = progress.bytes.unwrap_or(self.record.bytes);
         drop(progress);
-        let whole = digest.finish_unless(bytes, stop)?;
+        let whole = match self.part {
+            None => digest.finish_unless(bytes, stop)?,
+            Some(part) => digest.part_unless(part.offset, part.bytes, bytes, stop)?,
+        };
         let mut progress = crate::lock(&self.progress);
         progress.end = Some((whole, digest.covered()));
         Some(progress)
+    }
+
+    /// Where what is sent of it ends.
+    fn end(&self) -> u64 {
+        self.part.map_or(self.record.bytes, |part| part.end())
     }
 
     /// Its size is known only when it ends.
@@ -276,8 +293,8 @@ impl LargeFile {
         }
         let mut progress = crate::lock(&self.progress);
         let prepared = progress.prepared.take();
-        let left = self.record.bytes.saturating_sub(progress.settled);
-        progress.settled = self.record.bytes;
+        let left = self.end().saturating_sub(progress.settled);
+        progress.settled = self.end();
         left + prepared.map_or(0, |cut| cut.content()) + self.take_passed()
     }
 
@@ -317,7 +334,7 @@ impl LargeFile {
 
     /// Finds the next window that has data and is not held by the receiver.
     fn prepare(&self, progress: &mut Progress) -> Result<(), ReadError> {
-        let bytes = self.record.bytes;
+        let bytes = self.end();
         loop {
             let offset = progress.next;
             if offset >= bytes {

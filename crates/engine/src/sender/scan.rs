@@ -128,6 +128,9 @@ impl Scan {
         let (mut entries, mut files, mut content_bytes) = (0, 0, 0);
         records.retain_mut(|record| {
             entries += 1;
+            if entry::is_portion(record) {
+                self.shared.config.observer.portion_announced(record);
+            }
             if let Err(error) = record.validate() {
                 self.fail_indescribable(record, &error);
                 return false;

@@ -27,7 +27,7 @@ use self::wanted::Wanted;
 use super::large::{LargeFile, SliceCut};
 use crate::failed::Failed;
 use crate::source::Payload;
-use crate::{End, limits};
+use crate::{End, entry, limits};
 
 /// The bytes of an item, kept until it is written.
 pub(crate) struct Image {
@@ -233,7 +233,8 @@ impl State {
                 if let Some(record) = &whole {
                     self.resting.forget(record);
                 }
-                let files = u64::from(whole.is_some());
+                let files = whole.iter().filter(|record| entry::part(record).is_none());
+                let files = files.count() as u64;
                 if let Some(done) = done {
                     done.extend(whole);
                 }
@@ -247,13 +248,15 @@ impl State {
                     .iter()
                     .filter(|record| record.flags & RecordFlags::SOURCE_FAILED == 0)
                     .filter(|record| !self.failed.contains(record.id));
+                // A part is no file.
+                let is_file = |record: &&Record| entry::part(record).is_none();
                 match done {
                     Some(done) => {
                         let before = done.len();
                         done.extend(delivered.cloned());
-                        (done.len() - before) as u64
+                        done[before..].iter().filter(is_file).count() as u64
                     }
-                    None => delivered.count() as u64,
+                    None => delivered.filter(is_file).count() as u64,
                 }
             }
             Desc::Manifest(_) | Desc::Finish => 0,

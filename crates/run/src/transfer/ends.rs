@@ -255,6 +255,7 @@ impl Job<'_> {
             display: place.display,
             comparison: self.comparison(),
             select: Arc::clone(&self.chosen.select),
+            member: None,
         };
         let mut prepared = request
             .prepare()

@@ -149,8 +149,8 @@ pub(super) enum Node {
     Split,
 }
 
-/// Recursion halves `bytes` each time, so it is at most 54 deep.
-fn subtree(
+/// The chaining value of the subtree of `bytes` bytes at `offset`. Recursion halves `bytes` each time, so it is at most 54 deep.
+pub(super) fn subtree(
     offset: u64,
     bytes: u64,
     node: &dyn Fn(u64, u64) -> Node,

@@ -141,15 +141,59 @@ impl FileDigest {
         }
     }
 
+    /// The digest of the `bytes` bytes at `offset` of a file of `file_bytes` bytes, as [`digest_slice`](super::digest_slice) gives
+    /// it, from the added ranges, which must lie within, and zeros everywhere else. [`Digest::NONE`] if they do not, or are no subtrees;
+    /// `None` if `stop` said yes, as for [`finish_unless`](Self::finish_unless).
+    pub fn part_unless(
+        &self,
+        offset: u64,
+        bytes: u64,
+        file_bytes: u64,
+        stop: &dyn Fn() -> bool,
+    ) -> Option<Digest> {
+        let Some(end) = offset.checked_add(bytes).filter(|end| *end <= file_bytes) else {
+            return Some(Digest::NONE);
+        };
+        if bytes == 0 || self.covered_within(offset, end) != self.covered {
+            return Some(Digest::NONE);
+        }
+        if self.kind == DigestKind::Crc64Nvme {
+            return Some(self.combined_crc(offset, end));
+        }
+        if offset == 0 && bytes == file_bytes {
+            return self.finish_unless(file_bytes, stop);
+        }
+        let subtree = blake::is_complete(offset, bytes)
+            || end == file_bytes && blake::may_be_tail(offset, bytes);
+        if !subtree || !self.fits(file_bytes) {
+            return Some(Digest::NONE);
+        }
+        blake::subtree(offset, bytes, &self.node(), &Zeros::new(stop)).map(Digest)
+    }
+
     fn finish_crc(&self, file_bytes: u64) -> Digest {
+        self.combined_crc(0, file_bytes)
+    }
+
+    /// The CRC from `start` to `end`, in which all ranges lie.
+    fn combined_crc(&self, start: u64, end: u64) -> Digest {
         let mut crc = 0;
-        let mut at = 0;
+        let mut at = start;
         for (offset, part) in &self.parts {
             crc = crc64::append_zeros(crc, offset - at);
             crc = crc64::combine(crc, part.digest.crc(), part.bytes);
             at = offset + part.bytes;
         }
-        Digest::from_crc(crc64::append_zeros(crc, file_bytes - at))
+        Digest::from_crc(crc64::append_zeros(crc, end - at))
+    }
+
+    /// What is known of each subtree.
+    fn node(&self) -> impl Fn(u64, u64) -> Node {
+        |offset, bytes| match self.parts.get(&offset) {
+            Some(part) if part.bytes == bytes => Node::Known(part.digest.0),
+            _ if self.covered_within(offset, offset + bytes) == 0 => Node::Zeros,
+            _ => Node::Split,
+        }
     }
 
     fn finish_blake3(&self, file_bytes: u64, stop: &dyn Fn() -> bool) -> Option<Digest> {
@@ -163,12 +207,7 @@ impl FileDigest {
             return Some(Digest(run.finish()));
         }
         // A file of one chunk is settled by here.
-        let node = |offset, bytes| match self.parts.get(&offset) {
-            Some(part) if part.bytes == bytes => Node::Known(part.digest.0),
-            _ if self.covered_within(offset, offset + bytes) == 0 => Node::Zeros,
-            _ => Node::Split,
-        };
-        blake::root(file_bytes, &node, &zeros).map(Digest)
+        blake::root(file_bytes, &self.node(), &zeros).map(Digest)
     }
 
     fn covered_within(&self, start: u64, end: u64) -> u64 {

@@ -20,7 +20,9 @@ use crate::open_with_room;
 
 use super::load::{self, Loaded, ReplayError};
 use super::record::{self, Kind};
-use super::{Journal, JournalError, JournalHeader, JournalKey, LockedFile, Recovered, Tail};
+use super::{
+    CLAIM_BYTES, Journal, JournalError, JournalHeader, JournalKey, LockedFile, Recovered, Tail,
+};
 
 /// The directory where a receiver keeps its journals.
 #[derive(Clone, Debug)]
@@ -109,6 +111,31 @@ impl JournalDirectory {
         Ok((journal, Recovered::fresh(header, damage)))
     }
 
+    /// Removes the journals of a claim's members that no live transfer has: the claim has ended, and nothing resumes them.
+    ///
+    /// # Errors
+    /// The directory cannot be listed or locked. A journal that cannot be removed stays and does no harm.
+    pub fn forget_claim(&self, claim: &[u8; CLAIM_BYTES]) -> io::Result<()> {
+        let _lock = self.lock()?;
+        for entry in open_with_room(|| fs::read_dir(&self.path))? {
+            let path = entry?.path();
+            if path.extension() != Some(OsStr::new(EXTENSION)) {
+                continue;
+            }
+            let Ok(file) = open_with_room(|| File::open(&path)) else {
+                continue;
+            };
+            let header = load::load_header(BufReader::new(&file));
+            if header.is_ok_and(|header| header.claim.as_ref() == Some(claim))
+                && file.try_lock().is_ok()
+            {
+                let _idle = Locked(file);
+                let _ = fs::remove_file(&path);
+            }
+        }
+        Ok(())
+    }
+
     /// The header of the unfinished transfer with this key in the directory at `path`, if there is one that can be read.
     /// Takes no lock and makes nothing.
     pub fn header_of(path: &Path, key: JournalKey) -> Option<JournalHeader> {
@@ -167,6 +194,7 @@ impl JournalDirectory {
             match file.try_lock_shared() {
                 Ok(()) => drop(Locked(file)),
                 Err(TryLockError::WouldBlock) => match load::load_header(BufReader::new(&file)) {
+                    Ok(live) if live.claim.is_some() && live.claim == header.claim => {}
                     Ok(live) => check_apart(&path, header, &live)?,
                     Err(_) => return Err(busy(&path, None, false)),
                 },

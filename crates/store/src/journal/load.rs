@@ -46,6 +46,7 @@ pub(super) fn load(reader: impl Read) -> Result<Loaded, ReplayError> {
         done: Vec::new(),
         received_bytes: 0,
         done_bytes: 0,
+        epoch: 0,
     };
     let damage = loop {
         let end = records.end;
@@ -163,6 +164,7 @@ struct Replay {
     done: Vec<u64>,
     received_bytes: u64,
     done_bytes: u64,
+    epoch: u64,
 }
 
 impl Replay {
@@ -182,8 +184,11 @@ impl Replay {
             Kind::Restart => record::decode_restart(body).map(|key| {
                 self.partial.remove(&key);
             }),
-            Kind::Received => record::decode_received(body).map(|bytes| {
+            Kind::Received => record::decode_number(body).map(|bytes| {
                 self.received_bytes = bytes;
+            }),
+            Kind::Epoch => record::decode_number(body).map(|epoch| {
+                self.epoch = self.epoch.max(epoch);
             }),
             Kind::Run => record::decode_run(body).map(|forced| {
                 if std::mem::replace(&mut self.forced, forced) != forced {
@@ -220,6 +225,7 @@ impl Replay {
             forced: self.forced,
             done: DoneSet::from_fingerprints(self.done),
             received_bytes: self.received_bytes,
+            epoch: self.epoch,
             damage,
         }
     }

@@ -13,15 +13,16 @@
 //! in the same place are not taken for records. The first record is the header, and only it. The bodies:
 //!
 //! ```text
-//! 1 header    digest:u8 mapping_bytes:u32 mapping label_bytes:u32 label count:u32 {bytes:u32 destination}*
+//! 1 header    digest:u8 mapping_bytes:u32 mapping label_bytes:u32 label count:u32 {bytes:u32 destination}* claim:16, of a member alone
 //! 2 ranges    {key:16 generation:u64 offset:u64 bytes:u64 digest: 8 (CRC) or 32 (BLAKE3)}+
 //! 3 done      {key:16 generation:u64 bytes:u64}+
 //! 4 restart   key:16
 //! 5 received  bytes:u64
 //! 6 run       forced:u8(0 or 1)
+//! 7 epoch     epoch:u64
 //! ```
 
-use super::{DoneRecord, JournalHeader, PathKey, RangeRecord};
+use super::{CLAIM_BYTES, DoneRecord, JournalHeader, PathKey, RangeRecord};
 use crate::digest::{Digest, DigestKind};
 
 pub(super) const PREAMBLE_BYTES: usize = 16;
@@ -49,6 +50,7 @@ pub(super) enum Kind {
     Restart = 4,
     Received = 5,
     Run = 6,
+    Epoch = 7,
 }
 
 impl Kind {
@@ -60,6 +62,7 @@ impl Kind {
             Self::Restart,
             Self::Received,
             Self::Run,
+            Self::Epoch,
         ]
         .into_iter()
         .find(|kind| *kind as u8 == number)
@@ -158,7 +161,7 @@ fn crc(parts: &[&[u8]]) -> u64 {
 /// Whether the header keeps to its limits.
 pub(super) fn header_fits(header: &JournalHeader) -> bool {
     let destinations: usize = header.destinations.iter().map(|path| 4 + path.len()).sum();
-    let fixed = 1 + 4 + 4 + 4;
+    let fixed = 1 + 4 + 4 + 4 + CLAIM_BYTES;
     header.mapping.len() <= MAPPING_BYTES_MAX
         && header.label.len() <= LABEL_BYTES_MAX
         && fixed + header.mapping.len() + header.label.len() + destinations <= HEADER_BYTES_MAX
@@ -173,6 +176,7 @@ pub(super) fn encode_header(header: &JournalHeader, out: &mut Vec<u8>) {
     for destination in &header.destinations {
         encode_bytes(destination, out);
     }
+    out.extend(header.claim.iter().flatten());
 }
 
 fn encode_bytes(bytes: &[u8], out: &mut Vec<u8>) {
@@ -196,7 +200,12 @@ pub(super) fn decode_header(body: &[u8]) -> Option<JournalHeader> {
     for _ in 0..count {
         destinations.push(fields.bytes()?.to_vec());
     }
+    let claim = match fields.is_empty() {
+        true => None,
+        false => Some(fields.array()?),
+    };
     fields.is_empty().then_some(JournalHeader {
+        claim,
         mapping,
         digest,
         destinations,
@@ -271,7 +280,8 @@ pub(super) fn decode_restart(body: &[u8]) -> Option<PathKey> {
     fields.key().filter(|_| fields.is_empty())
 }
 
-pub(super) fn decode_received(body: &[u8]) -> Option<u64> {
+/// Reads the number that is all of a body: of `received` and `epoch`.
+pub(super) fn decode_number(body: &[u8]) -> Option<u64> {
     let mut fields = Fields(body);
     fields.number64().filter(|_| fields.is_empty())
 }

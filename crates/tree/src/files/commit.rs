@@ -20,7 +20,7 @@ use godwit_store::{RelPath, StoreError, TempName};
 
 use self::batch::Range;
 pub(super) use self::batch::{SmallFile, Unnamed};
-use self::naming::Ancestors;
+use self::naming::{Ancestors, is_fenced};
 use super::agenda::Agenda;
 use super::error::CommitError;
 use super::open::{OpenFile, OpenFiles};
@@ -280,6 +280,9 @@ impl Committer {
 
     /// False if the storage could not be synced; then the batch counts as unwritten.
     fn process(&self, mut batch: Batch) -> bool {
+        if is_fenced(self) {
+            return true;
+        }
         let mut rejected = HashSet::new();
         batch.complete.retain(|(seq, file)| {
             let good = self.finalise(*seq, file);
@@ -298,6 +301,10 @@ impl Committer {
         {
             self.lose(batch, &error);
             return false;
+        }
+        // The sync may have taken long.
+        if is_fenced(self) {
+            return true;
         }
         self.count(&batch);
         let mut directories = Ancestors::default();
@@ -321,13 +328,7 @@ impl Committer {
             if self.commit_large(*seq, file) {
                 told.extend(file.finished_record());
                 directories.add_of(&file.path);
-                // Without holes, as what is received is counted: the difference of the two is what a crash has cost.
-                let covered = lock(&file.progress).written.covered();
-                done.push(DoneRecord {
-                    key: file.key,
-                    generation: file.generation,
-                    bytes: covered,
-                });
+                done.extend(file.done_record());
             }
         }
         if !self.target.config.no_sync
@@ -398,7 +399,12 @@ impl Committer {
     }
 
     fn record(&self, batch: &Batch, done: &[DoneRecord]) -> Result<(), JournalError> {
-        let finished: HashSet<EntryId> = batch.complete.iter().map(|(_, file)| file.id).collect();
+        // A part is known by its ranges for as long as the journal lives: its file is not done.
+        let done_files = batch
+            .complete
+            .iter()
+            .filter(|(_, file)| file.part.is_none());
+        let finished: HashSet<EntryId> = done_files.map(|(_, file)| file.id).collect();
         let mut ranges = Vec::with_capacity(batch.ranges.len());
         for range in &batch.ranges {
             let file = &range.file;

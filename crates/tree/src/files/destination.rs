@@ -2,8 +2,9 @@
 //! Writes no data.
 
 mod header;
+mod member;
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -11,12 +12,12 @@ use std::sync::Arc;
 use godwit_proto::Comparison;
 
 use godwit_store::journal::{
-    BeginError, DoneSet, Journal, JournalDirectory, JournalError, JournalHeader, JournalKey,
-    Recovered,
+    BeginError, Journal, JournalDirectory, JournalError, JournalHeader, JournalKey, Recovered,
 };
 use godwit_store::{Kind, RelPath, Storage, StoreError, TempName, digest};
 
 use self::header::{decode_mapping, encode_mapping, label};
+use super::member::Membership;
 use super::sink::TreeSinkConfig;
 use super::source::TreeRoot;
 use crate::select::Select;
@@ -53,6 +54,8 @@ pub struct DestinationRequest {
     pub comparison: Option<Comparison>,
     /// What is meant of the sources: what it excludes is not the transfer's to touch.
     pub select: Arc<Select>,
+    /// What makes the transfer a member of a claim, if it is one.
+    pub member: Option<Membership>,
 }
 
 /// A destination that may be written to.
@@ -139,6 +142,11 @@ pub enum DestinationError {
         /// It is the same transfer, started twice.
         same: bool,
     },
+    /// A run of a later epoch of the claim wrote to the journal.
+    #[error(
+        "a member of epoch {0} of this claim has written to the destination since; ask the controller of the job for the epoch that counts"
+    )]
+    Stale(u64),
     /// The destination argument does not fit what is there.
     #[error("{0}")]
     Unsuitable(String),
@@ -174,7 +182,7 @@ impl DestinationRequest {
             parts.push(NAMES_FOLLOW);
             parts.extend(self.names.iter().map(Vec::as_slice));
         }
-        JournalKey::of(&parts)
+        self.member_key(parts)
     }
 
     /// Whether the names say more than the sources do. A usual transfer gives each source its own name, and its key has no names:
@@ -201,6 +209,7 @@ impl DestinationRequest {
             (None, self.recovered_dry(key)?)
         } else {
             let (journal, recovered) = self.begin(key)?;
+            self.enter_epoch(&journal, &recovered)?;
             (Some(journal), recovered)
         };
         let mapping = decode_mapping(&recovered.header.mapping)
@@ -232,6 +241,8 @@ impl DestinationRequest {
                 storage: self.storage,
                 mapping,
                 tag: u64::from_le_bytes(tag),
+                key: key.0,
+                member: self.member,
                 digest: recovered.header.digest,
                 force: self.force,
                 verify: self.verify,
@@ -297,6 +308,7 @@ impl DestinationRequest {
             digest: self.digest,
             destinations,
             label: label(&self.sources, &self.show(&self.base)),
+            claim: self.member.as_ref().map(|member| member.claim),
         })
     }
 
@@ -366,16 +378,7 @@ impl DestinationRequest {
             Some(header) => header,
             None => self.fresh_header()?,
         };
-        Ok(Recovered {
-            resumed: false,
-            header,
-            partial: HashMap::new(),
-            forced: false,
-            done: DoneSet::default(),
-            received_bytes: 0,
-            vouched_bytes: 0,
-            damage: None,
-        })
+        Ok(Recovered::fresh(header, None))
     }
 
     /// The directory of this program's own files, if that is in the storage.

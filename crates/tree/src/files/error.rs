@@ -10,6 +10,7 @@ use godwit_store::StoreError;
 use godwit_store::journal::JournalError;
 
 use super::DestinationError;
+use super::member::FENCED;
 
 /// What ended the committer: nothing more becomes durable.
 #[derive(Debug, Clone, thiserror::Error)]
@@ -23,6 +24,9 @@ pub enum CommitError {
     /// The journal does not take a record.
     #[error("the journal cannot be written: {0}")]
     Journal(Arc<JournalError>),
+    /// The claim has ended.
+    #[error("{FENCED}")]
+    Fenced,
     /// The committer's thread panicked.
     #[error("{PANICKED}")]
     Panicked,
@@ -104,7 +108,7 @@ impl DestinationError {
     /// Why, for programs.
     pub fn code(&self) -> ErrorCode {
         match self {
-            Self::Busy { .. } => ErrorCode::BUSY,
+            Self::Busy { .. } | Self::Stale(_) => ErrorCode::BUSY,
             Self::Journal { .. } => ErrorCode::JOURNAL,
             Self::Unsuitable(_) | Self::Store(_) => ErrorCode::DESTINATION,
         }
@@ -117,6 +121,7 @@ impl From<CommitError> for SinkFailure {
         match error {
             CommitError::Sync | CommitError::Names(_) => Self::Sync(message),
             CommitError::Journal(_) => Self::Journal(message),
+            CommitError::Fenced => Self::Fenced(message),
             CommitError::Panicked => Self::Panicked,
         }
     }

@@ -1,7 +1,7 @@
 //! The end of a tree: deletion, names that waited, links, directory times, and the last steps of the journal.
 //! Writes no contents; everything it does was noted on the agenda while the transfer ran.
 //!
-//! A member of a cluster may leave it out, and one closer run it alone: it needs the agenda, and no open file.
+//! A member of a claim leaves it out but for the flush and the journal; the closer, which is a transfer of its own, does all of it.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
@@ -17,7 +17,7 @@ use super::commit::Committer;
 use super::deferred::Waiting;
 use super::delete::{Deleter, Deletion};
 use super::directories::Directories;
-use super::error::{CloseError, DirectoriesError, FinishError, ListError};
+use super::error::{CloseError, CommitError, DirectoriesError, FinishError, ListError};
 use super::held::Held;
 use super::links::Linker;
 use super::maker::Maker;
@@ -56,6 +56,13 @@ impl Finisher {
         }
         self.committer.flush()?;
         self.tell_damage(ending);
+        if !self.target.finishes_tree() {
+            self.sync_adjusted()?;
+            return Ok(self.close()?);
+        }
+        if self.target.is_fenced() {
+            return Err(CommitError::Fenced.into());
+        }
         let deleter = self.deleter();
         deleter.tell_replaced(ending).map_err(ListError)?;
         let deletion = deleter.delete_extras(ending);
@@ -67,6 +74,9 @@ impl Finisher {
             undelivered: &self.undelivered,
         };
         linker.make_all().map_err(ListError)?;
+        if self.target.config.member.is_some() {
+            self.sweep_claim()?;
+        }
         self.set_directories()?;
         self.sync_adjusted()?;
         self.close()?;
@@ -97,7 +107,7 @@ impl Finisher {
     fn name_deferred(&self, deletion: Deletion) -> Result<(), ListError> {
         let storage = &self.target.config.storage;
         let name = |waiting: &Waiting, path: &RelPath, record: Option<&_>| {
-            let temp = TempName::new(self.target.config.tag, path);
+            let temp = self.target.temp(path);
             let fault = |error: StoreError| entry::fault(waiting.id, Side::DESTINATION, &error);
             let named = if deletion == Deletion::Refused {
                 Err(destination_fault(
@@ -208,11 +218,24 @@ impl Finisher {
         synced.map_err(FinishError::Attributes)
     }
 
-    /// The last step of a finish.
-    fn close(&self) -> Result<(), CloseError> {
+    /// Removes what members left, before directories get their times. What is unfinished here stays for the next closer.
+    fn sweep_claim(&self) -> Result<(), CloseError> {
+        self.keep_unfinished();
+        let clean = self.target.counters.entries_failed.get() == 0;
+        let leftovers = &self.held.leftovers;
+        let swept = self.committer.sweep(&|path| !clean && leftovers.has(path));
+        swept.map_err(CloseError::Sweep)
+    }
+
+    fn keep_unfinished(&self) {
         for file in lock(&self.files).values() {
             self.held.leftovers.keep(file.temp);
         }
+    }
+
+    /// The last step of a finish.
+    fn close(&self) -> Result<(), CloseError> {
+        self.keep_unfinished();
         let rest = self.held.take_rest();
         let counters = &self.target.counters;
         let made = self.directories.made_any()
@@ -224,9 +247,13 @@ impl Finisher {
             ]
             .into_iter()
             .any(|counter| counter.get() > 0);
+        // The closer of a claim has swept; no other member sweeps.
+        let resumed = self.held.resumed && self.target.config.member.is_none();
         self.committer
-            .close(self.held.resumed, made, &self.held.leftovers, &rest)?;
-        sweep_unclaimed(&self.target, SystemTime::now());
+            .close(resumed, made, &self.held.leftovers, &rest)?;
+        if self.target.finishes_tree() {
+            sweep_unclaimed(&self.target, SystemTime::now());
+        }
         Ok(())
     }
 }

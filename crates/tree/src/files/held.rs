@@ -8,14 +8,13 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use godwit_engine::lock;
+use godwit_store::TempName;
 use godwit_store::journal::{Partial, PathKey, Recovered};
-use godwit_store::{RelPath, TempName};
 
 use super::leftovers::Leftovers;
 
 /// Unfinished files, of earlier runs and of this one.
 pub(super) struct Held {
-    tag: u64,
     /// There was an earlier run.
     pub(super) resumed: bool,
     /// What the journal vouches for, of files that nobody has asked for yet.
@@ -29,9 +28,8 @@ pub(super) struct Held {
 }
 
 impl Held {
-    pub(super) fn new(tag: u64, recovered: &mut Recovered) -> Self {
+    pub(super) fn new(recovered: &mut Recovered) -> Self {
         Self {
-            tag,
             resumed: recovered.resumed,
             partial: Mutex::new(std::mem::take(&mut recovered.partial)),
             leftovers: Leftovers::default(),
@@ -68,9 +66,9 @@ impl Held {
     }
 
     /// What has arrived of a file is for the next run, and the journal goes on vouching for it.
-    pub(super) fn keep(&self, path: &RelPath) {
+    pub(super) fn keep(&self, temp: TempName) {
         self.has_kept.store(true, Ordering::Relaxed);
-        self.leftovers.keep(TempName::new(self.tag, path));
+        self.leftovers.keep(temp);
     }
 
     pub(super) fn has_kept(&self) -> bool {

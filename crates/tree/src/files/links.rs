@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use godwit_engine::{entry, lock};
 use godwit_proto::{EntryId, Fault, FaultCode, Side};
-use godwit_store::{Kind, Meta, RelPath, StoreError, StoreErrorKind, TempName};
+use godwit_store::{Kind, Meta, RelPath, StoreError, StoreErrorKind};
 
 use super::agenda::Agenda;
 use super::compare::is_same_file;
@@ -109,7 +109,7 @@ impl Linker<'_> {
         if there.is_some_and(|there| is_same_file(&there, &file)) {
             return Ok(false);
         }
-        let temp = TempName::new(self.target.config.tag, &name);
+        let temp = self.target.temp(&name);
         let storage = &self.target.config.storage;
         let made = self.directories.within_its_directory(&name, &|| {
             storage.make_link(&name, &first, &temp, link.replace)

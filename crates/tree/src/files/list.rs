@@ -3,6 +3,7 @@
 //!
 //! A list is a `Work` like a scan. Entries that were announced already are kept out (`store::seen`).
 
+use std::collections::VecDeque;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,6 +16,7 @@ use godwit_store::spill::{SpillMerge, SpillSorter};
 use godwit_store::{Extended, Kind, Lost, Meta, RelPath, Scan, ScanEntry, ScanItem, StoreError};
 
 use super::choice::Selecting;
+use super::items::WorkItem;
 use super::keeper::Keeper;
 use super::offer::{Offering, source_fault};
 use super::own_files::OwnFiles;
@@ -28,8 +30,10 @@ const SHOWN_BYTES_MAX: usize = 200;
 
 /// Offers what a list names, each entry once, and never more than a batch of it at a time.
 pub struct ListWork {
-    root: TreeRoot,
-    offering: Offering,
+    pub(super) root: TreeRoot,
+    pub(super) offering: Offering,
+    /// Parts of files, and files to put together, that come before the names.
+    pub(super) portions: VecDeque<WorkItem>,
     recursive: bool,
     names: Box<dyn Names>,
     ended: bool,
@@ -69,6 +73,7 @@ impl ListWork {
     pub fn new(root: TreeRoot, names: Box<dyn Names>, selecting: Selecting, spill: &Path) -> Self {
         Self {
             root,
+            portions: VecDeque::new(),
             recursive: selecting.select.is_recursive(),
             offering: Offering::new(selecting),
             names,
@@ -159,7 +164,7 @@ impl ListWork {
     }
 
     /// Offers the directories that lead to a name, those that are not offered yet, whatever the rules say of them.
-    fn offer_parents(&mut self, below: &[u8], out: &mut Offers) -> Result<(), Fault> {
+    pub(super) fn offer_parents(&mut self, below: &[u8], out: &mut Offers) -> Result<(), Fault> {
         let Some(end) = below.iter().rposition(|byte| *byte == b'/') else {
             return Ok(());
         };
@@ -185,7 +190,7 @@ impl ListWork {
         Ok(())
     }
 
-    fn look(&self, below: &[u8]) -> Result<Option<(RelPath, Meta)>, Fault> {
+    pub(super) fn look(&self, below: &[u8]) -> Result<Option<(RelPath, Meta)>, Fault> {
         let Some(path) = self.root.path(below) else {
             let message = "its path is too long".to_owned();
             return Err(source_fault(EntryId(0), FaultCode::NAME, message));
@@ -348,6 +353,9 @@ impl Work for ListWork {
             }
             return true;
         }
+        if self.give_items(out) {
+            return true;
+        }
         if self.done == self.waiting.len() {
             self.waiting.clear();
             self.done = 0;
@@ -453,7 +461,7 @@ fn fault_of(error: &StoreError) -> Fault {
 }
 
 /// An entry of which only the state is known.
-fn bare(path: &RelPath, meta: Meta) -> ScanEntry {
+pub(super) fn bare(path: &RelPath, meta: Meta) -> ScanEntry {
     ScanEntry {
         path: path.clone(),
         meta,

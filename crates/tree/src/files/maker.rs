@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use godwit_engine::entry;
 use godwit_proto::{EntryKind, Fault, Record, Side};
-use godwit_store::{Kind, Meta, RelPath, Replace, StoreError, StoreErrorKind, TempName};
+use godwit_store::{Kind, Meta, RelPath, Replace, StoreError, StoreErrorKind};
 
 use super::directories::Directories;
 use super::spelling::{LastDirectory, taken};
@@ -46,7 +46,7 @@ impl Maker {
         path: &RelPath,
         replace: Replace,
     ) -> Result<(), Fault> {
-        let temp = TempName::new(self.target.config.tag, path);
+        let temp = self.target.temp(path);
         let meta = self.target.config.keeper.final_meta(record)?;
         let storage = &self.target.config.storage;
         let made = if record.kind == EntryKind::SYMLINK {

@@ -6,11 +6,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use godwit_engine::{entry, lock};
-use godwit_proto::{EntryId, Record, UNKNOWN_BYTES};
+use godwit_proto::{EntryId, Part, Portion, Record, UNKNOWN_BYTES};
 use godwit_store::digest::{self, FileDigest};
-use godwit_store::journal::PathKey;
+use godwit_store::journal::{DoneRecord, PathKey};
 use godwit_store::{FinalMeta, RelPath, Replace, TempName, WriteFile};
 
+use super::member::key_of;
 use super::ranges::RangeShare;
 
 /// Large files that are not durable as a whole yet.
@@ -22,6 +23,10 @@ pub(super) struct OpenFile {
     pub(super) root: u16,
     pub(super) path: RelPath,
     pub(super) temp: TempName,
+    /// Other transfers write to the temporary file, too: it is never removed here.
+    pub(super) shared: bool,
+    /// The range that this transfer brings of it, if it is not all.
+    pub(super) part: Option<Part>,
     pub(super) key: PathKey,
     pub(super) generation: u64,
     /// Of the whole; [`UNKNOWN_BYTES`] until the last record says.
@@ -40,11 +45,31 @@ impl OpenFile {
             && (self.bytes() == record.bytes
                 || self.bytes() == UNKNOWN_BYTES
                 || record.bytes == UNKNOWN_BYTES)
-            && self.key == PathKey::new(record.root, &record.path)
+            && matches!(record.portion(), Ok(portion) if self.key == key_of(record, part_of(&portion)))
+    }
+
+    /// Whether a slice of this range may be written.
+    pub(super) fn takes(&self, offset: u64, bytes: u64) -> bool {
+        match self.part {
+            Some(part) => offset >= part.offset && offset.saturating_add(bytes) <= part.end(),
+            // All of what is assembled is there.
+            None => !self.shared,
+        }
     }
 
     pub(super) fn bytes(&self) -> u64 {
         self.bytes.load(Ordering::Relaxed)
+    }
+
+    /// What the journal notes of the whole file; nothing of a part.
+    pub(super) fn done_record(&self) -> Option<DoneRecord> {
+        // Without holes, as what is received is counted: the difference of the two is what a crash has cost.
+        let bytes = lock(&self.progress).written.covered();
+        self.part.is_none().then_some(DoneRecord {
+            key: self.key,
+            generation: self.generation,
+            bytes,
+        })
     }
 
     /// The record with the digest of the whole.
@@ -57,6 +82,14 @@ impl OpenFile {
         record.digest = Some(entry::digest_to_wire(&digest));
         record.bytes = self.bytes();
         Some(record)
+    }
+}
+
+/// The range that an entry is of its file, if it is not all.
+pub(super) fn part_of(portion: &Portion) -> Option<Part> {
+    match portion {
+        Portion::Part(part) => Some(*part),
+        Portion::Whole | Portion::Assemble(_) => None,
     }
 }
 

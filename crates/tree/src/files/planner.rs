@@ -1,7 +1,10 @@
 //! Compares announced entries with the destination, makes directories and what has no contents, and notes what must wait for the end.
 //! Writes no file contents (`writer`) and performs nothing that waits for the end (`finisher`).
 
+mod portions;
+
 use std::collections::HashSet;
+use std::ops::Range;
 use std::sync::{Arc, Mutex};
 
 use godwit_engine::{entry, limits, lock};
@@ -123,7 +126,7 @@ impl Planner {
         if known.is_some_and(|partial| partial.digest.covered() > 0)
             && let Ok(path) = self.target.mapped(record.root, &record.path)
         {
-            self.held.keep(&path);
+            self.held.keep(self.target.temp(&path));
         }
     }
 
@@ -197,6 +200,9 @@ impl Planner {
         last: &mut LastDirectory,
     ) -> Result<Verdict, Fault> {
         let fault = |error: StoreError| entry::fault(record.id, Side::DESTINATION, &error);
+        if let Some(planned) = self.plan_portion(record, path, last) {
+            return planned;
+        }
         if record.bytes == UNKNOWN_BYTES {
             self.held.note_once();
         }
@@ -255,27 +261,39 @@ impl Planner {
 
     /// What the journal vouches for, if the temporary file is still what it was.
     fn held(&self, record: &Record, path: &RelPath) -> Option<Verdict> {
+        let key = PathKey::new(record.root, &record.path);
+        self.held_in(record, path, key, &self.target.temp(path), 0..record.bytes)
+    }
+
+    /// As [`held`](Self::held), of an entry that is `within` its file and is written to this temporary file.
+    fn held_in(
+        &self,
+        record: &Record,
+        path: &RelPath,
+        key: PathKey,
+        temp: &TempName,
+        within: Range<u64>,
+    ) -> Option<Verdict> {
         if self.held.is_empty() {
             return None;
         }
-        let key = PathKey::new(record.root, &record.path);
         self.held.with(&key, |found| {
             let ranges = found.digest.ranges();
-            let reach = ranges
-                .iter()
-                .map(|(offset, bytes, _)| offset + bytes)
-                .max()
-                .unwrap_or(0);
-            let temp = TempName::new(self.target.config.tag, path);
+            let ends = || ranges.iter().map(|(offset, bytes, _)| offset + bytes);
+            let reach = ends().max().unwrap_or(0);
+            let first = ranges
+                .first()
+                .map_or(within.start, |(offset, _, _)| *offset);
             let there = self
                 .target
                 .config
                 .storage
-                .open_temp(path, &temp)
+                .open_temp(path, temp)
                 .and_then(|file| file.meta());
             let usable = found.generation == record.generation.0
                 && there.is_ok_and(|meta| meta.bytes >= reach)
-                && reach <= record.bytes;
+                && first >= within.start
+                && reach <= within.end;
             // More ranges than an answer can name are sent again: it takes thousands of gaps in one file.
             if !usable || ranges.len() > limits::HELD_RANGES_MAX {
                 // That the journal tells of it is to be known when it is made anew.

@@ -21,6 +21,7 @@ use super::finisher::Finisher;
 use super::held::Held;
 use super::keeper::Keeper;
 use super::maker::Maker;
+use super::member::Membership;
 use super::planner::{Planner, PlannerParts};
 use super::ranges::RangeBudget;
 use super::target::{Target, destination_fault};
@@ -34,8 +35,12 @@ pub struct TreeSinkConfig {
     pub storage: Arc<dyn Storage>,
     /// For each root of the source, its name in the storage.
     pub mapping: Vec<RelPath>,
-    /// Marks the temporary names of this transfer.
+    /// Marks the temporary names of this transfer; of a member, those of all members of its claim.
     pub tag: u64,
+    /// The key of the transfer's journal.
+    pub key: [u8; 32],
+    /// What makes it a member of a claim, if it is one.
+    pub member: Option<Membership>,
     /// Digest of blocks and files.
     pub digest: digest::DigestKind,
     /// Send entries even if size and time match.
@@ -109,7 +114,7 @@ impl TreeSink {
         };
         let agenda = Arc::new(Agenda::new(&config.spill_directory));
         let undelivered = Arc::new(UndeliveredSet::new(&config.spill_directory));
-        let held = Arc::new(Held::new(config.tag, &mut recovered));
+        let held = Arc::new(Held::new(&mut recovered));
         let target = Arc::new(Target {
             config,
             acks,

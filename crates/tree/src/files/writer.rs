@@ -3,22 +3,24 @@
 //!
 //! Lock order: `files`, then `floors` or a file's `progress`, then the committer's own.
 
-use std::sync::{Arc, Mutex};
+mod create;
 
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex};
 
 use godwit_engine::{Slice, entry, limits, lock};
-use godwit_proto::{EntryId, Fault, FaultCode, Record, RecordFlags, Seq, Side, UNKNOWN_BYTES};
-use godwit_store::digest::{Added, FileDigest};
+use godwit_proto::{EntryId, Fault, FaultCode, Portion, Record, RecordFlags, Seq, Side};
+use godwit_store::digest::Added;
 use godwit_store::journal::PathKey;
-use godwit_store::{Create, FinalMeta, RelPath, Replace, StoreError, TempName};
+use godwit_store::{RelPath, StoreError};
 
 use super::agenda::Agenda;
 use super::commit::{Committer, SmallFile, Unnamed};
 use super::directories::Directories;
 use super::floors::{FLOOR_FAILED, Floors};
 use super::held::Held;
-use super::open::{OpenFile, OpenFiles, Progress};
+use super::member::key_of;
+use super::open::{OpenFile, OpenFiles, part_of};
 use super::planner::ReplaceSet;
 use super::ranges::RangeBudget;
 use super::spelling::taken;
@@ -53,6 +55,10 @@ impl Writer {
             };
             let fault =
                 |error: StoreError| entry::fault(slice.record.id, Side::DESTINATION, &error);
+            if !file.takes(slice.header.offset, u64::from(slice.header.length)) {
+                return Err(outside_part(slice.record.id));
+            }
+            self.target.hold_fence(slice.record)?;
             if slice.ranges.is_empty() {
                 file.file
                     .write_at(slice.header.offset, slice.payload)
@@ -178,80 +184,6 @@ impl Writer {
         Ok(Some(file))
     }
 
-    fn create(&self, record: &Record) -> Result<OpenFile, Fault> {
-        let path = self.target.mapped(record.root, &record.path)?;
-        self.directories.hold_before_making(record.id, &path)?;
-        let temp = TempName::new(self.target.config.tag, &path);
-        let key = PathKey::new(record.root, &record.path);
-        let known = self.held.take(&key);
-        // Of what was kept nobody may remember that it failed.
-        let is_in_journal = known.is_some() || record.attempt > 0 || self.held.has_kept();
-        let held = known.filter(|partial| {
-            partial.generation == record.generation.0
-                && partial.digest.covered() > 0
-                && record.attempt == 0
-        });
-        let fault = |error: StoreError| entry::fault(record.id, Side::DESTINATION, &error);
-        if i64::try_from(record.bytes).is_err() && record.bytes != UNKNOWN_BYTES {
-            let message = "no storage holds a file of that size".to_owned();
-            return Err(destination_fault(record.id, FaultCode::LIMIT, message));
-        }
-        let storage = &self.target.config.storage;
-        let how = match held {
-            Some(_) => Create::Resume,
-            None => Create::Fresh,
-        };
-        let bytes = (record.bytes != UNKNOWN_BYTES).then_some(record.bytes);
-        let made = self
-            .directories
-            .within_its_directory(&path, &|| storage.create(&path, &temp, how, bytes));
-        let file = made.map_err(fault)?;
-        if held.is_none() {
-            // Of no other file: whoever writes into the journal waits for it to be synced, and all streams for whoever opens a file.
-            if is_in_journal {
-                self.committer.restart(key);
-            }
-            if record.flags & RecordFlags::DENSE != 0 && record.bytes != UNKNOWN_BYTES {
-                file.preallocate(0..record.bytes).map_err(fault)?;
-            }
-        }
-        let digest = held.map_or_else(
-            || FileDigest::new(self.target.config.digest),
-            |partial| partial.digest,
-        );
-        let mut share = self.ranges.share();
-        if !share.set(digest.range_count()) {
-            return Err(too_scattered(record.id));
-        }
-        let replace = if lock(&self.replace).contains(&record.id) {
-            Replace::Atomically
-        } else {
-            Replace::Never
-        };
-        Ok(OpenFile {
-            id: record.id,
-            root: record.root,
-            path,
-            temp,
-            key,
-            generation: record.generation.0,
-            bytes: record.bytes.into(),
-            attempt: record.attempt,
-            replace,
-            record: self.to_tell(record),
-            file,
-            progress: Mutex::new(Progress {
-                written: digest.clone(),
-                durable: digest,
-                share,
-                counted: 0,
-                end: None,
-                meta: FinalMeta::default(),
-                over: false,
-            }),
-        })
-    }
-
     /// Notes what was written, and passes the file on once it is whole.
     fn note(
         &self,
@@ -327,14 +259,22 @@ impl Writer {
             self.abandon(&file);
         }
         lock(&self.replace).remove(&record.id);
+        let portion = record.portion().unwrap_or(Portion::Whole);
+        if portion != Portion::Whole {
+            // Others write to the temporary file, and what they brought stays.
+            if !keep {
+                self.committer.restart(key_of(record, part_of(&portion)));
+            }
+            return;
+        }
         if let Ok(path) = self.target.mapped(record.root, &record.path) {
+            let temp = self.target.temp(&path);
             if keep && !self.held.comes_once() {
-                self.held.keep(&path);
+                self.held.keep(temp);
                 return;
             }
             self.committer
                 .restart(PathKey::new(record.root, &record.path));
-            let temp = TempName::new(self.target.config.tag, &path);
             // What cannot be removed now is swept by the next complete run.
             let _ = self.target.config.storage.discard(&path, &temp);
         }
@@ -349,13 +289,10 @@ impl Writer {
     ) -> Result<SmallFile, Fault> {
         self.target.map_in(record.root, &record.path, path)?;
         self.directories.hold_before_making(record.id, path)?;
-        let temp = TempName::new(self.target.config.tag, path);
+        self.target.hold_fence(record)?;
+        let temp = self.target.temp(path);
         let meta = self.target.config.keeper.final_meta(record)?;
-        let replace = if lock(&self.replace).contains(&record.id) {
-            Replace::Atomically
-        } else {
-            Replace::Never
-        };
+        let replace = self.replace_of(record.id);
         // What is read back first, or waits for others to go, gets its name later.
         let later = self.target.config.verify || self.agenda.deferred.expects(record.id);
         let storage = &self.target.config.storage;
@@ -443,7 +380,7 @@ impl Writer {
         if !self.held.comes_once() {
             return;
         }
-        for file in files.values() {
+        for file in files.values().filter(|file| !file.shared) {
             // What cannot be removed now is swept by the next complete run.
             let _ = self.target.config.storage.discard(&file.path, &file.temp);
         }
@@ -456,6 +393,11 @@ fn too_scattered(id: EntryId) -> Fault {
         limits::FILE_RANGES_MAX
     );
     destination_fault(id, FaultCode::LIMIT, message)
+}
+
+fn outside_part(id: EntryId) -> Fault {
+    let message = "the sender sends bytes that are not of the part that it announced".to_owned();
+    destination_fault(id, FaultCode::IO, message)
 }
 
 #[cfg(test)]

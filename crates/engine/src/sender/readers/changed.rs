@@ -10,6 +10,17 @@ use crate::entry;
 use crate::sender::large::{LargeFile, SliceCut};
 use crate::sender::state::Retry;
 
+/// The fault of a part whose file is not in the generation that the parts were cut from.
+fn moved_on(record: &Record) -> Fault {
+    Fault {
+        entry: record.id,
+        side: Side::SOURCE,
+        code: FaultCode::CHANGED,
+        errno: None,
+        message: "the file has changed since it was cut into parts; cut it anew".to_owned(),
+    }
+}
+
 impl PieceReader {
     /// Nothing becomes of a slice that was taken.
     pub(super) fn drop_slice(&self, file: &LargeFile, cut: &SliceCut, seq: Option<u64>) {
@@ -44,6 +55,13 @@ impl PieceReader {
     }
 
     fn try_later(&self, retry: Retry) {
+        if entry::is_portion(&retry.record) {
+            // Parts of two generations must not meet: whoever cut the file cuts it anew.
+            self.shared.give_up(retry.rest);
+            return self
+                .shared
+                .fail_entry(&retry.record, moved_on(&retry.record));
+        }
         let spent = self.shared.lock_state().rest(retry, Instant::now());
         if let Err(spent) = spent {
             let record = &spent.retry.record;

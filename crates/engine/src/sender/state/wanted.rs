@@ -7,7 +7,7 @@ use godwit_proto::{EntryKind, HeldRange, Record, RecordFlags};
 
 use super::Piece;
 use super::files::OpenFiles;
-use crate::limits;
+use crate::{entry, limits};
 
 #[derive(Default)]
 pub(crate) struct Wanted {
@@ -28,6 +28,8 @@ impl Wanted {
         // A bundle has no room for holes.
         self.extension_bytes += record.extensions.len();
         let small = record.bytes <= limits::bundle_file_bytes_max(block_bytes);
+        // A part of a small file is none by itself.
+        let small = small && entry::part(&record).is_none();
         if small && held.is_empty() && record.flags & RecordFlags::SPARSE == 0 {
             self.small_bytes += record.bytes;
             // What was looked at again a moment ago is read before it can change again.

@@ -6,6 +6,7 @@ use std::sync::atomic::Ordering;
 use super::Committer;
 use crate::files::error::{CloseError, CommitError};
 use crate::files::leftovers::Leftovers;
+use crate::files::member::sweep_beside;
 use godwit_engine::lock;
 use godwit_store::journal::PathKey;
 use godwit_store::{RelPath, StoreError};
@@ -76,8 +77,11 @@ impl Committer {
             }
         }
         let journal = lock(&self.journal).take();
+        // Another batch of the same member may go on with what this one did not ask for.
+        let rests = !self.target.finishes_tree() && !rest.is_empty();
         if let Some(journal) = &journal
             && !clean
+            && !rests
             && leftovers.all_seen()
         {
             for key in rest {
@@ -92,17 +96,24 @@ impl Committer {
         }
         match journal {
             // With entries missing the transfer is unfinished: the same command goes on from here.
-            Some(journal) if clean || !made && leftovers.is_empty() => {
+            Some(journal) if !rests && (clean || !made && leftovers.is_empty()) => {
                 journal.finish().map_err(CloseError::Journal)
             }
             _ => Ok(()),
         }
     }
 
-    fn sweep(&self, keep: &dyn Fn(&RelPath) -> bool) -> Result<(), StoreError> {
+    /// Removes temporary files with the tag of this transfer below its destinations; of a member, those of its claim.
+    pub(in crate::files) fn sweep(
+        &self,
+        keep: &dyn Fn(&RelPath) -> bool,
+    ) -> Result<(), StoreError> {
         let config = &self.target.config;
         for start in &config.mapping {
             config.storage.sweep(start, config.tag, keep)?;
+            if config.member.is_some() {
+                sweep_beside(&self.target, start)?;
+            }
         }
         Ok(())
     }

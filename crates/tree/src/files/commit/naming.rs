@@ -13,6 +13,7 @@ use godwit_proto::{EntryId, FaultCode, Seq, Side};
 use godwit_store::{RelPath, Replace, TempName, digest};
 
 use super::{Batch, Committer, SmallFile};
+use crate::files::error::CommitError;
 use crate::files::open::OpenFile;
 use crate::files::spelling::taken;
 use crate::files::target::destination_fault;
@@ -27,6 +28,8 @@ struct Named<'a> {
     temp: &'a TempName,
     /// Content that is counted as durable, in bytes.
     counted: u64,
+    /// The temporary file is not this transfer's alone.
+    shared: bool,
 }
 
 impl OpenFile {
@@ -38,8 +41,18 @@ impl OpenFile {
             path: &self.path,
             temp: &self.temp,
             counted: lock(&self.progress).counted,
+            shared: self.shared,
         }
     }
+}
+
+/// Whether the claim of this member has ended. Nothing more becomes final then.
+pub(super) fn is_fenced(committer: &Committer) -> bool {
+    let fenced = committer.target.is_fenced();
+    if fenced {
+        committer.fail(CommitError::Fenced);
+    }
+    fenced
 }
 
 impl Committer {
@@ -67,14 +80,25 @@ impl Committer {
         let expected = progress.end.as_ref().map(|(digest, _)| *digest);
         let meta = progress.meta.clone();
         drop(progress);
-        let Some(whole) = written.finish_unless(file.bytes(), &|| self.is_stopping()) else {
+        let stop = || self.is_stopping();
+        let (taken, what) = match file.part {
+            None => (written.finish_unless(file.bytes(), &stop), "whole file"),
+            Some(part) => (
+                written.part_unless(part.offset, part.bytes, file.bytes(), &stop),
+                "part of the file",
+            ),
+        };
+        let Some(taken) = taken else {
             return false;
         };
-        if expected != Some(whole) {
-            let message = "the digest of the whole file differs from the source's".to_owned();
+        if expected != Some(taken) {
+            let message = format!("the digest of the {what} differs from the source's");
             self.reject(&file.named(seq), FaultCode::DIGEST, message);
             self.restart(file.key);
             return false;
+        }
+        if file.part.is_some() {
+            return true;
         }
         match file.file.finish(file.bytes(), &meta) {
             Ok(lost) => self.target.counters.count_lost(lost),
@@ -99,6 +123,7 @@ impl Committer {
             path: &unnamed.path,
             temp: &unnamed.temp,
             counted: file.bytes,
+            shared: false,
         };
         if self.target.config.verify && !self.reads_back(&named, file.bytes, unnamed.digest) {
             return false;
@@ -107,6 +132,9 @@ impl Committer {
     }
 
     pub(super) fn commit_large(&self, seq: Seq, file: &OpenFile) -> bool {
+        if file.part.is_some() {
+            return true;
+        }
         let named = file.named(seq);
         let digest = lock(&file.progress).end.as_ref().map(|(digest, _)| *digest);
         if self.target.config.verify && !self.reads_back(&named, file.bytes(), digest) {
@@ -182,8 +210,10 @@ impl Committer {
 
     fn reject(&self, file: &Named<'_>, code: FaultCode, message: String) {
         self.target.counters.bytes_durable.take_back(file.counted);
-        // What cannot be removed now is swept by the next complete run.
-        let _ = self.target.config.storage.discard(file.path, file.temp);
+        if !file.shared {
+            // What cannot be removed now is swept by the next complete run.
+            let _ = self.target.config.storage.discard(file.path, file.temp);
+        }
         let below = below_root(&self.target.config.mapping, file.root, file.path);
         self.undelivered.note(file.root, below, Undelivered::Failed);
         self.target.acks.fault(

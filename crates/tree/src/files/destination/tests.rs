@@ -25,6 +25,7 @@ fn request(journals: &Path, sources: Vec<Vec<u8>>) -> DestinationRequest {
         display: Vec::new(),
         comparison: None,
         select: Arc::default(),
+        member: None,
     }
 }
 

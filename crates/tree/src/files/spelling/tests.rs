@@ -62,6 +62,7 @@ impl Run {
             display: Vec::new(),
             comparison,
             select: Arc::default(),
+            member: None,
         };
         let prepared = request.prepare().unwrap();
         let counters = Arc::new(Counters::default());

@@ -35,6 +35,7 @@ fn sink(journals: &std::path::Path) -> Arc<TreeSink> {
         display: Vec::new(),
         comparison: None,
         select: Arc::default(),
+        member: None,
     };
     let prepared = request.prepare().unwrap();
     let counters = Arc::new(Counters::default());

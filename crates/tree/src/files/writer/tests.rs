@@ -33,6 +33,7 @@ fn sink(ranges_max: usize, journals: &std::path::Path) -> Arc<TreeSink> {
         display: Vec::new(),
         comparison: None,
         select: Arc::default(),
+        member: None,
     };
     let prepared = request.prepare().unwrap();
     let counters = Arc::new(Counters::default());

@@ -1,0 +1,46 @@
+//! The journal of a transfer that is a member of a claim: its key, and the epoch that may resume it.
+//! Knows no journal of a transfer that is none.
+
+use godwit_store::claim_tag;
+use godwit_store::journal::{Journal, JournalKey, Recovered};
+
+use super::{DestinationError, DestinationRequest};
+
+/// Stands in the key of a member's journal. No path has a zero byte.
+const MEMBER: &[u8] = b"\0member";
+
+impl DestinationRequest {
+    /// The journal's key of these parts. That of a member begins with the tag of its claim, so that the journal vouches for the temporary
+    /// files of the claim; and its digest is part of it, for parts of other digests do not combine.
+    pub(super) fn member_key(&self, parts: Vec<&[u8]>) -> JournalKey {
+        let Some(member) = &self.member else {
+            return JournalKey::of(&parts);
+        };
+        let closer = [u8::from(member.closer), self.digest.number()];
+        let own: [&[u8]; 3] = [MEMBER, &member.claim, &closer];
+        let mut key = JournalKey::of(&[parts.as_slice(), &own].concat());
+        key.0[..8].copy_from_slice(&claim_tag(&member.claim).to_le_bytes());
+        key
+    }
+
+    /// Refuses an epoch that has passed, and notes this one before anything is written.
+    pub(super) fn enter_epoch(
+        &self,
+        journal: &Journal,
+        recovered: &Recovered,
+    ) -> Result<(), DestinationError> {
+        let Some(member) = &self.member else {
+            return Ok(());
+        };
+        if recovered.epoch > member.epoch {
+            return Err(DestinationError::Stale(recovered.epoch));
+        }
+        if recovered.epoch < member.epoch {
+            journal
+                .append_epoch(member.epoch)
+                .and_then(|()| journal.sync())
+                .map_err(|error| self.journal_error(error.to_string()))?;
+        }
+        Ok(())
+    }
+}

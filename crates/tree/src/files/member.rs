@@ -1,0 +1,123 @@
+//! What a transfer that is a member of a claim does in another way: the names of its temporary files, its fence, its sweep.
+//! Keeps no claims and reads no clock; whoever makes the fence does.
+//!
+//! Temporary files of all members have one tag, which follows from the claim. So the closer finds in one walk what any of them has
+//! left. The file that all members write parts of has a name that follows from the claim, the path below the root and the generation; it does
+//! not follow from where a node has mounted the storage. Any other file is written under a name of its transfer alone: with a shared name,
+//! a rename could name another writer's half-written file.
+
+use std::sync::Arc;
+
+use godwit_proto::{Fault, FaultCode, Part, Record};
+use godwit_store::journal::{CLAIM_BYTES, PathKey};
+use godwit_store::{Kind, RelPath, StoreError, TempName};
+
+use super::target::{Target, destination_fault};
+
+/// Tells whether a claim still holds at this node. Must be cheap: it is asked before each write.
+pub trait Fence: Send + Sync {
+    /// Whether it does. Once it does not, it never does again.
+    fn holds(&self) -> bool;
+}
+
+/// What makes a transfer a member of a claim.
+#[derive(Clone)]
+pub struct Membership {
+    /// Names the claim.
+    pub claim: [u8; CLAIM_BYTES],
+    /// Its epoch.
+    pub epoch: u64,
+    /// It finishes the whole tree.
+    pub closer: bool,
+    /// Whether it may still write.
+    pub fence: Arc<dyn Fence>,
+    /// Least length of a part that is not the last of its file: `PART_BYTES_MIN` but in tests.
+    pub part_bytes_min: u64,
+}
+
+/// Separates the names of shared files from those of one transfer, which are made of a longer key.
+const SHARED: &[u8] = b"shared";
+
+impl Target {
+    /// The temporary file of `path` that is this transfer's own.
+    pub(super) fn temp(&self, path: &RelPath) -> TempName {
+        let config = &self.config;
+        match config.member {
+            None => TempName::new(config.tag, path),
+            Some(_) => TempName::of_member(config.tag, path.as_bytes(), &config.key),
+        }
+    }
+
+    /// The temporary file that all members of the claim write parts of this file to.
+    pub(super) fn shared_temp(&self, record: &Record) -> TempName {
+        let generation = record.generation.0.to_le_bytes();
+        let purpose = [SHARED, &record.root.to_le_bytes(), &generation].concat();
+        TempName::of_member(self.config.tag, &record.path, &purpose)
+    }
+
+    /// What makes this transfer a member; a sender of parts must be one.
+    pub(super) fn membership(&self, record: &Record) -> Result<&Membership, Fault> {
+        self.config.member.as_ref().ok_or_else(|| {
+            let message = "the sender sends a part of a file, and this transfer is no member of a claim; update the sender".to_owned();
+            destination_fault(record.id, FaultCode::UNSUPPORTED, message)
+        })
+    }
+
+    /// Whether the claim of this member has ended. Of no member's transfer it never has.
+    pub(super) fn is_fenced(&self) -> bool {
+        let member = self.config.member.as_ref();
+        member.is_some_and(|member| !member.fence.holds())
+    }
+
+    /// Refuses to write once the claim has ended: the destination may be another's by now.
+    pub(super) fn hold_fence(&self, record: &Record) -> Result<(), Fault> {
+        if self.is_fenced() {
+            return Err(destination_fault(
+                record.id,
+                FaultCode::IO,
+                FENCED.to_owned(),
+            ));
+        }
+        Ok(())
+    }
+
+    /// Whether the end of this transfer does what concerns the whole tree.
+    pub(super) fn finishes_tree(&self) -> bool {
+        self.config
+            .member
+            .as_ref()
+            .is_none_or(|member| member.closer)
+    }
+}
+
+/// Removes temporary files of the claim beside a destination that is no directory; a walk below it finds those in a directory.
+pub(super) fn sweep_beside(target: &Target, start: &RelPath) -> Result<(), StoreError> {
+    let storage = &target.config.storage;
+    let is_directory = |meta: godwit_store::Meta| meta.kind == Kind::Directory;
+    let Some(parent) = start.parent() else {
+        return Ok(());
+    };
+    if storage.stat(start)?.is_some_and(is_directory) {
+        return Ok(());
+    }
+    let mut left = Vec::new();
+    storage.names_in(&parent, &mut |name| {
+        if TempName::is_ours(name, target.config.tag) {
+            left.push(name.to_vec());
+        }
+    })?;
+    left.iter()
+        .filter_map(|name| parent.join(name).ok())
+        .try_for_each(|path| storage.remove_entry(&path, false))
+}
+
+/// What is said of a write that comes too late.
+pub(super) const FENCED: &str = "the claim of this job has ended at this node, so that nothing more is written; the job gives the work to a member again";
+
+/// The journal's key of an entry: of a file, or of one part of it.
+pub(super) fn key_of(record: &Record, part: Option<Part>) -> PathKey {
+    match part {
+        None => PathKey::new(record.root, &record.path),
+        Some(part) => PathKey::of_part(record.root, &record.path, part.offset),
+    }
+}
