@@ -11,6 +11,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::failure::Failure;
+use crate::job::PartDigest;
 
 pub use blame::{Blame, ErrorTold};
 pub use connection::{ConnectionLost, ConnectionRegained, LostChannel};
@@ -39,6 +40,10 @@ pub enum Event {
     Failed(Failed),
     /// What becomes of an entry, or would in a dry run.
     Item(Item),
+    /// An item of the job is done.
+    WorkDone(WorkDone),
+    /// An item of the job failed; the others go on.
+    WorkFailed(WorkFailed),
     /// Between an agent and its client: an entry that failed, by its name below the source.
     Fault(Fault),
     /// Between an agent and its client: one line of a manifest.
@@ -273,6 +278,30 @@ pub enum ItemKind {
     /// Anything else.
     #[serde(other)]
     Other,
+}
+
+/// An item of the job is done, and durable at the destination. It may be told again after a lost connection, and a failure that
+/// follows overrides it; the summary comes after all of them.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct WorkDone {
+    /// The number of the item in the job, counted from 0.
+    pub number: usize,
+    /// The digest of the part, or of the file that was put together; `None` for a file that was there already.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub digest: Option<PartDigest>,
+}
+
+/// An item of the job failed.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct WorkFailed {
+    /// The number of the item in the job, counted from 0.
+    pub number: usize,
+    /// The side at fault.
+    pub side: String,
+    /// The word for the reason, as in the list of `--failed`.
+    pub code: String,
+    /// What went wrong, for people.
+    pub message: String,
 }
 
 /// An entry that failed, as an agent tells its client.

@@ -2,6 +2,7 @@
 //! Opens nothing and dials nobody; what a job reads from its own machine is read before it is described, or given beside it.
 
 mod text;
+mod work;
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -17,6 +18,9 @@ use crate::settings::{
 use crate::time::Moment;
 
 pub use text::Text;
+pub use work::{
+    ClaimId, HELD_PARTS_MAX, HeldPart, ITEMS_MAX, Item, Member, PartDigest, WorkTextError,
+};
 
 /// The version of the description that this program writes and reads.
 pub const JOB_VERSION: u32 = 1;
@@ -39,6 +43,13 @@ pub struct JobSpec {
     /// Which entries of the sources are meant; all of them if it is missing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub selection: Option<Selection>,
+    /// What makes the transfer a member of a claim, if it is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub member: Option<Member>,
+    /// Parts of files to send, and files to put together, beside what the selection means. Only a member has any, and with items
+    /// and no list it brings nothing else. At most [`ITEMS_MAX`]. Events tell of each by its number here, counted from 0.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub items: Vec<Item>,
 }
 
 /// What a job does.

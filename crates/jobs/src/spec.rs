@@ -76,6 +76,8 @@ pub(crate) fn prepare(
         destination: endpoint(&destination)?,
         settings: new.settings.clone(),
         selection: new.selection.clone(),
+        member: None,
+        items: Vec::new(),
     };
     Ok(Prepared { spec, sites })
 }

@@ -140,6 +140,8 @@ pub(crate) fn check_known(
         destination: Text::from("/y"),
         settings: new.settings.clone(),
         selection: new.selection.clone(),
+        member: None,
+        items: Vec::new(),
     };
     let settings = match new.kind {
         JobKind::Verify => described.verify_settings().map(drop),

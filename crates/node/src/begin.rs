@@ -379,6 +379,7 @@ fn begin_pull(
             select: Arc::clone(&select),
             announces_passed: deletes,
             own: Arc::default(),
+            items: Vec::new(),
         }),
     };
     let share = share_of(request);

@@ -202,6 +202,8 @@ impl World {
             destination: destination.as_str().into(),
             settings: settings.collect(),
             selection: None,
+            member: None,
+            items: Vec::new(),
         };
         let env = Env {
             process: self.process.clone(),

@@ -18,8 +18,8 @@ use godwit_tree::pipe::{InOrder, PipeSink, PipeSource};
 use godwit_tree::select::Select;
 use godwit_tree::synthetic::{MemorySource, NullSink};
 use godwit_tree::{
-    FoundRoot, Keeper, ListWork, OwnFiles, PreparedDestination, Selecting, TreeSink, TreeSource,
-    TreeWork,
+    FoundRoot, Keeper, ListWork, NoNames, OwnFiles, PreparedDestination, Selecting, TreeSink,
+    TreeSource, TreeWork, WorkItem,
 };
 
 /// The configuration of an end that does not depend on its direction.
@@ -89,6 +89,8 @@ pub struct Trees {
     pub announces_passed: bool,
     /// Files that are never sent.
     pub own: Arc<OwnFiles>,
+    /// Parts of files, and files to put together. With them and no list nothing else of the first source is sent.
+    pub items: Vec<WorkItem>,
 }
 
 /// What only a sending end needs to know.
@@ -194,9 +196,14 @@ impl Trees {
             announces_passed: self.announces_passed,
         };
         let kept = Arc::clone(&keeper);
-        let work: Box<dyn Work> = match (self.names, self.roots.first()) {
+        let nothing_else = || Box::new(NoNames) as Box<dyn Names>;
+        let names = self
+            .names
+            .or_else(|| (!self.items.is_empty()).then(nothing_else));
+        let work: Box<dyn Work> = match (names, self.roots.first()) {
             (Some(names), Some(Ok(root))) => {
                 let work = ListWork::new(root.clone(), names, selecting, &self.spill);
+                let work = work.with_items(self.items);
                 Box::new(work.without(self.own).keeping(kept))
             }
             _ => {

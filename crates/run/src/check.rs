@@ -8,6 +8,7 @@ use godwit_api::settings::{ComparisonSettings, CpSettings, Judge};
 use godwit_proto::limits::SOURCES_MAX;
 
 use crate::route;
+use crate::transfer::work;
 
 /// A job whose parts fit together.
 pub(crate) struct Checked {
@@ -80,6 +81,7 @@ pub(crate) fn check_transfer(spec: &JobSpec) -> Result<Checked, Failure> {
         ));
     }
     route::check(&sources, &destination).map_err(Failure::usage)?;
+    work::check(spec, &settings, &sources, &destination)?;
     Ok(Checked {
         settings,
         sources,

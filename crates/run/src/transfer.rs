@@ -21,6 +21,7 @@ mod selection;
 mod stages;
 mod third;
 mod window;
+pub(crate) mod work;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -34,6 +35,7 @@ use godwit_api::failure::{Failure, FailureCode};
 use godwit_api::job::JobSpec;
 use godwit_api::settings::CpSettings;
 use godwit_engine::Snapshot;
+use godwit_tree::WorkItem;
 
 use admission::Places;
 
@@ -56,6 +58,8 @@ pub(crate) struct Job<'a> {
     env: &'a Env,
     control: &'a Control,
     chosen: Chosen,
+    /// Parts of files to send, and files to put together.
+    items: Vec<WorkItem>,
     events: Arc<dyn EventSink>,
     reports: Arc<Reports>,
     places: Places,
@@ -90,7 +94,10 @@ pub(crate) fn run(
                 refuse_source(&settings.reports, &env.resolve(path))?;
             }
         }
-        let chosen = Chosen::of(spec.selection.as_ref(), env.list.as_ref())?.suits(&sources)?;
+        let items = work::items_of(spec, &settings)?;
+        let chosen = Chosen::of(spec.selection.as_ref(), env.list.as_ref())?
+            .with_items(!items.is_empty())
+            .suits(&sources)?;
         let reports = match env.tells {
             Some(tells) => Reports::told(events, tells, env)?,
             None => Reports::open(&settings.reports, env)?,
@@ -101,6 +108,7 @@ pub(crate) fn run(
             env,
             control,
             chosen,
+            items,
             events: Arc::clone(events),
             reports: Arc::new(reports),
             places: Places::default(),

@@ -175,6 +175,8 @@ fn copy(source: &str, destination: &str, settings: &[(&str, &str)]) -> JobSpec {
         destination: destination.into(),
         settings: settings.collect(),
         selection: None,
+        member: None,
+        items: Vec::new(),
     }
 }
 

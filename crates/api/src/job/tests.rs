@@ -15,6 +15,8 @@ fn copy() -> JobSpec {
         destination: "b".into(),
         settings: BTreeMap::new(),
         selection: None,
+        member: None,
+        items: Vec::new(),
     }
 }
 
@@ -150,7 +152,7 @@ proptest! {
         settings in btree_map("[a-z-]{0,8}", vec(text(), 0..3), 0..4),
         selection in option::of(selection()),
     ) {
-        let spec = JobSpec { version: JOB_VERSION, kind, sources, destination, settings, selection };
+        let spec = JobSpec { version: JOB_VERSION, kind, sources, destination, settings, selection, ..copy() };
         prop_assert_eq!(JobSpec::from_json(spec.to_json().as_bytes()), Ok(spec));
     }
 

@@ -140,6 +140,8 @@ fn describe(
         destination,
         settings: JobSpec::settings_of(&settings.given),
         selection: None,
+        member: None,
+        items: Vec::new(),
     })
 }
 

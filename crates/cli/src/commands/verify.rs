@@ -32,6 +32,8 @@ pub(super) fn run(matches: &ArgMatches, home: &Home, started: Instant) -> Result
         destination: copy.as_os_str().into(),
         settings: JobSpec::settings_of(&values.given()),
         selection: None,
+        member: None,
+        items: Vec::new(),
     };
     let control = Control::default();
     cores::restrict(settings.threads, &settings.pin)?;

@@ -44,6 +44,8 @@ pub(crate) fn line_of(event: &Event) -> Option<String> {
         | Event::Entry { .. }
         | Event::Ended {}
         | Event::Stats(_)
+        | Event::WorkDone(_)
+        | Event::WorkFailed(_)
         | Event::Unknown => return None,
     };
     Some(line)

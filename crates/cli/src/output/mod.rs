@@ -252,6 +252,8 @@ impl EventSink for Output {
             Event::Fault(_) | Event::Entry { .. } | Event::Ended {} => {
                 self.with(|state| state.print(&seen.to_line()));
             }
+            // Items are for the controller of a job; people see its figures.
+            Event::WorkDone(_) | Event::WorkFailed(_) => self.render(seen, |_| Line::Nothing),
             Event::Paused {} => self.render(seen, |_| Line::Beside(complaint("paused"))),
             Event::Note { message } => self.render(seen, |_| Line::Beside(complaint(message))),
             Event::Error(error) => {

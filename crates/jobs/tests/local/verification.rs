@@ -30,6 +30,8 @@ fn copy_with_manifest(world: &World) {
         destination: text("to/run42"),
         settings: [("manifest".to_owned(), vec![text("from/list")])].into(),
         selection: None,
+        member: None,
+        items: Vec::new(),
     };
     let events: Arc<dyn EventSink> = Arc::new(Deaf);
     let env = surroundings(&world.path("home"), &Process::default(), None);

@@ -377,6 +377,7 @@ impl Job<'_> {
                 select: Arc::clone(&self.chosen.select),
                 announces_passed: self.settings.comparison.delete,
                 own: self.reports.own_files(),
+                items: self.items.clone(),
             }),
         };
         let sending = Sending {

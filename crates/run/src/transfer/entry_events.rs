@@ -10,6 +10,7 @@ use godwit_engine::tuner::Decision;
 use godwit_engine::{Action, FailedEntry, Item, Observer};
 use godwit_proto::{Comparison, EntryKind, Judge, Record, Side, UNKNOWN_BYTES};
 
+use super::work::Telling;
 use super::{Job, elapsed_seconds};
 use crate::reports::{Reports, code, side};
 
@@ -27,6 +28,8 @@ pub(super) struct EntryEvents {
     itemise: bool,
     /// What is skipped is told, too.
     verbose: bool,
+    /// Tells of the items of the job, if it has any.
+    work: Option<Telling>,
 }
 
 impl Observer for EntryEvents {
@@ -41,14 +44,26 @@ impl Observer for EntryEvents {
         };
         self.events.tell(Event::Failed(told_of(failed, message)));
         self.reports.entry_failed(failed);
+        if let Some(work) = &self.work {
+            work.failed(failed);
+        }
     }
 
     fn wants_entries(&self) -> bool {
-        self.reports.wants_entries()
+        self.reports.wants_entries() || self.work.is_some()
     }
 
     fn entry_done(&self, record: &Record) {
         self.reports.entry_done(record);
+        if let Some(work) = &self.work {
+            work.done(record);
+        }
+    }
+
+    fn portion_announced(&self, record: &Record) {
+        if let Some(work) = &self.work {
+            work.announced(record);
+        }
     }
 
     fn note(&self, message: &str) {
@@ -134,6 +149,7 @@ impl Job<'_> {
             far,
             itemise: self.itemises(),
             verbose: self.settings.verbose,
+            work: Telling::of(self.spec, &self.settings, &self.events),
         })
     }
 

@@ -287,6 +287,7 @@ impl Job<'_> {
             })
             .filter(|sharing| *sharing != Sharing::default()),
             label: self.env.label.clone().unwrap_or_default(),
+            member: super::work::member_of(self.spec),
             ..Open::default()
         }
     }

@@ -228,7 +228,11 @@ impl<'a> Retold<'a> {
                 error.message = format!("{} {}", self.prefix, error.message);
                 self.error.clone_from(error);
             }
-            Event::Item(_) | Event::Note { .. } | Event::Paused {} => {}
+            Event::Item(_)
+            | Event::Note { .. }
+            | Event::Paused {}
+            | Event::WorkDone(_)
+            | Event::WorkFailed(_) => {}
             Event::Fault(fault) => return self.reports.fault_told(fault),
             Event::Entry { line } => return self.reports.line_told(line),
             Event::Ended {} => {

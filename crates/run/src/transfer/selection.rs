@@ -21,6 +21,8 @@ pub(super) struct Chosen {
     /// As this end uses it.
     pub(super) select: Arc<Select>,
     list: Option<(Arc<dyn ListBytes>, ListForm)>,
+    /// Items of the job name what is meant, like a list.
+    has_items: bool,
 }
 
 impl Chosen {
@@ -41,7 +43,17 @@ impl Chosen {
                 ));
             }
         };
-        Ok(Self { wire, select, list })
+        Ok(Self {
+            wire,
+            select,
+            list,
+            has_items: false,
+        })
+    }
+
+    /// The job has items, or has none.
+    pub(super) fn with_items(self, has_items: bool) -> Self {
+        Self { has_items, ..self }
     }
 
     /// Refuses a list for anything but one source, and that no stream.
@@ -58,9 +70,9 @@ impl Chosen {
         Ok(self)
     }
 
-    /// Whether a list says what is meant.
+    /// Whether a list, or the items of the job, say what is meant.
     pub(super) fn is_listed(&self) -> bool {
-        self.list.is_some()
+        self.list.is_some() || self.has_items
     }
 
     /// The names of the list, from its beginning.

@@ -128,6 +128,8 @@ impl Job<'_> {
             destination: Text(destination),
             settings: self.settings_for_others(),
             selection: self.spec.selection.clone(),
+            member: None,
+            items: Vec::new(),
         }
     }
 

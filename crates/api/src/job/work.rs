@@ -1,0 +1,227 @@
+//! What a job of many nodes adds to a description: the claim that it is a member of, and parts of files as items of work.
+//! Decides nothing about claims and cuts no file.
+
+use std::fmt;
+use std::str::FromStr;
+
+use data_encoding::HEXLOWER_PERMISSIVE;
+use serde::{Deserialize, Serialize};
+
+use super::Text;
+use crate::settings::Digest;
+
+/// Most items of one job: a batch that a node works at for a few seconds.
+pub const ITEMS_MAX: usize = 4096;
+
+/// Most parts of all files that the items of one job put together. A file of 64 TiB has as many of 256 MiB.
+pub const HELD_PARTS_MAX: usize = 256 * 1024;
+
+/// What makes a transfer a member of a claim.
+#[derive(Clone, Debug, Eq, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Member {
+    /// The claim, which the destination node must hold.
+    pub claim: ClaimId,
+    /// The epoch of the claim, 1 or more.
+    pub epoch: u64,
+    /// The transfer finishes the whole tree: links, times of directories, deletion, the sweep. It has no items.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub closer: bool,
+}
+
+/// Names a claim, everywhere the same: 32 hexadecimal digits.
+#[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct ClaimId(pub [u8; 16]);
+
+/// A unit of work on a large file.
+#[derive(Clone, Debug, Eq, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum Item {
+    /// Sends a range of a file into the temporary file that all members share.
+    Part {
+        /// The file, below the source.
+        path: Text,
+        /// Where the range begins: a multiple of its length, rounded up to a power of two.
+        offset: u64,
+        /// The length: a power of two of at least 256 MiB, unless the range ends with the file.
+        bytes: u64,
+        /// The state of the file when it was cut. In another one the item fails with the code `changed`.
+        generation: u64,
+    },
+    /// Makes the file of its parts, all of which are done.
+    Assemble {
+        /// The file, below the source.
+        path: Text,
+        /// The state of the file when it was cut.
+        generation: u64,
+        /// All parts of the file, in any order.
+        parts: Vec<HeldPart>,
+    },
+}
+
+/// A part that is done.
+#[derive(Clone, Debug, Eq, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct HeldPart {
+    /// Where the range begins.
+    pub offset: u64,
+    /// The length.
+    pub bytes: u64,
+    /// What [`WorkDone`](crate::event::WorkDone) told.
+    pub digest: PartDigest,
+}
+
+/// The digest of a part or of a file, as text: the name of the kind, a colon, hexadecimal digits.
+#[derive(Clone, Debug, Eq, PartialEq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct PartDigest {
+    /// Which digest it is.
+    pub kind: Digest,
+    /// Its bytes: 8 for CRC64-NVME, 32 for BLAKE3.
+    pub bytes: Vec<u8>,
+}
+
+/// Text that is no claim, or no digest.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
+pub enum WorkTextError {
+    /// Not 32 hexadecimal digits.
+    #[error("a claim is named by 32 hexadecimal digits")]
+    Claim,
+    /// Not a kind, a colon and as many digits as the kind has.
+    #[error("a digest is written as crc64-nvme: and 16 hexadecimal digits, or blake3: and 64")]
+    Digest,
+}
+
+const CRC: &str = "crc64-nvme";
+const BLAKE3: &str = "blake3";
+
+impl Digest {
+    const fn word(self) -> (&'static str, usize) {
+        match self {
+            Self::Crc64Nvme => (CRC, 8),
+            Self::Blake3 => (BLAKE3, 32),
+        }
+    }
+}
+
+impl fmt::Display for ClaimId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&HEXLOWER_PERMISSIVE.encode(&self.0))
+    }
+}
+
+impl FromStr for ClaimId {
+    type Err = WorkTextError;
+
+    fn from_str(text: &str) -> Result<Self, WorkTextError> {
+        let bytes = HEXLOWER_PERMISSIVE.decode(text.as_bytes());
+        let bytes = bytes.ok().and_then(|bytes| bytes.try_into().ok());
+        bytes.map(Self).ok_or(WorkTextError::Claim)
+    }
+}
+
+impl fmt::Display for PartDigest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (word, _) = self.kind.word();
+        write!(f, "{word}:{}", HEXLOWER_PERMISSIVE.encode(&self.bytes))
+    }
+}
+
+impl FromStr for PartDigest {
+    type Err = WorkTextError;
+
+    fn from_str(text: &str) -> Result<Self, WorkTextError> {
+        let (word, digits) = text.split_once(':').ok_or(WorkTextError::Digest)?;
+        let kind = match word {
+            CRC => Digest::Crc64Nvme,
+            BLAKE3 => Digest::Blake3,
+            _ => return Err(WorkTextError::Digest),
+        };
+        let bytes = HEXLOWER_PERMISSIVE.decode(digits.as_bytes());
+        let bytes = bytes.map_err(|_error| WorkTextError::Digest)?;
+        if bytes.len() != kind.word().1 {
+            return Err(WorkTextError::Digest);
+        }
+        Ok(Self { kind, bytes })
+    }
+}
+
+macro_rules! as_text {
+    ($($name:ident),*) => {
+        $(impl TryFrom<String> for $name {
+            type Error = WorkTextError;
+
+            fn try_from(text: String) -> Result<Self, WorkTextError> {
+                text.parse()
+            }
+        }
+
+        impl From<$name> for String {
+            fn from(value: $name) -> Self {
+                value.to_string()
+            }
+        })*
+    };
+}
+
+as_text!(ClaimId, PartDigest);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn items_and_members_are_read_as_they_are_written() {
+        let digest: PartDigest = "crc64-nvme:0123456789abcdef".parse().expect("a digest");
+        let items = vec![
+            Item::Part {
+                path: Text(b"a/\xff".to_vec()),
+                offset: 1 << 40,
+                bytes: 1 << 28,
+                generation: u64::MAX,
+            },
+            Item::Assemble {
+                path: "b".into(),
+                generation: 1,
+                parts: vec![HeldPart {
+                    offset: 0,
+                    bytes: 5,
+                    digest,
+                }],
+            },
+        ];
+        let json = serde_json::to_string(&items).expect("JSON");
+        assert_eq!(
+            serde_json::from_str::<Vec<Item>>(&json).expect("items"),
+            items
+        );
+        assert!(
+            json.contains(r#""digest":"crc64-nvme:0123456789abcdef""#),
+            "{json}"
+        );
+        let member = r#"{"claim":"000102030405060708090a0b0c0d0e0f","epoch":7}"#;
+        let member: Member = serde_json::from_str(member).expect("a member");
+        assert_eq!(
+            (member.claim.0[15], member.epoch, member.closer),
+            (15, 7, false)
+        );
+    }
+
+    #[test]
+    fn what_is_no_claim_and_no_digest_is_refused() {
+        for text in ["", "00", "zz0102030405060708090a0b0c0d0e0f"] {
+            assert_eq!(text.parse::<ClaimId>(), Err(WorkTextError::Claim), "{text}");
+        }
+        for text in [
+            "",
+            "0123456789abcdef",
+            "md5:0123456789abcdef",
+            "crc64-nvme:0123",
+            "blake3:0123456789abcdef",
+        ] {
+            let read = text.parse::<PartDigest>();
+            assert_eq!(read, Err(WorkTextError::Digest), "{text}");
+        }
+    }
+}
