@@ -4,6 +4,7 @@
 //! A document is JSON with a version, a name and its content: `{"version":1,"ask":"list","with":{…}}`. Fields that are not known
 //! are passed over, and a question that is not known is refused as `unsupported`, so that neighbouring versions can talk.
 
+mod claims;
 mod jobs;
 mod places;
 
@@ -14,6 +15,7 @@ use serde::{Deserialize, Serialize};
 use crate::job::Text;
 use crate::rest::Timestamp;
 
+pub use claims::{ClaimPlace, LEASE_MS, MEMBERS_MAX, ReleaseClaim, RenewClaim};
 pub use jobs::{GrantJob, JobSeen, RunJob, SteerJob, SteerVerb};
 pub use places::{
     CleanPlace, Cleaned, EntryKind, EntryView, ExportRoom, FailedPlace, KeptFiles, LIST_MAX,
@@ -44,6 +46,12 @@ pub enum Question {
     Rename(RenamePlace),
     /// Removes temporary files that nobody needs.
     Clean(CleanPlace),
+    /// Claims a destination for the members of a job.
+    Claim(ClaimPlace),
+    /// Lets a claim last longer.
+    Renew(RenewClaim),
+    /// Ends a claim.
+    Release(ReleaseClaim),
     /// Whether the asked node can connect to another site.
     Reach {
         /// The other site.
@@ -68,7 +76,7 @@ pub enum Question {
 }
 
 /// Names of the questions that this version knows.
-const QUESTIONS: [&str; 13] = [
+const QUESTIONS: [&str; 16] = [
     "exports",
     "list",
     "stat",
@@ -76,6 +84,9 @@ const QUESTIONS: [&str; 13] = [
     "remove",
     "rename",
     "clean",
+    "claim",
+    "renew",
+    "release",
     "reach",
     "grant",
     "revoke",
@@ -134,6 +145,8 @@ pub mod code {
     pub const OUTSIDE: &str = "outside";
     /// No such job runs for the asker.
     pub const NO_SUCH_JOB: &str = "no_such_job";
+    /// The claim has ended, was never set, or has another epoch by now.
+    pub const NO_SUCH_CLAIM: &str = "no_such_claim";
     /// Nothing stands at the path.
     pub const NOT_FOUND: &str = "not_found";
     /// The path is no directory.
@@ -208,7 +221,10 @@ impl Question {
             | Self::MakeDirectory(_)
             | Self::Remove(_)
             | Self::Rename(_)
-            | Self::Clean(_) => false,
+            | Self::Clean(_)
+            | Self::Claim(_)
+            | Self::Renew(_)
+            | Self::Release(_) => false,
             Self::Reach { .. }
             | Self::Grant(_)
             | Self::Revoke { .. }
@@ -338,6 +354,7 @@ pub trait AskSites: Send + Sync {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::job::ClaimId;
 
     #[test]
     fn questions_and_answers_are_read_as_they_are_written() {
@@ -394,6 +411,22 @@ mod tests {
             Question::Remove(RemovePlace::default()),
             Question::Rename(RenamePlace::default()),
             Question::Clean(CleanPlace::default()),
+            Question::Claim(ClaimPlace {
+                claim: ClaimId([1; 16]),
+                epoch: 1,
+                path: path(),
+                members: vec!["gw1-a".to_owned()],
+                lease_ms: 1_000,
+            }),
+            Question::Renew(RenewClaim {
+                claim: ClaimId([1; 16]),
+                epoch: 1,
+                lease_ms: 1_000,
+            }),
+            Question::Release(ReleaseClaim {
+                claim: ClaimId([1; 16]),
+                epoch: 1,
+            }),
             Question::Reach { peer: peer() },
             Question::Grant(GrantJob {
                 job: "1".to_owned(),

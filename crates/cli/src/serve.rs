@@ -63,7 +63,8 @@ fn serve(values: &Values, settings: &ServeSettings, home: &Home) -> Result<(), F
     home.spill()?;
     let process = Process::with_pool(settings.memory_bytes);
     let news = News::new(settings, home);
-    let jobs = jobs::start(settings, home, &plan.exports, &process, &news)?;
+    let claims = Arc::default();
+    let jobs = jobs::start(settings, home, &plan.exports, &process, &claims, &news)?;
     ends.watch(&jobs);
     let told = values.told();
     let mut api = api::start(settings, &plan, told, &jobs, home, &identity)?;
@@ -90,6 +91,7 @@ fn serve(values: &Values, settings: &ServeSettings, home: &Home) -> Result<(), F
         readers: bounds_of(settings.readers),
         writers: bounds_of(settings.writers),
         keep_for: settings.keep_for,
+        claims,
         jobs: Some(Arc::new(Guests::new(jobs.clone()))),
         web: plan.manage.is_empty().then(|| api.taker()),
         tells: news.hearer(),

@@ -97,6 +97,7 @@ impl Agent {
             readers: config.readers,
             writers: config.writers,
             keep_for: config.keep_for,
+            claims: Arc::default(),
             jobs: None,
             web: None,
             // The client tells what becomes of its transfer.

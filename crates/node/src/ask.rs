@@ -3,6 +3,7 @@
 
 pub(crate) mod asker;
 mod change;
+mod claim;
 mod clean;
 pub(crate) mod here;
 mod list;
@@ -129,6 +130,13 @@ fn answer(
     }
     if question.is_about_jobs() {
         return about_jobs(shared, peer, &question);
+    }
+    let writer = |path: &[u8]| shared.table.writer_at(path);
+    if let Some(answered) = shared
+        .here
+        .claim(&question, &peer.to_string(), &may, &writer)
+    {
+        return answered;
     }
     shared.here.answer(&question, &may, &mut go_on)
 }

@@ -1,6 +1,8 @@
 //! Makes the daemon's end of a transfer from a request: the place it names, the engine for it.
 //! Runs nothing and answers nobody (`open`).
 
+mod asked;
+
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,20 +12,21 @@ use godwit_engine::governor::Needs;
 use godwit_engine::names::{NameQueue, Names, QueueNames};
 use godwit_engine::session::Engine;
 use godwit_engine::tuner::Decision;
-use godwit_engine::{Observer, Resources, Share, limits};
+use godwit_engine::{Observer, Resources, limits};
 use godwit_net::{IdentityId, check_congestion};
-use godwit_proto::{DigestKind, Direction, ErrorCode, Open, Preserve, TransferId};
+use godwit_proto::{DigestKind, Direction, ErrorCode, Open, TransferId};
 use godwit_store::Kind;
 use godwit_store::journal::Journal;
-use godwit_tree::select::Select;
 use godwit_tree::synthetic::MemorySource;
 use godwit_tree::{
     DestinationError, DestinationRequest, FoundRoot, Keeper, PreparedDestination, TreeRoot,
 };
 
+use self::asked::{entered, kept_at, select_of, share_of};
 use crate::Shared;
 use crate::admit::admit;
 use crate::allow::Denial;
+use crate::claims::Lease;
 use crate::gate::{Full, Slot};
 use crate::places::{FailedSource, SourcePlace, Target};
 use crate::refusal::{refusal, too_many};
@@ -49,6 +52,8 @@ pub(crate) struct StartedEnd {
     pub(crate) mapped: Vec<u8>,
     /// What only it may write to, as absolute paths.
     pub(crate) writes_to: Vec<Vec<u8>>,
+    /// Of a member: how long the claim of its job holds.
+    pub(crate) lease: Option<Arc<Lease>>,
     /// The digest that is used.
     pub(crate) digest: DigestKind,
 }
@@ -135,6 +140,7 @@ fn begin_push(
                 lost_bytes: 0,
                 mapped: b"null:".to_vec(),
                 writes_to: Vec::new(),
+                lease: None,
                 digest: request.digest_kind(),
             })
         }
@@ -145,6 +151,7 @@ fn begin_push(
                     "this daemon does not know the digest asked for",
                 )
             })?;
+            let (lease, member) = entered(shared, peer, request, &place)?.unzip();
             let make_request = || DestinationRequest {
                 storage: Arc::clone(&place.storage),
                 storage_path: place.storage_path.clone(),
@@ -161,12 +168,12 @@ fn begin_push(
                 display: place.display.clone(),
                 comparison: request.comparison,
                 select: Arc::clone(&select),
-                member: None,
+                member: member.clone(),
             };
             let key = make_request().key().0;
             let is_dry = request.comparison.is_some_and(|wanted| wanted.dry_run);
             let counted = place_for(shared, peer, (!is_dry).then_some(&key))?;
-            let lease = admit(shared, needs)?;
+            let admitted = admit(shared, needs)?;
             let mut prepared = prepare(shared, peer, &key, &request.destination, make_request)?;
             prepared.config.keeper = Arc::new(Keeper::new(kept_at(place.gives_owners, request)));
             let (resumed, lost_bytes) = (prepared.recovered.resumed, prepared.lost_bytes());
@@ -180,6 +187,16 @@ fn begin_push(
                 let put_away = prepared.put_away();
                 let why = put_away.map_or_else(|error| error.to_string(), |()| why);
                 return Err(Denial::new(ErrorCode::INTO_ITSELF, why));
+            }
+            if lease.is_none()
+                && let Some(no) = shared
+                    .config
+                    .claims
+                    .refuses(&prepared.destinations, Instant::now())
+            {
+                // The log of the transfer's own failure would say less.
+                let _ = prepared.put_away();
+                return Err(no);
             }
             let mapped = prepared.mapped.clone();
             let writes_to = prepared.destinations.clone();
@@ -195,7 +212,7 @@ fn begin_push(
                 _slot: counted,
             };
             let holds = grip.journal.is_some();
-            let receiver = start(digest, lease, Sinks::Tree(Box::new(prepared)))?;
+            let receiver = start(digest, admitted, Sinks::Tree(Box::new(prepared)))?;
             Ok(StartedEnd {
                 engine: Engine::Receiver(receiver),
                 grip,
@@ -206,23 +223,10 @@ fn begin_push(
                 lost_bytes,
                 mapped,
                 writes_to,
+                lease,
                 digest,
             })
         }
-    }
-}
-
-/// What is kept at a place: what the client asks for, and owners as they are where the place gives them unasked.
-fn kept_at(gives_owners: bool, request: &Open) -> Preserve {
-    let asked = request.preserve.unwrap_or_default();
-    if asked.owner || asked.group || !gives_owners {
-        return asked;
-    }
-    Preserve {
-        owner: true,
-        group: true,
-        numeric_ids: true,
-        ..asked
     }
 }
 
@@ -428,17 +432,9 @@ fn begin_pull(
         lost_bytes: 0,
         mapped: Vec::new(),
         writes_to: Vec::new(),
+        lease: None,
         digest: request.digest_kind(),
     })
-}
-
-/// How the transfer is to behave towards others.
-fn share_of(request: &Open) -> Share {
-    let sharing = request.sharing.clone().unwrap_or_default();
-    Share {
-        congestion: sharing.congestion,
-        background: sharing.background,
-    }
 }
 
 /// A list names what is in a directory, and in nothing else.
@@ -454,12 +450,6 @@ fn directory(root: TreeRoot) -> Result<TreeRoot, Denial> {
         )),
         _ => Ok(root),
     }
-}
-
-/// What the client means; its patterns are its own fault.
-fn select_of(request: &Open) -> Result<Arc<Select>, Denial> {
-    Select::of(request.selection.as_ref())
-        .map_err(|error| Denial::new(ErrorCode::PROTOCOL, error.to_string()))
 }
 
 fn resources(alone: &Arc<AtomicBool>) -> Resources {

@@ -32,6 +32,9 @@ const LINGER: Duration = Duration::from_secs(10);
 /// the client opens the transfer anew and resumes from the journal.
 pub(crate) const SUSPEND_AFTER: Duration = Duration::from_secs(10);
 
+const CLAIM_ENDED: &str =
+    "the claim of its job has ended at this node; the job gives its work to a member again";
+
 const AWAY: &str = "the client is away; it resumes when it comes back";
 
 /// What the keeper remembers of a transfer between two looks.
@@ -131,6 +134,10 @@ fn step(rules: &Rules<'_>, session: &Session, now: Instant, due: bool) -> Step {
             || now.saturating_duration_since(since) > LINGER;
         return if is_over { Step::End } else { Step::Wait };
     }
+    // Its writes are refused from the moment on; this closes its files.
+    if session.claim.has_lost_claim(now) {
+        session.engine.cancel(CLAIM_ENDED);
+    }
     let is_orphan = session.is_orphan();
     if !is_orphan {
         watch.alive = now;
@@ -199,6 +206,9 @@ fn is_given_up(
     now: Instant,
     grants_due: bool,
 ) -> Option<String> {
+    if claim.has_lost_claim(now) {
+        return Some(CLAIM_ENDED.to_owned());
+    }
     if now >= until {
         return Some("the client did not come back; its destination is free again".to_owned());
     }

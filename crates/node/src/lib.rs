@@ -10,6 +10,7 @@ mod announce;
 mod ask;
 mod begin;
 mod budget;
+mod claims;
 mod examine;
 mod export;
 mod exported;
@@ -43,6 +44,7 @@ pub use allow::StateRules;
 pub use announce::Announce;
 pub use ask::asker::Asker;
 pub use ask::here::{Here, May};
+pub use claims::ClaimTable;
 pub use export::{Export, ExportError};
 pub use exported::Exported;
 pub use grants::Grants;
@@ -90,6 +92,8 @@ pub struct DaemonConfig {
     pub writers: Bounds,
     /// The longest time that an interrupted transfer is kept for its client; a client may ask for less.
     pub keep_for: Duration,
+    /// The claims of jobs on destinations of this node.
+    pub claims: Arc<ClaimTable>,
     /// Runs jobs for other nodes, and gives access for their jobs. `None` does neither.
     pub jobs: Option<Arc<dyn AnswerJobs>>,
     /// Takes connections that speak another protocol than that of data inside TLS; nothing was read from them. `None` refuses them.
@@ -213,7 +217,8 @@ impl Daemon {
                 config.exports.clone(),
                 config.home.clone(),
                 config.process.syncs.clone(),
-            ),
+            )
+            .claiming(Arc::clone(&config.claims)),
             only: None,
             dial: Vec::new(),
             listening: addresses.clone(),

@@ -191,6 +191,7 @@ impl Session {
             keep_for: Duration::from_millis(request.retry_for_ms).min(shared.config.keep_for),
             label,
             writes_to: begun.writes_to,
+            lease: begun.lease,
             leave: shared.places.leave(request),
             wanted: begun
                 .key

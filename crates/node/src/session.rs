@@ -4,7 +4,7 @@
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use godwit_api::record::TransferStart;
 use godwit_api::rest::Timestamp;
@@ -15,6 +15,7 @@ use godwit_proto::limits::TOKENS_MAX;
 use godwit_proto::{Token, TransferId};
 use godwit_store::journal::JournalHold;
 
+use crate::claims::Lease;
 use crate::gate::Slot;
 use crate::keeper::Watch;
 use crate::places::Leave;
@@ -38,6 +39,8 @@ pub(crate) struct Claim {
     pub(crate) label: String,
     /// Absolute paths that only this transfer may write to.
     pub(crate) writes_to: Vec<Vec<u8>>,
+    /// Of a member: how long the claim of its job holds.
+    pub(crate) lease: Option<Arc<Lease>>,
     /// What it goes on with as long as nobody takes it back.
     pub(crate) leave: Vec<Leave>,
     /// Is there once another process was asked to take the same transfer up.
@@ -87,6 +90,12 @@ impl Claim {
     pub(crate) fn holds_journal(&self) -> bool {
         let grip = locked(&self.grip);
         grip.as_ref().is_some_and(|grip| grip.journal.is_some())
+    }
+
+    /// Whether it is of a member whose claim has ended.
+    pub(crate) fn has_lost_claim(&self, now: Instant) -> bool {
+        let lease = self.lease.as_ref();
+        lease.is_some_and(|lease| !lease.holds_at(now))
     }
 
     /// Lets others have the destination and the place.

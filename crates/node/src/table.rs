@@ -13,6 +13,7 @@ use godwit_engine::session::Engine;
 use godwit_net::IdentityId;
 use godwit_proto::TransferId;
 
+use crate::claims::overlap;
 use crate::session::{Claim, Session, locked};
 
 /// How often a client that was asked whether it is there is looked at: about a round trip.
@@ -176,6 +177,16 @@ impl Table {
         };
         let running = own().filter_map(Entry::running).count();
         (running, own().count() - running)
+    }
+
+    /// Who is no member of a claim and writes to this absolute path, above or below it.
+    pub(crate) fn writer_at(&self, path: &[u8]) -> Option<String> {
+        let inner = locked(&self.inner);
+        let mut claims = inner.entries.values().map(Entry::claim);
+        let writer = claims.find(|claim| {
+            claim.lease.is_none() && claim.writes_to.iter().any(|own| overlap(own, path))
+        });
+        writer.map(|claim| claim.label.clone())
     }
 
     /// Whether the owner has a transfer with this key.

@@ -147,6 +147,7 @@ impl World {
             readers: Bounds { least: 0, most: 4 },
             writers: Bounds { least: 0, most: 4 },
             keep_for: DEADLINE,
+            claims: Arc::default(),
             jobs: None,
             web: None,
             tells: Arc::new(|_| {}),

@@ -10,7 +10,7 @@ use godwit_api::settings::ServeSettings;
 use godwit_engine::session::{Connector, Refusal};
 use godwit_jobs::{Clock, Jobs, JobsConfig};
 use godwit_net::{Cipher, ClientTls, IdentityId, PeerAddress};
-use godwit_node::{Asker, Export, Exported, Grants, Here};
+use godwit_node::{Asker, ClaimTable, Export, Exported, Grants, Here};
 use godwit_run::{
     AgentOrder, Connectors, Env, Process, SshClient, SshWay, StartedAgent, refusal_of,
 };
@@ -33,6 +33,7 @@ pub(super) fn start(
     home: &Home,
     exports: &[Export],
     process: &Process,
+    claims: &Arc<ClaimTable>,
     news: &News,
 ) -> Result<Jobs, Failure> {
     let replica = Replica::open(Options::new(home.path().join("state")))
@@ -60,7 +61,8 @@ pub(super) fn start(
         label: None,
     };
     let tls = ClientTls::new(&home.identity()?, &Cipher::ALL).map_err(Failure::local)?;
-    let here = Here::new(exports.to_vec(), home.path().to_owned(), syncs);
+    let here =
+        Here::new(exports.to_vec(), home.path().to_owned(), syncs).claiming(Arc::clone(claims));
     let config = JobsConfig {
         node: NODE.to_owned(),
         directory: home.path().join("jobs"),

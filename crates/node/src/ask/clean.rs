@@ -4,6 +4,7 @@
 //! The journals of this node claim the files of all its transfers, running or to be resumed, as receiver of peers and of its own
 //! jobs. Journals of other machines and users cannot be seen from here: their files are known by their age alone.
 
+use std::collections::HashSet;
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -23,6 +24,7 @@ pub(super) fn clean(
     found: &Found,
     wish: &CleanPlace,
     journals: &Path,
+    claimed: &dyn Fn() -> HashSet<u64>,
     go_on: &mut GoOn<'_>,
 ) -> Result<Cleaned, Refusal> {
     if found.meta()?.kind != Kind::Directory {
@@ -39,6 +41,7 @@ pub(super) fn clean(
         found,
         wish,
         journals,
+        claimed,
         // Whatever was written to after this moment stays.
         before: i64::try_from(now.saturating_sub(wish.older_than_seconds)).unwrap_or(i64::MAX),
         cleaned: Cleaned::default(),
@@ -73,6 +76,8 @@ struct Cleaning<'a> {
     found: &'a Found,
     wish: &'a CleanPlace,
     journals: &'a Path,
+    /// Tags that belong to the claims of this node.
+    claimed: &'a dyn Fn() -> HashSet<u64>,
     before: i64,
     cleaned: Cleaned,
 }
@@ -96,7 +101,7 @@ impl Cleaning<'_> {
             )
         })?;
         let tag = path.file_name().and_then(TempName::tag_of);
-        if tag.is_none_or(|tag| claimed.contains(&tag)) {
+        if tag.is_none_or(|tag| claimed.contains(&tag) || (self.claimed)().contains(&tag)) {
             self.keep(path, CLAIMED);
             return Ok(());
         }

@@ -3,6 +3,7 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Instant;
 
 use godwit_api::ask::{Answer, EntryKind, EntryView, ExportRoom, GoOn, Question, Refusal, code};
 use godwit_api::grant::Right;
@@ -13,6 +14,7 @@ use godwit_store::{Kind, Meta, RelPath, Storage, StoreError, StoreErrorKind, Syn
 use rustix::fs::statvfs;
 
 use super::{change, clean, list};
+use crate::claims::ClaimTable;
 use crate::export::{Export, ExportError, ExportPath, locate};
 
 /// Says whether the asker has a right at a path of an export.
@@ -26,11 +28,14 @@ pub struct Here {
     syncs: Syncs,
     /// Names for the next pages of listings.
     ahead: list::Ahead,
+    claims: Arc<ClaimTable>,
 }
 
 /// A place that a question names.
 pub(super) struct Found {
     pub(super) storage: Arc<dyn Storage>,
+    /// Real path of the storage.
+    pub(super) real: Vec<u8>,
     pub(super) path: RelPath,
     /// Name of the export.
     pub(super) export: String,
@@ -45,7 +50,22 @@ impl Here {
             home,
             syncs,
             ahead: list::Ahead::default(),
+            claims: Arc::default(),
         }
+    }
+
+    /// The same with the claims that others of this node go by, too.
+    #[must_use]
+    pub fn claiming(self, claims: Arc<ClaimTable>) -> Self {
+        Self { claims, ..self }
+    }
+
+    pub(super) fn claims(&self) -> &ClaimTable {
+        &self.claims
+    }
+
+    pub(super) fn journals(&self) -> PathBuf {
+        self.home.join("journals")
     }
 
     /// Answers a question. Blocks until the work is done, or `go_on` gives it up.
@@ -58,6 +78,9 @@ impl Here {
         may: &May<'_>,
         go_on: &mut GoOn<'_>,
     ) -> Result<Answer, Refusal> {
+        if let Some(answered) = self.claim(question, "this node", may, &|_| None) {
+            return answered;
+        }
         match question {
             Question::Exports {} => {
                 let root = RelPath::root();
@@ -78,7 +101,7 @@ impl Here {
             }
             Question::Remove(wish) => {
                 let found = self.find(&wish.path, Right::Delete, may)?;
-                let spill = self.home.join("journals");
+                let spill = self.journals();
                 change::remove(&found, wish.recursive, &spill, go_on).map(Answer::Removed)
             }
             Question::Rename(wish) => {
@@ -91,8 +114,8 @@ impl Here {
             }
             Question::Clean(wish) => {
                 let found = self.find(&wish.path, Right::Delete, may)?;
-                let journals = self.home.join("journals");
-                clean::clean(&found, wish, &journals, go_on).map(Answer::Cleaned)
+                let claimed = || self.claims.tags(Instant::now());
+                clean::clean(&found, wish, &self.journals(), &claimed, go_on).map(Answer::Cleaned)
             }
             _ => Err(Refusal::new(
                 code::INVALID,
@@ -119,7 +142,7 @@ impl Here {
         rooms.filter(|room| room.read || room.write).collect()
     }
 
-    fn find(&self, path: &Text, right: Right, may: &May<'_>) -> Result<Found, Refusal> {
+    pub(super) fn find(&self, path: &Text, right: Right, may: &May<'_>) -> Result<Found, Refusal> {
         let refuse = |error: ExportError| {
             let code = match error {
                 ExportError::Unknown(..) => code::NO_SUCH_EXPORT,
@@ -131,11 +154,12 @@ impl Here {
         match locate(&self.exports, &path.0).map_err(refuse)? {
             ExportPath::Below(export, below) => {
                 may(&export.name, &below, right)?;
-                let spill = self.home.join("journals");
+                let spill = self.journals();
                 let opened = export.open(&spill, Access::default(), &self.syncs);
-                let (storage, _real) = opened.map_err(refuse)?;
+                let (storage, real) = opened.map_err(refuse)?;
                 Ok(Found {
                     storage,
+                    real,
                     path: below,
                     export: export.name.clone(),
                 })

@@ -71,6 +71,7 @@ fn running(table: &Table) -> (Arc<Session>, Connection, std::thread::JoinHandle<
         keep_for: ENDLESS,
         label: String::new(),
         writes_to: vec![b"/data/run42".to_vec()],
+        lease: None,
         leave: Vec::new(),
         wanted: None,
         grip: Mutex::new(Some(grip)),

@@ -40,6 +40,7 @@ fn daemon(world: &World, identity: &Identity) -> Daemon {
         readers: one,
         writers: one,
         keep_for: DEADLINE,
+        claims: Arc::default(),
         jobs: None,
         web: Some(world.web.taker()),
         tells: Arc::new(|_| {}),

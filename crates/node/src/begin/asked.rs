@@ -1,0 +1,64 @@
+//! What a request asks for, in the terms of the tree and the engine; and whether a member may come in.
+//! Opens no place.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use godwit_engine::Share;
+use godwit_net::IdentityId;
+use godwit_proto::{ErrorCode, Open, Preserve};
+use godwit_tree::Membership;
+use godwit_tree::select::Select;
+
+use crate::Shared;
+use crate::allow::Denial;
+use crate::claims::Lease;
+use crate::places::TreeTarget;
+
+/// Lets a member in, by the claim that it names; `None` for a transfer that is no member.
+pub(super) fn entered(
+    shared: &Shared,
+    peer: IdentityId,
+    request: &Open,
+    place: &TreeTarget,
+) -> Result<Option<(Arc<Lease>, Membership)>, Denial> {
+    let Some(member) = &request.member else {
+        return Ok(None);
+    };
+    let mut base = place.storage_path.clone();
+    if !place.base.is_root() {
+        base.push(b'/');
+        base.extend_from_slice(place.base.as_bytes());
+    }
+    let claims = &shared.config.claims;
+    claims.enter(member, peer, &base, Instant::now()).map(Some)
+}
+
+/// What is kept at a place: what the client asks for, and owners as they are where the place gives them unasked.
+pub(super) fn kept_at(gives_owners: bool, request: &Open) -> Preserve {
+    let asked = request.preserve.unwrap_or_default();
+    if asked.owner || asked.group || !gives_owners {
+        return asked;
+    }
+    Preserve {
+        owner: true,
+        group: true,
+        numeric_ids: true,
+        ..asked
+    }
+}
+
+/// How the transfer is to behave towards others.
+pub(super) fn share_of(request: &Open) -> Share {
+    let sharing = request.sharing.clone().unwrap_or_default();
+    Share {
+        congestion: sharing.congestion,
+        background: sharing.background,
+    }
+}
+
+/// What the client means; its patterns are its own fault.
+pub(super) fn select_of(request: &Open) -> Result<Arc<Select>, Denial> {
+    Select::of(request.selection.as_ref())
+        .map_err(|error| Denial::new(ErrorCode::PROTOCOL, error.to_string()))
+}

@@ -1,0 +1,324 @@
+//! The claims of this node: the members of which job may write below which destination, and until when.
+//! Ends no transfer itself (`keeper`) and answers nobody (`ask`).
+//!
+//! Claims are kept in memory. After a restart nobody is a member until the controller sets its claim again. A claim that has ended is
+//! remembered for its epoch alone, so that an older epoch cannot return, until its place in the table is needed.
+//!
+//! The lease of a claim ends by the monotonic clock of this machine, whatever the controller thinks. It never begins again: a claim that is set
+//! once more has another lease.
+
+use std::collections::{HashMap, HashSet};
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use godwit_api::ask::{Refusal, code};
+use godwit_api::job::{ClaimId, Text};
+use godwit_net::IdentityId;
+use godwit_proto::parts::PART_BYTES_MIN;
+use godwit_proto::{ErrorCode, Member};
+use godwit_store::claim_tag;
+use godwit_tree::{Fence, Membership};
+
+use crate::allow::Denial;
+use crate::session::locked;
+
+/// Claims of this node, ended ones included: each is some kilobytes, most of it names of members.
+const CLAIMS_MAX: usize = 1024;
+
+/// All claims of a node.
+#[derive(Default)]
+pub struct ClaimTable(Mutex<HashMap<ClaimId, Held>>);
+
+struct Held {
+    epoch: u64,
+    place: ClaimedPlace,
+    members: HashSet<IdentityId>,
+    /// Who has set it, for people.
+    holder: String,
+    lease: Arc<Lease>,
+}
+
+/// The destination of a claim.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct ClaimedPlace {
+    /// Export first, as it was asked for.
+    pub(crate) asked: Text,
+    /// Absolute.
+    pub(crate) absolute: Vec<u8>,
+}
+
+/// A claim to set.
+pub(crate) struct Wish {
+    pub(crate) claim: ClaimId,
+    pub(crate) epoch: u64,
+    pub(crate) place: ClaimedPlace,
+    pub(crate) members: HashSet<IdentityId>,
+    pub(crate) holder: String,
+    pub(crate) lease: Duration,
+}
+
+/// How long a claim holds.
+pub(crate) struct Lease {
+    begin: Instant,
+    /// Nanoseconds after the beginning.
+    ends_after: AtomicU64,
+    ended: AtomicBool,
+}
+
+impl Lease {
+    fn new(now: Instant, lasts: Duration) -> Arc<Self> {
+        Arc::new(Self {
+            begin: now,
+            ends_after: AtomicU64::new(nanoseconds(lasts)),
+            ended: AtomicBool::new(false),
+        })
+    }
+
+    /// Whether it holds. One that was seen to have ended has ended for good, even if it is being renewed at this moment.
+    pub(crate) fn holds_at(&self, now: Instant) -> bool {
+        let age = nanoseconds(now.saturating_duration_since(self.begin));
+        if age >= self.ends_after.load(Ordering::SeqCst) {
+            self.end();
+        }
+        !self.ended.load(Ordering::SeqCst)
+    }
+
+    /// Lets it last so long from now on; false if it has ended.
+    fn renew(&self, now: Instant, lasts: Duration) -> bool {
+        if !self.holds_at(now) {
+            return false;
+        }
+        let age = now.saturating_duration_since(self.begin);
+        let ends_after = nanoseconds(age.saturating_add(lasts));
+        self.ends_after.fetch_max(ends_after, Ordering::SeqCst);
+        !self.ended.load(Ordering::SeqCst)
+    }
+
+    fn end(&self) {
+        self.ended.store(true, Ordering::SeqCst);
+    }
+}
+
+impl Fence for Lease {
+    fn holds(&self) -> bool {
+        self.holds_at(Instant::now())
+    }
+}
+
+fn nanoseconds(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
+}
+
+impl ClaimTable {
+    /// Sets a claim, or lets one of the same epoch last longer. A higher epoch ends the leases of the one before.
+    ///
+    /// # Errors
+    /// Another claim overlaps, the epoch has passed, or there are too many claims.
+    pub(crate) fn set(&self, wish: Wish, now: Instant) -> Result<(), Refusal> {
+        let mut table = locked(&self.0);
+        let overlapping = table.iter().find(|(claim, held)| {
+            **claim != wish.claim
+                && held.lease.holds_at(now)
+                && overlap(&held.place.absolute, &wish.place.absolute)
+        });
+        if let Some((claim, held)) = overlapping {
+            return Err(Refusal::later(code::BUSY, held.shown(claim)));
+        }
+        if let Some(held) = table.get_mut(&wish.claim) {
+            if wish.epoch < held.epoch {
+                return Err(passed(held.epoch));
+            }
+            if wish.epoch == held.epoch && held.lease.holds_at(now) {
+                if wish.place != held.place {
+                    let message = format!(
+                        "the claim {} is for {}; set it for another place in a higher epoch",
+                        wish.claim,
+                        String::from_utf8_lossy(&held.place.asked.0)
+                    );
+                    return Err(Refusal::new(code::INVALID, message));
+                }
+                if held.lease.renew(now, wish.lease) {
+                    held.members = wish.members;
+                    held.holder = wish.holder;
+                    return Ok(());
+                }
+            }
+            held.lease.end();
+        } else if table.len() >= CLAIMS_MAX {
+            let ended = |(claim, held): (&ClaimId, &Held)| {
+                (!held.lease.holds_at(now)).then_some((held.lease.begin, *claim))
+            };
+            let Some((_, oldest)) = table.iter().filter_map(ended).min() else {
+                let message = format!(
+                    "this node holds {CLAIMS_MAX} claims, as many as it can; release one that has ended"
+                );
+                return Err(Refusal::later(code::BUSY, message));
+            };
+            table.remove(&oldest);
+        }
+        let held = Held {
+            epoch: wish.epoch,
+            place: wish.place,
+            members: wish.members,
+            holder: wish.holder,
+            lease: Lease::new(now, wish.lease),
+        };
+        table.insert(wish.claim, held);
+        Ok(())
+    }
+
+    /// Lets a claim last so long from now on.
+    ///
+    /// # Errors
+    /// It has ended, or its epoch has passed.
+    pub(crate) fn renew(
+        &self,
+        claim: ClaimId,
+        epoch: u64,
+        lasts: Duration,
+        now: Instant,
+    ) -> Result<(), Refusal> {
+        let table = locked(&self.0);
+        let held = table.get(&claim).ok_or_else(|| no_such(claim))?;
+        if held.epoch > epoch {
+            return Err(passed(held.epoch));
+        }
+        match held.epoch == epoch && held.lease.renew(now, lasts) {
+            true => Ok(()),
+            false => Err(no_such(claim)),
+        }
+    }
+
+    /// Ends a claim of this epoch or an earlier one.
+    ///
+    /// # Errors
+    /// The epoch has passed.
+    pub(crate) fn release(&self, claim: ClaimId, epoch: u64) -> Result<(), Refusal> {
+        let table = locked(&self.0);
+        match table.get(&claim) {
+            Some(held) if held.epoch > epoch => Err(passed(held.epoch)),
+            Some(held) => {
+                held.lease.end();
+                Ok(())
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// Where a claim is, or was.
+    pub(crate) fn place_of(&self, claim: ClaimId) -> Option<ClaimedPlace> {
+        locked(&self.0).get(&claim).map(|held| held.place.clone())
+    }
+
+    /// Lets a transfer in that says it is a member, to write at the absolute path `base` or below.
+    pub(crate) fn enter(
+        &self,
+        member: &Member,
+        peer: IdentityId,
+        base: &[u8],
+        now: Instant,
+    ) -> Result<(Arc<Lease>, Membership), Denial> {
+        let claim = ClaimId(member.claim_id());
+        let busy = |message: String| Denial {
+            retryable: false,
+            ..Denial::new(ErrorCode::BUSY, message)
+        };
+        let table = locked(&self.0);
+        let held = table.get(&claim).filter(|held| held.lease.holds_at(now));
+        let Some(held) = held else {
+            return Err(busy(format!(
+                "this node holds no claim {claim}: it has ended or was never set; the controller of the job sets it"
+            )));
+        };
+        if held.epoch != member.epoch {
+            return Err(busy(format!(
+                "the claim {claim} is in epoch {} here, and the member in epoch {}; the controller with the higher epoch gives the work out",
+                held.epoch, member.epoch
+            )));
+        }
+        if !held.members.contains(&peer) {
+            return Err(Denial::new(
+                ErrorCode::NOT_GRANTED,
+                format!(
+                    "you are no member of the claim {claim}; the controller of the job names the members"
+                ),
+            ));
+        }
+        if !is_within(base, &held.place.absolute) {
+            return Err(busy(format!(
+                "the claim {claim} is for {}, and nothing outside",
+                String::from_utf8_lossy(&held.place.asked.0)
+            )));
+        }
+        let membership = Membership {
+            claim: claim.0,
+            epoch: member.epoch,
+            closer: member.closer,
+            fence: Arc::clone(&held.lease) as Arc<dyn Fence>,
+            part_bytes_min: PART_BYTES_MIN,
+        };
+        Ok((Arc::clone(&held.lease), membership))
+    }
+
+    /// Why a transfer that is no member may not write to these absolute paths, if somebody has claimed any.
+    pub(crate) fn refuses(&self, destinations: &[Vec<u8>], now: Instant) -> Option<Denial> {
+        let table = locked(&self.0);
+        let (claim, held) = table.iter().find(|(_, held)| {
+            held.lease.holds_at(now)
+                && destinations
+                    .iter()
+                    .any(|path| overlap(path, &held.place.absolute))
+        })?;
+        Some(Denial::new(ErrorCode::BUSY, held.shown(claim)))
+    }
+
+    /// The tags of the temporary files that members of claims that hold may be writing.
+    pub(crate) fn tags(&self, now: Instant) -> HashSet<u64> {
+        let table = locked(&self.0);
+        let living = table.iter().filter(|(_, held)| held.lease.holds_at(now));
+        living.map(|(claim, _)| claim_tag(&claim.0)).collect()
+    }
+}
+
+impl Held {
+    /// Who holds what, for people.
+    fn shown(&self, claim: &ClaimId) -> String {
+        format!(
+            "{} is claimed for the members of a job (claim {claim}, set by {}); wait for that job, or cancel it",
+            String::from_utf8_lossy(&self.place.asked.0),
+            self.holder
+        )
+    }
+}
+
+fn no_such(claim: ClaimId) -> Refusal {
+    let message =
+        format!("the claim {claim} has ended at this node, or was never set; set it again");
+    Refusal::new(code::NO_SUCH_CLAIM, message)
+}
+
+fn passed(epoch: u64) -> Refusal {
+    let message = format!("the claim is in epoch {epoch}: another controller has taken over");
+    Refusal::new(code::NO_SUCH_CLAIM, message)
+}
+
+fn path(bytes: &[u8]) -> &Path {
+    Path::new(OsStr::from_bytes(bytes))
+}
+
+/// Whether `inner` is `outer` or lies below it; both are absolute.
+fn is_within(inner: &[u8], outer: &[u8]) -> bool {
+    path(inner).starts_with(path(outer))
+}
+
+/// Whether one is the other, or lies below it; both are absolute.
+pub(crate) fn overlap(one: &[u8], other: &[u8]) -> bool {
+    is_within(one, other) || is_within(other, one)
+}
+
+#[cfg(test)]
+mod tests;

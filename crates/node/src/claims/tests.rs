@@ -1,0 +1,147 @@
+//! Claims by a clock that the tests move: who gets in, until when, and which epoch counts.
+
+use super::*;
+
+fn identity(letter: &str) -> IdentityId {
+    format!("gw1-{}", letter.repeat(52))
+        .parse()
+        .expect("an identity")
+}
+
+fn wish(claim: u8, epoch: u64, path: &str, seconds: u64) -> Wish {
+    Wish {
+        claim: ClaimId([claim; 16]),
+        epoch,
+        place: ClaimedPlace {
+            asked: path.into(),
+            absolute: format!("/srv/{path}").into_bytes(),
+        },
+        members: HashSet::from([identity("a")]),
+        holder: "the controller".to_owned(),
+        lease: Duration::from_secs(seconds),
+    }
+}
+
+fn member(claim: u8, epoch: u64) -> Member {
+    Member {
+        claim: vec![claim; 16],
+        epoch,
+        closer: false,
+    }
+}
+
+#[test]
+fn only_members_in_the_right_epoch_below_the_place_get_in() {
+    let (table, now) = (ClaimTable::default(), Instant::now());
+    table.set(wish(1, 5, "data/set", 10), now).expect("set");
+    let code = |claim, epoch, letter: &str, base: &str| {
+        let entered = table.enter(
+            &member(claim, epoch),
+            identity(letter),
+            base.as_bytes(),
+            now,
+        );
+        entered.err().map(|no| no.code)
+    };
+    assert_eq!(code(1, 5, "a", "/srv/data/set"), None);
+    assert_eq!(code(1, 5, "a", "/srv/data/set/below"), None);
+    for (claim, epoch, letter, base, expected) in [
+        (2, 5, "a", "/srv/data/set", ErrorCode::BUSY),
+        (1, 4, "a", "/srv/data/set", ErrorCode::BUSY),
+        (1, 6, "a", "/srv/data/set", ErrorCode::BUSY),
+        (1, 5, "q", "/srv/data/set", ErrorCode::NOT_GRANTED),
+        (1, 5, "a", "/srv/data", ErrorCode::BUSY),
+        (1, 5, "a", "/srv/data/settle", ErrorCode::BUSY),
+    ] {
+        let got = code(claim, epoch, letter, base);
+        assert_eq!(got, Some(expected), "{claim} {epoch} {letter} {base}");
+    }
+}
+
+#[test]
+fn a_lease_that_has_ended_never_holds_again() {
+    let (table, now) = (ClaimTable::default(), Instant::now());
+    let claim = ClaimId([1; 16]);
+    let later = |seconds| now + Duration::from_secs(seconds);
+    table.set(wish(1, 1, "a", 10), now).expect("set");
+    let enter = |now| table.enter(&member(1, 1), identity("a"), b"/srv/a", now);
+    let (lease, _) = enter(now).ok().expect("a member");
+    table
+        .renew(claim, 1, Duration::from_secs(10), later(9))
+        .expect("renewed in time");
+    assert!(lease.holds_at(later(18)));
+    assert!(!lease.holds_at(later(19)));
+    let renewed = table.renew(claim, 1, Duration::from_secs(10), later(18));
+    assert_eq!(renewed.expect_err("too late").code, code::NO_SUCH_CLAIM);
+    assert!(enter(later(19)).is_err());
+    // Set again, it has another lease: who entered before stays out.
+    table
+        .set(wish(1, 1, "a", 10), later(20))
+        .expect("set again");
+    assert!(enter(later(20)).is_ok());
+    assert!(!lease.holds_at(later(20)));
+}
+
+#[test]
+fn a_higher_epoch_takes_over_and_a_lower_one_never_returns() {
+    let (table, now) = (ClaimTable::default(), Instant::now());
+    let claim = ClaimId([1; 16]);
+    table.set(wish(1, 5, "a", 10), now).expect("set");
+    let (old, _) = table
+        .enter(&member(1, 5), identity("a"), b"/srv/a", now)
+        .ok()
+        .expect("a member");
+    table.set(wish(1, 6, "a", 10), now).expect("taken over");
+    assert!(!old.holds_at(now));
+    let lasts = Duration::from_secs(10);
+    assert!(table.set(wish(1, 5, "a", 10), now).is_err());
+    assert!(table.renew(claim, 5, lasts, now).is_err());
+    assert!(table.release(claim, 5).is_err());
+    table
+        .renew(claim, 6, lasts, now)
+        .expect("the one that counts");
+    table.release(claim, 6).expect("released");
+    assert!(table.renew(claim, 6, lasts, now).is_err());
+    // Its epoch is remembered.
+    assert!(table.set(wish(1, 5, "a", 10), now).is_err());
+    table.set(wish(1, 6, "a", 10), now).expect("set again");
+}
+
+#[test]
+fn others_are_refused_with_who_holds_the_place() {
+    let (table, now) = (ClaimTable::default(), Instant::now());
+    table.set(wish(1, 1, "data/set", 10), now).expect("set");
+    for path in ["data/set", "data/set/below", "data"] {
+        let other = table.set(wish(2, 1, path, 10), now).expect_err(path);
+        assert!(other.message.contains("the controller"), "{other}");
+        let plain = format!("/srv/{path}").into_bytes();
+        let no = table
+            .refuses(std::slice::from_ref(&plain), now)
+            .expect(path);
+        assert_eq!(no.code, ErrorCode::BUSY);
+        assert!(no.message.contains("the controller"), "{}", no.message);
+    }
+    assert!(table.refuses(&[b"/srv/data/other".to_vec()], now).is_none());
+    table
+        .set(wish(2, 1, "data/other", 10), now)
+        .expect("beside");
+    assert_eq!(table.tags(now).len(), 2);
+    let after = now + Duration::from_secs(10);
+    assert!(table.refuses(&[b"/srv/data/set".to_vec()], after).is_none());
+    assert!(table.tags(after).is_empty());
+}
+
+#[test]
+fn the_table_is_bounded_and_forgets_ended_claims_first() {
+    let (table, now) = (ClaimTable::default(), Instant::now());
+    for number in 0..CLAIMS_MAX {
+        let mut wish = wish(0, 1, &format!("d{number}"), 10);
+        wish.claim.0[..8].copy_from_slice(&number.to_le_bytes());
+        table.set(wish, now).expect("room");
+    }
+    assert!(table.set(wish(9, 1, "more", 10), now).is_err());
+    table.release(ClaimId([0; 16]), 1).expect("released");
+    table
+        .set(wish(9, 1, "more", 10), now)
+        .expect("the place of the ended one");
+}

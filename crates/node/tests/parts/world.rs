@@ -1,0 +1,487 @@
+//! Two nodes in this process that export one directory, a client that is a member, and a controller that claims for it.
+//! Checks nothing.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::os::unix::fs::{FileExt, MetadataExt};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use godwit_api::ask::{
+    Answer, AskSites, ClaimPlace, Peer, Question, Refusal, ReleaseClaim, RenewClaim,
+};
+use godwit_api::event::{Event, EventSink, Summary, WorkDone};
+use godwit_api::failure::Failure;
+use godwit_api::grant::Grant;
+use godwit_api::job::{
+    ClaimId, HeldPart, Item, JOB_VERSION, JobKind, JobSpec, Member, PartDigest, Text,
+};
+use godwit_engine::limits;
+use godwit_engine::session::{Connector, Refusal as Refused};
+use godwit_engine::tuner::Bounds;
+use godwit_net::{Cipher, ClientTls, Identity, IdentityId, KnownPeers, PeerAddress, ServerTls};
+use godwit_node::{Announce, Asker, Daemon, DaemonConfig, Export, Grants, Here};
+use godwit_run::{
+    AgentOrder, Connectors, Control, Env, Home, Process, Runner, SshClient, SshWay, StartedAgent,
+};
+use godwit_store::{Confine, FsStorage, RelPath, Storage};
+
+/// No test waits as long for anything that comes.
+pub(crate) const DEADLINE: Duration = Duration::from_secs(240);
+
+/// The least part.
+pub(crate) const PART: u64 = 256 << 20;
+
+pub(crate) const CLAIM: ClaimId = ClaimId([7; 16]);
+
+/// There are no machines to be reached by ssh.
+struct Nowhere;
+
+impl Connectors for Nowhere {
+    fn by_ssh(&self, _: SshWay<'_>, _: SshClient) -> Result<Arc<dyn Connector>, Failure> {
+        Err(Failure::usage("there are no other machines"))
+    }
+
+    fn start_agent(&self, _: SshWay<'_>, _: &AgentOrder) -> Result<StartedAgent, Refused> {
+        Err(godwit_run::refusal_of(Failure::usage(
+            "there are no other machines",
+        )))
+    }
+
+    fn trusts(&self, _: &PeerAddress, _: &IdentityId) -> Result<bool, Failure> {
+        Ok(false)
+    }
+}
+
+#[derive(Default)]
+pub(crate) struct Heard {
+    events: Mutex<Vec<Event>>,
+    more: Condvar,
+}
+
+impl EventSink for Heard {
+    fn tell(&self, event: Event) {
+        let mut events = self.events.lock().unwrap_or_else(PoisonError::into_inner);
+        events.push(event);
+        self.more.notify_all();
+    }
+}
+
+impl Heard {
+    #[track_caller]
+    pub(crate) fn wait_for(&self, is_it: impl Fn(&Event) -> bool) {
+        let until = Instant::now() + DEADLINE;
+        let mut events = self.events.lock().unwrap_or_else(PoisonError::into_inner);
+        while !events.iter().any(&is_it) {
+            let left = until.saturating_duration_since(Instant::now());
+            assert!(!left.is_zero(), "it does not come: {events:?}");
+            let waited = self.more.wait_timeout(events, left);
+            events = waited.unwrap_or_else(PoisonError::into_inner).0;
+        }
+    }
+
+    fn all(&self) -> Vec<Event> {
+        let events = self.events.lock().unwrap_or_else(PoisonError::into_inner);
+        events.clone()
+    }
+}
+
+/// What became of a transfer.
+#[derive(Debug)]
+pub(crate) struct Ended {
+    pub(crate) result: Result<Summary, Failure>,
+    events: Vec<Event>,
+}
+
+impl Ended {
+    /// The digest of each item that is done; None of one that is not.
+    pub(crate) fn digests(&self, items: usize) -> Vec<Option<PartDigest>> {
+        let mut digests = vec![None; items];
+        for event in &self.events {
+            if let Event::WorkDone(WorkDone { number, digest }) = event {
+                digests[*number].clone_from(digest);
+            }
+        }
+        for (number, _) in self.failures() {
+            digests[number] = None;
+        }
+        digests
+    }
+
+    /// Number and code of each item that failed.
+    pub(crate) fn failures(&self) -> Vec<(usize, String)> {
+        let failed = self.events.iter().filter_map(|event| match event {
+            Event::WorkFailed(failed) => Some((failed.number, failed.code.clone())),
+            _ => None,
+        });
+        failed.collect()
+    }
+
+    pub(crate) fn message(&self) -> String {
+        match &self.result {
+            Err(failure) => failure.message.clone(),
+            Ok(_) => format!("{:?}", self.events),
+        }
+    }
+
+    #[track_caller]
+    pub(crate) fn summary(&self) -> &godwit_api::event::TransferSummary {
+        match &self.result {
+            Ok(Summary::Transfer(summary)) => summary,
+            _ => panic!("{self:?}"),
+        }
+    }
+}
+
+pub(crate) struct Running {
+    pub(crate) heard: Arc<Heard>,
+    pub(crate) control: Control,
+    thread: JoinHandle<Result<Summary, Failure>>,
+}
+
+impl Running {
+    #[track_caller]
+    pub(crate) fn end(self) -> Ended {
+        let result = self.thread.join().expect("no panic");
+        let events = self.heard.all();
+        Ended { result, events }
+    }
+}
+
+/// A source, a destination, and two nodes that export it.
+pub(crate) struct World {
+    directory: tempfile::TempDir,
+    nodes: Vec<(Daemon, IdentityId)>,
+    client: IdentityId,
+    asker: Asker,
+}
+
+impl World {
+    pub(crate) fn new() -> Self {
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = |name: &str| directory.path().join(name);
+        for name in ["home", "node0", "node1"] {
+            Home::at(path(name)).make().expect("made");
+        }
+        let own = Identity::load_or_create(&path("home")).expect("a key");
+        for name in ["from", "to/set"] {
+            fs::create_dir_all(path(name)).expect("made");
+        }
+        let nodes = [0, 1].map(|number| {
+            let home = path(&format!("node{number}"));
+            for name in ["journals", "spill"] {
+                fs::create_dir_all(home.join(name)).expect("made");
+            }
+            let identity = Identity::load_or_create(&home).expect("a key");
+            let line = format!("{} * read,write,delete", own.id());
+            let words: Vec<&str> = line.split(' ').collect();
+            let grant = Grant::of_words(&words).expect("a grant");
+            Grants::new(&home).add(&grant).expect("granted");
+            let daemon = Daemon::start(config(&home, &path("to"), &identity), &identity);
+            let daemon = daemon.expect("started");
+            let address = daemon.addresses()[0];
+            let address = PeerAddress::new(&address.ip().to_string(), address.port());
+            KnownPeers::new(&path("home"))
+                .trust(&address, *identity.id())
+                .expect("trusted");
+            (daemon, *identity.id())
+        });
+        let tls = ClientTls::new(&own, &Cipher::ALL).expect("TLS");
+        let here = Here::new(Vec::new(), path("home"), Default::default());
+        Self {
+            nodes: nodes.into(),
+            client: *own.id(),
+            asker: Asker::new(here, tls),
+            directory,
+        }
+    }
+
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.directory.path().join(name)
+    }
+
+    pub(crate) fn ask(&self, node: usize, question: &Question) -> Result<Answer, Refusal> {
+        let (daemon, identity) = &self.nodes[node];
+        let peer = Peer {
+            name: format!("node{node}"),
+            addresses: vec![daemon.addresses()[0].to_string()],
+            identity: identity.to_string(),
+        };
+        self.asker.ask(Some(&peer), question, &mut |_| true)
+    }
+
+    /// The claim of the client on the destination at a node.
+    pub(crate) fn claim(&self, epoch: u64, lease: Duration) -> Question {
+        Question::Claim(ClaimPlace {
+            claim: CLAIM,
+            epoch,
+            path: "to/set".into(),
+            members: vec![self.client.to_string()],
+            lease_ms: u64::try_from(lease.as_millis()).expect("short"),
+        })
+    }
+
+    #[track_caller]
+    pub(crate) fn claim_all(&self) {
+        for node in 0..self.nodes.len() {
+            self.ask(node, &self.claim(1, DEADLINE)).expect("claimed");
+        }
+    }
+
+    pub(crate) fn renew(&self, node: usize, epoch: u64) -> Result<Answer, Refusal> {
+        let renewal = RenewClaim {
+            claim: CLAIM,
+            epoch,
+            lease_ms: 240_000,
+        };
+        self.ask(node, &Question::Renew(renewal))
+    }
+
+    pub(crate) fn release(&self, node: usize) -> Result<Answer, Refusal> {
+        let release = ReleaseClaim {
+            claim: CLAIM,
+            epoch: 1,
+        };
+        self.ask(node, &Question::Release(release))
+    }
+
+    /// A job from the source to the destination through a node.
+    pub(crate) fn spec(&self, node: usize, settings: &[(&str, &str)]) -> JobSpec {
+        let address = self.nodes[node].0.addresses()[0];
+        let settings = settings
+            .iter()
+            .map(|(name, value)| ((*name).to_owned(), vec![Text::from(*value)]));
+        JobSpec {
+            version: JOB_VERSION,
+            kind: JobKind::Copy,
+            sources: vec!["from".into()],
+            destination: format!("godwit://{address}/to/set/").as_str().into(),
+            settings: settings.collect(),
+            selection: None,
+            member: None,
+            items: Vec::new(),
+        }
+    }
+
+    pub(crate) fn member(
+        &self,
+        node: usize,
+        items: Vec<Item>,
+        settings: &[(&str, &str)],
+    ) -> JobSpec {
+        JobSpec {
+            member: Some(Member {
+                claim: CLAIM,
+                epoch: 1,
+                closer: false,
+            }),
+            items,
+            ..self.spec(node, settings)
+        }
+    }
+
+    /// The push that ends the tree.
+    pub(crate) fn closer(&self, node: usize) -> JobSpec {
+        JobSpec {
+            kind: JobKind::Sync,
+            member: Some(Member {
+                claim: CLAIM,
+                epoch: 1,
+                closer: true,
+            }),
+            ..self.spec(node, &[("delete", "true")])
+        }
+    }
+
+    pub(crate) fn begin(&self, spec: JobSpec) -> Running {
+        let env = Env {
+            process: Process::default(),
+            home: Home::at(self.path("home")),
+            base: Some(self.directory.path().to_owned()),
+            exports: None,
+            umask: 0o077,
+            started: Instant::now(),
+            alone: false,
+            retries_first: false,
+            connectors: Arc::new(Nowhere),
+            input: None,
+            output: None,
+            list: None,
+            kept_out: Vec::new(),
+            tells: None,
+            label: None,
+        };
+        let (heard, control) = (Arc::new(Heard::default()), Control::default());
+        let events = Arc::clone(&heard) as Arc<dyn EventSink>;
+        let steered = control.clone();
+        let thread = thread::spawn(move || Runner::run(&spec, &env, &events, &steered));
+        Running {
+            heard,
+            control,
+            thread,
+        }
+    }
+
+    #[track_caller]
+    pub(crate) fn run(&self, spec: JobSpec) -> Ended {
+        self.begin(spec).end()
+    }
+
+    /// A file of so many bytes at the source, with some data in each 64 MiB and at its end.
+    pub(crate) fn file(&self, name: &str, bytes: u64) {
+        let file = File::create(self.path("from").join(name)).expect("made");
+        file.set_len(bytes).expect("long");
+        for at in (0..bytes).step_by(64 << 20) {
+            file.write_all_at(&at.to_be_bytes().repeat(700), at)
+                .expect("written");
+        }
+        let end = bytes.saturating_sub(3000);
+        file.write_all_at(&[0xEE; 3000], end).expect("written");
+        file.set_len(bytes).expect("as long as before");
+    }
+
+    pub(crate) fn generation(&self, name: &str) -> u64 {
+        let storage =
+            FsStorage::open(&self.path("from"), Confine::Export, &self.path("home")).expect("open");
+        let path = RelPath::parse(name.as_bytes()).expect("a path");
+        let meta = storage.stat(&path).expect("looked at").expect("there");
+        meta.generation()
+    }
+
+    /// All parts of a source file, as a controller would cut it.
+    pub(crate) fn parts(&self, name: &str) -> Vec<Item> {
+        let bytes = fs::metadata(self.path("from").join(name))
+            .expect("there")
+            .len();
+        let generation = self.generation(name);
+        let part = |offset| Item::Part {
+            path: name.into(),
+            offset,
+            bytes: PART.min(bytes - offset),
+            generation,
+        };
+        (0..bytes)
+            .step_by(usize::try_from(PART).expect("it fits"))
+            .map(part)
+            .collect()
+    }
+
+    /// The item that puts parts together.
+    pub(crate) fn assemble(&self, name: &str, parts: &[(Item, PartDigest)]) -> Item {
+        let held = parts.iter().map(|(item, digest)| match item {
+            Item::Part { offset, bytes, .. } => HeldPart {
+                offset: *offset,
+                bytes: *bytes,
+                digest: digest.clone(),
+            },
+            Item::Assemble { .. } => panic!("no part"),
+        });
+        Item::Assemble {
+            path: name.into(),
+            generation: self.generation(name),
+            parts: held.collect(),
+        }
+    }
+
+    /// Brings all parts of a file through the nodes in turn; each with its digest.
+    #[track_caller]
+    pub(crate) fn bring(&self, name: &str, settings: &[(&str, &str)]) -> Vec<(Item, PartDigest)> {
+        let parts = self.parts(name);
+        let begun: Vec<Running> = (0..self.nodes.len())
+            .map(|node| {
+                let mine = parts.iter().skip(node).step_by(self.nodes.len());
+                self.begin(self.member(node, mine.cloned().collect(), settings))
+            })
+            .collect();
+        let mut digests = BTreeMap::new();
+        for (node, running) in begun.into_iter().enumerate() {
+            let mine: Vec<usize> = (node..parts.len()).step_by(self.nodes.len()).collect();
+            let ended = running.end();
+            for (number, digest) in mine.iter().zip(ended.digests(mine.len())) {
+                let digest = digest.unwrap_or_else(|| panic!("part {number}: {ended:?}"));
+                digests.insert(*number, digest);
+            }
+        }
+        parts.into_iter().zip(digests.into_values()).collect()
+    }
+
+    /// Temporary files in the destination.
+    pub(crate) fn temporary(&self) -> Vec<PathBuf> {
+        let entries = fs::read_dir(self.path("to/set")).expect("read");
+        let paths = entries.map(|entry| entry.expect("an entry").path());
+        paths
+            .filter(|path| path.file_name().is_some_and(is_temporary))
+            .collect()
+    }
+
+    #[track_caller]
+    pub(crate) fn assert_same(&self, name: &str) {
+        let [from, to] = ["from", "to/set"].map(|place| self.path(place).join(name));
+        let [one, other] = [&from, &to].map(|path| fs::metadata(path).expect("there"));
+        assert_eq!(one.len(), other.len(), "{name}");
+        assert_eq!(
+            (one.mtime(), one.mtime_nsec(), one.mode()),
+            (other.mtime(), other.mtime_nsec(), other.mode()),
+            "{name}"
+        );
+        assert!(same_contents(&from, &to), "{name} has other contents");
+    }
+}
+
+fn is_temporary(name: &std::ffi::OsStr) -> bool {
+    name.as_encoded_bytes().starts_with(b".godwit-")
+}
+
+fn same_contents(one: &Path, other: &Path) -> bool {
+    let [one, other] = [one, other].map(|path| File::open(path).expect("open"));
+    let mut buffers = [vec![0; 4 << 20], vec![0; 4 << 20]];
+    let mut at = 0;
+    loop {
+        let [near, far] = &mut buffers;
+        let read = one.read_at(near, at).expect("read");
+        if read == 0 {
+            return other.read_at(far, at).expect("read") == 0;
+        }
+        if other.read_exact_at(&mut far[..read], at).is_err() || near[..read] != far[..read] {
+            return false;
+        }
+        at += read as u64;
+    }
+}
+
+fn config(home: &Path, to: &Path, identity: &Identity) -> DaemonConfig {
+    DaemonConfig {
+        process: Process::default(),
+        listen: vec!["127.0.0.1:0".parse().expect("an address")],
+        announce: Announce::None,
+        exports: vec![Export {
+            name: "to".to_owned(),
+            path: to.to_owned(),
+            set_id: false,
+            owner: false,
+            security_xattrs: false,
+            devices: false,
+        }],
+        home: home.to_owned(),
+        rules: Arc::new(|| Ok(Arc::default())),
+        tls: ServerTls::new(identity, &Cipher::ALL).expect("TLS"),
+        plain_allowed: false,
+        handshake_deadline: DEADLINE,
+        connections_per_peer: 1024,
+        connections_max: 1024,
+        transfers_per_peer: 16,
+        transfers_max: 16,
+        stall_limit: DEADLINE,
+        pool_bytes: limits::POOL_BYTES,
+        readers: Bounds { least: 0, most: 4 },
+        writers: Bounds { least: 0, most: 4 },
+        keep_for: DEADLINE,
+        claims: Arc::default(),
+        jobs: None,
+        web: None,
+        tells: Arc::new(|_| {}),
+        log: Arc::new(|_| {}),
+    }
+}

@@ -1,0 +1,119 @@
+//! Parts that arrive, and the file that becomes of them.
+
+use std::fs;
+
+use godwit_api::event::{Event, Status};
+
+use crate::world::{PART, World};
+
+fn brings_a_file(digest: &str) {
+    let world = World::new();
+    world.file("big", 2 * PART + 100_000);
+    fs::create_dir(world.path("from/sub")).expect("made");
+    fs::write(world.path("from/sub/small"), "small").expect("written");
+    fs::hard_link(world.path("from/sub/small"), world.path("from/link")).expect("linked");
+    fs::write(world.path("to/set/extra"), "extra").expect("written");
+    world.claim_all();
+    let settings = [("digest", digest)];
+    let parts = world.bring("big", &settings);
+    assert_eq!(parts.len(), 3);
+    assert!(!world.path("to/set/big").exists(), "nothing has the name");
+    assert_eq!(world.temporary().len(), 1, "one file for all members");
+    assert!(
+        world.path("to/set/extra").exists(),
+        "a member deletes nothing"
+    );
+
+    let assemble = world.assemble("big", &parts);
+    let ended = world.run(world.member(1, vec![assemble.clone()], &settings));
+    assert_eq!(ended.summary().status, Status::Complete);
+    assert_eq!(ended.summary().files, 1);
+    let whole = ended.digests(1).remove(0).expect("done");
+    assert!(!parts.iter().any(|(_, part)| *part == whole));
+    assert!(world.temporary().is_empty(), "{:?}", world.temporary());
+    world.assert_same("big");
+    // A repeat of what is done changes nothing.
+    let again = world.run(world.member(0, vec![assemble], &settings));
+    assert_eq!(again.summary().status, Status::Complete, "{again:?}");
+    assert_eq!(again.summary().skipped, 1);
+
+    // What a member left under a temporary name goes with the closer.
+    let rest = world.run(world.member(0, world.parts("big")[..1].to_vec(), &settings));
+    assert_eq!(rest.summary().status, Status::Complete);
+    assert_eq!(world.temporary().len(), 1);
+    let closed = world.run(world.closer(0));
+    assert_eq!(closed.summary().status, Status::Complete, "{closed:?}");
+    assert_eq!(closed.summary().skipped, 1, "the large file");
+    assert!(world.temporary().is_empty(), "{:?}", world.temporary());
+    assert!(!world.path("to/set/extra").exists());
+    for name in ["big", "sub/small", "link"] {
+        world.assert_same(name);
+    }
+    let modified = |path: &str| {
+        let meta = fs::metadata(world.path(path)).expect("there");
+        meta.modified().expect("a time")
+    };
+    assert_eq!(modified("from/sub"), modified("to/set/sub"));
+    assert_eq!(modified("from"), modified("to/set"));
+}
+
+#[test]
+fn parts_through_two_nodes_become_the_file() {
+    brings_a_file("crc64-nvme");
+}
+
+#[test]
+fn parts_with_cryptographic_digests_become_the_file() {
+    brings_a_file("blake3");
+}
+
+#[test]
+fn an_interrupted_part_resumes_from_the_journal() {
+    let world = World::new();
+    let tail = 16 << 20;
+    world.file("big", PART + tail);
+    let content: Vec<u8> = (0..tail).map(|at| (at % 251) as u8).collect();
+    let file = fs::OpenOptions::new()
+        .write(true)
+        .open(world.path("from/big"))
+        .expect("open");
+    std::os::unix::fs::FileExt::write_all_at(&file, &content, PART).expect("written");
+    drop(file);
+    world.claim_all();
+    let part = vec![world.parts("big").remove(1)];
+    let slow = world.member(0, part.clone(), &[("limit", "4MB")]);
+    let running = world.begin(slow);
+    running
+        .heard
+        .wait_for(|event| matches!(event, Event::Progress(progress) if progress.bytes > 4 << 20));
+    running.control.cancel();
+    running.end().result.expect_err("it was stopped");
+    let ended = world.run(world.member(0, part, &[]));
+    let sent = ended.summary().bytes.expect("known");
+    assert!(
+        sent > 0 && sent < tail,
+        "{sent} of {tail} bytes were sent again"
+    );
+    let mut done = ended.digests(1);
+    let first = world.run(world.member(1, vec![world.parts("big").remove(0)], &[]));
+    done.insert(0, first.digests(1).remove(0));
+    let digests = done.into_iter().map(|digest| digest.expect("done"));
+    let parts: Vec<_> = world.parts("big").into_iter().zip(digests).collect();
+    let ended = world.run(world.member(0, vec![world.assemble("big", &parts)], &[]));
+    assert_eq!(ended.summary().status, Status::Complete, "{ended:?}");
+    world.assert_same("big");
+}
+
+#[test]
+fn items_and_names_go_in_one_transfer() {
+    let world = World::new();
+    world.file("deep", 1000);
+    fs::create_dir_all(world.path("from/a/b")).expect("made");
+    fs::rename(world.path("from/deep"), world.path("from/a/b/deep")).expect("moved");
+    world.claim_all();
+    // A small file may be one part, too.
+    let parts = world.bring("a/b/deep", &[]);
+    let ended = world.run(world.member(0, vec![world.assemble("a/b/deep", &parts)], &[]));
+    assert_eq!(ended.summary().status, Status::Complete, "{ended:?}");
+    world.assert_same("a/b/deep");
+}
