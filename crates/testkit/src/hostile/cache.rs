@@ -246,6 +246,19 @@ impl Cache {
         self.settle_name(inner, path)
     }
 
+    /// Writes back the name of `path` if names are not cached; contents that were not synced stay.
+    pub(super) fn settle_if(
+        &mut self,
+        at_once: bool,
+        inner: &dyn Storage,
+        path: &RelPath,
+    ) -> Result<(), StoreError> {
+        match at_once {
+            true => self.settle_name(inner, path),
+            false => Ok(()),
+        }
+    }
+
     fn settle_name(&mut self, inner: &dyn Storage, path: &RelPath) -> Result<(), StoreError> {
         self.renames
             .remove(path)

@@ -93,6 +93,9 @@ pub struct Faults {
     /// Writes stay in a cache of their writer until they are synced, and renames until their directory is: a failed sync
     /// loses those of its batch, a crash all of them.
     pub writer_cache: bool,
+    /// With `writer_cache`: renames are not cached. So it is where several machines share a storage: each has a page cache of its own, and names
+    /// are the server's.
+    pub names_at_once: bool,
     /// What is kept in memory only, so that small files get their names at once. Not together with `writer_cache`.
     pub in_memory: Option<fn(&RelPath) -> bool>,
     /// Called before each operation.
@@ -108,6 +111,7 @@ impl Faults {
             space_bytes: None,
             crash_after: None,
             writer_cache: false,
+            names_at_once: false,
             in_memory: None,
             hook: None,
         }

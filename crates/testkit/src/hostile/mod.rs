@@ -386,19 +386,17 @@ impl Storage for HostileStorage {
         }
         self.inner().open_temp(path, temp)?;
         let there = self.inner().stat(path)?;
+        let refused = |kind| failed(Operation::Commit, path, kind);
         let taken = there.is_some() || state.cache.named(path).1.is_some();
         if taken && replace == Replace::Never {
-            return Err(failed(Operation::Commit, path, StoreErrorKind::Exists));
+            return Err(refused(StoreErrorKind::Exists));
         }
         if there.is_some_and(|there| there.kind == Kind::Directory) {
-            return Err(failed(
-                Operation::Commit,
-                path,
-                StoreErrorKind::TypeConflict,
-            ));
+            return Err(refused(StoreErrorKind::TypeConflict));
         }
+        let at_once = state.progress.faults().names_at_once;
         state.cache.rename(path, temp, replace);
-        Ok(())
+        state.cache.settle_if(at_once, self.inner(), path)
     }
 
     fn sync_directories(&self, directories: &[RelPath]) -> Result<(), StoreError> {

@@ -8,7 +8,7 @@
 
 use std::sync::Arc;
 
-use godwit_proto::{Fault, FaultCode, Part, Record};
+use godwit_proto::{Fault, FaultCode, Judge, Part, Record};
 use godwit_store::journal::{CLAIM_BYTES, PathKey};
 use godwit_store::{Kind, RelPath, StoreError, TempName};
 
@@ -88,6 +88,12 @@ impl Target {
             .as_ref()
             .is_none_or(|member| member.closer)
     }
+}
+
+/// Whether a file that is put together is read back before it gets its name, although nobody asked for that: where size and time do not
+/// tell that it has its name already, only its contents tell that all parts are in it.
+pub(super) fn rereads_assembled(target: &Target) -> bool {
+    target.config.force || target.comparison().judge() != Judge::SIZE_AND_TIME
 }
 
 /// Removes temporary files of the claim beside a destination that is no directory; a walk below it finds those in a directory.

@@ -14,6 +14,7 @@ use godwit_store::{RelPath, Replace, TempName, digest};
 
 use super::{Batch, Committer, SmallFile};
 use crate::files::error::CommitError;
+use crate::files::member::rereads_assembled;
 use crate::files::open::OpenFile;
 use crate::files::spelling::taken;
 use crate::files::target::destination_fault;
@@ -137,7 +138,8 @@ impl Committer {
         }
         let named = file.named(seq);
         let digest = lock(&file.progress).end.as_ref().map(|(digest, _)| *digest);
-        if self.target.config.verify && !self.reads_back(&named, file.bytes(), digest) {
+        let verify = self.target.config.verify || file.shared && rereads_assembled(&self.target);
+        if verify && !self.reads_back(&named, file.bytes(), digest) {
             // Nothing is wrong with what could not be read to its end: a later run goes on with it.
             if !self.is_stopping() {
                 self.restart(file.key);

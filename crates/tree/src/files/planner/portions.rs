@@ -7,7 +7,7 @@ use godwit_store::{Kind, Meta, RelPath, StoreError, StoreErrorKind};
 
 use super::Planner;
 use crate::files::compare::{has_time, mtime_of};
-use crate::files::member::key_of;
+use crate::files::member::{key_of, rereads_assembled};
 use crate::files::spelling::LastDirectory;
 use crate::files::target::{destination_fault, type_conflict};
 
@@ -71,15 +71,20 @@ impl Planner {
         }
         self.target.hold_fence(record)?;
         let there = self.look_for_portion(record, path, last)?;
+        // First of all: a part that came once more since then has made another temporary file, with nothing else in it.
+        if there.is_some_and(|there| is_assembled(record, &there))
+            && !rereads_assembled(&self.target)
+        {
+            self.sync_name(path)
+                .map_err(|error| entry::fault(record.id, Side::DESTINATION, &error))?;
+            return Ok(Verdict::Skip);
+        }
         let temp = self.target.shared_temp(record);
         let opened = self.target.config.storage.open_temp(path, &temp);
         match opened.and_then(|file| file.meta()) {
             Ok(meta) if meta.bytes == record.bytes => {}
             Err(error) if error.kind != StoreErrorKind::NotFound => {
                 return Err(entry::fault(record.id, Side::DESTINATION, &error));
-            }
-            _ if there.is_some_and(|there| is_assembled(record, &there)) => {
-                return Ok(Verdict::Skip);
             }
             _ => {
                 let message =
@@ -92,6 +97,16 @@ impl Planner {
             lock(&self.replace).insert(record.id);
         }
         Ok(Verdict::Partial { held: ranges })
+    }
+
+    /// Whoever gave the file its name may have failed to make the name durable. What is told as done must be.
+    fn sync_name(&self, path: &RelPath) -> Result<(), StoreError> {
+        if self.target.config.no_sync {
+            return Ok(());
+        }
+        let above = std::iter::successors(path.parent(), RelPath::parent);
+        let directories: Vec<RelPath> = above.collect();
+        self.target.config.storage.sync_directories(&directories)
     }
 
     /// What has the name of the file; a directory is in the way.
