@@ -54,6 +54,7 @@ mod godwit {
     pub(crate) mod own;
     pub(crate) mod owners;
     pub(crate) mod page;
+    pub(crate) mod parts;
     pub(crate) mod places;
     pub(crate) mod power;
     pub(crate) mod process;
