@@ -5,11 +5,13 @@
 
 #[path = "support/flaky.rs"]
 mod flaky;
+#[path = "support/nodes.rs"]
+mod nodes;
 mod support;
 
-use std::collections::{BTreeMap, HashMap};
-use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use godwit_engine::tuner::Bounds;
@@ -18,16 +20,17 @@ use godwit_engine::{
     Sink, Work, lock,
 };
 use godwit_net::{StreamOptions, local_pair};
-use godwit_proto::{EntryId, HeldRange, Part, Portion, Record, TransferId};
+use godwit_proto::{HeldRange, Part, Portion, TransferId};
 use godwit_store::digest::{self, FileDigest, digest_slice};
-use godwit_store::{FinalMeta, RelPath, Storage, StoreErrorKind, TempName, Timestamp};
-use godwit_testkit::{Faults, HostileStorage, MemoryStorage, Operation, Rule, When};
+use godwit_store::{FinalMeta, RelPath, Storage, TempName, Timestamp};
+use godwit_testkit::{Faults, HostileStorage, MemoryStorage};
 use godwit_tree::{
     DestinationRequest, Fence, ListWork, Membership, NoNames, Selecting, TreeRoot, TreeSink,
     TreeSource, TreeWork, WorkItem,
 };
 
 use flaky::Flaky;
+use nodes::{Items, Node, faults};
 use support::Random;
 
 const BLOCK_BYTES: u32 = 4096;
@@ -37,84 +40,6 @@ const SEEDS: u64 = 2000;
 const DEADLINE: Duration = Duration::from_secs(60);
 const CLAIM: [u8; 16] = [3; 16];
 const NAME: &str = "big";
-
-#[derive(Default)]
-struct Claim(AtomicBool);
-
-impl Fence for Claim {
-    fn holds(&self) -> bool {
-        !self.0.load(Ordering::SeqCst)
-    }
-}
-
-/// A receiving node: its view of the storage that all share, and what it remembers on a disk of its own.
-struct Node {
-    storage: HostileStorage,
-    journals: tempfile::TempDir,
-    claim: Arc<Claim>,
-    epoch: u64,
-}
-
-impl Node {
-    fn new(inner: &MemoryStorage, faults: Faults) -> Self {
-        Self {
-            storage: HostileStorage::new(Arc::new(inner.clone()), faults),
-            journals: tempfile::tempdir().unwrap(),
-            claim: Arc::default(),
-            epoch: 1,
-        }
-    }
-
-    /// The node is started again, or its claim is set again: what was not synced is lost.
-    fn restart(&mut self, inner: &MemoryStorage, mut faults: Faults, random: &mut Random) {
-        self.storage.crash();
-        self.claim = Arc::default();
-        self.epoch += 1;
-        if random.below(3) == 0 {
-            // It ends in the middle of something.
-            let (claim, left) = (Arc::clone(&self.claim), AtomicU64::new(random.below(60)));
-            faults.hook = Some(Arc::new(move |_, _| {
-                if left.fetch_sub(1, Ordering::SeqCst) == 1 {
-                    claim.0.store(true, Ordering::SeqCst);
-                }
-            }));
-        }
-        self.storage = HostileStorage::new(Arc::new(inner.clone()), faults);
-    }
-}
-
-/// What the sending end hears of its items.
-#[derive(Default)]
-struct Items {
-    numbers: Mutex<HashMap<EntryId, usize>>,
-    done: Mutex<BTreeMap<usize, Option<godwit_proto::Digest>>>,
-    said: Mutex<Vec<String>>,
-}
-
-impl Observer for Items {
-    fn entry_failed(&self, failed: &FailedEntry<'_>) {
-        lock(&self.said).push(failed.fault.message.clone());
-        if let Some(number) = lock(&self.numbers).get(&failed.fault.entry) {
-            lock(&self.done).remove(number);
-        }
-    }
-
-    fn wants_entries(&self) -> bool {
-        true
-    }
-
-    fn entry_done(&self, record: &Record) {
-        if let Some(number) = lock(&self.numbers).get(&record.id) {
-            lock(&self.done).insert(*number, record.digest);
-        }
-    }
-
-    fn portion_announced(&self, record: &Record) {
-        let mut numbers = lock(&self.numbers);
-        let number = numbers.len();
-        numbers.insert(record.id, number);
-    }
-}
 
 struct Silent;
 
@@ -377,27 +302,6 @@ impl World {
         });
         self.item(&Portion::Assemble(ranges.collect()))
     }
-}
-
-fn faults(random: &mut Random) -> Faults {
-    let mut faults = Faults::new(random.below(u64::MAX));
-    (faults.writer_cache, faults.names_at_once) = (true, true);
-    let mut rule = |operation, chance, error| {
-        faults.rules.push(Rule {
-            operation,
-            when: When::Chance(chance),
-            error,
-        });
-    };
-    match random.below(8) {
-        0 => rule(Operation::SyncBatch, 300_000, StoreErrorKind::Io),
-        1 => rule(Operation::Write, 30_000, StoreErrorKind::Io),
-        2 => rule(Operation::Commit, 300_000, StoreErrorKind::Io),
-        3 => rule(Operation::Create, 200_000, StoreErrorKind::Io),
-        4 | 5 => faults.crash_after = Some(random.below(60)),
-        _ => rule(Operation::SyncDirectories, 200_000, StoreErrorKind::Io),
-    }
-    faults
 }
 
 /// A controller that loses nodes and answers, and gives work out again.
