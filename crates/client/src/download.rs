@@ -46,7 +46,7 @@ impl Download<'_> {
     ///
     /// # Errors
     /// The node went away before the end, or sent nothing for too long.
-    pub fn next(&mut self) -> Result<Option<Bytes>, ClientError> {
+    pub fn piece(&mut self) -> Result<Option<Bytes>, ClientError> {
         let (client, body) = (self.client, &mut self.body);
         let next = async {
             loop {

@@ -44,7 +44,7 @@ pub(super) fn manifest(matches: &ArgMatches, client: &Client) -> Result<Exit, Fa
     let jobs = client.jobs();
     let job = jobs.find(&text(matches, "id")?)?;
     let mut manifest = jobs.manifest(&job.id)?;
-    while let Some(piece) = manifest.next()? {
+    while let Some(piece) = manifest.piece()? {
         if !print_bytes(&piece)? {
             break;
         }
