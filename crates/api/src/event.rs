@@ -143,6 +143,9 @@ pub struct Progress {
     pub stages: BTreeMap<String, f64>,
     /// Seconds since the job began.
     pub seconds: f64,
+    /// The network paths, also of a transfer with one; never sent to others.
+    #[serde(skip)]
+    pub channels: Vec<Channel>,
     /// This is the state at the end; never sent to others.
     #[serde(skip)]
     pub at_end: bool,
@@ -193,6 +196,9 @@ pub struct Channel {
     pub bytes_per_second: Option<f64>,
     /// The smoothed RTT.
     pub round_trip_seconds: f64,
+    /// Bytes that this end sent again.
+    #[serde(default)]
+    pub resent_bytes: u64,
     /// Streams that were cut off because the channel was dead.
     pub cuts: u64,
 }

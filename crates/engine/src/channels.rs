@@ -54,6 +54,7 @@ struct Member {
     channel: u32,
     pulse: Pulse,
     counted_bytes: u64,
+    counted_resent: u64,
     timers: Timers,
     /// What was acknowledged when it was last looked at by the watch.
     watched: Option<(Instant, u64)>,
@@ -66,6 +67,7 @@ struct Totals {
     name: String,
     began: Instant,
     bytes: u64,
+    resent_bytes: u64,
     round_trip: Duration,
     cuts: u64,
 }
@@ -76,6 +78,7 @@ impl Totals {
             name,
             began: Instant::now(),
             bytes: 0,
+            resent_bytes: 0,
             round_trip: Duration::ZERO,
             cuts: 0,
         }
@@ -101,6 +104,7 @@ impl ChannelTable {
                 channel,
                 pulse,
                 counted_bytes: 0,
+                counted_resent: 0,
                 timers: Timers::default(),
                 watched: None,
                 cut: None,
@@ -159,6 +163,7 @@ impl ChannelTable {
                     streams: u32::try_from(members.values().filter(of_it).count())
                         .unwrap_or(u32::MAX),
                     bytes: totals.bytes,
+                    resent_bytes: totals.resent_bytes,
                     round_trip: totals.round_trip,
                     cuts: totals.cuts,
                     age: now.saturating_duration_since(totals.began),
@@ -239,6 +244,8 @@ impl Inner {
             let bytes = vital.acknowledged_bytes.max(vital.received_bytes);
             totals.bytes += bytes.saturating_sub(member.counted_bytes);
             totals.round_trip = vital.round_trip;
+            totals.resent_bytes += vital.resent_bytes.saturating_sub(member.counted_resent);
+            member.counted_resent = vital.resent_bytes.max(member.counted_resent);
             member.counted_bytes = bytes.max(member.counted_bytes);
             if member.cut.is_none() {
                 seen.push((*id, vital, now));

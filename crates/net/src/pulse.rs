@@ -38,6 +38,8 @@ pub struct Vital {
     pub acknowledged_bytes: u64,
     /// Bytes that arrived.
     pub received_bytes: u64,
+    /// Bytes that this end sent again.
+    pub resent_bytes: u64,
 }
 
 impl Pulse {
@@ -68,6 +70,7 @@ impl Pulse {
             round_trip: info.round_trip,
             acknowledged_bytes: info.acknowledged_bytes,
             received_bytes: info.received_bytes,
+            resent_bytes: info.retransmitted_bytes,
         })
     }
 

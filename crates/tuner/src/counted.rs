@@ -195,6 +195,8 @@ pub struct ChannelFigures {
     pub bytes: u64,
     /// Smoothed round trip of the stream looked at last; zero if there was none.
     pub round_trip: Duration,
+    /// Bytes that this end sent again.
+    pub resent_bytes: u64,
     /// How often streams of it were cut off because it was dead.
     pub cuts: u64,
     /// Since its first stream was attached.

@@ -1,6 +1,8 @@
 //! Owns the figures of the node for Prometheus. The number of their time series is bounded: labels are states, outcomes and routes.
 //! Measures no transfer: it counts what the state and the jobs tell.
 
+mod channels;
+
 use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Mutex;
@@ -20,6 +22,7 @@ use prometheus_client::registry::{Registry, Unit};
 use crate::app::App;
 use crate::hub;
 use crate::problem::ApiError;
+use channels::ChannelMetrics;
 
 /// Upper bounds of the durations of requests, in seconds: from a read of one row to a proposal that waits for a slow disk.
 const DURATIONS: [f64; 10] = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.5, 2.5, 10.0];
@@ -114,6 +117,7 @@ pub(crate) struct Metrics {
     stages: Family<StageLabel, Counter>,
     job_rates: Family<JobLabel, Gauge<f64, std::sync::atomic::AtomicU64>>,
     job_streams: Family<JobLabel, Gauge>,
+    channels: ChannelMetrics,
     requests: Family<RequestLabel, Counter>,
     durations: Family<RouteLabel, Histogram, fn() -> Histogram>,
 }
@@ -133,6 +137,7 @@ impl Metrics {
             stages: Family::default(),
             job_rates: Family::default(),
             job_streams: Family::default(),
+            channels: ChannelMetrics::default(),
             requests: Family::default(),
             durations: Family::new_with_constructor(|| Histogram::new(DURATIONS)),
         };
@@ -186,6 +191,7 @@ impl Metrics {
             "Streams of each running job",
             metrics.job_streams.clone(),
         );
+        metrics.channels.register(&mut registry);
         registry.register(
             "http_requests",
             "Answered requests by method, route and status",
@@ -301,6 +307,7 @@ impl Metrics {
         // Only those that run now, so that ended jobs leave no time series.
         self.job_rates.clear();
         self.job_streams.clear();
+        self.channels.clear();
         for one in running.iter().take(JOBS_MAX) {
             let label = JobLabel {
                 job: one.id.clone(),
@@ -310,6 +317,7 @@ impl Metrics {
             self.job_streams
                 .get_or_create(&label)
                 .set(i64::from(one.progress.streams));
+            self.channels.set(&one.id, &one.progress.channels);
         }
         let mut text = String::new();
         let registry = self

@@ -191,6 +191,7 @@ fn channels_have_the_fields_of_the_manual() {
             bytes: 3_000_000,
             bytes_per_second: Some(1_500_000.0),
             round_trip_seconds: 0.0123,
+            resent_bytes: 7,
             cuts: 0,
         }],
         seconds: 2.0,
@@ -198,7 +199,7 @@ fn channels_have_the_fields_of_the_manual() {
     };
     check(
         &Event::Channels(channels),
-        r#"{"event":"channels","channels":[{"number":1,"name":"eth1 (10.0.1.1) to 10.0.1.2","streams":2,"bytes":3000000,"bytes_per_second":1500000.0,"round_trip_seconds":0.0123,"cuts":0}],"seconds":2.0}"#,
+        r#"{"event":"channels","channels":[{"number":1,"name":"eth1 (10.0.1.1) to 10.0.1.2","streams":2,"bytes":3000000,"bytes_per_second":1500000.0,"round_trip_seconds":0.0123,"resent_bytes":7,"cuts":0}],"seconds":2.0}"#,
     );
 }
 

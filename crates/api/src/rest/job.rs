@@ -198,7 +198,7 @@ pub struct ProgressView {
     /// What each stage did in the last seconds, by name of the figure, as in the event `progress` of `--json`.
     #[serde(default)]
     pub stages: BTreeMap<String, f64>,
-    /// The network paths of a transfer that has several.
+    /// The network paths of the transfer.
     #[serde(default)]
     pub channels: Vec<ChannelView>,
 }
@@ -212,10 +212,16 @@ pub struct ChannelView {
     pub name: String,
     /// Streams attached.
     pub streams: u32,
+    /// Bytes that passed over the path, with all overhead.
+    #[serde(default)]
+    pub bytes: u64,
     /// Rate of the last seconds.
     pub bytes_per_second: Option<f64>,
     /// The smoothed RTT.
     pub round_trip_seconds: f64,
+    /// Bytes that this node sent again.
+    #[serde(default)]
+    pub resent_bytes: u64,
     /// Streams that were cut off because the path was dead.
     pub cuts: u64,
 }

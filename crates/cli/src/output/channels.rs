@@ -46,6 +46,7 @@ mod tests {
             bytes: 3_000_000,
             bytes_per_second: Some(1_500_000.0),
             round_trip_seconds: 0.0123,
+            resent_bytes: 0,
             cuts: 3,
         };
         assert_eq!(

@@ -11,6 +11,7 @@ use serde_json::Value;
 
 use super::process::wait_until;
 use super::rig::Rig;
+use super::sites::{submit, two_sites};
 
 /// A Prometheus that reads one node; ends when dropped.
 struct Prometheus {
@@ -83,6 +84,50 @@ impl Drop for Prometheus {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
+}
+
+#[test]
+fn a_real_prometheus_reads_the_channels_of_running_jobs() {
+    let (here, _there) = two_sites();
+    here.write("export/large", vec![7; 64 << 20]);
+    let made = here.admin(&["token", "create", "--role", "viewer"]);
+    assert_eq!(made.code, Some(0), "{made:?}");
+    let prometheus = Prometheus::start(&here, made.out.trim());
+    let id = submit(
+        &here,
+        "here:/data/large",
+        "siteB:/data/large",
+        &["--limit", "1MB/s"],
+    );
+    // Prometheus has a label `job` of its own, and calls ours so.
+    for figure in [
+        "carried_bytes",
+        "rate_bytes",
+        "streams",
+        "round_trip_seconds",
+    ] {
+        let query = format!("godwit_channel_{figure}{{exported_job=\"{id}\",channel=\"0\"}}");
+        let seen = wait_until(|| prometheus.value(&query).filter(|value| *value > 0.0));
+        assert!(seen.is_some(), "{query}: {:?}", prometheus.value(&query));
+    }
+    for figure in ["resent_bytes", "cuts"] {
+        let query = format!("godwit_channel_{figure}{{exported_job=\"{id}\",channel=\"0\"}}");
+        assert!(prometheus.value(&query).is_some(), "{query}");
+    }
+    // An ended job leaves no time series.
+    let cancelled = here.admin(&["job", "cancel", &id]);
+    assert_eq!(cancelled.code, Some(0), "{cancelled:?}");
+    let gone = wait_until(|| {
+        prometheus
+            .value("godwit_channel_streams")
+            .is_none()
+            .then_some(())
+    });
+    assert!(
+        gone.is_some(),
+        "{:?}",
+        prometheus.value("godwit_channel_streams")
+    );
 }
 
 #[test]

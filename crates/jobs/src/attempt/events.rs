@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use godwit_api::event::{Channel, Channels, ConnectionLost, Event, EventSink, Progress, Summary};
+use godwit_api::event::{Channel, ConnectionLost, Event, EventSink, Progress, Summary};
 use godwit_api::job::JobKind;
 use godwit_api::rest::{ChannelView, ProgressView, SampleView};
 use godwit_run::Control;
@@ -58,8 +58,8 @@ pub(super) struct Heard {
     /// Bytes that this attempt has delivered, known at its end.
     delivered: Option<u64>,
     pub(super) summary: Option<String>,
-    /// The network paths, as they were told last.
-    channels: Vec<ChannelView>,
+    /// Several network paths, as they were told last.
+    channels: Vec<Channel>,
 }
 
 impl Heard {
@@ -222,7 +222,7 @@ impl AttemptEvents {
             }),
             failed: heard.failed,
             stages: progress.stages.clone(),
-            channels: heard.channels.clone(),
+            channels: channels(progress, &heard.channels),
         };
         if heard.recorder.is_due() {
             let sample = self.sample(&mut heard, &view);
@@ -314,16 +314,24 @@ impl AttemptEvents {
     }
 }
 
-fn channels(told: &Channels) -> Vec<ChannelView> {
-    let view = |channel: &Channel| ChannelView {
-        number: channel.number,
-        name: channel.name.clone(),
-        streams: channel.streams,
-        bytes_per_second: channel.bytes_per_second,
-        round_trip_seconds: channel.round_trip_seconds,
-        cuts: channel.cuts,
+/// The network paths as they are now. The rates of several were told apart; the rate of one is that of the transfer.
+fn channels(progress: &Progress, told: &[Channel]) -> Vec<ChannelView> {
+    let alone = progress.channels.len() == 1;
+    let view = |channel: &Channel| {
+        let told = told.iter().find(|told| told.number == channel.number);
+        let told = told.and_then(|told| told.bytes_per_second);
+        ChannelView {
+            number: channel.number,
+            name: channel.name.clone(),
+            streams: channel.streams,
+            bytes: channel.bytes,
+            bytes_per_second: told.or(progress.bytes_per_second.filter(|_| alone)),
+            round_trip_seconds: channel.round_trip_seconds,
+            resent_bytes: channel.resent_bytes,
+            cuts: channel.cuts,
+        }
     };
-    told.channels.iter().map(view).collect()
+    progress.channels.iter().map(view).collect()
 }
 
 /// A time span in whole seconds or minutes.
@@ -342,7 +350,7 @@ impl EventSink for AttemptEvents {
         }
         match &event {
             Event::Progress(progress) => return self.progress(progress),
-            Event::Channels(told) => self.lock().channels = channels(told),
+            Event::Channels(told) => self.lock().channels.clone_from(&told.channels),
             Event::ConnectionLost(lost) => self.connection_lost(lost),
             Event::ConnectionRegained(regained) if regained.channel.is_none() => {
                 self.connection_regained();

@@ -51,7 +51,7 @@ pub(super) fn tell_at_end(
 }
 
 /// The channels as they are told.
-fn shown(channels: Vec<ChannelFigures>) -> Vec<Channel> {
+pub(super) fn shown(channels: Vec<ChannelFigures>) -> Vec<Channel> {
     channels
         .into_iter()
         .map(|channel| Channel {
@@ -61,6 +61,7 @@ fn shown(channels: Vec<ChannelFigures>) -> Vec<Channel> {
             bytes: channel.bytes,
             bytes_per_second: None,
             round_trip_seconds: channel.round_trip.as_secs_f64(),
+            resent_bytes: channel.resent_bytes,
             cuts: channel.cuts,
         })
         .collect()
@@ -176,6 +177,7 @@ mod tests {
             bytes: 3_000_000,
             bytes_per_second: Some(1_500_000.0),
             round_trip_seconds: 0.0123,
+            resent_bytes: 0,
             cuts,
         }
     }

@@ -11,7 +11,7 @@ use godwit_engine::session::{Client, ClientReport, Engine, Refusal, Watch, run};
 use godwit_engine::{Chosen, Counters, End, Snapshot};
 use godwit_proto::{Open, Opened, TransferId};
 
-use super::channels::ChannelsTold;
+use super::channels::{ChannelsTold, shown};
 use super::connection::{Following, Look};
 use super::limited::{chosen, chosen_here, limited, limited_here};
 use super::rate::RecentRate;
@@ -259,6 +259,7 @@ impl<'a> Progressing<'a> {
                 stages(&shares)
             },
             seconds: elapsed_seconds(self.job.env.started),
+            channels: shown(channels.clone()),
             at_end,
         };
         self.told = Some(Progress {

@@ -125,6 +125,7 @@ mod tests {
                 streams: 0,
                 bytes,
                 round_trip: Duration::ZERO,
+                resent_bytes: 0,
                 cuts: 0,
                 age: Duration::from_secs(seconds),
             }]

@@ -347,6 +347,7 @@ fn channel(number: u32, seconds: u64, bytes: u64) -> ChannelFigures {
         streams: 0,
         bytes,
         round_trip: Duration::ZERO,
+        resent_bytes: 0,
         cuts: 0,
         age: Duration::from_secs(seconds),
     }
