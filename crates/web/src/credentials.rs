@@ -82,7 +82,7 @@ pub(crate) struct Wish<'a> {
     pub(crate) role: Role,
     pub(crate) expires: Option<UnixMillis>,
     pub(crate) comment: String,
-    /// Empty, or that of a session.
+    /// Empty, or how the user signed in: a new password revokes such tokens.
     pub(crate) scope: String,
 }
 

@@ -56,6 +56,9 @@ pub struct NewUser {
     /// The user is let in nowhere.
     #[serde(default)]
     pub disabled: bool,
+    /// All tokens that the user has are revoked.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub revoke_tokens: bool,
 }
 
 /// A user.

@@ -244,11 +244,12 @@ fn user() -> Command {
                 value(
                     "password-file",
                     "FILE",
-                    "The password for the page; without one the user has tokens only",
+                    "The password for the page; a new one ends the sessions of the user, without one the user has tokens only",
                 )
                 .value_hint(ValueHint::FilePath),
             )
             .arg(switch("disabled", "Let the user in nowhere"))
+            .arg(switch("revoke-tokens", "Revoke all tokens that the user has"))
             .arg(positional(
                 "name",
                 "NAME",

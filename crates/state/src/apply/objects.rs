@@ -71,9 +71,16 @@ pub(super) fn fired(
     }
 }
 
+/// A new password revokes what was signed in with the earlier one.
 /// A user who is removed takes tokens and access rules along, and the schedules of the user are disabled: a later user of the name
 /// has none of them.
 pub(super) fn user(context: &Context<'_>, change: &Change<User>) -> Result<Effect, Stop> {
+    if let Change::Create(user) | Change::Put(user) = change {
+        let earlier = object_by_id::<User>(context.db, &user.name)?;
+        if earlier.is_some_and(|earlier| earlier.password != user.password) {
+            revoke_sign_ins(context, &user.name)?;
+        }
+    }
     if let Change::Remove(id) = change {
         disable_schedules(context, id)?;
         context.db.execute(
@@ -92,6 +99,25 @@ pub(super) fn user(context: &Context<'_>, change: &Change<User>) -> Result<Effec
         }
     }
     self::change(context, change)
+}
+
+/// Revokes the tokens of a user that came of signing in.
+fn revoke_sign_ins(context: &Context<'_>, user: &str) -> Result<(), Stop> {
+    let tokens: Vec<String> = context
+        .db
+        .prepare_cached(
+            "SELECT body FROM objects WHERE kind = ?1 AND json_extract(body, '$.user') = ?2 ORDER BY id",
+        )?
+        .query_map([Token::KIND, user], |row| row.get(0))?
+        .collect::<Result<_, _>>()?;
+    for body in tokens {
+        let mut token: Token = serde_json::from_str(&body)?;
+        if token.revoked.is_none() && !token.scope.is_empty() {
+            token.revoked = Some(context.at);
+            put(context, &token)?;
+        }
+    }
+    Ok(())
 }
 
 /// Disables the schedules of a user who is removed.

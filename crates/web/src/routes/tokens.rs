@@ -130,7 +130,7 @@ async fn login(
             role: user.role,
             expires: Some(now().after(credentials::WORKING_DAY_MS)),
             comment: "log-in".to_owned(),
-            scope: String::new(),
+            scope: "login".to_owned(),
         };
         credentials::make(app, request.actor_of(&user), wish)
     });

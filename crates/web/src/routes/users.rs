@@ -7,13 +7,13 @@ use axum::Json;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use godwit_api::rest::{NewUser, UserView};
-use godwit_state::{Change, Op, User};
+use godwit_state::{Change, Op, Token, User};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::Problems;
 use crate::app::App;
-use crate::caller::{Admin, role, role_name};
+use crate::caller::{Admin, Caller, role, role_name};
 use crate::extract::Body;
 use crate::password;
 use crate::problem::ApiError;
@@ -46,7 +46,7 @@ async fn show(
         .map(Json)
 }
 
-/// Adds or replaces a user. Without a password the user keeps the one that is there.
+/// Adds or replaces a user. Without a password the user keeps the one that is there; a new one ends the sessions of the user.
 #[utoipa::path(put, path = "/users/{name}", tag = "users", params(("name" = String, Path)), request_body = NewUser, responses((status = 200, body = UserView), Problems))]
 async fn put(
     Admin(caller): Admin,
@@ -60,6 +60,9 @@ async fn put(
     };
     app.run(move |app| {
         let earlier = app.reader().object::<User>(&name)?;
+        if new.revoke_tokens {
+            revoke_tokens(app, &caller, &name)?;
+        }
         let user = User {
             name: name.clone(),
             role: role(new.role),
@@ -83,6 +86,16 @@ async fn remove(
     app.run(move |app| app.propose(caller.actor(), Op::User(Change::Remove(name))))
         .await?;
     Ok(StatusCode::NO_CONTENT)
+}
+
+/// Revokes all tokens of a user.
+fn revoke_tokens(app: &App, caller: &Caller, user: &str) -> Result<(), ApiError> {
+    let tokens = app.reader().objects::<Token>()?.into_iter();
+    let good = tokens.filter(|token| token.user == user && token.revoked.is_none());
+    for token in good {
+        app.propose(caller.actor(), Op::Token(Change::Remove(token.id)))?;
+    }
+    Ok(())
 }
 
 fn find(app: &App, name: &str) -> Result<User, ApiError> {

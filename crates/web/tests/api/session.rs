@@ -132,3 +132,84 @@ fn a_user_has_few_sessions_and_the_oldest_ends() {
     jobs(&first).expect_problem(401, "session_ended");
     jobs(&signed_in(&client)).expect(200);
 }
+
+#[test]
+fn a_new_password_ends_what_was_signed_in_and_the_tokens_on_request() {
+    let (world, client) = world();
+    let admin = world.client();
+    let secret = |answer: Answer, status| {
+        let secret = answer.expect(status).json()["secret"].clone();
+        secret.as_str().unwrap().to_owned()
+    };
+    let put = |user: serde_json::Value| {
+        admin.json("PUT", "/api/v1/users/ada", &user).expect(200);
+    };
+    let cookie = signed_in(&client);
+    let login = r#"{"user": "ada", "password": "correct horse"}"#;
+    let by_login = secret(send(&client, "POST", "/api/v1/login", &[], login), 200);
+    let made = admin.post(
+        "/api/v1/tokens",
+        &json!({"user": "ada", "role": "operator"}),
+    );
+    let made = secret(made, 201);
+    let by_cookie = || send(&client, "GET", "/api/v1/jobs", &[("cookie", &cookie)], "");
+    let by_token = |secret: &str| {
+        let bearer = format!("Bearer {secret}");
+        send(
+            &client,
+            "GET",
+            "/api/v1/jobs",
+            &[("authorization", &bearer)],
+            "",
+        )
+    };
+    // Another role is no new password.
+    put(json!({"role": "operator"}));
+    by_cookie().expect(200);
+    by_token(&by_login).expect(200);
+    put(json!({"role": "operator", "password": "correct house"}));
+    by_cookie().expect_problem(401, "session_ended");
+    by_token(&by_login).expect_problem(401, "token_revoked");
+    by_token(&made).expect(200);
+    send(&client, "POST", SESSION, &[], login).expect_problem(401, "wrong_password");
+    put(json!({"role": "operator", "revoke_tokens": true}));
+    by_token(&made).expect_problem(401, "token_revoked");
+}
+
+#[test]
+fn a_user_who_is_disabled_or_removed_is_refused_at_once() {
+    let (world, client) = world();
+    let admin = world.client();
+    let cookie = signed_in(&client);
+    let made = admin.post(
+        "/api/v1/tokens",
+        &json!({"user": "ada", "role": "operator"}),
+    );
+    let made = made.expect(201).json();
+    let bearer = format!("Bearer {}", made["secret"].as_str().unwrap());
+    let by_cookie = || send(&client, "GET", "/api/v1/jobs", &[("cookie", &cookie)], "");
+    let by_token = || {
+        send(
+            &client,
+            "GET",
+            "/api/v1/jobs",
+            &[("authorization", &bearer)],
+            "",
+        )
+    };
+    by_cookie().expect(200);
+    by_token().expect(200);
+    let disabled = json!({"role": "admin", "disabled": true});
+    admin
+        .json("PUT", "/api/v1/users/ada", &disabled)
+        .expect(200);
+    by_cookie().expect_problem(401, "session_ended");
+    by_token().expect_problem(403, "user_disabled");
+    admin
+        .json("PUT", "/api/v1/users/ada", &json!({"role": "admin"}))
+        .expect(200);
+    by_token().expect(200);
+    admin.delete("/api/v1/users/ada").expect(204);
+    by_cookie().expect_problem(401, "session_ended");
+    by_token().expect_problem(401, "bad_token");
+}

@@ -117,6 +117,7 @@ fn add_user(matches: &ArgMatches, client: &Client) -> Result<(), Failure> {
         role: role(matches)?,
         password,
         disabled: matches.get_flag("disabled"),
+        revoke_tokens: matches.get_flag("revoke-tokens"),
     };
     let user = client.users().put(&name, &user)?;
     if matches.get_flag("json") {

@@ -139,7 +139,7 @@ pub struct Token {
     pub user: String,
     /// Digest of the secret.
     pub hash: Secret,
-    /// What it is limited to, in the API's words; empty is no limit.
+    /// Empty for a token that was made; else how the user signed in to get it, in the API's words.
     pub scope: String,
     /// Role; at most the user's.
     pub role: Role,
