@@ -742,7 +742,7 @@ export interface paths {
         };
         /** Shows a user. */
         get: operations["get_users_name"];
-        /** Adds or replaces a user. Without a password the user keeps the one that is there. */
+        /** Adds or replaces a user. Without a password the user keeps the one that is there; a new one ends the sessions of the user. */
         put: operations["put_users_name"];
         post?: never;
         /** Removes a user and the user's tokens. */
@@ -959,6 +959,11 @@ export interface components {
         /** @description One network path of a running attempt. */
         ChannelView: {
             /**
+             * Format: int64
+             * @description Bytes that passed over the path, with all overhead.
+             */
+            bytes?: number;
+            /**
              * Format: double
              * @description Rate of the last seconds.
              */
@@ -975,6 +980,11 @@ export interface components {
              * @description Counted from 0.
              */
             number: number;
+            /**
+             * Format: int64
+             * @description Bytes that this node sent again.
+             */
+            resent_bytes?: number;
             /**
              * Format: double
              * @description The smoothed RTT.
@@ -1490,6 +1500,8 @@ export interface components {
             disabled?: boolean;
             /** @description Password for the page; without one the user has tokens only. */
             password?: string | null;
+            /** @description All tokens that the user has are revoked. */
+            revoke_tokens?: boolean;
             /** @description What the user may do. */
             role: components["schemas"]["RoleName"];
         };
@@ -1565,7 +1577,7 @@ export interface components {
              * @description Bytes of all files; None while the scan goes on.
              */
             bytes_total?: number | null;
-            /** @description The network paths of a transfer that has several. */
+            /** @description The network paths of the transfer. */
             channels?: components["schemas"]["ChannelView"][];
             /**
              * Format: int64
