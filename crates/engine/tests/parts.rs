@@ -148,6 +148,7 @@ impl World {
                 claim: CLAIM,
                 epoch: node.epoch,
                 closer: items.is_none(),
+                lane: 0,
                 fence: Arc::clone(&node.claim) as Arc<dyn Fence>,
                 part_bytes_min: PART_BYTES,
             }),

@@ -258,6 +258,7 @@ impl ClaimTable {
             claim: claim.0,
             epoch: member.epoch,
             closer: member.closer,
+            lane: member.lane,
             fence: Arc::clone(&held.lease) as Arc<dyn Fence>,
             part_bytes_min: PART_BYTES_MIN,
         };

@@ -27,6 +27,18 @@ pub struct Member {
     /// The transfer finishes the whole tree: links, times of directories, deletion, the sweep. It has no items.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub closer: bool,
+    /// Tells the jobs of one source node to one destination node apart that run at the same time. A job resumes parts that an earlier
+    /// one of the same lane has left.
+    #[serde(default, skip_serializing_if = "is_first")]
+    pub lane: u32,
+}
+
+#[expect(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "serde passes a reference"
+)]
+fn is_first(lane: &u32) -> bool {
+    *lane == 0
 }
 
 /// Names a claim, everywhere the same: 32 hexadecimal digits.

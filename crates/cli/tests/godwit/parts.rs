@@ -117,6 +117,7 @@ impl Client<'_> {
                 claim: CLAIM,
                 epoch: 1,
                 closer: false,
+                lane: 0,
             }),
             items,
         };

@@ -27,6 +27,7 @@ fn member(claim: u8, epoch: u64) -> Member {
         claim: vec![claim; 16],
         epoch,
         closer: false,
+        lane: 0,
     }
 }
 

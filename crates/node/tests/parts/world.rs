@@ -276,6 +276,7 @@ impl World {
                 claim: CLAIM,
                 epoch: 1,
                 closer: false,
+                lane: 0,
             }),
             items,
             ..self.spec(node, settings)
@@ -290,6 +291,7 @@ impl World {
                 claim: CLAIM,
                 epoch: 1,
                 closer: true,
+                lane: 0,
             }),
             ..self.spec(node, &[("delete", "true")])
         }

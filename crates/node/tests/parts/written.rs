@@ -117,3 +117,24 @@ fn items_and_names_go_in_one_transfer() {
     assert_eq!(ended.summary().status, Status::Complete, "{ended:?}");
     world.assert_same("a/b/deep");
 }
+
+#[test]
+fn two_lanes_of_one_sender_run_at_the_same_time() {
+    let world = World::new();
+    world.file("big", 2 * PART);
+    world.claim_all();
+    let parts = world.parts("big");
+    let lane = |number: u32, limit| {
+        let part = parts[usize::try_from(number).expect("few")].clone();
+        let mut spec = world.member(0, vec![part], limit);
+        spec.member.as_mut().expect("a member").lane = number;
+        world.begin(spec)
+    };
+    let slow = lane(0, &[("limit", "1kB")]);
+    slow.heard
+        .wait_for(|event| matches!(event, Event::Progress(progress) if progress.streams > 0));
+    let beside = lane(1, &[]).end();
+    assert_eq!(beside.summary().status, Status::Complete, "{beside:?}");
+    slow.control.cancel();
+    slow.end().result.expect_err("stopped");
+}

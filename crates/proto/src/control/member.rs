@@ -19,6 +19,9 @@ pub struct Member {
     /// It finishes the whole tree: links, times of directories, deletion, the sweep.
     #[prost(bool, tag = "3")]
     pub closer: bool,
+    /// Tells transfers apart that one sender runs to one daemon at the same time; each resumes what its own lane has left.
+    #[prost(uint32, tag = "4")]
+    pub lane: u32,
 }
 
 impl Member {

@@ -108,6 +108,7 @@ fn a_member_names_its_claim_sends_and_deletes_only_as_the_closer() {
                 claim: vec![1; claim],
                 epoch,
                 closer,
+                lane: 0,
             }),
             ..Open::default()
         }))

@@ -14,6 +14,7 @@ pub(super) fn all() -> Vec<(&'static str, Frame)> {
             claim: vec![0x55; 16],
             epoch: 300,
             closer: true,
+            lane: 7,
         }),
         ..Open::default()
     };

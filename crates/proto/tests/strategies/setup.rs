@@ -176,6 +176,7 @@ pub(crate) fn setup() -> impl Strategy<Value = Frame> {
                     member: (flags[3] && direction == Direction::PUSH.0).then(|| Member {
                         claim: vec![flags[1].into(); 16],
                         epoch: retry.max(1),
+                        lane: threads,
                         closer: flags[0] || comparison.is_some_and(|wanted| wanted.delete),
                     }),
                     label: if flags[3] {

@@ -65,6 +65,7 @@ pub(super) fn member_of(spec: &JobSpec) -> Option<Member> {
         claim: member.claim.0.to_vec(),
         epoch: member.epoch,
         closer: member.closer,
+        lane: member.lane,
     })
 }
 

@@ -29,6 +29,8 @@ pub struct Membership {
     pub epoch: u64,
     /// It finishes the whole tree.
     pub closer: bool,
+    /// Tells transfers of one sender apart that run at the same time.
+    pub lane: u32,
     /// Whether it may still write.
     pub fence: Arc<dyn Fence>,
     /// Least length of a part that is not the last of its file: `PART_BYTES_MIN` but in tests.

@@ -17,7 +17,8 @@ impl DestinationRequest {
             return JournalKey::of(&parts);
         };
         let closer = [u8::from(member.closer), self.digest.number()];
-        let own: [&[u8]; 3] = [MEMBER, &member.claim, &closer];
+        let lane = member.lane.to_le_bytes();
+        let own: [&[u8]; 4] = [MEMBER, &member.claim, &closer, &lane];
         let mut key = JournalKey::of(&[parts.as_slice(), &own].concat());
         key.0[..8].copy_from_slice(&claim_tag(&member.claim).to_le_bytes());
         key
