@@ -45,7 +45,7 @@ fn write_source(world: &World) {
     let block: Vec<u8> = (0..1_u32 << 20)
         .map(|at| u8::try_from(at * 7 % 251).expect("a byte"))
         .collect();
-    for _ in 0..PARTS * PART_BYTES >> 20 {
+    for _ in 0..(PARTS * PART_BYTES) >> 20 {
         file.write_all(&block).expect("written");
     }
 }

@@ -293,6 +293,14 @@ impl Deleter<'_> {
         if self.target.comparison().dry_run {
             return Ok(());
         }
+        if self.target.is_fenced() {
+            return Err(StoreError {
+                operation: "delete (the claim of this job has ended at this node)",
+                path,
+                kind: StoreErrorKind::Unsupported,
+                errno: None,
+            });
+        }
         match storage.remove_entry(&path, is_directory) {
             Err(error) if error.kind == StoreErrorKind::Permission => {
                 let parent = path.parent().unwrap_or_default();

@@ -60,9 +60,7 @@ impl Finisher {
             self.sync_adjusted()?;
             return Ok(self.close()?);
         }
-        if self.target.is_fenced() {
-            return Err(CommitError::Fenced.into());
-        }
+        self.hold_fence()?;
         let deleter = self.deleter();
         deleter.tell_replaced(ending).map_err(ListError)?;
         let deletion = deleter.delete_extras(ending);
@@ -75,6 +73,7 @@ impl Finisher {
         };
         linker.make_all().map_err(ListError)?;
         if self.target.config.member.is_some() {
+            self.hold_fence()?;
             self.sweep_claim()?;
         }
         self.set_directories()?;
@@ -216,6 +215,14 @@ impl Finisher {
         }
         let synced = self.target.config.storage.sync_attributes();
         synced.map_err(FinishError::Attributes)
+    }
+
+    /// The tree is another's once the claim of the closer has ended.
+    fn hold_fence(&self) -> Result<(), CommitError> {
+        match self.target.is_fenced() {
+            true => Err(CommitError::Fenced),
+            false => Ok(()),
+        }
     }
 
     /// Removes what members left, before directories get their times. What is unfinished here stays for the next closer.

@@ -109,6 +109,7 @@ impl Linker<'_> {
         if there.is_some_and(|there| is_same_file(&there, &file)) {
             return Ok(false);
         }
+        self.target.hold_fence(link.id)?;
         let temp = self.target.temp(&name);
         let storage = &self.target.config.storage;
         let made = self.directories.within_its_directory(&name, &|| {

@@ -8,7 +8,7 @@
 
 use std::sync::Arc;
 
-use godwit_proto::{Fault, FaultCode, Judge, Part, Record};
+use godwit_proto::{EntryId, Fault, FaultCode, Judge, Part, Record};
 use godwit_store::journal::{CLAIM_BYTES, PathKey};
 use godwit_store::{Kind, RelPath, StoreError, TempName};
 
@@ -72,15 +72,11 @@ impl Target {
     }
 
     /// Refuses to write once the claim has ended: the destination may be another's by now.
-    pub(super) fn hold_fence(&self, record: &Record) -> Result<(), Fault> {
-        if self.is_fenced() {
-            return Err(destination_fault(
-                record.id,
-                FaultCode::IO,
-                FENCED.to_owned(),
-            ));
+    pub(super) fn hold_fence(&self, entry: EntryId) -> Result<(), Fault> {
+        match self.is_fenced() {
+            true => Err(destination_fault(entry, FaultCode::IO, FENCED.to_owned())),
+            false => Ok(()),
         }
-        Ok(())
     }
 
     /// Whether the end of this transfer does what concerns the whole tree.

@@ -99,6 +99,7 @@ impl Planner {
         let planned = self
             .target
             .map_in(record.root, &record.path, path)
+            .and_then(|()| self.target.hold_fence(record.id))
             .and_then(|()| match record.kind {
                 EntryKind::DIRECTORY => self.plan_directory(record, path, last),
                 EntryKind::SYMLINK => self.plan_at_once(record, path, last),

@@ -58,7 +58,7 @@ impl Writer {
             if !file.takes(slice.header.offset, u64::from(slice.header.length)) {
                 return Err(outside_part(slice.record.id));
             }
-            self.target.hold_fence(slice.record)?;
+            self.target.hold_fence(slice.record.id)?;
             if slice.ranges.is_empty() {
                 file.file
                     .write_at(slice.header.offset, slice.payload)
@@ -289,7 +289,7 @@ impl Writer {
     ) -> Result<SmallFile, Fault> {
         self.target.map_in(record.root, &record.path, path)?;
         self.directories.hold_before_making(record.id, path)?;
-        self.target.hold_fence(record)?;
+        self.target.hold_fence(record.id)?;
         let temp = self.target.temp(path);
         let meta = self.target.config.keeper.final_meta(record)?;
         let replace = self.replace_of(record.id);

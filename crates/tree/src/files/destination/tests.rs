@@ -86,3 +86,49 @@ fn a_request_that_fits_no_journal_leaves_none() {
     assert!(why.contains("0 names to 1 source"), "{why}");
     assert_eq!(std::fs::read_dir(journals.path()).unwrap().count(), 0);
 }
+
+struct Open;
+
+impl crate::Fence for Open {
+    fn holds(&self) -> bool {
+        true
+    }
+}
+
+#[test]
+fn a_member_of_an_earlier_epoch_does_not_resume_what_a_later_one_left() {
+    let journals = tempfile::tempdir().unwrap();
+    let begin = |epoch, lane| {
+        let member = Membership {
+            claim: [1; 16],
+            epoch,
+            closer: false,
+            lane,
+            fence: Arc::new(Open),
+            part_bytes_min: 4096,
+        };
+        let request = DestinationRequest {
+            names: vec![Vec::new()],
+            member: Some(member),
+            ..request(journals.path(), vec![b"/src".to_vec()])
+        };
+        request.prepare()
+    };
+    let first = begin(5, 0).unwrap();
+    // Another lane has a journal of its own, and both may write there.
+    let beside = begin(5, 1).unwrap();
+    assert_eq!(first.config.tag, beside.config.tag);
+    assert_ne!(first.config.key, beside.config.key);
+    assert!(matches!(
+        begin(5, 0),
+        Err(DestinationError::Busy { same: true, .. })
+    ));
+    drop(first);
+    assert!(matches!(begin(4, 0), Err(DestinationError::Stale(5))));
+    let later = begin(6, 0).unwrap();
+    assert!(later.recovered.resumed);
+    drop(later);
+    assert!(matches!(begin(5, 0), Err(DestinationError::Stale(6))));
+    // The one that counts finds its journal as it was.
+    assert!(begin(6, 0).is_ok());
+}

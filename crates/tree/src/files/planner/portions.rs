@@ -46,7 +46,6 @@ impl Planner {
             );
             return Err(destination_fault(record.id, FaultCode::LIMIT, message));
         }
-        self.target.hold_fence(record)?;
         self.look_for_portion(record, path, last)?;
         let key = key_of(record, Some(part));
         let temp = self.target.shared_temp(record);
@@ -69,7 +68,6 @@ impl Planner {
             );
             return Err(destination_fault(record.id, FaultCode::NOT_FOUND, message));
         }
-        self.target.hold_fence(record)?;
         let there = self.look_for_portion(record, path, last)?;
         // First of all: a part that came once more since then has made another temporary file, with nothing else in it.
         if there.is_some_and(|there| is_assembled(record, &there))

@@ -46,7 +46,7 @@ impl Writer {
             let message = "no storage holds a file of that size".to_owned();
             return Err(destination_fault(record.id, FaultCode::LIMIT, message));
         }
-        self.target.hold_fence(record)?;
+        self.target.hold_fence(record.id)?;
         let storage = &self.target.config.storage;
         let how = match held {
             _ if shared => Create::Shared,
