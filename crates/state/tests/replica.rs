@@ -224,3 +224,22 @@ fn a_slow_disk_leaves_a_proposal_unknown_and_not_undone() {
     let events = wait(follower.next()).expect("an event");
     assert_eq!(events[0].object, "job1");
 }
+
+#[test]
+fn the_lock_of_a_process_that_is_about_to_end_is_waited_for() {
+    let directory = tempfile::tempdir().expect("a directory");
+    Replica::open(Options::new(directory.path()))
+        .expect("open")
+        .shutdown();
+    let file = directory.path().join("state.lock");
+    let lock = std::fs::File::open(file).expect("there");
+    lock.try_lock().expect("free");
+    let holder = std::thread::spawn(move || {
+        std::thread::sleep(std::time::Duration::from_millis(300));
+        drop(lock);
+    });
+    Replica::open(Options::new(directory.path()))
+        .expect("open")
+        .shutdown();
+    holder.join().expect("no panic");
+}

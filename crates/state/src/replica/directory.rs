@@ -5,10 +5,17 @@ use std::fs::{OpenOptions, TryLockError};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use crate::fault::{Fault, FaultKind};
 use crate::raft::{Guard, Log, read_position};
 use crate::store::{Store, free_bytes, make_directory};
+
+/// How long the lock of another process is waited for: a process that was killed holds it until its last write is through.
+const LOCKED_MAX: Duration = Duration::from_secs(5);
+
+/// Between two looks at the lock.
+const LOOK_EVERY: Duration = Duration::from_millis(50);
 
 /// The directory of the state, locked for this process.
 #[derive(Debug)]
@@ -28,13 +35,23 @@ impl Directory {
             .mode(0o600)
             .open(&file)
             .map_err(|error| Fault::io(&file, error))?;
-        match lock.try_lock() {
-            Ok(()) => Ok(Self {
-                path: path.to_owned(),
-                guard: Guard::new(lock),
-            }),
-            Err(TryLockError::WouldBlock) => Err(Fault::new(&file, FaultKind::Locked)),
-            Err(TryLockError::Error(error)) => Err(Fault::io(&file, error)),
+        let until = Instant::now() + LOCKED_MAX;
+        loop {
+            match lock.try_lock() {
+                Ok(()) => {
+                    return Ok(Self {
+                        path: path.to_owned(),
+                        guard: Guard::new(lock),
+                    });
+                }
+                Err(TryLockError::WouldBlock) if Instant::now() < until => {
+                    std::thread::sleep(LOOK_EVERY);
+                }
+                Err(TryLockError::WouldBlock) => {
+                    return Err(Fault::new(&file, FaultKind::Locked));
+                }
+                Err(TryLockError::Error(error)) => return Err(Fault::io(&file, error)),
+            }
         }
     }
 
