@@ -322,6 +322,13 @@ impl<'a> Third<'a> {
         let mut seen = first;
         loop {
             followed.update(&seen);
+            if followed.lost_access(&seen) {
+                self.told
+                    .note("the access for this job ended while the job ran; it is given again");
+                self.grant(way)?;
+                seen = self.start(way, true)?;
+                continue;
+            }
             if seen.view.ended.is_some() {
                 return Ok(seen);
             }

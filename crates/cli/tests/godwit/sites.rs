@@ -2,6 +2,7 @@
 //! Leaves the commands themselves to `jobs`, and the routes to the tests of the API.
 
 mod places;
+mod renewal;
 pub(crate) mod third;
 
 use std::time::{Duration, Instant};

@@ -8,7 +8,7 @@ use godwit_api::event::EventSink as _;
 use godwit_api::rest::JobStateName;
 use godwit_state::{JobOp, JobState, Reason, UnixMillis};
 
-use super::{Stop, Third, Way, other, renew_at};
+use super::{Stop, Third, Way, is_denied, other, renew_at};
 use crate::attempt::propose;
 
 /// Between two questions.
@@ -31,6 +31,8 @@ pub(super) struct Followed<'a> {
     told: Option<(JobState, String)>,
     moving: JobState,
     away: bool,
+    /// Bytes that were done when access was given last.
+    done_at_grant: u64,
 }
 
 impl<'a> Followed<'a> {
@@ -44,7 +46,22 @@ impl<'a> Followed<'a> {
             told: None,
             moving: JobState::Scanning,
             away: false,
+            done_at_grant: third.told.last_seen().0,
         }
+    }
+
+    /// Whether the job ended because its access did, after it had moved something with that access. Then the access is to be given
+    /// again; a site that refuses the job from the start would refuse it again.
+    pub(super) fn lost_access(&mut self, seen: &JobSeen) -> bool {
+        let done = self.third.told.last_seen().0;
+        let lost = seen.view.ended.is_some()
+            && is_denied(seen)
+            && self.third.granter(self.way).is_some()
+            && done > self.done_at_grant;
+        if lost {
+            self.done_at_grant = done;
+        }
+        lost
     }
 
     /// Tells what is new.

@@ -45,12 +45,12 @@ impl Three {
     }
 
     #[track_caller]
-    fn wait_for(&self, id: &str, is_it: impl Fn(&Value) -> bool) -> Value {
+    pub(super) fn wait_for(&self, id: &str, is_it: impl Fn(&Value) -> bool) -> Value {
         wait_for(&self.asked, id, is_it)
     }
 
     #[track_caller]
-    fn complete(&self, id: &str) -> Value {
+    pub(super) fn complete(&self, id: &str) -> Value {
         let ended = self.wait_for(id, |job| !job["ended"].is_null());
         assert_eq!(ended["state"], "complete", "{ended}");
         self.assert_identical();
@@ -66,7 +66,7 @@ impl Three {
     }
 
     /// The log of a job at the node that is asked.
-    fn log(&self, id: &str) -> String {
+    pub(super) fn log(&self, id: &str) -> String {
         self.asked.admin(&["job", "log", id]).out
     }
 }
