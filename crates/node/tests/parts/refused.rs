@@ -39,6 +39,7 @@ fn a_wrong_digest_or_a_missing_part_gives_no_name() {
     let wrong = world.assemble("big", &wrong);
     let ended = world.run(world.member(0, vec![wrong], &[("verify", "true")]));
     assert_eq!(failed(&ended), one(0, "digest"));
+    assert!(ended.message().contains(&named), "{}", ended.message());
     assert!(!world.path("to/set/big").exists());
     assert_eq!(world.temporary().len(), 1, "the parts stay");
     let right = world.assemble("big", &parts);

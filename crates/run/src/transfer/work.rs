@@ -10,6 +10,7 @@ use godwit_api::failure::Failure;
 use godwit_api::job::{HELD_PARTS_MAX, HeldPart, ITEMS_MAX, Item, JobKind, JobSpec, PartDigest};
 use godwit_api::settings::{CpSettings, Digest as DigestSetting};
 use godwit_engine::FailedEntry;
+use godwit_proto::parts::HELD_ELSEWHERE_MAX;
 use godwit_proto::{Digest, EntryId, HeldRange, Member, Part, Portion, Record};
 use godwit_store::digest::{self, Added, FileDigest};
 use godwit_tree::WorkItem;
@@ -69,7 +70,7 @@ pub(super) fn member_of(spec: &JobSpec) -> Option<Member> {
     })
 }
 
-/// The items in the terms of the tree. Parts that are held are merged as far as their digests can be.
+/// The items in the terms of the tree. Parts that are held are merged, as far as their digests can be, where they are too many.
 pub(super) fn items_of(spec: &JobSpec, settings: &CpSettings) -> Result<Vec<WorkItem>, Failure> {
     let mut held = 0;
     let mut items = Vec::with_capacity(spec.items.len());
@@ -112,6 +113,7 @@ pub(super) fn items_of(spec: &JobSpec, settings: &CpSettings) -> Result<Vec<Work
 fn merged(parts: &[HeldPart], settings: &CpSettings) -> Result<Vec<HeldRange>, String> {
     let kind = digest_of(settings);
     let mut file = FileDigest::new(kind);
+    let mut apart = Vec::with_capacity(parts.len());
     for part in parts {
         if part.digest.kind != settings.digest {
             return Err(format!(
@@ -121,19 +123,27 @@ fn merged(parts: &[HeldPart], settings: &CpSettings) -> Result<Vec<HeldRange>, S
         }
         let mut bytes = [0; 32];
         bytes[..kind.digest_bytes()].copy_from_slice(&part.digest.bytes);
-        if file.add(part.offset, part.bytes, digest::Digest(bytes)) != Added::New {
+        let digest = digest::Digest(bytes);
+        apart.push((part.offset, part.bytes, digest));
+        if file.add(part.offset, part.bytes, digest) != Added::New {
             return Err(format!(
                 "the part of {} bytes at {} overlaps another, or is no part of a file",
                 part.bytes, part.offset
             ));
         }
     }
+    // Each by itself where there is room, so that one that is wrong can be named.
+    let mut each = apart;
+    if each.len() > HELD_ELSEWHERE_MAX {
+        each = file.ranges();
+    }
+    each.sort_unstable_by_key(|(offset, _, _)| *offset);
     let range = |(offset, bytes, digest): (u64, u64, digest::Digest)| HeldRange {
         offset,
         bytes,
         digest: Digest(digest.0),
     };
-    Ok(file.ranges().into_iter().map(range).collect())
+    Ok(each.into_iter().map(range).collect())
 }
 
 /// Tells of the items of one run of a transfer by their numbers in the job.

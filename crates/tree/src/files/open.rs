@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use godwit_engine::{entry, lock};
-use godwit_proto::{EntryId, Part, Portion, Record, UNKNOWN_BYTES};
+use godwit_proto::{EntryId, HeldRange, Part, Portion, Record, UNKNOWN_BYTES};
 use godwit_store::digest::{self, FileDigest};
 use godwit_store::journal::{DoneRecord, PathKey};
 use godwit_store::{FinalMeta, RelPath, Replace, TempName, WriteFile};
@@ -27,6 +27,8 @@ pub(super) struct OpenFile {
     pub(super) shared: bool,
     /// The range that this transfer brings of it, if it is not all.
     pub(super) part: Option<Part>,
+    /// The ranges that it is put together of, if it is.
+    pub(super) elsewhere: Vec<HeldRange>,
     pub(super) key: PathKey,
     pub(super) generation: u64,
     /// Of the whole; [`UNKNOWN_BYTES`] until the last record says.

@@ -1,6 +1,7 @@
 //! Reads a file back from storage and takes its digest.
 //! Does not judge it.
 
+use godwit_proto::HeldRange;
 use godwit_store::digest::{self, Digest, DigestKind, FileDigest};
 use godwit_store::{ReadFile, RelPath, Storage, StoreError, StoreErrorKind, TempName};
 
@@ -83,6 +84,35 @@ fn digest_of_opened(
         next = offset;
     }
     Ok(whole.finish_unless(bytes, stop))
+}
+
+/// The first of these ranges whose bytes in storage, under a temporary name, have another digest; `None` if all are right or cannot be
+/// read.
+pub(super) fn wrong_range<'a>(
+    storage: &dyn Storage,
+    (path, temp): (&RelPath, &TempName),
+    bytes: u64,
+    kind: DigestKind,
+    ranges: &'a [HeldRange],
+) -> Option<&'a HeldRange> {
+    let file = storage.open_temp(path, temp).ok()?;
+    let mut buffer = vec![0; CHUNK_BYTES];
+    ranges.iter().find(|range| {
+        let mut digest = FileDigest::new(kind);
+        let end = range.offset.saturating_add(range.bytes).min(bytes);
+        let mut offset = range.offset;
+        while offset < end {
+            let length = CHUNK_BYTES.min(usize::try_from(end - offset).unwrap_or(CHUNK_BYTES));
+            if read_exact(&*file, path, offset, &mut buffer[..length]).is_err() {
+                return false;
+            }
+            let chunk = digest::digest_slice(kind, offset, bytes, &buffer[..length]);
+            digest.add(offset, length as u64, chunk);
+            offset += length as u64;
+        }
+        let found = digest.part_unless(range.offset, range.bytes, bytes, &|| false);
+        found.is_some_and(|found| found.0 != range.digest.0)
+    })
 }
 
 fn read_exact(

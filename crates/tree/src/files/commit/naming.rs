@@ -9,7 +9,7 @@
 use std::collections::HashSet;
 
 use godwit_engine::{entry, lock};
-use godwit_proto::{EntryId, FaultCode, Seq, Side};
+use godwit_proto::{EntryId, FaultCode, HeldRange, Seq, Side};
 use godwit_store::{RelPath, Replace, TempName, digest};
 
 use super::{Batch, Committer, SmallFile};
@@ -17,8 +17,9 @@ use crate::files::error::CommitError;
 use crate::files::member::rereads_assembled;
 use crate::files::open::OpenFile;
 use crate::files::spelling::taken;
-use crate::files::target::destination_fault;
+use crate::files::target::{Target, destination_fault};
 use crate::files::undelivered::Undelivered;
+use crate::files::verify::wrong_range;
 
 /// A file under its temporary name, and how both ends call it.
 struct Named<'a> {
@@ -31,6 +32,8 @@ struct Named<'a> {
     counted: u64,
     /// The temporary file is not this transfer's alone.
     shared: bool,
+    /// What it was put together of.
+    elsewhere: &'a [HeldRange],
 }
 
 impl OpenFile {
@@ -43,6 +46,7 @@ impl OpenFile {
             temp: &self.temp,
             counted: lock(&self.progress).counted,
             shared: self.shared,
+            elsewhere: &self.elsewhere,
         }
     }
 }
@@ -125,6 +129,7 @@ impl Committer {
             temp: &unnamed.temp,
             counted: file.bytes,
             shared: false,
+            elsewhere: &[],
         };
         if self.target.config.verify && !self.reads_back(&named, file.bytes, unnamed.digest) {
             return false;
@@ -194,13 +199,7 @@ impl Committer {
         let (code, message) = match read {
             Ok(None) => return false,
             Ok(digest) if digest == expected => return true,
-            Ok(_) => (
-                FaultCode::DIGEST,
-                format!(
-                    "{}: what was read back from the destination storage differs from what was written",
-                    file.path
-                ),
-            ),
+            Ok(_) => (FaultCode::DIGEST, differs(&self.target, file, bytes)),
             Err(error) => {
                 let fault = entry::fault(file.id, Side::DESTINATION, &error);
                 (fault.code, fault.message)
@@ -225,6 +224,24 @@ impl Committer {
             below,
             &self.target.shown(file.path),
         );
+    }
+}
+
+/// What is told of a file that was read back and is another.
+fn differs(target: &Target, file: &Named<'_>, bytes: u64) -> String {
+    let config = &target.config;
+    let (storage, temp) = (&*config.storage, (file.path, file.temp));
+    match wrong_range(storage, temp, bytes, config.digest, file.elsewhere) {
+        Some(range) => format!(
+            "{}: the part from {} to {} has another digest than the one that was told; send it, then assemble the file again",
+            file.path,
+            range.offset,
+            range.offset.saturating_add(range.bytes)
+        ),
+        None => format!(
+            "{}: what was read back from the destination storage differs from what was written",
+            file.path
+        ),
     }
 }
 

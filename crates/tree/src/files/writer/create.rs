@@ -80,6 +80,10 @@ impl Writer {
             temp,
             shared,
             part,
+            elsewhere: match portion {
+                Portion::Assemble(ranges) => ranges,
+                Portion::Whole | Portion::Part(_) => Vec::new(),
+            },
             key,
             generation: record.generation.0,
             bytes: record.bytes.into(),
