@@ -3,6 +3,9 @@
 #![expect(clippy::print_stdout, reason = "a tool for developers")]
 
 #[expect(dead_code, reason = "the tests use more of it")]
+#[path = "../tests/parts/heard.rs"]
+mod heard;
+#[expect(dead_code, reason = "the tests use more of it")]
 #[path = "../tests/parts/world.rs"]
 mod world;
 
@@ -13,7 +16,8 @@ use std::time::Instant;
 use godwit_api::event::Status;
 use godwit_api::job::{Item, JobSpec};
 
-use world::{Running, World};
+use heard::Running;
+use world::World;
 
 const PARTS: u64 = 4;
 const PART_BYTES: u64 = 1 << 30;

@@ -5,6 +5,7 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Instant;
 
 use godwit_api::endpoint::Place as Named;
 use godwit_proto::FaultCode;
@@ -12,6 +13,7 @@ use godwit_run::local::{Access, ExportedFiles, LocalDestination, LocalError, Loc
 use godwit_store::{RelPath, Storage, StoreErrorKind, Syncs};
 use godwit_tree::{TreeRoot, root_fault};
 
+use crate::claims::ClaimTable;
 use crate::export::{Export, ExportError, ExportPath, locate};
 
 /// The exports of a node, for the jobs that the node itself runs.
@@ -19,6 +21,7 @@ pub struct Exported {
     exports: Vec<Export>,
     spill: PathBuf,
     syncs: Syncs,
+    claims: Arc<ClaimTable>,
 }
 
 /// Where a path leads.
@@ -42,7 +45,14 @@ impl Exported {
             exports,
             spill,
             syncs,
+            claims: Arc::default(),
         }
+    }
+
+    /// The same with the claims that others of this node go by, too.
+    #[must_use]
+    pub fn claiming(self, claims: Arc<ClaimTable>) -> Self {
+        Self { claims, ..self }
     }
 
     fn find(&self, path: &Path, access: Access) -> Result<Found, LocalError> {
@@ -134,6 +144,11 @@ impl ExportedFiles for Exported {
         let found = self.find(path, Access::default()).ok()?;
         let room = rustix::fs::statvfs(OsStr::from_bytes(&found.real)).ok()?;
         Some(room.f_bavail.saturating_mul(room.f_frsize))
+    }
+
+    fn claimed(&self, destinations: &[Vec<u8>]) -> Option<String> {
+        let no = self.claims.refuses(destinations, Instant::now());
+        no.map(|no| no.message)
     }
 }
 

@@ -3,6 +3,8 @@
 
 #[path = "parts/claims.rs"]
 mod claims;
+#[path = "parts/heard.rs"]
+mod heard;
 #[path = "parts/refused.rs"]
 mod refused;
 #[path = "parts/world.rs"]

@@ -58,6 +58,11 @@ pub trait ExportedFiles: Send + Sync {
 
     /// Bytes that this process may still write to the export of the path; None where nobody knows.
     fn free_bytes(&self, path: &Path) -> Option<u64>;
+
+    /// Why nobody but the members of a job may write to these absolute paths now, if that is so.
+    fn claimed(&self, _destinations: &[Vec<u8>]) -> Option<String> {
+        None
+    }
 }
 
 /// In the message on a directory that a destination would be in: it is not there.

@@ -38,7 +38,8 @@ pub(super) fn start(
 ) -> Result<Jobs, Failure> {
     let replica = Replica::open(Options::new(home.path().join("state")))
         .map_err(|error| Failure::local(format!("the state of the node: {error}")))?;
-    let exported = Exported::new(exports.to_vec(), home.spill()?, process.syncs.clone());
+    let exported = Exported::new(exports.to_vec(), home.spill()?, process.syncs.clone())
+        .claiming(Arc::clone(claims));
     let exported: Arc<Exported> = Arc::new(exported);
     let own = home.clone();
     let syncs = process.syncs.clone();

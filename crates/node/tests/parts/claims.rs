@@ -40,6 +40,9 @@ fn a_claimed_destination_is_for_members_alone() {
         "{}",
         failure.message
     );
+    let own = world.begin_own().end();
+    let failure = own.result.as_ref().expect_err("refused");
+    assert_eq!(failure.code, FailureCode::BusyDestination, "{failure:?}");
     let above = JobSpec {
         destination: {
             let text = world.spec(0, &[]).destination;

@@ -6,9 +6,10 @@ use std::os::unix::fs::FileExt as _;
 use godwit_api::event::Status;
 use godwit_api::job::{Item, PartDigest};
 
+use crate::heard::Ended;
 use crate::world::{PART, World};
 
-fn failed(ended: &crate::world::Ended) -> Vec<(usize, String)> {
+fn failed(ended: &Ended) -> Vec<(usize, String)> {
     assert_eq!(ended.summary().status, Status::Partial, "{ended:?}");
     ended.failures()
 }

@@ -5,14 +5,14 @@ use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
-use std::thread::{self, JoinHandle};
+use std::sync::Arc;
+use std::thread;
 use std::time::{Duration, Instant};
 
 use godwit_api::ask::{
     Answer, AskSites, ClaimPlace, Peer, Question, Refusal, ReleaseClaim, RenewClaim,
 };
-use godwit_api::event::{Event, EventSink, Summary, WorkDone};
+use godwit_api::event::EventSink;
 use godwit_api::failure::Failure;
 use godwit_api::grant::Grant;
 use godwit_api::job::{
@@ -22,11 +22,16 @@ use godwit_engine::limits;
 use godwit_engine::session::{Connector, Refusal as Refused};
 use godwit_engine::tuner::Bounds;
 use godwit_net::{Cipher, ClientTls, Identity, IdentityId, KnownPeers, PeerAddress, ServerTls};
-use godwit_node::{Announce, Asker, Daemon, DaemonConfig, Export, Grants, Here};
+use godwit_node::{
+    Announce, Asker, ClaimTable, Daemon, DaemonConfig, Export, Exported, Grants, Here,
+};
+use godwit_run::local::ExportedFiles;
 use godwit_run::{
     AgentOrder, Connectors, Control, Env, Home, Process, Runner, SshClient, SshWay, StartedAgent,
 };
 use godwit_store::{Confine, FsStorage, RelPath, Storage};
+
+use super::heard::{Ended, Heard, Running};
 
 /// No test waits as long for anything that comes.
 pub(crate) const DEADLINE: Duration = Duration::from_secs(240);
@@ -55,107 +60,14 @@ impl Connectors for Nowhere {
     }
 }
 
-#[derive(Default)]
-pub(crate) struct Heard {
-    events: Mutex<Vec<Event>>,
-    more: Condvar,
-}
-
-impl EventSink for Heard {
-    fn tell(&self, event: Event) {
-        let mut events = self.events.lock().unwrap_or_else(PoisonError::into_inner);
-        events.push(event);
-        self.more.notify_all();
-    }
-}
-
-impl Heard {
-    #[track_caller]
-    pub(crate) fn wait_for(&self, is_it: impl Fn(&Event) -> bool) {
-        let until = Instant::now() + DEADLINE;
-        let mut events = self.events.lock().unwrap_or_else(PoisonError::into_inner);
-        while !events.iter().any(&is_it) {
-            let left = until.saturating_duration_since(Instant::now());
-            assert!(!left.is_zero(), "it does not come: {events:?}");
-            let waited = self.more.wait_timeout(events, left);
-            events = waited.unwrap_or_else(PoisonError::into_inner).0;
-        }
-    }
-
-    fn all(&self) -> Vec<Event> {
-        let events = self.events.lock().unwrap_or_else(PoisonError::into_inner);
-        events.clone()
-    }
-}
-
-/// What became of a transfer.
-#[derive(Debug)]
-pub(crate) struct Ended {
-    pub(crate) result: Result<Summary, Failure>,
-    events: Vec<Event>,
-}
-
-impl Ended {
-    /// The digest of each item that is done; None of one that is not.
-    pub(crate) fn digests(&self, items: usize) -> Vec<Option<PartDigest>> {
-        let mut digests = vec![None; items];
-        for event in &self.events {
-            if let Event::WorkDone(WorkDone { number, digest }) = event {
-                digests[*number].clone_from(digest);
-            }
-        }
-        for (number, _) in self.failures() {
-            digests[number] = None;
-        }
-        digests
-    }
-
-    /// Number and code of each item that failed.
-    pub(crate) fn failures(&self) -> Vec<(usize, String)> {
-        let failed = self.events.iter().filter_map(|event| match event {
-            Event::WorkFailed(failed) => Some((failed.number, failed.code.clone())),
-            _ => None,
-        });
-        failed.collect()
-    }
-
-    pub(crate) fn message(&self) -> String {
-        match &self.result {
-            Err(failure) => failure.message.clone(),
-            Ok(_) => format!("{:?}", self.events),
-        }
-    }
-
-    #[track_caller]
-    pub(crate) fn summary(&self) -> &godwit_api::event::TransferSummary {
-        match &self.result {
-            Ok(Summary::Transfer(summary)) => summary,
-            _ => panic!("{self:?}"),
-        }
-    }
-}
-
-pub(crate) struct Running {
-    pub(crate) heard: Arc<Heard>,
-    pub(crate) control: Control,
-    thread: JoinHandle<Result<Summary, Failure>>,
-}
-
-impl Running {
-    #[track_caller]
-    pub(crate) fn end(self) -> Ended {
-        let result = self.thread.join().expect("no panic");
-        let events = self.heard.all();
-        Ended { result, events }
-    }
-}
-
 /// A source, a destination, and two nodes that export it.
 pub(crate) struct World {
     directory: tempfile::TempDir,
     nodes: Vec<(Daemon, IdentityId)>,
     client: IdentityId,
     asker: Asker,
+    /// Of the first node.
+    claims: Arc<ClaimTable>,
 }
 
 impl World {
@@ -169,6 +81,7 @@ impl World {
         for name in ["from", "to/set"] {
             fs::create_dir_all(path(name)).expect("made");
         }
+        let claims = Arc::<ClaimTable>::default();
         let nodes = [0, 1].map(|number| {
             let home = path(&format!("node{number}"));
             for name in ["journals", "spill"] {
@@ -179,7 +92,11 @@ impl World {
             let words: Vec<&str> = line.split(' ').collect();
             let grant = Grant::of_words(&words).expect("a grant");
             Grants::new(&home).add(&grant).expect("granted");
-            let daemon = Daemon::start(config(&home, &path("to"), &identity), &identity);
+            let mut config = config(&home, &path("to"), &identity);
+            if number == 0 {
+                config.claims = Arc::clone(&claims);
+            }
+            let daemon = Daemon::start(config, &identity);
             let daemon = daemon.expect("started");
             let address = daemon.addresses()[0];
             let address = PeerAddress::new(&address.ip().to_string(), address.port());
@@ -194,6 +111,7 @@ impl World {
             nodes: nodes.into(),
             client: *own.id(),
             asker: Asker::new(here, tls),
+            claims,
             directory,
         }
     }
@@ -298,11 +216,29 @@ impl World {
     }
 
     pub(crate) fn begin(&self, spec: JobSpec) -> Running {
+        self.begin_with(spec, None)
+    }
+
+    /// A job of the first node itself, between its exports.
+    pub(crate) fn begin_own(&self) -> Running {
+        let exports = ["from", "to"].map(|name| export(name, &self.path(name)));
+        let spill = self.path("node0/spill");
+        let exported = Exported::new(exports.to_vec(), spill, Default::default());
+        let spec = JobSpec {
+            sources: vec!["/from/small".into()],
+            destination: "/to/set/".into(),
+            ..self.spec(0, &[])
+        };
+        let exported = exported.claiming(Arc::clone(&self.claims));
+        self.begin_with(spec, Some(Arc::new(exported)))
+    }
+
+    fn begin_with(&self, spec: JobSpec, exports: Option<Arc<dyn ExportedFiles>>) -> Running {
         let env = Env {
             process: Process::default(),
             home: Home::at(self.path("home")),
             base: Some(self.directory.path().to_owned()),
-            exports: None,
+            exports,
             umask: 0o077,
             started: Instant::now(),
             alone: false,
@@ -453,19 +389,23 @@ fn same_contents(one: &Path, other: &Path) -> bool {
     }
 }
 
+fn export(name: &str, path: &Path) -> Export {
+    Export {
+        name: name.to_owned(),
+        path: path.to_owned(),
+        set_id: false,
+        owner: false,
+        security_xattrs: false,
+        devices: false,
+    }
+}
+
 fn config(home: &Path, to: &Path, identity: &Identity) -> DaemonConfig {
     DaemonConfig {
         process: Process::default(),
         listen: vec!["127.0.0.1:0".parse().expect("an address")],
         announce: Announce::None,
-        exports: vec![Export {
-            name: "to".to_owned(),
-            path: to.to_owned(),
-            set_id: false,
-            owner: false,
-            security_xattrs: false,
-            devices: false,
-        }],
+        exports: vec![export("to", to)],
         home: home.to_owned(),
         rules: Arc::new(|| Ok(Arc::default())),
         tls: ServerTls::new(identity, &Cipher::ALL).expect("TLS"),

@@ -260,6 +260,12 @@ impl Job<'_> {
         let mut prepared = request
             .prepare()
             .map_err(|error| unusable(&error).about(path.display()))?;
+        let exports = self.env.exports.as_ref();
+        if let Some(why) = exports.and_then(|exports| exports.claimed(&prepared.destinations)) {
+            let put_away = prepared.put_away();
+            put_away.map_err(|error| Failure::new(FailureCode::JournalUnusable, error))?;
+            return Err(Failure::new(FailureCode::BusyDestination, why).about(path.display()));
+        }
         // Told here, it need not be told by the sink.
         if let Some(damage) = prepared.recovered.damage.take() {
             self.events.note(&damage);
