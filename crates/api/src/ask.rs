@@ -304,7 +304,7 @@ fn document<T: Serialize>(body: &T) -> Vec<u8> {
 }
 
 /// A site as a node reaches it.
-#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
+#[derive(Clone, Debug, Deserialize, Eq, Hash, PartialEq, Serialize)]
 pub struct Peer {
     /// Name of the site, for messages.
     pub name: String,

@@ -72,7 +72,7 @@ fn job(rig: &Rig, id: &str) -> Option<Value> {
 }
 
 #[track_caller]
-pub(crate) fn wait_for(rig: &Rig, id: &str, is_it: impl Fn(&Value) -> bool) -> Value {
+pub(crate) fn wait_for(rig: &Rig, id: &str, mut is_it: impl FnMut(&Value) -> bool) -> Value {
     let until = Instant::now() + DEADLINE;
     loop {
         let now = job(rig, id);

@@ -325,7 +325,7 @@ fn channels(progress: &Progress, told: &[Channel]) -> Vec<ChannelView> {
             name: channel.name.clone(),
             streams: channel.streams,
             bytes: channel.bytes,
-            bytes_per_second: told.or(progress.bytes_per_second.filter(|_| alone)),
+            bytes_per_second: told.or_else(|| progress.bytes_per_second.filter(|_| alone)),
             round_trip_seconds: channel.round_trip_seconds,
             resent_bytes: channel.resent_bytes,
             cuts: channel.cuts,

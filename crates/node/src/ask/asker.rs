@@ -1,6 +1,8 @@
 //! Asks other nodes: dials a site's addresses in their order, proves who is there, sends a question and waits for the reply.
 //! Knows what no question means; questions about this node go to `here`.
 
+use std::collections::HashMap;
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use godwit_api::PORT_DEFAULT;
@@ -33,17 +35,81 @@ const LOOK_EVERY: Duration = Duration::from_millis(200);
 const _: () = assert!(SILENT_MAX.as_secs() > 10 * SIGN_EVERY.as_secs());
 const _: () = assert!(SILENT_MAX.as_secs() > (ALL_WITHIN.as_secs() + DIAL_WITHIN.as_secs()));
 
+/// Connections to one site that are kept for its next questions: as many as are asked at once, as a rule.
+const KEPT_MAX: usize = 4;
+
+/// How long a connection is kept without a question; the site ends it after two minutes.
+const KEPT_FOR: Duration = Duration::from_secs(60);
+
 /// Asks for a node.
 pub struct Asker {
     here: Here,
     tls: ClientTls,
+    /// Connections without a question on the way, by the site that they lead to.
+    kept: Mutex<HashMap<Peer, Vec<Kept>>>,
+}
+
+/// A connection, after HELLO.
+struct Kept {
+    stream: Connection,
+    /// Number of the last question.
+    asked: u64,
+    since: Instant,
+}
+
+impl Kept {
+    /// Asks one question; the document of the reply.
+    fn ask(
+        &mut self,
+        site: &Peer,
+        question: &Question,
+        go_on: &mut GoOn<'_>,
+    ) -> Result<Vec<u8>, Refusal> {
+        self.asked += 1;
+        let ask = Ask {
+            number: self.asked,
+            document: question.to_document(),
+        };
+        let mut head = Vec::new();
+        ask.encode(&mut head)
+            .map_err(|error| Refusal::new(code::INVALID, format!("the question: {error}")))?;
+        let sent = self.stream.send(&head, &[]);
+        sent.map_err(|error| lost(site, &error.to_string()))?;
+        wait(&mut self.stream, site, ask.number, go_on)
+    }
 }
 
 impl Asker {
     /// Asks with this key; questions about this node are answered from `here`, which lets the asker do everything.
     #[must_use]
-    pub const fn new(here: Here, tls: ClientTls) -> Self {
-        Self { here, tls }
+    pub fn new(here: Here, tls: ClientTls) -> Self {
+        Self {
+            here,
+            tls,
+            kept: Mutex::default(),
+        }
+    }
+
+    /// A connection to the site that is kept, the last one used first. Those that rested for too long are closed.
+    fn take(&self, site: &Peer) -> Option<Kept> {
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        kept.retain(|_, connections| {
+            connections.retain(|one| one.since.elapsed() < KEPT_FOR);
+            !connections.is_empty()
+        });
+        kept.get_mut(site)?.pop()
+    }
+
+    /// Keeps a connection for the next question.
+    fn keep(&self, site: &Peer, connection: Kept) {
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let connections = kept.entry(site.clone()).or_default();
+        if connections.len() < KEPT_MAX {
+            connections.push(Kept {
+                since: Instant::now(),
+                ..connection
+            });
+        }
     }
 
     /// A connection to the site, after HELLO.
@@ -102,19 +168,38 @@ impl AskSites for Asker {
         let Some(site) = site else {
             return self.here.answer(question, &|_, _, _| Ok(()), go_on);
         };
-        let mut stream = self.connect(site)?;
-        let ask = Ask {
-            number: 1,
-            document: question.to_document(),
+        // A question about a job may be asked twice: a kept connection that has broken costs no answer.
+        let mut reply = None;
+        if question.is_about_jobs()
+            && let Some(mut kept) = self.take(site)
+        {
+            match kept.ask(site, question, go_on) {
+                Ok(document) => reply = Some((kept, document)),
+                Err(refusal) if refusal.code == code::BROKEN => {}
+                Err(refusal) => return Err(refusal),
+            }
+        }
+        let (mut connection, document) = match reply {
+            Some(reply) => reply,
+            None => {
+                let mut connection = Kept {
+                    stream: self.connect(site)?,
+                    asked: 0,
+                    since: Instant::now(),
+                };
+                let document = connection.ask(site, question, go_on)?;
+                (connection, document)
+            }
         };
-        let mut head = Vec::new();
-        ask.encode(&mut head)
-            .map_err(|error| Refusal::new(code::INVALID, format!("the question: {error}")))?;
-        let sent = stream.send(&head, &[]);
-        sent.map_err(|error| lost(site, &error.to_string()))?;
-        let answer = wait(&mut stream, site, ask.number, go_on);
-        stream.shutdown();
-        answer
+        if question.is_about_jobs() {
+            self.keep(site, connection);
+        } else {
+            connection.stream.shutdown();
+        }
+        Answer::parse(&document).map_err(|refusal| Refusal {
+            message: format!("{}: {}", site.name, refusal.message),
+            ..refusal
+        })
     }
 
     fn reach(&self, site: &Peer) -> Result<(), Refusal> {
@@ -144,13 +229,13 @@ fn greet(stream: &mut Connection, site: &Peer) -> Result<(), Refusal> {
     }
 }
 
-/// Waits for the reply to the question of this number.
+/// Waits for the reply to the question of this number; its document.
 fn wait(
     stream: &mut Connection,
     site: &Peer,
     number: u64,
     go_on: &mut GoOn<'_>,
-) -> Result<Answer, Refusal> {
+) -> Result<Vec<u8>, Refusal> {
     let mut heard = Instant::now();
     let mut done = 0;
     loop {
@@ -158,10 +243,7 @@ fn wait(
             Ok(Frame::Reply(reply)) if reply.number == number => {
                 heard = Instant::now();
                 if !reply.document.is_empty() {
-                    return Answer::parse(&reply.document).map_err(|refusal| Refusal {
-                        message: format!("{}: {}", site.name, refusal.message),
-                        ..refusal
-                    });
+                    return Ok(reply.document);
                 }
                 done = reply.done;
             }

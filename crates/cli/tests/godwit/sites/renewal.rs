@@ -1,5 +1,12 @@
-//! Access for a job between two sites that ends while the job runs, by three nodes of the real binary.
+//! How a node follows a job between two sites, and renews the access for it, by three nodes of the real binary.
 //! Leaves access that is taken back for good at the site that runs the job to `third`.
+
+use std::collections::BTreeSet;
+use std::io::copy;
+use std::net::{Shutdown, TcpListener, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
 
 use godwit_api::rest::Timestamp;
 use serde_json::{Value, json};
@@ -56,4 +63,59 @@ fn access_that_may_not_be_given_again_ends_the_job_and_names_the_site() {
     let text = ended["reason"]["text"].as_str().unwrap_or_default();
     assert!(text.starts_with("siteD: "), "{ended}");
     assert_ne!(ended["ended"], Value::Null);
+}
+
+/// Passes connections on to a node and counts them; its address.
+fn counted(node: &str, count: &Arc<AtomicUsize>) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let address = listener.local_addr().expect("bound").to_string();
+    let (node, count) = (node.to_owned(), Arc::clone(count));
+    thread::spawn(move || {
+        for client in listener.incoming().map_while(Result::ok) {
+            count.fetch_add(1, Ordering::SeqCst);
+            let server = TcpStream::connect(&node).expect("the node listens");
+            for (from, to) in [(&client, &server), (&server, &client)] {
+                let clone = |stream: &TcpStream| stream.try_clone().expect("descriptors");
+                let (mut from, mut to) = (clone(from), clone(to));
+                thread::spawn(move || {
+                    // However one direction ends, the other end learns of it.
+                    let _ = copy(&mut from, &mut to);
+                    let _ = to.shutdown(Shutdown::Both);
+                });
+            }
+        }
+    });
+    address
+}
+
+#[test]
+fn a_node_that_follows_a_job_keeps_its_connection() {
+    let three = Three::new();
+    fill(&three.source, 10, 400_000);
+    let count = Arc::new(AtomicUsize::new(0));
+    let address = counted(three.source.address(), &count);
+    let line = [
+        "site",
+        "add",
+        "siteS",
+        &address,
+        "--identity",
+        &three.source.identity,
+    ];
+    let outcome = three.asked.admin(&line);
+    assert_eq!(outcome.code, Some(0), "{outcome:?}");
+    let id = three.submit(&["--limit", "300KB/s"]);
+    let mut answers = BTreeSet::new();
+    three.wait_for(&id, |job| {
+        answers.insert(job["progress"]["at"].to_string());
+        answers.len() > 6
+    });
+    // Two, where the first one was busy with another question.
+    let connections = count.load(Ordering::SeqCst);
+    assert!(
+        connections <= 2,
+        "{connections} connections for {answers:?}"
+    );
+    let outcome = three.asked.admin(&["job", "cancel", &id]);
+    assert_eq!(outcome.code, Some(0), "{outcome:?}");
 }

@@ -45,7 +45,7 @@ impl Three {
     }
 
     #[track_caller]
-    pub(super) fn wait_for(&self, id: &str, is_it: impl Fn(&Value) -> bool) -> Value {
+    pub(super) fn wait_for(&self, id: &str, is_it: impl FnMut(&Value) -> bool) -> Value {
         wait_for(&self.asked, id, is_it)
     }
 
