@@ -150,7 +150,7 @@ fn job() -> Command {
             .arg(id()),
         Command::new("manifest")
             .about("Print the manifest that a job wrote")
-            .after_help("godwit verify and godwit job submit --verify check a copy by it.")
+            .after_help("A copy is checked against it by godwit verify, and by godwit job submit --verify.")
             .arg(id()),
     ])
 }
