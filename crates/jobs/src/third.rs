@@ -193,7 +193,8 @@ impl<'a> Third<'a> {
             self.tell_way(*way);
             // A job that ended while this node was away has its result; any other reason to run is one to run it again.
             let reason = self.job.reason.as_ref().map(|reason| reason.code.as_str());
-            let fresh = reason == Some(godwit_state::reason::NODE_RESTARTED);
+            let fresh = reason == Some(godwit_state::reason::NODE_RESTARTED)
+                || reason == Some(godwit_state::reason::NODE_LOST);
             let again = !fresh || is_denied(&seen);
             if again || seen.view.ended.is_none() {
                 self.grant(*way)?;

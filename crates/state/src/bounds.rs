@@ -19,6 +19,8 @@ pub(crate) const FAILURE_GROUPS_MAX: usize = 64;
 pub(crate) const FAILURE_EXAMPLES_MAX: usize = 16;
 /// Objects of one kind: a hundred users with a hundred tokens each.
 pub(crate) const OBJECTS_MAX: u64 = 10_000;
+/// Nodes of a cluster: ten times as many as a large site has data nodes.
+pub(crate) const NODES_MAX: u64 = 1_000;
 /// Webhooks: each change of a job looks at all of them.
 pub(crate) const WEBHOOKS_MAX: u64 = 100;
 /// Jobs that wait: fifty times the figure that the node is measured with.

@@ -71,6 +71,7 @@ pub use read::{
     Reader,
 };
 pub use replica::{
-    Done, Ended, FollowError, Follower, OpenError, Options, ProposeError, Replica, backup, restore,
+    Done, Ended, FollowError, Follower, Member, Members, OpenError, Options, ProposeError, Replica,
+    backup, recover, restore, set_aside,
 };
 pub use store::{Batch, Position, Store};

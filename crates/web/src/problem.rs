@@ -157,6 +157,7 @@ impl From<ProposeError> for ApiError {
                 Self::new(status, refused.code(), detail)
             }
             ProposeError::NotLeader { .. } => unavailable("not_leader"),
+            ProposeError::NoMajority { .. } => unavailable("no_majority"),
             ProposeError::Busy => unavailable("busy"),
             ProposeError::Unknown => unavailable("outcome_unknown"),
             ProposeError::Ended(_) => unavailable("state_stopped"),

@@ -100,7 +100,7 @@ pub(super) fn restore(matches: &ArgMatches, home: &Home) -> Result<Exit, Failure
         }
     }
     // It refuses while a node runs, and checks the backup before it changes anything.
-    let kept = godwit_state::restore(&home.path().join("state"), &directory.join(STATE))
+    let kept = godwit_state::restore(&home.path().join("state"), &directory.join(STATE), 1)
         .map_err(Failure::local)?;
     let mut moved = kept;
     for (name, content) in &contents {

@@ -142,25 +142,42 @@ pub(super) fn stop(
 pub(super) fn restart(context: &Context<'_>, runner: &Runner) -> Result<Effect, Stop> {
     bounds::name("node", &runner.node)?;
     bounds::name("instance", &runner.instance)?;
+    let text = format!(
+        "Node {} was restarted; the job goes on by itself.",
+        runner.node
+    );
+    let why = Reason::new(reason::NODE_RESTARTED, clip(text));
+    requeue(context, &runner.node, Some(&runner.instance), &why)
+}
+
+/// Returns all jobs of a node. From: scanning, running, verifying. To: queued.
+pub(super) fn lost(context: &Context<'_>, node: &str) -> Result<Effect, Stop> {
+    let text = format!("Node {node} was lost; the job goes on at another node.");
+    let why = Reason::new(reason::NODE_LOST, clip(text));
+    requeue(context, node, None, &why)
+}
+
+/// Returns the jobs that a node runs to the queue, but for those of one start of it.
+fn requeue(
+    context: &Context<'_>,
+    node: &str,
+    but: Option<&str>,
+    why: &Reason,
+) -> Result<Effect, Stop> {
     let ids: Vec<String> = context
         .db
         .prepare_cached(
-            "SELECT id FROM jobs WHERE runner_node = ?1 AND runner_instance <> ?2 ORDER BY id",
+            "SELECT id FROM jobs WHERE runner_node = ?1 AND runner_instance IS NOT ?2 ORDER BY id",
         )?
-        .query_map(params![runner.node, runner.instance], |row| row.get(0))?
+        .query_map(params![node, but], |row| row.get(0))?
         .collect::<Result<_, _>>()?;
     let mut jobs = 0;
     for id in ids {
         let Some(mut job) = job_by_id(context.db, &id)? else {
             continue;
         };
-        let text = format!(
-            "Node {} was restarted; the job goes on by itself.",
-            runner.node
-        );
-        let why = Reason::new(reason::NODE_RESTARTED, clip(text));
         let (cause, to) = (Cause::Restart, JobState::Queued);
-        leave(context, &mut job, cause, to, why, Moved::default())?;
+        leave(context, &mut job, cause, to, why.clone(), Moved::default())?;
         save(context, &job)?;
         notices::job(context, &job, true)?;
         jobs += 1;

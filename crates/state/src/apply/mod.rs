@@ -4,6 +4,7 @@
 mod claims;
 mod history;
 mod jobs;
+mod nodes;
 mod notices;
 mod objects;
 
@@ -82,6 +83,10 @@ pub(crate) fn apply(db: &Connection, index: u64, command: &Command) -> Result<Ef
         Op::Submit(job) => jobs::submit(&context, job, None),
         Op::Job(id, op) => jobs::change(&context, id, op),
         Op::Restart(runner) => claims::restart(&context, runner),
+        Op::Lost(node) => nodes::lost(&context, node),
+        Op::Join(join) => nodes::join(&context, join),
+        Op::Node(change) => nodes::change(&context, change),
+        Op::Invite(change) => objects::change(&context, change),
         Op::Prune(prune) => history::prune(&context, prune),
         Op::Site(change) => objects::change(&context, change),
         Op::Schedule(change) => objects::schedule(&context, change),
@@ -111,7 +116,9 @@ pub(crate) fn audit(
 ) -> Result<(), rusqlite::Error> {
     let by_user = match &command.op {
         Op::Job(_, op) => op.by_user(),
-        Op::Restart(_) | Op::Fired { .. } | Op::Delivery(_) | Op::Audit(_) => false,
+        // A node keeps its own row up to date.
+        Op::Node(_) => command.actor.role.is_some(),
+        Op::Restart(_) | Op::Lost(_) | Op::Fired { .. } | Op::Delivery(_) | Op::Audit(_) => false,
         Op::Prune(_) => command.actor.role.is_some(),
         _ => true,
     };

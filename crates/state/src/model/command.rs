@@ -6,15 +6,16 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    AccessRule, Actor, FailureGroup, JobState, Limit, Object, Place, Reason, RetryPolicy, Runner,
-    Schedule, Setting, Share, Site, Token, UnixMillis, User, Webhook,
+    AccessRule, Actor, FailureGroup, Invite, JobState, Join, Limit, Node, Object, Place, Reason,
+    RetryPolicy, Runner, Schedule, Setting, Share, Site, Token, UnixMillis, User, Webhook,
 };
 
 /// Version of the commands that this program writes and the newest one that it reads.
 pub const COMMAND_VERSION: u16 = 1;
 
-/// Longest command as JSON: a specification of 256 KiB whose every byte is escaped to two, and as much for all else.
-pub const COMMAND_BYTES_MAX: usize = 1 << 20;
+/// Longest command as JSON: a specification of 256 KiB whose every byte is escaped to two, and three quarters as much for all
+/// else. One entry of the log fits into a message between nodes.
+pub const COMMAND_BYTES_MAX: usize = 896 << 10;
 
 /// One change of the state.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
@@ -60,6 +61,14 @@ pub enum Op {
     Job(String, JobOp),
     /// Returns the jobs that an earlier start of this node ran to the queue.
     Restart(Runner),
+    /// Returns the jobs of the node of that name to the queue: it is not heard of any more.
+    Lost(String),
+    /// Adds the node that shows an invitation.
+    Join(Box<Join>),
+    /// Changes a node.
+    Node(Change<Node>),
+    /// Changes an invitation.
+    Invite(Change<Invite>),
     /// Deletes history.
     Prune(Prune),
     /// Changes a site.
@@ -308,6 +317,10 @@ impl Op {
             Self::Submit(job) => job.id.clone(),
             Self::Job(id, _) => id.clone(),
             Self::Restart(runner) => runner.node.clone(),
+            Self::Lost(node) => format!("{}/{node}", Node::KIND),
+            Self::Join(join) => format!("{}/{}", Node::KIND, join.node.name),
+            Self::Node(of) => change(of),
+            Self::Invite(of) => change(of),
             Self::Prune(_) => String::new(),
             Self::Site(of) => change(of),
             Self::Schedule(of) => change(of),
@@ -339,6 +352,10 @@ impl Op {
             Self::Submit(_) => "job.submit".to_owned(),
             Self::Job(_, op) => format!("job.{}", op.name()),
             Self::Restart(_) => "node.restart".to_owned(),
+            Self::Lost(_) => "node.lost".to_owned(),
+            Self::Join(_) => "node.join".to_owned(),
+            Self::Node(of) => change("node", of),
+            Self::Invite(of) => change("invite", of),
             Self::Prune(_) => "history.prune".to_owned(),
             Self::Site(of) => change("site", of),
             Self::Schedule(of) => change("schedule", of),

@@ -29,6 +29,13 @@ pub enum Effect {
         /// How many.
         jobs: u64,
     },
+    /// The node is a member.
+    Joined {
+        /// Its name.
+        name: String,
+        /// Its number in the consensus.
+        number: u64,
+    },
     /// History that was deleted.
     Pruned {
         /// Jobs.

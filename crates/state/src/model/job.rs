@@ -138,6 +138,8 @@ pub mod reason {
     pub const CANCELLED: &str = "cancelled_by_user";
     /// The node that ran the job was started anew.
     pub const NODE_RESTARTED: &str = "node_restarted";
+    /// The node that ran the job is not heard of any more, or was removed.
+    pub const NODE_LOST: &str = "node_lost";
     /// The deadline of the job passed.
     pub const DEADLINE_PASSED: &str = "deadline_passed";
     /// The job used up its retries.

@@ -6,6 +6,7 @@ mod effect;
 mod event;
 mod id;
 mod job;
+mod node;
 mod object;
 mod policy;
 mod secret;
@@ -20,6 +21,7 @@ pub use effect::{Applied, CommandError, Effect};
 pub use event::{Event, Topic};
 pub use id::sortable_id;
 pub use job::{Attempt, FailureGroup, Job, JobState, Place, Reason, Runner, reason};
+pub use node::{Invite, Join, Node};
 pub use object::{
     AccessRight, AccessRule, Actor, Limit, LimitScope, LimitWindow, Object, Role, Schedule,
     Setting, Share, Site, Token, User, Webhook,

@@ -1,6 +1,7 @@
 //! Owns the library behind the consensus seam: its types, the log, the state machine, the network.
 //! Is not known outside this crate: `replica` is.
 
+mod hearing;
 mod log;
 mod machine;
 mod network;
@@ -16,9 +17,10 @@ use openraft::type_config::alias::{LogIdOf, StoredMembershipOf, VoteOf};
 use crate::model::{Applied, Command};
 use crate::store::Position;
 
+pub(crate) use hearing::Hearing;
 pub(crate) use log::Log;
 pub(crate) use machine::Machine;
-pub(crate) use network::Network;
+pub(crate) use network::{APPEND, Network, PROPOSE, say};
 pub use network::{Answer, NoPeers, Peers};
 
 openraft::declare_raft_types!(
@@ -82,6 +84,12 @@ pub(crate) fn read_position(
         Some(serde_json::from_str(&position.log_id)?)
     };
     Ok((log_id, membership))
+}
+
+/// A membership with one voter, as text of a position at this entry.
+pub(crate) fn only_voter(at: LogId, number: u64) -> serde_json::Result<String> {
+    let alone = openraft::Membership::new_with_defaults(vec![[number].into()], [number]);
+    serde_json::to_string(&Membership::new(Some(at), alone))
 }
 
 /// Runs what waits for a disk, away from the threads of the consensus.

@@ -1,43 +1,92 @@
 //! Owns what the consensus says to other voters, as messages that a carrier takes there.
-//! Opens no connection: `Peers` does, and with one voter there is nobody to speak to.
+//! Opens no connection: `Peers` does. What a voter answers to a message is in `hearing`.
 
 use std::fmt::Debug;
 use std::future::Future;
 use std::io;
+use std::path::Path;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::time::Duration;
 
-use openraft::errors::{RPCError, ReplicationClosed, StreamingError, Unreachable};
+use data_encoding::BASE64;
+use openraft::entry::RaftEntry as _;
+use openraft::errors::{NetworkError, RPCError, ReplicationClosed, StreamingError, Unreachable};
 use openraft::network::{RPCOption, RaftNetworkFactory, RaftNetworkV2};
 use openraft::raft::{
     AppendEntriesRequest, AppendEntriesResponse, SnapshotResponse, VoteRequest, VoteResponse,
 };
-use openraft::type_config::alias::{SnapshotOf, VoteOf};
+use openraft::type_config::alias::{SnapshotMetaOf, SnapshotOf, VoteOf};
 use openraft::{BasicNode, OptionalSend};
-use serde::Serialize;
 use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
 
 use super::Types;
 use super::machine::SnapshotFile;
+use crate::model::COMMAND_BYTES_MAX;
 
-/// Carries messages of the consensus to other voters.
+/// Bytes of entries in one message, as JSON; one entry of the greatest length fits.
+const APPEND_BYTES_MAX: usize = COMMAND_BYTES_MAX + (16 << 10);
+
+/// Bytes of a snapshot in one message, before they are written as text.
+pub(crate) const PIECE_BYTES: usize = 384 << 10;
+
+/// How long one piece of a snapshot may take.
+const PIECE_WITHIN: Duration = Duration::from_secs(30);
+
+/// Entries of the log, and signs of life.
+pub(crate) const APPEND: &str = "append";
+/// A vote is wanted.
+pub(crate) const VOTE: &str = "vote";
+/// Whether a vote would be given.
+pub(crate) const PRE_VOTE: &str = "pre-vote";
+/// A piece of a snapshot.
+pub(crate) const SNAPSHOT: &str = "snapshot";
+/// A command for the leader.
+pub(crate) const PROPOSE: &str = "propose";
+
+/// Carries messages of the consensus to other nodes.
 pub trait Peers: Debug + Send + Sync + 'static {
-    /// Takes `message` of that `kind` to the voter at `address`, and brings its answer.
-    fn call(&self, address: &str, kind: &'static str, message: Vec<u8>) -> Answer;
+    /// Takes `message`, which is JSON, of that `kind` to the node at `address`, and brings its answer. Fails with
+    /// [`io::ErrorKind::NotConnected`] if the message has surely not arrived.
+    fn call(&self, address: &str, kind: &'static str, message: Vec<u8>, within: Duration)
+    -> Answer;
 }
 
-/// The answer of a voter, once it comes.
+/// The answer of a node, once it comes.
 pub type Answer = Pin<Box<dyn Future<Output = io::Result<Vec<u8>>> + Send>>;
 
-/// The peers of a single voter: there are none.
+/// The peers of a node that is alone: there are none.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NoPeers;
 
 impl Peers for NoPeers {
-    fn call(&self, address: &str, _kind: &'static str, _message: Vec<u8>) -> Answer {
-        let what = format!("{address}: this node is its only voter");
-        Box::pin(async { Err(io::Error::new(io::ErrorKind::Unsupported, what)) })
+    fn call(&self, address: &str, _kind: &'static str, _message: Vec<u8>, _: Duration) -> Answer {
+        let what = format!("{address}: this node has no way to other nodes");
+        Box::pin(async { Err(io::Error::new(io::ErrorKind::NotConnected, what)) })
     }
+}
+
+/// A piece of a snapshot. Pieces come in their order; the last one has the answer of the consensus.
+#[derive(Deserialize, Serialize)]
+#[serde(bound = "")]
+pub(crate) struct Piece {
+    pub(crate) vote: VoteOf<Types>,
+    pub(crate) meta: SnapshotMetaOf<Types>,
+    pub(crate) offset: u64,
+    pub(crate) total: u64,
+    /// BASE64.
+    pub(crate) data: String,
+}
+
+/// What a voter says to a piece.
+#[derive(Deserialize, Serialize)]
+#[serde(bound = "", rename_all = "snake_case")]
+pub(crate) enum Taken {
+    /// The next piece is the one at this offset.
+    Next(u64),
+    /// All of it is there.
+    Whole(SnapshotResponse<Types>),
 }
 
 /// Makes the handles by which the consensus speaks to voters.
@@ -75,54 +124,115 @@ impl Voter {
         &self,
         kind: &'static str,
         question: &Q,
+        within: Duration,
     ) -> Result<A, RPCError<Types>> {
-        let unreachable = |error: &io::Error| RPCError::Unreachable(Unreachable::new(error));
-        let message = serde_json::to_vec(question).map_err(|error| unreachable(&error.into()))?;
-        let answer = self.peers.call(&self.address, kind, message).await;
-        let answer = answer.map_err(|error| unreachable(&error))?;
-        serde_json::from_slice(&answer).map_err(|error| unreachable(&error.into()))
+        let answer = say(&*self.peers, &self.address, kind, question, within).await;
+        answer.map_err(|error| match error.kind() {
+            // The consensus pauses for a moment before it tries again.
+            io::ErrorKind::NotConnected => RPCError::Unreachable(Unreachable::new(&error)),
+            _ => RPCError::Network(NetworkError::new(&error)),
+        })
     }
+}
+
+/// Says something to the node at an address.
+pub(crate) async fn say<Q: Serialize, A: DeserializeOwned>(
+    peers: &dyn Peers,
+    address: &str,
+    kind: &'static str,
+    question: &Q,
+    within: Duration,
+) -> io::Result<A> {
+    let message = serde_json::to_vec(question)?;
+    let answer = peers.call(address, kind, message, within).await?;
+    Ok(serde_json::from_slice(&answer)?)
 }
 
 impl RaftNetworkV2<Types> for Voter {
     type SnapshotData = SnapshotFile;
 
+    /// Sends as many of the entries as one message holds.
     async fn append_entries(
         &mut self,
-        rpc: AppendEntriesRequest<Types>,
-        _option: RPCOption,
+        mut rpc: AppendEntriesRequest<Types>,
+        option: RPCOption,
     ) -> Result<AppendEntriesResponse<Types>, RPCError<Types>> {
-        self.ask("append", &rpc).await
+        let mut bytes = 0_usize;
+        let fitting = rpc.entries.iter().take_while(|entry| {
+            let first = bytes == 0;
+            bytes += serde_json::to_vec(entry).map_or(usize::MAX / 2, |json| json.len());
+            first || bytes <= APPEND_BYTES_MAX
+        });
+        let count = fitting.count();
+        let cut = count < rpc.entries.len();
+        rpc.entries.truncate(count);
+        let last = rpc.entries.last().map(|entry| entry.log_id());
+        let answer = self.ask(APPEND, &rpc, option.soft_ttl()).await?;
+        Ok(match answer {
+            AppendEntriesResponse::Success if cut => AppendEntriesResponse::PartialSuccess(last),
+            answer => answer,
+        })
     }
 
     async fn vote(
         &mut self,
         rpc: VoteRequest<Types>,
-        _option: RPCOption,
+        option: RPCOption,
     ) -> Result<VoteResponse<Types>, RPCError<Types>> {
-        self.ask("vote", &rpc).await
+        self.ask(VOTE, &rpc, option.soft_ttl()).await
     }
 
     async fn pre_vote(
         &mut self,
         rpc: VoteRequest<Types>,
-        _option: RPCOption,
+        option: RPCOption,
     ) -> Result<VoteResponse<Types>, RPCError<Types>> {
-        self.ask("pre-vote", &rpc).await
+        self.ask(PRE_VOTE, &rpc, option.soft_ttl()).await
     }
 
     async fn full_snapshot(
         &mut self,
-        _vote: VoteOf<Types>,
+        vote: VoteOf<Types>,
         snapshot: SnapshotOf<Types, SnapshotFile>,
-        _cancel: impl Future<Output = ReplicationClosed> + OptionalSend + 'static,
+        cancel: impl Future<Output = ReplicationClosed> + OptionalSend + 'static,
         _option: RPCOption,
     ) -> Result<SnapshotResponse<Types>, StreamingError<Types>> {
-        let what = format!(
-            "{}: {} is not sent, for this node is its only voter",
-            self.address,
-            snapshot.snapshot.path.display()
-        );
-        Err(StreamingError::Unreachable(Unreachable::from_string(what)))
+        let sending = async {
+            let mut offset = 0;
+            loop {
+                let path = snapshot.snapshot.path.clone();
+                let read = tokio::task::spawn_blocking(move || read_piece(&path, offset));
+                let read = read.await.map_err(io::Error::other).and_then(|read| read);
+                let (data, total) =
+                    read.map_err(|error| StreamingError::Unreachable(Unreachable::new(&error)))?;
+                let piece = Piece {
+                    vote,
+                    meta: snapshot.meta.clone(),
+                    offset,
+                    total,
+                    data: BASE64.encode(&data),
+                };
+                let taken = self.ask(SNAPSHOT, &piece, PIECE_WITHIN).await?;
+                match taken {
+                    Taken::Whole(response) => return Ok(response),
+                    Taken::Next(next) => offset = next,
+                }
+            }
+        };
+        tokio::select! {
+            sent = sending => sent,
+            closed = cancel => Err(StreamingError::Closed(closed)),
+        }
     }
+}
+
+/// A piece of the file, and how long the file is.
+fn read_piece(path: &Path, offset: u64) -> io::Result<(Vec<u8>, u64)> {
+    use std::io::{Read as _, Seek as _, SeekFrom};
+    let mut file = std::fs::File::open(path)?;
+    let total = file.metadata()?.len();
+    file.seek(SeekFrom::Start(offset))?;
+    let mut data = Vec::with_capacity(PIECE_BYTES);
+    file.take(PIECE_BYTES as u64).read_to_end(&mut data)?;
+    Ok((data, total))
 }

@@ -76,6 +76,11 @@ impl Directory {
         self.path.join("snapshot.db")
     }
 
+    /// Where a snapshot of another node is put together.
+    pub(super) fn incoming(&self) -> PathBuf {
+        self.path.join("incoming.db")
+    }
+
     /// Where a restored state is put together.
     pub(super) fn restored(&self) -> PathBuf {
         self.path.join("restored")

@@ -31,6 +31,14 @@ pub enum ProposeError {
         /// Number and address of the leader, if it is known.
         leader: Option<(u64, String)>,
     },
+    /// No leader has a majority. Nothing was changed, unless the majority comes back and finds the change on its way.
+    #[error(
+        "too few of the cluster's {voters} voters can be reached, so nothing can be changed; running transfers go on. Start the missing nodes or mend the network; if a majority is lost for good: godwit cluster recover"
+    )]
+    NoMajority {
+        /// How many vote.
+        voters: usize,
+    },
     /// Too many proposals wait. Nothing was changed.
     #[error("too many changes wait for the disk; try again later")]
     Busy,

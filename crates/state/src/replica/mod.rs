@@ -1,39 +1,41 @@
 //! Owns a node's replica of the state: opening it, proposing commands, and its end.
 //! Hides the consensus library: no type of it is seen outside this crate.
 //!
-//! The consensus has one voter today. A node alone needs no consensus, but it then keeps its state the way that several nodes
-//! will: `apply` is a pure function of the log, so replicas that apply the same commands have the same rows. Proposals that come
-//! during a sync of the log share the next one. When a file fails, the consensus ends, `Replica::ended` resolves, and the process
-//! must end.
+//! A node that is alone needs no consensus, but it keeps its state the way that several nodes do: `apply` is a pure function of
+//! the log, so replicas that apply the same commands have the same rows. Proposals that come during a sync of the log share the
+//! next one. A node that does not lead passes proposals on (`propose`). When a file fails, the consensus ends, `Replica::ended`
+//! resolves, and the process must end.
 
 mod directory;
 mod error;
 mod follow;
+mod members;
+mod propose;
 mod restore;
 
 use std::collections::BTreeMap;
 use std::future::Future;
+use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::time::Duration;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use openraft::async_runtime::WatchReceiver as _;
-use openraft::errors::{ClientWriteError, RaftError};
-use openraft::{BasicNode, Config, SnapshotPolicy};
+use openraft::{BasicNode, Config, Instant as _, SnapshotPolicy};
 use tokio::runtime::{Builder, Handle, Runtime};
 use tokio::sync::{Semaphore, watch};
-use tokio::time::timeout;
 
 use self::directory::Directory;
 use crate::fault::Fault;
 use crate::model::{COMMAND_BYTES_MAX, Command, Effect};
-use crate::raft::{Guard, Log, Machine, Network, NoPeers, Peers, Raft};
+use crate::raft::{Guard, Hearing, Log, Machine, Network, NoPeers, Peers, Raft};
 use crate::read::Reader;
 use crate::store::{Store, copy_into};
 
 pub use error::{Ended, OpenError, ProposeError};
 pub use follow::{FollowError, Follower};
-pub use restore::{backup, restore};
+pub use members::{Member, Members};
+pub use restore::{backup, recover, restore, set_aside};
 
 /// Proposals that are on their way at once; others wait. With commands of the greatest length they take 128 MiB.
 const PROPOSALS_MAX: usize = 128;
@@ -41,6 +43,9 @@ const PROPOSALS_MAX: usize = 128;
 /// How long the only voter takes at most to win its election and to apply what its log holds: the log is cut every
 /// 5,000 commands, of which a slow disk applies 500 a second.
 const READY_WITHIN: Duration = Duration::from_secs(30);
+
+/// A leader that has not been heard for this long, or has not heard a majority, is taken for gone.
+const LEADERLESS_AFTER: Duration = Duration::from_secs(4);
 
 /// Commands after which a snapshot is written and the log is cut.
 const SNAPSHOT_EVERY: u64 = 5_000;
@@ -63,6 +68,8 @@ pub struct Options {
     pub propose_within: Duration,
     /// Who carries messages to other voters.
     pub peers: Arc<dyn Peers>,
+    /// Whether the node joins a cluster: a new replica then waits for the leader to speak, and begins no consensus of its own.
+    pub joins: bool,
 }
 
 impl Options {
@@ -75,6 +82,7 @@ impl Options {
             free_bytes_min: 64 << 20,
             propose_within: Duration::from_secs(10),
             peers: Arc::new(NoPeers),
+            joins: false,
         }
     }
 }
@@ -98,6 +106,9 @@ pub struct Replica {
     applied: watch::Receiver<u64>,
     permits: Arc<Semaphore>,
     directory: Directory,
+    hearing: Hearing,
+    /// When the leader was heard last.
+    heard: Mutex<Option<Instant>>,
     options: Options,
 }
 
@@ -138,13 +149,15 @@ impl Replica {
             reader: Arc::new(Reader::new(directory.state())),
             applied,
             permits: Arc::new(Semaphore::new(PROPOSALS_MAX)),
+            hearing: Hearing::new(directory.incoming()),
+            heard: Mutex::new(None),
             directory,
             options,
         })
     }
 
-    /// Proposes a command, and waits until it is on the disk and applied. Runs on in the background if the future is
-    /// dropped. Works on any executor.
+    /// Proposes a command, and waits until it is on the disks of a majority and applied here. Another node leads: the command
+    /// is passed on to it. Runs on in the background if the future is dropped. Works on any executor.
     ///
     /// # Errors
     /// `Refused` when the command changed nothing; `Unknown` when nobody can tell yet whether it is applied.
@@ -153,29 +166,11 @@ impl Replica {
         command: Command,
     ) -> impl Future<Output = Result<Done, ProposeError>> + Send + 'static {
         let checked = self.check(&command);
-        let (raft, permits) = (self.raft.clone(), Arc::clone(&self.permits));
-        let within = self.options.propose_within;
-        let (handle, guard) = (self.handle().clone(), self.directory.guard());
+        let (handle, proposal) = (self.handle().clone(), propose::Proposal::of(self, command));
         async move {
             checked?;
-            let proposed = handle.spawn(async move {
-                let Ok(Ok(_permit)) = timeout(within, permits.acquire()).await else {
-                    return None;
-                };
-                Some(timeout(within, raft.client_write(command)).await)
-            });
-            match proposed.await {
-                Ok(None) => Err(ProposeError::Busy),
-                Ok(Some(Ok(Ok(response)))) => {
-                    let index = response.log_id.index;
-                    let effect = response.data.map_err(ProposeError::Refused)?;
-                    Ok(Done { index, effect })
-                }
-                Ok(Some(Ok(Err(RaftError::APIError(error))))) => Err(forwarded(error)),
-                Ok(Some(Ok(Err(RaftError::Fatal(fatal))))) => {
-                    Err(ProposeError::Ended(ended(&guard, &fatal.to_string())))
-                }
-                Ok(Some(Err(_elapsed))) => Err(ProposeError::Unknown),
+            match handle.spawn(proposal.run()).await {
+                Ok(result) => result,
                 Err(error) => Err(ProposeError::Ended(Ended(error.to_string()))),
             }
         }
@@ -275,6 +270,23 @@ impl Replica {
         }
     }
 
+    /// Answers a message that the carrier of another node brought, which must be one of this cluster. Blocks.
+    ///
+    /// # Errors
+    /// The message is not understood, or the consensus has ended.
+    pub fn hear(&self, kind: &str, message: &[u8]) -> io::Result<Vec<u8>> {
+        self.handle().block_on(async {
+            if let Some(answer) = self.hearing.hear(&self.raft, kind, message).await {
+                if kind == crate::raft::APPEND && answer.is_ok() {
+                    let mut heard = self.heard.lock().unwrap_or_else(PoisonError::into_inner);
+                    *heard = Some(Instant::now());
+                }
+                return answer;
+            }
+            propose::hear(self, kind, message).await
+        })
+    }
+
     fn handle(&self) -> &Handle {
         self.runtime
             .as_ref()
@@ -282,15 +294,12 @@ impl Replica {
             .handle()
     }
 
-    /// Whether a command would be accepted now: this voter leads, and the disk has room.
+    /// Whether a command would be accepted now: a leader with a majority is there, and the disk has room.
     ///
     /// # Errors
     /// Says what is in the way.
     pub fn check_ready(&self) -> Result<(), ProposeError> {
-        if !self.is_leader() {
-            let leader = self.leader_hint();
-            return Err(ProposeError::NotLeader { leader });
-        }
+        self.check_leader()?;
         self.check_room()
     }
 
@@ -301,6 +310,27 @@ impl Replica {
             return Err(ProposeError::TooLarge { bytes });
         }
         self.check_room()
+    }
+
+    /// Whether somebody leads who has a majority, as far as this node can tell.
+    fn check_leader(&self) -> Result<(), ProposeError> {
+        let metrics = self.raft.metrics();
+        let metrics = metrics.borrow_watched();
+        let voters = metrics.membership_config.membership().voter_ids().count();
+        if metrics.state.is_leader() {
+            let acked = metrics.last_quorum_acked;
+            let recent = acked.is_some_and(|at| at.elapsed() < LEADERLESS_AFTER);
+            return match voters < 2 || recent {
+                true => Ok(()),
+                false => Err(ProposeError::NoMajority { voters }),
+            };
+        }
+        let heard = *self.heard.lock().unwrap_or_else(PoisonError::into_inner);
+        match heard.is_some_and(|at| at.elapsed() < LEADERLESS_AFTER) {
+            true => Ok(()),
+            false if voters == 0 => Err(ProposeError::NotLeader { leader: None }),
+            false => Err(ProposeError::NoMajority { voters }),
+        }
     }
 
     fn check_room(&self) -> Result<(), ProposeError> {
@@ -332,9 +362,10 @@ async fn start(
 ) -> Result<Raft, String> {
     let config = Config {
         cluster_name: "godwit".to_owned(),
-        heartbeat_interval: 100,
-        election_timeout_min: 300,
-        election_timeout_max: 600,
+        heartbeat_interval: 250,
+        election_timeout_min: 1_000,
+        election_timeout_max: 2_000,
+        max_payload_entries: 64,
         enable_pre_vote: Some(true),
         snapshot_policy: SnapshotPolicy::LogsSinceLast(SNAPSHOT_EVERY),
         max_in_snapshot_log_to_keep: LOG_KEPT,
@@ -351,13 +382,18 @@ async fn start(
         .is_initialized()
         .await
         .map_err(|error| error.to_string())?;
+    if new && options.joins {
+        return Ok(raft);
+    }
     if new {
         let node = BasicNode::new(&options.address);
         raft.initialize(BTreeMap::from([(options.voter, node)]))
             .await
             .map_err(|error| error.to_string())?;
     }
-    if raft.voter_ids().any(|voter| voter != options.voter) {
+    let voters: Vec<u64> = raft.voter_ids().collect();
+    let alone = voters.iter().all(|voter| *voter == options.voter);
+    if !alone || (voters.is_empty() && options.joins) {
         return Ok(raft);
     }
     // The only voter need not wait for others to speak first.
@@ -384,19 +420,4 @@ async fn start(
 /// A failure of a file says more than what the consensus makes of it.
 fn ended(guard: &Guard, what: &str) -> Ended {
     Ended(guard.fault().unwrap_or(what).to_owned())
-}
-
-fn forwarded(error: ClientWriteError<crate::raft::Types>) -> ProposeError {
-    match error {
-        ClientWriteError::ForwardToLeader(forward) => ProposeError::NotLeader {
-            leader: forward
-                .leader_id
-                .zip(forward.leader_node.map(|node| node.addr)),
-        },
-        ClientWriteError::LogEntryDiscarded(_) => ProposeError::Unknown,
-        // Neither is asked for by a proposal.
-        ClientWriteError::ChangeMembershipError(_) | ClientWriteError::PreconditionFailed(_) => {
-            ProposeError::Unknown
-        }
-    }
 }

@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 
 use super::directory::Directory;
 use crate::fault::{Fault, FaultKind};
-use crate::raft::{Log, read_position, vote_of};
-use crate::store::{Store, check_copy, copy_into, make_directory, sync_directory};
+use crate::raft::{Log, only_voter, read_position, vote_of};
+use crate::store::{Position, Store, check_copy, copy_into, make_directory, sync_directory};
 
 /// Earlier states that can be kept beside the present one.
 const KEPT_MAX: u32 = 1_000;
@@ -22,15 +22,40 @@ pub fn backup(directory: &Path, copy: &Path) -> Result<(), Fault> {
 }
 
 /// Puts the backup `copy` in the place of the state in `directory`, and gives the directory to which the files that
-/// were there are moved. The node must not run.
+/// were there are moved. The node, which has this number, is the only voter from then on. It must not run.
 ///
 /// # Errors
 /// When the backup is damaged, of another kind or from a newer program: nothing has changed then.
-pub fn restore(directory: &Path, copy: &Path) -> Result<Option<PathBuf>, Fault> {
+pub fn restore(directory: &Path, copy: &Path, number: u64) -> Result<Option<PathBuf>, Fault> {
     check_copy(copy)?;
     let directory = Directory::lock(directory)?;
-    let new = prepare(&directory, copy)?;
-    let kept = keep(&directory)?;
+    replace(&directory, copy, number)
+}
+
+/// Makes the node with this number, whose state is in `directory`, the only voter: what it knows is the state from then on.
+/// Gives the directory to which the earlier files are moved. The node must not run.
+///
+/// # Errors
+/// When the state is damaged or missing: nothing has changed then.
+pub fn recover(directory: &Path, number: u64) -> Result<Option<PathBuf>, Fault> {
+    let directory = Directory::lock(directory)?;
+    directory.check_restored()?;
+    let state = directory.state();
+    check_copy(&state)?;
+    replace(&directory, &state, number)
+}
+
+/// Moves the state in `directory` aside, and gives the directory to which it is moved, if there is one. The node must not run.
+///
+/// # Errors
+/// When another process uses the state, or the files cannot be moved.
+pub fn set_aside(directory: &Path) -> Result<Option<PathBuf>, Fault> {
+    keep(&Directory::lock(directory)?)
+}
+
+fn replace(directory: &Directory, copy: &Path, number: u64) -> Result<Option<PathBuf>, Fault> {
+    let new = prepare(directory, copy, number)?;
+    let kept = keep(directory)?;
     // Until the directory of the new files is gone, the node does not open the state: it might find no files there.
     for name in ["state.db", "raft.db"] {
         let (from, to) = (new.join(name), directory.path().join(name));
@@ -43,7 +68,7 @@ pub fn restore(directory: &Path, copy: &Path) -> Result<Option<PathBuf>, Fault> 
 }
 
 /// Makes both files in a directory of their own, as the node will open them.
-fn prepare(directory: &Directory, copy: &Path) -> Result<PathBuf, Fault> {
+fn prepare(directory: &Directory, copy: &Path, number: u64) -> Result<PathBuf, Fault> {
     let new = directory.restored();
     match fs::remove_dir_all(&new) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => {
@@ -55,13 +80,20 @@ fn prepare(directory: &Directory, copy: &Path) -> Result<PathBuf, Fault> {
     let (state, log) = (new.join("state.db"), new.join("raft.db"));
     copy_into(copy, &state)?;
     // Brings an older backup forward. SQLite takes its own files away when the last connection closes.
-    let store = Store::open(&state)?;
-    let position = store.position()?;
-    let (log_id, _) = read_position(position.as_ref()).map_err(|error| Fault::io(copy, error))?;
+    let mut store = Store::open(&state)?;
+    let position = store.position()?.unwrap_or_default();
+    let (log_id, _) = read_position(Some(&position)).map_err(|error| Fault::io(copy, error))?;
     let Some(log_id) = log_id else {
         let what = "the backup holds no command".to_owned();
         return Err(Fault::new(copy, FaultKind::Apart(what)));
     };
+    let alone = only_voter(log_id, number).map_err(|error| Fault::io(copy, error.into()))?;
+    let mut batch = store.batch()?;
+    batch.mark(&Position {
+        membership: alone,
+        ..position
+    })?;
+    batch.commit()?;
     drop(store);
     Log::open(&log, directory.guard())?
         .begin_after(log_id, vote_of(log_id))
@@ -80,6 +112,7 @@ fn keep(directory: &Directory) -> Result<Option<PathBuf>, Fault> {
         "state.db-wal",
         "state.db-shm",
         "snapshot.db",
+        "incoming.db",
     ];
     let present: Vec<_> = names
         .into_iter()

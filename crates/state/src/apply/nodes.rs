@@ -1,0 +1,83 @@
+//! Owns what joining, changing and losing nodes does.
+//! Does not change who votes: the leader of the consensus does, after these rows.
+
+use rusqlite::{OptionalExtension as _, params};
+
+use super::{Context, Stop, claims, objects};
+use crate::model::{Change, CommandError, Effect, Invite, Join, Node, Object};
+use crate::read::object_by_id;
+
+/// Adds the node that shows a good invitation. The same node may come again: it then gets the number that it has.
+pub(super) fn join(context: &Context<'_>, join: &Join) -> Result<Effect, Stop> {
+    let mut invite = by_lookup::<Invite>(context, join.hash.expose())?
+        .ok_or_else(|| CommandError::not_found(Invite::KIND, "with this secret"))?;
+    if invite.expires <= context.at {
+        let what = format!("the invitation ended at {}", invite.expires);
+        return Err(CommandError::invalid("token", what).into());
+    }
+    let identity = &join.node.identity;
+    if invite.used.as_ref().is_some_and(|used| used != identity) {
+        let what = "another node joined by this invitation; ask for a new one";
+        return Err(CommandError::invalid("token", what).into());
+    }
+    if let Some(node) = by_lookup::<Node>(context, identity)? {
+        return Ok(Effect::Joined {
+            name: node.name,
+            number: node.number,
+        });
+    }
+    if object_by_id::<Node>(context.db, &join.node.name)?.is_some() {
+        let (kind, id) = (Node::KIND.to_owned(), join.node.name.clone());
+        return Err(CommandError::Conflict { kind, id }.into());
+    }
+    // No command has the index of another one, so no number is given twice; the first node has 1, which is no command's.
+    let node = Node {
+        number: context.index,
+        joined: context.at,
+        ..join.node.clone()
+    };
+    let (name, number) = (node.name.clone(), node.number);
+    objects::change(context, &Change::Create(node))?;
+    invite.used = Some(identity.clone());
+    objects::change(context, &Change::Put(invite))?;
+    Ok(Effect::Joined { name, number })
+}
+
+/// Changes a node. Its number and identity stay. What a removed node ran returns to the queue.
+pub(super) fn change(context: &Context<'_>, change: &Change<Node>) -> Result<Effect, Stop> {
+    match change {
+        Change::Create(node) | Change::Put(node) => {
+            let earlier = object_by_id::<Node>(context.db, &node.name)?;
+            let other = by_lookup::<Node>(context, &node.identity)?;
+            let same = earlier.as_ref().is_none_or(|earlier| {
+                earlier.identity == node.identity && earlier.number == node.number
+            });
+            if !same || other.is_some_and(|other| other.name != node.name) {
+                let (kind, id) = (Node::KIND.to_owned(), node.name.clone());
+                return Err(CommandError::Conflict { kind, id }.into());
+            }
+            objects::change(context, change)
+        }
+        Change::Remove(name) => {
+            claims::lost(context, name)?;
+            objects::change(context, change)
+        }
+    }
+}
+
+/// Returns the jobs of a node that is not heard of any more.
+pub(super) fn lost(context: &Context<'_>, name: &str) -> Result<Effect, Stop> {
+    if object_by_id::<Node>(context.db, name)?.is_none() {
+        return Err(CommandError::not_found(Node::KIND, name).into());
+    }
+    claims::lost(context, name)
+}
+
+fn by_lookup<T: Object>(context: &Context<'_>, lookup: &str) -> Result<Option<T>, Stop> {
+    let body: Option<String> = context
+        .db
+        .prepare_cached("SELECT body FROM objects WHERE kind = ?1 AND lookup = ?2 ORDER BY id")?
+        .query_row(params![T::KIND, lookup], |row| row.get(0))
+        .optional()?;
+    Ok(body.map(|body| serde_json::from_str(&body)).transpose()?)
+}

@@ -1,0 +1,96 @@
+//! Owns the members of a cluster: nodes, and the invitations by which nodes join.
+//! Does not know which nodes live: the leader hears of that, and it is not part of the state.
+
+use serde::{Deserialize, Serialize};
+
+use super::{CommandError, Object, Secret, UnixMillis};
+use crate::bounds;
+
+/// A node of the cluster that keeps this state.
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
+pub struct Node {
+    /// Name, unique in the cluster.
+    pub name: String,
+    /// Number in the consensus. The first node has 1; no number is given twice.
+    pub number: u64,
+    /// Identity that the node proves.
+    pub identity: String,
+    /// Addresses of its data port, in the order in which they are dialled.
+    pub addresses: Vec<String>,
+    /// Names of the exports that it reaches.
+    pub exports: Vec<String>,
+    /// Version of its program.
+    pub version: String,
+    /// The newest feature level that its program knows.
+    pub level: u32,
+    /// Whether it takes no more jobs.
+    #[serde(default)]
+    pub draining: bool,
+    /// Whether it votes even if there are voters enough.
+    #[serde(default)]
+    pub voter: bool,
+    /// When it joined.
+    pub joined: UnixMillis,
+}
+
+impl Object for Node {
+    const KIND: &'static str = "node";
+    const COUNT_MAX: u64 = bounds::NODES_MAX;
+    fn id(&self) -> String {
+        self.name.clone()
+    }
+    fn lookup(&self) -> Option<String> {
+        Some(self.identity.clone())
+    }
+    fn check(&self) -> Result<(), CommandError> {
+        bounds::name("name", &self.name)?;
+        bounds::name("identity", &self.identity)?;
+        bounds::name("version", &self.version)?;
+        for (field, list) in [("addresses", &self.addresses), ("exports", &self.exports)] {
+            bounds::count(field, list.len(), bounds::LIST_MAX)?;
+            for text in list {
+                bounds::name(field, text)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// An invitation of one node.
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct Invite {
+    /// Id.
+    pub id: String,
+    /// Digest of the secret.
+    pub hash: Secret,
+    /// When it ends.
+    pub expires: UnixMillis,
+    /// Node that joined by it. It is good for that node only from then on.
+    #[serde(default)]
+    pub used: Option<String>,
+}
+
+impl Object for Invite {
+    const KIND: &'static str = "invite";
+    fn id(&self) -> String {
+        self.id.clone()
+    }
+    fn lookup(&self) -> Option<String> {
+        Some(self.hash.expose().to_owned())
+    }
+    fn check(&self) -> Result<(), CommandError> {
+        bounds::name("id", &self.id)?;
+        bounds::name("hash", self.hash.expose())
+    }
+}
+
+/// A node that joins by an invitation.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct Join {
+    /// Digest of the invitation's secret.
+    pub hash: Secret,
+    /// The node. Its number and the time of its joining are set by the state.
+    pub node: Node,
+}

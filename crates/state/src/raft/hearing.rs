@@ -1,0 +1,136 @@
+//! Owns what a voter answers to the messages of the others.
+//! Does not know who says something: the carrier lets only nodes of the cluster speak.
+
+use std::fs::{self, OpenOptions};
+use std::io::{self, Seek as _, SeekFrom, Write as _};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
+
+use data_encoding::BASE64;
+use openraft::type_config::alias::SnapshotOf;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use tokio::sync::Mutex;
+
+use super::machine::SnapshotFile;
+use super::network::{PIECE_BYTES, Piece, Taken};
+use super::{Raft, Types, network};
+use crate::store::check_copy;
+
+/// Greatest snapshot that is taken: a hundred times the state of a node with 10⁵ jobs.
+const SNAPSHOT_BYTES_MAX: u64 = 64 << 30;
+
+/// Hears for one voter.
+#[derive(Debug)]
+pub(crate) struct Hearing {
+    /// Where a snapshot that comes in is put together.
+    incoming: PathBuf,
+    /// How much of it is there. One comes at a time.
+    taken: Mutex<u64>,
+}
+
+impl Hearing {
+    pub(crate) fn new(incoming: PathBuf) -> Self {
+        Self {
+            incoming,
+            taken: Mutex::new(0),
+        }
+    }
+
+    /// Answers a message of the consensus. None if the kind is not known.
+    pub(crate) async fn hear(
+        &self,
+        raft: &Raft,
+        kind: &str,
+        message: &[u8],
+    ) -> Option<io::Result<Vec<u8>>> {
+        Some(match kind {
+            network::APPEND => match read(message) {
+                Ok(rpc) => written(raft.append_entries(rpc).await),
+                Err(error) => Err(error),
+            },
+            network::VOTE => match read(message) {
+                Ok(rpc) => written(raft.vote(rpc).await),
+                Err(error) => Err(error),
+            },
+            network::PRE_VOTE => match read(message) {
+                Ok(rpc) => written(raft.pre_vote(rpc).await),
+                Err(error) => Err(error),
+            },
+            network::SNAPSHOT => match read(message) {
+                Ok(piece) => self.take(raft, piece).await,
+                Err(error) => Err(error),
+            },
+            _ => return None,
+        })
+    }
+
+    async fn take(&self, raft: &Raft, piece: Piece) -> io::Result<Vec<u8>> {
+        let mut taken = self.taken.lock().await;
+        if piece.offset != 0 && piece.offset != *taken {
+            return written(Ok::<_, io::Error>(Taken::Next(*taken)));
+        }
+        let data = BASE64
+            .decode(piece.data.as_bytes())
+            .map_err(|error| invalid(&error))?;
+        let end = piece.offset.saturating_add(data.len() as u64);
+        if data.len() > PIECE_BYTES || end > piece.total || piece.total > SNAPSHOT_BYTES_MAX {
+            return Err(invalid("a piece of a snapshot has a length that cannot be"));
+        }
+        if data.is_empty() && end < piece.total {
+            return Err(invalid("a piece of a snapshot is empty"));
+        }
+        let (path, offset, total) = (self.incoming.clone(), piece.offset, piece.total);
+        let stored = tokio::task::spawn_blocking(move || store(&path, offset, &data, end == total));
+        stored.await.map_err(io::Error::other)??;
+        *taken = end;
+        if end < piece.total {
+            return written(Ok::<_, io::Error>(Taken::Next(end)));
+        }
+        *taken = 0;
+        let snapshot = SnapshotOf::<Types, SnapshotFile> {
+            meta: piece.meta,
+            snapshot: SnapshotFile {
+                path: self.incoming.clone(),
+            },
+        };
+        let installed = raft.install_full_snapshot(piece.vote, snapshot).await;
+        written(installed.map(Taken::Whole))
+    }
+}
+
+/// Writes a piece; the last one makes the file whole, which is looked at before the consensus gets it.
+fn store(path: &Path, offset: u64, data: &[u8], last: bool) -> io::Result<()> {
+    if offset == 0 {
+        match fs::remove_file(path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+    }
+    let mut file = OpenOptions::new()
+        .create(true)
+        .truncate(false)
+        .write(true)
+        .mode(0o600)
+        .open(path)?;
+    file.seek(SeekFrom::Start(offset))?;
+    file.write_all(data)?;
+    if last {
+        file.sync_all()?;
+        check_copy(path)?;
+    }
+    Ok(())
+}
+
+fn read<T: DeserializeOwned>(message: &[u8]) -> io::Result<T> {
+    serde_json::from_slice(message).map_err(|error| invalid(&error))
+}
+
+fn written<T: Serialize, E: ToString>(answer: Result<T, E>) -> io::Result<Vec<u8>> {
+    let answer = answer.map_err(|error| io::Error::other(error.to_string()))?;
+    Ok(serde_json::to_vec(&answer)?)
+}
+
+fn invalid(what: &(impl ToString + ?Sized)) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, what.to_string())
+}

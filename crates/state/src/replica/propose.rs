@@ -1,0 +1,164 @@
+//! Owns the way of a command to whoever leads, and back with its effect.
+//! Does not open connections: `Peers` does.
+
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use openraft::errors::{ClientWriteError, RaftError};
+use serde::{Deserialize, Serialize};
+use tokio::sync::{Semaphore, watch};
+use tokio::time::{Instant, sleep, timeout, timeout_at};
+
+use super::{Done, Ended, ProposeError, Replica, ended};
+use crate::model::{Command, CommandError, Effect};
+use crate::raft::{Guard, PROPOSE, Peers, Raft, say};
+
+/// Between two looks at who leads.
+const LOOK_EVERY: Duration = Duration::from_millis(100);
+
+/// A command on its way.
+pub(super) struct Proposal {
+    raft: Raft,
+    peers: Arc<dyn Peers>,
+    permits: Arc<Semaphore>,
+    applied: watch::Receiver<u64>,
+    guard: Arc<Guard>,
+    number: u64,
+    within: Duration,
+    command: Command,
+}
+
+/// What the leader says to a command of another node.
+#[derive(Deserialize, Serialize)]
+#[serde(rename_all = "snake_case")]
+enum Told {
+    Done { index: u64, effect: Effect },
+    Refused(CommandError),
+    NotLeader,
+    Busy,
+    Unknown,
+}
+
+/// What came of one try.
+enum Tried {
+    Ended(Result<Done, ProposeError>),
+    /// Nothing was changed; this is why.
+    Again(ProposeError),
+}
+
+impl Proposal {
+    pub(super) fn of(replica: &Replica, command: Command) -> Self {
+        Self {
+            raft: replica.raft.clone(),
+            peers: Arc::clone(&replica.options.peers),
+            permits: Arc::clone(&replica.permits),
+            applied: replica.applied.clone(),
+            guard: replica.directory.guard(),
+            number: replica.options.voter,
+            within: replica.options.propose_within,
+            command,
+        }
+    }
+
+    pub(super) async fn run(mut self) -> Result<Done, ProposeError> {
+        let until = Instant::now() + self.within;
+        let permits = Arc::clone(&self.permits);
+        let Ok(Ok(_permit)) = timeout_at(until, permits.acquire()).await else {
+            return Err(ProposeError::Busy);
+        };
+        loop {
+            let why = match self.try_here().await {
+                Tried::Ended(result) => return result,
+                Tried::Again(ProposeError::NotLeader {
+                    leader: Some((number, address)),
+                }) if number != self.number => match self.pass_on(&address, until).await {
+                    Tried::Ended(result) => return result,
+                    Tried::Again(why) => why,
+                },
+                Tried::Again(why) => why,
+            };
+            if Instant::now() + LOOK_EVERY >= until {
+                return Err(self.no_majority().unwrap_or(why));
+            }
+            sleep(LOOK_EVERY).await;
+        }
+    }
+
+    async fn try_here(&self) -> Tried {
+        let written = timeout(self.within, self.raft.client_write(self.command.clone())).await;
+        Tried::Ended(match written {
+            Ok(Ok(response)) => {
+                let index = response.log_id.index;
+                let effect = response.data.map_err(ProposeError::Refused);
+                effect.map(|effect| Done { index, effect })
+            }
+            Ok(Err(RaftError::APIError(ClientWriteError::ForwardToLeader(forward)))) => {
+                let address = forward.leader_node.map(|node| node.addr);
+                let leader = forward.leader_id.zip(address);
+                return Tried::Again(ProposeError::NotLeader { leader });
+            }
+            // Membership and preconditions are not asked for by a proposal.
+            Ok(Err(RaftError::APIError(_))) | Err(_) => Err(ProposeError::Unknown),
+            Ok(Err(RaftError::Fatal(fatal))) => {
+                Err(ProposeError::Ended(ended(&self.guard, &fatal.to_string())))
+            }
+        })
+    }
+
+    /// Has the leader take the command, and waits until this node has applied it.
+    async fn pass_on(&mut self, address: &str, until: Instant) -> Tried {
+        let within = until.saturating_duration_since(Instant::now());
+        let said = say(&*self.peers, address, PROPOSE, &self.command, within);
+        let told = match timeout_at(until, said).await {
+            Ok(Ok(told)) => told,
+            Ok(Err(error)) if error.kind() == io::ErrorKind::NotConnected => {
+                return Tried::Again(ProposeError::NotLeader { leader: None });
+            }
+            Ok(Err(_)) | Err(_) => return Tried::Ended(Err(ProposeError::Unknown)),
+        };
+        Tried::Ended(match told {
+            Told::Done { index, effect } => {
+                // Whoever reads here afterwards finds what was done. If that takes long, the command is done all the same.
+                let _ = timeout_at(until, self.applied.wait_for(|at| *at >= index)).await;
+                Ok(Done { index, effect })
+            }
+            Told::Refused(error) => Err(ProposeError::Refused(error)),
+            Told::NotLeader => {
+                return Tried::Again(ProposeError::NotLeader { leader: None });
+            }
+            Told::Busy => Err(ProposeError::Busy),
+            Told::Unknown => Err(ProposeError::Unknown),
+        })
+    }
+
+    /// Says that voters are missing, where several vote.
+    fn no_majority(&self) -> Option<ProposeError> {
+        let voters = self.raft.voter_ids().count();
+        (voters > 1).then_some(ProposeError::NoMajority { voters })
+    }
+}
+
+/// Answers what another node says that is not of the consensus itself.
+pub(super) async fn hear(replica: &Replica, kind: &str, message: &[u8]) -> io::Result<Vec<u8>> {
+    if kind != PROPOSE {
+        let what = format!("messages of the kind {kind:?} are not known; update the older node");
+        return Err(io::Error::new(io::ErrorKind::Unsupported, what));
+    }
+    let command: Command = serde_json::from_slice(message)?;
+    let told = match replica.check(&command) {
+        Ok(()) => {
+            let proposal = Proposal::of(replica, command);
+            match proposal.try_here().await {
+                Tried::Ended(Ok(Done { index, effect })) => Told::Done { index, effect },
+                Tried::Ended(Err(ProposeError::Refused(error))) => Told::Refused(error),
+                Tried::Ended(Err(ProposeError::Busy)) => Told::Busy,
+                Tried::Ended(Err(_)) => Told::Unknown,
+                Tried::Again(_) => Told::NotLeader,
+            }
+        }
+        Err(ProposeError::Ended(Ended(what))) => return Err(io::Error::other(what)),
+        Err(error) => return Err(io::Error::other(error.to_string())),
+    };
+    Ok(serde_json::to_vec(&told)?)
+}

@@ -1,0 +1,430 @@
+//! Several replicas that speak through a carrier in memory: joining, voting, losing the leader, partitions, snapshots.
+//! Leaves real connections to the tests of the binary.
+
+mod support;
+
+use std::collections::{BTreeMap, HashSet};
+use std::io;
+use std::sync::{Arc, Mutex, Weak};
+use std::time::{Duration, Instant};
+
+use godwit_state::{
+    Actor, Answer, Change, Command, Effect, Invite, JobOp, Join, Members, Node, Op, Options, Peers,
+    ProposeError, Replica, Secret, Site, UnixMillis,
+};
+use tempfile::TempDir;
+
+/// Longer than any step takes on a machine that is busy.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// All replicas by address, and between whom nothing passes.
+#[derive(Clone, Debug, Default)]
+struct Air {
+    replicas: Arc<Mutex<BTreeMap<String, Weak<Replica>>>>,
+    cut: Arc<Mutex<HashSet<String>>>,
+}
+
+/// The way of one replica to the others.
+#[derive(Debug)]
+struct Way {
+    air: Air,
+    own: String,
+}
+
+impl Peers for Way {
+    fn call(&self, address: &str, kind: &'static str, message: Vec<u8>, _: Duration) -> Answer {
+        let cut = self.air.cut.lock().expect("a lock");
+        let is_cut = cut.contains(&self.own) || cut.contains(address);
+        let to = self.air.replicas.lock().expect("a lock");
+        let to = to.get(address).and_then(Weak::upgrade).filter(|_| !is_cut);
+        Box::pin(async move {
+            let to = to.ok_or(io::ErrorKind::NotConnected)?;
+            tokio::task::spawn_blocking(move || to.hear(kind, &message))
+                .await
+                .map_err(io::Error::other)?
+        })
+    }
+}
+
+struct Cluster {
+    air: Air,
+    homes: TempDir,
+    nodes: BTreeMap<u64, Arc<Replica>>,
+}
+
+fn address(number: u64) -> String {
+    format!("node-{number}")
+}
+
+impl Cluster {
+    fn of_one() -> Self {
+        let mut cluster = Self {
+            air: Air::default(),
+            homes: tempfile::tempdir().expect("a directory"),
+            nodes: BTreeMap::new(),
+        };
+        cluster.open(1);
+        cluster
+    }
+
+    fn open(&mut self, number: u64) {
+        let own = address(number);
+        let options = Options {
+            voter: number,
+            address: own.clone(),
+            joins: number != 1,
+            free_bytes_min: 0,
+            peers: Arc::new(Way {
+                air: self.air.clone(),
+                own: own.clone(),
+            }),
+            ..Options::new(self.homes.path().join(&own))
+        };
+        let replica = Arc::new(Replica::open(options).expect("a replica"));
+        let mut replicas = self.air.replicas.lock().expect("a lock");
+        replicas.insert(own, Arc::downgrade(&replica));
+        self.nodes.insert(number, replica);
+    }
+
+    /// Ends a replica as a kill does: nothing is finished.
+    fn kill(&mut self, number: u64) {
+        let replica = self.nodes.remove(&number).expect("a node");
+        let mut left = Some(replica);
+        wait_until("nobody speaks to it any more", || {
+            match Arc::try_unwrap(left.take().expect("a node")) {
+                Ok(replica) => {
+                    drop(replica);
+                    true
+                }
+                Err(shared) => {
+                    left = Some(shared);
+                    false
+                }
+            }
+        });
+    }
+
+    fn cut(&self, numbers: &[u64]) {
+        let mut cut = self.air.cut.lock().expect("a lock");
+        *cut = numbers.iter().map(|number| address(*number)).collect();
+    }
+
+    fn leader(&self, among: &[u64]) -> u64 {
+        let mut found = None;
+        wait_until("somebody leads", || {
+            found = among.iter().copied().find(|number| {
+                self.nodes[number].check_ready().is_ok() && self.nodes[number].is_leader()
+            });
+            found.is_some()
+        });
+        found.expect("a leader")
+    }
+
+    /// Opens further replicas, and has the leader take them in.
+    fn grow(&mut self, numbers: &[u64]) {
+        for number in numbers {
+            self.open(*number);
+            let members = Members(&self.nodes[&1]);
+            members.put(1, &address(1)).expect("an address");
+            members.put(*number, &address(*number)).expect("a learner");
+        }
+        let all: Vec<u64> = self.nodes.keys().copied().collect();
+        wait_until("all have what the leader has", || {
+            let members = Members(&self.nodes[&1]).all();
+            let last = self.nodes[&1].applied_index();
+            all.iter()
+                .all(|number| *number == 1 || members[number].matched.is_some_and(|at| at >= last))
+        });
+        Members(&self.nodes[&1]).vote(all).expect("voters");
+    }
+
+    fn sites(&self, number: u64) -> Vec<String> {
+        let sites = self.nodes[&number].reader().objects::<Site>();
+        sites
+            .expect("sites")
+            .into_iter()
+            .map(|site| site.name)
+            .collect()
+    }
+}
+
+fn wait_until(what: &str, mut done: impl FnMut() -> bool) {
+    let until = Instant::now() + PATIENCE;
+    while !done() {
+        assert!(Instant::now() < until, "in vain: {what}");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+fn command(op: Op) -> Command {
+    Command::new(UnixMillis(1_000), Actor::node("test"), op)
+}
+
+fn site(name: &str) -> Command {
+    command(Op::Site(Change::Put(Site {
+        name: name.to_owned(),
+        addresses: vec!["host:7272".to_owned()],
+        identity: format!("gw1-{name}"),
+        comment: String::new(),
+    })))
+}
+
+#[test]
+fn any_node_takes_a_command_and_all_have_it() {
+    let mut cluster = Cluster::of_one();
+    cluster.nodes[&1]
+        .propose_blocking(site("first"))
+        .expect("done");
+    cluster.grow(&[12, 13]);
+    for number in [1, 12, 13] {
+        let name = format!("by-{number}");
+        cluster.nodes[&number]
+            .propose_blocking(site(&name))
+            .expect("done");
+        // Who proposed finds it at once.
+        assert!(cluster.sites(number).contains(&name));
+    }
+    let refused = command(Op::Site(Change::Remove("none".to_owned())));
+    let error = cluster.nodes[&13]
+        .propose_blocking(refused)
+        .expect_err("there is none");
+    assert!(matches!(error, ProposeError::Refused(_)), "{error}");
+    wait_until("all have all", || {
+        [1, 12, 13]
+            .iter()
+            .all(|number| cluster.sites(*number).len() == 4)
+    });
+    assert!(cluster.nodes[&13].check_ready().is_ok());
+}
+
+#[test]
+fn the_death_of_a_leader_costs_a_moment_and_no_command() {
+    let mut cluster = Cluster::of_one();
+    cluster.grow(&[2, 3]);
+    cluster.nodes[&2]
+        .propose_blocking(site("before"))
+        .expect("done");
+    cluster.kill(1);
+    // A follower takes the command at once, and holds it until somebody leads.
+    let survivor = cluster.leader(&[2, 3]);
+    cluster.nodes[&3]
+        .propose_blocking(site("after"))
+        .expect("done");
+    wait_until("both have both", || {
+        [2, 3]
+            .iter()
+            .all(|number| cluster.sites(*number) == ["after", "before"])
+    });
+    cluster.open(1);
+    wait_until("the node that came back has what it missed", || {
+        cluster.sites(1) == ["after", "before"]
+    });
+    assert_eq!(
+        cluster.leader(&[1, 2, 3]),
+        survivor,
+        "a node that comes back deposes nobody"
+    );
+}
+
+#[test]
+fn the_smaller_half_of_a_partition_changes_nothing_and_says_what_is_needed() {
+    let mut cluster = Cluster::of_one();
+    cluster.grow(&[2, 3]);
+    let old = cluster.leader(&[1, 2, 3]);
+    let others: Vec<u64> = [1, 2, 3]
+        .into_iter()
+        .filter(|number| *number != old)
+        .collect();
+    cluster.cut(&[old]);
+    let new = cluster.leader(&others);
+    cluster.nodes[&new]
+        .propose_blocking(site("majority"))
+        .expect("done");
+    let error = cluster.nodes[&old]
+        .propose_blocking(site("minority"))
+        .expect_err("cut off");
+    assert!(
+        matches!(
+            error,
+            ProposeError::NoMajority { .. } | ProposeError::Unknown
+        ),
+        "{error}"
+    );
+    wait_until("it knows", || {
+        let ready = cluster.nodes[&old].check_ready();
+        ready.is_err_and(|error| error.to_string().contains("voters can be reached"))
+    });
+    assert!(
+        cluster.sites(old).is_empty(),
+        "reads go on, of what was there"
+    );
+    cluster.cut(&[]);
+    wait_until("all are of one mind", || {
+        [1, 2, 3]
+            .iter()
+            .all(|number| cluster.sites(*number) == ["majority"])
+    });
+}
+
+#[test]
+fn a_node_that_joins_late_gets_a_snapshot() {
+    let mut cluster = Cluster::of_one();
+    for number in 0..3_000 {
+        cluster.nodes[&1]
+            .propose_blocking(site(&format!("s{}", number % 50)))
+            .expect("done");
+    }
+    cluster.nodes[&1].compact().expect("a snapshot");
+    cluster.grow(&[2]);
+    assert_eq!(cluster.sites(2).len(), 50);
+    // The log before the snapshot was not sent: the state came as a file.
+    assert!(cluster.homes.path().join("node-2/snapshot.db").exists());
+}
+
+#[test]
+fn entries_of_the_greatest_length_pass_one_by_one() {
+    let mut cluster = Cluster::of_one();
+    cluster.grow(&[2, 3]);
+    let old = cluster.leader(&[1, 2, 3]);
+    let away = [1, 2, 3]
+        .into_iter()
+        .find(|number| *number != old)
+        .expect("another");
+    cluster.kill(away);
+    for number in 0..4 {
+        let mut long = site(&format!("long{number}"));
+        if let Op::Site(Change::Put(site)) = &mut long.op {
+            site.comment = "x".repeat(4_000);
+            site.addresses = vec!["a".repeat(255); 64];
+        }
+        for _ in 0..40 {
+            cluster.nodes[&old]
+                .propose_blocking(long.clone())
+                .expect("done");
+        }
+    }
+    cluster.open(away);
+    wait_until("it has all", || cluster.sites(away).len() == 4);
+}
+
+fn invite(id: &str, expires: i64) -> Command {
+    command(Op::Invite(Change::Create(Invite {
+        id: id.to_owned(),
+        hash: Secret::new(format!("hash-{id}")),
+        expires: UnixMillis(expires),
+        used: None,
+    })))
+}
+
+fn join(invite: &str, name: &str, identity: &str) -> Command {
+    command(Op::Join(Box::new(Join {
+        hash: Secret::new(format!("hash-{invite}")),
+        node: Node {
+            name: name.to_owned(),
+            number: 0,
+            identity: identity.to_owned(),
+            addresses: Vec::new(),
+            exports: Vec::new(),
+            version: "1".to_owned(),
+            level: 1,
+            draining: false,
+            voter: false,
+            joined: UnixMillis(0),
+        },
+    })))
+}
+
+#[test]
+fn an_invitation_is_good_for_one_node_and_for_its_time() {
+    let cluster = Cluster::of_one();
+    let node = &cluster.nodes[&1];
+    let refusal = |command| {
+        node.propose_blocking(command)
+            .expect_err("refused")
+            .to_string()
+    };
+    node.propose_blocking(invite("a", 2_000)).expect("done");
+    node.propose_blocking(invite("b", 2_000)).expect("done");
+    node.propose_blocking(invite("old", 1_000)).expect("done");
+    let joined = |command| match node.propose_blocking(command).expect("joined").effect {
+        Effect::Joined { name, number } => (name, number),
+        other => panic!("{other:?}"),
+    };
+    let (name, number) = joined(join("a", "dtn2", "gw1-2"));
+    assert_eq!(name, "dtn2");
+    assert!(number > 1);
+    assert_eq!(
+        joined(join("a", "dtn2", "gw1-2")).1,
+        number,
+        "it may ask again"
+    );
+    assert!(refusal(join("a", "dtn3", "gw1-3")).contains("another node joined by"));
+    assert!(refusal(join("old", "dtn3", "gw1-3")).contains("ended at"));
+    assert!(refusal(join("none", "dtn3", "gw1-3")).contains("no invite"));
+    assert!(refusal(join("b", "dtn2", "gw1-3")).contains("there is a node \"dtn2\" already"));
+    assert_eq!(
+        joined(join("b", "dtn2", "gw1-2")),
+        ("dtn2".to_owned(), number),
+        "it is a member"
+    );
+    assert!(joined(join("b", "dtn3", "gw1-3")).1 > number);
+}
+
+#[test]
+fn what_a_lost_or_removed_node_ran_returns_to_the_queue() {
+    let cluster = Cluster::of_one();
+    let node = &cluster.nodes[&1];
+    node.propose_blocking(invite("a", 2_000)).expect("done");
+    node.propose_blocking(join("a", "dtn2", "gw1-2"))
+        .expect("joined");
+    for op in [
+        Op::Lost("dtn2".to_owned()),
+        Op::Node(Change::Remove("dtn2".to_owned())),
+    ] {
+        let id = format!("job of {}", op.action());
+        node.propose_blocking(support::submit(0, &id))
+            .expect("submitted");
+        let claim = JobOp::Claim {
+            runner: support::runner("dtn2", "first"),
+            seen: 0,
+        };
+        node.propose_blocking(support::job_command(1, &id, claim))
+            .expect("claimed");
+        let done = node.propose_blocking(command(op)).expect("done");
+        assert!(
+            matches!(done.effect, Effect::Restarted { jobs: 1 } | Effect::Done),
+            "{done:?}"
+        );
+        let job = node.reader().job(&id).expect("read").expect("a job");
+        assert!(job.state.waits(), "{job:?}");
+        assert_eq!(
+            job.reason.map(|reason| reason.code).as_deref(),
+            Some("node_lost")
+        );
+    }
+    let gone = node.propose_blocking(command(Op::Lost("dtn2".to_owned())));
+    assert!(gone.expect_err("gone").to_string().contains("no node"));
+}
+
+#[test]
+fn the_last_survivor_is_made_the_only_voter() {
+    let mut cluster = Cluster::of_one();
+    cluster.grow(&[2, 3]);
+    cluster.nodes[&1]
+        .propose_blocking(site("kept"))
+        .expect("done");
+    wait_until("it is everywhere", || cluster.sites(3) == ["kept"]);
+    for number in [1, 2, 3] {
+        cluster.kill(number);
+    }
+    let directory = cluster.homes.path().join(address(3));
+    let kept = godwit_state::recover(&directory, 3).expect("recovered");
+    assert!(kept.is_some_and(|kept| kept.join("raft.db").exists()));
+    cluster.open(3);
+    wait_until("it leads", || cluster.nodes[&3].check_ready().is_ok());
+    cluster.nodes[&3]
+        .propose_blocking(site("later"))
+        .expect("done");
+    assert_eq!(cluster.sites(3), ["kept", "later"]);
+    assert_eq!(Members(&cluster.nodes[&3]).all().len(), 1);
+}
