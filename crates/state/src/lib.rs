@@ -68,7 +68,7 @@ pub use model::*;
 pub use raft::{Answer, NoPeers, Peers};
 pub use read::{
     AuditFilter, AuditLine, Cursor, Deliveries, DeliveryLine, JobFilter, JobPage, PendingDelivery,
-    Reader,
+    Reader, Works,
 };
 pub use replica::{
     Done, Ended, FollowError, Follower, Member, Members, OpenError, Options, ProposeError, Replica,

@@ -4,7 +4,7 @@
 use rusqlite::params;
 
 use super::jobs::{check_reason, clip, save, shift};
-use super::{Context, Stop, notices, sql};
+use super::{Context, Stop, notices, sql, work};
 use crate::bounds;
 use crate::model::{
     Cause, CommandError, Effect, FailureGroup, Finish, Job, JobState, Outcome, Reason, Runner,
@@ -164,6 +164,7 @@ fn requeue(
     but: Option<&str>,
     why: &Reason,
 ) -> Result<Effect, Stop> {
+    work::return_all(context, node, but)?;
     let ids: Vec<String> = context
         .db
         .prepare_cached(

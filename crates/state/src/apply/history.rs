@@ -3,7 +3,7 @@
 
 use rusqlite::{Connection, params};
 
-use super::{Context, Stop, notices};
+use super::{Context, Stop, notices, work};
 use crate::bounds::{self, PRUNE_ROWS_MAX};
 use crate::model::Object as _;
 use crate::model::{AccessRule, Actor, AuditEntry, Effect, Prune, Role, Token, Topic, UnixMillis};
@@ -85,7 +85,8 @@ pub(super) fn prune(context: &Context<'_>, prune: &Prune) -> Result<Effect, Stop
         )?;
     }
     let full = PRUNE_ROWS_MAX.unsigned_abs();
-    let more = jobs == full || audit == full || deliveries == full;
+    let work = work::prune(context)?;
+    let more = work || jobs == full || audit == full || deliveries == full;
     if jobs > 0 {
         let body = serde_json::json!({ "jobs": jobs }).to_string();
         notices::event(context, Topic::History, "jobs", &body)?;

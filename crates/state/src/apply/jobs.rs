@@ -3,7 +3,7 @@
 
 use rusqlite::{OptionalExtension as _, params};
 
-use super::{Context, Stop, claims, notices, sql};
+use super::{Context, Stop, claims, notices, sql, work};
 use crate::bounds;
 use crate::model::{
     Cause, CommandError, Effect, Job, JobChange, JobOp, JobState, NewJob, Reason, UnixMillis,
@@ -129,6 +129,9 @@ pub(super) fn change(context: &Context<'_>, id: &str, op: &JobOp) -> Result<Effe
         }
         JobOp::Retry => retry(context, &mut job)?,
         JobOp::Change(change) => set(&mut job, change)?,
+    }
+    if job.state.ended() {
+        work::end(context, id)?;
     }
     save(context, &job)?;
     notices::job(context, &job, job.state != before)?;

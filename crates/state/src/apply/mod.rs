@@ -7,6 +7,7 @@ mod jobs;
 mod nodes;
 mod notices;
 mod objects;
+mod work;
 
 use rusqlite::{Connection, ErrorCode};
 
@@ -82,6 +83,7 @@ pub(crate) fn apply(db: &Connection, index: u64, command: &Command) -> Result<Ef
     match &command.op {
         Op::Submit(job) => jobs::submit(&context, job, None),
         Op::Job(id, op) => jobs::change(&context, id, op),
+        Op::Work(id, op) => work::change(&context, id, op),
         Op::Restart(runner) => claims::restart(&context, runner),
         Op::Lost(node) => nodes::lost(&context, node),
         Op::Join(join) => nodes::join(&context, join),
@@ -118,7 +120,12 @@ pub(crate) fn audit(
         Op::Job(_, op) => op.by_user(),
         // A node keeps its own row up to date.
         Op::Node(_) => command.actor.role.is_some(),
-        Op::Restart(_) | Op::Lost(_) | Op::Fired { .. } | Op::Delivery(_) | Op::Audit(_) => false,
+        Op::Work(..)
+        | Op::Restart(_)
+        | Op::Lost(_)
+        | Op::Fired { .. }
+        | Op::Delivery(_)
+        | Op::Audit(_) => false,
         Op::Prune(_) => command.actor.role.is_some(),
         _ => true,
     };

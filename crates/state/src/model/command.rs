@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     AccessRule, Actor, FailureGroup, Invite, JobState, Join, Limit, Node, Object, Place, Reason,
-    RetryPolicy, Runner, Schedule, Setting, Share, Site, Token, UnixMillis, User, Webhook,
+    RetryPolicy, Runner, Schedule, Setting, Share, Site, Token, UnixMillis, User, Webhook, WorkOp,
 };
 
 /// Version of the commands that this program writes and the newest one that it reads.
@@ -59,9 +59,11 @@ pub enum Op {
     Submit(Box<NewJob>),
     /// Changes the job with that id.
     Job(String, JobOp),
-    /// Returns the jobs that an earlier start of this node ran to the queue.
+    /// Changes the work of the divided job with that id.
+    Work(String, WorkOp),
+    /// Returns the jobs that an earlier start of this node ran to the queue, and the items of work that it held.
     Restart(Runner),
-    /// Returns the jobs of the node of that name to the queue: it is not heard of any more.
+    /// Returns the jobs of the node of that name to the queue, and the items of work that it held: it is not heard of any more.
     Lost(String),
     /// Adds the node that shows an invitation.
     Join(Box<Join>),
@@ -315,7 +317,7 @@ impl Op {
         }
         match self {
             Self::Submit(job) => job.id.clone(),
-            Self::Job(id, _) => id.clone(),
+            Self::Job(id, _) | Self::Work(id, _) => id.clone(),
             Self::Restart(runner) => runner.node.clone(),
             Self::Lost(node) => format!("{}/{node}", Node::KIND),
             Self::Join(join) => format!("{}/{}", Node::KIND, join.node.name),
@@ -351,6 +353,7 @@ impl Op {
         match self {
             Self::Submit(_) => "job.submit".to_owned(),
             Self::Job(_, op) => format!("job.{}", op.name()),
+            Self::Work(_, op) => format!("work.{}", op.name()),
             Self::Restart(_) => "node.restart".to_owned(),
             Self::Lost(_) => "node.lost".to_owned(),
             Self::Join(_) => "node.join".to_owned(),

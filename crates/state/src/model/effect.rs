@@ -4,7 +4,7 @@
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use super::{Cause, JobState};
+use super::{Cause, JobState, WorkItem};
 
 /// What a command did, or why it changed nothing.
 pub type Applied = Result<Effect, CommandError>;
@@ -35,6 +35,18 @@ pub enum Effect {
         name: String,
         /// Its number in the consensus.
         number: u64,
+    },
+    /// Items of work that a node holds from now on.
+    Leased {
+        /// The lease under which it holds them.
+        lease: u64,
+        /// The items; none if nothing is to be done now.
+        items: Vec<WorkItem>,
+    },
+    /// Items of work that were added, settled or returned.
+    Settled {
+        /// How many; those that the node held no more are not counted.
+        items: u64,
     },
     /// History that was deleted.
     Pruned {

@@ -12,6 +12,7 @@ mod policy;
 mod secret;
 mod time;
 mod transition;
+mod work;
 
 pub use command::{
     AuditEntry, COMMAND_BYTES_MAX, COMMAND_VERSION, Change, Command, Delivery, Finish, JobChange,
@@ -31,3 +32,8 @@ pub use policy::RetryPolicy;
 pub use secret::Secret;
 pub use time::UnixMillis;
 pub use transition::{Cause, TRANSITIONS, allowed, transition_table};
+pub use work::{
+    Closed, FILE_PARTS_MAX, Found, OpenWork, Pair, ROOTS_MAX, SHARES_MAX, Settle, Settled,
+    Settlement, TakeWork, Task, WORK_LIST_MAX, WORK_PATHS_BYTES_MAX, Work, WorkCounts, WorkItem,
+    WorkOp, WorkPart, WorkPath, WorkRoot,
+};

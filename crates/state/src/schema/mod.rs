@@ -18,7 +18,11 @@ pub(crate) struct Schema {
 /// The state: "GwSt".
 pub(crate) const STATE: Schema = Schema {
     application_id: 0x4777_5374,
-    steps: &[include_str!("v1.sql"), include_str!("v2.sql")],
+    steps: &[
+        include_str!("v1.sql"),
+        include_str!("v2.sql"),
+        include_str!("v3.sql"),
+    ],
 };
 
 /// The log and the vote: "GwRa".

@@ -1,0 +1,293 @@
+//! Owns what the commands about the work of a divided job do: opening it, pairs, leases, and its end.
+//! Leaves settlements to `settle`, and rows to `rows`.
+//!
+//! A lease is fenced by the index of the command that gave it. Whoever holds an item under another lease, or none, changes nothing of
+//! it, so an item is settled once however often commands are repeated and in whatever order they come. Identity of an item: kind, root,
+//! path, share or offset, generation of the file. What a repeated scan finds again is passed over: a settled item stays as long as
+//! the scan that found it is not settled.
+
+mod rows;
+mod settle;
+
+use rusqlite::{OptionalExtension as _, params};
+
+use super::{Context, Stop, notices, sql};
+use crate::bounds;
+use crate::model::{
+    CommandError, Effect, Job, OpenWork, Pair, ROOTS_MAX, TakeWork, Task, WorkItem, WorkOp,
+    WorkPart, WorkPath,
+};
+use crate::read::job_by_id;
+use rows::{Kind, New, Row, State, WorkRow};
+
+/// Items that are not scans beyond which no scan is given out: scans find more of them.
+const READY_MAX: i64 = 10_000;
+/// Assembles of one lease, and parts of all of them.
+const ASSEMBLES_MAX: i64 = 64;
+const LEASED_PARTS_MAX: usize = 2_048;
+/// Parts and scans of one lease.
+const LEASED_MAX: usize = 256;
+/// Least and most bytes of a part.
+const PART_BYTES: std::ops::RangeInclusive<u64> = 1..=1 << 50;
+/// Nodes of the source of one job.
+const PAIRS_MAX: usize = 1_024;
+/// Items that the end of a job removes at once; the rest goes with old history.
+const REMOVED_MAX: i64 = 10_000;
+
+/// Changes the work of one job.
+pub(super) fn change(context: &Context<'_>, id: &str, op: &WorkOp) -> Result<Effect, Stop> {
+    if let WorkOp::Open(open) = op {
+        return self::open(context, id, open);
+    }
+    let mut work =
+        WorkRow::find(context, id)?.ok_or_else(|| CommandError::not_found("work of job", id))?;
+    let effect = match op {
+        WorkOp::Open(_) => Effect::Done,
+        WorkOp::Pairs { epoch, pairs } => {
+            let job = moving(context, &work, *epoch)?;
+            set_pairs(&mut work, pairs)?;
+            notices::job(context, &job, false)?;
+            Effect::Done
+        }
+        WorkOp::Lease(take) => {
+            moving(context, &work, take.epoch)?;
+            lease(context, &mut work, take)?
+        }
+        WorkOp::Found {
+            number,
+            lease,
+            finds,
+        } => settle::found(context, &mut work, (*number, *lease), finds)?,
+        WorkOp::Settle(told) => settle::settle(context, &mut work, told)?,
+        WorkOp::Return { node } => {
+            bounds::name("node", node)?;
+            let items = rows::return_of(context, node, Some(work.id), None)?;
+            Effect::Settled { items }
+        }
+    };
+    work.save(context)?;
+    Ok(effect)
+}
+
+/// Returns what earlier starts of a node hold; without an instance, all that the node holds.
+pub(super) fn return_all(
+    context: &Context<'_>,
+    node: &str,
+    but: Option<&str>,
+) -> Result<u64, Stop> {
+    rows::return_of(context, node, None, but)
+}
+
+/// Ends the work of a job that has ended.
+pub(super) fn end(context: &Context<'_>, id: &str) -> Result<(), Stop> {
+    let Some(work) = WorkRow::find(context, id)? else {
+        return Ok(());
+    };
+    context
+        .db
+        .prepare_cached("DELETE FROM work WHERE job = ?1")?
+        .execute([id])?;
+    context
+        .db
+        .prepare_cached(
+            "DELETE FROM work_items WHERE work = ?1 AND number IN \
+             (SELECT number FROM work_items WHERE work = ?1 LIMIT ?2)",
+        )?
+        .execute(params![work.id, REMOVED_MAX])?;
+    Ok(())
+}
+
+/// Removes items whose work has ended, a bounded number of them.
+pub(super) fn prune(context: &Context<'_>) -> Result<bool, Stop> {
+    let work: Option<i64> = context
+        .db
+        .prepare_cached(
+            "SELECT work FROM work_items WHERE work NOT IN (SELECT id FROM work) LIMIT 1",
+        )?
+        .query_row([], |row| row.get(0))
+        .optional()?;
+    let Some(work) = work else {
+        return Ok(false);
+    };
+    context
+        .db
+        .prepare_cached(
+            "DELETE FROM work_items WHERE work = ?1 AND number IN \
+             (SELECT number FROM work_items WHERE work = ?1 LIMIT ?2)",
+        )?
+        .execute(params![work, REMOVED_MAX])?;
+    Ok(true)
+}
+
+/// Begins the work of a job, or takes it over in a higher epoch.
+fn open(context: &Context<'_>, id: &str, open: &OpenWork) -> Result<Effect, Stop> {
+    bounds::name("claim", &open.claim)?;
+    bounds::count("roots", open.roots.len(), ROOTS_MAX)?;
+    if open.roots.is_empty() || !PART_BYTES.contains(&open.part_bytes) {
+        let what = "work has a root, and parts of 1 byte to 1 PiB";
+        return Err(CommandError::invalid("roots", what).into());
+    }
+    for root in &open.roots {
+        bounds::text("source", &root.source)?;
+        bounds::text("destination", &root.destination)?;
+    }
+    let job = job_by_id(context.db, id)?.ok_or_else(|| CommandError::not_found("job", id))?;
+    check_epoch(&job, open.epoch)?;
+    if let Some(mut work) = WorkRow::find(context, id)? {
+        if work.work.epoch > open.epoch {
+            return Err(stale(id, open.epoch, work.work.epoch).into());
+        }
+        if work.work.epoch < open.epoch {
+            work.work.epoch = open.epoch;
+            work.work.pairs.clear();
+            rows::return_of_work(context, work.id)?;
+        }
+        work.work.trouble = None;
+        work.save(context)?;
+    } else {
+        let mut work = WorkRow::new(context, id, open);
+        work.insert(context)?;
+        for root in 0..u32::try_from(open.roots.len()).unwrap_or(u32::MAX) {
+            let scan = New {
+                root,
+                pieces: 1,
+                ..New::of(Kind::Scan, State::Ready)
+            };
+            work.work.open += u64::from(work.add(context, &scan)?.is_some());
+            let close = New {
+                root,
+                ..New::of(Kind::Close, State::Waits)
+            };
+            work.work.closes += u64::from(work.add(context, &close)?.is_some());
+        }
+        work.save(context)?;
+    }
+    notices::job(context, &job, false)?;
+    Ok(Effect::Done)
+}
+
+fn set_pairs(work: &mut WorkRow, pairs: &[Pair]) -> Result<(), Stop> {
+    bounds::count("pairs", pairs.len(), PAIRS_MAX)?;
+    for pair in pairs {
+        bounds::name("node", &pair.node)?;
+        bounds::text("to", &pair.to)?;
+    }
+    work.work.pairs = pairs.to_vec();
+    Ok(())
+}
+
+/// Gives items to a node: files that can be put together, large parts first, then scans; a close comes alone.
+fn lease(context: &Context<'_>, work: &mut WorkRow, take: &TakeWork) -> Result<Effect, Stop> {
+    bounds::name("node", &take.runner.node)?;
+    bounds::name("instance", &take.runner.instance)?;
+    let lease = context.index;
+    let mut items = Vec::new();
+    let is_paired = work
+        .work
+        .pairs
+        .iter()
+        .any(|pair| pair.node == take.runner.node);
+    if !is_paired {
+        return Ok(Effect::Leased { lease, items });
+    }
+    let mut paths = 0;
+    let mut parts = 0;
+    for row in rows::ready(context, work.id, Kind::Assemble, ASSEMBLES_MAX)? {
+        let held = rows::parts_of(context, work.id, row.number)?;
+        if !items.is_empty() && parts + held.len() > LEASED_PARTS_MAX {
+            break;
+        }
+        parts += held.len();
+        push(&mut items, &mut paths, &row, held);
+    }
+    let mut bytes = 0_u64;
+    for row in rows::ready(context, work.id, Kind::Part, limit(LEASED_MAX))? {
+        bytes = bytes.saturating_add(row.bytes);
+        if (bytes > take.bytes_max && bytes > row.bytes) || is_full(&items, paths) {
+            break;
+        }
+        push(&mut items, &mut paths, &row, Vec::new());
+    }
+    if !rows::has_more_ready(context, work.id, READY_MAX)? {
+        let scans = i64::from(take.scans_max).min(limit(LEASED_MAX));
+        for row in rows::ready(context, work.id, Kind::Scan, scans)? {
+            if is_full(&items, paths) {
+                break;
+            }
+            push(&mut items, &mut paths, &row, Vec::new());
+        }
+    }
+    if items.is_empty() {
+        for row in rows::ready(context, work.id, Kind::Close, 1)? {
+            push(&mut items, &mut paths, &row, Vec::new());
+        }
+    }
+    for item in &items {
+        rows::give(context, work.id, item.number, lease, &take.runner)?;
+    }
+    work.work.counts.leases += u64::from(!items.is_empty());
+    Ok(Effect::Leased { lease, items })
+}
+
+fn is_full(items: &[WorkItem], paths: usize) -> bool {
+    items.len() >= LEASED_MAX || paths >= crate::model::WORK_PATHS_BYTES_MAX
+}
+
+fn push(items: &mut Vec<WorkItem>, paths: &mut usize, row: &Row, parts: Vec<WorkPart>) {
+    *paths += row.path.len();
+    let path = WorkPath(row.path.clone());
+    let task = match row.kind {
+        Kind::Assemble => Task::Assemble {
+            path,
+            generation: row.generation,
+            parts,
+        },
+        Kind::Part => Task::Part {
+            path,
+            offset: row.piece,
+            bytes: row.bytes,
+            generation: row.generation,
+        },
+        Kind::Scan => Task::Scan {
+            path,
+            share: u32::try_from(row.piece).unwrap_or(u32::MAX),
+            shares: u32::try_from(row.pieces).unwrap_or(u32::MAX),
+        },
+        Kind::Close => Task::Close {},
+    };
+    items.push(WorkItem {
+        number: row.number,
+        root: row.root,
+        task,
+    });
+}
+
+/// The job, if a node is at work on it in this epoch.
+fn moving(context: &Context<'_>, work: &WorkRow, epoch: u64) -> Result<Job, Stop> {
+    let id = &work.work.job;
+    let job = job_by_id(context.db, id)?.ok_or_else(|| CommandError::not_found("job", id))?;
+    check_epoch(&job, epoch)?;
+    if work.work.epoch != epoch {
+        return Err(stale(id, epoch, work.work.epoch).into());
+    }
+    Ok(job)
+}
+
+fn check_epoch(job: &Job, epoch: u64) -> Result<(), CommandError> {
+    if job.epoch != epoch || !job.state.moves() {
+        return Err(stale(&job.id, epoch, job.epoch));
+    }
+    Ok(())
+}
+
+fn stale(id: &str, given: u64, now: u64) -> CommandError {
+    CommandError::Stale {
+        id: id.to_owned(),
+        given,
+        now,
+    }
+}
+
+fn limit(count: usize) -> i64 {
+    sql(count as u64)
+}

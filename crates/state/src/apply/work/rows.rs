@@ -1,0 +1,428 @@
+//! Owns the rows of the work of divided jobs.
+//! Decides nothing about them.
+
+use rusqlite::{OptionalExtension as _, Row as SqlRow, params};
+
+use super::super::{Context, Stop, sql};
+use crate::model::{OpenWork, Runner, Work, WorkCounts, WorkPart};
+use crate::read::work_by_job;
+
+/// What an item is.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum Kind {
+    Assemble = 0,
+    Part = 1,
+    Scan = 2,
+    Close = 3,
+}
+
+/// Where an item is on its way.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum State {
+    Ready = 0,
+    Leased = 1,
+    Waits = 2,
+    Settled = 3,
+}
+
+/// The row of a job's work.
+pub(super) struct WorkRow {
+    pub(super) id: i64,
+    pub(super) part_bytes: u64,
+    next: u64,
+    pub(super) work: Work,
+}
+
+/// An item to add.
+pub(super) struct New<'a> {
+    pub(super) kind: Kind,
+    pub(super) state: State,
+    pub(super) root: u32,
+    pub(super) path: &'a [u8],
+    pub(super) piece: u64,
+    pub(super) pieces: u64,
+    pub(super) bytes: u64,
+    pub(super) generation: u64,
+    pub(super) parent: u64,
+    pub(super) waits: u64,
+}
+
+impl New<'_> {
+    pub(super) const fn of(kind: Kind, state: State) -> Self {
+        Self {
+            kind,
+            state,
+            root: 0,
+            path: &[],
+            piece: 0,
+            pieces: 0,
+            bytes: 0,
+            generation: 0,
+            parent: 0,
+            waits: 0,
+        }
+    }
+}
+
+/// An item that is there.
+pub(super) struct Row {
+    pub(super) number: u64,
+    pub(super) kind: Kind,
+    pub(super) state: State,
+    pub(super) root: u32,
+    pub(super) path: Vec<u8>,
+    pub(super) piece: u64,
+    pub(super) pieces: u64,
+    pub(super) bytes: u64,
+    pub(super) generation: u64,
+    pub(super) parent: u64,
+    pub(super) waits: u64,
+    pub(super) failed: u64,
+    pub(super) lease: Option<u64>,
+    pub(super) node: Option<String>,
+    pub(super) instance: Option<String>,
+}
+
+const COLUMNS: &str = "number, kind, state, root, path, piece, pieces, bytes, generation, parent, waits, failed, lease, node, instance";
+
+impl WorkRow {
+    pub(super) fn new(context: &Context<'_>, job: &str, open: &OpenWork) -> Self {
+        Self {
+            id: sql(context.index),
+            part_bytes: open.part_bytes,
+            next: 1,
+            work: Work {
+                job: job.to_owned(),
+                epoch: open.epoch,
+                claim: open.claim.clone(),
+                roots: open.roots.clone(),
+                pairs: Vec::new(),
+                trouble: None,
+                closed: Vec::new(),
+                open: 0,
+                closes: 0,
+                counts: WorkCounts::default(),
+            },
+        }
+    }
+
+    pub(super) fn find(context: &Context<'_>, job: &str) -> Result<Option<Self>, Stop> {
+        let Some(work) = work_by_job(context.db, job)? else {
+            return Ok(None);
+        };
+        let row = context
+            .db
+            .prepare_cached("SELECT id, part_bytes, next_number FROM work WHERE job = ?1")?
+            .query_row([job], |row| {
+                Ok(Self {
+                    id: row.get(0)?,
+                    part_bytes: unsigned(row, 1)?,
+                    next: unsigned(row, 2)?,
+                    work,
+                })
+            })?;
+        Ok(Some(row))
+    }
+
+    pub(super) fn insert(&self, context: &Context<'_>) -> Result<(), Stop> {
+        let work = &self.work;
+        context
+            .db
+            .prepare_cached(
+                "INSERT INTO work (job, id, epoch, claim, roots, part_bytes, pairs, closed, open, closes, next_number, counts) \
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, '[]', '[]', 0, 0, 1, '{}')",
+            )?
+            .execute(params![
+                work.job,
+                self.id,
+                sql(work.epoch),
+                work.claim,
+                serde_json::to_string(&work.roots)?,
+                sql(self.part_bytes)
+            ])?;
+        Ok(())
+    }
+
+    /// Writes the columns that change.
+    pub(super) fn save(&self, context: &Context<'_>) -> Result<(), Stop> {
+        let work = &self.work;
+        let trouble = work.trouble.as_ref();
+        context
+            .db
+            .prepare_cached(
+                "UPDATE work SET epoch = ?2, pairs = ?3, trouble = ?4, closed = ?5, open = ?6, closes = ?7, \
+                 next_number = ?8, counts = ?9 WHERE job = ?1",
+            )?
+            .execute(params![
+                work.job,
+                sql(work.epoch),
+                serde_json::to_string(&work.pairs)?,
+                trouble.map(serde_json::to_string).transpose()?,
+                serde_json::to_string(&work.closed)?,
+                sql(work.open),
+                sql(work.closes),
+                sql(self.next),
+                serde_json::to_string(&work.counts)?,
+            ])?;
+        Ok(())
+    }
+
+    /// Adds an item, unless it is there; gives its number if it is new.
+    pub(super) fn add(
+        &mut self,
+        context: &Context<'_>,
+        new: &New<'_>,
+    ) -> Result<Option<u64>, Stop> {
+        let added = context
+            .db
+            .prepare_cached(
+                "INSERT OR IGNORE INTO work_items (work, number, kind, state, root, path, piece, pieces, bytes, \
+                 generation, parent, waits, failed) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, 0)",
+            )?
+            .execute(params![
+                self.id,
+                sql(self.next),
+                new.kind as i64,
+                new.state as i64,
+                new.root,
+                new.path,
+                sql(new.piece),
+                sql(new.pieces),
+                sql(new.bytes),
+                bits(new.generation),
+                sql(new.parent),
+                sql(new.waits)
+            ])?;
+        if added == 0 {
+            return Ok(None);
+        }
+        self.next += 1;
+        Ok(Some(self.next - 1))
+    }
+}
+
+/// The item of that number.
+pub(super) fn find(context: &Context<'_>, work: i64, number: u64) -> Result<Option<Row>, Stop> {
+    let sql_text = format!("SELECT {COLUMNS} FROM work_items WHERE work = ?1 AND number = ?2");
+    Ok(context
+        .db
+        .prepare_cached(&sql_text)?
+        .query_row(params![work, sql(number)], row)
+        .optional()?)
+}
+
+/// Items of a kind that can be leased, the largest first.
+pub(super) fn ready(
+    context: &Context<'_>,
+    work: i64,
+    kind: Kind,
+    max: i64,
+) -> Result<Vec<Row>, Stop> {
+    let sql_text = format!(
+        "SELECT {COLUMNS} FROM work_items WHERE work = ?1 AND kind = ?2 AND state = 0 \
+         ORDER BY bytes DESC, number LIMIT ?3"
+    );
+    let rows = context
+        .db
+        .prepare_cached(&sql_text)?
+        .query_map(params![work, kind as i64, max], row)?
+        .collect::<Result<_, _>>()?;
+    Ok(rows)
+}
+
+/// Whether more than so many items that are no scans can be leased.
+pub(super) fn has_more_ready(context: &Context<'_>, work: i64, max: i64) -> Result<bool, Stop> {
+    let count: i64 = context
+        .db
+        .prepare_cached(
+            "SELECT count(*) FROM (SELECT 1 FROM work_items WHERE work = ?1 AND kind < 2 AND state = 0 LIMIT ?2)",
+        )?
+        .query_row(params![work, max + 1], |row| row.get(0))?;
+    Ok(count > max)
+}
+
+/// The parts of an assemble, all of them done.
+pub(super) fn parts_of(
+    context: &Context<'_>,
+    work: i64,
+    assemble: u64,
+) -> Result<Vec<WorkPart>, Stop> {
+    let parts = context
+        .db
+        .prepare_cached(
+            "SELECT piece, bytes, digest FROM work_items WHERE work = ?1 AND parent = ?2 AND kind = 1 ORDER BY piece",
+        )?
+        .query_map(params![work, sql(assemble)], |row| {
+            Ok(WorkPart {
+                offset: unsigned(row, 0)?,
+                bytes: unsigned(row, 1)?,
+                digest: row.get::<_, Option<String>>(2)?.unwrap_or_default(),
+            })
+        })?
+        .collect::<Result<_, _>>()?;
+    Ok(parts)
+}
+
+/// Leases an item to a node.
+pub(super) fn give(
+    context: &Context<'_>,
+    work: i64,
+    number: u64,
+    lease: u64,
+    runner: &Runner,
+) -> Result<(), Stop> {
+    context
+        .db
+        .prepare_cached(
+            "UPDATE work_items SET state = 1, lease = ?3, node = ?4, instance = ?5 WHERE work = ?1 AND number = ?2",
+        )?
+        .execute(params![work, sql(number), sql(lease), runner.node, runner.instance])?;
+    Ok(())
+}
+
+/// Puts an item into a state in which nobody holds it.
+pub(super) fn set(
+    context: &Context<'_>,
+    work: i64,
+    number: u64,
+    state: State,
+    digest: Option<&str>,
+) -> Result<(), Stop> {
+    context
+        .db
+        .prepare_cached(
+            "UPDATE work_items SET state = ?3, lease = NULL, node = NULL, instance = NULL, digest = ?4 \
+             WHERE work = ?1 AND number = ?2",
+        )?
+        .execute(params![work, sql(number), state as i64, digest])?;
+    Ok(())
+}
+
+/// Counts settled parts of an assemble, and failed ones among them.
+pub(super) fn count_parts(
+    context: &Context<'_>,
+    work: i64,
+    assemble: u64,
+    settled: u64,
+    failed: u64,
+) -> Result<(), Stop> {
+    context
+        .db
+        .prepare_cached(
+            "UPDATE work_items SET waits = waits - ?3, failed = failed + ?4 WHERE work = ?1 AND number = ?2",
+        )?
+        .execute(params![work, sql(assemble), sql(settled), sql(failed)])?;
+    Ok(())
+}
+
+/// Settles the parts of an assemble that nobody holds; gives how many those were.
+pub(super) fn drop_ready_parts(
+    context: &Context<'_>,
+    work: i64,
+    assemble: u64,
+) -> Result<u64, Stop> {
+    let count = context
+        .db
+        .prepare_cached(
+            "UPDATE work_items SET state = 3 WHERE work = ?1 AND parent = ?2 AND kind = 1 AND state = 0",
+        )?
+        .execute(params![work, sql(assemble)])?;
+    Ok(count as u64)
+}
+
+/// Removes settled items that were kept for the item of that number.
+pub(super) fn forget_settled(context: &Context<'_>, work: i64, parent: u64) -> Result<(), Stop> {
+    context
+        .db
+        .prepare_cached("DELETE FROM work_items WHERE work = ?1 AND parent = ?2 AND state = 3")?
+        .execute(params![work, sql(parent)])?;
+    Ok(())
+}
+
+/// Removes an item.
+pub(super) fn remove(context: &Context<'_>, work: i64, number: u64) -> Result<(), Stop> {
+    context
+        .db
+        .prepare_cached("DELETE FROM work_items WHERE work = ?1 AND number = ?2")?
+        .execute(params![work, sql(number)])?;
+    Ok(())
+}
+
+/// Lets the closes be leased.
+pub(super) fn free_closes(context: &Context<'_>, work: i64) -> Result<(), Stop> {
+    context
+        .db
+        .prepare_cached(
+            "UPDATE work_items SET state = 0 WHERE work = ?1 AND kind = 3 AND state = 2",
+        )?
+        .execute([work])?;
+    Ok(())
+}
+
+/// Returns all that is leased of a work.
+pub(super) fn return_of_work(context: &Context<'_>, work: i64) -> Result<(), Stop> {
+    context
+        .db
+        .prepare_cached(
+            "UPDATE work_items SET state = 0, lease = NULL, node = NULL, instance = NULL \
+             WHERE work = ?1 AND state = 1",
+        )?
+        .execute([work])?;
+    Ok(())
+}
+
+/// Returns what a node holds, of one work or of all; what its start `but` holds stays.
+pub(super) fn return_of(
+    context: &Context<'_>,
+    node: &str,
+    work: Option<i64>,
+    but: Option<&str>,
+) -> Result<u64, Stop> {
+    let count = context
+        .db
+        .prepare_cached(
+            "UPDATE work_items SET state = 0, lease = NULL, node = NULL, instance = NULL \
+             WHERE node = ?1 AND state = 1 AND (?2 IS NULL OR work = ?2) AND (?3 IS NULL OR instance <> ?3)",
+        )?
+        .execute(params![node, work, but])?;
+    Ok(count as u64)
+}
+
+fn row(row: &SqlRow<'_>) -> rusqlite::Result<Row> {
+    Ok(Row {
+        number: unsigned(row, 0)?,
+        kind: match row.get::<_, i64>(1)? {
+            0 => Kind::Assemble,
+            1 => Kind::Part,
+            2 => Kind::Scan,
+            _ => Kind::Close,
+        },
+        state: match row.get::<_, i64>(2)? {
+            0 => State::Ready,
+            1 => State::Leased,
+            2 => State::Waits,
+            _ => State::Settled,
+        },
+        root: row.get(3)?,
+        path: row.get(4)?,
+        piece: unsigned(row, 5)?,
+        pieces: unsigned(row, 6)?,
+        bytes: unsigned(row, 7)?,
+        generation: row.get::<_, i64>(8)?.cast_unsigned(),
+        parent: unsigned(row, 9)?,
+        waits: unsigned(row, 10)?,
+        failed: unsigned(row, 11)?,
+        lease: row.get::<_, Option<i64>>(12)?.map(i64::cast_unsigned),
+        node: row.get(13)?,
+        instance: row.get(14)?,
+    })
+}
+
+fn unsigned(row: &SqlRow<'_>, column: usize) -> rusqlite::Result<u64> {
+    Ok(row.get::<_, i64>(column)?.max(0).cast_unsigned())
+}
+
+/// A generation uses all 64 bits.
+const fn bits(value: u64) -> i64 {
+    value.cast_signed()
+}

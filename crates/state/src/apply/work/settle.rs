@@ -1,0 +1,267 @@
+//! Owns what becomes of items: what scans find, and how items end.
+//! Gives no item out.
+
+use super::super::{Context, Stop};
+use super::rows::{self, Kind, New, Row, State, WorkRow};
+use crate::bounds;
+use crate::model::{
+    Closed, CommandError, Effect, FILE_PARTS_MAX, Found, SHARES_MAX, Settle, Settlement,
+    WORK_LIST_MAX, WORK_PATHS_BYTES_MAX,
+};
+
+/// Longest digest as text.
+const DIGEST_BYTES_MAX: usize = 128;
+/// Longest path below a root.
+const PATH_BYTES_MAX: usize = 4_096;
+/// Groups of failures, and their texts, that one close tells.
+const CLOSED_BYTES_MAX: usize = 192 << 10;
+
+/// Adds what the scan of an item found, if the node still holds the item.
+pub(super) fn found(
+    context: &Context<'_>,
+    work: &mut WorkRow,
+    (number, lease): (u64, u64),
+    finds: &[Found],
+) -> Result<Effect, Stop> {
+    bounds::count("finds", finds.len(), WORK_LIST_MAX)?;
+    let bytes: usize = finds.iter().map(|find| find.path().0.len()).sum();
+    bounds::count("paths of finds", bytes, WORK_PATHS_BYTES_MAX)?;
+    let scan = rows::find(context, work.id, number)?;
+    let holds = |row: &Row| {
+        row.kind == Kind::Scan && row.state == State::Leased && row.lease == Some(lease)
+    };
+    let Some(scan) = scan.filter(holds) else {
+        return Ok(Effect::Settled { items: 0 });
+    };
+    let mut items = 0;
+    for find in finds {
+        if find.path().0.len() > PATH_BYTES_MAX {
+            return Err(CommandError::invalid("path", "is too long").into());
+        }
+        items += match find {
+            Found::Scan { path, shares } => {
+                if !(1..=SHARES_MAX).contains(shares) {
+                    let what = format!("a directory has 1 to {SHARES_MAX} shares");
+                    return Err(CommandError::invalid("shares", what).into());
+                }
+                let mut added = 0;
+                for share in 0..*shares {
+                    let new = New {
+                        root: scan.root,
+                        path: &path.0,
+                        piece: share.into(),
+                        pieces: (*shares).into(),
+                        parent: number,
+                        ..New::of(Kind::Scan, State::Ready)
+                    };
+                    added += u64::from(work.add(context, &new)?.is_some());
+                }
+                added
+            }
+            Found::File {
+                path,
+                bytes,
+                generation,
+            } => file(context, work, &scan, (&path.0, *bytes, *generation))?,
+        };
+    }
+    work.work.open += items;
+    Ok(Effect::Settled { items })
+}
+
+/// Cuts a file into parts: aligned powers of two, the last one to the end of the file.
+fn file(
+    context: &Context<'_>,
+    work: &mut WorkRow,
+    scan: &Row,
+    (path, bytes, generation): (&[u8], u64, u64),
+) -> Result<u64, Stop> {
+    if bytes == 0 || bytes > i64::MAX.cast_unsigned() {
+        return Err(CommandError::invalid("bytes", "no such file has parts").into());
+    }
+    let part = part_bytes(work.part_bytes, bytes);
+    let count = bytes.div_ceil(part);
+    let assemble = New {
+        root: scan.root,
+        path,
+        bytes,
+        generation,
+        parent: scan.number,
+        waits: count,
+        ..New::of(Kind::Assemble, State::Waits)
+    };
+    let Some(assemble) = work.add(context, &assemble)? else {
+        return Ok(0);
+    };
+    for number in 0..count {
+        let offset = number * part;
+        let new = New {
+            root: scan.root,
+            path,
+            piece: offset,
+            bytes: part.min(bytes - offset),
+            generation,
+            parent: assemble,
+            ..New::of(Kind::Part, State::Ready)
+        };
+        work.add(context, &new)?;
+    }
+    Ok(count + 1)
+}
+
+/// Length of the parts of a file.
+fn part_bytes(least: u64, bytes: u64) -> u64 {
+    let least = least.max(bytes.div_ceil(FILE_PARTS_MAX));
+    least.checked_next_power_of_two().unwrap_or(1 << 62)
+}
+
+/// Settles the items that the node still holds under this lease.
+pub(super) fn settle(
+    context: &Context<'_>,
+    work: &mut WorkRow,
+    told: &Settle,
+) -> Result<Effect, Stop> {
+    bounds::count("items", told.items.len(), WORK_LIST_MAX)?;
+    if let Some(trouble) = &told.trouble {
+        super::super::jobs::check_reason(trouble)?;
+    }
+    let (mut items, mut settled) = (0, 0_u64);
+    for one in &told.items {
+        let row = rows::find(context, work.id, one.number)?.filter(|row| {
+            row.state == State::Leased
+                && row.lease == Some(told.lease)
+                && row.node.as_ref() == Some(&told.runner.node)
+                && row.instance.as_ref() == Some(&told.runner.instance)
+        });
+        let Some(row) = row else {
+            continue;
+        };
+        items += 1;
+        settled += u64::from(item(context, work, &row, &one.outcome)?);
+    }
+    if settled > 0 {
+        work.work.counts.files = work.work.counts.files.saturating_add(told.files);
+        work.work.counts.bytes = work.work.counts.bytes.saturating_add(told.bytes);
+    }
+    if items > 0 {
+        work.work.trouble.clone_from(&told.trouble);
+    }
+    if work.work.open == 0 {
+        rows::free_closes(context, work.id)?;
+    }
+    Ok(Effect::Settled { items })
+}
+
+/// Settles one item, or returns it; tells which.
+fn item(
+    context: &Context<'_>,
+    work: &mut WorkRow,
+    row: &Row,
+    outcome: &Settlement,
+) -> Result<bool, Stop> {
+    let counts = &mut work.work.counts;
+    match (row.kind, outcome) {
+        (_, Settlement::Back {}) => {
+            rows::set(context, work.id, row.number, State::Ready, None)?;
+            return Ok(false);
+        }
+        (Kind::Scan, Settlement::Done { .. } | Settlement::Failed {}) => {
+            match outcome {
+                Settlement::Failed {} => counts.scans_failed += 1,
+                _ => counts.scans += 1,
+            }
+            work.work.open -= 1;
+            leave(context, work.id, row)?;
+        }
+        (
+            Kind::Part,
+            Settlement::Done {
+                digest: Some(digest),
+            },
+        ) => {
+            bounds::count("digest", digest.len(), DIGEST_BYTES_MAX)?;
+            counts.parts += 1;
+            rows::set(context, work.id, row.number, State::Settled, Some(digest))?;
+            parts_settled(context, work, row.parent, 1, 0)?;
+        }
+        (Kind::Part, Settlement::Failed {}) => {
+            rows::set(context, work.id, row.number, State::Settled, None)?;
+            // The others are not wanted any more.
+            let dropped = rows::drop_ready_parts(context, work.id, row.parent)?;
+            work.work.counts.parts_left += 1 + dropped;
+            parts_settled(context, work, row.parent, 1 + dropped, 1 + dropped)?;
+        }
+        (Kind::Assemble, Settlement::Done { .. } | Settlement::Failed {}) => {
+            let is_done = !matches!(outcome, Settlement::Failed {});
+            assembled(context, work, row, is_done)?;
+        }
+        (Kind::Close, Settlement::Closed(closed)) => {
+            check_closed(closed, row.root)?;
+            work.work.closed.push((**closed).clone());
+            work.work.closes -= 1;
+            rows::remove(context, work.id, row.number)?;
+        }
+        _ => {
+            let what = "no item of this kind ends so";
+            return Err(CommandError::invalid("outcome", what).into());
+        }
+    }
+    Ok(true)
+}
+
+/// Some parts of a file are settled; after the last one the file can be put together, or is given up.
+fn parts_settled(
+    context: &Context<'_>,
+    work: &mut WorkRow,
+    assemble: u64,
+    settled: u64,
+    failed: u64,
+) -> Result<(), Stop> {
+    work.work.open -= settled;
+    rows::count_parts(context, work.id, assemble, settled, failed)?;
+    let whole = rows::find(context, work.id, assemble)?.filter(|row| row.waits == 0);
+    match whole {
+        Some(row) if row.failed > 0 => assembled(context, work, &row, false),
+        Some(row) => rows::set(context, work.id, row.number, State::Ready, None),
+        None => Ok(()),
+    }
+}
+
+/// A file is put together, or given up.
+fn assembled(
+    context: &Context<'_>,
+    work: &mut WorkRow,
+    row: &Row,
+    is_done: bool,
+) -> Result<(), Stop> {
+    match is_done {
+        true => work.work.counts.assembled += 1,
+        false => work.work.counts.files_left += 1,
+    }
+    work.work.open -= 1;
+    leave(context, work.id, row)
+}
+
+/// A settled item goes, with what was kept for it. It stays as long as the scan that found it could find it again.
+fn leave(context: &Context<'_>, work: i64, row: &Row) -> Result<(), Stop> {
+    rows::forget_settled(context, work, row.number)?;
+    let finder = rows::find(context, work, row.parent)?;
+    match finder.is_some_and(|finder| finder.state != State::Settled) {
+        true => rows::set(context, work, row.number, State::Settled, None),
+        false => rows::remove(context, work, row.number),
+    }
+}
+
+fn check_closed(closed: &Closed, root: u32) -> Result<(), Stop> {
+    if closed.root != root {
+        return Err(CommandError::invalid("root", "is the root of another close").into());
+    }
+    bounds::spec("summary", &closed.summary)?;
+    bounds::count(
+        "failures",
+        closed.failures.len(),
+        bounds::FAILURE_GROUPS_MAX,
+    )?;
+    let bytes = serde_json::to_string(closed)?.len();
+    Ok(bounds::count("bytes of a close", bytes, CLOSED_BYTES_MAX)?)
+}

@@ -1,0 +1,100 @@
+//! Owns reading the work of divided jobs.
+//! Changes nothing.
+
+use rusqlite::{Connection, OptionalExtension as _, Row};
+
+use super::Reader;
+use super::row::{json, unsigned};
+use crate::fault::Fault;
+use crate::model::Work;
+
+const COLUMNS: &str = "job, epoch, claim, roots, pairs, trouble, closed, open, closes, counts";
+
+/// The work of divided jobs.
+#[derive(Clone, Copy, Debug)]
+pub struct Works<'a>(pub &'a Reader);
+
+impl Works<'_> {
+    /// The work of a job, if the job is divided.
+    ///
+    /// # Errors
+    /// When the state cannot be read.
+    pub fn of(self, job: &str) -> Result<Option<Work>, Fault> {
+        self.0.with(|db| work_by_job(db, job))
+    }
+
+    /// The work of all divided jobs that have not ended.
+    ///
+    /// # Errors
+    /// When the state cannot be read.
+    pub fn all(self) -> Result<Vec<Work>, Fault> {
+        self.0.with(|db| {
+            db.prepare_cached(&format!("SELECT {COLUMNS} FROM work ORDER BY job"))?
+                .query_map([], work)?
+                .collect()
+        })
+    }
+
+    /// Whether an item of the job's work can be leased.
+    ///
+    /// # Errors
+    /// When the state cannot be read.
+    pub fn has_ready(self, job: &str) -> Result<bool, Fault> {
+        self.0.with(|db| {
+            db.prepare_cached(
+                "SELECT EXISTS (SELECT 1 FROM work JOIN work_items ON work = id WHERE job = ?1 AND state = 0)",
+            )?
+            .query_row([job], |row| row.get(0))
+        })
+    }
+
+    /// Whether a node holds an item of the job's work.
+    ///
+    /// # Errors
+    /// When the state cannot be read.
+    pub fn holds(self, job: &str, node: &str) -> Result<bool, Fault> {
+        self.0.with(|db| {
+            db.prepare_cached(
+                "SELECT EXISTS (SELECT 1 FROM work JOIN work_items ON work = id \
+                 WHERE job = ?1 AND state = 1 AND node = ?2)",
+            )?
+            .query_row([job, node], |row| row.get(0))
+        })
+    }
+
+    /// Items of the job's work that are kept.
+    ///
+    /// # Errors
+    /// When the state cannot be read.
+    pub fn items(self, job: &str) -> Result<u64, Fault> {
+        self.0.with(|db| {
+            db.prepare_cached(
+                "SELECT count(*) FROM work JOIN work_items ON work = id WHERE job = ?1",
+            )?
+            .query_row([job], |row| unsigned(row, 0))
+        })
+    }
+}
+
+/// The work of a job.
+pub(crate) fn work_by_job(db: &Connection, job: &str) -> rusqlite::Result<Option<Work>> {
+    db.prepare_cached(&format!("SELECT {COLUMNS} FROM work WHERE job = ?1"))?
+        .query_row([job], work)
+        .optional()
+}
+
+fn work(row: &Row<'_>) -> rusqlite::Result<Work> {
+    let trouble: Option<String> = row.get(5)?;
+    Ok(Work {
+        job: row.get(0)?,
+        epoch: unsigned(row, 1)?,
+        claim: row.get(2)?,
+        roots: json(row, 3)?,
+        pairs: json(row, 4)?,
+        trouble: trouble.map(|_| json(row, 5)).transpose()?,
+        closed: json(row, 6)?,
+        open: unsigned(row, 7)?,
+        closes: unsigned(row, 8)?,
+        counts: json(row, 9)?,
+    })
+}
