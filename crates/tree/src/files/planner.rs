@@ -262,6 +262,10 @@ impl Planner {
 
     /// What the journal vouches for, if the temporary file is still what it was.
     fn held(&self, record: &Record, path: &RelPath) -> Option<Verdict> {
+        // First of all: most transfers resume nothing, and the names of temporary files are hashes.
+        if self.held.is_empty() {
+            return None;
+        }
         let key = PathKey::new(record.root, &record.path);
         self.held_in(record, path, key, &self.target.temp(path), 0..record.bytes)
     }
@@ -275,9 +279,6 @@ impl Planner {
         temp: &TempName,
         within: Range<u64>,
     ) -> Option<Verdict> {
-        if self.held.is_empty() {
-            return None;
-        }
         self.held.with(&key, |found| {
             let ranges = found.digest.ranges();
             let ends = || ranges.iter().map(|(offset, bytes, _)| offset + bytes);

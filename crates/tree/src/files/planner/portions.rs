@@ -47,6 +47,9 @@ impl Planner {
             return Err(destination_fault(record.id, FaultCode::LIMIT, message));
         }
         self.look_for_portion(record, path, last)?;
+        if self.held.is_empty() {
+            return Ok(Verdict::Send);
+        }
         let key = key_of(record, Some(part));
         let temp = self.target.shared_temp(record);
         let held = self.held_in(record, path, key, &temp, part.offset..part.end());
