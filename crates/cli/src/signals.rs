@@ -43,10 +43,7 @@ pub(crate) fn ending() -> io::Result<Signals> {
     // With a handler, a write beyond the file size limit fails, and only that entry with it.
     signal_hook::flag::register(SIGXFSZ, Arc::new(AtomicBool::new(false)))?;
     let signals = Signals::new(ENDING.into_iter().filter(is_handled))?;
-    for signal in godwit_sys::signals::real_time() {
-        // A tool that runs this program, such as valgrind, may keep one of them for itself.
-        let _ = signals.add_signal(signal);
-    }
+    godwit_sys::signals::real_time_as(Signal::TERM);
     Ok(signals)
 }
 
