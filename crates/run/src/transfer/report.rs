@@ -163,11 +163,16 @@ impl Report {
             tell_at_end(&*job.events, channels, took, job.env.started);
         }
         let peer = report.engine.as_ref().and_then(Engine::peer_counters);
-        let shares = report
+        let mut shares = report
             .engine
             .as_ref()
             .map(Engine::shares)
             .unwrap_or_default();
+        if let (false, Some(source), Some(finished)) = (sending, &mut shares.source, finished) {
+            // A node that sends tells its counters the last time before it hears of the last files.
+            source.files_done = finished.files;
+            source.bytes_durable = finished.bytes;
+        }
         let resent = if sending {
             totals.sum(|counters| counters.bytes_resent)
         } else {
