@@ -13,7 +13,8 @@ use godwit_api::settings::Cipher;
 use godwit_net::Identity;
 
 use super::Job;
-use super::remote::{OtherEnd, Wanted, client_tls};
+use super::reach::{OtherEnd, client_tls, wishes};
+use super::remote::Wanted;
 use super::report::Report;
 use crate::Home;
 use crate::env::{SshClient, SshWay};
@@ -55,7 +56,7 @@ impl Job<'_> {
 
     fn far_by_ssh(&self, login: &Login) -> Result<OtherEnd, Failure> {
         let mut way = self.way_to(login);
-        way.channels = super::remote::wishes(&self.settings.channels)?;
+        way.channels = wishes(&self.settings.channels)?;
         if way.via_ssh && !way.channels.is_empty() {
             return Err(Failure::usage(
                 "--channel: with --via-ssh all data goes through ssh, which chooses its own path; leave one of them out",

@@ -1,21 +1,15 @@
 //! Transfers with a daemon: who it is, what it is asked, which end is ours.
 //! Keeps no streams up; the engine's session does.
 
-use std::collections::HashSet;
 use std::sync::Arc;
-use std::time::Duration;
 
 use crate::itself::view;
 use godwit_api::endpoint::{Endpoint, Place, Remote};
 use godwit_api::event::Started;
-use godwit_api::settings::{Cipher as CipherSetting, Encryption};
+use godwit_api::settings::Encryption;
 use godwit_engine::Counters;
-use godwit_engine::session::{Client, Connector, DaemonConnector, DaemonOptions, Engine, Refusal};
-use godwit_engine::tuner::Bounds;
-use godwit_net::{
-    ChannelWish, ChannelWishError, Cipher, ClientTls, DialOptions, Expect, Identity, IdentityId,
-    KnownPeers, PeerAddress, check_congestion, dial,
-};
+use godwit_engine::session::{Client, Connector, Engine, Refusal};
+use godwit_net::check_congestion;
 use godwit_proto::{Direction, ErrorCode, Open, Opened, Preserve, Sharing, Side, TransferId};
 use godwit_store::digest;
 use godwit_tree::PreparedDestination;
@@ -23,26 +17,10 @@ use godwit_tree::PreparedDestination;
 use super::Job;
 use super::from_settings::{bounds_of, going_to, key_of, wire_digest_of, wire_preserve_of};
 use super::progressing::{Progressing, Totals};
-use super::report::{Report, refusal_of, refused};
-use crate::env::Env;
+use super::reach::{OtherEnd, Reach, reach};
+use super::report::{Report, refusal_of};
 use crate::reports::ReportRoots;
 use godwit_api::failure::{Failure, FailureCode};
-
-/// The other end of a transfer, as this side has to do with it.
-pub(crate) struct OtherEnd {
-    pub(crate) client: Client,
-    /// Who it is, in the key of a journal here.
-    pub(super) name: Vec<u8>,
-    /// What stands before its paths in messages.
-    pub(super) prefix: String,
-}
-
-impl OtherEnd {
-    /// What it is called in messages.
-    fn shown(&self) -> String {
-        self.prefix.trim_end_matches(['/', ':']).to_owned()
-    }
-}
 
 impl Job<'_> {
     /// Local sources, a daemon's destination.
@@ -351,98 +329,6 @@ impl Job<'_> {
         far.client.once = self.once();
         Ok(far)
     }
-}
-
-/// How a daemon is spoken with.
-pub(crate) struct Reach<'a> {
-    pub(crate) env: &'a Env,
-    /// As typed.
-    pub(crate) channels: &'a [String],
-    pub(crate) cipher: CipherSetting,
-    pub(crate) streams: Bounds,
-    pub(crate) retry_for: Duration,
-    pub(crate) handshake_deadline: Duration,
-    pub(crate) stall_deadline: Duration,
-}
-
-/// Finds out who the daemon is, and how to speak with it.
-pub(crate) fn reach(how: &Reach<'_>, remote: &Remote) -> Result<OtherEnd, Failure> {
-    let wishes = wishes(how.channels)?;
-    let identity = how.env.home.identity()?;
-    let tls = client_tls(how.cipher, &identity)?;
-    let address = PeerAddress::new(&remote.node.host, remote.node.port);
-    let identity = trusted(how, &address, &tls)?;
-    let connector = DaemonConnector::new(DaemonOptions {
-        address,
-        tls,
-        identity,
-        handshake_deadline: how.handshake_deadline,
-        stall_limit: how.stall_deadline,
-        streams_max: how.streams.most,
-        wishes,
-    });
-    Ok(OtherEnd {
-        client: Client {
-            connector: Arc::new(connector),
-            streams: how.streams,
-            retry_for: how.retry_for,
-            once: None,
-            retries_first: how.env.retries_first,
-        },
-        name: identity.to_string().into_bytes(),
-        prefix: format!("godwit://{}/", remote.node),
-    })
-}
-
-/// What the user says of channels.
-pub(crate) fn wishes(texts: &[String]) -> Result<Vec<ChannelWish>, Failure> {
-    let mut seen = HashSet::new();
-    if let Some(text) = texts.iter().find(|text| !seen.insert(*text)) {
-        let message = format!("--channel {text}: it is named twice; one path is one channel");
-        return Err(Failure::usage(message));
-    }
-    texts
-        .iter()
-        .map(|text| {
-            text.parse()
-                .map_err(|error: ChannelWishError| Failure::usage(error.to_string()))
-        })
-        .collect()
-}
-
-/// Who the daemon must be: known, or trusted by the user who is asked once.
-fn trusted(how: &Reach<'_>, address: &PeerAddress, tls: &ClientTls) -> Result<IdentityId, Failure> {
-    let peers = KnownPeers::new(how.env.home.path());
-    if let Some(identity) = peers
-        .find(address)
-        .map_err(|error| Failure::new(FailureCode::HomeUnusable, error))?
-    {
-        return Ok(identity);
-    }
-    let (_, found) = dial(address, tls, &DialOptions::new(Expect::Anyone))
-        .map_err(|error| refused(&error.into()))?;
-    if !how.env.connectors.trusts(address, &found)? {
-        return Err(Failure::new(FailureCode::UnknownPeer, format!(
-            "{address} is not known here; it says it is {found}. If its operator confirms that (godwit id, there), run: godwit trust {address} {found}"
-        )).about(address));
-    }
-    peers
-        .trust(address, found)
-        .map_err(|error| Failure::new(FailureCode::HomeUnusable, error))?;
-    Ok(found)
-}
-
-/// A client's side of TLS, with the cipher asked for.
-///
-/// # Errors
-/// The key cannot be used.
-pub fn client_tls(cipher: CipherSetting, identity: &Identity) -> Result<ClientTls, Failure> {
-    let cipher = match cipher {
-        CipherSetting::Aes256Gcm => Cipher::Aes256Gcm,
-        CipherSetting::Aes128Gcm => Cipher::Aes128Gcm,
-        CipherSetting::Chacha20Poly1305 => Cipher::ChaCha20Poly1305,
-    };
-    ClientTls::new(identity, &[cipher]).map_err(|error| Failure::new(FailureCode::TlsFailed, error))
 }
 
 /// A source at the other end.

@@ -11,7 +11,7 @@ use godwit_proto::{Direction, Fault, Open, Record, Verification};
 
 use super::{Asked, Checklist};
 use crate::env::SshWay;
-use crate::transfer::remote::{Reach, reach};
+use crate::transfer::reach::{Reach, reach};
 use crate::transfer::{refusal_of, refused, ssh_client};
 
 /// False if it was interrupted.
