@@ -18,6 +18,7 @@ pub(crate) mod reach;
 mod remote;
 mod report;
 mod retell;
+mod running;
 mod selection;
 mod stages;
 mod third;
@@ -25,53 +26,45 @@ mod window;
 pub(crate) mod work;
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use godwit_api::endpoint::{Endpoint, Place};
-use godwit_api::event::{
-    Blame, Event, EventSink, Started, Stats, Status, Summary, TransferSummary,
-};
+use godwit_api::event::{Blame, Event, EventSink, Stats, Status, Summary, TransferSummary};
 use godwit_api::failure::{Failure, FailureCode};
 use godwit_api::job::JobSpec;
 use godwit_api::settings::CpSettings;
-use godwit_engine::Snapshot;
+use godwit_engine::{Share, Snapshot};
 use godwit_tree::WorkItem;
-
-use admission::Places;
 
 use crate::check::{Checked, check_transfer};
 use crate::control::Control;
 use crate::env::Env;
 use crate::reports::{Finished, Reports, refuse_source};
 pub(crate) use by_ssh::ssh_client;
+use ends::Ends;
 pub use from_settings::bounds_of;
 pub use reach::client_tls;
 use report::Report;
 pub use report::refusal_of;
 pub(crate) use report::refused;
+use running::Run;
 use selection::Chosen;
+use third::Between;
 
-/// What every part of a transfer needs.
+/// One transfer: what is asked for, what its place gives to it, and its run.
 pub(crate) struct Job<'a> {
     spec: &'a JobSpec,
     settings: CpSettings,
     env: &'a Env,
-    control: &'a Control,
     chosen: Chosen,
     /// Parts of files to send, and files to put together.
     items: Vec<WorkItem>,
-    events: Arc<dyn EventSink>,
-    reports: Arc<Reports>,
-    places: Places,
     /// The source is standard input, the destination standard output: neither can be begun anew.
     from_input: bool,
     to_output: bool,
     /// How many sources were named.
     source_count: usize,
-    output_used: AtomicBool,
-    /// An attempt was stopped because the job is to pause.
-    stopped_to_pause: AtomicBool,
+    run: Run<'a>,
 }
 
 /// Runs one transfer to its end.
@@ -103,21 +96,18 @@ pub(crate) fn run(
             Some(tells) => Reports::told(events, tells, env)?,
             None => Reports::open(&settings.reports, env)?,
         };
+        let from_input = sources.contains(&Endpoint::Stdio);
+        let to_output = destination == Endpoint::Stdio;
         let job = Job {
             spec,
             settings,
             env,
-            control,
             chosen,
             items,
-            events: Arc::clone(events),
-            reports: Arc::new(reports),
-            places: Places::default(),
-            from_input: sources.contains(&Endpoint::Stdio),
-            to_output: destination == Endpoint::Stdio,
+            from_input,
+            to_output,
             source_count: sources.len(),
-            output_used: AtomicBool::new(false),
-            stopped_to_pause: AtomicBool::new(false),
+            run: Run::new(control, events, reports, !from_input && !to_output),
         };
         Ok((job, sources, destination))
     });
@@ -164,14 +154,14 @@ fn stats_of(report: &Report) -> Event {
 impl Job<'_> {
     /// The transfer, and once more after each pause.
     fn attempts(&self, sources: &[Endpoint], destination: &Endpoint) -> Result<Report, Failure> {
+        let ends = Ends::new(self);
         let mut before = TransferSummary::default();
         loop {
-            let ended = match admission::admit(self, sources, destination) {
-                Some(_places) => self.transfer(sources, destination),
+            let ended = match ends.admit(sources, destination) {
+                Some(_places) => self.transfer(&ends, sources, destination),
                 None => Err(stopped()),
             };
-            let paused = self.is_pausing() && is_interrupted(&ended);
-            self.stopped_to_pause.store(false, Ordering::Relaxed);
+            let paused = self.run.has_paused() && is_interrupted(&ended);
             if let Ok(report) = &ended {
                 let summary = &report.summary;
                 before.bytes = Some(before.bytes.unwrap_or(0) + summary.bytes.unwrap_or(0));
@@ -179,12 +169,10 @@ impl Job<'_> {
                 before.files += summary.files;
             }
             if paused {
-                self.events.tell(Event::Paused {});
-                self.control.wait_while_paused();
-                if self.goes_on() {
+                if self.run.wait_while_paused() {
                     continue;
                 }
-                self.events.error(&stopped());
+                self.run.events.error(&stopped());
             }
             return ended.map(|mut report| {
                 report.summary.bytes = before.bytes;
@@ -198,26 +186,33 @@ impl Job<'_> {
         }
     }
 
-    fn transfer(&self, sources: &[Endpoint], destination: &Endpoint) -> Result<Report, Failure> {
+    fn transfer(
+        &self,
+        ends: &Ends<'_>,
+        sources: &[Endpoint],
+        destination: &Endpoint,
+    ) -> Result<Report, Failure> {
         match (sources, destination) {
-            ([Endpoint::Ssh(_), ..], Endpoint::Ssh(place)) => self.between(sources, place),
-            (_, Endpoint::Ssh(place)) => self.push_by_ssh(sources, place),
-            ([Endpoint::Ssh(_), ..], _) => self.pull_by_ssh(sources, destination),
-            (_, Endpoint::Remote(remote)) => self.push(sources, remote),
-            ([Endpoint::Remote(_), ..], _) => self.pull(sources, destination),
-            _ => self.local(sources, destination),
+            ([Endpoint::Ssh(_), ..], Endpoint::Ssh(place)) => {
+                Between::of(self, sources, place)?.run()
+            }
+            (_, Endpoint::Ssh(place)) => by_ssh::push(ends, sources, place),
+            ([Endpoint::Ssh(_), ..], _) => by_ssh::pull(ends, sources, destination),
+            (_, Endpoint::Remote(remote)) => remote::push(ends, sources, remote),
+            ([Endpoint::Remote(_), ..], _) => remote::pull(ends, sources, destination),
+            _ => ends.local(sources, destination),
         }
     }
 
     /// What is told and written at the end.
     fn conclude(&self, ended: Result<Report, Failure>) -> Result<Summary, Failure> {
         let report = ended.unwrap_or_else(|failure| {
-            self.events.error(&failure);
+            self.run.events.error(&failure);
             Report::failed(failure, self.env)
         });
         let report = self.without_resuming(report);
         if self.env.tells.is_some() {
-            self.events.tell(Event::Ended {});
+            self.run.events.tell(Event::Ended {});
         }
         let mut report = self.finish_reports(report);
         // A dry run does not read to where the size of the input would be known.
@@ -225,7 +220,7 @@ impl Job<'_> {
             report.summary.bytes = None;
         }
         if self.settings.reports.stats && report.summary.began {
-            self.events.tell(stats_of(&report));
+            self.run.events.tell(stats_of(&report));
         }
         let Report {
             failure,
@@ -243,7 +238,7 @@ impl Job<'_> {
         let is_usage = |failure: &Failure| failure.code == FailureCode::Usage;
         // Wrong usage is no transfer, so it has no summary; but another program waits for one.
         if !failure.as_ref().is_some_and(is_usage) || self.env.tells.is_some() {
-            self.events.tell(Event::Summary(summary.clone()));
+            self.run.events.tell(Event::Summary(summary.clone()));
         }
         failure.map_or(Ok(summary), Err)
     }
@@ -256,7 +251,7 @@ impl Job<'_> {
         {
             failure.code = FailureCode::CannotResume;
             report.summary.status = Status::Failed;
-            self.events.note(if self.from_input {
+            self.run.events.note(if self.from_input {
                 "standard input cannot be read again, so this cannot be resumed; nothing of it has the final name: give the whole input once more"
             } else {
                 "standard output has a part of the file, so this cannot be resumed: begin anew"
@@ -271,8 +266,11 @@ impl Job<'_> {
         let failed = report.summary.failed;
         let dry = self.settings.comparison.dry_run;
         let finished = self
+            .run
             .reports
-            .finish(whole, dry, failed, &*self.events, &|| self.goes_on());
+            .finish(whole, dry, failed, &*self.run.events, &|| {
+                self.run.goes_on()
+            });
         match finished {
             Ok(finished) => {
                 let Finished {
@@ -290,27 +288,12 @@ impl Job<'_> {
                 }
             }
             Err(failure) => {
-                self.events.error(&failure);
+                self.run.events.error(&failure);
                 report.summary.status = Status::Failed;
                 report.failure = Some(failure);
             }
         }
         report
-    }
-
-    /// The transfer begins, perhaps anew.
-    fn say_started(&self, started: Started) {
-        self.control.begins();
-        self.events.tell(Event::Started(started));
-    }
-
-    /// Tells why the transfer has ended; that it was stopped to pause is no news.
-    fn tell_end(&self, failure: Option<&Failure>) {
-        if let Some(failure) = failure
-            && !self.is_pausing()
-        {
-            self.events.error(failure);
-        }
     }
 
     /// Whether the sources that are missing and those that failed as a whole are all of them. A list that cannot be read to its end
@@ -324,24 +307,46 @@ impl Job<'_> {
         unread > 0 && unread >= self.source_count as u64
     }
 
-    /// Whether to go on.
-    fn goes_on(&self) -> bool {
-        if self.control.is_cancelled() {
-            return false;
-        }
-        // What was read from a pipe, or written into one, cannot be had again.
-        let pauses = self.control.is_paused() && !self.from_input && !self.to_output;
-        if pauses {
-            self.stopped_to_pause.store(true, Ordering::Relaxed);
-        }
-        !pauses
+    /// How a destination without files is called.
+    fn nowhere(&self) -> Vec<u8> {
+        if self.to_output { &b"-"[..] } else { b"null:" }.to_vec()
     }
 
-    /// Whether the attempt was stopped only because the job is to pause.
-    fn is_pausing(&self) -> bool {
-        self.stopped_to_pause.load(Ordering::Relaxed) && !self.control.is_cancelled()
+    /// What the user is told instead of a transfer being opened anew.
+    fn once(&self) -> Option<&'static str> {
+        if self.from_input {
+            Some(INPUT_IS_GONE)
+        } else {
+            self.to_output.then_some(OUTPUT_IS_GONE)
+        }
+    }
+
+    /// Memory for blocks, and for what waits for its turn into a pipe.
+    fn memory_bytes(&self) -> usize {
+        usize::try_from(self.settings.memory_bytes).unwrap_or(usize::MAX)
+    }
+
+    /// How the transfer behaves towards others, by now.
+    fn share(&self) -> Share {
+        let sharing = &self.settings.sharing;
+        Share {
+            congestion: sharing.congestion.clone(),
+            background: self.run.control.background().unwrap_or(sharing.background),
+        }
+    }
+
+    fn note_digest_kept(&self) {
+        self.run
+            .events
+            .note("the unfinished transfer is finished with the --digest that it was begun with");
     }
 }
+
+/// Why a transfer from standard input is not opened anew.
+const INPUT_IS_GONE: &str = "the other end is gone or forgot the transfer, and standard input cannot be read again; give the whole input once more";
+
+/// Why one to standard output is not.
+const OUTPUT_IS_GONE: &str = "the other end is gone or forgot the transfer, and what standard output got of it cannot be taken back; begin anew";
 
 /// What is told where the user has stopped a job.
 const INTERRUPTED: &str = "interrupted by the user";

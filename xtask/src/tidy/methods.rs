@@ -10,9 +10,8 @@ use super::tree::File;
 const METHODS_MAX: usize = 24;
 
 /// Types that have more, with the file that declares each and their number. The numbers may only fall: a new type is split, not listed.
-const MORE: [(&str, &str, usize); 7] = [
+const MORE: [(&str, &str, usize); 6] = [
     ("crates/engine/src/sender/state.rs", "State", 31),
-    ("crates/run/src/transfer.rs", "Job", 46),
     ("crates/state/src/read/mod.rs", "Reader", 25),
     ("crates/tree/src/files/commit.rs", "Committer", 34),
     ("crates/net/src/connection.rs", "Connection", 29),

@@ -38,9 +38,10 @@ impl Drop for Admitted<'_> {
     }
 }
 
-/// Waits for the places of an attempt; `None` if the job was stopped meanwhile.
+/// Waits for the places of an attempt, and puts them into `places`; `None` if the job was stopped meanwhile.
 pub(super) fn admit<'a>(
-    job: &'a Job<'_>,
+    job: &Job<'_>,
+    places: &'a Places,
     sources: &[Endpoint],
     destination: &Endpoint,
 ) -> Option<Admitted<'a>> {
@@ -71,16 +72,16 @@ pub(super) fn admit<'a>(
         .governor
         .admit(Class::Own, &needs, &mut |ahead| {
             if !std::mem::replace(&mut told, true) {
-                job.events.note(&format!(
+                job.run.events.note(&format!(
                     "as many transfers run in this process as its memory, threads and open files allow; this one waits for its turn, with {ahead} in front of it"
                 ));
             }
-            job.goes_on()
+            job.run.goes_on()
         });
     let mut leases = admitted?.into_iter();
     let mut next = |is_here: bool| if is_here { leases.next() } else { None };
-    job.places.set([next(sends), next(receives)]);
-    Some(Admitted(&job.places))
+    places.set([next(sends), next(receives)]);
+    Some(Admitted(places))
 }
 
 /// Whether the end is another process's.

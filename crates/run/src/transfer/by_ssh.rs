@@ -10,81 +10,89 @@ use godwit_api::endpoint::{Endpoint, SshPlace};
 use godwit_api::failure::{Failure, FailureCode};
 use godwit_api::login::Login;
 use godwit_api::settings::Cipher;
+use godwit_engine::session::Client;
 use godwit_net::Identity;
 
 use super::Job;
+use super::ends::Ends;
+use super::from_settings::bounds_of;
 use super::reach::{OtherEnd, client_tls, wishes};
-use super::remote::Wanted;
+use super::remote::{Wanted, WithNode};
 use super::report::Report;
 use crate::Home;
 use crate::env::{SshClient, SshWay};
 use crate::local;
 
-impl Job<'_> {
-    /// Local sources, a destination on another machine.
-    pub(super) fn push_by_ssh(
-        &self,
-        sources: &[Endpoint],
-        place: &SshPlace,
-    ) -> Result<Report, Failure> {
-        let far = self.far_by_ssh(&place.login)?;
-        self.push_to(sources, &far, place.path.clone(), false)
-    }
+/// Local sources, a destination on another machine.
+pub(super) fn push(
+    ends: &Ends<'_>,
+    sources: &[Endpoint],
+    place: &SshPlace,
+) -> Result<Report, Failure> {
+    let far = reach(ends.job, &place.login)?;
+    WithNode { ends, far }.push(sources, place.path.clone(), false)
+}
 
-    /// Sources on another machine, a local destination.
-    pub(super) fn pull_by_ssh(
-        &self,
-        sources: &[Endpoint],
-        destination: &Endpoint,
-    ) -> Result<Report, Failure> {
-        let places = ssh_places(sources);
-        let Some(first) = places.first() else {
-            return Err(Failure::usage("no source was named"));
-        };
-        let far = self.far_by_ssh(&first.login)?;
-        let wanted = places
-            .iter()
-            .map(|place| Wanted {
-                path: place.path.clone(),
-                key: place.path.clone(),
-                name: name_of(&place.path),
-                shown: shown(place),
-            })
-            .collect();
-        self.pull_from(&far, wanted, destination)
-    }
-
-    fn far_by_ssh(&self, login: &Login) -> Result<OtherEnd, Failure> {
-        let mut way = self.way_to(login);
-        way.channels = wishes(&self.settings.channels)?;
-        if way.via_ssh && !way.channels.is_empty() {
-            return Err(Failure::usage(
-                "--channel: with --via-ssh all data goes through ssh, which chooses its own path; leave one of them out",
-            ));
-        }
-        let client = ssh_client(&self.env.home, self.settings.cipher)?;
-        let connector = self.env.connectors.by_ssh(way, client)?;
-        Ok(OtherEnd {
-            client: self.client_by(connector),
-            name: format!("ssh {login}").into_bytes(),
-            prefix: format!("{login}:"),
+/// Sources on another machine, a local destination.
+pub(super) fn pull(
+    ends: &Ends<'_>,
+    sources: &[Endpoint],
+    destination: &Endpoint,
+) -> Result<Report, Failure> {
+    let places = ssh_places(sources);
+    let Some(first) = places.first() else {
+        return Err(Failure::usage("no source was named"));
+    };
+    let far = reach(ends.job, &first.login)?;
+    let wanted = places
+        .iter()
+        .map(|place| Wanted {
+            path: place.path.clone(),
+            key: place.path.clone(),
+            name: name_of(&place.path),
+            shown: shown(place),
         })
-    }
+        .collect();
+    WithNode { ends, far }.pull(wanted, destination)
+}
 
-    /// How a machine is reached by ssh, with any network path.
-    pub(super) fn way_to<'a>(&'a self, login: &'a Login) -> SshWay<'a> {
-        SshWay {
-            login,
-            rsh: &self.settings.rsh,
-            remote_command: &self.settings.remote_command,
-            data_ports: self.settings.data_ports,
-            channels: Vec::new(),
-            via_ssh: self.settings.via_ssh,
-            retry_for: self.settings.retry_for,
-            handshake_deadline: self.settings.handshake_deadline,
-            stall_deadline: self.settings.stall_deadline,
-            cancelled: Arc::clone(self.control.cancelled()),
-        }
+fn reach(job: &Job<'_>, login: &Login) -> Result<OtherEnd, Failure> {
+    let settings = &job.settings;
+    let mut way = way_to(job, login);
+    way.channels = wishes(&settings.channels)?;
+    if way.via_ssh && !way.channels.is_empty() {
+        return Err(Failure::usage(
+            "--channel: with --via-ssh all data goes through ssh, which chooses its own path; leave one of them out",
+        ));
+    }
+    let client = ssh_client(&job.env.home, settings.cipher)?;
+    Ok(OtherEnd {
+        client: Client {
+            connector: job.env.connectors.by_ssh(way, client)?,
+            streams: bounds_of(settings.streams),
+            retry_for: settings.retry_for,
+            once: job.once(),
+            retries_first: job.env.retries_first,
+        },
+        name: format!("ssh {login}").into_bytes(),
+        prefix: format!("{login}:"),
+    })
+}
+
+/// How a machine is reached by ssh, with any network path.
+pub(super) fn way_to<'a>(job: &'a Job<'_>, login: &'a Login) -> SshWay<'a> {
+    let settings = &job.settings;
+    SshWay {
+        login,
+        rsh: &settings.rsh,
+        remote_command: &settings.remote_command,
+        data_ports: settings.data_ports,
+        channels: Vec::new(),
+        via_ssh: settings.via_ssh,
+        retry_for: settings.retry_for,
+        handshake_deadline: settings.handshake_deadline,
+        stall_deadline: settings.stall_deadline,
+        cancelled: Arc::clone(job.run.control.cancelled()),
     }
 }
 

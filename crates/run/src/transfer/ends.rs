@@ -3,7 +3,7 @@
 
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use crate::build::{self, EndConfig, Sending, Sinks, Sources, Trees};
@@ -13,25 +13,21 @@ use godwit_api::endpoint::Endpoint;
 use godwit_api::event::Started;
 use godwit_engine::governor::Lease;
 use godwit_engine::session::{Engine, run_local};
-use godwit_engine::{Counters, Observer, Receiver, Sender, Share};
+use godwit_engine::{Counters, Observer, Receiver, Sender};
 use godwit_proto::TransferId;
 use godwit_store::digest;
 use godwit_tree::pipe::PipeSource;
 use godwit_tree::synthetic::{MEMORY_NAME, MemorySource};
 use godwit_tree::{DestinationError, DestinationRequest, Keeper, PreparedDestination, TreeRoot};
 
+use super::admission::{Admitted, Places, admit};
+use super::entry_events::EntryEvents;
 use super::from_settings::{bounds_of, digest_of, lossy, resources, wire_preserve_of};
 use super::progressing::Progressing;
 use super::report::{Report, code_of};
-use super::{Job, memory_bytes};
+use super::{INPUT_IS_GONE, Job, OUTPUT_IS_GONE, memory_bytes, places};
 use crate::reports::ReportRoots;
 use godwit_api::failure::{Failure, FailureCode};
-
-/// Why a transfer from standard input is not opened anew.
-pub(super) const INPUT_IS_GONE: &str = "the other end is gone or forgot the transfer, and standard input cannot be read again; give the whole input once more";
-
-/// Why one to standard output is not.
-pub(super) const OUTPUT_IS_GONE: &str = "the other end is gone or forgot the transfer, and what standard output got of it cannot be taken back; begin anew";
 
 /// What a local side sends.
 #[derive(Clone)]
@@ -54,19 +50,32 @@ impl Given {
     }
 }
 
-impl Job<'_> {
-    /// How a destination without files is called.
-    pub(super) fn nowhere(&self) -> Vec<u8> {
-        if self.to_output { &b"-"[..] } else { b"null:" }.to_vec()
+/// The ends of a transfer that are on this machine: one of them, or both.
+pub(super) struct Ends<'a> {
+    pub(super) job: &'a Job<'a>,
+    /// Their places among the ends of all transfers of the process.
+    places: Places,
+    /// Something went to standard output.
+    output_used: AtomicBool,
+}
+
+impl<'a> Ends<'a> {
+    /// Neither is made yet.
+    pub(super) fn new(job: &'a Job<'a>) -> Self {
+        Self {
+            job,
+            places: Places::default(),
+            output_used: AtomicBool::new(false),
+        }
     }
 
-    /// What the user is told instead of a transfer being opened anew.
-    pub(super) fn once(&self) -> Option<&'static str> {
-        if self.from_input {
-            Some(INPUT_IS_GONE)
-        } else {
-            self.to_output.then_some(OUTPUT_IS_GONE)
-        }
+    /// Waits for the places of an attempt; `None` if the job was stopped meanwhile.
+    pub(super) fn admit(
+        &self,
+        sources: &[Endpoint],
+        destination: &Endpoint,
+    ) -> Option<Admitted<'_>> {
+        admit(self.job, &self.places, sources, destination)
     }
 
     /// Both ends on this machine.
@@ -85,21 +94,21 @@ impl Job<'_> {
                 Some(refuse_into_itself(
                     &absolute,
                     prepared,
-                    self.settings.comparison.delete,
+                    self.job.settings.comparison.delete,
                 )?)
             }
             _ => None,
         };
-        let resumed = !self.from_input
+        let resumed = !self.job.from_input
             && prepared
                 .as_ref()
                 .is_some_and(|prepared| prepared.recovered.resumed);
         let lost_bytes = prepared.as_ref().map_or(0, PreparedDestination::lost_bytes);
         let mapped = prepared
             .as_ref()
-            .map_or_else(|| self.nowhere(), |prepared| prepared.mapped.clone());
+            .map_or_else(|| self.job.nowhere(), |prepared| prepared.mapped.clone());
         let digest = prepared.as_ref().map_or_else(
-            || digest_of(&self.settings),
+            || digest_of(&self.job.settings),
             |prepared| prepared.config.digest,
         );
         let counters = Arc::new(Counters::default());
@@ -108,39 +117,39 @@ impl Job<'_> {
             prepared,
             transfer,
             digest,
-            self.settings.block_bytes,
+            self.job.settings.block_bytes,
             &counters,
             Arc::new(Quiet),
         )?;
         let sending = Arc::new(Counters::default());
-        self.reports.begin(
+        self.job.run.reports.begin(
             ReportRoots {
                 names: root_names,
                 copies: given.trees(),
             },
             digest,
         )?;
-        self.say_started(Started {
+        self.job.run.begins(Started {
             transfer: transfer.to_string(),
             sources: shown.clone(),
             destination: mapped,
             resumed,
         });
-        let told = self.told(&shown, None);
+        let told = EntryEvents::of(self.job, &shown, None);
         let sender = self.sender(
             &given,
             shown.clone(),
             transfer,
             digest,
-            self.settings.block_bytes,
+            self.job.settings.block_bytes,
             &sending,
             told,
         )?;
-        let streams = self.settings.streams.hold(2);
-        let mut progressing = Progressing::local(self, Arc::clone(&counters));
+        let streams = self.job.settings.streams.hold(2);
+        let mut progressing = Progressing::local(self.job, Arc::clone(&counters));
         let end = run_local(&sender, &receiver, streams, &mut |engine| {
             progressing.show(Some(engine));
-            self.goes_on()
+            self.job.run.goes_on()
         })
         .map_err(|error| {
             Failure::new(
@@ -155,7 +164,7 @@ impl Job<'_> {
             &counters.snapshot(),
             lost_bytes,
             missing,
-            self,
+            self.job,
         ))
     }
 
@@ -178,7 +187,7 @@ impl Job<'_> {
                 vec![name],
             ));
         }
-        if self.from_input {
+        if self.job.from_input {
             return Ok((
                 Given::Input(self.standard_input()?),
                 0,
@@ -187,8 +196,8 @@ impl Job<'_> {
                 vec![b"-".to_vec()],
             ));
         }
-        let (found, missing) = self.local_sources(sources)?;
-        if self.chosen.is_listed()
+        let (found, missing) = places::sources(self.job, sources)?;
+        if self.job.chosen.is_listed()
             && let Some(file) = found.iter().find(|source| !source.root.start.is_root())
         {
             return Err(Failure::usage(format!(
@@ -196,7 +205,7 @@ impl Job<'_> {
                 lossy(&file.shown)
             )));
         }
-        if self.to_output
+        if self.job.to_output
             && let Some(directory) = found.iter().find(|source| source.root.start.is_root())
         {
             return Err(Failure::usage(format!(
@@ -215,7 +224,7 @@ impl Job<'_> {
         {
             trees.push(root);
             // What a list names goes to the destination itself.
-            names.push(if self.chosen.is_listed() {
+            names.push(if self.job.chosen.is_listed() {
                 Vec::new()
             } else {
                 name
@@ -234,33 +243,35 @@ impl Job<'_> {
         names: Vec<Vec<u8>>,
         sources: Vec<Vec<u8>>,
     ) -> Result<PreparedDestination, Failure> {
-        if self.settings.comparison.delete {
-            self.reports
-                .refuse_deletion(&self.env.resolve(path), &self.chosen.select)?;
+        if self.job.settings.comparison.delete {
+            self.job
+                .run
+                .reports
+                .refuse_deletion(&self.job.env.resolve(path), &self.job.chosen.select)?;
         }
-        let place = self.local_destination(path)?;
+        let place = places::destination(self.job, path)?;
         let request = DestinationRequest {
             storage: place.storage,
             storage_path: place.storage_path,
             base: place.base,
-            is_directory: place.is_directory || self.chosen.is_listed(),
+            is_directory: place.is_directory || self.job.chosen.is_listed(),
             sender,
             sources,
             names,
-            digest: digest_of(&self.settings),
-            force: self.settings.force,
-            verify: self.settings.verify,
-            no_sync: self.settings.no_sync,
-            journals: self.env.home.journals()?,
+            digest: digest_of(&self.job.settings),
+            force: self.job.settings.force,
+            verify: self.job.settings.verify,
+            no_sync: self.job.settings.no_sync,
+            journals: self.job.env.home.journals()?,
             display: place.display,
-            comparison: self.comparison(),
-            select: Arc::clone(&self.chosen.select),
+            comparison: self.job.comparison(),
+            select: Arc::clone(&self.job.chosen.select),
             member: None,
         };
         let mut prepared = request
             .prepare()
             .map_err(|error| unusable(&error).about(path.display()))?;
-        let exports = self.env.exports.as_ref();
+        let exports = self.job.env.exports.as_ref();
         if let Some(why) = exports.and_then(|exports| exports.claimed(&prepared.destinations)) {
             let put_away = prepared.put_away();
             put_away.map_err(|error| Failure::new(FailureCode::JournalUnusable, error))?;
@@ -268,27 +279,13 @@ impl Job<'_> {
         }
         // Told here, it need not be told by the sink.
         if let Some(damage) = prepared.recovered.damage.take() {
-            self.events.note(&damage);
+            self.job.run.events.note(&damage);
         }
-        prepared.config.keeper = Arc::new(Keeper::new(wire_preserve_of(&self.settings)));
-        if prepared.config.digest != digest_of(&self.settings) {
-            self.note_digest_kept();
+        prepared.config.keeper = Arc::new(Keeper::new(wire_preserve_of(&self.job.settings)));
+        if prepared.config.digest != digest_of(&self.job.settings) {
+            self.job.note_digest_kept();
         }
         Ok(prepared)
-    }
-
-    pub(super) fn note_digest_kept(&self) {
-        self.events
-            .note("the unfinished transfer is finished with the --digest that it was begun with");
-    }
-
-    /// How the transfer behaves towards others, by now.
-    pub(super) fn share(&self) -> Share {
-        let sharing = &self.settings.sharing;
-        Share {
-            congestion: sharing.congestion.clone(),
-            background: self.control.background().unwrap_or(sharing.background),
-        }
     }
 
     fn end_config(
@@ -304,9 +301,9 @@ impl Job<'_> {
             transfer,
             digest: godwit_engine::wire_digest_kind(digest),
             block_bytes,
-            comparison: self.comparison(),
-            itemise: self.itemises(),
-            share: self.share(),
+            comparison: self.job.comparison(),
+            itemise: self.job.itemises(),
+            share: self.job.share(),
             lease,
             observer,
             resources: resources(),
@@ -330,26 +327,21 @@ impl Job<'_> {
                 format!("the receiving end cannot start: {error}"),
             )
         };
-        if self.to_output && self.output_used.swap(true, Ordering::Relaxed) {
+        if self.job.to_output && self.output_used.swap(true, Ordering::Relaxed) {
             return Err(Failure::new(FailureCode::CannotResume, OUTPUT_IS_GONE));
         }
         let sinks = match prepared {
             Some(prepared) => Sinks::Tree(Box::new(prepared)),
-            None if self.to_output => Sinks::Pipe {
+            None if self.job.to_output => Sinks::Pipe {
                 out: self.standard_output()?.into(),
-                bytes_max: self.memory_bytes(),
-                dry_run: self.settings.comparison.dry_run,
+                bytes_max: self.job.memory_bytes(),
+                dry_run: self.job.settings.comparison.dry_run,
             },
             None => Sinks::Nothing,
         };
         let lease = self.places.of_receiver();
         let end = self.end_config(transfer, digest, block_bytes, counters, observer, lease);
-        build::receiver(end, bounds_of(self.settings.writers), sinks).map_err(failed)
-    }
-
-    /// Memory for blocks, and for what waits for its turn into a pipe.
-    fn memory_bytes(&self) -> usize {
-        usize::try_from(self.settings.memory_bytes).unwrap_or(usize::MAX)
+        build::receiver(end, bounds_of(self.job.settings.writers), sinks).map_err(failed)
     }
 
     /// A sending end.
@@ -377,24 +369,25 @@ impl Job<'_> {
             }
             Given::Trees(roots) => Sources::Trees(Trees {
                 roots: roots.iter().cloned().map(Ok).collect(),
-                names: self.chosen.names(),
-                spill: self.env.home.spill()?,
-                preserve: wire_preserve_of(&self.settings),
-                select: Arc::clone(&self.chosen.select),
-                announces_passed: self.settings.comparison.delete,
-                own: self.reports.own_files(),
-                items: self.items.clone(),
+                names: self.job.chosen.names(),
+                spill: self.job.env.home.spill()?,
+                preserve: wire_preserve_of(&self.job.settings),
+                select: Arc::clone(&self.job.chosen.select),
+                announces_passed: self.job.settings.comparison.delete,
+                own: self.job.run.reports.own_files(),
+                items: self.job.items.clone(),
             }),
         };
         let sending = Sending {
-            pool_bytes: self.memory_bytes(),
+            pool_bytes: self.job.memory_bytes(),
             root_names,
             limit: self
+                .job
                 .settings
                 .limit_bytes_per_second
                 .map_or(0, std::num::NonZeroU64::get),
-            readers: bounds_of(self.settings.readers),
-            in_order: self.to_output,
+            readers: bounds_of(self.job.settings.readers),
+            in_order: self.job.to_output,
         };
         let lease = self.places.of_sender();
         let end = self.end_config(transfer, digest, block_bytes, counters, observer, lease);
@@ -410,7 +403,7 @@ impl Job<'_> {
 /// What standard input is called in a directory.
 const INPUT_NAME: &[u8] = b"stdin";
 
-impl Job<'_> {
+impl Ends<'_> {
     fn standard_input(&self) -> Result<PipeSource, Failure> {
         let failed = |error: std::io::Error| {
             Failure::new(
@@ -418,7 +411,7 @@ impl Job<'_> {
                 format!("standard input cannot be used: {error}"),
             )
         };
-        let input = self.env.input.as_ref();
+        let input = self.job.env.input.as_ref();
         let input = input.ok_or_else(|| Failure::usage("-: this job has no standard input"))?;
         let now = SystemTime::now()
             .duration_since(UNIX_EPOCH)
@@ -427,7 +420,7 @@ impl Job<'_> {
     }
 
     fn standard_output(&self) -> Result<OwnedFd, Failure> {
-        let output = self.env.output.as_ref();
+        let output = self.job.env.output.as_ref();
         let output = output.ok_or_else(|| Failure::usage("-: this job has no standard output"))?;
         output.try_clone().map_err(|error| {
             Failure::new(

@@ -137,22 +137,24 @@ pub(super) fn told_of(failed: &FailedEntry<'_>, message: String) -> Failed {
     }
 }
 
-impl Job<'_> {
+impl EntryEvents {
     /// Tells the user of what happens to entries; `roots` are the sources as the user named them, `far` the side that is
     /// another machine, with its name.
-    pub(super) fn told(&self, roots: &[Vec<u8>], far: Option<(Side, String)>) -> Arc<EntryEvents> {
-        Arc::new(EntryEvents {
-            events: Arc::clone(&self.events),
-            started: self.env.started,
-            reports: Arc::clone(&self.reports),
+    pub(super) fn of(job: &Job<'_>, roots: &[Vec<u8>], far: Option<(Side, String)>) -> Arc<Self> {
+        Arc::new(Self {
+            events: Arc::clone(&job.run.events),
+            started: job.env.started,
+            reports: Arc::clone(&job.run.reports),
             roots: roots.to_vec(),
             far,
-            itemise: self.itemises(),
-            verbose: self.settings.verbose,
-            work: Telling::of(self.spec, &self.settings, &self.events),
+            itemise: job.itemises(),
+            verbose: job.settings.verbose,
+            work: Telling::of(job.spec, &job.settings, &job.run.events),
         })
     }
+}
 
+impl Job<'_> {
     pub(super) fn itemises(&self) -> bool {
         self.settings.verbose || self.settings.comparison.dry_run
     }

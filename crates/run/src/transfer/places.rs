@@ -15,68 +15,65 @@ use super::entry_events::told_of;
 use super::from_settings::access_of;
 use godwit_api::failure::{Failure, FailureCode};
 
-impl Job<'_> {
-    /// The local sources; those that do not exist are told, and counted.
-    pub(super) fn local_sources(
-        &self,
-        sources: &[Endpoint],
-    ) -> Result<(Vec<LocalSource>, u64), Failure> {
-        let spill = self.env.home.spill()?;
-        let mut found = Vec::with_capacity(sources.len());
-        let mut failures = Vec::new();
-        let mut places =
-            local::Sources::new(&spill, self.env.base.as_deref(), access_of(&self.settings));
-        for source in sources {
-            let Endpoint::Local(path) = source else {
-                continue;
-            };
-            let source = match &self.env.exports {
-                Some(exports) => exports.source(path, access_of(&self.settings)),
-                None => places.find(path),
-            };
-            match source {
-                Ok(source) => found.push(source),
-                Err(error) => failures.push((path, error)),
-            }
+/// The local sources; those that do not exist are told, and counted.
+pub(super) fn sources(
+    job: &Job<'_>,
+    sources: &[Endpoint],
+) -> Result<(Vec<LocalSource>, u64), Failure> {
+    let spill = job.env.home.spill()?;
+    let mut found = Vec::with_capacity(sources.len());
+    let mut failures = Vec::new();
+    let mut places = local::Sources::new(&spill, job.env.base.as_deref(), access_of(&job.settings));
+    for source in sources {
+        let Endpoint::Local(path) = source else {
+            continue;
+        };
+        let source = match &job.env.exports {
+            Some(exports) => exports.source(path, access_of(&job.settings)),
+            None => places.find(path),
+        };
+        match source {
+            Ok(source) => found.push(source),
+            Err(error) => failures.push((path, error)),
         }
-        if found.is_empty() {
-            if let Some((path, error)) = failures.into_iter().next() {
-                return Err(Failure::new(FailureCode::NoSource, error).about(path.display()));
-            }
-            return Err(Failure::usage("no source was named"));
-        }
-        let missing = failures.len() as u64;
-        for (path, error) in failures {
-            let name = path.as_os_str().as_bytes();
-            let fault = error.into_fault(path);
-            let failed = FailedEntry {
-                root: None,
-                path: name,
-                shown: name,
-                fault: &fault,
-            };
-            let message = fault.message.clone();
-            self.events.tell(Event::Failed(told_of(&failed, message)));
-            self.reports.entry_failed(&failed);
-        }
-        Ok((found, missing))
     }
+    if found.is_empty() {
+        if let Some((path, error)) = failures.into_iter().next() {
+            return Err(Failure::new(FailureCode::NoSource, error).about(path.display()));
+        }
+        return Err(Failure::usage("no source was named"));
+    }
+    let missing = failures.len() as u64;
+    for (path, error) in failures {
+        let name = path.as_os_str().as_bytes();
+        let fault = error.into_fault(path);
+        let failed = FailedEntry {
+            root: None,
+            path: name,
+            shown: name,
+            fault: &fault,
+        };
+        let message = fault.message.clone();
+        job.run
+            .events
+            .tell(Event::Failed(told_of(&failed, message)));
+        job.run.reports.entry_failed(&failed);
+    }
+    Ok((found, missing))
+}
 
-    /// A local destination.
-    pub(super) fn local_destination(&self, path: &Path) -> Result<LocalDestination, Failure> {
-        let access = access_of(&self.settings);
-        match &self.env.exports {
-            Some(exports) => exports.destination(path, access),
-            None => local::destination(
-                path,
-                self.env.base.as_deref(),
-                &self.env.home.spill()?,
-                access,
-                &self.env.process.syncs,
-            ),
-        }
-        .map_err(|error| {
-            Failure::new(FailureCode::DestinationUnusable, error).about(path.display())
-        })
+/// A local destination.
+pub(super) fn destination(job: &Job<'_>, path: &Path) -> Result<LocalDestination, Failure> {
+    let access = access_of(&job.settings);
+    match &job.env.exports {
+        Some(exports) => exports.destination(path, access),
+        None => local::destination(
+            path,
+            job.env.base.as_deref(),
+            &job.env.home.spill()?,
+            access,
+            &job.env.process.syncs,
+        ),
     }
+    .map_err(|error| Failure::new(FailureCode::DestinationUnusable, error).about(path.display()))
 }

@@ -135,7 +135,7 @@ impl<'a> Progressing<'a> {
         {
             told.streams = 0;
             told.seconds = elapsed_seconds(self.job.env.started);
-            self.job.events.tell(Event::Progress(told.clone()));
+            self.job.run.events.tell(Event::Progress(told.clone()));
         }
     }
 
@@ -163,7 +163,7 @@ impl<'a> Progressing<'a> {
             }
             _ => {}
         }
-        self.job.events.tell(event);
+        self.job.run.events.tell(event);
     }
 
     /// Runs a transfer with another machine to its end, and shows it.
@@ -182,7 +182,7 @@ impl<'a> Progressing<'a> {
         let report = run(client, open, &mut begin, &mut |watch| {
             self.block_bytes = block_bytes.get().into();
             self.watch(&watch);
-            job.goes_on()
+            job.run.goes_on()
         });
         if let Ok(end) = &report.end {
             self.show_end(report.engine.as_ref(), end);
@@ -232,7 +232,7 @@ impl<'a> Progressing<'a> {
         // What was sent more than once is done with only once.
         self.shown = settled.min(bytes_total.unwrap_or(u64::MAX)).max(self.shown);
         let bytes = self.shown;
-        self.job.control.watch(engine, bytes);
+        self.job.run.control.watch(engine, bytes);
         // What is done with and did not move comes at once, and is no rate.
         let moved = self.totals.sum(|counters| counters.bytes_written);
         let rate = self.rate.follow(Instant::now(), moved);
@@ -269,7 +269,7 @@ impl<'a> Progressing<'a> {
             stages: BTreeMap::new(),
             ..progress.clone()
         });
-        let events = &*self.job.events;
+        let events = &*self.job.run.events;
         events.tell(Event::Progress(progress));
         if !at_end {
             let (started, retry_for) = (self.job.env.started, self.job.settings.retry_for);

@@ -8,41 +8,101 @@ use godwit_api::endpoint::{Endpoint, Place, Remote};
 use godwit_api::event::Started;
 use godwit_api::settings::Encryption;
 use godwit_engine::Counters;
-use godwit_engine::session::{Client, Connector, Engine, Refusal};
+use godwit_engine::session::{Engine, Refusal};
 use godwit_net::check_congestion;
 use godwit_proto::{Direction, ErrorCode, Open, Opened, Preserve, Sharing, Side, TransferId};
 use godwit_store::digest;
 use godwit_tree::PreparedDestination;
 
 use super::Job;
-use super::from_settings::{bounds_of, going_to, key_of, wire_digest_of, wire_preserve_of};
+use super::ends::Ends;
+use super::entry_events::EntryEvents;
+use super::from_settings::{
+    bounds_of, digest_of, going_to, key_of, shown_of, wire_digest_of, wire_preserve_of,
+};
 use super::progressing::{Progressing, Totals};
 use super::reach::{OtherEnd, Reach, reach};
 use super::report::{Report, refusal_of};
 use crate::reports::ReportRoots;
 use godwit_api::failure::{Failure, FailureCode};
 
-impl Job<'_> {
-    /// Local sources, a daemon's destination.
-    pub(super) fn push(&self, sources: &[Endpoint], remote: &Remote) -> Result<Report, Failure> {
-        let far = self.client(remote)?;
-        let (path, is_directory) = match &remote.place {
-            Place::Export { directory, .. } => (remote.place.to_wire(), *directory),
-            Place::Memory { .. } | Place::Null => (remote.place.to_wire(), false),
-        };
-        self.push_to(sources, &far, path, is_directory)
+/// A transfer between here and another end, which is a node or an agent.
+pub(super) struct WithNode<'a> {
+    pub(super) ends: &'a Ends<'a>,
+    pub(super) far: OtherEnd,
+}
+
+/// Local sources, a daemon's destination.
+pub(super) fn push(
+    ends: &Ends<'_>,
+    sources: &[Endpoint],
+    remote: &Remote,
+) -> Result<Report, Failure> {
+    let (path, is_directory) = match &remote.place {
+        Place::Export { directory, .. } => (remote.place.to_wire(), *directory),
+        Place::Memory { .. } | Place::Null => (remote.place.to_wire(), false),
+    };
+    WithNode::at(ends, remote)?.push(sources, path, is_directory)
+}
+
+/// A daemon's sources, a local destination.
+pub(super) fn pull(
+    ends: &Ends<'_>,
+    sources: &[Endpoint],
+    destination: &Endpoint,
+) -> Result<Report, Failure> {
+    let remotes: Vec<&Remote> = sources
+        .iter()
+        .filter_map(|source| match source {
+            Endpoint::Remote(remote) => Some(remote),
+            _ => None,
+        })
+        .collect();
+    let Some(first) = remotes.first() else {
+        return Err(Failure::usage("no source was named"));
+    };
+    let with = WithNode::at(ends, first)?;
+    let wanted = remotes
+        .iter()
+        .map(|remote| Wanted {
+            path: remote.place.to_wire(),
+            key: key_of(&remote.place),
+            name: name_of(&remote.place),
+            shown: shown_of(remote),
+        })
+        .collect();
+    with.pull(wanted, destination)
+}
+
+impl<'a> WithNode<'a> {
+    fn at(ends: &'a Ends<'a>, remote: &Remote) -> Result<Self, Failure> {
+        let Job { env, settings, .. } = ends.job;
+        let mut far = reach(
+            &Reach {
+                env,
+                channels: &settings.channels,
+                cipher: settings.cipher,
+                streams: bounds_of(settings.streams),
+                retry_for: settings.retry_for,
+                handshake_deadline: settings.handshake_deadline,
+                stall_deadline: settings.stall_deadline,
+            },
+            remote,
+        )?;
+        far.client.once = ends.job.once();
+        Ok(Self { ends, far })
     }
 
     /// Local sources, a destination at the other end.
-    pub(super) fn push_to(
+    pub(super) fn push(
         &self,
         sources: &[Endpoint],
-        far: &OtherEnd,
         path: Vec<u8>,
         is_directory: bool,
     ) -> Result<Report, Failure> {
-        let (given, missing, names, absolute, shown) = self.sources(sources)?;
-        let congestion = &self.settings.sharing.congestion;
+        let job = self.ends.job;
+        let (given, missing, names, absolute, shown) = self.ends.sources(sources)?;
+        let congestion = &job.settings.sharing.congestion;
         if !congestion.is_empty() {
             check_congestion(congestion, "this machine")
                 .map_err(|error| Failure::new(FailureCode::NotSupported, error))?;
@@ -52,21 +112,21 @@ impl Job<'_> {
             sources: absolute,
             names: names.clone(),
             destination: path,
-            destination_is_directory: is_directory || self.chosen.is_listed(),
+            destination_is_directory: is_directory || job.chosen.is_listed(),
             any_digest: true,
             view: view(),
             ..self.request()
         };
         let totals = Totals::default();
-        let mut progressing = Progressing::with(self, totals.clone());
+        let mut progressing = Progressing::with(job, totals.clone());
         let mut begin = |opened: &Opened, transfer: TransferId| {
-            if let Some(advice) = far.client.connector.advice() {
-                self.events.note(&advice);
+            if let Some(advice) = self.far.client.connector.advice() {
+                job.run.events.note(&advice);
             }
             self.say_begun(
                 &shown,
-                &[far.prefix.as_bytes(), &opened.destination].concat(),
-                opened.resumed && !self.from_input,
+                &[self.far.prefix.as_bytes(), &opened.destination].concat(),
+                opened.resumed && !job.from_input,
                 transfer,
             );
             let counters = Arc::new(Counters::default());
@@ -76,67 +136,39 @@ impl Job<'_> {
                 names: names.clone(),
                 copies: given.trees(),
             };
-            self.reports.begin(roots, digest).map_err(refusal_of)?;
-            let told = self.told(&shown, Some((Side::DESTINATION, far.shown())));
-            self.sender(
-                &given,
-                shown.clone(),
-                transfer,
-                digest,
-                opened.block_bytes,
-                &counters,
-                told,
-            )
-            .map(Engine::Sender)
-            .map_err(refusal_of)
+            job.run.reports.begin(roots, digest).map_err(refusal_of)?;
+            let told = EntryEvents::of(job, &shown, Some((Side::DESTINATION, self.far.shown())));
+            self.ends
+                .sender(
+                    &given,
+                    shown.clone(),
+                    transfer,
+                    digest,
+                    opened.block_bytes,
+                    &counters,
+                    told,
+                )
+                .map(Engine::Sender)
+                .map_err(refusal_of)
         };
-        let report = progressing.run(&far.client, &open, &mut begin);
-        Ok(Report::of_client(report, &totals, missing, true, self))
-    }
-
-    /// A daemon's sources, a local destination.
-    pub(super) fn pull(
-        &self,
-        sources: &[Endpoint],
-        destination: &Endpoint,
-    ) -> Result<Report, Failure> {
-        let remotes: Vec<&Remote> = sources
-            .iter()
-            .filter_map(|source| match source {
-                Endpoint::Remote(remote) => Some(remote),
-                _ => None,
-            })
-            .collect();
-        let Some(first) = remotes.first() else {
-            return Err(Failure::usage("no source was named"));
-        };
-        let far = self.client(first)?;
-        let wanted = remotes
-            .iter()
-            .map(|remote| Wanted {
-                path: remote.place.to_wire(),
-                key: key_of(&remote.place),
-                name: name_of(&remote.place),
-                shown: super::from_settings::shown_of(remote),
-            })
-            .collect();
-        self.pull_from(&far, wanted, destination)
+        let report = progressing.run(&self.far.client, &open, &mut begin);
+        Ok(Report::of_client(report, &totals, missing, true, job))
     }
 
     /// Sources at the other end, a local destination.
-    pub(super) fn pull_from(
+    pub(super) fn pull(
         &self,
-        far: &OtherEnd,
         wanted: Vec<Wanted>,
         destination: &Endpoint,
     ) -> Result<Report, Failure> {
+        let job = self.ends.job;
         let (mut paths, mut names, mut shown) = (Vec::new(), Vec::new(), Vec::new());
         let mut keys = Vec::new();
         for source in wanted {
             paths.push(source.path);
             keys.push(source.key);
             // What a list names goes to the destination itself.
-            names.push(if self.chosen.is_listed() {
+            names.push(if job.chosen.is_listed() {
                 Vec::new()
             } else {
                 source.name
@@ -146,8 +178,8 @@ impl Job<'_> {
         let prepare = || -> Result<Option<PreparedDestination>, Failure> {
             match destination {
                 Endpoint::Local(path) => {
-                    let sender = far.name.clone();
-                    Ok(Some(self.prepare_destination(
+                    let sender = self.far.name.clone();
+                    Ok(Some(self.ends.prepare_destination(
                         path,
                         sender,
                         names.clone(),
@@ -161,13 +193,13 @@ impl Job<'_> {
         let mut prepared = Some(prepare()?);
         let begun_with = prepared.as_ref().and_then(Option::as_ref);
         let digest = begun_with.map_or_else(
-            || super::from_settings::digest_of(&self.settings),
+            || digest_of(&job.settings),
             |prepared| prepared.config.digest,
         );
         let open = Open {
             direction: Direction::PULL.0,
             sources: paths.clone(),
-            in_order: self.to_output,
+            in_order: job.to_output,
             digest: godwit_engine::wire_digest_kind(digest).0.into(),
             ..begun_with.map_or_else(
                 || self.request(),
@@ -175,10 +207,10 @@ impl Job<'_> {
             )
         };
         let totals = Totals::default();
-        let mut progressing = Progressing::with(self, totals.clone());
+        let mut progressing = Progressing::with(job, totals.clone());
         let mut begin = |opened: &Opened, transfer: TransferId| {
-            if let Some(advice) = far.client.connector.advice() {
-                self.events.note(&advice);
+            if let Some(advice) = self.far.client.connector.advice() {
+                job.run.events.note(&advice);
             }
             let prepared = match prepared.take() {
                 Some(prepared) => prepared,
@@ -186,7 +218,7 @@ impl Job<'_> {
             };
             let mapped = prepared
                 .as_ref()
-                .map_or_else(|| self.nowhere(), |prepared| prepared.mapped.clone());
+                .map_or_else(|| job.nowhere(), |prepared| prepared.mapped.clone());
             self.say_begun(
                 &shown,
                 &mapped,
@@ -207,73 +239,76 @@ impl Job<'_> {
                 names: names.clone(),
                 copies,
             };
-            self.reports.begin(roots, digest).map_err(refusal_of)?;
-            let told = self.told(&shown, Some((Side::SOURCE, far.shown())));
-            self.receiver(
-                prepared,
-                transfer,
-                digest,
-                opened.block_bytes,
-                &counters,
-                told,
-            )
-            .and_then(|receiver| {
-                if let Some(names) = self.chosen.names() {
-                    receiver
-                        .send_names(names)
-                        .map_err(|error| Failure::new(FailureCode::OutOfResources, error))?;
-                }
-                Ok(Engine::Receiver(receiver))
-            })
-            .map_err(refusal_of)
+            job.run.reports.begin(roots, digest).map_err(refusal_of)?;
+            let told = EntryEvents::of(job, &shown, Some((Side::SOURCE, self.far.shown())));
+            self.ends
+                .receiver(
+                    prepared,
+                    transfer,
+                    digest,
+                    opened.block_bytes,
+                    &counters,
+                    told,
+                )
+                .and_then(|receiver| {
+                    if let Some(names) = job.chosen.names() {
+                        receiver
+                            .send_names(names)
+                            .map_err(|error| Failure::new(FailureCode::OutOfResources, error))?;
+                    }
+                    Ok(Engine::Receiver(receiver))
+                })
+                .map_err(refusal_of)
         };
-        let report = progressing.run(&far.client, &open, &mut begin);
+        let report = progressing.run(&self.far.client, &open, &mut begin);
         // Nothing began, so there is nothing to resume.
         if let Some(Some(prepared)) = prepared
             && let Err(error) = prepared.put_away()
         {
-            self.events.note(&error.to_string());
+            job.run.events.note(&error.to_string());
         }
-        Ok(Report::of_client(report, &totals, 0, false, self))
+        Ok(Report::of_client(report, &totals, 0, false, job))
     }
 
     fn request(&self) -> Open {
-        let share = self.share();
+        let job = self.ends.job;
+        let share = job.share();
         Open {
-            digest: wire_digest_of(&self.settings).0.into(),
-            force: self.settings.force,
-            verify: self.settings.verify,
-            no_sync: self.settings.no_sync,
-            direct: self.settings.direct,
+            digest: wire_digest_of(&job.settings).0.into(),
+            force: job.settings.force,
+            verify: job.settings.verify,
+            no_sync: job.settings.no_sync,
+            direct: job.settings.direct,
             // Not asking for anything asks nothing of a daemon that does not know of it.
-            preserve: Some(wire_preserve_of(&self.settings))
+            preserve: Some(wire_preserve_of(&job.settings))
                 .filter(|preserve| *preserve != Preserve::default()),
-            plain_payload: self.settings.encryption == Encryption::None,
-            retry_for_ms: u64::try_from(self.settings.retry_for.as_millis()).unwrap_or(u64::MAX),
-            streams: self.settings.streams.hold(2),
-            block_bytes: self.settings.block_bytes,
-            threads: self.settings.threads,
-            selection: self.chosen.wire.clone(),
-            limit_bytes_per_second: self
+            plain_payload: job.settings.encryption == Encryption::None,
+            retry_for_ms: u64::try_from(job.settings.retry_for.as_millis()).unwrap_or(u64::MAX),
+            streams: job.settings.streams.hold(2),
+            block_bytes: job.settings.block_bytes,
+            threads: job.settings.threads,
+            selection: job.chosen.wire.clone(),
+            limit_bytes_per_second: job
                 .settings
                 .limit_bytes_per_second
                 .map_or(0, std::num::NonZeroU64::get),
-            comparison: self.comparison(),
+            comparison: job.comparison(),
             sharing: Some(Sharing {
                 congestion: share.congestion,
                 background: share.background,
             })
             .filter(|sharing| *sharing != Sharing::default()),
-            label: self.env.label.clone().unwrap_or_default(),
-            member: super::work::member_of(self.spec),
+            label: job.env.label.clone().unwrap_or_default(),
+            member: super::work::member_of(job.spec),
             ..Open::default()
         }
     }
 
     /// An unfinished transfer is finished with the digest that it was begun with.
     fn digest_in_force(&self, opened: &Opened) -> Result<digest::DigestKind, Refusal> {
+        let job = self.ends.job;
         let Some(kind) = opened.digest_kind() else {
-            return Ok(super::from_settings::digest_of(&self.settings));
+            return Ok(digest_of(&job.settings));
         };
         let Some(digest) = godwit_engine::digest_kind(kind) else {
             let message = format!(
@@ -282,8 +317,8 @@ impl Job<'_> {
             );
             return Err(Refusal::own(ErrorCode::NOT_SUPPORTED, message));
         };
-        if digest != super::from_settings::digest_of(&self.settings) {
-            self.note_digest_kept();
+        if digest != digest_of(&job.settings) {
+            job.note_digest_kept();
         }
         Ok(digest)
     }
@@ -295,39 +330,12 @@ impl Job<'_> {
         resumed: bool,
         transfer: TransferId,
     ) {
-        self.say_started(Started {
+        self.ends.job.run.begins(Started {
             transfer: transfer.to_string(),
             sources: sources.to_vec(),
             destination: destination.to_vec(),
             resumed,
         });
-    }
-
-    pub(super) fn client_by(&self, connector: Arc<dyn Connector>) -> Client {
-        Client {
-            connector,
-            streams: bounds_of(self.settings.streams),
-            retry_for: self.settings.retry_for,
-            once: self.once(),
-            retries_first: self.env.retries_first,
-        }
-    }
-
-    fn client(&self, remote: &Remote) -> Result<OtherEnd, Failure> {
-        let mut far = reach(
-            &Reach {
-                env: self.env,
-                channels: &self.settings.channels,
-                cipher: self.settings.cipher,
-                streams: bounds_of(self.settings.streams),
-                retry_for: self.settings.retry_for,
-                handshake_deadline: self.settings.handshake_deadline,
-                stall_deadline: self.settings.stall_deadline,
-            },
-            remote,
-        )?;
-        far.client.once = self.once();
-        Ok(far)
     }
 }
 

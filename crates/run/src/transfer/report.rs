@@ -91,7 +91,7 @@ impl Report {
         let has_no_other = job.has_no_other(missing, source.sources_failed);
         let (failure, status) = outcome(end, failed, has_no_other);
         if !matches!(end, End::Finished(_)) {
-            job.tell_end(failure.as_ref());
+            job.run.tell_end(failure.as_ref());
         }
         let rss = peak_rss(job.env);
         let not_kept = tell_not_kept([Some(source), Some(destination)], job);
@@ -144,12 +144,12 @@ impl Report {
             Ok(end) => end,
             Err(refusal) => {
                 let failure = refused(&refusal);
-                job.tell_end(Some(&failure));
+                job.run.tell_end(Some(&failure));
                 return Self::failed(failure, job.env);
             }
         };
         if let Some(failure) = failure_of(&end) {
-            job.tell_end(Some(&failure));
+            job.run.tell_end(Some(&failure));
         }
         let finished = match &end {
             End::Finished(finished) => Some(finished),
@@ -160,7 +160,7 @@ impl Report {
             let took = engine.counters().age();
             let channels = engine.counters().channels();
             rates = ChannelRate::between(&[], &channels);
-            tell_at_end(&*job.events, channels, took, job.env.started);
+            tell_at_end(&*job.run.events, channels, took, job.env.started);
         }
         let peer = report.engine.as_ref().and_then(Engine::peer_counters);
         let mut shares = report
@@ -244,7 +244,7 @@ impl Report {
 fn tell_not_kept(ends: [Option<&Snapshot>; 2], job: &Job<'_>) -> NotKept {
     let not_kept = not_kept_of(ends);
     for note in notes(&not_kept) {
-        job.events.note(&note);
+        job.run.events.note(&note);
     }
     not_kept
 }

@@ -23,7 +23,7 @@ use godwit_engine::session::Refusal;
 use godwit_proto::ErrorCode;
 use godwit_proto::agent::{AgentMessage as _, Errand, capability};
 
-use super::by_ssh::ssh_places;
+use super::by_ssh::{ssh_places, way_to};
 use super::connection::LOOK_MAX;
 use super::from_settings::digest_of;
 use super::list::ListSender;
@@ -44,41 +44,63 @@ const APART_PATIENCE: Duration = Duration::from_secs(5);
 /// The longest line: one of a manifest in base64, and what stands around it.
 const LINE_BYTES_MAX: u64 = 2 * godwit_store::manifest::LINE_BYTES_MAX as u64;
 
-impl Job<'_> {
+/// A transfer from one other machine to another.
+pub(super) struct Between<'a> {
+    job: &'a Job<'a>,
+    /// On one machine.
+    sources: Vec<&'a SshPlace>,
+    /// The machine of the sources.
+    login: &'a Login,
+    destination: &'a SshPlace,
+}
+
+impl<'a> Between<'a> {
     /// Sources on one machine, the destination on another.
-    pub(super) fn between(
-        &self,
-        sources: &[Endpoint],
-        destination: &SshPlace,
-    ) -> Result<Report, Failure> {
-        let places = ssh_places(sources);
-        let Some(first) = places.first() else {
-            return Err(Failure::usage("no source was named"));
-        };
+    pub(super) fn of(
+        job: &'a Job<'a>,
+        sources: &'a [Endpoint],
+        destination: &'a SshPlace,
+    ) -> Result<Self, Failure> {
+        let sources = ssh_places(sources);
+        match sources.first() {
+            Some(first) => Ok(Self {
+                job,
+                login: &first.login,
+                sources,
+                destination,
+            }),
+            None => Err(Failure::usage("no source was named")),
+        }
+    }
+
+    /// Runs it to its end, with as many attempts as that takes.
+    pub(super) fn run(&self) -> Result<Report, Failure> {
+        let (job, destination) = (self.job, self.destination);
+        let first = self.sources[0];
         let by_way = format!(
             "to go by way of this machine: godwit cp {first} DIR, then godwit cp DIR/NAME {destination}"
         );
-        if self.settings.via_ssh {
+        if job.settings.via_ssh {
             return Err(Failure::usage(format!(
                 "--via-ssh: data between two other machines goes straight between them; {by_way}"
             )));
         }
-        if !self.settings.channels.is_empty() {
+        if !job.settings.channels.is_empty() {
             return Err(Failure::usage(format!(
                 "--channel names paths of this machine, and data between two other machines does not touch it; run godwit on one of them, or {by_way}"
             )));
         }
-        let job = self.job_for_others(&places, destination).to_json();
+        let order = self.order().to_json();
         let mut began = false;
         let mut alive = Instant::now();
         let mut backoff = BACKOFF_FIRST;
-        let mut told = AcrossAttempts::new(self.settings.retry_for);
+        let mut told = AcrossAttempts::new(job.settings.retry_for);
         let mut lost: Option<Instant> = None;
         loop {
-            let why = match self.errand(&places, destination, &job, &mut told) {
+            let why = match self.attempt(&order, &mut told) {
                 Ok(Ended::With(report, unreachable)) => {
                     if unreachable {
-                        self.events.note(&by_way);
+                        job.run.events.note(&by_way);
                     }
                     return Ok(*report);
                 }
@@ -92,22 +114,22 @@ impl Job<'_> {
                     format!("the connection to {peer} was lost")
                 }
                 Ok(Ended::Failed(failure)) => return Err(failure),
-                Err(refusal) if self.goes_on() && !(began && refusal.is_retryable()) => {
+                Err(refusal) if job.run.goes_on() && !(began && refusal.is_retryable()) => {
                     return Err(refused(&refusal));
                 }
                 Err(refusal) => refusal.to_string(),
             };
-            let interrupted = !self.goes_on();
-            if interrupted || alive.elapsed() >= self.settings.retry_for {
+            let interrupted = !job.run.goes_on();
+            if interrupted || alive.elapsed() >= job.settings.retry_for {
                 return Err(match interrupted {
                     true => Failure::new(FailureCode::Cancelled, INTERRUPTED),
                     false => Failure::new(FailureCode::ConnectionLost, why),
                 });
             }
             let since = *lost.get_or_insert_with(Instant::now);
-            told.lose(&*self.events, since, self.env.started, &why);
+            told.lose(&*job.run.events, since, job.env.started, &why);
             let until = Instant::now() + backoff;
-            while self.goes_on() && Instant::now() < until {
+            while job.run.goes_on() && Instant::now() < until {
                 std::thread::park_timeout(LOOK_EVERY);
             }
             backoff = (backoff * 2).min(BACKOFF_MAX);
@@ -115,42 +137,35 @@ impl Job<'_> {
     }
 
     /// The job that the sending agent is to do.
-    fn job_for_others(&self, places: &[&SshPlace], destination: &SshPlace) -> JobSpec {
-        let login = destination.login.to_string();
-        let destination = [login.as_bytes(), b":", &destination.path].concat();
+    fn order(&self) -> JobSpec {
+        let (spec, to) = (self.job.spec, self.destination);
+        let login = to.login.to_string();
+        let destination = [login.as_bytes(), b":", &to.path].concat();
+        let sources = self.sources.iter();
         JobSpec {
             version: JOB_VERSION,
-            kind: self.spec.kind,
-            sources: places
-                .iter()
-                .map(|place| source_there(&place.path))
-                .collect(),
+            kind: spec.kind,
+            sources: sources.map(|place| source_there(&place.path)).collect(),
             destination: Text(destination),
-            settings: self.settings_for_others(),
-            selection: self.spec.selection.clone(),
+            settings: settings_for_others(spec),
+            selection: spec.selection.clone(),
             member: None,
             items: Vec::new(),
         }
     }
 
     /// One attempt: both agents from their beginning to their end.
-    fn errand(
-        &self,
-        places: &[&SshPlace],
-        destination: &SshPlace,
-        job: &str,
-        told: &mut AcrossAttempts,
-    ) -> Result<Ended, Refusal> {
-        let known = self.env.home.identity().map_err(refusal_of)?;
-        let login = &places[0].login;
+    fn attempt(&self, order: &str, told: &mut AcrossAttempts) -> Result<Ended, Refusal> {
+        let (job, login, destination) = (self.job, self.login, self.destination);
+        let known = job.env.home.identity().map_err(refusal_of)?;
         let sender = format!("{} {login}", known.id());
-        let connectors = &self.env.connectors;
-        let order = AgentOrder {
+        let connectors = &job.env.connectors;
+        let carries = AgentOrder {
             client: None,
             sender: sender.clone(),
             targets: Vec::new(),
         };
-        let mut carrier = connectors.start_agent(self.way_to(login), &order)?;
+        let mut carrier = connectors.start_agent(way_to(job, login), &carries)?;
         if carrier.capabilities & capability::JOB == 0 {
             return Err(Refusal::own(
                 ErrorCode::VERSION,
@@ -159,21 +174,21 @@ impl Job<'_> {
                 ),
             ));
         }
-        let order = AgentOrder {
+        let takes = AgentOrder {
             client: Some(carrier.identity),
             sender: sender.clone(),
             targets: carrier.targets.clone(),
         };
         // It lives as long as this does.
-        let taker = connectors.start_agent(self.way_to(&destination.login), &order)?;
+        let taker = connectors.start_agent(way_to(job, &destination.login), &takes)?;
         let errand = Errand {
-            job: job.to_owned(),
+            job: order.to_owned(),
             peer: destination.login.to_string(),
             identity: taker.identity.to_string(),
             addresses: taker.targets.iter().map(ToString::to_string).collect(),
             sender,
-            entries_wanted: self.reports.wants_entries(),
-            faults_wanted: self.reports.wants_faults(),
+            entries_wanted: job.run.reports.wants_entries(),
+            faults_wanted: job.run.reports.wants_faults(),
         };
         let words = errand
             .to_bytes()
@@ -186,16 +201,16 @@ impl Job<'_> {
             .socket
             .set_read_timeout(Some(LOOK_EVERY))
             .map_err(io)?;
-        let list = match self.chosen.list() {
+        let list = match job.chosen.list() {
             Some(list) => Some(ListSender::start(list, &carrier.socket).map_err(io)?),
             None => None,
         };
         let mut retold = Retold::new(
             &login.to_string(),
-            &*self.events,
-            self.env.started,
-            &self.reports,
-            digest_of(&self.settings),
+            &*job.run.events,
+            job.env.started,
+            &job.run.reports,
+            digest_of(&job.settings),
             told,
         );
         let lost = self.retell(&carrier, &taker, &mut retold).map_err(io)?;
@@ -235,7 +250,7 @@ impl Job<'_> {
             quiet += now.duration_since(looked).min(LOOK_MAX);
             looked = now;
             retold.quiet(quiet);
-            if !self.goes_on() && goodbye.is_none() {
+            if !self.job.run.goes_on() && goodbye.is_none() {
                 // The agent takes the end of its input for the end of everything.
                 let _ = carrier.socket.shutdown(Shutdown::Write);
                 goodbye = Some(Instant::now());
@@ -260,20 +275,20 @@ impl Job<'_> {
             }
         }
     }
+}
 
-    /// What was set for this job and concerns those who carry it out.
-    fn settings_for_others(&self) -> BTreeMap<String, Vec<Text>> {
-        let is_theirs = |name: &str| {
-            let setting = Setting::find(self.spec.scope(), name);
-            // Figures are told here, and counted there.
-            name == "stats" || setting.is_some_and(|found| found.obeyed_by == ObeyedBy::Sender)
-        };
-        let settings = self.spec.settings.iter();
-        settings
-            .filter(|(name, _)| is_theirs(name))
-            .map(|(name, texts)| (name.clone(), texts.clone()))
-            .collect()
-    }
+/// What was set for this job and concerns those who carry it out.
+fn settings_for_others(spec: &JobSpec) -> BTreeMap<String, Vec<Text>> {
+    let is_theirs = |name: &str| {
+        let setting = Setting::find(spec.scope(), name);
+        // Figures are told here, and counted there.
+        name == "stats" || setting.is_some_and(|found| found.obeyed_by == ObeyedBy::Sender)
+    };
+    let settings = spec.settings.iter();
+    settings
+        .filter(|(name, _)| is_theirs(name))
+        .map(|(name, texts)| (name.clone(), texts.clone()))
+        .collect()
 }
 
 /// A source of the other machine, as an endpoint there. Relative paths, and those with a tilde in front, begin at the home.

@@ -1,0 +1,85 @@
+//! The run of one transfer: whether it goes on, pauses or ends, and whoever is told of that.
+//! Has no ends and moves no data.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use godwit_api::event::{Event, EventSink, Started};
+use godwit_api::failure::Failure;
+
+use crate::control::Control;
+use crate::reports::Reports;
+
+/// What is told of a transfer, and what the user wants of it meanwhile.
+pub(super) struct Run<'a> {
+    pub(super) control: &'a Control,
+    pub(super) events: Arc<dyn EventSink>,
+    pub(super) reports: Arc<Reports>,
+    /// It can begin anew. Bytes that were read from a pipe, or written into one, cannot be had again.
+    repeatable: bool,
+    /// An attempt was stopped because the job is to pause.
+    stopped_to_pause: AtomicBool,
+}
+
+impl<'a> Run<'a> {
+    /// One that has not begun.
+    pub(super) fn new(
+        control: &'a Control,
+        events: &Arc<dyn EventSink>,
+        reports: Reports,
+        repeatable: bool,
+    ) -> Self {
+        Self {
+            control,
+            events: Arc::clone(events),
+            reports: Arc::new(reports),
+            repeatable,
+            stopped_to_pause: AtomicBool::new(false),
+        }
+    }
+
+    /// The transfer begins, perhaps anew.
+    pub(super) fn begins(&self, started: Started) {
+        self.control.begins();
+        self.events.tell(Event::Started(started));
+    }
+
+    /// Tells why the transfer has ended; that it was stopped to pause is no news.
+    pub(super) fn tell_end(&self, failure: Option<&Failure>) {
+        if let Some(failure) = failure
+            && !self.is_pausing()
+        {
+            self.events.error(failure);
+        }
+    }
+
+    /// Whether to go on.
+    pub(super) fn goes_on(&self) -> bool {
+        if self.control.is_cancelled() {
+            return false;
+        }
+        let pauses = self.control.is_paused() && self.repeatable;
+        if pauses {
+            self.stopped_to_pause.store(true, Ordering::Relaxed);
+        }
+        !pauses
+    }
+
+    /// Whether the attempt that has ended was stopped only because the job is to pause. The next attempt begins as not stopped.
+    pub(super) fn has_paused(&self) -> bool {
+        let pausing = self.is_pausing();
+        self.stopped_to_pause.store(false, Ordering::Relaxed);
+        pausing
+    }
+
+    /// Tells of the pause, and waits until it is over. Gives whether the transfer goes on then.
+    pub(super) fn wait_while_paused(&self) -> bool {
+        self.events.tell(Event::Paused {});
+        self.control.wait_while_paused();
+        self.goes_on()
+    }
+
+    fn is_pausing(&self) -> bool {
+        self.stopped_to_pause.load(Ordering::Relaxed) && !self.control.is_cancelled()
+    }
+}
