@@ -7,6 +7,7 @@
 
 mod ending;
 mod follow;
+mod rights;
 pub(crate) mod untold;
 
 use std::sync::Arc;

@@ -86,6 +86,31 @@ fn a_deadline_ends_a_job_that_waits_and_one_that_would_wait_beyond_it() {
 }
 
 #[test]
+fn a_job_that_its_owner_may_not_run_ends_while_it_waits_and_not_once_it_moves() {
+    let mut state = State::new();
+    let denied = |seen| JobOp::Deny {
+        seen,
+        reason: Reason::new("access_denied", "The owner is gone."),
+    };
+    let failed = (JobState::Failed, Some("access_denied".to_owned()));
+    state
+        .op(0, Op::Submit(Box::new(new_job("job"))))
+        .expect("submit");
+    state.job(1, denied(0)).expect("queued");
+    assert_eq!(state.state(), failed);
+    state.job(2, JobOp::Retry).expect("retry");
+    let epoch = state.epoch();
+    state.job(3, claim(epoch)).expect("claim");
+    let error = state.job(4, denied(epoch + 1)).expect_err("it moves");
+    assert_eq!(error.code(), "forbidden_transition");
+    state.job(5, JobOp::Pause).expect("pause");
+    let error = state.job(6, denied(epoch + 1)).expect_err("paused since");
+    assert_eq!(error.code(), "stale_epoch");
+    state.job(7, denied(state.epoch())).expect("paused");
+    assert_eq!(state.state(), failed);
+}
+
+#[test]
 fn a_runner_that_lost_its_claim_is_refused() {
     let mut state = State::new();
     state.apply(&submit(0, "job")).expect("submit");

@@ -45,7 +45,7 @@ fn step() -> impl Strategy<Value = Step> {
     prop_oneof![
         3 => (0..JOBS, proptest::option::of(0..3_u8), any::<bool>(), any::<bool>())
             .prop_map(|(job, key, later, deadline)| Step::Submit { job, key, later, deadline }),
-        12 => (0..JOBS, 0..16_u8, proptest::bool::weighted(0.1))
+        12 => (0..JOBS, 0..17_u8, proptest::bool::weighted(0.1))
             .prop_map(|(job, what, stale)| Step::Job { job, what, stale }),
         1 => (0..2_u8, 0..2_u8).prop_map(|(node, instance)| Step::Restart { node, instance }),
         1 => (0..4_u8, 0..JOBS).prop_map(|(tick, job)| Step::Fired { tick, job }),
@@ -105,6 +105,10 @@ fn make(step: &Step, millis: i64, jobs: &BTreeMap<String, Job>) -> Command {
                     seen: epoch,
                     reason,
                 },
+                15 => JobOp::Deny {
+                    seen: epoch,
+                    reason,
+                },
                 _ => report(JobState::Complete),
             };
             job_command(millis, &id, op)
@@ -156,6 +160,7 @@ fn causes(op: &Op) -> Vec<Cause> {
             JobOp::Backoff { .. } => vec![Cause::Backoff, Cause::Expire],
             JobOp::Finish(_) => vec![Cause::Finish],
             JobOp::Expire => vec![Cause::Expire],
+            JobOp::Deny { .. } => vec![Cause::Deny],
             JobOp::Pause => vec![Cause::Pause],
             JobOp::Resume => vec![Cause::Resume],
             JobOp::Cancel { .. } => vec![Cause::Cancel],

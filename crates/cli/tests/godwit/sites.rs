@@ -3,6 +3,7 @@
 
 mod places;
 mod renewal;
+mod rights;
 pub(crate) mod third;
 
 use std::time::{Duration, Instant};

@@ -1,5 +1,5 @@
 //! Sites that run a job for this node, and do not know yet that it was paused or given up here: told again until they know.
-//! Starts and follows no job.
+//! Starts and follows no job. Its thread also looks after the rights of waiting jobs (`rights`).
 //!
 //! A site may be away, or this node may end, between a user's word and the question that carries it to the site. At the start of the
 //! node all jobs are looked at that were paused or ended of late: to tell a site twice changes nothing.
@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 use godwit_api::ask::{Question, SteerJob, SteerVerb};
 use godwit_state::{Job, JobFilter, JobState};
 
+use super::rights::end_denied;
 use super::{GRANT_FOR, is_third_party, millis, peer};
 use crate::Shared;
 use crate::error::JobsError;
@@ -55,6 +56,11 @@ pub(crate) fn run(shared: &Arc<Shared>) {
         ));
     }
     while !shared.stopping.load(Ordering::SeqCst) {
+        if let Err(error) = end_denied(shared) {
+            (shared.config.log)(&format!(
+                "waiting jobs are not looked at for the rights of their owners: {error}"
+            ));
+        }
         for id in shared.untold.all() {
             match tell(shared, &id) {
                 Ok(true) => shared.untold.remove(&id),

@@ -127,6 +127,18 @@ pub(super) fn finish(context: &Context<'_>, job: &mut Job, finish: &Finish) -> R
     failures(context, &job.id, &finish.failures)
 }
 
+/// From: queued, scheduled, paused. To: failed.
+pub(super) fn deny(
+    context: &Context<'_>,
+    job: &mut Job,
+    seen: u64,
+    why: &Reason,
+) -> Result<(), Stop> {
+    fresh(job, seen)?;
+    check_reason(why)?;
+    stop(context, job, Cause::Deny, JobState::Failed, why.clone())
+}
+
 /// Ends whatever the job does. From: all that have not ended. To: paused, cancelled, failed.
 pub(super) fn stop(
     context: &Context<'_>,

@@ -112,6 +112,7 @@ pub(super) fn change(context: &Context<'_>, id: &str, op: &JobOp) -> Result<Effe
         JobOp::Finish(finish) => claims::finish(context, &mut job, finish)?,
         JobOp::Explain { seen, reason } => explain(&mut job, *seen, reason)?,
         JobOp::Expire => expire(context, &mut job)?,
+        JobOp::Deny { seen, reason } => claims::deny(context, &mut job, *seen, reason)?,
         JobOp::Pause => {
             let text = format!("{} paused the job.", context.actor.name);
             let why = Reason::new(reason::PAUSED, text);

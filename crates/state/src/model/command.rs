@@ -195,6 +195,13 @@ pub enum JobOp {
     },
     /// Gives the job up, for its deadline passed.
     Expire,
+    /// Ends a waiting or paused job that its owner may not run any more.
+    Deny {
+        /// Epoch of the job as it was seen.
+        seen: u64,
+        /// Which right is missing.
+        reason: Reason,
+    },
     /// Stops the job for a time.
     Pause,
     /// Lets a paused job go on.
@@ -387,6 +394,7 @@ impl JobOp {
             Self::Finish(_) => "finish",
             Self::Explain { .. } => "explain",
             Self::Expire => "expire",
+            Self::Deny { .. } => "deny",
             Self::Pause => "pause",
             Self::Resume => "resume",
             Self::Cancel { .. } => "cancel",

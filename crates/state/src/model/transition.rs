@@ -18,6 +18,8 @@ pub enum Cause {
     Finish,
     /// The deadline passed while the job waited, or its retries are used up.
     Expire,
+    /// The owner may not run the job any more.
+    Deny,
     /// A user stops the job for a time.
     Pause,
     /// A user lets a paused job go on.
@@ -30,7 +32,7 @@ pub enum Cause {
     Restart,
 }
 
-use Cause::{Backoff, Cancel, Claim, Expire, Finish, Pause, Report, Restart, Resume, Retry};
+use Cause::{Backoff, Cancel, Claim, Deny, Expire, Finish, Pause, Report, Restart, Resume, Retry};
 use JobState::{
     Cancelled, Complete, Failed, Partial, Paused, Queued, Running, Scanning, Scheduled, Verifying,
 };
@@ -43,10 +45,12 @@ const ENDED: &[JobState] = &[Complete, Partial, Failed];
 pub const TRANSITIONS: &[(JobState, Cause, &[JobState])] = &[
     (Queued, Claim, &[Scanning]),
     (Queued, Expire, &[Failed]),
+    (Queued, Deny, &[Failed]),
     (Queued, Pause, &[Paused]),
     (Queued, Cancel, &[Cancelled]),
     (Scheduled, Claim, &[Scanning]),
     (Scheduled, Expire, &[Failed]),
+    (Scheduled, Deny, &[Failed]),
     (Scheduled, Pause, &[Paused]),
     (Scheduled, Cancel, &[Cancelled]),
     (Scanning, Report, MOVING),
@@ -72,6 +76,7 @@ pub const TRANSITIONS: &[(JobState, Cause, &[JobState])] = &[
     (Verifying, Restart, &[Queued]),
     (Paused, Resume, WAITING),
     (Paused, Expire, &[Failed]),
+    (Paused, Deny, &[Failed]),
     (Paused, Cancel, &[Cancelled]),
     (Partial, Retry, WAITING),
     (Failed, Retry, WAITING),
@@ -90,7 +95,7 @@ pub fn allowed(from: JobState, cause: Cause, to: JobState) -> bool {
 #[must_use]
 pub fn transition_table() -> String {
     let causes = [
-        Claim, Report, Backoff, Finish, Expire, Pause, Resume, Cancel, Retry, Restart,
+        Claim, Report, Backoff, Finish, Expire, Deny, Pause, Resume, Cancel, Retry, Restart,
     ];
     let mut table = String::from("| from |");
     for cause in causes {

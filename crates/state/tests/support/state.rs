@@ -39,6 +39,10 @@ impl State {
         self.apply(&job_command(millis, "job", op))
     }
 
+    pub(crate) fn epoch(&self) -> u64 {
+        self.reader.job("job").expect("read").expect("there").epoch
+    }
+
     pub(crate) fn state(&self) -> (JobState, Option<String>) {
         let job = self.reader.job("job").expect("read").expect("there");
         (job.state, job.reason.map(|reason| reason.code))

@@ -73,7 +73,7 @@ impl Three {
 
 /// The only job of a node, as its operator sees it.
 #[track_caller]
-fn only_job(rig: &Rig) -> Value {
+pub(super) fn only_job(rig: &Rig) -> Value {
     let list = rig.admin(&["job", "list", "--all", "--json"]);
     let mut jobs = list.out.lines();
     let job = jobs.next().unwrap_or_else(|| panic!("no job: {list:?}"));
@@ -89,7 +89,7 @@ fn access(rig: &Rig) -> Vec<Value> {
 }
 
 /// How many accesses a node gives for jobs of others.
-fn rules(rig: &Rig) -> usize {
+pub(super) fn rules(rig: &Rig) -> usize {
     let all = access(rig);
     all.iter().filter(|rule| rule["job"].is_string()).count()
 }

@@ -1,0 +1,58 @@
+//! Ends jobs between other sites that wait or are paused, once their owner may not run them any more.
+//! Leaves jobs that run to `scheduler`, and telling the sites to `untold`.
+//!
+//! Any other waiting job ends when it would begin: nothing of it is anywhere else. A job between other sites may wait at one of them,
+//! and has access to the other.
+
+use godwit_state::{Command, Job, JobFilter, JobOp, JobState, Op, ProposeError};
+
+use super::is_third_party;
+use crate::attempt::denied;
+use crate::error::JobsError;
+use crate::scheduler::actor;
+use crate::{Shared, access};
+
+/// Jobs of one look into the state: a page of it.
+const PAGE: usize = 1_000;
+
+/// Ends those that wait now.
+pub(super) fn end_denied(shared: &Shared) -> Result<(), JobsError> {
+    let reader = shared.replica.reader();
+    let filter = JobFilter {
+        states: vec![JobState::Queued, JobState::Scheduled, JobState::Paused],
+        ..JobFilter::default()
+    };
+    let mut cursor = None;
+    loop {
+        let page = reader.jobs(&filter, cursor.as_ref(), PAGE)?;
+        for job in page.jobs.iter().filter(|job| is_third_party(job)) {
+            if let Some(why) = access::denied(shared, job) {
+                end(shared, job, &why)?;
+            }
+        }
+        cursor = page.next;
+        if cursor.is_none() {
+            return Ok(());
+        }
+    }
+}
+
+fn end(shared: &Shared, job: &Job, why: &str) -> Result<(), JobsError> {
+    let deny = JobOp::Deny {
+        seen: job.epoch,
+        reason: denied(why),
+    };
+    let command = Command::new(shared.now(), actor(shared), Op::Job(job.id.clone(), deny));
+    match shared.replica.propose_blocking(command) {
+        Ok(_) => {
+            (shared.config.log)(&format!("job {}: ended: {why}", job.id));
+            if job.attempts > 0 {
+                shared.untold.add(&job.id);
+            }
+            Ok(())
+        }
+        // It was changed meanwhile; the next look sees it.
+        Err(ProposeError::Refused(_)) => Ok(()),
+        Err(error) => Err(error.into()),
+    }
+}
