@@ -10,10 +10,12 @@ mod world;
 
 use std::fs;
 use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use godwit_api::rest::{ChangeJob, JobStateName, JobView, NewJob};
-use godwit_jobs::{Jobs, JobsError};
+use godwit_jobs::{Clock, Jobs, JobsError};
 use godwit_state::{Change, Command, JobFilter, Op, ProposeError, Role, Schedule};
 use world::{DEADLINE, World, alice, new, submit, wait_for};
 
@@ -77,6 +79,28 @@ fn a_job_runs_to_its_end_and_is_remembered() {
     );
     let page = jobs.list(&JobFilter::default(), None, 10).expect("a list");
     assert_eq!(page.jobs.len(), 1);
+    jobs.stop();
+}
+
+#[test]
+fn an_attempt_that_panics_ends_its_job_and_no_other() {
+    let world = World::new();
+    world.write("from/a", b"alpha");
+    let panics = Arc::new(AtomicBool::new(true));
+    let jobs = world.start_with(Clock::default(), 1, &panics);
+    let id = submit(&jobs, &new("here:/from/a", "here:/to/a"));
+    let job = ends(&jobs, &id);
+    assert_eq!(job.state, JobStateName::Failed, "{job:?}");
+    let reason = job.reason.expect("a reason");
+    assert_eq!(reason.code, "internal", "{reason:?}");
+    assert!(job.progress.is_none(), "it still runs: {:?}", job.progress);
+    // Its place is free: the next job has it, and so has the same one.
+    panics.store(false, Ordering::Relaxed);
+    let next = submit(&jobs, &new("here:/from/a", "here:/to/b"));
+    assert_eq!(ends(&jobs, &next).state, JobStateName::Complete);
+    jobs.retry(alice(), &id).expect("run again");
+    assert_eq!(ends(&jobs, &id).state, JobStateName::Complete);
+    assert_same(&world.path("from/a"), &world.path("to/a"));
     jobs.stop();
 }
 

@@ -4,6 +4,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use godwit_api::ask::{Answer, AskSites, GoOn, Peer, Question, Refusal as NoAnswer, code};
@@ -99,6 +100,17 @@ impl World {
 
     /// The same by another clock.
     pub(crate) fn start_by(&self, clock: Clock, jobs_max: usize) -> Jobs {
+        self.start_with(clock, jobs_max, &Arc::default())
+    }
+
+    /// The same, where whoever makes the surroundings of an attempt panics while `panics` is set.
+    pub(crate) fn start_with(
+        &self,
+        clock: Clock,
+        jobs_max: usize,
+        panics: &Arc<AtomicBool>,
+    ) -> Jobs {
+        let panics = Arc::clone(panics);
         let export = |name: &str| Export {
             name: name.to_owned(),
             path: self.path(name),
@@ -112,8 +124,10 @@ impl World {
         let process = Process::default();
         let exported = Arc::new(Exported::new(exports, spill, process.syncs.clone()));
         let home = self.path("home");
-        let make_env =
-            move |_: &[godwit_state::Site]| surroundings(&home, &process, Some(exported.clone()));
+        let make_env = move |_: &[godwit_state::Site]| {
+            assert!(!panics.load(Ordering::Relaxed), "on purpose");
+            surroundings(&home, &process, Some(exported.clone()))
+        };
         let config = JobsConfig {
             sites: Arc::new(Nowhere),
             node: "node1".to_owned(),
