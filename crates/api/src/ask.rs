@@ -5,6 +5,7 @@
 //! are passed over, and a question that is not known is refused as `unsupported`, so that neighbouring versions can talk.
 
 mod claims;
+mod cluster;
 mod jobs;
 mod places;
 
@@ -16,7 +17,11 @@ use crate::job::Text;
 use crate::rest::Timestamp;
 
 pub use claims::{ClaimPlace, LEASE_MS, MEMBERS_MAX, ReleaseClaim, RenewClaim};
-pub use jobs::{GrantJob, JobSeen, RunJob, SteerJob, SteerVerb};
+pub use cluster::{
+    Announce, AnswerCluster, Carried, ClusterAnswer, ClusterQuestion, FEATURE_LEVEL, JoinCluster,
+    Joined, KnownNode,
+};
+pub use jobs::{GrantJob, JobSeen, RunJob, RunningJob, SteerJob, SteerVerb};
 pub use places::{
     CleanPlace, Cleaned, EntryKind, EntryView, ExportRoom, FailedPlace, KeptFiles, LIST_MAX,
     ListPlace, Listing, MakeDirectory, NAMED_MAX, RemovePlace, Removed, RenamePlace, mode_text,
@@ -73,10 +78,14 @@ pub enum Question {
     },
     /// Steers a job that runs for the asker.
     Steer(SteerJob),
+    /// How far the jobs are that the asked node runs, for a node of the same cluster.
+    Running {},
+    /// A question within a cluster.
+    Cluster(Box<ClusterQuestion>),
 }
 
 /// Names of the questions that this version knows.
-const QUESTIONS: [&str; 16] = [
+const QUESTIONS: [&str; 18] = [
     "exports",
     "list",
     "stat",
@@ -93,6 +102,8 @@ const QUESTIONS: [&str; 16] = [
     "run",
     "job",
     "steer",
+    "running",
+    "cluster",
 ];
 
 /// What a site answers.
@@ -113,6 +124,10 @@ pub enum Answer {
     Done {},
     /// A job that runs for the asker.
     Job(Box<JobSeen>),
+    /// Jobs that the asked node runs.
+    Running(Vec<RunningJob>),
+    /// An answer within a cluster.
+    Cluster(Box<ClusterAnswer>),
     /// Why the question was not answered.
     Refused(Refusal),
 }
@@ -163,6 +178,14 @@ pub mod code {
     pub const BUSY: &str = "busy";
     /// The asker gave the work up.
     pub const GIVEN_UP: &str = "given_up";
+    /// The asker is no node of this cluster, or means another cluster.
+    pub const OTHER_CLUSTER: &str = "other_cluster";
+    /// The invitation is not good.
+    pub const BAD_INVITATION: &str = "bad_invitation";
+    /// Another node has the name.
+    pub const NAME_TAKEN: &str = "name_taken";
+    /// Nobody leads the cluster, or too few nodes can be reached.
+    pub const NO_LEADER: &str = "no_leader";
     /// The site cannot be reached.
     pub const UNREACHABLE: &str = "unreachable";
     /// The site was reached, and then did not answer as it should.
@@ -230,7 +253,18 @@ impl Question {
             | Self::Revoke { .. }
             | Self::Run(_)
             | Self::Job { .. }
-            | Self::Steer(_) => true,
+            | Self::Steer(_)
+            | Self::Running {}
+            | Self::Cluster(_) => true,
+        }
+    }
+
+    /// Whether it does no harm to ask again where nobody knows if the question arrived.
+    #[must_use]
+    pub fn may_be_repeated(&self) -> bool {
+        match self {
+            Self::Cluster(question) => question.may_be_repeated(),
+            question => question.is_about_jobs(),
         }
     }
 
@@ -352,111 +386,4 @@ pub trait AskSites: Send + Sync {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::job::ClaimId;
-
-    #[test]
-    fn questions_and_answers_are_read_as_they_are_written() {
-        let question = Question::List(ListPlace {
-            path: Text(b"data/\xff".to_vec()),
-            cursor: Some(Text::from("a")),
-            limit: 5,
-        });
-        let document = question.to_document();
-        assert_eq!(Question::parse(&document), Ok(question));
-        let exports = Question::Exports {};
-        assert_eq!(Question::parse(&exports.to_document()), Ok(exports));
-        let answer = Answer::Exports(Vec::new());
-        assert_eq!(Answer::parse(&answer.to_document()), Ok(answer));
-        let no = Refusal::later(code::BUSY, "too many");
-        let refused = Answer::Refused(no.clone());
-        assert_eq!(Answer::parse(&refused.to_document()), Err(no));
-    }
-
-    #[test]
-    fn questions_of_other_versions_are_unsupported_and_nonsense_is_invalid() {
-        for (text, expected) in [
-            (r#"{"version":2,"ask":"list","with":{}}"#, code::UNSUPPORTED),
-            (
-                r#"{"version":1,"ask":"fly","with":{"a":1}}"#,
-                code::UNSUPPORTED,
-            ),
-            (r#"{"version":1}"#, code::UNSUPPORTED),
-            (r#"{"version":1,"ask":"list","with":{}}"#, code::INVALID),
-            (r#"{"ask":"list"}"#, code::INVALID),
-            ("{", code::INVALID),
-            ("", code::INVALID),
-        ] {
-            let refusal = Question::parse(text.as_bytes()).expect_err(text);
-            assert_eq!(refusal.code, expected, "{text}: {refusal}");
-        }
-        let more = r#"{"version":1,"ask":"stat","new":1,"with":{"path":"a","new":[]}}"#;
-        assert!(Question::parse(more.as_bytes()).is_ok());
-    }
-
-    #[test]
-    fn every_question_is_known() {
-        let path = || Text::from("a");
-        let peer = || Peer {
-            name: "b".to_owned(),
-            addresses: vec!["h:1".to_owned()],
-            identity: "gw1-a".to_owned(),
-        };
-        let all = [
-            Question::Exports {},
-            Question::List(ListPlace::default()),
-            Question::Stat { path: path() },
-            Question::MakeDirectory(MakeDirectory::default()),
-            Question::Remove(RemovePlace::default()),
-            Question::Rename(RenamePlace::default()),
-            Question::Clean(CleanPlace::default()),
-            Question::Claim(ClaimPlace {
-                claim: ClaimId([1; 16]),
-                epoch: 1,
-                path: path(),
-                members: vec!["gw1-a".to_owned()],
-                lease_ms: 1_000,
-            }),
-            Question::Renew(RenewClaim {
-                claim: ClaimId([1; 16]),
-                epoch: 1,
-                lease_ms: 1_000,
-            }),
-            Question::Release(ReleaseClaim {
-                claim: ClaimId([1; 16]),
-                epoch: 1,
-            }),
-            Question::Reach { peer: peer() },
-            Question::Grant(GrantJob {
-                job: "1".to_owned(),
-                identity: "gw1-a".to_owned(),
-                paths: vec![path()],
-                write: true,
-                until: Timestamp(5),
-            }),
-            Question::Revoke {
-                job: "1".to_owned(),
-            },
-            Question::Run(Box::new(RunJob {
-                job: "1".to_owned(),
-                again: true,
-                request: Some("r-1".to_owned()),
-                new: serde_json::from_str(r#"{"sources":["here:/a"],"destination":"b:/c"}"#)
-                    .expect("a job"),
-                other: Some(peer()),
-            })),
-            Question::Job {
-                job: "1".to_owned(),
-            },
-            Question::Steer(SteerJob {
-                verb: Some(SteerVerb::Pause),
-                ..SteerJob::default()
-            }),
-        ];
-        assert_eq!(all.len(), QUESTIONS.len());
-        for question in all {
-            assert_eq!(Question::parse(&question.to_document()), Ok(question));
-        }
-    }
-}
+mod tests;

@@ -2,6 +2,7 @@
 //! Serves nothing; the routes are in `web`, and what the documents mean is decided in `jobs`.
 
 mod access;
+mod cluster;
 mod entries;
 mod figures;
 mod grant;
@@ -15,6 +16,10 @@ mod timestamp;
 pub use access::{
     ExportView, Login, NewSession, NewSite, NewToken, NewUser, NodeView, RoleName, SessionView,
     SiteView, TokenCreated, TokenView, UserView,
+};
+pub use cluster::{
+    ChangeNode, ClusterNode, ClusterView, InviteView, NewInvite, NodeInterface, NodeResources,
+    NodeRoom, NodeState,
 };
 pub use entries::{CleanEntries, NewDirectory, RemoveEntry, RenameEntry};
 pub use figures::{RateKind, RateSeries, RatesView, SettingView};

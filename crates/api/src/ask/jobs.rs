@@ -7,7 +7,16 @@ use serde::{Deserialize, Serialize};
 
 use super::Peer;
 use crate::job::Text;
-use crate::rest::{FailureView, JobView, NewJob, Timestamp};
+use crate::rest::{FailureView, JobView, NewJob, ProgressView, Timestamp};
+
+/// A job that runs at the asked node, for a node of the same cluster.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+pub struct RunningJob {
+    /// Its id.
+    pub id: String,
+    /// How far it is.
+    pub progress: ProgressView,
+}
 
 /// Access for the other end of a job, and for nobody and nothing else.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]

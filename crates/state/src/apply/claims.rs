@@ -163,8 +163,13 @@ pub(super) fn restart(context: &Context<'_>, runner: &Runner) -> Result<Effect, 
 }
 
 /// Returns all jobs of a node. From: scanning, running, verifying. To: queued.
-pub(super) fn lost(context: &Context<'_>, node: &str) -> Result<Effect, Stop> {
-    let text = format!("Node {node} was lost; the job goes on at another node.");
+pub(super) fn lost(context: &Context<'_>, node: &str, draining: bool) -> Result<Effect, Stop> {
+    let what = if draining {
+        "takes no more jobs"
+    } else {
+        "was lost"
+    };
+    let text = format!("Node {node} {what}; the job goes on at another node.");
     let why = Reason::new(reason::NODE_LOST, clip(text));
     requeue(context, node, None, &why)
 }

@@ -59,7 +59,7 @@ pub(super) fn change(context: &Context<'_>, change: &Change<Node>) -> Result<Eff
             objects::change(context, change)
         }
         Change::Remove(name) => {
-            claims::lost(context, name)?;
+            claims::lost(context, name, false)?;
             objects::change(context, change)
         }
     }
@@ -67,10 +67,9 @@ pub(super) fn change(context: &Context<'_>, change: &Change<Node>) -> Result<Eff
 
 /// Returns the jobs of a node that is not heard of any more.
 pub(super) fn lost(context: &Context<'_>, name: &str) -> Result<Effect, Stop> {
-    if object_by_id::<Node>(context.db, name)?.is_none() {
-        return Err(CommandError::not_found(Node::KIND, name).into());
-    }
-    claims::lost(context, name)
+    let node = object_by_id::<Node>(context.db, name)?
+        .ok_or_else(|| CommandError::not_found(Node::KIND, name))?;
+    claims::lost(context, name, node.draining)
 }
 
 fn by_lookup<T: Object>(context: &Context<'_>, lookup: &str) -> Result<Option<T>, Stop> {

@@ -7,7 +7,9 @@ use std::path::{Path, PathBuf};
 
 use super::directory::Directory;
 use crate::fault::{Fault, FaultKind};
+use crate::model::{Actor, Change, Command, Node, Op, UnixMillis};
 use crate::raft::{Log, only_voter, read_position, vote_of};
+use crate::read::Reader;
 use crate::store::{Position, Store, check_copy, copy_into, make_directory, sync_directory};
 
 /// Earlier states that can be kept beside the present one.
@@ -32,17 +34,34 @@ pub fn restore(directory: &Path, copy: &Path, number: u64) -> Result<Option<Path
     replace(&directory, copy, number)
 }
 
-/// Makes the node with this number, whose state is in `directory`, the only voter: what it knows is the state from then on.
+/// Makes the node with this number, whose state is in `directory`, the only voter and the only node: what it knows is the state
+/// from then on, and what the others ran returns to the queue. `at` is the time now.
 /// Gives the directory to which the earlier files are moved. The node must not run.
 ///
 /// # Errors
 /// When the state is damaged or missing: nothing has changed then.
-pub fn recover(directory: &Path, number: u64) -> Result<Option<PathBuf>, Fault> {
+pub fn recover(directory: &Path, number: u64, at: UnixMillis) -> Result<Option<PathBuf>, Fault> {
     let directory = Directory::lock(directory)?;
     directory.check_restored()?;
     let state = directory.state();
     check_copy(&state)?;
-    replace(&directory, &state, number)
+    let new = prepare(&directory, &state, number)?;
+    remove_others(&new.join("state.db"), number, at)?;
+    exchange(&directory, &new)
+}
+
+/// Removes the other nodes, as commands would.
+fn remove_others(state: &Path, number: u64, at: UnixMillis) -> Result<(), Fault> {
+    let nodes: Vec<Node> = Reader::new(state.to_owned()).objects()?;
+    let mut store = Store::open(state)?;
+    let index = store.position()?.unwrap_or_default().index;
+    let mut batch = store.batch()?;
+    for node in nodes.into_iter().filter(|node| node.number != number) {
+        let op = Op::Node(Change::Remove(node.name));
+        // A refusal would be of a node that is not there.
+        let _ = batch.apply(index, &Command::new(at, Actor::node("recover"), op))?;
+    }
+    batch.commit()
 }
 
 /// Moves the state in `directory` aside, and gives the directory to which it is moved, if there is one. The node must not run.
@@ -55,6 +74,11 @@ pub fn set_aside(directory: &Path) -> Result<Option<PathBuf>, Fault> {
 
 fn replace(directory: &Directory, copy: &Path, number: u64) -> Result<Option<PathBuf>, Fault> {
     let new = prepare(directory, copy, number)?;
+    exchange(directory, &new)
+}
+
+/// Puts the files in `new` in the place of those that are there.
+fn exchange(directory: &Directory, new: &Path) -> Result<Option<PathBuf>, Fault> {
     let kept = keep(directory)?;
     // Until the directory of the new files is gone, the node does not open the state: it might find no files there.
     for name in ["state.db", "raft.db"] {
@@ -62,7 +86,7 @@ fn replace(directory: &Directory, copy: &Path, number: u64) -> Result<Option<Pat
         fs::rename(&from, &to).map_err(|error| Fault::io(&to, error))?;
         sync_directory(directory.path())?;
     }
-    fs::remove_dir_all(&new).map_err(|error| Fault::io(&new, error))?;
+    fs::remove_dir_all(new).map_err(|error| Fault::io(new, error))?;
     sync_directory(directory.path())?;
     Ok(kept)
 }

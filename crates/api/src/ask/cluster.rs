@@ -1,0 +1,143 @@
+//! The documents by which the nodes of one cluster speak to each other, and by which a node joins.
+//! Knows neither the consensus nor who is a member: `cluster` does.
+
+use serde::{Deserialize, Serialize};
+
+use super::Refusal;
+use crate::rest::{ClusterView, NodeResources};
+
+/// The newest feature level that this program knows. A cluster uses what all of its nodes know.
+pub const FEATURE_LEVEL: u32 = 1;
+
+/// A question within a cluster.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[serde(tag = "cluster", content = "with", rename_all = "snake_case")]
+pub enum ClusterQuestion {
+    /// A message of the consensus.
+    Carry(Carried),
+    /// A node tells the leader that it lives, and what it has.
+    Announce(Box<Announce>),
+    /// How the cluster is.
+    Status {
+        /// Id of the cluster.
+        of: String,
+    },
+    /// A node wants to join. The only question of which the asker need not be a member.
+    Join(Box<JoinCluster>),
+}
+
+impl ClusterQuestion {
+    /// Whether it does no harm to ask again: all but a command, which would be applied twice.
+    #[must_use]
+    pub fn may_be_repeated(&self) -> bool {
+        !matches!(self, Self::Carry(carried) if carried.kind == "propose")
+    }
+}
+
+/// What a node of a cluster answers.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[serde(tag = "cluster", content = "with", rename_all = "snake_case")]
+pub enum ClusterAnswer {
+    /// The answer of the consensus.
+    Carried(serde_json::Value),
+    /// Whether the asked node leads; if not, who does.
+    Heard {
+        /// It leads.
+        leads: bool,
+        /// The node that leads, if it is known.
+        leader: Option<KnownNode>,
+    },
+    /// How the cluster is.
+    Status(Box<ClusterView>),
+    /// The node is a member.
+    Joined(Box<Joined>),
+}
+
+/// A message of the consensus.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+pub struct Carried {
+    /// Id of the cluster.
+    pub of: String,
+    /// Kind of the message.
+    pub kind: String,
+    /// The message.
+    pub message: serde_json::Value,
+}
+
+/// A node as others reach it.
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
+pub struct KnownNode {
+    /// Name.
+    pub name: String,
+    /// Number in the consensus.
+    pub number: u64,
+    /// Identity that it proves.
+    pub identity: String,
+    /// Addresses of its data port.
+    pub addresses: Vec<String>,
+}
+
+/// What a node tells the leader each second.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+pub struct Announce {
+    /// Id of the cluster.
+    pub of: String,
+    /// The node.
+    pub node: KnownNode,
+    /// Exports that it reaches.
+    pub exports: Vec<String>,
+    /// Version of its program.
+    pub version: String,
+    /// The newest feature level that it knows.
+    pub level: u32,
+    /// What it has.
+    pub resources: NodeResources,
+}
+
+/// A node that wants to join.
+#[derive(Clone, Deserialize, PartialEq, Serialize)]
+pub struct JoinCluster {
+    /// Secret of the invitation.
+    pub secret: String,
+    /// Name that the node wants.
+    pub name: String,
+    /// Exports that it reaches.
+    pub exports: Vec<String>,
+    /// Version of its program.
+    pub version: String,
+    /// The newest feature level that it knows.
+    pub level: u32,
+}
+
+impl std::fmt::Debug for JoinCluster {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("JoinCluster")
+            .field("name", &self.name)
+            .finish_non_exhaustive()
+    }
+}
+
+/// What a node that joined has to know.
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
+pub struct Joined {
+    /// Id of the cluster.
+    pub cluster: String,
+    /// Name of the node.
+    pub name: String,
+    /// Number of the node in the consensus.
+    pub number: u64,
+    /// The other nodes.
+    pub nodes: Vec<KnownNode>,
+}
+
+/// Answers questions of other nodes about the cluster.
+pub trait AnswerCluster: Send + Sync {
+    /// Answers a question of the node with this identity.
+    ///
+    /// # Errors
+    /// The asker is no member, or asks for another cluster, or the answer is not known here.
+    fn answer(&self, asker: &str, question: ClusterQuestion) -> Result<ClusterAnswer, Refusal>;
+
+    /// Whether the identity is that of a node of this cluster.
+    fn is_member(&self, identity: &str) -> bool;
+}

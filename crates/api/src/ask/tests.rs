@@ -1,0 +1,115 @@
+//! Tests of the documents by which nodes ask each other.
+//! Asks nobody.
+
+use super::*;
+use crate::job::ClaimId;
+
+#[test]
+fn questions_and_answers_are_read_as_they_are_written() {
+    let question = Question::List(ListPlace {
+        path: Text(b"data/\xff".to_vec()),
+        cursor: Some(Text::from("a")),
+        limit: 5,
+    });
+    let document = question.to_document();
+    assert_eq!(Question::parse(&document), Ok(question));
+    let exports = Question::Exports {};
+    assert_eq!(Question::parse(&exports.to_document()), Ok(exports));
+    let answer = Answer::Exports(Vec::new());
+    assert_eq!(Answer::parse(&answer.to_document()), Ok(answer));
+    let no = Refusal::later(code::BUSY, "too many");
+    let refused = Answer::Refused(no.clone());
+    assert_eq!(Answer::parse(&refused.to_document()), Err(no));
+}
+
+#[test]
+fn questions_of_other_versions_are_unsupported_and_nonsense_is_invalid() {
+    for (text, expected) in [
+        (r#"{"version":2,"ask":"list","with":{}}"#, code::UNSUPPORTED),
+        (
+            r#"{"version":1,"ask":"fly","with":{"a":1}}"#,
+            code::UNSUPPORTED,
+        ),
+        (r#"{"version":1}"#, code::UNSUPPORTED),
+        (r#"{"version":1,"ask":"list","with":{}}"#, code::INVALID),
+        (r#"{"ask":"list"}"#, code::INVALID),
+        ("{", code::INVALID),
+        ("", code::INVALID),
+    ] {
+        let refusal = Question::parse(text.as_bytes()).expect_err(text);
+        assert_eq!(refusal.code, expected, "{text}: {refusal}");
+    }
+    let more = r#"{"version":1,"ask":"stat","new":1,"with":{"path":"a","new":[]}}"#;
+    assert!(Question::parse(more.as_bytes()).is_ok());
+}
+
+#[test]
+fn every_question_is_known() {
+    let path = || Text::from("a");
+    let peer = || Peer {
+        name: "b".to_owned(),
+        addresses: vec!["h:1".to_owned()],
+        identity: "gw1-a".to_owned(),
+    };
+    let all = [
+        Question::Exports {},
+        Question::List(ListPlace::default()),
+        Question::Stat { path: path() },
+        Question::MakeDirectory(MakeDirectory::default()),
+        Question::Remove(RemovePlace::default()),
+        Question::Rename(RenamePlace::default()),
+        Question::Clean(CleanPlace::default()),
+        Question::Claim(ClaimPlace {
+            claim: ClaimId([1; 16]),
+            epoch: 1,
+            path: path(),
+            members: vec!["gw1-a".to_owned()],
+            lease_ms: 1_000,
+        }),
+        Question::Renew(RenewClaim {
+            claim: ClaimId([1; 16]),
+            epoch: 1,
+            lease_ms: 1_000,
+        }),
+        Question::Release(ReleaseClaim {
+            claim: ClaimId([1; 16]),
+            epoch: 1,
+        }),
+        Question::Reach { peer: peer() },
+        Question::Grant(GrantJob {
+            job: "1".to_owned(),
+            identity: "gw1-a".to_owned(),
+            paths: vec![path()],
+            write: true,
+            until: Timestamp(5),
+        }),
+        Question::Revoke {
+            job: "1".to_owned(),
+        },
+        Question::Run(Box::new(RunJob {
+            job: "1".to_owned(),
+            again: true,
+            request: Some("r-1".to_owned()),
+            new: serde_json::from_str(r#"{"sources":["here:/a"],"destination":"b:/c"}"#)
+                .expect("a job"),
+            other: Some(peer()),
+        })),
+        Question::Job {
+            job: "1".to_owned(),
+        },
+        Question::Steer(SteerJob {
+            verb: Some(SteerVerb::Pause),
+            ..SteerJob::default()
+        }),
+        Question::Running {},
+        Question::Cluster(Box::new(ClusterQuestion::Carry(Carried {
+            of: "a".to_owned(),
+            kind: "vote".to_owned(),
+            message: serde_json::json!({"a": [1, null]}),
+        }))),
+    ];
+    assert_eq!(all.len(), QUESTIONS.len());
+    for question in all {
+        assert_eq!(Question::parse(&question.to_document()), Ok(question));
+    }
+}

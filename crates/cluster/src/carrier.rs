@@ -1,0 +1,129 @@
+//! Carries messages of the consensus to other nodes, as questions on their data ports.
+//! Does not look into the messages.
+
+use std::fmt;
+use std::io;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use godwit_api::ask::{
+    Answer as Replied, AskSites, Carried, ClusterAnswer, ClusterQuestion, KnownNode, Peer,
+    Question, code,
+};
+use godwit_state::{Answer, Peers};
+
+/// Carries for one node.
+pub struct Carrier {
+    sites: Arc<dyn AskSites>,
+    cluster: String,
+}
+
+impl Carrier {
+    /// Carries within the cluster of this id.
+    #[must_use]
+    pub fn new(sites: Arc<dyn AskSites>, cluster: String) -> Self {
+        Self { sites, cluster }
+    }
+}
+
+impl fmt::Debug for Carrier {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Carrier({})", self.cluster)
+    }
+}
+
+/// The address of a node as the consensus keeps it: identity and addresses, with blanks between them.
+#[must_use]
+pub fn address_of(node: &KnownNode) -> String {
+    let mut text = node.identity.clone();
+    for address in &node.addresses {
+        text.push(' ');
+        text.push_str(address);
+    }
+    text
+}
+
+/// The node at such an address.
+pub(crate) fn peer_at(address: &str) -> Peer {
+    let mut words = address.split(' ').map(ToOwned::to_owned);
+    let identity = words.next().unwrap_or_default();
+    Peer {
+        name: "of the cluster".to_owned(),
+        addresses: words.collect(),
+        identity,
+    }
+}
+
+impl Peers for Carrier {
+    fn call(
+        &self,
+        address: &str,
+        kind: &'static str,
+        message: Vec<u8>,
+        within: Duration,
+    ) -> Answer {
+        let (sites, of, peer) = (
+            Arc::clone(&self.sites),
+            self.cluster.clone(),
+            peer_at(address),
+        );
+        let until = Instant::now() + within;
+        Box::pin(async move {
+            let asked = tokio::task::spawn_blocking(move || {
+                let message = serde_json::from_slice(&message)?;
+                let carried = Carried {
+                    of,
+                    kind: kind.to_owned(),
+                    message,
+                };
+                let question = Question::Cluster(Box::new(ClusterQuestion::Carry(carried)));
+                ask(&*sites, &peer, &question, until)
+            });
+            asked.await.map_err(io::Error::other)?
+        })
+    }
+}
+
+fn ask(
+    sites: &dyn AskSites,
+    peer: &Peer,
+    question: &Question,
+    until: Instant,
+) -> io::Result<Vec<u8>> {
+    match sites.ask(Some(peer), question, &mut |_| Instant::now() < until) {
+        Ok(Replied::Cluster(answer)) => match *answer {
+            ClusterAnswer::Carried(message) => Ok(serde_json::to_vec(&message)?),
+            _ => Err(io::Error::other(
+                "another node gave an answer to another question",
+            )),
+        },
+        Ok(_) => Err(io::Error::other(
+            "another node gave an answer to another question",
+        )),
+        // Whether the message arrived is not known.
+        Err(refusal) if [code::BROKEN, code::GIVEN_UP].contains(&refusal.code.as_str()) => {
+            Err(io::Error::other(refusal.message))
+        }
+        Err(refusal) => Err(io::Error::new(io::ErrorKind::NotConnected, refusal.message)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_names_the_node() {
+        let node = KnownNode {
+            name: "dtn2".to_owned(),
+            number: 7,
+            identity: "gw1-a".to_owned(),
+            addresses: vec!["10.0.0.1:7272".to_owned(), "[fd00::1]:7272".to_owned()],
+        };
+        let peer = peer_at(&address_of(&node));
+        assert_eq!(
+            (peer.identity, peer.addresses),
+            (node.identity, node.addresses)
+        );
+    }
+}

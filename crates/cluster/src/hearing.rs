@@ -1,0 +1,194 @@
+//! Answers the questions of other nodes about the cluster.
+//! Lets members speak, and strangers join.
+
+use std::time::Instant;
+
+use godwit_api::ask::{
+    Announce, AnswerCluster, Carried, ClusterAnswer, ClusterQuestion, FEATURE_LEVEL, JoinCluster,
+    Joined, KnownNode, Refusal, code,
+};
+use godwit_state::{
+    Actor, Command, CommandError, Effect, Join, Node, Op, ProposeError, UnixMillis,
+};
+
+use crate::carrier::peer_at;
+use crate::{Cluster, Shared, invite, known};
+
+impl AnswerCluster for Cluster {
+    fn answer(&self, asker: &str, question: ClusterQuestion) -> Result<ClusterAnswer, Refusal> {
+        let shared = &self.shared;
+        match question {
+            ClusterQuestion::Join(wish) => self.let_in(asker, *wish),
+            ClusterQuestion::Carry(carried) => {
+                shared.admit(asker, &carried.of)?;
+                carry(shared, &carried)
+            }
+            ClusterQuestion::Announce(said) => {
+                shared.admit(asker, &said.of)?;
+                hear(shared, asker, *said)
+            }
+            ClusterQuestion::Status { of } => {
+                shared.admit(asker, &of)?;
+                Ok(ClusterAnswer::Status(Box::new(self.view_here()?)))
+            }
+        }
+    }
+
+    fn is_member(&self, identity: &str) -> bool {
+        self.shared.is_member(identity)
+    }
+}
+
+impl Shared {
+    pub(crate) fn is_member(&self, identity: &str) -> bool {
+        let rows = self.config.replica.reader().objects_by::<Node>(identity);
+        match rows {
+            Ok(rows) if !rows.is_empty() => true,
+            // Before a node that joined has got the state, it knows the others by what it was told then.
+            Ok(_) if self.config.replica.applied_index() == 0 => {
+                let mut told = self.config.home.nodes.iter();
+                told.any(|node| node.identity == identity)
+            }
+            // Whoever cannot read the state lets nobody in.
+            _ => false,
+        }
+    }
+
+    /// Lets nodes of this cluster speak.
+    fn admit(&self, asker: &str, of: &str) -> Result<(), Refusal> {
+        if of != self.config.home.cluster {
+            let message = format!(
+                "the node {} is of another cluster ({}); if the asking node was left behind by a recovery, have it join anew: godwit cluster leave, then godwit serve --join",
+                self.config.home.name, self.config.home.cluster
+            );
+            return Err(Refusal::new(code::OTHER_CLUSTER, message));
+        }
+        if self.is_member(asker) {
+            return Ok(());
+        }
+        let message = format!(
+            "{asker} is no node of the cluster of {}; if it was removed, have it join anew: godwit cluster leave, then godwit serve --join",
+            self.config.home.name
+        );
+        Err(Refusal::new(code::OTHER_CLUSTER, message))
+    }
+
+    /// Who leads, as far as this node knows.
+    pub(crate) fn leader(&self) -> Option<KnownNode> {
+        let (number, address) = self.config.replica.leader_hint()?;
+        if number == self.config.home.number {
+            return Some(self.known());
+        }
+        let rows: Vec<Node> = self.config.replica.reader().objects().unwrap_or_default();
+        if let Some(row) = rows.iter().find(|row| row.number == number) {
+            return Some(known(row));
+        }
+        let at = peer_at(&address);
+        Some(KnownNode {
+            name: format!("number {number}"),
+            number,
+            identity: at.identity,
+            addresses: at.addresses,
+        })
+    }
+}
+
+fn carry(shared: &Shared, carried: &Carried) -> Result<ClusterAnswer, Refusal> {
+    let failed = |error: std::io::Error| Refusal::later(code::IO, error.to_string());
+    let message = serde_json::to_vec(&carried.message).map_err(|error| failed(error.into()))?;
+    let answer = shared.config.replica.hear(&carried.kind, &message);
+    let answer = answer.map_err(failed)?;
+    let answer = serde_json::from_slice(&answer).map_err(|error| failed(error.into()))?;
+    Ok(ClusterAnswer::Carried(answer))
+}
+
+fn hear(shared: &Shared, asker: &str, said: Announce) -> Result<ClusterAnswer, Refusal> {
+    let leads = shared.config.replica.is_leader();
+    if leads {
+        let rows = shared.config.replica.reader().objects_by::<Node>(asker);
+        let is_itself =
+            rows.is_ok_and(|rows| rows.iter().any(|row| row.number == said.node.number));
+        if !is_itself {
+            let message = "a node announces itself only";
+            return Err(Refusal::new(code::INVALID, message));
+        }
+        shared.live.lock().hear(said, Instant::now());
+    }
+    Ok(ClusterAnswer::Heard {
+        leads,
+        leader: shared.leader(),
+    })
+}
+
+impl Cluster {
+    fn let_in(&self, asker: &str, wish: JoinCluster) -> Result<ClusterAnswer, Refusal> {
+        let shared = &self.shared;
+        if wish.level < FEATURE_LEVEL {
+            let message = format!(
+                "the cluster's nodes use features of level {FEATURE_LEVEL}, the joining node knows {}; update it first",
+                wish.level
+            );
+            return Err(Refusal::new(code::UNSUPPORTED, message));
+        }
+        let node = Node {
+            name: wish.name.clone(),
+            number: 0,
+            identity: asker.to_owned(),
+            addresses: Vec::new(),
+            exports: wish.exports,
+            version: wish.version,
+            level: wish.level,
+            draining: false,
+            voter: false,
+            joined: UnixMillis(0),
+        };
+        let op = Op::Join(Box::new(Join {
+            hash: invite::digest(&wish.secret),
+            node,
+        }));
+        let actor = Actor::node(shared.config.home.name.clone());
+        let command = Command::new((shared.config.now)(), actor, op);
+        let done = shared.config.replica.propose_blocking(command);
+        let done = done.map_err(|error| refusal(error, &wish.name))?;
+        let Effect::Joined { name, number } = done.effect else {
+            return Err(Refusal::new(code::BROKEN, "the state gave another effect"));
+        };
+        (shared.config.log)(&format!(
+            "cluster: the node {name} joined, as number {number}"
+        ));
+        let rows = shared.nodes();
+        let rows = rows.map_err(|error| Refusal::later(code::IO, error.to_string()))?;
+        Ok(ClusterAnswer::Joined(Box::new(Joined {
+            cluster: shared.config.home.cluster.clone(),
+            name,
+            number,
+            nodes: rows
+                .iter()
+                .filter(|row| row.number != number)
+                .map(known)
+                .collect(),
+        })))
+    }
+}
+
+/// Why a node may not join, in words for its operator.
+fn refusal(error: ProposeError, name: &str) -> Refusal {
+    match error {
+        ProposeError::Refused(CommandError::NotFound { .. }) => Refusal::new(
+            code::BAD_INVITATION,
+            "the cluster knows no such invitation: it was mistyped, is of another cluster, or ended long ago; make one with: godwit cluster invite",
+        ),
+        ProposeError::Refused(CommandError::Invalid { field, what }) if field == "token" => {
+            Refusal::new(
+                code::BAD_INVITATION,
+                format!("{what}; make a new one with: godwit cluster invite"),
+            )
+        }
+        ProposeError::Refused(CommandError::Conflict { .. }) => Refusal::new(
+            code::NAME_TAKEN,
+            format!("the cluster has a node {name:?} already; choose another name with --name"),
+        ),
+        ProposeError::Refused(error) => Refusal::new(code::INVALID, error.to_string()),
+        error => Refusal::later(code::NO_LEADER, error.to_string()),
+    }
+}

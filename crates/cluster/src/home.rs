@@ -1,0 +1,186 @@
+//! Owns `cluster.json` in the home: which cluster the node belongs to, and as which of its nodes.
+//! Knows nothing of the cluster beyond what the node needs to find it again.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write as _};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
+
+use godwit_api::ask::KnownNode;
+use serde::{Deserialize, Serialize};
+
+/// Name of a node that never had another one beside it.
+pub const NODE_ALONE: &str = "node1";
+
+/// Number of the first node of a cluster.
+pub const NUMBER_ALONE: u64 = 1;
+
+const FILE: &str = "cluster.json";
+const VERSION: u32 = 1;
+
+/// Which node of which cluster this is.
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct ClusterHome {
+    version: u32,
+    /// Id of the cluster: the identity of its first node, and how often it was made anew from one survivor.
+    pub cluster: String,
+    /// Number in the consensus.
+    pub number: u64,
+    /// Name of the node.
+    pub name: String,
+    /// Other nodes at the time of joining, by which the leader is found.
+    pub nodes: Vec<KnownNode>,
+}
+
+/// Why the file is of no use.
+#[derive(Debug, thiserror::Error)]
+pub enum HomeError {
+    /// It cannot be read or written.
+    #[error("{path}: {source}")]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// It is not what this program writes.
+    #[error("{path}: {what}; restore the file from a backup of the home")]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        what: String,
+    },
+}
+
+impl ClusterHome {
+    /// A node that is a cluster of its own.
+    #[must_use]
+    pub fn of_one(identity: &str) -> Self {
+        Self {
+            version: VERSION,
+            cluster: format!("{identity}/0"),
+            number: NUMBER_ALONE,
+            name: NODE_ALONE.to_owned(),
+            nodes: Vec::new(),
+        }
+    }
+
+    /// A node that joined a cluster.
+    #[must_use]
+    pub fn joined(cluster: String, number: u64, name: String, nodes: Vec<KnownNode>) -> Self {
+        Self {
+            version: VERSION,
+            cluster,
+            number,
+            name,
+            nodes,
+        }
+    }
+
+    /// The same node as the only one of a new cluster.
+    #[must_use]
+    pub fn recovered(mut self) -> Self {
+        let (first, times) = self
+            .cluster
+            .rsplit_once('/')
+            .unwrap_or((&self.cluster, "0"));
+        let times: u64 = times.parse().unwrap_or(0);
+        self.cluster = format!("{first}/{}", times + 1);
+        self.nodes.clear();
+        self
+    }
+
+    /// Reads the file of a home; None if there is none.
+    ///
+    /// # Errors
+    /// It cannot be read, or makes no sense.
+    pub fn read(home: &Path) -> Result<Option<Self>, HomeError> {
+        let path = home.join(FILE);
+        let text = match fs::read(&path) {
+            Ok(text) => text,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(source) => return Err(HomeError::Io { path, source }),
+        };
+        let damaged = |what: String| HomeError::Damaged {
+            path: path.clone(),
+            what,
+        };
+        let read: Self =
+            serde_json::from_slice(&text).map_err(|error| damaged(error.to_string()))?;
+        if read.version != VERSION {
+            let what = format!(
+                "it has version {}, this program knows {VERSION}",
+                read.version
+            );
+            return Err(damaged(what));
+        }
+        Ok(Some(read))
+    }
+
+    /// Writes the file, which is whole or not there at all.
+    ///
+    /// # Errors
+    /// It cannot be written.
+    pub fn write(&self, home: &Path) -> Result<(), HomeError> {
+        let path = home.join(FILE);
+        let draft = home.join("cluster.json.new");
+        let written = || -> io::Result<()> {
+            let mut file = OpenOptions::new()
+                .create(true)
+                .truncate(true)
+                .write(true)
+                .mode(0o600)
+                .open(&draft)?;
+            file.write_all(&serde_json::to_vec_pretty(self)?)?;
+            file.sync_all()?;
+            fs::rename(&draft, &path)?;
+            File::open(home)?.sync_all()
+        };
+        written().map_err(|source| HomeError::Io { path, source })
+    }
+
+    /// Removes the file.
+    ///
+    /// # Errors
+    /// It cannot be removed.
+    pub fn remove(home: &Path) -> Result<(), HomeError> {
+        let path = home.join(FILE);
+        match fs::remove_file(&path) {
+            Err(source) if source.kind() != io::ErrorKind::NotFound => {
+                Err(HomeError::Io { path, source })
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_file_is_read_as_it_was_written() {
+        let home = tempfile::tempdir().expect("a directory");
+        assert_eq!(ClusterHome::read(home.path()).expect("none"), None);
+        let one = ClusterHome::of_one("gw1-a");
+        one.write(home.path()).expect("written");
+        assert_eq!(
+            ClusterHome::read(home.path()).expect("one"),
+            Some(one.clone())
+        );
+        let again = one.recovered().recovered();
+        assert_eq!(again.cluster, "gw1-a/2");
+        fs::write(home.path().join(FILE), "{").expect("spoilt");
+        let error = ClusterHome::read(home.path())
+            .expect_err("spoilt")
+            .to_string();
+        assert!(
+            error.contains("cluster.json") && error.contains("restore"),
+            "{error}"
+        );
+        ClusterHome::remove(home.path()).expect("removed");
+        ClusterHome::remove(home.path()).expect("gone");
+    }
+}

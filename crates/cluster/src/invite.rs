@@ -1,0 +1,116 @@
+//! Owns invitations: how a token looks, what of it is stored, and making one.
+//! Lets nobody in: the state decides whether an invitation is good.
+
+use std::fmt;
+use std::str::FromStr;
+
+use data_encoding::BASE32_NOPAD;
+use godwit_state::{
+    Actor, Change, Command, Invite, Op, ProposeError, Secret, UnixMillis, sortable_id,
+};
+
+use crate::Cluster;
+
+/// The beginning of each token, by which scanners of published files find it.
+const PREFIX: &str = "gwi1-";
+
+/// Random bytes of a secret.
+const SECRET_BYTES: usize = 20;
+
+/// An invitation as it is handed over: a secret, and the identity of the node that invites.
+#[derive(Clone, Eq, PartialEq)]
+pub struct Token {
+    /// What the node that joins has to know.
+    pub secret: String,
+    /// Identity that the node which is asked must prove.
+    pub identity: String,
+}
+
+impl fmt::Debug for Token {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Token(…, {})", self.identity)
+    }
+}
+
+impl Token {
+    /// The text that is handed over.
+    #[must_use]
+    pub fn text(&self) -> String {
+        format!("{PREFIX}{}-{}", self.secret, self.identity)
+    }
+}
+
+impl FromStr for Token {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        const WRONG: &str =
+            "this is no invitation: it begins with gwi1-; make one with: godwit cluster invite";
+        let rest = text.trim().strip_prefix(PREFIX).ok_or(WRONG)?;
+        let (secret, identity) = rest.split_once('-').ok_or(WRONG)?;
+        if secret.is_empty() || identity.is_empty() {
+            return Err(WRONG);
+        }
+        Ok(Self {
+            secret: secret.to_owned(),
+            identity: identity.to_owned(),
+        })
+    }
+}
+
+/// What is stored of a secret. It has 160 random bits, so nobody finds it from its digest.
+pub(crate) fn digest(secret: &str) -> Secret {
+    Secret::new(blake3::hash(secret.as_bytes()).to_hex().to_string())
+}
+
+impl Cluster {
+    /// Makes an invitation that is good until `expires`, for one node. Blocks until it is in the state.
+    ///
+    /// # Errors
+    /// The state takes no change.
+    pub fn invite(&self, actor: Actor, expires: UnixMillis) -> Result<Token, ProposeError> {
+        let shared = &self.shared;
+        self.make_own_row()?;
+        let mut bytes = [0; SECRET_BYTES];
+        let random = getrandom::fill(&mut bytes).and_then(|()| getrandom::u32());
+        let random = random.map_err(|error| {
+            ProposeError::Ended(godwit_state::Ended(format!(
+                "the system gives no random numbers: {error}"
+            )))
+        })?;
+        let secret = BASE32_NOPAD.encode(&bytes).to_lowercase();
+        let now = (shared.config.now)();
+        let invite = Invite {
+            id: sortable_id(now, random),
+            hash: digest(&secret),
+            expires,
+            used: None,
+        };
+        let op = Op::Invite(Change::Create(invite));
+        let command = Command::new(now, actor, op);
+        shared.config.replica.propose_blocking(command)?;
+        Ok(Token {
+            secret,
+            identity: shared.config.identity.clone(),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_token_is_read_as_it_is_written() {
+        let token = Token {
+            secret: "abc".to_owned(),
+            identity: "gw1-def".to_owned(),
+        };
+        assert_eq!(token.text(), "gwi1-abc-gw1-def");
+        assert_eq!(token.text().parse(), Ok(token.clone()));
+        assert!(!format!("{token:?}").contains("abc"));
+        for wrong in ["", "gwi1-", "gwi1-abc", "gwi1--gw1-x", "gwt_abc"] {
+            assert!(wrong.parse::<Token>().is_err(), "{wrong}");
+        }
+    }
+}

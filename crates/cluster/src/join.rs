@@ -1,0 +1,123 @@
+//! Has a node join a cluster: it shows an invitation to a node of the cluster, and notes what that node answers.
+//! Starts nothing.
+
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use godwit_api::ask::{
+    Answer, AskSites, ClusterAnswer, ClusterQuestion, FEATURE_LEVEL, JoinCluster, Peer, Question,
+    Refusal, code,
+};
+
+use crate::{ClusterHome, HomeError, Token};
+
+/// How long the cluster may take to let a node in.
+const JOIN_WITHIN: Duration = Duration::from_secs(30);
+
+/// A node that joins.
+pub struct Joining<'a> {
+    /// Address of a node of the cluster: that which made the invitation.
+    pub address: &'a str,
+    /// The invitation.
+    pub token: &'a Token,
+    /// Name that the node wants.
+    pub name: &'a str,
+    /// Its exports.
+    pub exports: Vec<String>,
+    /// Version of its program.
+    pub version: &'a str,
+}
+
+/// Why a node did not join.
+#[derive(Debug, thiserror::Error)]
+pub enum JoinError {
+    /// The home has a state, which the cluster's would replace.
+    #[error(
+        "this node has a state of its own in {state}, and a node joins without one; move it aside with: godwit cluster leave, or use another GODWIT_HOME"
+    )]
+    HasState {
+        /// Directory of the state.
+        state: PathBuf,
+    },
+    /// The cluster refused.
+    #[error("joining the cluster: {0}")]
+    Refused(Refusal),
+    /// The node that made the invitation was not reached.
+    #[error(
+        "joining the cluster: {refusal}; --join takes an address of the node that made the invitation, {identity}"
+    )]
+    Unreachable {
+        /// What became of each address.
+        refusal: Refusal,
+        /// Identity of that node.
+        identity: String,
+    },
+    /// What was learnt cannot be written down.
+    #[error(transparent)]
+    Home(#[from] HomeError),
+}
+
+/// Joins, unless the node of this home is a member of a cluster already. Blocks.
+///
+/// # Errors
+/// The home has a state of its own, or the cluster does not let the node in.
+pub fn join(
+    home: &Path,
+    sites: &dyn AskSites,
+    joining: Joining<'_>,
+) -> Result<ClusterHome, JoinError> {
+    if let Some(member) = ClusterHome::read(home)? {
+        return Ok(member);
+    }
+    let state = home.join("state");
+    if state.join("state.db").exists() {
+        return Err(JoinError::HasState { state });
+    }
+    let peer = Peer {
+        name: joining.address.to_owned(),
+        addresses: vec![joining.address.to_owned()],
+        identity: joining.token.identity.clone(),
+    };
+    let wish = JoinCluster {
+        secret: joining.token.secret.clone(),
+        name: joining.name.to_owned(),
+        exports: joining.exports,
+        version: joining.version.to_owned(),
+        level: FEATURE_LEVEL,
+    };
+    let question = Question::Cluster(Box::new(ClusterQuestion::Join(Box::new(wish))));
+    let until = Instant::now() + JOIN_WITHIN;
+    let answer = sites.ask(Some(&peer), &question, &mut |_| Instant::now() < until);
+    let answer = answer.map_err(|refusal| match refusal.code == code::UNREACHABLE {
+        true => JoinError::Unreachable {
+            refusal,
+            identity: joining.token.identity.clone(),
+        },
+        false => JoinError::Refused(refusal),
+    })?;
+    let joined = match answer {
+        Answer::Cluster(answer) => match *answer {
+            ClusterAnswer::Joined(joined) => joined,
+            _ => return Err(other()),
+        },
+        _ => return Err(other()),
+    };
+    let mut nodes = joined.nodes;
+    // Whatever the cluster thinks of its addresses, this one leads there.
+    for node in &mut nodes {
+        let address = joining.address.to_owned();
+        if node.identity == joining.token.identity && !node.addresses.contains(&address) {
+            node.addresses.insert(0, address);
+        }
+    }
+    let member = ClusterHome::joined(joined.cluster, joined.number, joined.name, nodes);
+    member.write(home)?;
+    Ok(member)
+}
+
+fn other() -> JoinError {
+    JoinError::Refused(Refusal::new(
+        code::BROKEN,
+        "the other node gave an answer to another question; update the older one of the two",
+    ))
+}

@@ -1,0 +1,260 @@
+//! The thread that keeps the cluster: each second it tells the leader that this node lives; the leader's makes rows, members and voters so.
+//! Answers nobody: `hearing` does.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use godwit_api::ask::{
+    Announce, Answer, ClusterAnswer, ClusterQuestion, FEATURE_LEVEL, KnownNode, Peer, Question,
+    Refusal, code,
+};
+use godwit_state::{Actor, Change, Command, Member, Members, Node, Op, ProposeError};
+
+use crate::carrier::{address_of, peer_at};
+use crate::live::GONE_AFTER;
+use crate::voters::{self, Candidate};
+use crate::{Cluster, NUMBER_ALONE, Shared, known, peer};
+
+/// Between two beats.
+const BEAT: Duration = Duration::from_secs(1);
+
+/// How long one node may take to hear an announcement.
+const HEARD_WITHIN: Duration = Duration::from_secs(3);
+
+/// A node that lacks fewer commands than this has the state, for a vote.
+const BEHIND_MAX: u64 = 1_000;
+
+/// Body of the thread.
+pub(crate) fn run(shared: &Arc<Shared>) {
+    let mut said = String::new();
+    while !shared.stopping.load(Ordering::SeqCst) {
+        let began = Instant::now();
+        let beaten = beat(shared);
+        let trouble = beaten.err().unwrap_or_default();
+        if !trouble.is_empty() && trouble != said {
+            (shared.config.log)(&format!("cluster: {trouble}"));
+        } else if trouble.is_empty() && !said.is_empty() {
+            (shared.config.log)("cluster: all is well again");
+        }
+        said = trouble;
+        std::thread::park_timeout(BEAT.saturating_sub(began.elapsed()));
+    }
+}
+
+fn beat(shared: &Shared) -> Result<(), String> {
+    let leads = shared.config.replica.is_leader();
+    shared.live.lock().leads(leads, Instant::now());
+    if leads {
+        lead(shared)
+    } else {
+        announce(shared)
+    }
+}
+
+impl Shared {
+    pub(crate) fn announcement(&self) -> Announce {
+        Announce {
+            of: self.config.home.cluster.clone(),
+            node: self.known(),
+            exports: self.config.exports.clone(),
+            version: self.config.version.clone(),
+            level: FEATURE_LEVEL,
+            resources: (self.config.resources)(),
+        }
+    }
+
+    fn propose(&self, op: Op) -> Result<(), ProposeError> {
+        let actor = Actor::node(self.config.home.name.clone());
+        let command = Command::new((self.config.now)(), actor, op);
+        self.config.replica.propose_blocking(command).map(drop)
+    }
+}
+
+impl Cluster {
+    /// Makes sure that this node has a row, before another node looks for it.
+    pub(crate) fn make_own_row(&self) -> Result<(), ProposeError> {
+        let shared = &self.shared;
+        let name = &shared.config.home.name;
+        let row: Option<Node> = shared.config.replica.reader().object(name)?;
+        match row {
+            Some(_) => Ok(()),
+            None => shared.propose(Op::Node(Change::Put(shared.own_row(None)))),
+        }
+    }
+}
+
+/// What the leader does each second. One change of the consensus at a time, so that each stands on the one before.
+fn lead(shared: &Shared) -> Result<(), String> {
+    let replica = &shared.config.replica;
+    let rows: Vec<Node> = replica.reader().objects().map_err(told)?;
+    let number = shared.config.home.number;
+    let own = rows.iter().find(|row| row.number == number).cloned();
+    // A node that never had another one beside it needs no row.
+    if own.is_none() && rows.is_empty() && number == NUMBER_ALONE {
+        return Ok(());
+    }
+    let wanted = shared.own_row(own.as_ref());
+    if own.is_some() && own.as_ref() != Some(&wanted) {
+        shared
+            .propose(Op::Node(Change::Put(wanted)))
+            .map_err(told)?;
+    }
+    let now = Instant::now();
+    for row in &rows {
+        let wanted = shared
+            .live
+            .lock()
+            .of(row.number)
+            .map(|entry| as_said(row, &entry.said));
+        if let Some(wanted) = wanted.filter(|wanted| wanted != row) {
+            shared
+                .propose(Op::Node(Change::Put(wanted)))
+                .map_err(told)?;
+        }
+        if row.number != number && shared.live.lock().tell_lost(row.number, now) {
+            (shared.config.log)(&format!(
+                "cluster: the node {} is not heard any more; its jobs go on at other nodes",
+                row.name
+            ));
+            let done = shared.propose(Op::Lost(row.name.clone()));
+            done.map_err(|error| {
+                shared.live.lock().tell_again(row.number);
+                told(error)
+            })?;
+        }
+    }
+    shared
+        .live
+        .lock()
+        .keep(|number| rows.iter().any(|row| row.number == number));
+    members(shared, &rows, now)
+}
+
+/// The row of a node after what it said.
+fn as_said(row: &Node, said: &Announce) -> Node {
+    Node {
+        addresses: said.node.addresses.clone(),
+        exports: said.exports.clone(),
+        version: said.version.clone(),
+        level: said.level,
+        ..row.clone()
+    }
+}
+
+/// Makes the members of the consensus those of the rows.
+fn members(shared: &Shared, rows: &[Node], now: Instant) -> Result<(), String> {
+    let members = Members(&shared.config.replica);
+    let present = members.all();
+    for row in rows {
+        let address = address_of(&known(row));
+        let is_same = |member: &Member| member.address == address;
+        if !row.addresses.is_empty() && !present.get(&row.number).is_some_and(is_same) {
+            return members.put(row.number, &address);
+        }
+    }
+    let last = shared.config.replica.applied_index();
+    let candidates: Vec<Candidate> = rows
+        .iter()
+        .filter_map(|row| Some((row, present.get(&row.number)?)))
+        .map(|(row, member)| {
+            let own = row.number == shared.config.home.number;
+            let heard = shared.live.lock();
+            let silent = heard.silent_for(row.number, now);
+            let heard_of =
+                own || (heard.of(row.number).is_some() && !heard.is_lost(row.number, now));
+            let has_state = own || member.matched.is_some_and(|at| at + BEHIND_MAX >= last);
+            Candidate {
+                number: row.number,
+                votes: member.votes,
+                wanted: row.voter,
+                fit: heard_of && has_state,
+                gone: !own && silent.is_some_and(|silent| silent > GONE_AFTER),
+            }
+        })
+        .collect();
+    let voters: BTreeSet<u64> = present
+        .iter()
+        .filter(|(_, member)| member.votes)
+        .map(|(number, _)| *number)
+        .collect();
+    let chosen = voters::choose(&candidates);
+    if !chosen.is_empty() && chosen != voters {
+        return members.vote(chosen);
+    }
+    let is_row = |number: &u64| rows.iter().any(|row| row.number == *number);
+    if let Some(gone) = present.keys().find(|number| !is_row(number))
+        && !rows.is_empty()
+    {
+        return members.remove(*gone);
+    }
+    Ok(())
+}
+
+/// Tells whoever leads that this node lives.
+fn announce(shared: &Shared) -> Result<(), String> {
+    let said = shared.announcement();
+    let question = Question::Cluster(Box::new(ClusterQuestion::Announce(Box::new(said))));
+    let own = &shared.config.identity;
+    let hint = shared.config.replica.leader_hint();
+    let first = hint.map(|(_, address)| peer_at(&address));
+    let rows: Vec<Node> = shared.config.replica.reader().objects().map_err(told)?;
+    let from_home = shared.config.home.nodes.iter();
+    let others = rows.iter().map(known).chain(from_home.cloned());
+    let others = others.map(|node| peer(&node));
+    let mut asked: Vec<Peer> = Vec::new();
+    let mut trouble = "this node knows no other node of its cluster".to_owned();
+    for to in first.into_iter().chain(others) {
+        let is_known = asked.iter().any(|before| before.identity == to.identity);
+        if to.identity == *own || to.addresses.is_empty() || is_known {
+            continue;
+        }
+        match tell(shared, &to, &question) {
+            Ok(None) => return Ok(()),
+            Ok(Some(leader)) if leader.identity != *own => {
+                let leader = peer(&leader);
+                if let Ok(None) = tell(shared, &leader, &question) {
+                    return Ok(());
+                }
+                trouble = "no node leads the cluster now".to_owned();
+            }
+            Ok(Some(_)) => trouble = "no node leads the cluster now".to_owned(),
+            Err(refusal) if refusal.code == code::OTHER_CLUSTER => return Err(refusal.message),
+            Err(refusal) => trouble = refusal.message,
+        }
+        asked.push(to);
+        if shared.stopping.load(Ordering::SeqCst) {
+            return Ok(());
+        }
+    }
+    Err(trouble)
+}
+
+/// None if the asked node leads; else who does, or a refusal.
+fn tell(shared: &Shared, to: &Peer, question: &Question) -> Result<Option<KnownNode>, Refusal> {
+    let until = Instant::now() + HEARD_WITHIN;
+    let sites = &shared.config.sites;
+    let answer = sites.ask(Some(to), question, &mut |_| Instant::now() < until)?;
+    match answer {
+        Answer::Cluster(answer) => match *answer {
+            ClusterAnswer::Heard { leads: true, .. } => Ok(None),
+            ClusterAnswer::Heard {
+                leader: Some(leader),
+                ..
+            } => Ok(Some(leader)),
+            _ => Err(Refusal::later(
+                code::NO_LEADER,
+                "no node leads the cluster now",
+            )),
+        },
+        _ => Err(Refusal::new(
+            code::BROKEN,
+            "another node gave an answer to another question",
+        )),
+    }
+}
+
+fn told(error: impl ToString) -> String {
+    error.to_string()
+}

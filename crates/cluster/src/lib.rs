@@ -1,0 +1,199 @@
+//! Makes several nodes one cluster: joining, who votes, who lives, and the way of the consensus between nodes.
+//! Keeps no state itself (`state`), opens no connection (`node`), and runs no job (`jobs`).
+//!
+//! ```text
+//! each second   every node ─▶ Announce ─▶ leader: who lives, what it has, where it is reached
+//!               leader     ─▶ rows of the state, members of the consensus, jobs of the lost return to the queue
+//! consensus     state ─▶ Carrier ─▶ AskSites ─▶ data port of another node ─▶ Cluster::answer ─▶ Replica::hear
+//! ```
+//!
+//! Only nodes of the cluster may speak, known by their identities; a stranger may join with an invitation. A node that was removed, or
+//! that belongs to a cluster which was made anew (`recover`), is told so and changes nothing.
+
+mod carrier;
+mod hearing;
+mod home;
+mod invite;
+mod join;
+mod keeper;
+mod live;
+mod status;
+mod voters;
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+
+use godwit_api::ask::{AskSites, KnownNode, Peer};
+use godwit_api::rest::NodeResources;
+use godwit_state::{Fault, Node, Replica, UnixMillis};
+
+pub use carrier::{Carrier, address_of};
+pub use home::{ClusterHome, HomeError, NODE_ALONE, NUMBER_ALONE};
+pub use invite::Token;
+pub use join::{JoinError, Joining, join};
+
+/// What the cluster's part of a node is told at the beginning.
+pub struct ClusterConfig {
+    /// The state that the cluster shares.
+    pub replica: Arc<Replica>,
+    /// Which node this is.
+    pub home: ClusterHome,
+    /// Identity of this node.
+    pub identity: String,
+    /// Exports of this node.
+    pub exports: Vec<String>,
+    /// Version of the program.
+    pub version: String,
+    /// Asks other nodes.
+    pub sites: Arc<dyn AskSites>,
+    /// Tells the time.
+    pub now: fn() -> UnixMillis,
+    /// Tells what this node has.
+    pub resources: Arc<dyn Fn() -> NodeResources + Send + Sync>,
+    /// Says what happens, a line each.
+    pub log: Arc<dyn Fn(&str) + Send + Sync>,
+}
+
+/// The cluster as one of its nodes takes part in it. Clones are the same.
+#[derive(Clone)]
+pub struct Cluster {
+    shared: Arc<Shared>,
+    keeper: Arc<Mutex<Option<JoinHandle<()>>>>,
+}
+
+pub(crate) struct Shared {
+    pub(crate) config: ClusterConfig,
+    /// Addresses of the data port, once it listens.
+    addresses: Mutex<Vec<String>>,
+    /// Who lives, as far as this node heard as the leader.
+    pub(crate) live: live::Live,
+    pub(crate) stopping: AtomicBool,
+}
+
+impl Cluster {
+    /// The cluster's part of a node. It answers at once; it speaks from `begin` on.
+    #[must_use]
+    pub fn new(config: ClusterConfig) -> Self {
+        let shared = Shared {
+            config,
+            addresses: Mutex::default(),
+            live: live::Live::default(),
+            stopping: AtomicBool::new(false),
+        };
+        Self {
+            shared: Arc::new(shared),
+            keeper: Arc::default(),
+        }
+    }
+
+    /// Takes part from now on. Others reach the node at these addresses.
+    ///
+    /// # Errors
+    /// No thread can be started.
+    pub fn begin(&self, addresses: Vec<String>) -> std::io::Result<()> {
+        *self.shared.own_addresses() = addresses;
+        let shared = Arc::clone(&self.shared);
+        let thread = std::thread::Builder::new()
+            .name("gw-cluster".to_owned())
+            .spawn(move || keeper::run(&shared))?;
+        *self.thread() = Some(thread);
+        Ok(())
+    }
+
+    /// Takes part no more. Blocks for a moment.
+    pub fn stop(&self) {
+        self.shared.stopping.store(true, Ordering::SeqCst);
+        if let Some(thread) = self.thread().take() {
+            thread.thread().unpark();
+            // A panic there has been printed.
+            let _ = thread.join();
+        }
+    }
+
+    /// Id of the cluster.
+    #[must_use]
+    pub fn id(&self) -> &str {
+        &self.shared.config.home.cluster
+    }
+
+    /// Addresses at which others reach this node.
+    #[must_use]
+    pub fn addresses(&self) -> Vec<String> {
+        self.shared.own_addresses().clone()
+    }
+
+    /// Name of this node.
+    #[must_use]
+    pub fn node(&self) -> &str {
+        &self.shared.config.home.name
+    }
+
+    fn thread(&self) -> std::sync::MutexGuard<'_, Option<JoinHandle<()>>> {
+        self.keeper.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Shared {
+    fn own_addresses(&self) -> std::sync::MutexGuard<'_, Vec<String>> {
+        self.addresses
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// This node, as others reach it.
+    pub(crate) fn known(&self) -> KnownNode {
+        KnownNode {
+            name: self.config.home.name.clone(),
+            number: self.config.home.number,
+            identity: self.config.identity.clone(),
+            addresses: self.own_addresses().clone(),
+        }
+    }
+
+    /// The rows of all nodes; that of this node, too, if it is the only one and there are none.
+    pub(crate) fn nodes(&self) -> Result<Vec<Node>, Fault> {
+        let mut nodes: Vec<Node> = self.config.replica.reader().objects()?;
+        if nodes.is_empty() && self.config.home.number == NUMBER_ALONE {
+            nodes.push(self.own_row(None));
+        }
+        nodes.sort_by_key(|node| node.number);
+        Ok(nodes)
+    }
+
+    /// The row that this node should have, where it has this one.
+    pub(crate) fn own_row(&self, earlier: Option<&Node>) -> Node {
+        let known = self.known();
+        Node {
+            name: known.name,
+            number: known.number,
+            identity: known.identity,
+            addresses: known.addresses,
+            exports: self.config.exports.clone(),
+            version: self.config.version.clone(),
+            level: godwit_api::ask::FEATURE_LEVEL,
+            draining: earlier.is_some_and(|row| row.draining),
+            voter: earlier.is_some_and(|row| row.voter),
+            joined: earlier.map_or_else(self.config.now, |row| row.joined),
+        }
+    }
+}
+
+/// The node as a site that is asked.
+pub(crate) fn peer(node: &KnownNode) -> Peer {
+    Peer {
+        name: node.name.clone(),
+        addresses: node.addresses.clone(),
+        identity: node.identity.clone(),
+    }
+}
+
+/// A row as others reach the node.
+pub(crate) fn known(node: &Node) -> KnownNode {
+    KnownNode {
+        name: node.name.clone(),
+        number: node.number,
+        identity: node.identity.clone(),
+        addresses: node.addresses.clone(),
+    }
+}

@@ -1,0 +1,145 @@
+//! Owns what the leader hears from nodes: when it heard each, and what each has.
+//! Lives in memory: a new leader hears everybody anew within a second or two.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use godwit_api::ask::Announce;
+
+/// A node that was not heard for this long is lost: its jobs go on elsewhere. It announces itself each second.
+pub(crate) const LOST_AFTER: Duration = Duration::from_secs(5);
+
+/// A voter that was not heard for this long may be replaced.
+pub(crate) const GONE_AFTER: Duration = Duration::from_secs(60);
+
+/// Who lives.
+#[derive(Default)]
+pub(crate) struct Live(Mutex<Heard>);
+
+#[derive(Default)]
+pub(crate) struct Heard {
+    /// Since when this node leads.
+    leads_since: Option<Instant>,
+    nodes: HashMap<u64, Entry>,
+    /// Nodes whose jobs were returned to the queue, and that were not heard since.
+    told: HashSet<u64>,
+}
+
+pub(crate) struct Entry {
+    pub(crate) at: Instant,
+    pub(crate) said: Announce,
+}
+
+impl Live {
+    pub(crate) fn lock(&self) -> MutexGuard<'_, Heard> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Heard {
+    /// Notes whether this node leads. What an earlier time of leading heard is forgotten.
+    pub(crate) fn leads(&mut self, leads: bool, now: Instant) {
+        if leads && self.leads_since.is_none() {
+            self.nodes.clear();
+            self.told.clear();
+            self.leads_since = Some(now);
+        } else if !leads {
+            self.leads_since = None;
+        }
+    }
+
+    pub(crate) fn hear(&mut self, said: Announce, now: Instant) {
+        let number = said.node.number;
+        self.told.remove(&number);
+        self.nodes.insert(number, Entry { at: now, said });
+    }
+
+    pub(crate) fn of(&self, number: u64) -> Option<&Entry> {
+        self.nodes.get(&number)
+    }
+
+    /// How long the node was not heard; a new leader gives everybody time from its beginning on.
+    pub(crate) fn silent_for(&self, number: u64, now: Instant) -> Option<Duration> {
+        let since = self.leads_since?;
+        let heard = self.nodes.get(&number).map_or(since, |entry| entry.at);
+        Some(now.saturating_duration_since(heard.max(since)))
+    }
+
+    /// Whether the node is lost.
+    pub(crate) fn is_lost(&self, number: u64, now: Instant) -> bool {
+        self.silent_for(number, now)
+            .is_some_and(|silent| silent > LOST_AFTER)
+    }
+
+    /// Whether it has still to be told that the node is lost. From then on it was.
+    pub(crate) fn tell_lost(&mut self, number: u64, now: Instant) -> bool {
+        self.is_lost(number, now) && self.told.insert(number)
+    }
+
+    /// The state did not take it; it is to be told again.
+    pub(crate) fn tell_again(&mut self, number: u64) {
+        self.told.remove(&number);
+    }
+
+    /// Forgets nodes that are none any more.
+    pub(crate) fn keep(&mut self, is_node: impl Fn(u64) -> bool) {
+        self.nodes.retain(|number, _| is_node(*number));
+        self.told.retain(|number| is_node(*number));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use godwit_api::ask::KnownNode;
+    use godwit_api::rest::NodeResources;
+
+    fn said(number: u64) -> Announce {
+        Announce {
+            of: String::new(),
+            node: KnownNode {
+                name: String::new(),
+                number,
+                identity: String::new(),
+                addresses: Vec::new(),
+            },
+            exports: Vec::new(),
+            version: String::new(),
+            level: 1,
+            resources: NodeResources::default(),
+        }
+    }
+
+    #[test]
+    fn a_node_is_lost_once_for_each_silence() {
+        let start = Instant::now();
+        let after = |seconds: u64| start + Duration::from_secs(seconds);
+        let mut heard = Heard::default();
+        assert!(
+            !heard.is_lost(2, after(100)),
+            "who does not lead knows nothing"
+        );
+        heard.leads(true, start);
+        heard.hear(said(2), after(1));
+        assert!(!heard.tell_lost(2, after(6)));
+        assert!(heard.tell_lost(2, after(7)));
+        assert!(!heard.tell_lost(2, after(8)));
+        heard.hear(said(2), after(9));
+        assert!(!heard.is_lost(2, after(10)));
+        assert!(heard.tell_lost(2, after(15)));
+    }
+
+    #[test]
+    fn a_new_leader_gives_everybody_time() {
+        let start = Instant::now();
+        let after = |seconds: u64| start + Duration::from_secs(seconds);
+        let mut heard = Heard::default();
+        heard.leads(true, start);
+        heard.hear(said(2), start);
+        heard.leads(false, after(1));
+        heard.leads(true, after(60));
+        assert!(!heard.is_lost(2, after(64)));
+        assert!(heard.is_lost(2, after(66)));
+    }
+}

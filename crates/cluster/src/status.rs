@@ -1,0 +1,204 @@
+//! Tells how the cluster is, and changes nodes for an operator.
+//! Decides nothing by itself.
+
+use std::collections::HashMap;
+use std::time::{Duration, Instant};
+
+use godwit_api::ask::{Answer, ClusterAnswer, ClusterQuestion, Question, Refusal, code};
+use godwit_api::rest::{ChangeNode, ClusterNode, ClusterView, NodeState, Timestamp};
+use godwit_state::{
+    Actor, Change, Command, CommandError, JobFilter, JobState, Member, Members, Node, Object as _,
+    Op, ProposeError,
+};
+
+use crate::{Cluster, Shared, peer};
+
+/// How long the leader may take to tell how the cluster is.
+const TOLD_WITHIN: Duration = Duration::from_secs(3);
+
+/// Jobs that are counted at most.
+const COUNTED_MAX: usize = 1_000;
+
+impl Cluster {
+    /// How the cluster is, as the leader tells it; as this node sees it, where the leader does not answer.
+    ///
+    /// # Errors
+    /// The state cannot be read.
+    pub fn view(&self) -> Result<ClusterView, Refusal> {
+        let shared = &self.shared;
+        if shared.config.replica.is_leader() {
+            return self.view_here();
+        }
+        let from_leader = shared.leader().and_then(|leader| {
+            let of = shared.config.home.cluster.clone();
+            let question = Question::Cluster(Box::new(ClusterQuestion::Status { of }));
+            let until = Instant::now() + TOLD_WITHIN;
+            let to = peer(&leader);
+            let sites = &shared.config.sites;
+            match sites.ask(Some(&to), &question, &mut |_| Instant::now() < until) {
+                Ok(Answer::Cluster(answer)) => match *answer {
+                    ClusterAnswer::Status(view) if view.leader.is_some() => Some(*view),
+                    _ => None,
+                },
+                _ => None,
+            }
+        });
+        match from_leader {
+            Some(view) => Ok(view),
+            None => self.view_here(),
+        }
+    }
+
+    /// How the cluster is, as this node sees it.
+    pub(crate) fn view_here(&self) -> Result<ClusterView, Refusal> {
+        let shared = &self.shared;
+        let failed = |error: godwit_state::Fault| Refusal::later(code::IO, error.to_string());
+        let rows = shared.nodes().map_err(failed)?;
+        let running = running(shared).map_err(failed)?;
+        let members = Members(&shared.config.replica).all();
+        let leads = shared.config.replica.is_leader();
+        let problem = shared.config.replica.check_ready().err();
+        let leader = shared.leader().filter(|_| problem.is_none());
+        let now = Instant::now();
+        let last = shared.config.replica.applied_index();
+        let nodes = rows
+            .iter()
+            .map(|row| {
+                let member = members.get(&row.number);
+                let own = row.number == shared.config.home.number;
+                let running = running.get(&row.name).copied().unwrap_or(0);
+                let heard = shared.live.lock();
+                let entry = heard.of(row.number).filter(|_| leads);
+                let heard_ms = entry.map(|entry| {
+                    u64::try_from(now.saturating_duration_since(entry.at).as_millis())
+                        .unwrap_or(u64::MAX)
+                });
+                let is_lost = heard.is_lost(row.number, now) && !own;
+                let resources = entry.map(|entry| entry.said.resources.clone());
+                drop(heard);
+                let state = match () {
+                    () if !leads && !own => NodeState::Unknown,
+                    () if is_lost => NodeState::Lost,
+                    () if member.is_none() && rows.len() > 1 => NodeState::Joining,
+                    () if row.draining && running > 0 => NodeState::Draining,
+                    () if row.draining => NodeState::Drained,
+                    () => NodeState::Up,
+                };
+                let behind = member.and_then(|member: &Member| member.matched);
+                ClusterNode {
+                    name: row.name.clone(),
+                    number: row.number,
+                    identity: row.identity.clone(),
+                    state,
+                    votes: member.is_some_and(|member| member.votes),
+                    leads: leader
+                        .as_ref()
+                        .is_some_and(|leader| leader.number == row.number),
+                    heard_ms: if own { Some(0) } else { heard_ms },
+                    behind: match own {
+                        true => Some(0),
+                        false => behind.map(|at| last.saturating_sub(at)),
+                    },
+                    running,
+                    addresses: row.addresses.clone(),
+                    exports: row.exports.clone(),
+                    version: row.version.clone(),
+                    joined: Timestamp(row.joined.0),
+                    resources: match own {
+                        true => (shared.config.resources)(),
+                        false => resources.unwrap_or_default(),
+                    },
+                }
+            })
+            .collect();
+        Ok(ClusterView {
+            cluster: shared.config.home.cluster.clone(),
+            told_by: shared.config.home.name.clone(),
+            leader: leader.map(|leader| leader.name),
+            problem: problem.map(|problem| problem.to_string()),
+            level: rows.iter().map(|row| row.level).min().unwrap_or_default(),
+            nodes,
+        })
+    }
+
+    /// Changes a node: whether it takes jobs, and whether it votes before others.
+    ///
+    /// # Errors
+    /// There is no such node, or the state takes no change.
+    pub fn change(&self, actor: Actor, name: &str, wish: ChangeNode) -> Result<(), ProposeError> {
+        let replica = &self.shared.config.replica;
+        if name == self.node() {
+            self.make_own_row()?;
+        }
+        let row: Option<Node> = replica.reader().object(name)?;
+        let row = row.ok_or_else(|| {
+            ProposeError::Refused(CommandError::NotFound {
+                kind: Node::KIND.to_owned(),
+                id: name.to_owned(),
+            })
+        })?;
+        let changed = Node {
+            draining: wish.draining.unwrap_or(row.draining),
+            voter: wish.voter.unwrap_or(row.voter),
+            ..row
+        };
+        self.propose(actor, Op::Node(Change::Put(changed)))
+    }
+
+    /// Removes a node. What it runs goes on elsewhere. A node that lives and is not drained is removed only by force.
+    ///
+    /// # Errors
+    /// There is no such node, or it is the last one, or it lives, or the state takes no change.
+    pub fn remove(&self, actor: Actor, name: &str, force: bool) -> Result<(), ProposeError> {
+        let refused = |what: String| {
+            ProposeError::Refused(CommandError::Invalid {
+                field: "node".to_owned(),
+                what,
+            })
+        };
+        let view = self
+            .view()
+            .map_err(|refusal| refused(refusal.message.clone()))?;
+        if view.nodes.len() < 2 {
+            return Err(refused(format!(
+                "{name} is the only node; stop it, and remove its home, to end the cluster"
+            )));
+        }
+        let state = view.nodes.iter().find(|node| node.name == name);
+        let state = state.map(|node| node.state);
+        if !force && matches!(state, Some(NodeState::Up | NodeState::Draining)) {
+            return Err(refused(format!(
+                "{name} lives and may run jobs; drain it first (godwit cluster drain {name}), or remove it with --force"
+            )));
+        }
+        self.propose(actor, Op::Node(Change::Remove(name.to_owned())))
+    }
+
+    fn propose(&self, actor: Actor, op: Op) -> Result<(), ProposeError> {
+        let command = Command::new((self.shared.config.now)(), actor, op);
+        self.shared
+            .config
+            .replica
+            .propose_blocking(command)
+            .map(drop)
+    }
+}
+
+/// How many jobs each node runs.
+fn running(shared: &Shared) -> Result<HashMap<String, u64>, godwit_state::Fault> {
+    let mut counts = HashMap::new();
+    let reader = shared.config.replica.reader();
+    let filter = JobFilter {
+        states: JobState::ALL
+            .into_iter()
+            .filter(|state| state.moves())
+            .collect(),
+        ..JobFilter::default()
+    };
+    for job in reader.jobs(&filter, None, COUNTED_MAX)?.jobs {
+        if let Some(runner) = job.runner {
+            *counts.entry(runner.node).or_insert(0) += 1;
+        }
+    }
+    Ok(counts)
+}
