@@ -5,7 +5,8 @@
 //! So it is found again by that id, whatever crashed in between, and the limits of this node hold for it.
 
 use godwit_api::ask::{
-    Answer, AnswerJobs, JobSeen, MayUse, Peer, Question, Refusal, RunJob, SteerJob, SteerVerb, code,
+    Answer, AnswerJobs, JobSeen, MayUse, Peer, Question, Refusal, RunJob, RunningJob, SteerJob,
+    SteerVerb, code,
 };
 use godwit_api::grant::{Right, Subject, Wish, allows};
 use godwit_api::job::Text;
@@ -50,6 +51,7 @@ impl AnswerJobs for Guests {
             Question::Revoke { job } => grants::revoke(&jobs.shared, asker, job),
             Question::Run(wish) => run(jobs, asker, wish, may),
             Question::Job { job } => told(jobs, &known(jobs, asker, job)?.id),
+            Question::Running {} => Ok(Answer::Running(running(jobs))),
             Question::Steer(wish) => steer(jobs, asker, wish),
             _ => Err(Refusal::new(
                 code::UNSUPPORTED,
@@ -294,6 +296,17 @@ fn told(jobs: &Jobs, id: &str) -> Result<Answer, Refusal> {
         None => Vec::new(),
     };
     Ok(Answer::Job(Box::new(JobSeen { view, failures })))
+}
+
+/// How far the jobs are that run here.
+fn running(jobs: &Jobs) -> Vec<RunningJob> {
+    let live = &jobs.shared.live;
+    let ids = live.all().into_iter().map(|(id, _)| id);
+    ids.filter_map(|id| {
+        let progress = live.progress(&id)?;
+        Some(RunningJob { id, progress })
+    })
+    .collect()
 }
 
 fn steer(jobs: &Jobs, asker: &str, wish: &SteerJob) -> Result<Answer, Refusal> {

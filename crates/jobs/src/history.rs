@@ -54,7 +54,11 @@ impl History {
             );
             return Ok(());
         }
-        delete(shared, at)
+        match shared.replica.is_leader() {
+            true => delete(shared, at),
+            // The node that leads deletes for all; each removes the files of what is gone.
+            false => remove_files(shared),
+        }
     }
 }
 
@@ -75,6 +79,11 @@ pub(crate) fn delete(shared: &Shared, at: UnixMillis) -> Result<(), JobsError> {
             break;
         }
     }
+    remove_files(shared)
+}
+
+/// Removes the files of jobs that are no more.
+fn remove_files(shared: &Shared) -> Result<(), JobsError> {
     let reader = shared.replica.reader();
     for id in files::ids(&shared.config.directory) {
         if reader.job(&id)?.is_none() {

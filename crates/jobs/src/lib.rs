@@ -14,6 +14,7 @@
 mod access;
 mod attempt;
 mod clock;
+mod elsewhere;
 mod error;
 mod files;
 mod grants;
@@ -22,6 +23,7 @@ mod history;
 mod host;
 mod live;
 mod manifest;
+mod nodes;
 mod order;
 mod record;
 mod report;
@@ -44,12 +46,13 @@ use godwit_api::ask::AskSites;
 use godwit_api::grant::Grant;
 use godwit_api::record::HearTransfers;
 use godwit_api::rest::{
-    AttemptView, ChangeJob, FailureView, JobList, JobReport, JobView, LogPage, NewJob, SampleView,
+    AttemptView, ChangeJob, FailureView, JobList, JobReport, JobView, LogPage, NewJob,
+    ProgressView, SampleView,
 };
 use godwit_run::Env;
 use godwit_state::{
-    Actor, Command, Cursor, JobChange, JobFilter, JobOp, Op, Replica, Role, Runner as RunnerName,
-    Schedule, Site, UnixMillis,
+    Actor, Command, Cursor, Job, JobChange, JobFilter, JobOp, Op, Replica, Role,
+    Runner as RunnerName, Schedule, Site, UnixMillis,
 };
 
 pub use access::{Access, grant_of, rule_of};
@@ -114,11 +117,21 @@ pub fn manifest_of(jobs: &Jobs, id: &str) -> Result<std::fs::File, JobsError> {
     manifest::open(&jobs.shared, id)
 }
 
+/// How far a job is that runs here or at another node of the cluster.
+fn progress_of(shared: &Shared, job: &Job) -> Option<ProgressView> {
+    let runner = job.runner.as_ref()?;
+    match runner.node == shared.config.node {
+        true => shared.live.progress(&job.id),
+        false => shared.elsewhere.progress(&job.id),
+    }
+}
+
 pub(crate) struct Shared {
     pub(crate) config: JobsConfig,
     pub(crate) replica: Arc<Replica>,
     pub(crate) runner: RunnerName,
     pub(crate) live: Live,
+    pub(crate) elsewhere: elsewhere::Elsewhere,
     rules: access::Rules,
     pub(crate) stopping: AtomicBool,
     /// Jobs whose sites do not know yet that they stop.
@@ -132,27 +145,23 @@ impl Shared {
 }
 
 impl Jobs {
-    /// Returns the jobs that an earlier start of this node ran to the queue, and runs from now on what is due. Blocks for a moment.
+    /// Returns the jobs that an earlier start of this node ran to the queue, as soon as the state takes changes, and runs from then on
+    /// what is due.
     ///
     /// # Errors
-    /// The state takes no change, or a thread cannot be started.
+    /// A thread cannot be started.
     pub fn start(config: JobsConfig, replica: Arc<Replica>) -> Result<Self, JobsError> {
         let runner = RunnerName {
             node: config.node.clone(),
             instance: clock::random_text(),
         };
-        let restart = Command::new(
-            config.clock.now(),
-            Actor::node(config.node.clone()),
-            Op::Restart(runner.clone()),
-        );
-        replica.propose_blocking(restart)?;
         let shared = Arc::new(Shared {
             config,
             rules: access::Rules::new(&replica),
             replica,
             runner,
             live: Live::default(),
+            elsewhere: elsewhere::Elsewhere::default(),
             untold: third::untold::Untold::default(),
             stopping: AtomicBool::new(false),
         });
@@ -173,6 +182,15 @@ impl Jobs {
                 source,
             })?;
         shared.live.keep(telling);
+        let own = Arc::clone(&shared);
+        let asking = std::thread::Builder::new()
+            .name("gw-elsewhere".to_owned())
+            .spawn(move || elsewhere::run(&own))
+            .map_err(|source| JobsError::File {
+                path: PathBuf::from("thread gw-elsewhere"),
+                source,
+            })?;
+        shared.live.keep(asking);
         Ok(Self {
             shared,
             scheduler: Arc::new(std::sync::Mutex::new(Some(scheduler))),
@@ -223,7 +241,8 @@ impl Jobs {
             .job(id)?
             .ok_or_else(|| JobsError::NoJob(id.to_owned()))?;
         let kind = view::kind_of(reader.job_spec(id)?.as_deref());
-        Ok(view::job(job, kind, self.shared.live.progress(id)))
+        let progress = progress_of(&self.shared, &job);
+        Ok(view::job(job, kind, progress))
     }
 
     /// The description that the job was submitted with.
@@ -250,7 +269,7 @@ impl Jobs {
         let page = reader.jobs(filter, cursor, limit)?;
         let mut jobs = Vec::with_capacity(page.jobs.len());
         for job in page.jobs {
-            let progress = self.shared.live.progress(&job.id);
+            let progress = progress_of(&self.shared, &job);
             let kind = view::kind_of(reader.job_spec(&job.id)?.as_deref());
             jobs.push(view::job(job, kind, progress));
         }

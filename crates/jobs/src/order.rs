@@ -118,12 +118,19 @@ impl Counts {
     }
 }
 
-/// Chooses. `waiting` has the jobs of each owner in the order in which they go.
-pub(crate) fn choose(waiting: Vec<Job>, running: &[Running], rules: &Rules) -> Plan {
+/// Chooses. `waiting` has the jobs of each owner in the order in which they go; `elsewhere` are those that other nodes of the cluster
+/// run.
+pub(crate) fn choose(
+    waiting: Vec<Job>,
+    running: &[Running],
+    elsewhere: &[Running],
+    rules: &Rules,
+) -> Plan {
     let mut counts = Counts::default();
-    for job in running {
+    for job in running.iter().chain(elsewhere) {
         counts.add(&job.owner, &job.sites);
     }
+    counts.all = running.len();
     let mut plan = Plan::default();
     let mut left: Vec<Job> = waiting;
     loop {
@@ -161,4 +168,4 @@ pub(crate) fn rate(own: Option<u64>, shared: &[(Option<u64>, usize)]) -> u64 {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

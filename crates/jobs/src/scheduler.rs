@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use godwit_state::{
     Actor, Command, Effect, Finish, Follower, Job, JobOp, Op, Outcome, ProposeError, Reader,
@@ -15,6 +15,7 @@ use tokio::time::timeout;
 use crate::attempt::{self, NO_SPACE};
 use crate::error::JobsError;
 use crate::history::History;
+use crate::nodes::{Nodes, Seen};
 use crate::order::{self, Running};
 use crate::rules::Policy;
 use crate::schedule;
@@ -48,8 +49,23 @@ pub(crate) fn run(shared: &Arc<Shared>) {
     let mut follower = shared.replica.follow(reader.last_event().unwrap_or(0));
     let mut complained = false;
     let mut history = History::new(shared.now());
+    let mut seen = Seen::default();
+    let mut restarted = false;
     while !shared.stopping.load(Ordering::SeqCst) {
-        let passed = history.prune(shared).and_then(|()| pass(shared, &reader));
+        // Other nodes of a cluster may have to be started before the state takes this.
+        if !restarted && let Ok(done) = settle(shared.replica.propose_blocking(restart(shared))) {
+            restarted = done.is_some();
+        }
+        let passed = match restarted {
+            true => history
+                .prune(shared)
+                .and_then(|()| pass(shared, &reader, &mut seen)),
+            false => shared
+                .replica
+                .check_ready()
+                .map_err(JobsError::from)
+                .map(|()| PAUSE),
+        };
         let sleep = match passed {
             Ok(sleep) => {
                 complained = false;
@@ -82,16 +98,39 @@ async fn wait(shared: &Shared, follower: &mut Follower, sleep: Duration) {
     }
 }
 
-/// Makes everything as the state says; tells how long nothing is due.
-fn pass(shared: &Arc<Shared>, reader: &Reader) -> Result<Duration, JobsError> {
-    let at = shared.now();
+/// Returns the jobs that an earlier start of this node ran to the queue.
+fn restart(shared: &Shared) -> Command {
+    Command::new(
+        shared.now(),
+        actor(shared),
+        Op::Restart(shared.runner.clone()),
+    )
+}
+
+/// What one node does for all: ends jobs whose deadline passed, and submits those of schedules. Tells when the next one is due.
+fn lead(shared: &Shared, reader: &Reader, at: UnixMillis) -> Result<Option<UnixMillis>, JobsError> {
     for job in reader.expired_jobs(at)? {
         let expire = Command::new(at, actor(shared), Op::Job(job.id, JobOp::Expire));
         settle(shared.replica.propose_blocking(expire))?;
     }
-    let tick = schedule::fire(shared, reader, at)?;
+    schedule::fire(shared, reader, at)
+}
+
+/// Makes everything as the state says; tells how long nothing is due.
+fn pass(shared: &Arc<Shared>, reader: &Reader, seen: &mut Seen) -> Result<Duration, JobsError> {
+    let at = shared.now();
+    let leads = shared.replica.is_leader();
+    let tick = match leads {
+        true => lead(shared, reader, at)?,
+        false => None,
+    };
     let policy = Policy::read(reader, at)?;
-    let running = follow_up(shared, reader, &policy)?;
+    let config = &shared.config;
+    let nodes = Nodes::read(reader, &config.node, &config.exports)?;
+    let running = follow_up(shared, reader, &policy, &nodes)?;
+    if nodes.is_draining() {
+        return drain(shared, !running.is_empty());
+    }
     // Of each owner as many as could be started, and some whose reason is told.
     let each =
         u32::try_from(shared.config.jobs_max.saturating_add(EXPLAINED_MAX)).unwrap_or(u32::MAX);
@@ -99,7 +138,15 @@ fn pass(shared: &Arc<Shared>, reader: &Reader) -> Result<Duration, JobsError> {
     due.extend(with_room(shared, reader, at)?);
     // What was claimed and has not begun to be seen as running.
     due.retain(|job| !shared.live.contains(&job.id));
-    let plan = order::choose(due, &running, &policy.rules(shared.config.jobs_max));
+    if leads {
+        explain_nobody(shared, &due, &nodes)?;
+    }
+    due.retain(|job| nodes.can_run(job));
+    let (due, again) = seen.sift(due, &nodes, running.len(), Instant::now());
+    let elsewhere: Vec<Running> = nodes.elsewhere().cloned().collect();
+    let rules = policy.rules(shared.config.jobs_max);
+    let plan = order::choose(due, &running, &elsewhere, &rules);
+    let running = [running, elsewhere].concat();
     for job in plan.start {
         start(shared, job, &policy, &running)?;
     }
@@ -121,8 +168,42 @@ fn pass(shared: &Arc<Shared>, reader: &Reader) -> Result<Duration, JobsError> {
         .into_iter()
         .flatten()
         .map(|time| until(time, at))
+        .chain(again)
         .min()
         .unwrap_or(SLEEP_MAX))
+}
+
+/// Says of jobs that no node of the cluster takes why that is so.
+fn explain_nobody(shared: &Shared, due: &[Job], nodes: &Nodes) -> Result<(), JobsError> {
+    let unable = due.iter().filter_map(|job| Some((job, nodes.nobody(job)?)));
+    let new = unable.filter(|(job, why)| {
+        let before = job.reason.as_ref();
+        before.is_none_or(|before| before.code != why.code)
+    });
+    for (job, reason) in new.take(EXPLAINED_MAX) {
+        let explain = JobOp::Explain {
+            seen: job.epoch,
+            reason,
+        };
+        let command = Command::new(
+            shared.now(),
+            actor(shared),
+            Op::Job(job.id.clone(), explain),
+        );
+        settle(shared.replica.propose_blocking(command))?;
+    }
+    Ok(())
+}
+
+/// Returns the jobs of this node, which takes no more, to the queue; the next pass stops their attempts.
+fn drain(shared: &Shared, runs: bool) -> Result<Duration, JobsError> {
+    if runs {
+        let lost = Op::Lost(shared.config.node.clone());
+        let command = Command::new(shared.now(), actor(shared), lost);
+        settle(shared.replica.propose_blocking(command))?;
+        return Ok(PAUSE);
+    }
+    Ok(SLEEP_MAX)
 }
 
 /// The jobs that waited for space at an export of this node and fit now, before their next attempt is due.
@@ -154,7 +235,12 @@ fn with_room(shared: &Shared, reader: &Reader, at: UnixMillis) -> Result<Vec<Job
 }
 
 /// Stops attempts whose claim has ended, and gives the others their limits.
-fn follow_up(shared: &Shared, reader: &Reader, policy: &Policy) -> Result<Vec<Running>, JobsError> {
+fn follow_up(
+    shared: &Shared,
+    reader: &Reader,
+    policy: &Policy,
+    nodes: &Nodes,
+) -> Result<Vec<Running>, JobsError> {
     let mut running = Vec::new();
     let mut claimed: Vec<Job> = Vec::new();
     for (id, attempt) in shared.live.all() {
@@ -168,12 +254,14 @@ fn follow_up(shared: &Shared, reader: &Reader, policy: &Policy) -> Result<Vec<Ru
             sites: attempt.sites,
         });
     }
+    // Limits are those of the whole cluster.
+    let all: Vec<Running> = running.iter().chain(nodes.elsewhere()).cloned().collect();
     for job in claimed {
         if let Some(why) = access::denied(shared, &job) {
             end_denied(shared, &job, why)?;
             continue;
         }
-        let limit = policy.rate(job.limit, &job.owner, &order::sites_of(&job), &running);
+        let limit = policy.rate(job.limit, &job.owner, &order::sites_of(&job), &all);
         shared.live.set_limit(&job.id, limit);
     }
     Ok(running)

@@ -5,7 +5,7 @@ use godwit_api::job::{JOB_VERSION, JobKind, JobSpec, Text};
 use godwit_api::rest::{NewJob, Place};
 use godwit_api::settings::{Kind, Setting};
 use godwit_state::{
-    Actor, Command, CommandError, NewJob as Submitted, Op, Place as StatePlace, ProposeError,
+    Actor, Command, CommandError, NewJob as Submitted, Node, Op, Place as StatePlace, ProposeError,
     RetryPolicy, Site, UnixMillis, sortable_id,
 };
 
@@ -117,7 +117,7 @@ pub(crate) fn check_known(
     }
     for place in sources.iter().chain([&destination]) {
         if place.is_here() {
-            let exports = &shared.config.exports;
+            let exports = all_exports(shared)?;
             if !exports.contains(&place.export) {
                 return Err(JobsError::invalid(
                     "no_such_export",
@@ -171,6 +171,17 @@ pub(crate) fn check_known(
     godwit_run::check(&described)
         .map_err(|failure| JobsError::invalid("invalid", failure.message))?;
     Ok((sources, destination))
+}
+
+/// The exports of this node, and of the other nodes of its cluster.
+fn all_exports(shared: &Shared) -> Result<Vec<String>, JobsError> {
+    let mut exports = shared.config.exports.clone();
+    for node in shared.replica.reader().objects::<Node>()? {
+        exports.extend(node.exports);
+    }
+    exports.sort();
+    exports.dedup();
+    Ok(exports)
 }
 
 /// A verification reads its manifest here, wherever the copy is.

@@ -5,7 +5,7 @@ use godwit_state::{JobState, Place, RetryPolicy, UnixMillis};
 
 use super::*;
 
-fn job(id: &str, owner: &str, site: &str) -> Job {
+pub(crate) fn job(id: &str, owner: &str, site: &str) -> Job {
     Job {
         id: id.to_owned(),
         label: String::new(),
@@ -57,7 +57,7 @@ fn owners_take_turns_whoever_came_first() {
         node_max: 2,
         ..Rules::default()
     };
-    let plan = choose(waiting, &[], &rules);
+    let plan = choose(waiting, &[], &[], &rules);
     assert_eq!(ids(&plan.start), ["a1", "b1"]);
     assert_eq!(plan.wait.len(), 2);
     assert!(plan.wait.iter().all(|(_, why)| why.code == "jobs_of_node"));
@@ -75,7 +75,7 @@ fn a_heavier_share_gets_more_turns() {
         weights: HashMap::from([("alice".to_owned(), 3)]),
         ..Rules::default()
     };
-    let plan = choose(waiting, &[], &rules);
+    let plan = choose(waiting, &[], &[], &rules);
     let of_alice = plan.start.iter().filter(|job| job.owner == "alice").count();
     assert_eq!((of_alice, plan.start.len()), (6, 8));
 }
@@ -92,7 +92,7 @@ fn who_waits_for_a_full_site_holds_nobody_up() {
         site_max: HashMap::from([("siteB".to_owned(), 1)]),
         ..Rules::default()
     };
-    let plan = choose(waiting, &running, &rules);
+    let plan = choose(waiting, &running, &[], &rules);
     assert_eq!(ids(&plan.start), ["a2"]);
     assert_eq!(plan.wait[0].1.code, "jobs_of_site");
 }
@@ -105,7 +105,7 @@ fn an_owner_has_as_many_as_the_limit_says() {
         owner_max: HashMap::from([("alice".to_owned(), 1)]),
         ..Rules::default()
     };
-    let plan = choose(waiting, &[], &rules);
+    let plan = choose(waiting, &[], &[], &rules);
     assert_eq!(ids(&plan.start), ["a1"]);
     assert_eq!(plan.wait[0].1.code, "jobs_of_owner");
 }

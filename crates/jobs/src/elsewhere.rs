@@ -1,0 +1,122 @@
+//! How far the jobs are that other nodes of the cluster run: asked for while somebody looks, and forgotten when it gets old.
+//! Runs no job, and keeps nothing in the state.
+
+use std::collections::HashMap;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use godwit_api::ask::{Answer, Peer, Question};
+use godwit_api::rest::ProgressView;
+use godwit_state::{JobFilter, JobState, Node};
+
+use crate::Shared;
+
+/// Between two questions to a node.
+const EVERY: Duration = Duration::from_secs(1);
+
+/// What was asked for longer ago than this is not shown.
+const OLD_AFTER: Duration = Duration::from_secs(5);
+
+/// After the last look of somebody the questions end.
+const LOOKS_FOR: Duration = Duration::from_secs(10);
+
+/// How long a node may take to answer.
+const WITHIN: Duration = Duration::from_secs(3);
+
+/// Jobs of other nodes that are looked at: a page of the API.
+const JOBS_MAX: usize = 1_000;
+
+/// What is known of jobs that run elsewhere.
+#[derive(Default)]
+pub(crate) struct Elsewhere(Mutex<Seen>);
+
+#[derive(Default)]
+struct Seen {
+    looked: Option<Instant>,
+    jobs: HashMap<String, (ProgressView, Instant)>,
+}
+
+impl Elsewhere {
+    fn lock(&self) -> MutexGuard<'_, Seen> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// How far the job is, if that is known; from now on it is asked for.
+    pub(crate) fn progress(&self, id: &str) -> Option<ProgressView> {
+        let mut seen = self.lock();
+        seen.looked = Some(Instant::now());
+        let (progress, at) = seen.jobs.get(id)?;
+        (at.elapsed() < OLD_AFTER).then(|| progress.clone())
+    }
+
+    fn is_wanted(&self) -> bool {
+        let looked = self.lock().looked;
+        looked.is_some_and(|at| at.elapsed() < LOOKS_FOR)
+    }
+
+    fn update(&self, told: Vec<(String, ProgressView)>) {
+        let mut seen = self.lock();
+        let now = Instant::now();
+        seen.jobs.retain(|_, (_, at)| at.elapsed() < OLD_AFTER);
+        let told = told.into_iter();
+        seen.jobs
+            .extend(told.map(|(id, progress)| (id, (progress, now))));
+    }
+}
+
+/// Body of the thread that asks.
+pub(crate) fn run(shared: &Arc<Shared>) {
+    while !shared.stopping.load(Ordering::SeqCst) {
+        if shared.elsewhere.is_wanted() {
+            for node in runners(shared) {
+                let told = ask(shared, &node);
+                shared.elsewhere.update(told);
+            }
+        }
+        std::thread::sleep(EVERY);
+    }
+}
+
+/// The other nodes that run jobs.
+fn runners(shared: &Shared) -> Vec<Node> {
+    let reader = shared.replica.reader();
+    let own = &shared.config.node;
+    // Who cannot read the state now shows nothing for the time being.
+    let rows: Vec<Node> = reader.objects().unwrap_or_default();
+    if rows.len() < 2 {
+        return Vec::new();
+    }
+    let filter = JobFilter {
+        states: JobState::ALL
+            .into_iter()
+            .filter(|state| state.moves())
+            .collect(),
+        ..JobFilter::default()
+    };
+    let running = reader.jobs(&filter, None, JOBS_MAX);
+    let running = running.map(|page| page.jobs).unwrap_or_default();
+    let runs = |row: &Node| {
+        let mut runners = running.iter().filter_map(|job| job.runner.as_ref());
+        row.name != *own && runners.any(|runner| runner.node == row.name)
+    };
+    rows.into_iter().filter(runs).collect()
+}
+
+fn ask(shared: &Shared, node: &Node) -> Vec<(String, ProgressView)> {
+    let peer = Peer {
+        name: node.name.clone(),
+        addresses: node.addresses.clone(),
+        identity: node.identity.clone(),
+    };
+    let until = Instant::now() + WITHIN;
+    let sites = &shared.config.sites;
+    let answer = sites.ask(Some(&peer), &Question::Running {}, &mut |_| {
+        Instant::now() < until
+    });
+    match answer {
+        Ok(Answer::Running(jobs)) => jobs.into_iter().map(|job| (job.id, job.progress)).collect(),
+        // Without an answer what was told before gets old, and is shown no more.
+        _ => Vec::new(),
+    }
+}
