@@ -1,6 +1,7 @@
 //! The command line, built by clap from the settings table and the list of commands.
 //! Parses no value: that is the table's, so that flags, environment and file agree.
 
+mod cluster;
 mod node;
 
 use crate::help;

@@ -3,6 +3,7 @@
 
 pub(crate) mod accounting;
 mod api;
+mod cluster;
 mod jobs;
 mod log;
 mod news;
@@ -64,10 +65,20 @@ fn serve(values: &Values, settings: &ServeSettings, home: &Home) -> Result<(), F
     let process = Process::with_pool(settings.memory_bytes);
     let news = News::new(settings, home);
     let claims = Arc::default();
-    let jobs = jobs::start(settings, home, &plan.exports, &process, &claims, &news)?;
+    let opened = cluster::open(settings, home, &plan.exports, &process, &claims)?;
+    let jobs = jobs::start(
+        settings,
+        home,
+        &plan.exports,
+        &process,
+        &claims,
+        &news,
+        &opened,
+    )?;
     ends.watch(&jobs);
+    let cluster = opened.cluster;
     let told = values.told();
-    let mut api = api::start(settings, &plan, told, &jobs, home, &identity)?;
+    let mut api = api::start(settings, &plan, told, &jobs, &cluster, home, &identity)?;
     news.count(api.hearer());
     let config = DaemonConfig {
         process,
@@ -93,11 +104,14 @@ fn serve(values: &Values, settings: &ServeSettings, home: &Home) -> Result<(), F
         keep_for: settings.keep_for,
         claims,
         jobs: Some(Arc::new(Guests::new(jobs.clone()))),
+        cluster: Some(Arc::new(cluster.clone())),
         web: plan.manage.is_empty().then(|| api.taker()),
         tells: news.hearer(),
         log: Arc::new(log::line),
     };
     let mut daemon = Daemon::start(config, &identity).map_err(Failure::local)?;
+    let addresses = cluster::reached_at(&settings.cluster, daemon.addresses());
+    cluster.begin(addresses).map_err(Failure::local)?;
     for address in daemon.addresses() {
         print(&format!("listening on {address} as {}", daemon.identity()));
     }
@@ -116,6 +130,7 @@ fn serve(values: &Values, settings: &ServeSettings, home: &Home) -> Result<(), F
     service::stopping();
     api.stop();
     jobs.stop();
+    cluster.stop();
     daemon.stop();
     match end {
         End::Signal => Ok(()),

@@ -11,6 +11,7 @@ mod godwit {
     pub(crate) mod changes;
     pub(crate) mod channels;
     pub(crate) mod choices;
+    pub(crate) mod cluster;
     pub(crate) mod coming_from;
     pub(crate) mod config;
     pub(crate) mod contract;

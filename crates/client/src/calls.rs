@@ -10,6 +10,7 @@ use hyper::Method;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+use crate::cluster::Clusters;
 use crate::download::Download;
 use crate::error::ClientError;
 use crate::http::Ask;
@@ -96,6 +97,12 @@ impl Client {
     #[must_use]
     pub fn sites(&self) -> Sites<'_> {
         Sites(self)
+    }
+
+    /// The calls about the cluster.
+    #[must_use]
+    pub fn cluster(&self) -> Clusters<'_> {
+        Clusters(self)
     }
 
     /// The calls about users.

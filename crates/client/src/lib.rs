@@ -4,6 +4,7 @@
 mod access;
 mod address;
 mod calls;
+mod cluster;
 mod connect;
 mod download;
 mod error;
@@ -19,6 +20,7 @@ mod transport;
 pub use access::AccessRules;
 pub use address::{AddressError, NodeAddress};
 pub use calls::{JobFilter, Jobs, Sites, Steer, Tokens, Users, idempotency_key};
+pub use cluster::Clusters;
 pub use download::Download;
 pub use error::ClientError;
 pub use events::{Events, News};

@@ -99,6 +99,7 @@ impl Agent {
             keep_for: config.keep_for,
             claims: Arc::default(),
             jobs: None,
+            cluster: None,
             web: None,
             // The client tells what becomes of its transfer.
             tells: Arc::new(|_| {}),

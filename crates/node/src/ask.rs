@@ -42,12 +42,15 @@ pub(crate) fn serve(shared: &Arc<Shared>, stream: &mut dyn Stream, peer: Identit
     }
     let mut ask = first;
     for _ in 0..QUESTIONS_MAX {
-        if let Err(no) = shared.places.may_ask(peer) {
+        let question = Question::parse(&ask.document);
+        // Whoever asks within the cluster is known there, and a stranger may join.
+        let in_cluster = matches!(question, Ok(Question::Cluster(_))) || is_member(shared, peer);
+        if !in_cluster && let Err(no) = shared.places.may_ask(peer) {
             news::refused(shared, peer, &stream.peer().to_string(), None, &no);
             send_error(stream, no.code, &no.message, no.retryable);
             return;
         }
-        if reply(shared, stream, peer, &ask).is_none() {
+        if reply(shared, stream, peer, ask.number, question).is_none() {
             return;
         }
         ask = match receive_frame(stream, REST_MAX) {
@@ -59,9 +62,22 @@ pub(crate) fn serve(shared: &Arc<Shared>, stream: &mut dyn Stream, peer: Identit
     send_error(stream, ErrorCode::LIMIT, message, true);
 }
 
+/// Whether the peer is a node of this node's cluster.
+fn is_member(shared: &Shared, peer: IdentityId) -> bool {
+    let cluster = shared.config.cluster.as_ref();
+    cluster.is_some_and(|cluster| cluster.is_member(&peer.to_string()))
+}
+
 /// Answers one question. None if the connection is of no further use.
-fn reply(shared: &Shared, stream: &mut dyn Stream, peer: IdentityId, ask: &Ask) -> Option<()> {
-    let answer = answer(shared, stream, peer, ask).unwrap_or_else(Answer::Refused);
+fn reply(
+    shared: &Shared,
+    stream: &mut dyn Stream,
+    peer: IdentityId,
+    number: u64,
+    question: Result<Question, Refusal>,
+) -> Option<()> {
+    let answer = question.and_then(|question| answer(shared, stream, peer, number, question));
+    let answer = answer.unwrap_or_else(Answer::Refused);
     // A node that looks for something asks without knowing whether it is there.
     let looked_for = [code::NO_SUCH_JOB, code::NOT_FOUND];
     if let Answer::Refused(refusal) = &answer
@@ -75,7 +91,7 @@ fn reply(shared: &Shared, stream: &mut dyn Stream, peer: IdentityId, ask: &Ask) 
         document = Answer::Refused(refusal).to_document();
     }
     let reply = Reply {
-        number: ask.number,
+        number,
         document,
         done: 0,
     };
@@ -92,9 +108,17 @@ fn answer(
     shared: &Shared,
     stream: &mut dyn Stream,
     peer: IdentityId,
-    ask: &Ask,
+    number: u64,
+    question: Question,
 ) -> Result<Answer, Refusal> {
-    let question = Question::parse(&ask.document)?;
+    if let Question::Cluster(question) = question {
+        let Some(cluster) = &shared.config.cluster else {
+            let message = "this node takes part in no cluster";
+            return Err(Refusal::new(code::UNSUPPORTED, message));
+        };
+        let answer = cluster.answer(&peer.to_string(), *question);
+        return answer.map(|answer| Answer::Cluster(Box::new(answer)));
+    }
     // Questions about jobs take a moment; many jobs may be followed at once.
     let is_short = question.is_about_jobs() && !matches!(question, Question::Reach { .. });
     let _place = match is_short {
@@ -112,21 +136,31 @@ fn answer(
         }
         last = Instant::now();
         let sign = Reply {
-            number: ask.number,
+            number,
             document: Vec::new(),
             done,
         };
         send(stream, &sign).is_some()
     };
+    // The nodes of a cluster act for the same users, whose rights the asking node has looked at.
+    let is_member = is_member(shared, peer);
     let may = |export: &str, path: &godwit_store::RelPath, right: Right| {
+        if is_member {
+            return Ok(());
+        }
         shared
             .places
             .may_use(peer, export, path, right, now())
             .map_err(refusal)
     };
     if question == (Question::Exports {}) {
-        let may = |export: &str, right| shared.places.may_somewhere(peer, export, right);
+        let may =
+            |export: &str, right| is_member || shared.places.may_somewhere(peer, export, right);
         return Ok(Answer::Exports(shared.here.rooms(&may)));
+    }
+    if question == (Question::Running {}) && !is_member {
+        let message = "only the nodes of a cluster ask each other what they run";
+        return Err(Refusal::new(code::NOT_GRANTED, message));
     }
     if question.is_about_jobs() {
         return about_jobs(shared, peer, &question);

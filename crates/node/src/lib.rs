@@ -33,7 +33,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use godwit_api::ask::AnswerJobs;
+use godwit_api::ask::{AnswerCluster, AnswerJobs};
 use godwit_api::record::HearTransfers;
 use godwit_engine::tuner::Bounds;
 use godwit_net::{Identity, IdentityId, ServerTls, Waker};
@@ -96,6 +96,8 @@ pub struct DaemonConfig {
     pub claims: Arc<ClaimTable>,
     /// Runs jobs for other nodes, and gives access for their jobs. `None` does neither.
     pub jobs: Option<Arc<dyn AnswerJobs>>,
+    /// Answers questions within the cluster of this node. `None` refuses them.
+    pub cluster: Option<Arc<dyn AnswerCluster>>,
     /// Takes connections that speak another protocol than that of data inside TLS; nothing was read from them. `None` refuses them.
     pub web: Option<Arc<dyn Fn(TcpStream) + Send + Sync>>,
     /// Hears of each transfer and refusal.

@@ -149,6 +149,7 @@ impl World {
             keep_for: DEADLINE,
             claims: Arc::default(),
             jobs: None,
+            cluster: None,
             web: None,
             tells: Arc::new(|_| {}),
             log: Arc::new(|_| {}),

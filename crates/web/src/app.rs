@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use axum::http::StatusCode;
 use godwit_api::rest::Timestamp;
+use godwit_cluster::Cluster;
 use godwit_jobs::{Jobs, now};
 use godwit_state::{Actor, AuditEntry, Command, Op, Reader};
 use tokio::sync::{Semaphore, watch};
@@ -31,6 +32,7 @@ const TURN_WITHIN: Duration = Duration::from_secs(10);
 /// What all requests share.
 pub(crate) struct App {
     pub(crate) jobs: Jobs,
+    pub(crate) cluster: Option<Cluster>,
     pub(crate) node: NodeInfo,
     pub(crate) started: Timestamp,
     pub(crate) log: Arc<dyn Fn(&str) + Send + Sync>,
@@ -52,6 +54,7 @@ pub(crate) struct App {
 impl App {
     pub(crate) fn new(
         jobs: Jobs,
+        cluster: Option<Cluster>,
         node: NodeInfo,
         log: Arc<dyn Fn(&str) + Send + Sync>,
         unread_max: Duration,
@@ -59,6 +62,7 @@ impl App {
     ) -> Self {
         Self {
             jobs,
+            cluster,
             metrics: Metrics::new(&node.version),
             hub: Hub::new(),
             rates: Rates::default(),

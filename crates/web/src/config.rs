@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use godwit_api::settings::ToldSetting;
+use godwit_cluster::Cluster;
 use godwit_jobs::Jobs;
 
 use crate::tls::CertificateSource;
@@ -19,6 +20,8 @@ pub const UNREAD_MAX: Duration = Duration::from_secs(30);
 pub struct WebConfig {
     /// The jobs of the node, and by them its state.
     pub jobs: Jobs,
+    /// The cluster of the node; None where there is none.
+    pub cluster: Option<Cluster>,
     /// What is told of the node.
     pub node: NodeInfo,
     /// Where the Unix socket is made; its directory is made where it is missing.

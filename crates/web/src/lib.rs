@@ -108,6 +108,7 @@ impl Web {
     pub fn start(config: WebConfig) -> Result<Self, StartError> {
         let WebConfig {
             jobs,
+            cluster,
             node,
             socket,
             manage,
@@ -139,7 +140,14 @@ impl Web {
             .enable_all()
             .build()?;
         let (stop, stopping) = watch::channel(false);
-        let app = App::new(jobs, node, Arc::clone(&log), unread_max, stopping.clone());
+        let app = App::new(
+            jobs,
+            cluster,
+            node,
+            Arc::clone(&log),
+            unread_max,
+            stopping.clone(),
+        );
         let app = Arc::new(app);
         let tls = TlsAcceptor::from(Arc::new(tls));
         let router = routes::router(&app);

@@ -57,6 +57,58 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/cluster": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Shows the cluster of the node: all nodes, who leads, who votes, and how each is. */
+        get: operations["get_cluster"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/cluster/invites": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Makes an invitation, by which one other node can join. */
+        post: operations["post_cluster_invites"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/cluster/nodes/{name}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /** Removes a node. What it runs goes on at other nodes. */
+        delete: operations["delete_cluster_nodes_name"];
+        options?: never;
+        head?: never;
+        /** Changes a node: whether it takes jobs, and whether it votes. */
+        patch: operations["patch_cluster_nodes_name"];
+        trace?: never;
+    };
     "/api/v1/events": {
         parameters: {
             query?: never;
@@ -956,6 +1008,13 @@ export interface components {
              */
             priority?: number | null;
         };
+        /** @description What is to change of a node; what is left out stays. */
+        ChangeNode: {
+            /** @description Whether it takes no more jobs. Those that it runs go on at other nodes. */
+            draining?: boolean | null;
+            /** @description Whether it votes before others, if there are more nodes than seats. */
+            voter?: boolean | null;
+        };
         /** @description One network path of a running attempt. */
         ChannelView: {
             /**
@@ -1034,6 +1093,67 @@ export interface components {
             kept: components["schemas"]["KeptFiles"][];
             /** @description Some of their paths, below the one that was asked for. */
             paths: unknown[];
+        };
+        /** @description A node of a cluster. */
+        ClusterNode: {
+            /** @description Addresses of its data port. */
+            addresses: string[];
+            /**
+             * Format: int64
+             * @description Commands that it lacks, as far as the leader knows.
+             */
+            behind?: number | null;
+            /** @description Exports that it reaches. */
+            exports: string[];
+            /**
+             * Format: int64
+             * @description Milliseconds since the leader heard it last; None if it did not hear it yet.
+             */
+            heard_ms?: number | null;
+            /** @description Identity that it proves. */
+            identity: string;
+            /** @description When it joined. */
+            joined: components["schemas"]["Timestamp"];
+            /** @description Whether it leads. */
+            leads: boolean;
+            /** @description Name. */
+            name: string;
+            /**
+             * Format: int64
+             * @description Number in the consensus.
+             */
+            number: number;
+            /** @description What it has, as it said last. */
+            resources: components["schemas"]["NodeResources"];
+            /**
+             * Format: int64
+             * @description Jobs that it runs.
+             */
+            running: number;
+            /** @description How it is. */
+            state: components["schemas"]["NodeState"];
+            /** @description Version of its program. */
+            version: string;
+            /** @description Whether it votes. */
+            votes: boolean;
+        };
+        /** @description A cluster as one of its nodes sees it. A node that is alone is a cluster of one. */
+        ClusterView: {
+            /** @description Id of the cluster. */
+            cluster: string;
+            /** @description Name of the node that leads; None if nobody is known to. */
+            leader?: string | null;
+            /**
+             * Format: int32
+             * @description The feature level that all nodes know.
+             */
+            level: number;
+            /** @description All nodes, by number. */
+            nodes: components["schemas"]["ClusterNode"][];
+            /** @description Why nothing can be changed now, and what is needed; None if all is well. */
+            problem?: string | null;
+            /** @description Name of the node that tells this. */
+            told_by: string;
         };
         /** @description A delivery to a webhook. */
         DeliveryView: {
@@ -1175,6 +1295,15 @@ export interface components {
         Health: {
             /** @description `ok`, or `ready`. */
             status: string;
+        };
+        /** @description An invitation of one node. */
+        InviteView: {
+            /** @description Addresses at which the node that invites can be reached. */
+            addresses: string[];
+            /** @description When it ends. */
+            expires: components["schemas"]["Timestamp"];
+            /** @description The token, which is shown this once. */
+            token: string;
         };
         /** @description A page of jobs. */
         JobList: {
@@ -1386,6 +1515,14 @@ export interface components {
              */
             place: string;
         };
+        /** @description An invitation to make. */
+        NewInvite: {
+            /**
+             * Format: int64
+             * @description Seconds for which it is good, from 60 to 604,800; an hour if it is left out.
+             */
+            seconds?: number | null;
+        };
         /** @description A job to submit. */
         NewJob: {
             deadline?: components["schemas"]["Timestamp"] | null;
@@ -1521,6 +1658,69 @@ export interface components {
             /** @description Where to send. */
             url: string;
         };
+        /** @description A network interface of a node. */
+        NodeInterface: {
+            /**
+             * @description Addresses.
+             * @default []
+             */
+            addresses: string[];
+            /**
+             * Format: int64
+             * @description Bits per second, if the driver tells.
+             * @default null
+             */
+            bits_per_second: number | null;
+            /**
+             * @description Name.
+             * @default
+             */
+            name: string;
+        };
+        /** @description What a node has. */
+        NodeResources: {
+            /**
+             * Format: int32
+             * @description Processor cores.
+             * @default 0
+             */
+            cores: number;
+            /**
+             * @description Network interfaces that are up, without loopback.
+             * @default []
+             */
+            interfaces: components["schemas"]["NodeInterface"][];
+            /**
+             * Format: int64
+             * @description Bytes of memory.
+             * @default 0
+             */
+            memory_bytes: number;
+            /**
+             * @description Room at its exports.
+             * @default []
+             */
+            room: components["schemas"]["NodeRoom"][];
+        };
+        /** @description The room at an export of a node. */
+        NodeRoom: {
+            /**
+             * @description Name of the export.
+             * @default
+             */
+            export: string;
+            /**
+             * Format: int64
+             * @description Bytes that are free; None if the file system cannot be asked.
+             * @default null
+             */
+            free_bytes: number | null;
+        };
+        /**
+         * @description How a node is.
+         * @enum {string}
+         */
+        NodeState: "up" | "draining" | "drained" | "joining" | "lost" | "unknown";
         /** @description The node that answers. */
         NodeView: {
             /** @description Exports that it has. */
@@ -2144,6 +2344,239 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["AuditView"][];
+                };
+            };
+            /** @description The caller has not proven who it is. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The caller may not do this. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request cannot be carried out as it is. */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The node cannot carry the request out now. */
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    get_cluster: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ClusterView"];
+                };
+            };
+            /** @description The caller has not proven who it is. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The caller may not do this. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request cannot be carried out as it is. */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The node cannot carry the request out now. */
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    post_cluster_invites: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["NewInvite"];
+            };
+        };
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["InviteView"];
+                };
+            };
+            /** @description The caller has not proven who it is. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The caller may not do this. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request cannot be carried out as it is. */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The node cannot carry the request out now. */
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    delete_cluster_nodes_name: {
+        parameters: {
+            query?: {
+                /** @description Removes it even if it lives and is not drained. */
+                force?: boolean;
+            };
+            header?: never;
+            path: {
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description The caller has not proven who it is. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The caller may not do this. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request cannot be carried out as it is. */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The node cannot carry the request out now. */
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    patch_cluster_nodes_name: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ChangeNode"];
+            };
+        };
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ClusterView"];
                 };
             };
             /** @description The caller has not proven who it is. */

@@ -30,8 +30,8 @@ pub use selection::{ListPlace, RuleSource, RuleText, SelectionSettings, When};
 pub use sharing::SharingSettings;
 pub use table::{Heading, Kind, ObeyedBy, SETTINGS, Scope, Setting};
 pub use typed::{
-    CertificateFiles, Cipher, ComparisonSettings, CpSettings, Digest, Encryption, Export,
-    GenSettings, Judge, LogFormat, LogLevel, ManifestSettings, ReportSettings, ServeEncryption,
-    ServeSettings, VerifySettings,
+    CertificateFiles, Cipher, ClusterSettings, ComparisonSettings, CpSettings, Digest, Encryption,
+    Export, GenSettings, JoinSettings, Judge, LogFormat, LogLevel, ManifestSettings,
+    ReportSettings, ServeEncryption, ServeSettings, VerifySettings,
 };
 pub use value::{Bounds, Value, ValueError, parse_value, range_text};

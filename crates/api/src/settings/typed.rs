@@ -357,4 +357,7 @@ mod tests;
 
 pub use comparing::{ComparisonSettings, Judge};
 pub use export::Export;
-pub use serve::{CertificateFiles, LogFormat, LogLevel, ServeEncryption, ServeSettings};
+pub use serve::{
+    CertificateFiles, ClusterSettings, JoinSettings, LogFormat, LogLevel, ServeEncryption,
+    ServeSettings,
+};

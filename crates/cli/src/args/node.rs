@@ -7,7 +7,7 @@ use clap::{Arg, ArgAction, ArgGroup, Command, ValueHint};
 use super::{positional, switch};
 
 /// The commands, in the order of the help.
-pub(super) fn commands() -> [Command; 11] {
+pub(super) fn commands() -> [Command; 12] {
     [
         job(),
         top(),
@@ -16,6 +16,7 @@ pub(super) fn commands() -> [Command; 11] {
         remove(),
         rename(),
         clean(),
+        super::cluster::cluster(),
         site(),
         user(),
         token(),
@@ -389,7 +390,7 @@ pub(super) fn config() -> Command {
 }
 
 /// A command that has others.
-fn family(name: &'static str, about: &'static str) -> Command {
+pub(super) fn family(name: &'static str, about: &'static str) -> Command {
     reaching(Command::new(name))
         .about(about)
         .subcommand_required(true)
@@ -444,7 +445,7 @@ fn role(help: &'static str) -> Arg {
 }
 
 /// An option with a value.
-fn value(name: &'static str, form: &'static str, help: &'static str) -> Arg {
+pub(super) fn value(name: &'static str, form: &'static str, help: &'static str) -> Arg {
     Arg::new(name)
         .long(name)
         .value_name(form)

@@ -40,6 +40,15 @@ pub(crate) fn run(matches: &ArgMatches, started: Instant) -> Result<Exit, Failur
         "completions" => return documents::completions(matches),
         "backup" => return backup::backup(matches, &node::connect::home_of_node()?),
         "restore" => return backup::restore(matches, &node::connect::home_of_node()?),
+        "cluster" => match matches.subcommand() {
+            Some(("recover", own)) => {
+                return node::cluster::recover(own, &node::connect::home_of_node()?);
+            }
+            Some(("leave", own)) => {
+                return node::cluster::leave(own, &node::connect::home_of_node()?);
+            }
+            _ => return node::run(name, matches, started),
+        },
         "doctor" => return doctor::run(matches),
         "man" => return documents::man(matches),
         "access" | "accounting" | "clean" | "job" | "ls" | "mkdir" | "mv" | "node" | "rm"

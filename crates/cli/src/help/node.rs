@@ -214,6 +214,72 @@ pub(super) const EXAMPLES: &[(&str, &[Example])] = &[
         ],
     ),
     (
+        "cluster",
+        &[
+            example(
+                "godwit cluster invite > token",
+                "on any node: one other may join",
+            ),
+            example(
+                "godwit serve --export data=/srv --join dtn1:7272 --token-file token",
+                "on the other one",
+            ),
+            example("godwit cluster status", "who is there, and how each is"),
+        ],
+    ),
+    (
+        "cluster invite",
+        &[
+            example("godwit cluster invite > token", "good once, for an hour"),
+            example("godwit cluster invite --expires 10m", "for ten minutes"),
+        ],
+    ),
+    (
+        "cluster status",
+        &[example("godwit cluster status", "as the leader sees it")],
+    ),
+    (
+        "cluster drain",
+        &[
+            example("godwit cluster drain dtn2", "before its machine is stopped"),
+            example("godwit cluster drain dtn2 --undo", "when it is back"),
+        ],
+    ),
+    (
+        "cluster promote",
+        &[example(
+            "godwit cluster promote dtn4",
+            "a vote for the steadier machine",
+        )],
+    ),
+    (
+        "cluster remove",
+        &[
+            example(
+                "godwit cluster remove dtn2",
+                "a node that is drained or lost",
+            ),
+            example(
+                "godwit cluster remove --force dtn2",
+                "one that still answers",
+            ),
+        ],
+    ),
+    (
+        "cluster recover",
+        &[example(
+            "godwit cluster recover --yes",
+            "two of three voters burnt",
+        )],
+    ),
+    (
+        "cluster leave",
+        &[example(
+            "godwit cluster leave",
+            "before the node joins anew",
+        )],
+    ),
+    (
         "site",
         &[
             example(

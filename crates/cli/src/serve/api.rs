@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use godwit_api::settings::{ServeSettings, ToldSetting};
 use godwit_client::NodeAddress;
+use godwit_cluster::Cluster;
 use godwit_jobs::Jobs;
 use godwit_net::Identity;
 use godwit_node::Export;
@@ -23,6 +24,7 @@ pub(super) fn start(
     plan: &Plan,
     told: Vec<ToldSetting>,
     jobs: &Jobs,
+    cluster: &Cluster,
     home: &Home,
     identity: &Identity,
 ) -> Result<Web, Failure> {
@@ -32,6 +34,7 @@ pub(super) fn start(
     };
     let config = WebConfig {
         jobs: jobs.clone(),
+        cluster: Some(cluster.clone()),
         node: NodeInfo {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             identity: identity.id().to_string(),

@@ -9,13 +9,14 @@ use godwit_api::host::HostPort;
 use godwit_api::settings::ServeSettings;
 use godwit_engine::session::{Connector, Refusal};
 use godwit_jobs::{Clock, Jobs, JobsConfig};
-use godwit_net::{Cipher, ClientTls, IdentityId, PeerAddress};
-use godwit_node::{Asker, ClaimTable, Export, Exported, Grants, Here};
+use godwit_net::{IdentityId, PeerAddress};
+use godwit_node::{ClaimTable, Export, Exported, Grants};
 use godwit_run::{
     AgentOrder, Connectors, Env, Process, SshClient, SshWay, StartedAgent, refusal_of,
 };
-use godwit_state::{Options, Replica, Site};
+use godwit_state::Site;
 
+use super::cluster::Opened;
 use super::log;
 use super::news::News;
 use crate::exit::Failure;
@@ -24,10 +25,7 @@ use crate::home::Home;
 /// File mode bits that files of the node beside the data do not get.
 const UMASK: u32 = 0o077;
 
-/// The name of a node that is alone.
-const NODE: &str = "node1";
-
-/// Opens the state, and runs from now on what is due.
+/// Runs from now on what is due.
 pub(super) fn start(
     settings: &ServeSettings,
     home: &Home,
@@ -35,14 +33,12 @@ pub(super) fn start(
     process: &Process,
     claims: &Arc<ClaimTable>,
     news: &News,
+    opened: &Opened,
 ) -> Result<Jobs, Failure> {
-    let replica = Replica::open(Options::new(home.path().join("state")))
-        .map_err(|error| Failure::local(format!("the state of the node: {error}")))?;
     let exported = Exported::new(exports.to_vec(), home.spill()?, process.syncs.clone())
         .claiming(Arc::clone(claims));
     let exported: Arc<Exported> = Arc::new(exported);
     let own = home.clone();
-    let syncs = process.syncs.clone();
     let process = process.clone();
     let make_env = move |sites: &[Site]| Env {
         process: process.clone(),
@@ -61,11 +57,8 @@ pub(super) fn start(
         tells: None,
         label: None,
     };
-    let tls = ClientTls::new(&home.identity()?, &Cipher::ALL).map_err(Failure::local)?;
-    let here =
-        Here::new(exports.to_vec(), home.path().to_owned(), syncs).claiming(Arc::clone(claims));
     let config = JobsConfig {
-        node: NODE.to_owned(),
+        node: opened.cluster.node().to_owned(),
         directory: home.path().join("jobs"),
         exports: exports.iter().map(|export| export.name.clone()).collect(),
         file_grants: {
@@ -76,12 +69,12 @@ pub(super) fn start(
         keep_history: settings.keep_history,
         jobs_max: settings.jobs as usize,
         clock: Clock::default(),
-        sites: Arc::new(Asker::new(here, tls)),
+        sites: Arc::clone(&opened.sites),
         make_env: Arc::new(make_env),
         tells: news.hearer(),
         log: Arc::new(log::line),
     };
-    Jobs::start(config, Arc::new(replica)).map_err(Failure::local)
+    Jobs::start(config, Arc::clone(&opened.replica)).map_err(Failure::local)
 }
 
 /// The ways of a job to the sites that it has to do with: to nobody else, and only to who proves a site's identity.

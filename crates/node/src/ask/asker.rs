@@ -168,14 +168,19 @@ impl AskSites for Asker {
         let Some(site) = site else {
             return self.here.answer(question, &|_, _, _| Ok(()), go_on);
         };
-        // A question about a job may be asked twice: a kept connection that has broken costs no answer.
         let mut reply = None;
-        if question.is_about_jobs()
+        while reply.is_none()
+            && question.is_about_jobs()
             && let Some(mut kept) = self.take(site)
         {
+            // What came meanwhile is the end of the connection.
+            if !matches!(kept.stream.try_recv(), Ok(None)) {
+                continue;
+            }
             match kept.ask(site, question, go_on) {
                 Ok(document) => reply = Some((kept, document)),
-                Err(refusal) if refusal.code == code::BROKEN => {}
+                // What may be asked twice costs no answer where a kept connection has broken.
+                Err(refusal) if refusal.code == code::BROKEN && question.may_be_repeated() => {}
                 Err(refusal) => return Err(refusal),
             }
         }

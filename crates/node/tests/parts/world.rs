@@ -422,6 +422,7 @@ fn config(home: &Path, to: &Path, identity: &Identity) -> DaemonConfig {
         keep_for: DEADLINE,
         claims: Arc::default(),
         jobs: None,
+        cluster: None,
         web: None,
         tells: Arc::new(|_| {}),
         log: Arc::new(|_| {}),

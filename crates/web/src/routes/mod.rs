@@ -8,6 +8,7 @@
 
 mod access;
 mod audit;
+mod cluster;
 mod docs;
 mod events;
 mod figures;
@@ -106,7 +107,8 @@ fn tables() -> OpenApiRouter<Arc<App>> {
         .merge(events::routes())
         .merge(report::routes())
         .merge(places::routes())
-        .merge(audit::routes());
+        .merge(audit::routes())
+        .merge(cluster::routes());
     OpenApiRouter::with_openapi(Described::openapi())
         .merge(health::routes())
         .nest(BASE, api)

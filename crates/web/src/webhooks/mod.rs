@@ -99,6 +99,10 @@ impl Webhooks {
     /// What is due, being sent or not, and how long to wait before the next look.
     async fn look(&self) -> Result<(Vec<PendingDelivery>, Duration), ()> {
         let looked = self.app.run(|app| {
+            // One node sends for the whole cluster.
+            if !app.jobs.replica().is_leader() {
+                return Ok((Vec::new(), PAUSE));
+            }
             let (reader, now) = (app.reader(), now());
             let Some(next) = reader.deliveries().next()? else {
                 return Ok((Vec::new(), SLEEP_MAX));

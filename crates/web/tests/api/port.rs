@@ -42,6 +42,7 @@ fn daemon(world: &World, identity: &Identity) -> Daemon {
         keep_for: DEADLINE,
         claims: Arc::default(),
         jobs: None,
+        cluster: None,
         web: Some(world.web.taker()),
         tells: Arc::new(|_| {}),
         log: Arc::new(move |line: &str| log.lock().unwrap().push(line.to_owned())),

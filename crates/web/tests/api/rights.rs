@@ -30,6 +30,18 @@ const ROUTES: &[(&str, &str, Option<RoleName>)] = &[
     ("GET", "/api/v1/jobs/{id}/failures", Some(RoleName::Viewer)),
     ("GET", "/api/v1/jobs/{id}/log", Some(RoleName::Viewer)),
     ("GET", "/api/v1/jobs/{id}/samples", Some(RoleName::Viewer)),
+    ("GET", "/api/v1/cluster", Some(RoleName::Viewer)),
+    ("POST", "/api/v1/cluster/invites", Some(RoleName::Admin)),
+    (
+        "PATCH",
+        "/api/v1/cluster/nodes/{name}",
+        Some(RoleName::Admin),
+    ),
+    (
+        "DELETE",
+        "/api/v1/cluster/nodes/{name}",
+        Some(RoleName::Admin),
+    ),
     ("GET", "/api/v1/sites", Some(RoleName::Viewer)),
     ("GET", "/api/v1/sites/{name}", Some(RoleName::Viewer)),
     ("PUT", "/api/v1/sites/{name}", Some(RoleName::Admin)),

@@ -144,6 +144,7 @@ impl World {
         let jobs = Jobs::start(config, Arc::clone(&replica)).unwrap();
         let web = Web::start(WebConfig {
             jobs: jobs.clone(),
+            cluster: None,
             node: NodeInfo {
                 version: "1.2.3".to_owned(),
                 identity: "gw1-test".to_owned(),

@@ -77,6 +77,28 @@ pub struct ServeSettings {
     pub keep_accounting: Duration,
     /// Where the figures are sent.
     pub graphite: Option<HostPort>,
+    /// How the node joins a cluster, and is reached there.
+    pub cluster: ClusterSettings,
+}
+
+/// How a node joins a cluster, and is reached there.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub struct ClusterSettings {
+    /// The name that it wants.
+    pub name: Option<String>,
+    /// A node of the cluster, and the file with the invitation.
+    pub join: Option<JoinSettings>,
+    /// Where the other nodes reach it; empty leaves it to the node.
+    pub addresses: Vec<HostPort>,
+}
+
+/// Whose cluster a node joins, and by which invitation.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct JoinSettings {
+    /// A node of the cluster.
+    pub address: HostPort,
+    /// The file with the invitation.
+    pub token_file: PathBuf,
 }
 
 /// The form of a node's log.
@@ -196,8 +218,47 @@ impl ServeSettings {
             },
             keep_accounting: values.duration("keep-accounting"),
             graphite,
+            cluster: cluster(values, &mut faults),
         };
         SettingErrors::of(faults.0).map_or(Ok(settings), Err)
+    }
+}
+
+fn cluster(values: &Values, faults: &mut Faults) -> ClusterSettings {
+    let name = Some(values.text("name")).filter(|name| !name.is_empty());
+    let name = name.and_then(|name| {
+        let problem = name.to_str().ok_or_else(|| "it is not UTF-8".to_owned());
+        let problem = problem.and_then(|text| match crate::rest::check_site_name(text) {
+            Ok(()) => Ok(text.to_owned()),
+            Err(error) => Err(error.to_string()),
+        });
+        problem
+            .map_err(|what| faults.add(values, "name", &name.to_string_lossy(), &what))
+            .ok()
+    });
+    let address = Some(values.text("join")).filter(|text| !text.is_empty());
+    let address = address.and_then(|text| {
+        let parsed = parse_listen(&text);
+        parsed
+            .map_err(|what| faults.add(values, "join", &text.to_string_lossy(), &what))
+            .ok()
+    });
+    let join = match (address, path(values, "token-file")) {
+        (Some(address), Some(token_file)) => Some(JoinSettings {
+            address,
+            token_file,
+        }),
+        (Some(address), None) => {
+            let what = "the invitation is missing: name its file with --token-file";
+            faults.add(values, "join", &address.to_string(), what);
+            None
+        }
+        (None, _) => None,
+    };
+    ClusterSettings {
+        name,
+        join,
+        addresses: faults.take(values.list("address", parse_listen)),
     }
 }
 

@@ -3,6 +3,7 @@
 
 mod access;
 mod accounting;
+pub(super) mod cluster;
 pub(super) mod connect;
 mod grants;
 mod log;
@@ -57,6 +58,7 @@ pub(super) fn run(name: &str, matches: &ArgMatches, started: Instant) -> Result<
         ("job", "report") => report::run(own, &client),
         ("job", "manifest") => report::manifest(own, &client),
         ("job", verb) => steer::run(verb, own, &client),
+        ("cluster", sub) => cluster::run(sub, own, &client),
         ("top", _) => top::run(&client, json),
         ("ls" | "mkdir" | "rm" | "mv" | "clean", _) => places::run(name, own, &client),
         _ => access::run(name, sub, own, &client),

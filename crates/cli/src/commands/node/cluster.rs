@@ -1,0 +1,211 @@
+//! `godwit cluster`: how the cluster of a node is, and which nodes it has.
+//! Decides nothing; the node does. `leave` and `recover` work on the home of a node that is stopped.
+
+use std::time::Duration;
+
+use clap::ArgMatches;
+use godwit_api::rest::{ChangeNode, ClusterNode, ClusterView, NewInvite};
+use godwit_api::units::human_size;
+use godwit_client::Client;
+use godwit_cluster::{ClusterHome, NUMBER_ALONE};
+
+use super::when::Clock;
+use super::{optional, print_json, table, text};
+use crate::exit::{Exit, Failure};
+use crate::home::Home;
+use crate::output::{complain, print, printable};
+
+/// Runs one of the commands that ask a node.
+pub(super) fn run(sub: &str, matches: &ArgMatches, client: &Client) -> Result<Exit, Failure> {
+    let json = matches.get_flag("json");
+    match sub {
+        "status" => {
+            let view = client.cluster().view()?;
+            match json {
+                true => print_json(&view),
+                false => show(&view),
+            }
+            if view.problem.is_some() {
+                return Ok(Exit::Failed);
+            }
+        }
+        "invite" => invite(matches, client, json)?,
+        "drain" => {
+            let draining = !matches.get_flag("undo");
+            let name = text(matches, "name")?;
+            let wish = ChangeNode {
+                draining: Some(draining),
+                ..ChangeNode::default()
+            };
+            let view = client.cluster().change(&name, &wish)?;
+            let what = match draining {
+                true => "takes no more jobs; those that it runs go on at other nodes",
+                false => "takes jobs again",
+            };
+            tell(json, &view, &format!("{} {what}", printable(&name)));
+        }
+        "promote" => {
+            let name = text(matches, "name")?;
+            let wish = ChangeNode {
+                voter: Some(true),
+                ..ChangeNode::default()
+            };
+            let view = client.cluster().change(&name, &wish)?;
+            let what = format!(
+                "{} will vote as soon as it has the whole state",
+                printable(&name)
+            );
+            tell(json, &view, &what);
+        }
+        "remove" => {
+            let name = text(matches, "name")?;
+            client.cluster().remove(&name, matches.get_flag("force"))?;
+            print(&format!(
+                "{} is no node of the cluster any more; to use it again, run on it: godwit cluster leave",
+                printable(&name)
+            ));
+        }
+        _ => return Err(Failure::usage(format!("cluster {sub} is not a command"))),
+    }
+    Ok(Exit::Complete)
+}
+
+fn tell(json: bool, view: &ClusterView, what: &str) {
+    match json {
+        true => print_json(view),
+        false => print(what),
+    }
+}
+
+fn invite(matches: &ArgMatches, client: &Client, json: bool) -> Result<(), Failure> {
+    let seconds = optional(matches, "expires")?
+        .map(|text| {
+            godwit_api::duration::parse_duration(&text)
+                .map(|length: Duration| length.as_secs())
+                .map_err(|error| Failure::usage(format!("--expires {text}: {error}")))
+        })
+        .transpose()?;
+    let invite = client.cluster().invite(&NewInvite { seconds })?;
+    if json {
+        print_json(&invite);
+        return Ok(());
+    }
+    // The token alone on standard output, so that it can go into a file.
+    let address = invite.addresses.first().map_or("HOST:PORT", String::as_str);
+    complain(&format!(
+        "good once, until {}; write it to a file on the new node (chmod 600), and there: godwit serve --join {} --token-file FILE",
+        Clock::now().show(invite.expires),
+        printable(address)
+    ));
+    print(&invite.token);
+    Ok(())
+}
+
+fn show(view: &ClusterView) {
+    if let Some(problem) = &view.problem {
+        complain(&format!("told by {}: {problem}", printable(&view.told_by)));
+    }
+    let rows: Vec<Vec<String>> = view.nodes.iter().map(|node| row(node, view)).collect();
+    print(&table::plain(
+        &[
+            "NODE",
+            "STATE",
+            "ROLE",
+            "JOBS",
+            "EXPORTS",
+            "CORES",
+            "MEMORY",
+            "ADDRESSES",
+            "VERSION",
+        ],
+        &rows,
+    ));
+}
+
+fn row(node: &ClusterNode, view: &ClusterView) -> Vec<String> {
+    let role = match (node.leads, node.votes) {
+        (true, _) => "leads",
+        (false, true) => "votes",
+        (false, false) => "follows",
+    };
+    let has = &node.resources;
+    let known = has.cores > 0;
+    let state = match node.heard_ms.filter(|_| node.state.name() == "lost") {
+        Some(heard) => format!("lost for {} s", heard / 1_000),
+        None => node.state.name().to_owned(),
+    };
+    let name = match node.name == view.told_by {
+        true => format!("{} *", node.name),
+        false => node.name.clone(),
+    };
+    let fields = [
+        name,
+        state,
+        role.to_owned(),
+        node.running.to_string(),
+        node.exports.join(", "),
+        if known {
+            has.cores.to_string()
+        } else {
+            "-".to_owned()
+        },
+        if known {
+            human_size(has.memory_bytes)
+        } else {
+            "-".to_owned()
+        },
+        node.addresses.join(", "),
+        node.version.clone(),
+    ];
+    fields.iter().map(|field| printable(field)).collect()
+}
+
+/// Makes the node of this home, which is stopped, the only one of its cluster.
+pub(in crate::commands) fn recover(matches: &ArgMatches, home: &Home) -> Result<Exit, Failure> {
+    if !matches.get_flag("yes") {
+        return Err(Failure::usage(
+            "this node becomes the only one of its cluster, and what only other nodes know is lost; if a majority of the voters is gone for good, say: godwit cluster recover --yes",
+        ));
+    }
+    let identity = home.identity()?.id().to_string();
+    let member = ClusterHome::read(home.path()).map_err(Failure::local)?;
+    let member = member.unwrap_or_else(|| ClusterHome::of_one(&identity));
+    let state = home.path().join("state");
+    // It refuses while a node runs, and checks the state before it changes anything.
+    let kept =
+        godwit_state::recover(&state, member.number, godwit_jobs::now()).map_err(Failure::local)?;
+    let member = member.recovered();
+    member.write(home.path()).map_err(Failure::local)?;
+    let kept = kept.map_or(String::new(), |kept| {
+        format!(" The earlier files are kept in {}.", kept.display())
+    });
+    print(&format!(
+        "{} is the only node of its cluster now; start it with godwit serve, and have the others join anew (on each: godwit cluster leave, then godwit serve --join).{kept}",
+        printable(&member.name)
+    ));
+    Ok(Exit::Complete)
+}
+
+/// Has the node of this home, which is stopped, forget its cluster.
+pub(in crate::commands) fn leave(matches: &ArgMatches, home: &Home) -> Result<Exit, Failure> {
+    let member = ClusterHome::read(home.path()).map_err(Failure::local)?;
+    let first = member
+        .as_ref()
+        .is_none_or(|member| member.number == NUMBER_ALONE);
+    if first && !matches.get_flag("yes") {
+        return Err(Failure::usage(
+            "the state of this node may be the only one there is: jobs, users, rules; to move it aside all the same, say: godwit cluster leave --yes",
+        ));
+    }
+    let state = home.path().join("state");
+    let kept = match state.exists() {
+        true => godwit_state::set_aside(&state).map_err(Failure::local)?,
+        false => None,
+    };
+    ClusterHome::remove(home.path()).map_err(Failure::local)?;
+    let kept = kept.map_or(String::new(), |kept| {
+        format!("; its state is kept in {}", kept.display())
+    });
+    print(&format!("this node is of no cluster now{kept}"));
+    Ok(Exit::Complete)
+}

@@ -1,0 +1,218 @@
+//! Joins a node to its cluster: which node it is, the state that the cluster shares, what the node has, and where it is reached.
+//! Decides nothing about nodes.
+
+use std::collections::BTreeMap;
+use std::net::{IpAddr, SocketAddr};
+use std::path::Path;
+use std::sync::Arc;
+
+use godwit_api::ask::AskSites;
+use godwit_api::rest::{NodeInterface, NodeResources, NodeRoom};
+use godwit_api::settings::{ClusterSettings, JoinSettings, ServeSettings};
+use godwit_cluster::{Carrier, Cluster, ClusterConfig, ClusterHome, Joining, Token, join};
+use godwit_net::{Cipher, ClientTls, own_interfaces};
+use godwit_node::{Asker, ClaimTable, Export, Here};
+use godwit_run::Process;
+use godwit_state::{Options, Replica};
+
+use super::log;
+use crate::exit::Failure;
+use crate::home::Home;
+use crate::output::print;
+
+/// A node's part of its cluster, before it speaks.
+pub(super) struct Opened {
+    pub(super) replica: Arc<Replica>,
+    pub(super) sites: Arc<dyn AskSites>,
+    pub(super) cluster: Cluster,
+}
+
+/// Joins if the settings say so, and opens the state.
+pub(super) fn open(
+    settings: &ServeSettings,
+    home: &Home,
+    exports: &[Export],
+    process: &Process,
+    claims: &Arc<ClaimTable>,
+) -> Result<Opened, Failure> {
+    let identity = home.identity()?;
+    let tls = ClientTls::new(&identity, &Cipher::ALL).map_err(Failure::local)?;
+    let here = Here::new(
+        exports.to_vec(),
+        home.path().to_owned(),
+        process.syncs.clone(),
+    )
+    .claiming(Arc::clone(claims));
+    let sites: Arc<dyn AskSites> = Arc::new(Asker::new(here, tls));
+    let names: Vec<String> = exports.iter().map(|export| export.name.clone()).collect();
+    let member = match &settings.cluster.join {
+        Some(wish) => Some(joined(wish, &settings.cluster, home, &*sites, &names)?),
+        None => ClusterHome::read(home.path()).map_err(Failure::local)?,
+    };
+    let identity = identity.id().to_string();
+    let member = member.unwrap_or_else(|| ClusterHome::of_one(&identity));
+    let carrier = Carrier::new(Arc::clone(&sites), member.cluster.clone());
+    let options = Options {
+        voter: member.number,
+        joins: !member.nodes.is_empty(),
+        peers: Arc::new(carrier),
+        ..Options::new(home.path().join("state"))
+    };
+    let replica = Replica::open(options)
+        .map_err(|error| Failure::local(format!("the state of the node: {error}")))?;
+    let replica = Arc::new(replica);
+    let cluster = Cluster::new(ClusterConfig {
+        replica: Arc::clone(&replica),
+        home: member,
+        identity,
+        exports: names,
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        sites: Arc::clone(&sites),
+        now: godwit_jobs::now,
+        resources: {
+            let exports = exports.to_vec();
+            Arc::new(move || resources(&exports))
+        },
+        log: Arc::new(log::line),
+    });
+    Ok(Opened {
+        replica,
+        sites,
+        cluster,
+    })
+}
+
+fn joined(
+    wish: &JoinSettings,
+    settings: &ClusterSettings,
+    home: &Home,
+    sites: &dyn AskSites,
+    exports: &[String],
+) -> Result<ClusterHome, Failure> {
+    if let Some(member) = ClusterHome::read(home.path()).map_err(Failure::local)? {
+        print(&format!(
+            "--join is not needed any more: this is the node {} of a cluster",
+            member.name
+        ));
+        return Ok(member);
+    }
+    let token = read_token(&wish.token_file)?;
+    let name = match &settings.name {
+        Some(name) => name.clone(),
+        None => machine_name()?,
+    };
+    let joining = Joining {
+        address: &wish.address.to_string(),
+        token: &token,
+        name: &name,
+        exports: exports.to_vec(),
+        version: env!("CARGO_PKG_VERSION"),
+    };
+    let member = join(home.path(), sites, joining).map_err(Failure::local)?;
+    print(&format!(
+        "joined the cluster of {} as the node {}",
+        wish.address, member.name
+    ));
+    Ok(member)
+}
+
+/// Reads an invitation, which only its owner may be able to read.
+fn read_token(file: &Path) -> Result<Token, Failure> {
+    use std::os::unix::fs::MetadataExt as _;
+    let failed =
+        |error: std::io::Error| Failure::usage(format!("--token-file {}: {error}", file.display()));
+    let mode = std::fs::metadata(file).map_err(failed)?.mode();
+    if mode & 0o077 != 0 {
+        return Err(Failure::usage(format!(
+            "--token-file {}: others can read it; make it yours alone: chmod 600 {}",
+            file.display(),
+            file.display()
+        )));
+    }
+    let text = std::fs::read_to_string(file).map_err(failed)?;
+    text.parse()
+        .map_err(|what: &str| Failure::usage(format!("--token-file {}: {what}", file.display())))
+}
+
+fn machine_name() -> Result<String, Failure> {
+    let name = rustix::system::uname();
+    let name = name.nodename().to_string_lossy().into_owned();
+    match godwit_api::rest::check_site_name(&name) {
+        Ok(()) => Ok(name),
+        Err(error) => Err(Failure::usage(format!(
+            "the name of this machine cannot be that of a node: {error}; give one with --name"
+        ))),
+    }
+}
+
+/// Where the other nodes reach this one: at what the operator says, or where it listens.
+pub(super) fn reached_at(settings: &ClusterSettings, listening: &[SocketAddr]) -> Vec<String> {
+    let port = listening.first().map_or(0, SocketAddr::port);
+    if !settings.addresses.is_empty() {
+        return settings.addresses.iter().map(ToString::to_string).collect();
+    }
+    let mut found: Vec<String> = Vec::new();
+    for at in listening {
+        if !at.ip().is_unspecified() {
+            found.push(at.to_string());
+            continue;
+        }
+        let own = own_interfaces().unwrap_or_default();
+        let own = own.iter().map(|own| own.address);
+        let takes = |address: &IpAddr| at.is_ipv6() || address.is_ipv4();
+        found.extend(
+            own.filter(takes)
+                .map(|address| SocketAddr::new(address, at.port()).to_string()),
+        );
+    }
+    if found.is_empty() {
+        found.push(SocketAddr::new(IpAddr::from([127, 0, 0, 1]), port).to_string());
+    }
+    found.sort();
+    found.dedup();
+    found
+}
+
+/// What this node has.
+fn resources(exports: &[Export]) -> NodeResources {
+    let mut interfaces: BTreeMap<String, NodeInterface> = BTreeMap::new();
+    for own in own_interfaces().unwrap_or_default() {
+        let interface = interfaces.entry(own.interface.clone()).or_default();
+        interface.bits_per_second = speed(&own.interface);
+        interface.name = own.interface;
+        interface.addresses.push(own.address.to_string());
+    }
+    NodeResources {
+        cores: std::thread::available_parallelism()
+            .map_or(0, |cores| u32::try_from(cores.get()).unwrap_or(u32::MAX)),
+        memory_bytes: memory(),
+        interfaces: interfaces.into_values().collect(),
+        room: exports
+            .iter()
+            .map(|export| NodeRoom {
+                export: export.name.clone(),
+                free_bytes: rustix::fs::statvfs(&export.path)
+                    .ok()
+                    .map(|room| room.f_bavail.saturating_mul(room.f_frsize)),
+            })
+            .collect(),
+    }
+}
+
+/// Bits per second of an interface, in the kernel's words: megabits, or a number below 1 where the driver does not know.
+fn speed(interface: &str) -> Option<u64> {
+    let text = std::fs::read_to_string(format!("/sys/class/net/{interface}/speed")).ok()?;
+    let megabits: i64 = text.trim().parse().ok()?;
+    u64::try_from(megabits)
+        .ok()
+        .filter(|megabits| *megabits > 0)
+        .map(|megabits| megabits * 1_000_000)
+}
+
+fn memory() -> u64 {
+    let info = rustix::system::sysinfo();
+    // The kernel's types differ between machines.
+    #[allow(clippy::useless_conversion, reason = "they do")]
+    let (all, unit) = (u64::from(info.totalram), u64::from(info.mem_unit));
+    all.saturating_mul(unit)
+}

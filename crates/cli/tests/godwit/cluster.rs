@@ -1,0 +1,497 @@
+//! Several nodes as one cluster, by the real binary: joining, jobs at any node, lost, drained and removed nodes, a lost majority.
+//! Leaves the consensus itself to the tests of the state.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+use super::judge::assert_identical_to_rsync;
+use super::rig::Rig;
+use super::sites::{submit, wait_for};
+
+/// For what takes seconds, on a machine that does much else.
+const DEADLINE: Duration = Duration::from_secs(120);
+
+/// Nodes with one export on a file system that all reach.
+struct Site {
+    shared: TempDir,
+    nodes: Vec<Rig>,
+}
+
+impl Site {
+    fn of(nodes: usize) -> Self {
+        let memory = Path::new("/dev/shm");
+        let shared = tempfile::tempdir_in(memory).or_else(|_| tempfile::tempdir());
+        let mut site = Self {
+            shared: shared.expect("a directory"),
+            nodes: Vec::new(),
+        };
+        let mut first = site.rig();
+        first.serve(&[]);
+        site.nodes.push(first);
+        for number in 2..=nodes {
+            site.join(&format!("dtn{number}"));
+        }
+        site.wait("all vote who shall", |view| {
+            let seats = [1, 1, 3, 3][nodes - 1];
+            up(view).len() == nodes && voters(view) == seats
+        });
+        site
+    }
+
+    fn rig(&self) -> Rig {
+        let own = tempfile::tempdir_in(self.shared.path()).expect("a directory");
+        Rig::with(own, Some(&self.shared.path().join("export")), None)
+    }
+
+    /// Starts another node, which joins by an invitation of the last one.
+    fn join(&mut self, name: &str) {
+        let mut rig = self.rig();
+        let by = self.nodes.last().expect("a node");
+        join_by(&mut rig, by, &invite(by), name);
+        self.nodes.push(rig);
+    }
+
+    /// How the cluster is, as the node says.
+    fn view(&self, node: usize) -> Option<Value> {
+        view(&self.nodes[node])
+    }
+
+    /// Waits until every node that runs tells the same of the cluster.
+    #[track_caller]
+    fn wait(&self, what: &str, is_so: impl Fn(&Value) -> bool) {
+        let all: Vec<usize> = (0..self.nodes.len()).collect();
+        self.wait_at(&all, what, is_so);
+    }
+
+    #[track_caller]
+    fn wait_at(&self, nodes: &[usize], what: &str, is_so: impl Fn(&Value) -> bool) {
+        let until = Instant::now() + DEADLINE;
+        loop {
+            let views: Vec<Option<Value>> = nodes.iter().map(|node| self.view(*node)).collect();
+            if views.iter().all(|view| view.as_ref().is_some_and(&is_so)) {
+                return;
+            }
+            assert!(Instant::now() < until, "in vain: {what}: {views:#?}");
+            std::thread::sleep(Duration::from_millis(100));
+        }
+    }
+
+    /// Which of the nodes leads.
+    fn leader(&self, asked: usize) -> usize {
+        let view = self.view(asked).expect("a view");
+        let name = view["leader"].as_str().expect("a leader");
+        self.place_of(name)
+    }
+
+    fn place_of(&self, name: &str) -> usize {
+        match name.strip_prefix("dtn") {
+            Some(number) => number.parse::<usize>().expect("a number") - 1,
+            None => 0,
+        }
+    }
+}
+
+fn view(rig: &Rig) -> Option<Value> {
+    let outcome = rig.admin(&["cluster", "status", "--json"]);
+    serde_json::from_str(&outcome.out).ok()
+}
+
+fn invite(rig: &Rig) -> String {
+    let outcome = rig.admin(&["cluster", "invite"]);
+    assert_eq!(outcome.code, Some(0), "{outcome:?}");
+    assert!(
+        outcome.complaint.contains("--join"),
+        "it says what to do: {outcome:?}"
+    );
+    outcome.out.trim().to_owned()
+}
+
+/// Writes a token where its owner alone can read it.
+fn token_file(rig: &Rig, token: &str) -> String {
+    let file = rig.path("token");
+    fs::write(&file, token).expect("written");
+    fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).expect("closed");
+    file.to_str().expect("text").to_owned()
+}
+
+fn join_by(rig: &mut Rig, by: &Rig, token: &str, name: &str) {
+    let file = token_file(rig, token);
+    rig.serve(&[
+        "--join",
+        by.address(),
+        "--token-file",
+        &file,
+        "--name",
+        name,
+    ]);
+}
+
+/// Has a node try to join; what it says when it ends.
+#[track_caller]
+fn refused(rig: &Rig, by: &Rig, token: &str, name: &str) -> String {
+    let file = token_file(rig, token);
+    let outcome = rig.admin(&[
+        "serve",
+        "--listen",
+        "127.0.0.1:0",
+        "--join",
+        by.address(),
+        "--token-file",
+        &file,
+        "--name",
+        name,
+    ]);
+    assert!(matches!(outcome.code, Some(1 | 2)), "{outcome:?}");
+    outcome.complaint
+}
+
+fn nodes(view: &Value) -> Vec<&Value> {
+    view["nodes"].as_array().into_iter().flatten().collect()
+}
+
+fn up(view: &Value) -> Vec<&str> {
+    let up = nodes(view).into_iter().filter(|node| node["state"] == "up");
+    up.filter_map(|node| node["name"].as_str()).collect()
+}
+
+fn voters(view: &Value) -> usize {
+    nodes(view)
+        .iter()
+        .filter(|node| node["votes"] == true)
+        .count()
+}
+
+fn state_of(view: &Value, name: &str) -> String {
+    let nodes = nodes(view);
+    let node = nodes.iter().find(|node| node["name"] == name);
+    node.and_then(|node| node["state"].as_str())
+        .unwrap_or("none")
+        .to_owned()
+}
+
+/// A site of one node, to which the nodes of the cluster may write.
+fn archive(site: &Site) -> Rig {
+    let mut there = Rig::new();
+    // A node that is gone does not come back for its transfer.
+    there.serve(&["--keep-for", "1s"]);
+    for node in &site.nodes {
+        let line = [
+            "access",
+            "allow",
+            &node.identity,
+            "--all-exports",
+            "--read",
+            "--write",
+        ];
+        let outcome = there.admin(&line);
+        assert_eq!(outcome.code, Some(0), "{outcome:?}");
+    }
+    let line = [
+        "site",
+        "add",
+        "siteB",
+        there.address(),
+        "--identity",
+        &there.identity,
+    ];
+    let outcome = site.nodes[0].admin(&line);
+    assert_eq!(outcome.code, Some(0), "{outcome:?}");
+    there
+}
+
+/// Compares files alone: what a node that is gone began stays at the destination until it is cleaned there.
+#[track_caller]
+fn assert_same_files(source: &Path, copy: &Path) {
+    for entry in fs::read_dir(source).expect("a directory") {
+        let name = entry.expect("an entry").file_name();
+        let same = fs::read(source.join(&name)).ok() == fs::read(copy.join(&name)).ok();
+        assert!(same, "{name:?} differs in {}", copy.display());
+    }
+}
+
+fn runner(job: &Value) -> Option<&str> {
+    job["node"].as_str()
+}
+
+#[test]
+fn nodes_join_and_any_of_them_takes_a_job_and_shows_it() {
+    let site = Site::of(3);
+    let there = archive(&site);
+    for n in 0..6 {
+        let directory = site.nodes[0].export.join(format!("run{n}"));
+        fs::create_dir_all(&directory).expect("made");
+        fs::write(directory.join("f"), vec![n; 300_000]).expect("written");
+    }
+    let mut ids = Vec::new();
+    for n in 0..6 {
+        let node = &site.nodes[n % 3];
+        let (source, destination) = (format!("here:/data/run{n}"), format!("siteB:/data/run{n}"));
+        ids.push(submit(node, &source, &destination, &[]));
+    }
+    for (n, id) in ids.iter().enumerate() {
+        let asked = &site.nodes[(n + 1) % 3];
+        let ended = wait_for(asked, id, |job| !job["ended"].is_null());
+        assert_eq!(ended["state"], "complete", "{ended}");
+        let run = format!("run{n}");
+        assert_identical_to_rsync(
+            "-aHO",
+            &site.nodes[0].export.join(&run),
+            &there.export.join(&run),
+        );
+    }
+    let view = site.view(2).expect("a view");
+    for node in nodes(&view) {
+        assert_eq!(node["exports"][0], "data", "{view:#}");
+        assert!(node["resources"]["cores"].as_u64() > Some(0), "{view:#}");
+        assert!(
+            node["resources"]["room"][0]["free_bytes"].as_u64() > Some(0),
+            "{view:#}"
+        );
+    }
+    let text = site.nodes[1].admin(&["cluster", "status"]);
+    assert_eq!(text.code, Some(0), "{text:?}");
+    assert!(
+        text.out.contains("leads") && text.out.contains("dtn3"),
+        "{text:?}"
+    );
+}
+
+#[test]
+fn jobs_of_a_killed_node_go_on_at_others_and_it_comes_back() {
+    let mut site = Site::of(3);
+    let there = archive(&site);
+    let export = site.nodes[0].export.clone();
+    fs::create_dir_all(export.join("run")).expect("made");
+    for n in 0..8 {
+        fs::write(export.join(format!("run/f{n}")), vec![n; 1_000_000]).expect("written");
+    }
+    // As many as there are nodes, so that each node runs one.
+    let ids: Vec<String> = (0..3)
+        .map(|n| {
+            let destination = format!("siteB:/data/copy{n}/");
+            submit(
+                &site.nodes[0],
+                "here:/data/run",
+                &destination,
+                &["--limit", "1MB"],
+            )
+        })
+        .collect();
+    let mut runners = Vec::new();
+    for id in &ids {
+        let job = wait_for(&site.nodes[0], id, |job| job["state"] == "running");
+        runners.push(runner(&job).expect("a runner").to_owned());
+    }
+    runners.sort();
+    assert_eq!(
+        runners,
+        ["dtn2", "dtn3", "node1"],
+        "jobs spread over the nodes"
+    );
+    let leader = site.leader(0);
+    site.nodes[leader].kill_daemon();
+    let left: Vec<usize> = (0..3).filter(|node| *node != leader).collect();
+    for (n, id) in ids.iter().enumerate() {
+        let ended = wait_for(&site.nodes[left[0]], id, |job| !job["ended"].is_null());
+        assert_eq!(ended["state"], "complete", "{ended}");
+        assert_same_files(
+            &export.join("run"),
+            &there.export.join(format!("copy{n}/run")),
+        );
+    }
+    site.nodes[leader].serve(&[]);
+    site.wait("it is back", |view| up(view).len() == 3);
+}
+
+#[test]
+fn a_drained_node_gives_its_jobs_away_and_can_be_removed() {
+    let mut site = Site::of(3);
+    let there = archive(&site);
+    let export = site.nodes[0].export.clone();
+    fs::create_dir_all(export.join("run")).expect("made");
+    for n in 0..8 {
+        fs::write(export.join(format!("run/f{n}")), vec![n; 1_000_000]).expect("written");
+    }
+    let id = submit(
+        &site.nodes[0],
+        "here:/data/run",
+        "siteB:/data/to/",
+        &["--limit", "1MB"],
+    );
+    let job = wait_for(&site.nodes[0], &id, |job| job["state"] == "running");
+    let name = runner(&job).expect("a runner").to_owned();
+    let asked = (site.place_of(&name) + 1) % 3;
+    let live = site.nodes[asked].admin(&["cluster", "remove", &name]);
+    assert_eq!(live.code, Some(2), "{live:?}");
+    assert!(live.complaint.contains("drain it first"), "{live:?}");
+    let drained = site.nodes[asked].admin(&["cluster", "drain", &name]);
+    assert_eq!(drained.code, Some(0), "{drained:?}");
+    let job = wait_for(&site.nodes[asked], &id, |job| {
+        job["state"] == "running" && runner(job) != Some(&name)
+    });
+    assert!(job["attempts"].as_u64() >= Some(2), "{job}");
+    site.wait_at(&[asked], "it is drained", |view| {
+        state_of(view, &name) == "drained"
+    });
+    let removed = site.nodes[asked].admin(&["cluster", "remove", &name]);
+    assert_eq!(removed.code, Some(0), "{removed:?}");
+    site.wait_at(&[asked], "it is gone, and one of two votes", |view| {
+        nodes(view).len() == 2 && voters(view) == 1
+    });
+    let ended = wait_for(&site.nodes[asked], &id, |job| !job["ended"].is_null());
+    assert_eq!(ended["state"], "complete", "{ended}");
+    assert_same_files(&export.join("run"), &there.export.join("to/run"));
+    // The removed node says what it is now, and may join anew once it has left.
+    let place = site.place_of(&name);
+    site.nodes[place]
+        .daemon()
+        .wait_for("is no node of the cluster");
+    site.nodes[place].kill_daemon();
+    let left = site.nodes[place].admin(&["cluster", "leave", "--yes"]);
+    assert_eq!(left.code, Some(0), "{left:?}");
+    let token = invite(&site.nodes[asked]);
+    let mut back = site.nodes.remove(place);
+    let by = &site.nodes[asked - usize::from(asked > place)];
+    join_by(&mut back, by, &token, "again");
+    site.nodes.insert(place, back);
+    site.wait("it is back", |view| {
+        up(view).len() == 3 && voters(view) == 3
+    });
+}
+
+#[test]
+fn who_may_not_join_is_told_why_and_changes_nothing() {
+    let site = Site::of(2);
+    let first = &site.nodes[0];
+    let stranger = site.rig();
+    let token = invite(first);
+    let wrong = token.replacen("gwi1-", "gwi1-aaaa", 1);
+    let said = refused(&stranger, first, &wrong, "dtn9");
+    assert!(said.contains("knows no such invitation"), "{said}");
+    let said = refused(&stranger, first, &token, "dtn2");
+    assert!(
+        said.contains("has a node \"dtn2\" already") && said.contains("--name"),
+        "{said}"
+    );
+    let said = refused(&stranger, first, "gwt_abc", "dtn9");
+    assert!(said.contains("this is no invitation"), "{said}");
+    // The node at the address is not the one that the token names.
+    let other = {
+        let mut other = Rig::new();
+        other.serve(&[]);
+        other
+    };
+    let said = refused(&stranger, &other, &token, "dtn9");
+    assert!(said.contains("the node that made the invitation"), "{said}");
+    let said = refused(
+        &stranger,
+        first,
+        &invite(&other).replace(&other.identity, &first.identity),
+        "dtn9",
+    );
+    assert!(said.contains("knows no such invitation"), "{said}");
+    // A node that has jobs of its own does not lose them.
+    let said = {
+        let mut with_state = site.rig();
+        with_state.serve(&[]);
+        with_state.kill_daemon();
+        refused(&with_state, first, &token, "dtn9")
+    };
+    assert!(
+        said.contains("state of its own") && said.contains("cluster leave"),
+        "{said}"
+    );
+    // Nobody else may read the token.
+    let file = token_file(&stranger, &token);
+    fs::set_permissions(&file, fs::Permissions::from_mode(0o644)).expect("opened");
+    let line = [
+        "serve",
+        "--listen",
+        "127.0.0.1:0",
+        "--join",
+        first.address(),
+        "--token-file",
+        &file,
+    ];
+    let open = stranger.admin(&line);
+    assert_eq!(open.code, Some(2), "{open:?}");
+    assert!(open.complaint.contains("chmod 600"), "{open:?}");
+    // After all that it is still good, and then it is used up.
+    let mut joins = site.rig();
+    join_by(&mut joins, first, &token, "dtn3");
+    let said = refused(&stranger, first, &token, "dtn4");
+    assert!(
+        said.contains("another node joined by this invitation"),
+        "{said}"
+    );
+    site.wait("three nodes", |view| up(view).len() == 3);
+}
+
+#[test]
+fn after_the_loss_of_a_majority_one_survivor_is_made_the_cluster() {
+    let mut site = Site::of(3);
+    let added = site.nodes[1].admin(&[
+        "site",
+        "add",
+        "kept",
+        "192.0.2.1",
+        "--identity",
+        &site.nodes[0].identity,
+    ]);
+    assert_eq!(added.code, Some(0), "{added:?}");
+    let until = Instant::now() + DEADLINE;
+    while !site.nodes[2].admin(&["site", "list"]).out.contains("kept") {
+        assert!(Instant::now() < until, "a voter gets what was changed");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    site.nodes[0].kill_daemon();
+    site.nodes[1].kill_daemon();
+    let until = Instant::now() + DEADLINE;
+    loop {
+        let outcome = site.nodes[2].admin(&["cluster", "status"]);
+        if outcome.code == Some(1) && outcome.complaint.contains("cluster recover") {
+            break;
+        }
+        assert!(Instant::now() < until, "{outcome:?}");
+        std::thread::sleep(Duration::from_millis(200));
+    }
+    // Reading goes on, and changing says what is needed.
+    let sites = site.nodes[2].admin(&["site", "list"]);
+    assert!(sites.out.contains("kept"), "{sites:?}");
+    let change = site.nodes[2].admin(&["site", "remove", "kept"]);
+    assert_eq!(change.code, Some(1), "{change:?}");
+    assert!(
+        change.complaint.contains("voters can be reached"),
+        "{change:?}"
+    );
+    let running = site.nodes[2].admin(&["cluster", "recover", "--yes"]);
+    assert_eq!(running.code, Some(1), "not while it runs: {running:?}");
+    site.nodes[2].kill_daemon();
+    let unsure = site.nodes[2].admin(&["cluster", "recover"]);
+    assert_eq!(unsure.code, Some(2), "{unsure:?}");
+    let recovered = site.nodes[2].admin(&["cluster", "recover", "--yes"]);
+    assert_eq!(recovered.code, Some(0), "{recovered:?}");
+    site.nodes[2].serve(&[]);
+    site.wait_at(&[2], "it is alone", |view| {
+        nodes(view).len() == 1 && up(view) == ["dtn3"]
+    });
+    let sites = site.nodes[2].admin(&["site", "list"]);
+    assert!(sites.out.contains("kept"), "{sites:?}");
+    let change = site.nodes[2].admin(&["site", "remove", "kept"]);
+    assert_eq!(change.code, Some(0), "{change:?}");
+    // Those of before are told that theirs is another cluster, and do not disturb it.
+    site.nodes[1].serve(&[]);
+    site.nodes[1].daemon().wait_for("of another cluster");
+    site.nodes[1].kill_daemon();
+    let left = site.nodes[1].admin(&["cluster", "leave", "--yes"]);
+    assert_eq!(left.code, Some(0), "{left:?}");
+    let mut back = site.nodes.remove(1);
+    join_by(&mut back, &site.nodes[1], &invite(&site.nodes[1]), "dtn2");
+    site.nodes.insert(1, back);
+    site.wait_at(&[1, 2], "two nodes", |view| up(view).len() == 2);
+}

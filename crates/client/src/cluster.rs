@@ -1,0 +1,50 @@
+//! The calls about the cluster of the node that is asked.
+//! Means nothing by itself: the documents do.
+
+use godwit_api::rest::{ChangeNode, ClusterView, InviteView, NewInvite};
+
+use hyper::Method;
+
+use crate::Client;
+use crate::calls::escaped;
+use crate::error::ClientError;
+
+/// The calls about the cluster.
+#[derive(Clone, Copy)]
+pub struct Clusters<'a>(pub(crate) &'a Client);
+
+impl Clusters<'_> {
+    /// How the cluster is.
+    ///
+    /// # Errors
+    /// The node cannot be reached, or refuses.
+    pub fn view(&self) -> Result<ClusterView, ClientError> {
+        self.0.get("/cluster")
+    }
+
+    /// Makes an invitation.
+    ///
+    /// # Errors
+    /// As [`Clusters::view`].
+    pub fn invite(&self, new: &NewInvite) -> Result<InviteView, ClientError> {
+        self.0.with(Method::POST, "/cluster/invites", new)
+    }
+
+    /// Changes a node.
+    ///
+    /// # Errors
+    /// As [`Clusters::view`].
+    pub fn change(&self, name: &str, wish: &ChangeNode) -> Result<ClusterView, ClientError> {
+        let path = format!("/cluster/nodes/{}", escaped(name));
+        self.0.with(Method::PATCH, &path, wish)
+    }
+
+    /// Removes a node; by force even if it lives.
+    ///
+    /// # Errors
+    /// As [`Clusters::view`].
+    pub fn remove(&self, name: &str, force: bool) -> Result<(), ClientError> {
+        self.0
+            .delete(&format!("/cluster/nodes/{}?force={force}", escaped(name)))
+    }
+}

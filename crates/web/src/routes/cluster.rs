@@ -1,0 +1,137 @@
+//! Owns the routes of the cluster: how it is, invitations, and changes of nodes.
+//! Knows no consensus: `cluster` does.
+
+use std::sync::Arc;
+
+use axum::Json;
+use axum::extract::{Path, State};
+use axum::http::StatusCode;
+use godwit_api::rest::{ChangeNode, ClusterView, InviteView, NewInvite, Timestamp};
+use godwit_cluster::Cluster;
+use godwit_jobs::now;
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer};
+use utoipa::IntoParams;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use super::Problems;
+use crate::app::App;
+use crate::caller::{Admin, Viewer};
+use crate::extract::{Body, Parameters};
+use crate::problem::ApiError;
+
+/// For how long an invitation is good if nothing is said.
+const INVITE_SECONDS: u64 = 3_600;
+
+/// The shortest and the longest time for which an invitation is good.
+const INVITE_RANGE: std::ops::RangeInclusive<u64> = 60..=604_800;
+
+pub(super) fn routes() -> OpenApiRouter<Arc<App>> {
+    OpenApiRouter::new()
+        .routes(routes!(show))
+        .routes(routes!(invite))
+        .routes(routes!(change, remove))
+}
+
+/// Shows the cluster of the node: all nodes, who leads, who votes, and how each is.
+#[utoipa::path(get, path = "/cluster", tag = "cluster", responses((status = 200, body = ClusterView), Problems))]
+async fn show(
+    Viewer(_caller): Viewer,
+    State(app): State<Arc<App>>,
+) -> Result<Json<ClusterView>, ApiError> {
+    app.run_at_places(view).await.map(Json)
+}
+
+/// Makes an invitation, by which one other node can join.
+#[utoipa::path(post, path = "/cluster/invites", tag = "cluster", request_body = NewInvite, responses((status = 200, body = InviteView), Problems))]
+async fn invite(
+    Admin(caller): Admin,
+    State(app): State<Arc<App>>,
+    Body(new): Body<NewInvite>,
+) -> Result<Json<InviteView>, ApiError> {
+    let seconds = new.seconds.unwrap_or(INVITE_SECONDS);
+    if !INVITE_RANGE.contains(&seconds) {
+        let (least, most) = INVITE_RANGE.into_inner();
+        let detail = format!("seconds: an invitation is good for {least} to {most} seconds");
+        return Err(ApiError::invalid(detail));
+    }
+    app.run(move |app| {
+        let expires = now().after(seconds * 1_000);
+        let cluster = cluster(app)?;
+        let token = cluster.invite(caller.actor(), expires)?;
+        Ok(InviteView {
+            token: token.text(),
+            expires: Timestamp(expires.0),
+            addresses: cluster.addresses(),
+        })
+    })
+    .await
+    .map(Json)
+}
+
+/// Changes a node: whether it takes jobs, and whether it votes.
+#[utoipa::path(patch, path = "/cluster/nodes/{name}", tag = "cluster", params(("name" = String, Path)), request_body = ChangeNode, responses((status = 200, body = ClusterView), Problems))]
+async fn change(
+    Admin(caller): Admin,
+    State(app): State<Arc<App>>,
+    Path(name): Path<String>,
+    Body(wish): Body<ChangeNode>,
+) -> Result<Json<ClusterView>, ApiError> {
+    app.run_at_places(move |app| {
+        cluster(app)?.change(caller.actor(), &name, wish)?;
+        view(app)
+    })
+    .await
+    .map(Json)
+}
+
+/// How a node is removed.
+#[derive(Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+struct Removal {
+    /// Removes it even if it lives and is not drained.
+    #[serde(default, deserialize_with = "yes_or_no")]
+    force: bool,
+}
+
+/// A parameter of a query is text.
+fn yes_or_no<'de, D: Deserializer<'de>>(from: D) -> Result<bool, D::Error> {
+    match String::deserialize(from)?.as_str() {
+        "true" => Ok(true),
+        "false" => Ok(false),
+        other => Err(D::Error::custom(format!(
+            "{other:?} is neither true nor false"
+        ))),
+    }
+}
+
+/// Removes a node. What it runs goes on at other nodes.
+#[utoipa::path(delete, path = "/cluster/nodes/{name}", tag = "cluster", params(("name" = String, Path), Removal), responses((status = 204), Problems))]
+async fn remove(
+    Admin(caller): Admin,
+    State(app): State<Arc<App>>,
+    Path(name): Path<String>,
+    Parameters(removal): Parameters<Removal>,
+) -> Result<StatusCode, ApiError> {
+    app.run_at_places(move |app| Ok(cluster(app)?.remove(caller.actor(), &name, removal.force)?))
+        .await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+fn cluster(app: &App) -> Result<&Cluster, ApiError> {
+    let missing = || ApiError::not_found("this node takes part in no cluster");
+    app.cluster.as_ref().ok_or_else(missing)
+}
+
+fn view(app: &App) -> Result<ClusterView, ApiError> {
+    let view = cluster(app)?.view();
+    view.map_err(|refusal| {
+        ApiError::new(
+            StatusCode::SERVICE_UNAVAILABLE,
+            &refusal.code,
+            refusal.message,
+        )
+    })
+}
