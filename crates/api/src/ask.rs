@@ -21,7 +21,9 @@ pub use cluster::{
     Announce, AnswerCluster, Carried, ClusterAnswer, ClusterQuestion, FEATURE_LEVEL, JoinCluster,
     Joined, KnownNode,
 };
-pub use jobs::{GrantJob, JobSeen, RunJob, RunningJob, SteerJob, SteerVerb};
+pub use jobs::{
+    GrantJob, JobPast, JobSeen, PastAfter, RunJob, RunningJob, SteerJob, SteerVerb,
+};
 pub use places::{
     CleanPlace, Cleaned, EntryKind, EntryView, ExportRoom, FailedPlace, KeptFiles, LIST_MAX,
     ListPlace, Listing, MakeDirectory, NAMED_MAX, RemovePlace, Removed, RenamePlace, mode_text,
@@ -78,6 +80,8 @@ pub enum Question {
     },
     /// Steers a job that runs for the asker.
     Steer(SteerJob),
+    /// The next part of the log and of the samples of a job that runs for the asker.
+    Past(PastAfter),
     /// How far the jobs are that the asked node runs, for a node of the same cluster.
     Running {},
     /// A question within a cluster.
@@ -85,7 +89,7 @@ pub enum Question {
 }
 
 /// Names of the questions that this version knows.
-const QUESTIONS: [&str; 18] = [
+const QUESTIONS: [&str; 19] = [
     "exports",
     "list",
     "stat",
@@ -102,6 +106,7 @@ const QUESTIONS: [&str; 18] = [
     "run",
     "job",
     "steer",
+    "past",
     "running",
     "cluster",
 ];
@@ -124,6 +129,8 @@ pub enum Answer {
     Done {},
     /// A job that runs for the asker.
     Job(Box<JobSeen>),
+    /// A part of the log and of the samples of such a job.
+    Past(JobPast),
     /// Jobs that the asked node runs.
     Running(Vec<RunningJob>),
     /// An answer within a cluster.
@@ -254,6 +261,7 @@ impl Question {
             | Self::Run(_)
             | Self::Job { .. }
             | Self::Steer(_)
+            | Self::Past(_)
             | Self::Running {}
             | Self::Cluster(_) => true,
         }

@@ -6,7 +6,8 @@ use std::io::{self, BufRead as _, BufReader, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
-use godwit_api::rest::{LogLine, LogPage, SampleView};
+use godwit_api::ask::JobPast;
+use godwit_api::rest::{LineOrigin, LogLine, LogPage, SampleView, Timestamp};
 
 use crate::clock::timestamp;
 use crate::error::JobsError;
@@ -19,6 +20,10 @@ const SAMPLES_MAX: usize = 2_048;
 
 /// Time between samples at the beginning, in milliseconds.
 const SAMPLE_EVERY_MS: i64 = 1_000;
+
+/// Lines and bytes of one answer to another site; a document between nodes holds twice as many bytes.
+const PAST_LINES_MAX: usize = 2_000;
+const PAST_BYTES_MAX: usize = 512 << 10;
 
 const LOG: &str = "log.jsonl";
 const SAMPLES: &str = "samples.jsonl";
@@ -35,6 +40,8 @@ pub(crate) struct Recorder {
     log: Option<File>,
     log_bytes: u64,
     seq: u64,
+    /// The last line that was copied from another site.
+    copied: Option<LineOrigin>,
     samples: Vec<SampleView>,
     file: Option<File>,
     every_ms: i64,
@@ -62,7 +69,7 @@ impl Recorder {
             .as_ref()
             .and_then(|log| log.metadata().ok())
             .map_or(0, |meta| meta.len());
-        let seq = last_seq(&directory.join(LOG));
+        let (seq, copied) = last_lines(&directory.join(LOG));
         let samples = read_lines(&directory.join(SAMPLES)).unwrap_or_default();
         let mut recorder = Self {
             file: append(SAMPLES),
@@ -71,6 +78,7 @@ impl Recorder {
             log,
             log_bytes,
             seq,
+            copied,
             every_ms: SAMPLE_EVERY_MS,
             samples,
         };
@@ -95,12 +103,56 @@ impl Recorder {
 
     /// Adds a line to the log.
     pub(crate) fn log(&mut self, event: serde_json::Value) {
+        self.write(timestamp(), event, None);
+    }
+
+    /// Adds a line that another site wrote. One that is here already is passed over.
+    pub(crate) fn copy_line(&mut self, site: &str, job: &str, line: LogLine) {
+        if line.seq <= self.copied_line(site, job) {
+            return;
+        }
+        let origin = LineOrigin {
+            site: site.to_owned(),
+            job: job.to_owned(),
+            seq: line.seq,
+        };
+        self.copied = Some(origin.clone());
+        self.write(line.at, line.event, Some(origin));
+    }
+
+    /// Number of the last line that was copied from the log of this job of another site.
+    pub(crate) fn copied_line(&self, site: &str, job: &str) -> u64 {
+        let copied = self.copied.as_ref();
+        let copied = copied.filter(|last| last.site == site && last.job == job);
+        copied.map_or(0, |last| last.seq)
+    }
+
+    /// Adds a sample of another site. One that is here already is passed over.
+    pub(crate) fn copy_sample(&mut self, site: &str, sample: SampleView) {
+        if sample.at > self.copied_sample(site) {
+            self.sample(SampleView {
+                attempt: self.attempt,
+                site: Some(site.to_owned()),
+                ..sample
+            });
+        }
+    }
+
+    /// When the last sample was taken that was copied from this site.
+    pub(crate) fn copied_sample(&self, site: &str) -> Timestamp {
+        let of_site = |sample: &&SampleView| sample.site.as_deref() == Some(site);
+        let last = self.samples.iter().rev().find(of_site);
+        last.map_or(Timestamp(0), |sample| sample.at)
+    }
+
+    fn write(&mut self, at: Timestamp, event: serde_json::Value, from: Option<LineOrigin>) {
         self.seq += 1;
         let line = LogLine {
             seq: self.seq,
-            at: timestamp(),
+            at,
             attempt: self.attempt,
             event,
+            from,
         };
         if self.log_bytes >= LOG_BYTES_MAX {
             return;
@@ -176,22 +228,31 @@ impl Recorder {
     }
 }
 
-/// The number of the last whole line of a log.
-fn last_seq(path: &Path) -> u64 {
-    read_lines::<LogLine>(path)
-        .ok()
-        .and_then(|lines| lines.last().map(|line| line.seq))
-        .unwrap_or(0)
+/// The number of the last whole line of a log, and the origin of the last one that another site wrote.
+fn last_lines(path: &Path) -> (u64, Option<LineOrigin>) {
+    let mut lines = read_lines::<LogLine>(path).unwrap_or_default();
+    let seq = lines.last().map_or(0, |line| line.seq);
+    (
+        seq,
+        lines.iter_mut().rev().find_map(|line| line.from.take()),
+    )
+}
+
+/// Opens a file, if it is there.
+fn open(path: &Path) -> io::Result<Option<File>> {
+    match File::open(path) {
+        Ok(file) => Ok(Some(file)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error),
+    }
 }
 
 /// Reads whole lines; one that was cut by a power failure is passed over.
 fn read_lines<T: serde::de::DeserializeOwned>(path: &Path) -> io::Result<Vec<T>> {
-    let file = match File::open(path) {
-        Ok(file) => file,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-        Err(error) => return Err(error),
-    };
     let mut lines = Vec::new();
+    let Some(file) = open(path)? else {
+        return Ok(lines);
+    };
     for line in BufReader::new(file).split(b'\n') {
         if let Ok(value) = serde_json::from_slice(&line?) {
             lines.push(value);
@@ -204,6 +265,36 @@ fn unreadable(path: PathBuf) -> impl FnOnce(io::Error) -> JobsError {
     move |source| JobsError::File { path, source }
 }
 
+/// Lines after number `after`, at most `limit`. Reads no more of those before than their numbers.
+fn lines_after(path: &Path, after: u64, limit: usize) -> io::Result<Vec<LogLine>> {
+    let mut lines = Vec::new();
+    let Some(file) = open(path)? else {
+        return Ok(lines);
+    };
+    for text in BufReader::new(file).split(b'\n') {
+        let text = text?;
+        if lines.len() == limit {
+            break;
+        }
+        if number_of(&text).is_some_and(|number| number <= after) {
+            continue;
+        }
+        if let Ok(line) = serde_json::from_slice::<LogLine>(&text)
+            && line.seq > after
+        {
+            lines.push(line);
+        }
+    }
+    Ok(lines)
+}
+
+/// The number of a line as the recorder writes it: in front of all else.
+fn number_of(line: &[u8]) -> Option<u64> {
+    let rest = line.strip_prefix(b"{\"seq\":")?;
+    let end = rest.iter().position(|byte| !byte.is_ascii_digit())?;
+    std::str::from_utf8(&rest[..end]).ok()?.parse().ok()
+}
+
 /// Lines after number `after`, at most `limit`.
 pub(crate) fn read_log(
     base: &Path,
@@ -212,16 +303,49 @@ pub(crate) fn read_log(
     limit: usize,
 ) -> Result<LogPage, JobsError> {
     let path = directory(base, id).join(LOG);
-    let lines: Vec<LogLine> = read_lines(&path).map_err(unreadable(path))?;
-    let lines: Vec<LogLine> = lines
-        .into_iter()
-        .filter(|line| line.seq > after)
-        .take(limit)
-        .collect();
+    let lines = lines_after(&path, after, limit).map_err(unreadable(path))?;
     Ok(LogPage {
         next: lines.last().map_or(after, |line| line.seq),
         lines,
     })
+}
+
+/// What follows after a line and a sample, as much as one answer to another site holds.
+pub(crate) fn read_past(
+    base: &Path,
+    id: &str,
+    line: u64,
+    sample: Timestamp,
+) -> Result<JobPast, JobsError> {
+    let path = directory(base, id).join(LOG);
+    let lines = lines_after(&path, line, PAST_LINES_MAX).map_err(unreadable(path))?;
+    let samples = read_samples(base, id)?.into_iter();
+    let mut past = JobPast {
+        more: lines.len() == PAST_LINES_MAX,
+        ..JobPast::default()
+    };
+    let mut bytes = 0;
+    for line in lines {
+        bytes += size(&line);
+        if bytes > PAST_BYTES_MAX && !past.lines.is_empty() {
+            past.more = true;
+            return Ok(past);
+        }
+        past.lines.push(line);
+    }
+    for sample in samples.filter(|each| each.at > sample) {
+        bytes += size(&sample);
+        if bytes > PAST_BYTES_MAX {
+            past.more = true;
+            break;
+        }
+        past.samples.push(sample);
+    }
+    Ok(past)
+}
+
+fn size(document: &impl serde::Serialize) -> usize {
+    serde_json::to_vec(document).map_or(0, |text| text.len())
 }
 
 /// All samples of a job.
@@ -238,11 +362,7 @@ pub(crate) fn manifest_path(base: &Path, id: &str) -> PathBuf {
 /// Opens the manifest of a job, if there is one.
 pub(crate) fn open_manifest(base: &Path, id: &str) -> Result<Option<File>, JobsError> {
     let path = manifest_path(base, id);
-    match File::open(&path) {
-        Ok(file) => Ok(Some(file)),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(unreadable(path)(error)),
-    }
+    open(&path).map_err(unreadable(path))
 }
 
 /// Ids of the jobs that have files.
@@ -306,7 +426,7 @@ mod tests {
                 continue;
             }
             recorder.sample(SampleView {
-                at: godwit_api::rest::Timestamp(second * 1_000),
+                at: Timestamp(second * 1_000),
                 attempt: 1,
                 ..SampleView::default()
             });

@@ -15,7 +15,7 @@ use godwit_state::{Actor, Command, Job, JobFilter, JobState, Op, ProposeError, S
 
 use crate::error::JobsError;
 use crate::stored::{Guest, Stored};
-use crate::{Jobs, Shared, grants, submit};
+use crate::{Jobs, Shared, files, grants, submit};
 
 /// Jobs that wait for one asker: a page of the state.
 const WAITING_MAX: usize = 1_000;
@@ -53,6 +53,12 @@ impl AnswerJobs for Guests {
             Question::Job { job } => told(jobs, &known(jobs, asker, job)?.id),
             Question::Running {} => Ok(Answer::Running(running(jobs))),
             Question::Steer(wish) => steer(jobs, asker, wish),
+            Question::Past(wish) => {
+                let id = known(jobs, asker, &wish.job)?.id;
+                let directory = &jobs.shared.config.directory;
+                let past = files::read_past(directory, &id, wish.line, wish.sample);
+                past.map(Answer::Past).map_err(|error| refuse(&error))
+            }
             _ => Err(Refusal::new(
                 code::UNSUPPORTED,
                 "that is no question about jobs",

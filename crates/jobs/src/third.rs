@@ -7,6 +7,7 @@
 
 mod ending;
 mod follow;
+mod past;
 mod rights;
 pub(crate) mod untold;
 
@@ -27,6 +28,7 @@ use crate::attempt::AttemptEvents;
 use crate::error::JobsError;
 use crate::{Shared, access, spec};
 use follow::Followed;
+use past::Copying;
 
 /// How long access for a job lasts unless it is renewed: the job goes on for so long while this node is away.
 const GRANT_FOR: Duration = Duration::from_hours(24);
@@ -321,8 +323,10 @@ impl<'a> Third<'a> {
     /// Follows the job to its end, or until it is no more this attempt's.
     fn follow(&self, way: Way, first: JobSeen) -> Result<JobSeen, Stop> {
         let mut followed = Followed::new(self, way, &first);
+        let mut copying = Copying::new();
         let mut seen = first;
         loop {
+            copying.go_on(self, way, &seen.view.id);
             followed.update(&seen);
             if followed.lost_access(&seen) {
                 self.told
@@ -332,6 +336,7 @@ impl<'a> Third<'a> {
                 continue;
             }
             if seen.view.ended.is_some() {
+                copying.end(self, way, &seen.view.id);
                 return Ok(seen);
             }
             if !followed.wait() {

@@ -1447,6 +1447,18 @@ export interface components {
             /** @description Rates by time of day; the first window that holds counts. */
             windows: components["schemas"]["WindowView"][];
         };
+        /** @description A line of the log that another site wrote. */
+        LineOrigin: {
+            /** @description Id of the job at that site. */
+            job: string;
+            /**
+             * Format: int64
+             * @description Number of the line in the log there.
+             */
+            seq: number;
+            /** @description Name of the site. */
+            site: string;
+        };
         /** @description A page of a directory, sorted by the bytes of the names. */
         Listing: {
             /** @description The entries. */
@@ -1465,6 +1477,7 @@ export interface components {
             attempt: number;
             /** @description The event, as in `--json`. */
             event: Record<string, never>;
+            from?: components["schemas"]["LineOrigin"] | null;
             /**
              * Format: int64
              * @description Counted from 1 in each job.
@@ -1924,6 +1937,8 @@ export interface components {
             host: {
                 [key: string]: number;
             };
+            /** @description Name of the site that measured, if another site ran the job. */
+            site?: string | null;
             /** @description What each stage did, by name of the figure, as in the event `progress` of `--json`. */
             stages?: {
                 [key: string]: number;

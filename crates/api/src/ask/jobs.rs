@@ -7,7 +7,9 @@ use serde::{Deserialize, Serialize};
 
 use super::Peer;
 use crate::job::Text;
-use crate::rest::{FailureView, JobView, NewJob, ProgressView, Timestamp};
+use crate::rest::{
+    FailureView, JobView, LogLine, NewJob, ProgressView, SampleView, Timestamp,
+};
 
 /// A job that runs at the asked node, for a node of the same cluster.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
@@ -87,4 +89,27 @@ pub struct JobSeen {
     /// Failed entries by reason, once it has ended.
     #[serde(default)]
     pub failures: Vec<FailureView>,
+}
+
+/// Which part of the log and of the samples of a job is wanted.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+pub struct PastAfter {
+    /// Asker's id of the job.
+    pub job: String,
+    /// Lines of the log after the one with this number.
+    pub line: u64,
+    /// Samples after this time.
+    pub sample: Timestamp,
+}
+
+/// A part of the log and of the samples of a job, as the asked node wrote them.
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
+pub struct JobPast {
+    /// Lines of the log, the oldest first.
+    pub lines: Vec<LogLine>,
+    /// Samples, the oldest first.
+    pub samples: Vec<SampleView>,
+    /// There is more: ask again, after the last of these.
+    #[serde(default)]
+    pub more: bool,
 }

@@ -101,6 +101,11 @@ fn every_question_is_known() {
             verb: Some(SteerVerb::Pause),
             ..SteerJob::default()
         }),
+        Question::Past(PastAfter {
+            job: "1".to_owned(),
+            line: 7,
+            sample: Timestamp(5),
+        }),
         Question::Running {},
         Question::Cluster(Box::new(ClusterQuestion::Carry(Carried {
             of: "a".to_owned(),

@@ -288,6 +288,20 @@ pub struct LogLine {
     /// The event, as in `--json`.
     #[schema(value_type = Object)]
     pub event: serde_json::Value,
+    /// Where the line was written, if another site ran the job.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub from: Option<LineOrigin>,
+}
+
+/// A line of the log that another site wrote.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize, ToSchema)]
+pub struct LineOrigin {
+    /// Name of the site.
+    pub site: String,
+    /// Id of the job at that site.
+    pub job: String,
+    /// Number of the line in the log there.
+    pub seq: u64,
 }
 
 /// A page of a job's log.
@@ -321,4 +335,7 @@ pub struct SampleView {
     pub stages: BTreeMap<String, f64>,
     /// What the host did meanwhile, by name of the figure.
     pub host: BTreeMap<String, f64>,
+    /// Name of the site that measured, if another site ran the job.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub site: Option<String>,
 }

@@ -5,9 +5,10 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use godwit_api::ask::JobPast;
 use godwit_api::event::{Channel, ConnectionLost, Event, EventSink, Progress, Summary};
 use godwit_api::job::JobKind;
-use godwit_api::rest::{ChannelView, ProgressView, SampleView};
+use godwit_api::rest::{ChannelView, ProgressView, SampleView, Timestamp};
 use godwit_run::Control;
 use godwit_state::{FailureGroup, Job, JobOp, JobState, Reason};
 
@@ -60,6 +61,8 @@ pub(super) struct Heard {
     pub(super) summary: Option<String>,
     /// Several network paths, as they were told last.
     channels: Vec<Channel>,
+    /// The samples come from the site that runs the job.
+    copies: bool,
 }
 
 impl Heard {
@@ -148,6 +151,7 @@ impl AttemptEvents {
                 delivered: None,
                 summary: None,
                 channels: Vec::new(),
+                copies: false,
             }),
             shared: Arc::clone(shared),
         })
@@ -246,12 +250,40 @@ impl AttemptEvents {
     pub(crate) fn seen(&self, view: ProgressView) {
         let mut heard = self.lock();
         (heard.bytes, heard.files) = (view.bytes, view.files);
-        if heard.recorder.is_due() {
+        // A site that tells its samples knows its host, too; this one has no part in the transfer.
+        if !heard.copies && heard.recorder.is_due() {
             let sample = self.sample(&mut heard, &view);
-            heard.recorder.sample(sample);
+            heard.recorder.sample(SampleView {
+                host: BTreeMap::new(),
+                ..sample
+            });
         }
         drop(heard);
         *self.progress.lock().unwrap_or_else(PoisonError::into_inner) = Some(view);
+    }
+
+    /// What is wanted next of the log and the samples of another site.
+    pub(crate) fn copied(&self, site: &str, job: &str) -> (u64, Timestamp) {
+        let recorder = &self.lock().recorder;
+        (
+            recorder.copied_line(site, job),
+            recorder.copied_sample(site),
+        )
+    }
+
+    /// Takes over what another site wrote of the job. Tells whether any of it was new.
+    pub(crate) fn copy(&self, site: &str, job: &str, past: JobPast) -> bool {
+        let before = self.copied(site, job);
+        let mut heard = self.lock();
+        heard.copies = true;
+        for line in past.lines {
+            heard.recorder.copy_line(site, job, line);
+        }
+        for sample in past.samples {
+            heard.recorder.copy_sample(site, sample);
+        }
+        drop(heard);
+        self.copied(site, job) != before
     }
 
     /// Bytes and files that were seen last.
@@ -284,6 +316,7 @@ impl AttemptEvents {
             bottleneck: view.bottleneck.clone(),
             stages: view.stages.clone(),
             host: heard.host.figures(),
+            site: None,
         }
     }
 

@@ -254,7 +254,10 @@ fn time_line(page: &mut String, report: &JobReport) -> std::fmt::Result {
             line.at,
             line.attempt,
             escape(&name.replace('_', " ")),
-            escape(&what)
+            escape(&match &line.from {
+                Some(from) => format!("at {}: {what}", from.site),
+                None => what,
+            })
         )?;
     }
     page.push_str("</table>");

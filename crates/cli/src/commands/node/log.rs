@@ -54,5 +54,11 @@ pub(super) fn run(matches: &ArgMatches, client: &Client) -> Result<Exit, Failure
 fn shown(line: &LogLine, clock: &Clock) -> Option<String> {
     let event: Event = serde_json::from_value(line.event.clone()).ok()?;
     let text = line_of(&event)?;
-    Some(format!("{} #{} {text}", clock.show(line.at), line.attempt))
+    let site = line.from.as_ref();
+    let site = site.map_or_else(String::new, |from| format!("{}: ", from.site));
+    Some(format!(
+        "{} #{} {site}{text}",
+        clock.show(line.at),
+        line.attempt
+    ))
 }

@@ -1,0 +1,71 @@
+//! What the node that was asked for a job knows of it while another site runs it: its log and its figures.
+//! Leaves who runs the job, and what survives, to `third`.
+
+use serde_json::{Value, json};
+
+use super::super::rest::Caller;
+use super::super::rig::Rig;
+use super::third::{Three, only_job};
+use super::{fill, moved};
+
+/// The lines of the log of a job, as documents.
+#[track_caller]
+fn lines(rig: &Rig, id: &str) -> Vec<Value> {
+    let log = rig.admin(&["job", "log", "--json", id]).out;
+    let lines = log.lines().map(serde_json::from_str);
+    lines.collect::<Result<_, _>>().expect("documents")
+}
+
+#[test]
+fn log_and_figures_come_from_the_site_that_runs_the_job_once_each() {
+    let mut three = Three::new();
+    fill(&three.source, 10, 400_000);
+    let id = three.submit(&["--limit", "500KB/s"]);
+    let started = |line: &Value| line["event"]["event"] == "started" && line["from"].is_object();
+    three.wait_for(&id, |job| moved(job) > 0);
+    three.wait_for(&id, |_| lines(&three.asked, &id).iter().any(started));
+    // The node that was asked is away for a time, and has the rest at the end all the same.
+    three.asked.kill_daemon();
+    three.asked.serve(&[]);
+    let outcome = three.asked.admin(&["job", "limit", &id, "none"]);
+    assert_eq!(outcome.code, Some(0), "{outcome:?}");
+    three.complete(&id);
+    let there = only_job(&three.source)["id"].clone();
+    let there = there.as_str().expect("an id");
+    let expected = lines(&three.source, there);
+    assert!(!expected.is_empty());
+    let all = lines(&three.asked, &id);
+    let copied: Vec<&Value> = all.iter().filter(|line| line["from"].is_object()).collect();
+    assert_eq!(copied.len(), expected.len(), "{copied:?} {expected:?}");
+    for (line, original) in copied.iter().zip(&expected) {
+        assert_eq!(line["event"], original["event"]);
+        assert_eq!(line["at"], original["at"]);
+        let from = json!({"site": "siteS", "job": there, "seq": original["seq"]});
+        assert_eq!(line["from"], from);
+    }
+    assert!(all.is_sorted_by_key(|line| line["seq"].as_u64()), "{all:?}");
+    let shown = three.log(&id);
+    assert!(shown.contains("siteS: "), "{shown}");
+
+    let admin = Caller::admin(&three.asked);
+    let samples = admin.get(&format!("jobs/{id}/samples")).expect(200);
+    let samples = samples.as_array().expect("a list");
+    let original = Caller::admin(&three.source);
+    let original = original.get(&format!("jobs/{there}/samples")).expect(200);
+    let original = original.as_array().expect("a list");
+    assert_eq!(samples.len(), original.len(), "{samples:?} {original:?}");
+    for (sample, original) in samples.iter().zip(original) {
+        assert_eq!(sample["site"], "siteS", "{sample}");
+        assert_eq!(sample["host"], original["host"]);
+        assert_eq!(sample["bytes"], original["bytes"]);
+    }
+    let report = three.asked.admin(&["job", "report", "--json", &id]);
+    let report: Value = serde_json::from_str(&report.out).expect("a document");
+    let events = report["time_line"].as_array().expect("a list");
+    assert!(events.iter().any(started), "{report}");
+    let page = three
+        .asked
+        .admin(&["job", "report", "--html", "-", &id])
+        .out;
+    assert!(page.contains("at siteS: "), "{page}");
+}

@@ -1,0 +1,87 @@
+//! Copies the log and the samples of a job from the site that runs it, so that this node shows and keeps them.
+//! Asks for nothing else, and ends no attempt: a site that does not tell them runs the job all the same.
+
+use std::time::{Duration, Instant};
+
+use godwit_api::ask::{Answer, PastAfter, Question, Refusal, code};
+use godwit_api::event::EventSink as _;
+
+use super::{Third, Way, other};
+
+/// Between two questions.
+const ASK_EVERY: Duration = Duration::from_secs(5);
+
+/// Questions before the job is looked at again.
+const AT_ONCE_MAX: usize = 4;
+
+/// Questions at the end of the job: those of a log and of samples that are as long as a node lets them be.
+const AT_END_MAX: usize = 100;
+
+/// How far the log and the samples of the site are known here.
+pub(super) struct Copying {
+    due: Instant,
+    /// The site tells nothing of it.
+    ended: bool,
+}
+
+impl Copying {
+    pub(super) fn new() -> Self {
+        Self {
+            due: Instant::now(),
+            ended: false,
+        }
+    }
+
+    /// Copies what is new, if it is time to ask. `job` is its id at the site.
+    pub(super) fn go_on(&mut self, third: &Third<'_>, way: Way, job: &str) {
+        if Instant::now() >= self.due {
+            self.copy(third, way, job, AT_ONCE_MAX);
+            self.due = Instant::now() + ASK_EVERY;
+        }
+    }
+
+    /// Copies all that is left.
+    pub(super) fn end(&mut self, third: &Third<'_>, way: Way, job: &str) {
+        self.copy(third, way, job, AT_END_MAX);
+    }
+
+    fn copy(&mut self, third: &Third<'_>, way: Way, job: &str, questions: usize) {
+        for _ in 0..questions {
+            if self.ended {
+                return;
+            }
+            match ask(third, way, job) {
+                Ok(true) => {}
+                Ok(false) => return,
+                // What this question was to bring comes with the next one.
+                Err(refusal) if refusal.retryable || refusal.code == code::BROKEN => return,
+                Err(refusal) => {
+                    self.ended = true;
+                    let site = &third.runner(way).name;
+                    third.told.note(&format!(
+                        "the log and the figures of the job are kept at {site} alone: {refusal}"
+                    ));
+                }
+            }
+        }
+    }
+}
+
+/// Asks once; whether there is more to ask for.
+fn ask(third: &Third<'_>, way: Way, job: &str) -> Result<bool, Refusal> {
+    let site = third.runner(way);
+    let (line, sample) = third.told.copied(&site.name, job);
+    let question = Question::Past(PastAfter {
+        job: third.job.id.clone(),
+        line,
+        sample,
+    });
+    match third.ask(site, &question)? {
+        Answer::Past(past) => {
+            let more = past.more;
+            // A site that repeats itself would be asked for ever.
+            Ok(third.told.copy(&site.name, job, past) && more)
+        }
+        _ => Err(other(site)),
+    }
+}
