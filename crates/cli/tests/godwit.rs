@@ -18,6 +18,7 @@ mod godwit {
     pub(crate) mod cuts;
     pub(crate) mod data;
     pub(crate) mod delete;
+    pub(crate) mod demo;
     pub(crate) mod descriptors;
     pub(crate) mod distance;
     pub(crate) mod doctor;

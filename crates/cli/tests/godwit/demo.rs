@@ -1,0 +1,32 @@
+//! Runs the demonstration of two sites, as `make demo-node` does, with the binary of the tests.
+//! Says nothing about how fast it is.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+#[test]
+fn two_sites_a_job_a_killed_node_and_its_report() {
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scripts/demo-node.sh");
+    let place = tempfile::tempdir().expect("a directory");
+    let report = place.path().join("report.html");
+    let output = Command::new(script)
+        .arg(&report)
+        .env("GODWIT", env!("CARGO_BIN_EXE_godwit"))
+        .env("TMPDIR", place.path())
+        .stdin(Stdio::null())
+        .output()
+        .expect("bash is there");
+    let said = String::from_utf8_lossy(&output.stdout);
+    let error = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{said}{error}");
+    // The job was cut, and went on.
+    assert!(said.contains("identical: 2041 files"), "{said}{error}");
+    let report = fs::read_to_string(report).expect("the report is written");
+    assert!(report.contains("night-42") && report.contains("<svg"));
+    let left: Vec<_> = fs::read_dir(place.path())
+        .expect("listed")
+        .filter_map(|entry| entry.ok().map(|entry| entry.file_name()))
+        .collect();
+    assert_eq!(left, ["report.html"]);
+}
