@@ -78,6 +78,8 @@ fn digest(text: &str) -> Settlement {
 fn closed() -> Settlement {
     Settlement::Closed(Box::new(Closed {
         root: 0,
+        files: 3,
+        bytes: 30,
         summary: "{}".to_owned(),
         failures: Vec::new(),
     }))
@@ -209,7 +211,24 @@ fn a_tree_is_scanned_cut_put_together_and_closed() {
     assert_eq!((counts.scans, counts.parts, counts.assembled), (2, 3, 1));
     assert_eq!((counts.files, counts.bytes, counts.leases), (5, 50, 5));
     assert_eq!(Works(&state.reader).items("job").expect("read"), 0);
-    state.job(3, finish(1, Outcome::Complete)).expect("ended");
+    // An attempt that is to go on although all is settled has its closes done once more.
+    state.job(3, JobOp::Pause).expect("paused");
+    state.job(4, JobOp::Resume).expect("resumed");
+    state.job(5, claim(3)).expect("claimed");
+    work(&mut state, open(4));
+    work(&mut state, pairs(4));
+    let again = Works(&state.reader)
+        .of("job")
+        .expect("read")
+        .expect("there");
+    assert_eq!(
+        (again.closes, again.counts.files, again.closed.len()),
+        (1, 8, 0)
+    );
+    let (sixth, close) = lease(&mut state, 4, "node1");
+    let ended = [(close[0].number, closed())];
+    assert_settled(&work(&mut state, settle(sixth, "node1", &ended)), 1);
+    state.job(6, finish(4, Outcome::Complete)).expect("ended");
     assert_eq!(Works(&state.reader).of("job").expect("read"), None);
 }
 

@@ -26,7 +26,7 @@ pub const ROOTS_MAX: usize = 64;
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum WorkOp {
-    /// The controller begins, or takes over: all leases of earlier epochs return.
+    /// The controller begins, or takes over: all leases of earlier epochs return. Where all is settled the closes are done once more.
     Open(OpenWork),
     /// The controller says which node sends where.
     Pairs {
@@ -264,6 +264,10 @@ pub enum Settlement {
 pub struct Closed {
     /// Number of the root.
     pub root: u32,
+    /// Files that the transfer delivered.
+    pub files: u64,
+    /// Bytes that the transfer delivered.
+    pub bytes: u64,
     /// Summary of the transfer as JSON text.
     pub summary: String,
     /// Entries that failed, grouped by reason.

@@ -141,6 +141,9 @@ fn open(context: &Context<'_>, id: &str, open: &OpenWork) -> Result<Effect, Stop
             work.work.epoch = open.epoch;
             work.work.pairs.clear();
             rows::return_of_work(context, work.id)?;
+            if work.work.is_done() {
+                close_again(context, &mut work)?;
+            }
         }
         work.work.trouble = None;
         work.save(context)?;
@@ -154,16 +157,33 @@ fn open(context: &Context<'_>, id: &str, open: &OpenWork) -> Result<Effect, Stop
                 ..New::of(Kind::Scan, State::Ready)
             };
             work.work.open += u64::from(work.add(context, &scan)?.is_some());
-            let close = New {
-                root,
-                ..New::of(Kind::Close, State::Waits)
-            };
-            work.work.closes += u64::from(work.add(context, &close)?.is_some());
         }
+        add_closes(context, &mut work, State::Waits)?;
         work.save(context)?;
     }
     notices::job(context, &job, false)?;
     Ok(Effect::Done)
+}
+
+/// The job goes on after its end, for entries failed that may not fail again.
+fn close_again(context: &Context<'_>, work: &mut WorkRow) -> Result<(), Stop> {
+    for closed in std::mem::take(&mut work.work.closed) {
+        let counts = &mut work.work.counts;
+        counts.files = counts.files.saturating_add(closed.files);
+        counts.bytes = counts.bytes.saturating_add(closed.bytes);
+    }
+    add_closes(context, work, State::Ready)
+}
+
+fn add_closes(context: &Context<'_>, work: &mut WorkRow, state: State) -> Result<(), Stop> {
+    for root in 0..u32::try_from(work.work.roots.len()).unwrap_or(u32::MAX) {
+        let close = New {
+            root,
+            ..New::of(Kind::Close, state)
+        };
+        work.work.closes += u64::from(work.add(context, &close)?.is_some());
+    }
+    Ok(())
 }
 
 fn set_pairs(work: &mut WorkRow, pairs: &[Pair]) -> Result<(), Stop> {
