@@ -91,6 +91,36 @@ pub struct GivenList {
     pub file: Option<(u64, u64)>,
 }
 
+impl GivenList {
+    /// A list in memory: each name with a zero byte behind it.
+    #[must_use]
+    pub fn in_memory(names: Vec<u8>) -> Self {
+        Self {
+            bytes: Arc::new(Memory(names)),
+            file: None,
+        }
+    }
+}
+
+struct Memory(Vec<u8>);
+
+impl ListBytes for Memory {
+    fn read_at(
+        &self,
+        offset: u64,
+        buffer: &mut [u8],
+        _: Duration,
+    ) -> std::io::Result<Option<usize>> {
+        let rest = usize::try_from(offset)
+            .ok()
+            .and_then(|offset| self.0.get(offset..));
+        let rest = rest.unwrap_or_default();
+        let count = rest.len().min(buffer.len());
+        buffer[..count].copy_from_slice(&rest[..count]);
+        Ok(Some(count))
+    }
+}
+
 /// What the receiver of the events writes reports from.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Tells {

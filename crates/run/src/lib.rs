@@ -17,6 +17,7 @@ mod route;
 mod selection;
 mod transfer;
 pub mod verify;
+pub mod walk;
 
 use std::sync::Arc;
 

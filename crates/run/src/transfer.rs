@@ -42,6 +42,7 @@ use crate::env::Env;
 use crate::reports::{Finished, Reports, refuse_source};
 pub(crate) use by_ssh::ssh_client;
 use ends::Ends;
+pub(crate) use from_settings::access_of;
 pub use from_settings::bounds_of;
 pub use reach::client_tls;
 use report::Report;
@@ -49,6 +50,7 @@ pub use report::refusal_of;
 pub(crate) use report::refused;
 use running::Run;
 use selection::Chosen;
+pub(crate) use selection::select_of;
 use third::Between;
 
 /// One transfer: what is asked for, what its place gives to it, and its run.

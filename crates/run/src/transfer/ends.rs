@@ -15,7 +15,7 @@ use godwit_engine::governor::Lease;
 use godwit_engine::session::{Engine, run_local};
 use godwit_engine::{Counters, Observer, Receiver, Sender};
 use godwit_proto::TransferId;
-use godwit_store::digest;
+use godwit_store::{Kind, digest};
 use godwit_tree::pipe::PipeSource;
 use godwit_tree::synthetic::{MEMORY_NAME, MemorySource};
 use godwit_tree::{DestinationError, DestinationRequest, Keeper, PreparedDestination, TreeRoot};
@@ -198,7 +198,7 @@ impl<'a> Ends<'a> {
         }
         let (found, missing) = places::sources(self.job, sources)?;
         if self.job.chosen.is_listed()
-            && let Some(file) = found.iter().find(|source| !source.root.start.is_root())
+            && let Some(file) = found.iter().find(|source| !is_directory(source))
         {
             return Err(Failure::usage(format!(
                 "{}: with --files-from the source must be a directory",
@@ -436,6 +436,13 @@ struct Quiet;
 
 impl Observer for Quiet {
     fn entry_failed(&self, _failed: &godwit_engine::FailedEntry<'_>) {}
+}
+
+/// Whether a source is a directory: a storage of its own, or a directory below an export.
+fn is_directory(source: &LocalSource) -> bool {
+    let TreeRoot { storage, start } = &source.root;
+    let there = || storage.stat(start).ok().flatten();
+    start.is_root() || there().is_some_and(|meta| meta.kind == Kind::Directory)
 }
 
 /// A destination that cannot be had, as a failure of the job.

@@ -33,7 +33,7 @@ pub(super) fn wire_preserve_of(settings: &CpSettings) -> Preserve {
 }
 
 /// What the storage of this side is asked for.
-pub(super) fn access_of(settings: &CpSettings) -> Access {
+pub(crate) fn access_of(settings: &CpSettings) -> Access {
     Access {
         preserve: wire_preserve_of(settings),
         direct: settings.direct,

@@ -88,6 +88,12 @@ impl Chosen {
     }
 }
 
+/// What is meant, as a walk of this machine asks.
+pub(crate) fn select_of(selection: Option<&job::Selection>) -> Result<Arc<Select>, Failure> {
+    let wire = selection.map(wire_of).transpose()?;
+    Select::of(wire.as_ref()).map_err(Failure::usage)
+}
+
 /// Refuses what no peer would take.
 fn wire_of(selection: &job::Selection) -> Result<Selection, Failure> {
     if selection.rules.len() > RULES_MAX {

@@ -1,0 +1,242 @@
+//! Walks a bounded piece of a source for a job that is divided among nodes: the small files that one transfer brings, and what is left.
+//! Sends nothing, and hands out no work; what it passes over, the close of the tree brings.
+//!
+//! A walk begins at a directory, or at one share of the names in it, and goes on below until it has met enough. A directory with too many
+//! names, or with too many bytes in small files, is left in shares: each is the names whose hash is the number of the share, so that any
+//! node finds the same names in it. Links, special files, and files with several names are passed over.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use godwit_api::endpoint::Endpoint;
+use godwit_api::failure::{Failure, FailureCode};
+use godwit_api::job::JobSpec;
+use godwit_store::{Kind, RelPath, StoreError, StoreErrorKind, TempName};
+use godwit_tree::TreeRoot;
+use godwit_tree::select::Select;
+
+use crate::Env;
+use crate::transfer::{access_of, select_of};
+
+/// How much one walk meets.
+#[derive(Clone, Copy, Debug)]
+pub struct WalkLimits {
+    /// Small files after which no further directory is entered.
+    pub files: usize,
+    /// Bytes of small files after which no further directory is entered, and beyond which a directory is left in shares.
+    pub bytes: u64,
+    /// Names beyond which a directory is left in shares.
+    pub names: usize,
+    /// Files with more bytes are large.
+    pub large: u64,
+    /// Most shares of a directory.
+    pub shares: u32,
+}
+
+impl Default for WalkLimits {
+    fn default() -> Self {
+        Self {
+            files: 4_096,
+            bytes: 1 << 30,
+            names: 10_000,
+            large: godwit_proto::parts::PART_BYTES_MIN,
+            shares: 1_024,
+        }
+    }
+}
+
+/// What a walk met.
+#[derive(Debug, Default)]
+pub struct Walked {
+    /// Small files below the source, each with a zero byte behind it.
+    pub names: Vec<u8>,
+    /// How many those are.
+    pub files: usize,
+    /// Their bytes.
+    pub bytes: u64,
+    /// Large files.
+    pub large: Vec<LargeFile>,
+    /// Directories that were not entered, each in so many shares.
+    pub left: Vec<(Vec<u8>, u32)>,
+}
+
+/// A file that is brought in parts.
+#[derive(Debug, Eq, PartialEq)]
+pub struct LargeFile {
+    /// Below the source.
+    pub path: Vec<u8>,
+    /// Length of the contents.
+    pub bytes: u64,
+    /// State of the file.
+    pub generation: u64,
+}
+
+/// The source of a job, to be walked.
+pub struct Walk {
+    root: TreeRoot,
+    select: Arc<Select>,
+    limits: WalkLimits,
+}
+
+impl Walk {
+    /// Opens the one source of a job.
+    ///
+    /// # Errors
+    /// The source is not of this machine, cannot be opened, or is no directory.
+    pub fn open(spec: &JobSpec, env: &Env, limits: WalkLimits) -> Result<Self, Failure> {
+        let settings = spec.copy_settings().map_err(Failure::usage)?;
+        let sources = spec.source_endpoints().map_err(Failure::usage)?;
+        let (Some(exports), [Endpoint::Local(path)]) = (&env.exports, sources.as_slice()) else {
+            return Err(Failure::usage(
+                "a walk has one source, in an export of this node",
+            ));
+        };
+        let no_source = |error: String, path: &Path| {
+            Failure::new(FailureCode::NoSource, error).about(path.display())
+        };
+        let source = exports
+            .source(path, access_of(&settings))
+            .map_err(|error| no_source(error.to_string(), path))?;
+        let root = source.root;
+        let there = root.storage.stat(&root.start);
+        let there = there.map_err(|error| no_source(error.to_string(), path))?;
+        let is_directory = there.is_some_and(|meta| meta.kind == Kind::Directory);
+        if !is_directory {
+            return Err(no_source("this is no directory".to_owned(), path));
+        }
+        Ok(Self {
+            root,
+            select: select_of(spec.selection.as_ref())?,
+            limits,
+        })
+    }
+
+    /// Walks from a directory below the source, or one share of the names in it.
+    ///
+    /// # Errors
+    /// The directory cannot be listed.
+    pub fn walk(&self, from: &[u8], share: u32, shares: u32) -> Result<Walked, Failure> {
+        let mut walked = Walked::default();
+        let mut stack = Vec::new();
+        self.level(from, (share, shares), &mut walked, &mut stack)
+            .map_err(|error| Failure::new(FailureCode::LocalFailure, error))?;
+        while walked.files < self.limits.files && walked.bytes < self.limits.bytes {
+            let Some(directory) = stack.pop() else {
+                break;
+            };
+            if self
+                .level(&directory, (0, 1), &mut walked, &mut stack)
+                .is_err()
+            {
+                // By itself it fails by itself.
+                walked.left.push((directory, 1));
+            }
+        }
+        walked.left.extend(stack.into_iter().map(|path| (path, 1)));
+        Ok(walked)
+    }
+
+    /// Looks at one directory.
+    fn level(
+        &self,
+        below: &[u8],
+        (share, shares): (u32, u32),
+        walked: &mut Walked,
+        stack: &mut Vec<Vec<u8>>,
+    ) -> Result<(), StoreError> {
+        let storage = &self.root.storage;
+        let directory = self.path(below)?;
+        let (mut names, mut count) = (Vec::new(), 0_usize);
+        storage.names_in(&directory, &mut |name| {
+            if TempName::is_temp(name) {
+                return;
+            }
+            count += 1;
+            let is_ours = shares == 1 || share_of(name, shares) == share;
+            if is_ours && (shares > 1 || count <= self.limits.names) {
+                names.push(name.to_vec());
+            }
+        })?;
+        if shares == 1 && count > self.limits.names {
+            let each = (self.limits.names / 2).max(1);
+            walked
+                .left
+                .push((below.to_vec(), self.shares(count.div_ceil(each) as u64)));
+            return Ok(());
+        }
+        names.sort_unstable();
+        let (mut found, mut deeper) = (Walked::default(), Vec::new());
+        let mut look = storage.look();
+        for name in &names {
+            let path = match below {
+                b"" => name.clone(),
+                _ => [below, b"/", name].concat(),
+            };
+            // The close tells what is wrong with entries that cannot be looked at.
+            let Ok(place) = self.path(&path) else {
+                continue;
+            };
+            let Ok(Some(meta)) = look.stat(&place) else {
+                continue;
+            };
+            let is_directory = meta.kind == Kind::Directory;
+            if self.select.leaves_out(&path, is_directory) || self.select.passes_over(&meta) {
+                continue;
+            }
+            if is_directory {
+                deeper.push(path);
+            } else if meta.kind != Kind::File || meta.links > 1 {
+                continue;
+            } else if meta.bytes > self.limits.large {
+                found.large.push(LargeFile {
+                    path,
+                    bytes: meta.bytes,
+                    generation: meta.generation(),
+                });
+            } else {
+                found.names.extend_from_slice(&path);
+                found.names.push(0);
+                found.files += 1;
+                found.bytes = found.bytes.saturating_add(meta.bytes);
+            }
+        }
+        if shares == 1 && found.bytes > self.limits.bytes && found.files > 1 {
+            let wanted = found
+                .bytes
+                .div_ceil(self.limits.bytes)
+                .min(found.files as u64);
+            walked.left.push((below.to_vec(), self.shares(wanted)));
+            return Ok(());
+        }
+        walked.names.append(&mut found.names);
+        walked.files += found.files;
+        walked.bytes = walked.bytes.saturating_add(found.bytes);
+        walked.large.append(&mut found.large);
+        stack.append(&mut deeper);
+        Ok(())
+    }
+
+    fn shares(&self, wanted: u64) -> u32 {
+        let most = u64::from(self.limits.shares);
+        u32::try_from(wanted.clamp(2, most)).unwrap_or(self.limits.shares)
+    }
+
+    fn path(&self, below: &[u8]) -> Result<RelPath, StoreError> {
+        let start = &self.root.start;
+        if below.is_empty() {
+            return Ok(start.clone());
+        }
+        start
+            .join(below)
+            .map_err(|_error| StoreError::new("look at", start, StoreErrorKind::NotFound))
+    }
+}
+
+/// In which of so many shares a name is (FNV-1a, folded): the same on every node and in every release.
+fn share_of(name: &[u8], shares: u32) -> u32 {
+    let hash = name.iter().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+        (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3)
+    });
+    let folded = hash ^ (hash >> 32);
+    u32::try_from(folded % u64::from(shares.max(1))).unwrap_or(0)
+}
