@@ -1,0 +1,324 @@
+//! Turns leased items into the description of one transfer, and what the transfer told into settlements.
+//! Runs nothing.
+
+use std::collections::{BTreeMap, HashMap};
+
+use godwit_api::PORT_DEFAULT;
+use godwit_api::endpoint::{Endpoint, Place as Named, Remote};
+use godwit_api::event::{Event, Status, Summary, TransferSummary};
+use godwit_api::failure::Failure;
+use godwit_api::host::HostPort;
+use godwit_api::job::{
+    ClaimId, HeldPart, Item, JOB_VERSION, JobKind, JobSpec, ListForm, Member, Selection, Text,
+};
+use godwit_api::rest::Place;
+use godwit_api::settings::{Scope, Setting};
+use godwit_state::{
+    Closed, FailureGroup, Pair, Reason, Settled, Settlement, Task, Work, WorkItem, WorkRoot,
+};
+
+/// Groups of failures that a close tells, and examples and bytes of texts in each.
+const GROUPS_MAX: usize = 40;
+const EXAMPLES_MAX: usize = 8;
+const TEXT_BYTES_MAX: usize = 400;
+
+/// What all transfers of a job have in common.
+#[derive(Clone, Debug)]
+pub struct Base {
+    /// What the job does.
+    pub kind: JobKind,
+    /// Settings of the job.
+    pub settings: BTreeMap<String, Vec<Text>>,
+    /// What is meant.
+    pub selection: Option<Selection>,
+}
+
+/// The transfers of one root by one node.
+pub(crate) struct Way<'a> {
+    pub(crate) base: &'a Base,
+    pub(crate) root: &'a WorkRoot,
+    pub(crate) pair: &'a Pair,
+    pub(crate) claim: ClaimId,
+    pub(crate) epoch: u64,
+}
+
+impl Way<'_> {
+    /// The transfer that brings items, and the small files of a list where there is one.
+    pub(crate) fn members(&self, items: Vec<Item>, is_listed: bool) -> Result<JobSpec, Failure> {
+        let mut settings = self.base.settings.clone();
+        // What only a synchronisation has is the business of the close.
+        settings.retain(|name, _| Setting::find(Scope::Cp, name).is_some());
+        let mut selection = self.base.selection.clone();
+        if is_listed {
+            selection.get_or_insert_default().list = Some(ListForm::Zeros);
+        }
+        Ok(JobSpec {
+            items,
+            ..self.spec(JobKind::Copy, settings, selection, false)?
+        })
+    }
+
+    /// The transfer that finishes the tree. Nothing is deleted where something could not be looked at.
+    pub(crate) fn close(&self, deletes: bool) -> Result<JobSpec, Failure> {
+        let mut settings = self.base.settings.clone();
+        if !deletes {
+            settings.remove("delete");
+            settings.remove("max-delete");
+        }
+        self.spec(self.base.kind, settings, self.base.selection.clone(), true)
+    }
+
+    fn spec(
+        &self,
+        kind: JobKind,
+        mut settings: BTreeMap<String, Vec<Text>>,
+        selection: Option<Selection>,
+        closer: bool,
+    ) -> Result<JobSpec, Failure> {
+        settings.remove("limit");
+        if self.pair.limit > 0 {
+            let limit = self.pair.limit.to_string();
+            settings.insert("limit".to_owned(), vec![Text::from(limit.as_str())]);
+        }
+        Ok(JobSpec {
+            version: JOB_VERSION,
+            kind,
+            sources: vec![source_of(self.root)],
+            destination: root_endpoint(&self.pair.to, &self.root.destination)?,
+            settings,
+            selection,
+            member: Some(Member {
+                claim: self.claim,
+                epoch: self.epoch,
+                closer,
+                lane: 0,
+            }),
+            items: Vec::new(),
+        })
+    }
+}
+
+/// The source of a root: what is in the directory.
+pub(crate) fn source_of(root: &WorkRoot) -> Text {
+    Text(format!("/{}/.", root.source).into_bytes())
+}
+
+/// A path at a destination node, export first, as an endpoint.
+pub(crate) fn root_endpoint(address: &str, path: &str) -> Result<Text, Failure> {
+    let node = HostPort::parse(address, PORT_DEFAULT).map_err(Failure::usage)?;
+    let place: Place = format!("x:/{path}").parse().map_err(Failure::usage)?;
+    let endpoint = Endpoint::Remote(Remote {
+        node,
+        place: Named::Export {
+            name: place.export,
+            path: place.path,
+            directory: false,
+            contents: false,
+        },
+    });
+    Ok(Text(endpoint.to_string().into_bytes()))
+}
+
+/// The item as a transfer takes it; none of a scan or a close.
+pub(crate) fn item_of(item: &WorkItem) -> Option<Item> {
+    match &item.task {
+        Task::Part {
+            path,
+            offset,
+            bytes,
+            generation,
+        } => Some(Item::Part {
+            path: Text(path.0.clone()),
+            offset: *offset,
+            bytes: *bytes,
+            generation: *generation,
+        }),
+        Task::Assemble {
+            path,
+            generation,
+            parts,
+        } => Some(Item::Assemble {
+            path: Text(path.0.clone()),
+            generation: *generation,
+            // A digest that cannot be read lacks in the file, which then fails and is left to the close.
+            parts: parts
+                .iter()
+                .filter_map(|part| {
+                    Some(HeldPart {
+                        offset: part.offset,
+                        bytes: part.bytes,
+                        digest: part.digest.parse().ok()?,
+                    })
+                })
+                .collect(),
+        }),
+        Task::Scan { .. } | Task::Close {} => None,
+    }
+}
+
+/// What a transfer told of its items and of failed entries.
+#[derive(Default)]
+pub(crate) struct Heard {
+    /// By the number of the item in the transfer: its digest, or nothing where it failed.
+    items: HashMap<usize, Option<Option<String>>>,
+    groups: BTreeMap<String, FailureGroup>,
+}
+
+impl Heard {
+    pub(crate) fn hear(&mut self, event: &Event) {
+        match event {
+            Event::WorkDone(done) => {
+                let digest = done.digest.as_ref().map(ToString::to_string);
+                self.items.insert(done.number, Some(digest));
+            }
+            Event::WorkFailed(failed) => {
+                self.items.insert(failed.number, None);
+            }
+            Event::Failed(failed) => {
+                let code = failed.code.as_deref().unwrap_or("other");
+                self.failed(code, &failed.message, &failed.path);
+            }
+            _ => {}
+        }
+    }
+
+    fn failed(&mut self, code: &str, message: &str, path: &[u8]) {
+        let full = self.groups.len() >= GROUPS_MAX && !self.groups.contains_key(code);
+        let code = if full { "other" } else { code };
+        let group = self.groups.entry(code.to_owned());
+        let group = group.or_insert_with(|| FailureGroup {
+            reason: Reason::new(code, clip(message)),
+            count: 0,
+            examples: Vec::new(),
+        });
+        group.count += 1;
+        if group.examples.len() < EXAMPLES_MAX {
+            group.examples.push(clip(&String::from_utf8_lossy(path)));
+        }
+    }
+
+    /// Failed entries grouped by reason.
+    pub(crate) fn groups(self) -> Vec<FailureGroup> {
+        self.groups.into_values().collect()
+    }
+
+    /// How an item ended that is number `at` in the transfer; None where the transfer told nothing of it.
+    pub(crate) fn of(&self, task: &Task, at: usize) -> Option<Settlement> {
+        Some(match (task, self.items.get(&at)?) {
+            // A part of a file that is there already has no digest, and the close passes over the file.
+            (Task::Part { .. }, Some(None)) | (_, None) => Settlement::Failed {},
+            (_, Some(digest)) => Settlement::Done {
+                digest: digest.clone(),
+            },
+        })
+    }
+}
+
+/// How the items of one transfer ended. `is_over` says that the transfer came to its end, so that what it told nothing of is left.
+pub(crate) fn settlements(items: &[WorkItem], heard: &Heard, is_over: bool) -> Vec<Settled> {
+    let mut at = 0;
+    let mut settled = Vec::with_capacity(items.len());
+    for item in items {
+        let outcome = match &item.task {
+            Task::Scan { .. } if is_over => Settlement::Done { digest: None },
+            Task::Scan { .. } | Task::Close {} => Settlement::Back {},
+            task => {
+                let heard = heard.of(task, at);
+                at += 1;
+                match is_over {
+                    true => heard.unwrap_or(Settlement::Failed {}),
+                    // What failed may have failed because of the end.
+                    false => heard
+                        .filter(|outcome| matches!(outcome, Settlement::Done { .. }))
+                        .unwrap_or(Settlement::Back {}),
+                }
+            }
+        };
+        settled.push(Settled {
+            number: item.number,
+            outcome,
+        });
+    }
+    settled
+}
+
+/// The summary and the failed entries of a whole job: those of its closes, and what was delivered before.
+#[must_use]
+pub fn summed(work: &Work) -> (TransferSummary, Vec<FailureGroup>) {
+    let mut sum = TransferSummary {
+        status: Status::Complete,
+        bytes: Some(work.counts.bytes),
+        files: work.counts.files,
+        began: true,
+        ..TransferSummary::default()
+    };
+    let mut groups: BTreeMap<String, FailureGroup> = BTreeMap::new();
+    for closed in &work.closed {
+        if let Ok(Summary::Transfer(one)) = serde_json::from_str(&closed.summary) {
+            add(&mut sum, &one);
+        }
+        for group in &closed.failures {
+            let known = groups.entry(group.reason.code.clone());
+            let known = known.or_insert_with(|| FailureGroup {
+                count: 0,
+                examples: Vec::new(),
+                ..group.clone()
+            });
+            known.count += group.count;
+            let room = EXAMPLES_MAX.saturating_sub(known.examples.len());
+            known
+                .examples
+                .extend(group.examples.iter().take(room).cloned());
+        }
+    }
+    // What the job delivered before is found by its closes.
+    sum.skipped = sum.skipped.saturating_sub(work.counts.files);
+    (sum, groups.into_values().collect())
+}
+
+fn add(sum: &mut TransferSummary, one: &TransferSummary) {
+    if one.status != Status::Complete {
+        sum.status = Status::Partial;
+    }
+    sum.bytes = Some(sum.bytes.unwrap_or(0) + one.bytes.unwrap_or(0));
+    sum.files += one.files;
+    sum.skipped += one.skipped;
+    sum.excluded += one.excluded;
+    sum.adjusted += one.adjusted;
+    sum.deleted += one.deleted;
+    sum.failed += one.failed;
+    sum.resent_bytes += one.resent_bytes;
+    sum.blame = one.blame.clone();
+    sum.not_kept.owner += one.not_kept.owner;
+    sum.not_kept.group += one.not_kept.group;
+    sum.not_kept.set_id += one.not_kept.set_id;
+    sum.not_kept.xattrs += one.not_kept.xattrs;
+    sum.not_kept.security_xattrs += one.not_kept.security_xattrs;
+    sum.not_kept.acls += one.not_kept.acls;
+    sum.not_kept.hard_link += one.not_kept.hard_link;
+}
+
+/// The end of a root's tree.
+pub(crate) fn closed(root: u32, summary: &Summary, heard: Heard) -> Closed {
+    let (files, bytes) = match summary {
+        Summary::Transfer(summary) => (summary.files, summary.bytes.unwrap_or(0)),
+        Summary::Verify(_) => (0, 0),
+    };
+    Closed {
+        root,
+        files,
+        bytes,
+        summary: serde_json::to_string(summary).unwrap_or_else(|_| "{}".to_owned()),
+        failures: heard.groups(),
+    }
+}
+
+/// Cuts a text to what a command takes of it.
+pub(crate) fn clip(text: &str) -> String {
+    let mut text = text.to_owned();
+    if text.len() > TEXT_BYTES_MAX {
+        text.truncate(text.floor_char_boundary(TEXT_BYTES_MAX));
+        text.push('…');
+    }
+    text
+}

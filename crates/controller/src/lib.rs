@@ -1,0 +1,72 @@
+//! Divides a job into items of work in the state, and does those of one node: a controller for the job, a worker for each node.
+//! Chooses no job and moves no data itself: `jobs` and `run` do.
+//!
+//! ```text
+//! controller ─▶ claim at the destination (ASK) ─▶ Open, Pairs ─▶ state ◀── Lease, Found, Settle ─┐
+//!     ▲                                                                                         worker ─▶ run::Runner (member)
+//!     └────────── counters, trouble, ends of closes ◀── state
+//! ```
+//!
+//! The controller holds nothing that is not in the state or can be had again, so another one goes on where it ended. Workers lease items,
+//! walk directories (`run::walk`), bring what they hold by one ordinary transfer, and settle the items. A walk passes over what needs the
+//! whole tree: links, files with several names, times of directories, deletion. The **close** of a root, an ordinary transfer of the whole
+//! tree, brings that, and whatever an item left or failed at.
+//!
+//! `course` and `batch` are pure: time, claims, leased items and events are arguments.
+
+mod batch;
+mod control;
+mod course;
+mod worker;
+
+use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
+
+use godwit_run::Env;
+use godwit_state::{
+    Actor, Command, Effect, Op, ProposeError, Replica, Runner as RunnerName, UnixMillis,
+};
+
+pub use batch::{Base, summed};
+pub use control::{End, Order, control};
+pub use worker::Worker;
+
+/// After a proposal that nobody answered.
+const PROPOSE_AGAIN: Duration = Duration::from_millis(200);
+
+/// What a node gives to its controllers and workers.
+#[derive(Clone)]
+pub struct Node {
+    /// The state of the node.
+    pub replica: Arc<Replica>,
+    /// Name and start of the node.
+    pub runner: RunnerName,
+    /// Tells the time.
+    pub now: Arc<dyn Fn() -> UnixMillis + Send + Sync>,
+    /// Makes the surroundings of one transfer of the job.
+    pub make_env: Arc<dyn Fn() -> Env + Send + Sync>,
+}
+
+impl Node {
+    /// Proposes once.
+    fn propose(&self, op: Op) -> Result<Effect, ProposeError> {
+        let actor = Actor::node(self.runner.node.clone());
+        let command = Command::new((self.now)(), actor, op);
+        self.replica
+            .propose_blocking(command)
+            .map(|done| done.effect)
+    }
+
+    /// Proposes until the state takes or refuses it, or nobody wants it any more. Repeats are harmless: leases fence them.
+    fn insist(&self, op: &Op, goes_on: &dyn Fn() -> bool) -> Option<Effect> {
+        loop {
+            match self.propose(op.clone()) {
+                Ok(effect) => return Some(effect),
+                Err(ProposeError::Refused(_) | ProposeError::Ended(_)) => return None,
+                Err(_) if !goes_on() => return None,
+                Err(_) => thread::sleep(PROPOSE_AGAIN),
+            }
+        }
+    }
+}

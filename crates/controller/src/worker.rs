@@ -1,0 +1,419 @@
+//! Does the items of one divided job at one node, on a thread of its own: leases some, walks, brings, settles, and again.
+//! Decides nothing about the job: the state does, and whoever stops the worker.
+//!
+//! What passes by itself is tried again here, with the same items. What does not is told to the state with the items, and the
+//! controller ends the attempt.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use godwit_api::event::{Event, EventSink, Summary};
+use godwit_api::failure::{Failure, FailureCode, Retry};
+use godwit_api::job::{ClaimId, JobSpec};
+use godwit_run::walk::{Walk, WalkLimits, Walked};
+use godwit_run::{Control, GivenList, Runner};
+use godwit_state::{
+    Effect, Found, Op, Pair, Reason, Settle, Settled, Settlement, TakeWork, Task, WORK_LIST_MAX,
+    WORK_PATHS_BYTES_MAX, Work, WorkItem, WorkOp, WorkPath, Works,
+};
+
+use crate::Node;
+use crate::batch::{Base, Heard, Way, clip, closed, item_of, settlements};
+
+/// Scans of one lease: each brings some thousand files.
+const SCANS_MAX: u32 = 8;
+/// Bytes of the parts of one lease.
+const BYTES_MAX: u64 = 2 << 30;
+/// How often an idle worker looks for items.
+const LOOK_EVERY: Duration = Duration::from_millis(100);
+/// Waits between tries of the same items; after the last one they return.
+const TRY_AGAIN: [Duration; 8] = [
+    Duration::from_millis(250),
+    Duration::from_millis(500),
+    Duration::from_secs(1),
+    Duration::from_secs(2),
+    Duration::from_secs(4),
+    Duration::from_secs(4),
+    Duration::from_secs(4),
+    Duration::from_secs(4),
+];
+
+/// A worker that runs, or has ended.
+pub struct Worker {
+    epoch: u64,
+    shared: Arc<Shared>,
+    thread: JoinHandle<()>,
+}
+
+#[derive(Default)]
+struct Shared {
+    stopped: AtomicBool,
+    limit: AtomicU64,
+    control: Control,
+}
+
+impl Worker {
+    /// Starts a worker for a job whose work is open in this epoch.
+    ///
+    /// # Errors
+    /// There is no thread for it.
+    pub fn start(node: Node, job: String, epoch: u64, base: Base) -> std::io::Result<Self> {
+        let shared = Arc::new(Shared::default());
+        let own = Arc::clone(&shared);
+        let thread = thread::Builder::new()
+            .name("gw-work".to_owned())
+            .spawn(move || {
+                let doing = Doing {
+                    node: &node,
+                    job: &job,
+                    epoch,
+                    base: &base,
+                    shared: &own,
+                };
+                doing.run();
+            })?;
+        Ok(Self {
+            epoch,
+            shared,
+            thread,
+        })
+    }
+
+    /// Epoch of the controller that it works for.
+    #[must_use]
+    pub fn epoch(&self) -> u64 {
+        self.epoch
+    }
+
+    /// Whether it has ended.
+    #[must_use]
+    pub fn is_finished(&self) -> bool {
+        self.thread.is_finished()
+    }
+
+    /// Changes its share of the job's limit; 0 is none.
+    pub fn set_limit(&self, limit: u64) {
+        if self.shared.limit.swap(limit, Ordering::SeqCst) != limit {
+            self.shared.control.set_limit(limit);
+        }
+    }
+
+    /// Has it end soon.
+    pub fn stop(&self) {
+        self.shared.stopped.store(true, Ordering::SeqCst);
+        self.shared.control.cancel();
+    }
+
+    /// Waits until it has ended.
+    pub fn wait(self) {
+        // A panic has been printed, and the items return when the node looks what it holds.
+        let _ = self.thread.join();
+    }
+}
+
+struct Doing<'a> {
+    node: &'a Node,
+    job: &'a str,
+    epoch: u64,
+    base: &'a Base,
+    shared: &'a Shared,
+}
+
+/// What came of the items of one root.
+#[derive(Default)]
+struct Brought {
+    settled: Vec<Settled>,
+    files: u64,
+    bytes: u64,
+    trouble: Option<Reason>,
+}
+
+impl Doing<'_> {
+    fn goes_on(&self) -> bool {
+        !self.shared.stopped.load(Ordering::SeqCst)
+    }
+
+    fn run(&self) {
+        let reader = self.node.replica.reader();
+        let works = Works(&reader);
+        let (job, name) = (self.job, &self.node.runner.node);
+        while self.goes_on() {
+            let work = match works.of(job) {
+                Ok(Some(work)) if work.epoch == self.epoch => work,
+                Ok(_) => return,
+                Err(_) => {
+                    thread::sleep(LOOK_EVERY);
+                    continue;
+                }
+            };
+            if works.holds(job, name).unwrap_or(false) {
+                // A lease whose answer was lost.
+                let node = name.clone();
+                self.tell(WorkOp::Return { node });
+            }
+            let pair = work.pairs.iter().find(|pair| pair.node == *name);
+            let is_ready = works.has_ready(job).unwrap_or(false);
+            let (Some(pair), true) = (pair, is_ready && work.trouble.is_none()) else {
+                thread::sleep(LOOK_EVERY);
+                continue;
+            };
+            let take = WorkOp::Lease(TakeWork {
+                epoch: self.epoch,
+                runner: self.node.runner.clone(),
+                scans_max: SCANS_MAX,
+                bytes_max: BYTES_MAX,
+            });
+            match self.node.propose(Op::Work(job.to_owned(), take)) {
+                Ok(Effect::Leased { lease, items }) if !items.is_empty() => {
+                    self.carry_out(&work, pair, lease, items);
+                }
+                _ => thread::sleep(LOOK_EVERY),
+            }
+        }
+    }
+
+    fn tell(&self, op: WorkOp) -> bool {
+        let op = Op::Work(self.job.to_owned(), op);
+        self.node.insist(&op, &|| self.goes_on()).is_some()
+    }
+
+    /// Does the items of one lease, root by root.
+    fn carry_out(&self, work: &Work, pair: &Pair, lease: u64, items: Vec<WorkItem>) {
+        let mut roots: BTreeMap<u32, Vec<WorkItem>> = BTreeMap::new();
+        for item in items {
+            roots.entry(item.root).or_default().push(item);
+        }
+        for (root, items) in roots {
+            let brought = match self.way(work, pair, root) {
+                Ok(way) => self.bring(&way, root, work, lease, &items),
+                Err(failure) => back(&items, Some(&failure)),
+            };
+            let settle = WorkOp::Settle(Box::new(Settle {
+                runner: self.node.runner.clone(),
+                lease,
+                items: brought.settled,
+                files: brought.files,
+                bytes: brought.bytes,
+                trouble: brought.trouble,
+            }));
+            // What is done is told once even to a state that stops its job; else the lease returns.
+            let op = Op::Work(self.job.to_owned(), settle);
+            self.node.insist(&op, &|| self.goes_on());
+        }
+    }
+
+    fn way<'a>(&'a self, work: &'a Work, pair: &'a Pair, root: u32) -> Result<Way<'a>, Failure> {
+        let claim: ClaimId = work.claim.parse().map_err(Failure::local)?;
+        let found = usize::try_from(root).ok().and_then(|at| work.roots.get(at));
+        Ok(Way {
+            base: self.base,
+            root: found.ok_or_else(|| Failure::usage("the job has no such root"))?,
+            pair,
+            claim,
+            epoch: self.epoch,
+        })
+    }
+
+    fn bring(
+        &self,
+        way: &Way<'_>,
+        root: u32,
+        work: &Work,
+        lease: u64,
+        items: &[WorkItem],
+    ) -> Brought {
+        let done = match items {
+            [item] if item.task == (Task::Close {}) => self.close(way, root, work, item),
+            _ => self.members(way, lease, items),
+        };
+        match done {
+            Ok(brought) => brought,
+            // Somebody stopped it.
+            Err(_) if !self.goes_on() => back(items, None),
+            Err(failure) => back(items, Some(&failure)),
+        }
+    }
+
+    fn close(
+        &self,
+        way: &Way<'_>,
+        root: u32,
+        work: &Work,
+        item: &WorkItem,
+    ) -> Result<Brought, Failure> {
+        let spec = way.close(work.counts.scans_failed == 0)?;
+        let (ended, heard) = self.transfer(&spec, None);
+        let outcome = Settlement::Closed(Box::new(closed(root, &ended?, heard)));
+        let settled = vec![Settled {
+            number: item.number,
+            outcome,
+        }];
+        Ok(Brought {
+            settled,
+            ..Brought::default()
+        })
+    }
+
+    /// Walks the scans among the items, tells what is left to others, and brings all else by one transfer.
+    fn members(&self, way: &Way<'_>, lease: u64, items: &[WorkItem]) -> Result<Brought, Failure> {
+        let bare = way.members(Vec::new(), false)?;
+        let mut names = Vec::new();
+        let mut failed = Vec::new();
+        let mut walk = None;
+        for item in items {
+            let Task::Scan {
+                path,
+                share,
+                shares,
+            } = &item.task
+            else {
+                continue;
+            };
+            if walk.is_none() {
+                let env = (self.node.make_env)();
+                walk = Some(Walk::open(&bare, &env, WalkLimits::default())?);
+            }
+            let walked = walk
+                .as_ref()
+                .map(|walk| walk.walk(&path.0, *share, *shares));
+            match walked {
+                Some(Ok(mut walked)) => {
+                    names.append(&mut walked.names);
+                    if !self.tell_finds(item.number, lease, &walked) {
+                        thread::sleep(LOOK_EVERY);
+                        return Ok(back(items, None));
+                    }
+                }
+                _ => failed.push(item.number),
+            }
+        }
+        let work: Vec<_> = items.iter().filter_map(item_of).collect();
+        let mut brought = Brought::default();
+        let (mut heard, mut is_over) = (Heard::default(), true);
+        if !work.is_empty() || !names.is_empty() {
+            let is_listed = !names.is_empty();
+            let spec = way.members(work, is_listed)?;
+            let list = is_listed.then(|| GivenList::in_memory(names));
+            let (ended, told) = self.transfer(&spec, list);
+            heard = told;
+            match ended {
+                Ok(Summary::Transfer(summary)) => {
+                    brought.files = summary.files;
+                    brought.bytes = summary.bytes.unwrap_or(0);
+                }
+                Ok(Summary::Verify(_)) => {}
+                Err(failure) => {
+                    is_over = false;
+                    brought.trouble = self.goes_on().then(|| trouble(&failure));
+                }
+            }
+        }
+        brought.settled = settlements(items, &heard, is_over);
+        for settled in &mut brought.settled {
+            if failed.contains(&settled.number) {
+                settled.outcome = Settlement::Failed {};
+            }
+        }
+        Ok(brought)
+    }
+
+    /// Tells what a walk left to others, in commands of bounded length.
+    fn tell_finds(&self, number: u64, lease: u64, walked: &Walked) -> bool {
+        let large = walked.large.iter().map(|file| Found::File {
+            path: WorkPath(file.path.clone()),
+            bytes: file.bytes,
+            generation: file.generation,
+        });
+        let left = walked.left.iter().map(|(path, shares)| Found::Scan {
+            path: WorkPath(path.clone()),
+            shares: *shares,
+        });
+        let (mut finds, mut bytes) = (Vec::new(), 0);
+        let tell = |finds: &mut Vec<Found>| {
+            let finds = std::mem::take(finds);
+            let found = WorkOp::Found {
+                number,
+                lease,
+                finds,
+            };
+            self.tell(found)
+        };
+        for find in large.chain(left) {
+            let more = find.path().0.len();
+            if finds.len() >= WORK_LIST_MAX || bytes + more > WORK_PATHS_BYTES_MAX {
+                if !tell(&mut finds) {
+                    return false;
+                }
+                bytes = 0;
+            }
+            bytes += more;
+            finds.push(find);
+        }
+        finds.is_empty() || tell(&mut finds)
+    }
+
+    /// Runs one transfer, again where its end may pass by itself.
+    fn transfer(
+        &self,
+        spec: &JobSpec,
+        list: Option<GivenList>,
+    ) -> (Result<Summary, Failure>, Heard) {
+        let heard = Arc::new(Told::default());
+        let events = Arc::clone(&heard) as Arc<dyn EventSink>;
+        let mut tries = TRY_AGAIN.iter();
+        loop {
+            let mut env = (self.node.make_env)();
+            env.list.clone_from(&list);
+            let ended = Runner::run(spec, &env, &events, &self.shared.control);
+            let passes = |failure: &Failure| failure.code.retry() == Retry::Transient;
+            let wait = match &ended {
+                Err(failure) if self.goes_on() && passes(failure) => tries.next(),
+                _ => None,
+            };
+            let Some(wait) = wait else {
+                return (ended, std::mem::take(&mut *heard.lock()));
+            };
+            thread::sleep(*wait);
+        }
+    }
+}
+
+/// All items return.
+fn back(items: &[WorkItem], why: Option<&Failure>) -> Brought {
+    let settled = items.iter().map(|item| Settled {
+        number: item.number,
+        outcome: Settlement::Back {},
+    });
+    Brought {
+        settled: settled.collect(),
+        trouble: why.map(trouble),
+        ..Brought::default()
+    }
+}
+
+fn trouble(failure: &Failure) -> Reason {
+    // A transfer that somebody cancelled from outside is tried again by the next attempt.
+    let code = match failure.code {
+        FailureCode::Cancelled => FailureCode::ConnectionLost,
+        code => code,
+    };
+    Reason::new(code.as_str(), clip(&failure.message))
+}
+
+#[derive(Default)]
+struct Told(Mutex<Heard>);
+
+impl Told {
+    fn lock(&self) -> MutexGuard<'_, Heard> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl EventSink for Told {
+    fn tell(&self, event: Event) {
+        self.lock().hear(&event);
+    }
+}
