@@ -25,7 +25,7 @@ pub use entries::{CleanEntries, NewDirectory, RemoveEntry, RenameEntry};
 pub use figures::{RateKind, RateSeries, RatesView, SettingView};
 pub use grant::{ALL_EXPORTS, AccessOrigin, AccessView, NewAccess, RightName};
 pub use job::{
-    AttemptView, CancelJob, ChangeJob, ChannelView, FailureView, JobList, JobProgress,
+    AttemptView, CancelJob, ChangeJob, ChannelView, Divide, FailureView, JobList, JobProgress,
     JobStateName, JobView, LineOrigin, LogLine, LogPage, NewJob, ProgressView, ReasonView,
     SampleView,
 };

@@ -21,6 +21,7 @@ mod godwit {
     pub(crate) mod demo;
     pub(crate) mod descriptors;
     pub(crate) mod distance;
+    pub(crate) mod divided;
     pub(crate) mod doctor;
     pub(crate) mod entries;
     pub(crate) mod escapes;

@@ -23,7 +23,7 @@ use crate::record::Recording;
 use crate::scheduler::actor;
 use crate::spec::{self, Prepared};
 use crate::stored::Stored;
-use crate::{Shared, access, manifest, third, view};
+use crate::{Shared, access, divided, manifest, third, view};
 pub(crate) use events::AttemptEvents;
 use events::Heard;
 pub(crate) use space::Shortage;
@@ -64,7 +64,7 @@ pub(crate) fn start(shared: &Arc<Shared>, job: Job, epoch: u64, sites: Vec<Strin
         // A panic has been printed. Without an end the job would stay in its state for ever.
         let work = AssertUnwindSafe(|| {
             if !is_third {
-                return Some(carry_out(&own, &job, limit, &control, &told));
+                return Some(carry_out(&own, &job, epoch, limit, &control, &told));
             }
             let op = third::carry_out(&own, &job, epoch, limit, &told, &control);
             op.into_iter().for_each(|op| settle(&own, &job.id, &op));
@@ -107,8 +107,9 @@ pub(crate) fn propose(shared: &Shared, id: &str, op: JobOp) -> Result<(), Propos
 
 /// Runs the transfer to its end.
 fn carry_out(
-    shared: &Shared,
+    shared: &Arc<Shared>,
     job: &Job,
+    epoch: u64,
     limit: u64,
     control: &Control,
     told: &Arc<AttemptEvents>,
@@ -129,6 +130,16 @@ fn carry_out(
     }
     let mut prepared = spec::prepare(&stored.new, &find).map_err(Failure::usage)?;
     let kind = prepared.spec.kind;
+    match divided::wish(&stored.new, &prepared) {
+        Ok(None) => {}
+        Ok(Some(wish)) => {
+            let done = divided::carry_out(shared, job, epoch, &wish, &prepared, told, control);
+            if let Some(done) = done {
+                return done;
+            }
+        }
+        Err(why) => divided::whole(told, &why),
+    }
     if limit > 0 && kind != JobKind::Verify {
         // From the first byte on; what changes later goes through the control.
         let text = Text::from(limit.to_string().as_str());

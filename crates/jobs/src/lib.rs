@@ -14,6 +14,7 @@
 mod access;
 mod attempt;
 mod clock;
+mod divided;
 mod elsewhere;
 mod error;
 mod files;
@@ -136,6 +137,8 @@ pub(crate) struct Shared {
     pub(crate) stopping: AtomicBool,
     /// Jobs whose sites do not know yet that they stop.
     pub(crate) untold: third::untold::Untold,
+    /// What does items of divided jobs here.
+    pub(crate) workers: divided::Workers,
 }
 
 impl Shared {
@@ -163,6 +166,7 @@ impl Jobs {
             live: Live::default(),
             elsewhere: elsewhere::Elsewhere::default(),
             untold: third::untold::Untold::default(),
+            workers: divided::Workers::default(),
             stopping: AtomicBool::new(false),
         });
         let own = Arc::clone(&shared);
@@ -429,6 +433,7 @@ impl Jobs {
             // A panic there has been printed.
             let _ = scheduler.join();
         }
+        self.shared.workers.end();
         // One that was begun at the last moment.
         self.shared.live.stop_all();
         self.shared.live.wait_until_empty();

@@ -27,6 +27,9 @@ const SLEEP_MAX: Duration = Duration::from_secs(5);
 /// Changes that come within this time are looked at together.
 const GATHER: Duration = Duration::from_millis(20);
 
+/// While a worker of a divided job ends.
+const WORKER_ENDS: Duration = Duration::from_millis(100);
+
 /// After the state could not be read or changed.
 const PAUSE: Duration = Duration::from_secs(1);
 
@@ -128,6 +131,7 @@ fn pass(shared: &Arc<Shared>, reader: &Reader, seen: &mut Seen) -> Result<Durati
     let config = &shared.config;
     let nodes = Nodes::read(reader, &config.node, &config.exports)?;
     let running = follow_up(shared, reader, &policy, &nodes)?;
+    let is_ending = shared.workers.follow_up(shared, reader)?;
     if nodes.is_draining() {
         return drain(shared, !running.is_empty());
     }
@@ -169,6 +173,7 @@ fn pass(shared: &Arc<Shared>, reader: &Reader, seen: &mut Seen) -> Result<Durati
         .flatten()
         .map(|time| until(time, at))
         .chain(again)
+        .chain(is_ending.then_some(WORKER_ENDS))
         .min()
         .unwrap_or(SLEEP_MAX))
 }

@@ -1213,6 +1213,11 @@ export interface components {
             samples: number;
         };
         /**
+         * @description Whether a job is divided into parts of its work that several nodes do.
+         * @enum {string}
+         */
+        Divide: "auto" | "always" | "never";
+        /**
          * @description What an entry is.
          * @enum {string}
          */
@@ -1541,6 +1546,8 @@ export interface components {
             deadline?: components["schemas"]["Timestamp"] | null;
             /** @description Place to copy to, as `SITE:/EXPORT/PATH`. */
             destination: string;
+            /** @description Whether the job is divided into parts of its work that several nodes do. */
+            divide?: components["schemas"]["Divide"];
             /**
              * @description What is to be done.
              * @example copy

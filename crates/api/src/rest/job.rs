@@ -35,6 +35,9 @@ pub struct NewJob {
     /// The job writes a manifest of what arrives, which the node that runs the job keeps with it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub manifest: bool,
+    /// Whether the job is divided into parts of its work that several nodes do.
+    #[serde(default, skip_serializing_if = "Divide::is_auto")]
+    pub divide: Divide,
     /// Higher runs first.
     #[serde(default)]
     pub priority: i32,
@@ -51,6 +54,43 @@ pub struct NewJob {
     /// Attempts after the first one; without it the deadline alone ends them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retries_max: Option<u32>,
+}
+
+/// Whether a job is divided into parts of its work that several nodes do.
+#[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Divide {
+    /// Where a site has several nodes.
+    #[default]
+    Auto,
+    /// Also where each site has one node.
+    Always,
+    /// By no means.
+    Never,
+}
+
+impl Divide {
+    /// All words for it, in this order.
+    pub const WORDS: [&str; 3] = ["auto", "always", "never"];
+
+    /// The one of that word.
+    #[must_use]
+    pub fn from_word(word: &str) -> Option<Self> {
+        match word {
+            "auto" => Some(Self::Auto),
+            "always" => Some(Self::Always),
+            "never" => Some(Self::Never),
+            _ => None,
+        }
+    }
+
+    #[expect(
+        clippy::trivially_copy_pass_by_ref,
+        reason = "this is how serde asks whether to leave a field out"
+    )]
+    fn is_auto(&self) -> bool {
+        *self == Self::Auto
+    }
 }
 
 const fn copy() -> JobKind {

@@ -168,6 +168,11 @@ fn submit() -> Command {
         .arg(value("label", "TEXT", "Text by which people know the job"))
         .arg(value("limit", "RATE", "Not faster than this: 300MB, 2.5Gbit/s"))
         .arg(value("priority", "N", "Higher runs first [default: 0]").allow_hyphen_values(true))
+        .arg(value(
+            "divide",
+            "WHEN",
+            "Divide the work among nodes: auto (where a site has several), always or never",
+        ))
         .arg(value("after", "TIME", "Do not begin before this time"))
         .arg(value("deadline", "TIME", "Give the job up at this time"))
         .arg(value("retries", "N", "Attempts after the first one [default: until the deadline]"))

@@ -38,7 +38,7 @@ pub(crate) struct AttemptEvents {
 }
 
 /// What was heard.
-pub(super) struct Heard {
+pub(crate) struct Heard {
     recorder: Recorder,
     host: Host,
     /// Copies are read back.
@@ -68,6 +68,14 @@ pub(super) struct Heard {
 impl Heard {
     pub(super) fn groups(&self) -> Vec<FailureGroup> {
         self.groups.values().cloned().collect()
+    }
+
+    /// Takes failed entries that were grouped elsewhere.
+    pub(crate) fn add_groups(&mut self, groups: Vec<FailureGroup>) {
+        for group in groups {
+            self.failed += group.count;
+            self.groups.insert(group.reason.code.clone(), group);
+        }
     }
 
     /// Entries that failed with this code.
@@ -170,7 +178,7 @@ impl AttemptEvents {
         }
     }
 
-    pub(super) fn lock(&self) -> MutexGuard<'_, Heard> {
+    pub(crate) fn lock(&self) -> MutexGuard<'_, Heard> {
         self.heard.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -183,7 +191,7 @@ impl AttemptEvents {
     }
 
     /// Tells the state of the phase, if it is news.
-    fn enter(&self, phase: JobState) {
+    pub(crate) fn enter(&self, phase: JobState) {
         let mut heard = self.lock();
         if heard.phase == phase {
             return;

@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use clap::ArgMatches;
 use godwit_api::job::{JobKind, Text};
-use godwit_api::rest::{NewJob, Place};
+use godwit_api::rest::{Divide, NewJob, Place};
 use godwit_api::units::parse_rate;
 use godwit_client::{Client, idempotency_key};
 
@@ -71,6 +71,7 @@ fn describe(matches: &ArgMatches) -> Result<NewJob, Failure> {
         settings: settings(&texts(matches, "setting")?)?,
         selection: None,
         manifest: matches.get_flag("manifest"),
+        divide: divide(matches)?,
         priority: number(matches, "priority")?.unwrap_or(0),
         limit: optional(matches, "limit")?
             .map(|text| limit(&text))
@@ -80,6 +81,14 @@ fn describe(matches: &ArgMatches) -> Result<NewJob, Failure> {
         not_before: time("--after", "after")?,
         deadline: time("--deadline", "deadline")?,
         retries_max: number(matches, "retries")?,
+    })
+}
+
+fn divide(matches: &ArgMatches) -> Result<Divide, Failure> {
+    let word = optional(matches, "divide")?.unwrap_or_else(|| "auto".to_owned());
+    Divide::from_word(&word).ok_or_else(|| {
+        let words = Divide::WORDS.join(", ");
+        Failure::usage(format!("--divide {word:?}: write one of {words}"))
     })
 }
 

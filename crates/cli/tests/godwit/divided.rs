@@ -1,0 +1,205 @@
+//! Jobs that are divided into items of work, by the real binary: whole trees, large files, a huge directory, and nodes killed in the middle.
+//! Leaves leases and settlements to the tests of the state.
+
+use std::fs::{self, File};
+use std::os::unix::fs::FileExt as _;
+use std::path::Path;
+use std::time::Duration;
+
+use serde_json::Value;
+
+use super::data::{Seeded, first_seed, make_tree};
+use super::judge::{assert_identical_to_rsync, assert_no_temporaries};
+use super::rig::Rig;
+use super::sites::{submit, two_sites, wait_for};
+
+const PART: u64 = 256 << 20;
+const ALWAYS: [&str; 2] = ["--divide", "always"];
+
+/// Two parts and the rest, mostly holes.
+fn large(path: &Path, rest: u64) {
+    let file = File::create(path).expect("made");
+    file.set_len(2 * PART + rest).expect("long");
+    let content: Vec<u8> = (0..4_u32 << 20).map(|at| (at % 251) as u8).collect();
+    for at in [1 << 20, PART - 5, 2 * PART] {
+        file.write_all_at(&content, at).expect("written");
+    }
+}
+
+/// A tree with something of each kind, a huge directory and a large file.
+fn fill(root: &Path, names: u32, seeded: &mut Seeded) {
+    make_tree(root, 16, seeded);
+    fs::create_dir_all(root.join("huge/below")).expect("made");
+    for number in 0..names {
+        fs::write(root.join(format!("huge/{number}")), number.to_le_bytes()).expect("written");
+    }
+    fs::write(root.join("huge/below/one"), "one").expect("written");
+    fs::create_dir_all(root.join("deep/a/b/c")).expect("made");
+    large(&root.join("deep/a/b/c/large"), 5 << 20);
+}
+
+fn ended(rig: &Rig, id: &str) -> Value {
+    wait_for(rig, id, |job| !job["ended"].is_null())
+}
+
+fn log(rig: &Rig, id: &str) -> String {
+    rig.admin(&["job", "log", id]).out
+}
+
+#[track_caller]
+fn assert_complete(rig: &Rig, id: &str) {
+    let job = ended(rig, id);
+    assert_eq!(job["state"], "complete", "{job}\n{}", log(rig, id));
+}
+
+#[test]
+fn a_divided_job_brings_all_that_a_transfer_brings() {
+    let mut seeded = Seeded(first_seed(27_001));
+    let (here, there) = two_sites();
+    fill(&here.export.join("run42"), 12_000, &mut seeded);
+    let id = submit(&here, "here:/data/run42", "siteB:/data/copy", &ALWAYS);
+    assert_complete(&here, &id);
+    let [from, to] = [here.export.join("run42"), there.export.join("copy")];
+    assert_identical_to_rsync("-aH", &from, &to);
+    assert_no_temporaries(&there.export);
+    let log = log(&here, &id);
+    // The huge directory in shares, the large file in parts.
+    assert!(log.contains("3 parts and 1 assembled files"), "{log}");
+    assert!(
+        log.contains("0 parts, 0 files and 0 scans were left"),
+        "{log}"
+    );
+
+    // A change, and something that only the destination has.
+    fs::write(from.join("huge/7"), "other").expect("written");
+    fs::write(to.join("huge/extra"), "extra").expect("written");
+    let sync = ["--sync", "--setting", "delete"];
+    let line = [&ALWAYS[..], &sync].concat();
+    let id = submit(&here, "here:/data/run42", "siteB:/data/copy", &line);
+    assert_complete(&here, &id);
+    assert_identical_to_rsync("-aH", &from, &to);
+    // Into a directory that is there, as with godwit cp.
+    let id = submit(&here, "here:/data/run42/deep", "siteB:/data/copy", &ALWAYS);
+    assert_complete(&here, &id);
+    assert_identical_to_rsync("-aH", &from.join("deep"), &to.join("deep"));
+}
+
+#[test]
+fn entries_that_fail_are_told_once_and_all_others_arrive() {
+    let (here, there) = two_sites();
+    for name in ["a", "b/c", "b/d"] {
+        here.write(&format!("export/run42/{name}"), name);
+    }
+    there.write("export/copy/b/c/in the way", "a directory");
+    let sync = [&ALWAYS[..], &["--sync"]].concat();
+    let id = submit(&here, "here:/data/run42", "siteB:/data/copy", &sync);
+    let job = ended(&here, &id);
+    assert_eq!(job["state"], "partial", "{job}");
+    let report = here.admin(&["job", "report", &id, "--json"]);
+    let report: Value = serde_json::from_str(&report.out).expect("a report");
+    let failures = report["failures"].as_array().expect("failures");
+    assert_eq!(failures.len(), 1, "{failures:?}");
+    assert_eq!(failures[0]["count"], 1, "{failures:?}");
+    assert_eq!(there.read("export/copy/b/d"), b"b/d");
+    assert_eq!(job["summary"]["failed"], 1, "{job}");
+}
+
+#[test]
+fn what_cannot_be_divided_is_brought_by_one_transfer() {
+    let (here, there) = two_sites();
+    here.write("export/run42/a", "one");
+    for (source, destination, copy) in [
+        ("here:/data/run42/a", "siteB:/data/file", "export/file"),
+        ("here:/data/run42", "here:/data/beside", "export/beside/a"),
+    ] {
+        let id = submit(&here, source, destination, &ALWAYS);
+        assert_complete(&here, &id);
+        let rig = if destination.starts_with("here") {
+            &here
+        } else {
+            &there
+        };
+        assert_eq!(rig.read(copy), b"one");
+        let log = log(&here, &id);
+        assert!(
+            log.contains("the job is not divided among nodes: "),
+            "{log}"
+        );
+    }
+    let refused = here.admin(&[
+        "job",
+        "submit",
+        "here:/data/a",
+        "siteB:/data/b",
+        "--divide",
+        "x",
+    ]);
+    assert_eq!(refused.code, Some(2), "{refused:?}");
+}
+
+#[test]
+fn a_divided_job_goes_on_whatever_node_is_killed() {
+    let mut seeded = Seeded(first_seed(27_002));
+    let (mut here, mut there) = two_sites();
+    fill(&here.export.join("run42"), 11_000, &mut seeded);
+    let line = [&ALWAYS[..], &["--limit", "12MB"]].concat();
+    let id = submit(&here, "here:/data/run42", "siteB:/data/copy", &line);
+    for _ in 0..3 {
+        std::thread::sleep(Duration::from_millis(300 + seeded.below(1_200)));
+        here.kill_daemon();
+        here.serve(&[]);
+        std::thread::sleep(Duration::from_millis(300 + seeded.below(1_200)));
+        there.kill_daemon();
+        there.serve(&[]);
+    }
+    assert_complete(&here, &id);
+    let [from, to] = [here.export.join("run42"), there.export.join("copy")];
+    assert_identical_to_rsync("-aH", &from, &to);
+    assert_no_temporaries(&there.export);
+    // Others may write there again.
+    fs::write(from.join("later"), "later").expect("written");
+    let never = ["--sync", "--divide", "never"];
+    let id = submit(&here, "here:/data/run42", "siteB:/data/copy", &never);
+    assert_complete(&here, &id);
+    assert_identical_to_rsync("-aH", &from, &to);
+}
+
+#[test]
+fn a_divided_job_obeys_pause_limit_and_cancel() {
+    let mut seeded = Seeded(first_seed(27_003));
+    let (here, there) = two_sites();
+    make_tree(&here.export.join("run42"), 24, &mut seeded);
+    let line = [&ALWAYS[..], &["--limit", "1MB"]].concat();
+    let id = submit(&here, "here:/data/run42", "siteB:/data/copy", &line);
+    let begun = || there.export.join("copy").exists();
+    wait_for(&here, &id, |_| begun());
+    let steer = |line: &[&str]| {
+        let outcome = here.admin(line);
+        assert_eq!(outcome.code, Some(0), "{outcome:?}");
+    };
+    steer(&["job", "pause", &id]);
+    steer(&["job", "limit", &id, "2MB"]);
+    steer(&["job", "resume", &id]);
+    wait_for(&here, &id, |job| {
+        job["state"] == "running" || job["state"] == "scanning"
+    });
+    steer(&["job", "limit", &id, "none"]);
+    assert_complete(&here, &id);
+    let [from, to] = [here.export.join("run42"), there.export.join("copy")];
+    assert_identical_to_rsync("-aH", &from, &to);
+
+    let id = submit(&here, "here:/data/run42", "siteB:/data/other", &line);
+    wait_for(&here, &id, |_| there.export.join("other").exists());
+    steer(&["job", "cancel", &id]);
+    let job = ended(&here, &id);
+    assert_eq!(job["state"], "cancelled", "{job}");
+    // The claim is gone with the job, at once or with its lease.
+    let id = submit(
+        &here,
+        "here:/data/run42",
+        "siteB:/data/other/",
+        &["--divide", "never"],
+    );
+    assert_complete(&here, &id);
+    assert_identical_to_rsync("-aH", &from, &there.export.join("other/run42"));
+}

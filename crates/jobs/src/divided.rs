@@ -1,0 +1,284 @@
+//! Jobs that are divided among nodes: which are, their controller as an attempt, and the worker of this node for each of them.
+//! Divides nothing itself: `controller` does.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use godwit_api::ask::Peer;
+use godwit_api::event::{Event, EventSink as _, Summary};
+use godwit_api::failure::Failure;
+use godwit_api::job::{ClaimId, JobKind};
+use godwit_api::rest::{Divide, NewJob, Place, ProgressView};
+use godwit_api::settings::Judge;
+use godwit_controller::{Base, End, Node, Order, Worker, control, summed};
+use godwit_run::Control;
+use godwit_run::walk::WalkLimits;
+use godwit_state::{FailureGroup, Job, JobState, Reader, Reason, Site, Work, Works};
+
+use crate::attempt::AttemptEvents;
+use crate::clock::{random, timestamp};
+use crate::error::JobsError;
+use crate::spec::{self, Prepared};
+use crate::stored::Stored;
+use crate::{Shared, attempt};
+
+/// What is told of a job that was to be divided and is not.
+const WHOLE: &str = "the job is not divided among nodes";
+
+/// A job that is to be divided, as far as its description says.
+pub(crate) struct Wish {
+    sources: Vec<Place>,
+    destination: Place,
+    site: Site,
+}
+
+/// Whether a job is divided; a reason where it was to be and cannot.
+pub(crate) fn wish(new: &NewJob, prepared: &Prepared) -> Result<Option<Wish>, String> {
+    // A node alone gains nothing from it.
+    if new.divide != Divide::Always {
+        return Ok(None);
+    }
+    let settings = prepared.spec.copy_settings();
+    let (Ok((sources, destination)), Ok(settings)) = (spec::places(new), settings) else {
+        return Ok(None);
+    };
+    let comparison = &settings.comparison;
+    let why = if !sources.iter().all(Place::is_here) || destination.is_here() {
+        "only what is here is divided, and only for another site"
+    } else if new.manifest {
+        "a manifest is written by one transfer"
+    } else if comparison.dry_run {
+        "a dry run brings nothing"
+    } else if comparison.judge != Judge::default() {
+        "files are told apart by size and time only"
+    } else if comparison.existing || comparison.ignore_existing || comparison.update {
+        "what the destination has decides what is brought"
+    } else {
+        let [site] = prepared.sites.as_slice() else {
+            return Err("the site of the destination is not known".to_owned());
+        };
+        return Ok(Some(Wish {
+            sources,
+            destination,
+            site: site.clone(),
+        }));
+    };
+    Err(why.to_owned())
+}
+
+/// Controls a divided job to its end; None where it is not divided after all.
+pub(crate) fn carry_out(
+    shared: &Arc<Shared>,
+    job: &Job,
+    epoch: u64,
+    wish: &Wish,
+    prepared: &Prepared,
+    told: &AttemptEvents,
+    steering: &Control,
+) -> Option<Result<Summary, Failure>> {
+    let node = node(shared, &prepared.sites, &job.id);
+    let mut claim = [0; 16];
+    for chunk in claim.chunks_mut(4) {
+        chunk.copy_from_slice(&random().to_le_bytes());
+    }
+    let order = Order {
+        job: &job.id,
+        epoch,
+        base: base(prepared),
+        sources: &wish.sources,
+        destination: &wish.destination,
+        peer: Peer {
+            name: wish.site.name.clone(),
+            addresses: wish.site.addresses.clone(),
+            identity: wish.site.identity.clone(),
+        },
+        claim: ClaimId(claim),
+        part_bytes: WalkLimits::default().large,
+    };
+    let limit = || shared.live.limit(&job.id).unwrap_or(0);
+    let goes_on = || !steering.is_cancelled() && !shared.stopping.load(Ordering::SeqCst);
+    let sites = &*shared.config.sites;
+    let end = control(&node, sites, &order, &limit, &goes_on, &mut |work| {
+        if work.counts.leases > 0 {
+            told.enter(JobState::Running);
+        }
+        told.seen(view(work));
+    });
+    match end {
+        End::Undivided(why) => {
+            told.note(&format!("{WHOLE}: {why}"));
+            None
+        }
+        End::Stopped => {
+            let code = godwit_api::failure::FailureCode::Cancelled;
+            Some(Err(Failure::new(code, "the attempt was stopped")))
+        }
+        End::Failed(failure) => {
+            told.error(&failure);
+            Some(Err(failure))
+        }
+        End::Done(work) => Some(Ok(ended(&work, &order.base, told))),
+    }
+}
+
+/// Tells why a job is not divided that was to be.
+pub(crate) fn whole(told: &AttemptEvents, why: &str) {
+    told.note(&format!("{WHOLE}: {why}"));
+}
+
+fn ended(work: &Work, base: &Base, told: &AttemptEvents) -> Summary {
+    let (mut summary, mut groups) = summed(work);
+    let counts = &work.counts;
+    told.note(&format!(
+        "divided: {} scans, {} parts and {} assembled files in {} leases; {} parts, {} files and {} scans were left to the close",
+        counts.scans,
+        counts.parts,
+        counts.assembled,
+        counts.leases,
+        counts.parts_left,
+        counts.files_left,
+        counts.scans_failed
+    ));
+    if counts.scans_failed > 0 && base.settings.contains_key("delete") {
+        let text = "nothing was deleted, because a directory of the source could not be looked at";
+        groups.push(FailureGroup {
+            reason: Reason::new("not_deleted", text),
+            count: counts.scans_failed,
+            examples: Vec::new(),
+        });
+        summary.status = godwit_api::event::Status::Partial;
+        summary.failed += counts.scans_failed;
+    }
+    told.lock().add_groups(groups);
+    let summary = Summary::Transfer(Box::new(summary));
+    told.tell(Event::Summary(summary.clone()));
+    summary
+}
+
+fn view(work: &Work) -> ProgressView {
+    ProgressView {
+        at: timestamp(),
+        bytes: work.counts.bytes,
+        files: work.counts.files,
+        scanning: work.open > 0,
+        ..ProgressView::default()
+    }
+}
+
+fn base(prepared: &Prepared) -> Base {
+    Base {
+        kind: prepared.spec.kind,
+        settings: prepared.spec.settings.clone(),
+        selection: prepared.spec.selection.clone(),
+    }
+}
+
+fn node(shared: &Arc<Shared>, sites: &[Site], job: &str) -> Node {
+    let (own, sites, label) = (Arc::clone(shared), sites.to_vec(), format!("job {job}"));
+    let clock = shared.config.clock.clone();
+    Node {
+        replica: Arc::clone(&shared.replica),
+        runner: shared.runner.clone(),
+        now: Arc::new(move || clock.now()),
+        make_env: Arc::new(move || godwit_run::Env {
+            label: Some(label.clone()),
+            ..(own.config.make_env)(&sites)
+        }),
+    }
+}
+
+/// The workers of this node, by the ids of their jobs.
+#[derive(Default)]
+pub(crate) struct Workers(Mutex<BTreeMap<String, Worker>>);
+
+impl Workers {
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<String, Worker>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Makes the workers as the state says: one for each job with open work that moves and whose sources are here. Tells whether one
+    /// is about to end, so that its job waits for it.
+    pub(crate) fn follow_up(
+        &self,
+        shared: &Arc<Shared>,
+        reader: &Reader,
+    ) -> Result<bool, JobsError> {
+        let mut wanted = BTreeMap::new();
+        for work in Works(reader).all()? {
+            let job = reader.job(&work.job)?;
+            let job = job.filter(|job| job.epoch == work.epoch && job.state.moves());
+            if let Some(job) = job.filter(|job| has_sources(shared, job)) {
+                wanted.insert(work.job.clone(), (work, job));
+            }
+        }
+        let mut workers = self.lock();
+        let unwanted = |id: &String, worker: &Worker| {
+            wanted
+                .get(id)
+                .is_none_or(|(work, _)| work.epoch != worker.epoch())
+        };
+        workers
+            .iter()
+            .filter(|(id, worker)| unwanted(id, worker))
+            .for_each(|(_, worker)| {
+                worker.stop();
+            });
+        workers.retain(|_, worker| !worker.is_finished());
+        let is_ending = workers.iter().any(|(id, worker)| unwanted(id, worker));
+        for (id, (work, job)) in wanted {
+            let pair = work
+                .pairs
+                .iter()
+                .find(|pair| pair.node == shared.config.node);
+            let limit = pair.map_or(0, |pair| pair.limit);
+            if let Some(worker) = workers.get(&id) {
+                worker.set_limit(limit);
+            } else if let Some(worker) = start(shared, reader, &job)? {
+                worker.set_limit(limit);
+                workers.insert(id, worker);
+            }
+        }
+        Ok(is_ending)
+    }
+
+    /// Ends all workers.
+    pub(crate) fn end(&self) {
+        let workers = std::mem::take(&mut *self.lock());
+        workers.values().for_each(Worker::stop);
+        workers.into_values().for_each(Worker::wait);
+    }
+}
+
+fn has_sources(shared: &Shared, job: &Job) -> bool {
+    job.sources.iter().all(|place| {
+        let named: Result<Place, _> = format!("{}:{}", place.site, place.path).parse();
+        named.is_ok_and(|place| place.is_here() && shared.config.exports.contains(&place.export))
+    })
+}
+
+fn start(shared: &Arc<Shared>, reader: &Reader, job: &Job) -> Result<Option<Worker>, JobsError> {
+    let Some(text) = reader.job_spec(&job.id)? else {
+        return Ok(None);
+    };
+    let stored = Stored::parse(&text)?;
+    let find = |name: &str| match stored.other(name) {
+        Some(site) => Ok(Some(site)),
+        None => Ok(reader.object::<Site>(name)?),
+    };
+    let prepared = spec::prepare(&stored.new, &find)?;
+    if prepared.spec.kind == JobKind::Verify {
+        return Ok(None);
+    }
+    let node = node(shared, &prepared.sites, &job.id);
+    match Worker::start(node, job.id.clone(), job.epoch, base(&prepared)) {
+        Ok(worker) => Ok(Some(worker)),
+        Err(error) => {
+            let id = &job.id;
+            (shared.config.log)(&attempt::clip(&format!(
+                "job {id}: no thread to work: {error}"
+            )));
+            Ok(None)
+        }
+    }
+}
