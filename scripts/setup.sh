@@ -26,7 +26,9 @@ needed=(
     chromium:chromium      # the page is tested in it
     valgrind:valgrind      # counts instructions, to notice what has become slower
     curl:curl              # the guide calls the API by it
+    strace:strace          # slows the system calls of a node, so that its page names what is slow
     prometheus:prometheus  # reads the figures of a node
+    promtool:prometheus    # checks the alert rules
     systemd-analyze:systemd # runs the package's service
     adduser:adduser        # and makes its user
     dpkg-shlibdeps:dpkg-dev # finds what the package depends on

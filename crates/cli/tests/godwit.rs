@@ -31,6 +31,7 @@ mod godwit {
     pub(crate) mod full;
     pub(crate) mod generate;
     pub(crate) mod gone;
+    pub(crate) mod grafana;
     pub(crate) mod habits;
     pub(crate) mod held;
     pub(crate) mod how_fast;
@@ -62,6 +63,7 @@ mod godwit {
     pub(crate) mod power;
     pub(crate) mod process;
     pub(crate) mod progress;
+    pub(crate) mod prometheus;
     pub(crate) mod record;
     pub(crate) mod reports;
     pub(crate) mod request_ids;

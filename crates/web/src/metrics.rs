@@ -2,14 +2,15 @@
 //! Measures no transfer: it counts what the state and the jobs tell.
 
 mod channels;
+mod room;
 
 use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Mutex;
 use std::time::Duration;
 
-use godwit_api::record::TransferRecord;
-use godwit_state::{Event, JobState, Topic};
+use godwit_api::record::{TransferDirection, TransferRecord};
+use godwit_state::{Event, JobState, Site, Topic};
 use prometheus_client::encoding::text::encode;
 use prometheus_client::encoding::{EncodeLabelSet, EncodeLabelValue};
 use prometheus_client::metrics::counter::Counter;
@@ -23,6 +24,7 @@ use crate::app::App;
 use crate::hub;
 use crate::problem::ApiError;
 use channels::ChannelMetrics;
+use room::RoomMetrics;
 
 /// Upper bounds of the durations of requests, in seconds: from a read of one row to a proposal that waits for a slow disk.
 const DURATIONS: [f64; 10] = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.5, 2.5, 10.0];
@@ -44,6 +46,28 @@ const OUTCOMES: [&str; 9] = [
     "scheduled",
     "backoff",
     "restart",
+];
+
+/// How transfers end, as far as figures tell them apart.
+const ENDS: [&str; 4] = ["complete", "partial", "interrupted", "failed"];
+
+/// Which way transfers go: those of peers, and those that only a job of this node can have.
+const DIRECTIONS: [TransferDirection; 5] = [
+    TransferDirection::Receive,
+    TransferDirection::Send,
+    TransferDirection::Verify,
+    TransferDirection::Local,
+    TransferDirection::ThirdParty,
+];
+
+/// What the engine may name as the limit of a transfer.
+const STAGES: [&str; 6] = [
+    "source storage",
+    "source CPU",
+    "network",
+    "destination CPU",
+    "destination storage",
+    "limit",
 ];
 
 #[derive(Clone, Debug, EncodeLabelSet, Eq, Hash, PartialEq)]
@@ -75,7 +99,14 @@ struct StageLabel {
 
 #[derive(Clone, Debug, EncodeLabelSet, Eq, Hash, PartialEq)]
 struct JobLabel {
-    job: String,
+    /// Not `job`: Prometheus has a label of that name.
+    job_id: String,
+}
+
+#[derive(Clone, Debug, EncodeLabelSet, Eq, Hash, PartialEq)]
+struct LimitedLabel {
+    job_id: String,
+    stage: String,
 }
 
 #[derive(Clone, Debug, EncodeLabelSet, Eq, Hash, PartialEq)]
@@ -117,7 +148,9 @@ pub(crate) struct Metrics {
     stages: Family<StageLabel, Counter>,
     job_rates: Family<JobLabel, Gauge<f64, std::sync::atomic::AtomicU64>>,
     job_streams: Family<JobLabel, Gauge>,
+    job_limited: Family<LimitedLabel, Gauge>,
     channels: ChannelMetrics,
+    room: RoomMetrics,
     requests: Family<RequestLabel, Counter>,
     durations: Family<RouteLabel, Histogram, fn() -> Histogram>,
 }
@@ -137,7 +170,9 @@ impl Metrics {
             stages: Family::default(),
             job_rates: Family::default(),
             job_streams: Family::default(),
+            job_limited: Family::default(),
             channels: ChannelMetrics::default(),
+            room: RoomMetrics::default(),
             requests: Family::default(),
             durations: Family::new_with_constructor(|| Histogram::new(DURATIONS)),
         };
@@ -191,7 +226,13 @@ impl Metrics {
             "Streams of each running job",
             metrics.job_streams.clone(),
         );
+        registry.register(
+            "job_limited",
+            "1 for the stage that limits each running job now",
+            metrics.job_limited.clone(),
+        );
         metrics.channels.register(&mut registry);
+        metrics.room.register(&mut registry);
         registry.register(
             "http_requests",
             "Answered requests by method, route and status",
@@ -203,9 +244,30 @@ impl Metrics {
             Unit::Seconds,
             metrics.durations.clone(),
         );
+        metrics.begin();
         Self {
             registry: Mutex::new(registry),
             ..metrics
+        }
+    }
+
+    /// Makes the time series whose labels are known before anything happens, so that the first event is an increase.
+    fn begin(&self) {
+        for outcome in OUTCOMES {
+            let outcome = StaticText(outcome);
+            drop(self.attempts.get_or_create(&OutcomeLabel { outcome }));
+        }
+        for direction in DIRECTIONS {
+            let direction = StaticText(direction.name());
+            for outcome in ENDS {
+                let outcome = StaticText(outcome);
+                let label = TransferLabel { direction, outcome };
+                drop(self.transfers.get_or_create(&label));
+            }
+        }
+        for stage in STAGES {
+            let stage = stage.to_owned();
+            drop(self.stages.get_or_create(&StageLabel { stage }));
         }
     }
 
@@ -261,6 +323,26 @@ impl Metrics {
         self.peers.get_or_create(&label).inc_by(record.bytes);
     }
 
+    /// Makes the time series of the sites that this node knows. Jobs name their peer so.
+    fn know_sites(&self, sites: Vec<Site>) {
+        let mut known = self
+            .known_peers
+            .lock()
+            .unwrap_or_else(std::sync::PoisonError::into_inner);
+        for site in sites {
+            if known.len() >= PEERS_MAX || !known.insert(site.name.clone()) {
+                continue;
+            }
+            for direction in [TransferDirection::Receive, TransferDirection::Send] {
+                let label = PeerLabel {
+                    peer: site.name.clone(),
+                    direction: StaticText(direction.name()),
+                };
+                drop(self.peers.get_or_create(&label));
+            }
+        }
+    }
+
     /// Counts the attempts that ended by these events. Blocks.
     pub(crate) fn heard(&self, app: &App, events: &[Event]) {
         for event in events {
@@ -288,6 +370,11 @@ impl Metrics {
 
     /// All figures as text. Blocks.
     pub(crate) fn text(&self, app: &App) -> Result<String, ApiError> {
+        // Held until the end: another reader would otherwise see series that are being made anew.
+        let registry = self
+            .registry
+            .lock()
+            .unwrap_or_else(std::sync::PoisonError::into_inner);
         let counts = app.reader().job_counts()?;
         for state in JobState::ALL {
             let count = counts.iter().find(|(of, _)| *of == state);
@@ -299,6 +386,8 @@ impl Metrics {
                 .get_or_create(&label)
                 .set(i64::try_from(count).unwrap_or(i64::MAX));
         }
+        self.know_sites(app.reader().objects::<Site>()?);
+        self.room.set(&app.node.exports);
         let running = hub::progress(&app.jobs);
         let rates = running
             .iter()
@@ -307,23 +396,25 @@ impl Metrics {
         // Only those that run now, so that ended jobs leave no time series.
         self.job_rates.clear();
         self.job_streams.clear();
+        self.job_limited.clear();
         self.channels.clear();
         for one in running.iter().take(JOBS_MAX) {
             let label = JobLabel {
-                job: one.id.clone(),
+                job_id: one.id.clone(),
             };
             let rate = one.progress.bytes_per_second.unwrap_or(0.0);
             self.job_rates.get_or_create(&label).set(rate);
             self.job_streams
                 .get_or_create(&label)
                 .set(i64::from(one.progress.streams));
+            if let Some(stage) = &one.progress.bottleneck {
+                let (job_id, stage) = (one.id.clone(), stage.clone());
+                let label = LimitedLabel { job_id, stage };
+                self.job_limited.get_or_create(&label).set(1);
+            }
             self.channels.set(&one.id, &one.progress.channels);
         }
         let mut text = String::new();
-        let registry = self
-            .registry
-            .lock()
-            .unwrap_or_else(std::sync::PoisonError::into_inner);
         encode(&mut text, &registry)
             .map_err(|error| ApiError::internal(format!("the figures: {error}")))?;
         Ok(text)

@@ -14,7 +14,7 @@ const CHANNELS_MAX: usize = 16;
 
 #[derive(Clone, Debug, EncodeLabelSet, Eq, Hash, PartialEq)]
 struct ChannelLabel {
-    job: String,
+    job_id: String,
     channel: u32,
 }
 
@@ -82,7 +82,7 @@ impl ChannelMetrics {
         let whole = |number: u64| i64::try_from(number).unwrap_or(i64::MAX);
         for view in channels.iter().take(CHANNELS_MAX) {
             let label = ChannelLabel {
-                job: job.to_owned(),
+                job_id: job.to_owned(),
                 channel: view.number,
             };
             let rate = view.bytes_per_second.unwrap_or(0.0);

@@ -14,7 +14,7 @@ mod events;
 mod figures;
 mod health;
 mod jobs;
-mod node;
+pub(crate) mod node;
 mod places;
 mod report;
 mod rules;

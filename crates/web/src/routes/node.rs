@@ -13,6 +13,7 @@ use utoipa_axum::routes;
 use super::Problems;
 use crate::app::App;
 use crate::caller::{Viewer, role_name};
+use crate::config::ExportInfo;
 use crate::problem::ApiError;
 
 pub(super) fn routes() -> OpenApiRouter<Arc<App>> {
@@ -27,7 +28,7 @@ async fn node(
     Viewer(caller): Viewer,
     State(app): State<Arc<App>>,
 ) -> Result<Json<NodeView>, ApiError> {
-    let exports = app.run(|app| Ok(views(app))).await?;
+    let exports = app.run(|app| Ok(exports_of(&app.node.exports))).await?;
     Ok(Json(NodeView {
         version: app.node.version.clone(),
         identity: app.node.identity.clone(),
@@ -44,12 +45,15 @@ async fn exports(
     Viewer(_caller): Viewer,
     State(app): State<Arc<App>>,
 ) -> Result<Json<Vec<ExportView>>, ApiError> {
-    app.run(|app| Ok(views(app))).await.map(Json)
+    app.run(|app| Ok(exports_of(&app.node.exports)))
+        .await
+        .map(Json)
 }
 
-fn views(app: &App) -> Vec<ExportView> {
-    let exports = app.node.exports.iter();
+/// The exports with the room that is left in each. Blocks.
+pub(crate) fn exports_of(exports: &[ExportInfo]) -> Vec<ExportView> {
     exports
+        .iter()
         .map(|export| {
             let room = statvfs(&export.path).ok();
             let bytes = |blocks: u64, size: u64| blocks.saturating_mul(size);

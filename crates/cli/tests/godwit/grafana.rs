@@ -1,0 +1,181 @@
+//! The dashboards and alert rules of `deploy/grafana`: a real Prometheus reads a real node and answers each of their queries.
+//! Draws no dashboard.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use serde_json::Value;
+
+use super::process::wait_until;
+use super::prometheus::Prometheus;
+use super::rig::Rig;
+use super::sites::{submit, two_sites, wait_for};
+
+fn directory() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy/grafana")
+}
+
+/// A query of a panel, and what the legend says of each of its series.
+struct Asked {
+    panel: String,
+    query: String,
+    legend: String,
+}
+
+/// All queries of all dashboards, as Grafana sends them.
+fn asked() -> Vec<Asked> {
+    let files = fs::read_dir(directory()).expect("dashboards");
+    let files = files.map(|file| file.expect("an entry").path());
+    let dashboards = files.filter(|file| file.extension().is_some_and(|kind| kind == "json"));
+    let mut all = Vec::new();
+    for file in dashboards {
+        let text = fs::read_to_string(&file).expect("text");
+        let dashboard: Value = serde_json::from_str(&text).expect("JSON");
+        let title = dashboard["title"].as_str().expect("a title");
+        for panel in dashboard["panels"].as_array().expect("panels") {
+            let targets = panel["targets"].as_array().expect("queries");
+            assert!(!targets.is_empty(), "{panel}");
+            for target in targets {
+                let text = |name: &str| target[name].as_str().expect("a text").to_owned();
+                all.push(Asked {
+                    panel: format!("{title}: {}", panel["title"].as_str().expect("a title")),
+                    query: text("expr")
+                        .replace("$instance", ".*")
+                        .replace("$__rate_interval", "10s"),
+                    legend: text("legendFormat"),
+                });
+            }
+        }
+    }
+    assert!(all.len() > 20, "{}", all.len());
+    all
+}
+
+/// Names in braces, as in `{{direction}} {{peer}}`.
+fn labels_of(legend: &str) -> Vec<&str> {
+    let parts = legend.split("{{").skip(1);
+    parts
+        .map(|part| part.split_once("}}").expect("closed").0)
+        .collect()
+}
+
+/// Two jobs that run, one that is complete and one that failed.
+fn some_jobs(here: &Rig) {
+    here.write("export/large", vec![7; 64 << 20]);
+    here.write("export/small", vec![7; 1 << 10]);
+    for name in ["one", "two"] {
+        let destination = format!("siteB:/data/{name}");
+        submit(
+            here,
+            "here:/data/large",
+            &destination,
+            &["--limit", "200kB/s"],
+        );
+    }
+    let complete = submit(here, "here:/data/small", "siteB:/data/small", &[]);
+    let failed = submit(here, "here:/data/absent", "siteB:/data/absent", &[]);
+    for id in [complete, failed] {
+        wait_for(here, &id, |job| !job["ended"].is_null());
+    }
+}
+
+#[test]
+fn each_query_of_the_dashboards_finds_what_its_legend_names() {
+    let (here, _there) = two_sites();
+    let prometheus = Prometheus::start(&here, None);
+    some_jobs(&here);
+    for Asked {
+        panel,
+        query,
+        legend,
+    } in asked()
+    {
+        let seen = wait_until(|| prometheus.series(&query).filter(|found| !found.is_empty()));
+        let seen = seen.unwrap_or_else(|| panic!("{panel}: nothing for {query}"));
+        for label in labels_of(&legend) {
+            let has = |one: &Value| one["metric"][label].is_string();
+            assert!(seen.iter().all(has), "{panel}: {label}: {seen:?}");
+        }
+    }
+}
+
+#[test]
+fn series_that_can_be_named_before_anything_happens_are_there_with_zero() {
+    let (here, _there) = two_sites();
+    let prometheus = Prometheus::start(&here, None);
+    let up = wait_until(|| prometheus.value("godwit_build_info"));
+    assert_eq!(up, Some(1.0));
+    for (query, wanted) in [
+        (
+            "count(godwit_peer_moved_bytes_total{peer=\"siteB\"} == 0)",
+            2.0,
+        ),
+        ("count(godwit_bottlenecks_total == 0)", 6.0),
+        ("count(godwit_attempts_total == 0)", 9.0),
+        ("count(godwit_transfers_total == 0)", 20.0),
+        ("count(godwit_export_free_bytes > 0)", 1.0),
+    ] {
+        assert_eq!(prometheus.value(query), Some(wanted), "{query}");
+    }
+}
+
+#[test]
+fn the_alert_rules_are_sound_and_a_failed_job_fires_one() {
+    let rules = directory().join("alerts.yml");
+    let checked = Command::new("promtool")
+        .args(["check", "rules"])
+        .arg(&rules)
+        .output()
+        .expect("promtool comes with prometheus: scripts/setup.sh installs it");
+    assert!(checked.status.success(), "{checked:?}");
+    let (here, _there) = two_sites();
+    let prometheus = Prometheus::start(&here, Some(&rules));
+    // The count of the beginning is known before it rises.
+    let failed = "godwit_attempts_total{outcome=\"failed\"}";
+    assert!(wait_until(|| prometheus.value(failed)).is_some());
+    some_jobs(&here);
+    let firing = wait_until(|| {
+        let told = prometheus.get("/api/v1/alerts")?;
+        let told = told["data"]["alerts"].as_array()?;
+        let ours = |one: &&Value| one["labels"]["alertname"] == "GodwitJobFailed";
+        let ours = told.iter().find(ours)?;
+        (ours["state"] == "firing").then(|| ours.clone())
+    });
+    let firing = firing.unwrap_or_else(|| panic!("{:?}", prometheus.get("/api/v1/alerts")));
+    let summary = firing["annotations"]["summary"].as_str();
+    let summary = summary.expect("a summary");
+    assert!(summary.ends_with(": a job ended as failed"), "{summary}");
+    let told = prometheus.get("/api/v1/rules").expect("rules");
+    let told = told["data"]["groups"][0]["rules"].as_array();
+    let told = told.expect("a list");
+    assert!(told.len() > 5, "{told:?}");
+    for rule in told {
+        assert_eq!(rule["health"], "ok", "{rule}");
+        let query = rule["query"].as_str().expect("a query");
+        for selector in selectors_of(query) {
+            let seen = prometheus.series(&selector).unwrap_or_default();
+            assert!(!seen.is_empty(), "{selector} of {}", rule["name"]);
+        }
+    }
+}
+
+/// The figures that a rule looks at, each with its labels. Statuses of faults are left out: a node that is well has none.
+fn selectors_of(query: &str) -> BTreeSet<String> {
+    let name = |sign: char| sign.is_ascii_alphanumeric() || sign == '_';
+    let mut found = BTreeSet::new();
+    for (at, _) in query.match_indices("godwit_") {
+        let rest = &query[at..];
+        let end = rest.find(|sign| !name(sign)).unwrap_or(rest.len());
+        let labels = rest[end..].strip_prefix('{');
+        let labels = labels.map(|labels| labels.split_once('}').expect("closed").0);
+        let labels = labels.filter(|labels| !labels.starts_with("status"));
+        found.insert(match labels {
+            Some(labels) => format!("{}{{{labels}}}", &rest[..end]),
+            None => rest[..end].to_owned(),
+        });
+    }
+    assert!(query.starts_with("up{") || !found.is_empty(), "{query}");
+    found
+}

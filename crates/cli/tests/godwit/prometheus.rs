@@ -1,0 +1,98 @@
+//! Owns a real Prometheus that reads a node of a test.
+//! Knows no figure.
+
+use std::fs;
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::TcpStream;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+
+use serde_json::Value;
+
+use super::rig::Rig;
+
+/// A Prometheus that reads one node; ends when dropped.
+pub(crate) struct Prometheus {
+    child: Child,
+    address: String,
+}
+
+impl Prometheus {
+    /// Starts one that reads the node with a viewer's token, and evaluates the rules of a file.
+    pub(crate) fn start(rig: &Rig, rules: Option<&Path>) -> Self {
+        let made = rig.admin(&["token", "create", "--role", "viewer"]);
+        assert_eq!(made.code, Some(0), "{made:?}");
+        let secret = rig.path("token");
+        fs::write(&secret, made.out.trim()).expect("written");
+        fs::set_permissions(&secret, fs::Permissions::from_mode(0o600)).expect("ours");
+        let rules = rules.map_or_else(String::new, |file| format!("'{}'", file.display()));
+        let config = format!(
+            "global: {{scrape_interval: 200ms, evaluation_interval: 200ms}}\nrule_files: [{rules}]\nscrape_configs:\n- job_name: godwit\n  scheme: https\n  authorization: {{credentials_file: {}}}\n  \
+             tls_config: {{ca_file: {}, server_name: localhost}}\n  static_configs: [{{targets: ['{}']}}]\n",
+            secret.display(),
+            rig.daemon_home.join("web/certificate.pem").display(),
+            rig.address(),
+        );
+        let file = rig.path("prometheus.yml");
+        fs::write(&file, config).expect("written");
+        let mut child = Command::new("prometheus")
+            .arg(format!("--config.file={}", file.display()))
+            .arg(format!(
+                "--storage.tsdb.path={}",
+                rig.path("tsdb").display()
+            ))
+            .arg("--web.listen-address=127.0.0.1:0")
+            .stderr(Stdio::piped())
+            .stdout(Stdio::null())
+            .spawn()
+            .expect("prometheus runs: scripts/setup.sh installs it");
+        let mut lines = BufReader::new(child.stderr.take().expect("piped")).lines();
+        let address = lines
+            .by_ref()
+            .map_while(Result::ok)
+            .find_map(|line| {
+                let found = line.split_once("msg=\"Listening on\" address=")?.1;
+                Some(found.trim().to_owned())
+            })
+            .expect("an address");
+        // Nobody else reads it, and a full pipe would stop the program.
+        std::thread::spawn(move || lines.for_each(drop));
+        Self { child, address }
+    }
+
+    /// The document at a path; None while Prometheus is not ready.
+    pub(crate) fn get(&self, path: &str) -> Option<Value> {
+        let mut stream = TcpStream::connect(&self.address).ok()?;
+        write!(stream, "GET {path} HTTP/1.0\r\nHost: prometheus\r\n\r\n").ok()?;
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).ok()?;
+        serde_json::from_str(answer.split_once("\r\n\r\n")?.1).ok()
+    }
+
+    /// The series that a query gives; None while Prometheus is not ready.
+    #[track_caller]
+    pub(crate) fn series(&self, query: &str) -> Option<Vec<Value>> {
+        let text: String = query.bytes().map(|byte| format!("%{byte:02X}")).collect();
+        let mut answer = self.get(&format!("/api/v1/query?query={text}"))?;
+        assert_eq!(answer["status"], "success", "{query}: {answer}");
+        match answer["data"]["result"].take() {
+            Value::Array(series) => Some(series),
+            other => panic!("{query}: {other}"),
+        }
+    }
+
+    /// The value of a query that has one.
+    #[track_caller]
+    pub(crate) fn value(&self, query: &str) -> Option<f64> {
+        let series = self.series(query)?;
+        series.first()?["value"][1].as_str()?.parse().ok()
+    }
+}
+
+impl Drop for Prometheus {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
