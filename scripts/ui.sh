@@ -24,12 +24,15 @@ if ! node -e 'const [a, b] = process.versions.node.split(".").map(Number); proce
     exit 1
 fi
 
-# The packages, as package-lock.json names them.
+# The packages, as package-lock.json names them. Tests that run at the same time install them once.
+exec 9<.
+flock 9
 stamp=node_modules/.stamp
 if [ ! -e "$stamp" ] || [ package-lock.json -nt "$stamp" ]; then
     npm ci --ignore-scripts --no-progress --loglevel=error
     touch "$stamp"
 fi
+flock -u 9
 [ "$what" = deps ] && exit 0
 
 npm run --silent types

@@ -5,70 +5,13 @@ import { execFileSync } from 'node:child_process';
 import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import AxeBuilder from '@axe-core/playwright';
-import { serveFrom, signIn, World } from './lib/world.mjs';
+import { accessible, api, complaints, open as openIn, state, step, until } from './lib/steps.mjs';
+import { signIn, World } from './lib/world.mjs';
 
 const root = join(dirname(fileURLToPath(import.meta.url)), '..');
 
-/** Nothing here depends on how long something takes: this only ends a test that hangs. */
-const PATIENCE_MS = 60_000;
-
-const began = performance.now();
-async function step(name, act) {
-  await act();
-  console.log(`ok ${((performance.now() - began) / 1000).toFixed(1).padStart(6)} s  ${name}`);
-}
-
-/** Waits until `look` gives something true, and gives that. */
-async function until(what, look) {
-  const end = performance.now() + PATIENCE_MS;
-  let seen;
-  while (performance.now() < end) {
-    seen = await look();
-    if (seen) return seen;
-    await new Promise((resolve) => setTimeout(resolve, 100));
-  }
-  throw new Error(`never: ${what}`);
-}
-
-const complaints = [];
 let browser;
-
-async function open({ width = 1440, height = 900, scheme = 'light' } = {}) {
-  const context = await browser.newContext({ ignoreHTTPSErrors: true, viewport: { width, height }, colorScheme: scheme });
-  const page = await context.newPage();
-  page.setDefaultTimeout(PATIENCE_MS);
-  page.on('pageerror', (error) => complaints.push(`${page.url()}: ${error.message}`));
-  page.on('console', (message) => {
-    // A refused or broken request is told by the page itself.
-    if (message.type() === 'error' && !message.text().startsWith('Failed to load resource')) complaints.push(`${page.url()}: ${message.text()}`);
-  });
-  if (process.env.DIST) await serveFrom(page, process.env.DIST);
-  return page;
-}
-
-/** Nothing serious for those who do not see, do not use a mouse, or need contrast. */
-async function accessible(page, what) {
-  const { violations } = await new AxeBuilder({ page }).analyze();
-  const serious = violations.filter(({ impact }) => impact === 'serious' || impact === 'critical');
-  const told = serious.map(({ id, help, nodes }) => `${what}: ${id}: ${help}: ${nodes.map((node) => node.html).slice(0, 3).join(' ')}`);
-  assert.deepEqual(told, []);
-}
-
-/** What the page asks the node, with the cookie of the page. */
-async function api(page, path, method = 'GET', body) {
-  return page.evaluate(
-    async ([path, method, body]) => {
-      const headers = { 'X-Godwit-Page': '1', 'Content-Type': 'application/json' };
-      const answer = await fetch(`/api/v1${path}`, { method, headers, body: body && JSON.stringify(body) });
-      const text = await answer.text();
-      return { status: answer.status, body: text && JSON.parse(text) };
-    },
-    [path, method, body],
-  );
-}
-
-const state = (page, name) => page.locator(`section[aria-label="State"] [data-state="${name}"]`).waitFor();
+const open = (options) => openIn(browser, options);
 
 const world = await World.start();
 try {
@@ -121,6 +64,7 @@ try {
     await page.getByRole('link', { name: 'Attempts' }).click();
     const files = await page.locator('tbody tr td').nth(4).textContent();
     assert.equal(Number(files.replace(/\D/g, '')), job.summary.files);
+    assert.equal(Number(await page.locator('tbody td[data-bytes]').getAttribute('data-bytes')), job.summary.bytes);
     assert.equal(execFileSync('diff', ['-r', join(here.data, 'run1'), join(there.data, 'run1')], { encoding: 'utf8' }), '');
   });
 
@@ -136,12 +80,11 @@ try {
   await step('both sites are looked around at, and a place is chosen by hand', async () => {
     await page.goto(`${here.url}/new`);
     const from = page.getByRole('region', { name: 'From' });
-    await from.getByLabel('Look around at').selectOption('here');
     await from.getByRole('button', { name: 'data/' }).click();
-    await from.getByRole('checkbox', { name: 'Copy run1' }).check();
+    await from.getByRole('checkbox', { name: 'Choose run1' }).check();
     assert.equal(await from.getByLabel('From, place 1').inputValue(), 'here:/data/run1');
     const to = page.getByRole('region', { name: 'To', exact: true });
-    await to.getByLabel('Look around at').selectOption('siteB');
+    await to.getByLabel('Browse').selectOption('siteB');
     await to.getByRole('button', { name: 'data/' }).click();
     await to.getByRole('button', { name: 'New directory' }).click();
     await page.getByRole('dialog').getByLabel('Name').fill('a + b');

@@ -20,6 +20,8 @@ export function lean(job: NewJob): NewJob {
 export function asCommand(job: NewJob): string {
   const options = [
     ...(job.kind === 'sync' ? ['--sync'] : []),
+    ...(job.kind === 'verify' ? ['--verify'] : []),
+    ...(job.manifest ? ['--manifest'] : []),
     ...(job.label ? [`--label ${quoted(job.label)}`] : []),
     ...(job.priority ? [`--priority ${job.priority}`] : []),
     ...(job.limit ? [`--limit ${job.limit}`] : []),

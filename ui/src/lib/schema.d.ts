@@ -4816,7 +4816,7 @@ export interface operations {
     get_settings: {
         parameters: {
             query?: {
-                /** @description `serve` for the node itself, `cp` or `sync` for jobs; `serve` if it is missing. */
+                /** @description `serve` for the node itself, `cp`, `sync` or `verify` for jobs; `serve` if it is missing. */
                 command?: string;
             };
             header?: never;

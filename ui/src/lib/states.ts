@@ -1,6 +1,6 @@
 // Owns what the states of a job mean for people: words, kinds, and which actions each allows.
 import { type Job, type JobState, sentence } from './api';
-import { bytes, count, relative, span } from './format';
+import { bytes, count, moment, relative, span } from './format';
 
 export const STATES: Record<JobState, { word: string; kind: 'moves' | 'waits' | 'good' | 'warn' | 'bad' | 'still' }> = {
   queued: { word: 'Waiting', kind: 'waits' },
@@ -44,12 +44,13 @@ export function title(job: Job): string {
 /** One sentence on why the job is where it is, since when, and when it is tried next. */
 export function because(job: Job, now: number): string {
   if (isMoving(job.state)) {
-    if (job.state === 'scanning' || job.progress?.bytes_total == null) return 'The scan goes on; the total is not known yet.';
-    return '';
+    // What the node has to say of a job that moves: a lost connection, or the site that runs it.
+    const told = reasonText(job.reason);
+    return [told, isScanning(job) ? 'The scan goes on: more files may come.' : ''].filter(Boolean).join(' ');
   }
   if (job.state === 'complete') {
     const took = job.ended && job.started ? ` Took ${span(Date.parse(job.ended) - Date.parse(job.started))}.` : '';
-    return `All entries arrived.${took}`;
+    return `${job.kind === 'verify' ? 'All entries are as the manifest says.' : 'All entries arrived.'}${took}`;
   }
   const parts = [reasonText(job.reason)];
   if (!isOver(job.state)) parts.push(`Since ${relative(job.since, now)}.`);
@@ -60,10 +61,33 @@ export function because(job: Job, now: number): string {
   return parts.filter(Boolean).join(' ');
 }
 
-/** The reason as a sentence. One of a user begins with a name, which keeps its form. */
+/** The source is still being scanned: totals grow. */
+export function isScanning(job: Job): boolean {
+  const { progress } = job;
+  return isMoving(job.state) && (progress ? (progress.scanning ?? false) || progress.bytes_total == null : job.state === 'scanning');
+}
+
+/** Nothing reaches the other end now. */
+export function isCutOff(job: Job): boolean {
+  return isMoving(job.state) && job.reason?.code === 'connection_lost';
+}
+
+/** Files done, of those that are known so far. */
+export function files(job: Job): string {
+  const { progress } = job;
+  if (!progress) return '';
+  const total = progress.files_total ?? 0;
+  if (isScanning(job)) return `${count(progress.files)} of at least ${count(Math.max(total, progress.files))} files`;
+  return total > 0 ? `${count(progress.files)} of ${count(total)} files` : `${count(progress.files)} files`;
+}
+
+/** A time as the node writes it in a sentence. */
+const TIME = /(\d{4}-\d\d-\d\d)[ T](\d\d:\d\d:\d\d)(?:\.\d+)?(?: UTC|Z)/g;
+
+/** The reason as a sentence, with times in the reader's zone. One of a user begins with a name, which keeps its form. */
 function reasonText(reason: Job['reason']): string {
   if (!reason) return '';
-  const told = sentence(reason.text);
+  const told = sentence(reason.text.replace(TIME, (_, day: string, clock: string) => moment(`${day}T${clock}Z`)));
   return /^\S+ (paused|cancelled|resumed)\b/.test(reason.text) ? reason.text[0] + told.slice(1) : told;
 }
 
@@ -73,7 +97,7 @@ export function done(job: Job): string {
   if (!progress) return '';
   const total = progress.bytes_total;
   return total == null
-    ? `${bytes(progress.bytes)}, ${count(progress.files)} files`
+    ? `${bytes(progress.bytes)}, ${files(job)}`
     : `${bytes(progress.bytes)} of ${bytes(total)}`;
 }
 

@@ -20,6 +20,13 @@ const FLAGS = [
   '--disable-sync',
 ];
 
+/** Each of these system calls takes so long more. */
+const slowed = (calls, milliseconds) =>
+  `strace -D -f -qq --seccomp-bpf -o /dev/null -e trace=${calls} -e inject=${calls}:delay_enter=${milliseconds}ms`.split(' ');
+
+/** What can be slow about a node. */
+const SLOW = { writes: slowed('pwrite64,pwritev', 20), scan: slowed('statx,newfstatat', 5) };
+
 /** A node of one site. */
 class Node {
   constructor(world, site) {
@@ -29,13 +36,18 @@ class Node {
     this.data = join(world.directory, site, 'data');
     mkdirSync(this.data, { recursive: true });
     this.listen = '127.0.0.1:0';
+    /** Words before the command of the node, such as a program that slows it down. */
+    this.under = [];
   }
 
   /** Starts the node and waits until it answers. */
   async start() {
     const args = ['serve', '--listen', this.listen, '--export', `data=${this.data}`, ...this.world.serve];
-    const child = spawn(this.world.godwit, args, { env: this.env(), stdio: ['ignore', 'pipe', 'pipe'] });
+    const [program, ...words] = [...this.under, this.world.godwit, ...args];
+    const child = spawn(program, words, { env: this.env(), stdio: ['ignore', 'pipe', 'pipe'] });
     this.child = child;
+    // A test that ends in the middle leaves no node behind.
+    process.once('exit', () => child.kill('SIGKILL'));
     this.log = '';
     const listening = new Promise((resolve, reject) => {
       const hear = (data) => {
@@ -100,15 +112,19 @@ class Node {
 
 /** Two sites that let each other in. */
 export class World {
-  /** `serve` are further words of godwit serve. */
-  static async start(serve = []) {
+  /** `serve` are further words of godwit serve; `here` and `there` say what is slow at each site. */
+  static async start(serve = [], { here, there } = {}) {
     const world = new World();
     world.serve = serve;
     world.godwit = process.env.GODWIT;
     if (!world.godwit) throw new Error('GODWIT: name the binary to test');
     world.directory = mkdtempSync(join(tmpdir(), 'godwit-page.'));
-    world.here = await new Node(world, 'siteA').start();
-    world.there = await new Node(world, 'siteB').start();
+    world.here = new Node(world, 'siteA');
+    world.here.under = SLOW[here] ?? [];
+    await world.here.start();
+    world.there = new Node(world, 'siteB');
+    world.there.under = SLOW[there] ?? [];
+    await world.there.start();
     await allow(world.there, await world.here.godwit('id'));
     await allow(world.here, await world.there.godwit('id'));
     await world.here.godwit('site', 'add', 'siteB', world.there.listen, '--identity', await world.there.godwit('id'));

@@ -1,11 +1,11 @@
-//! Runs the test of the page: `ui/tests/page.mjs` drives a browser against nodes of this binary.
+//! Runs the tests of the page: scripts of `ui/tests` drive a browser against nodes of this binary.
 //! Looks at nothing itself.
 
 use std::path::Path;
 use std::process::Command;
 
-#[test]
-fn a_browser_signs_in_submits_steers_and_reads_what_limits() {
+#[track_caller]
+fn passes(script: &str) {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let prepared = Command::new(root.join("scripts/ui.sh"))
         .arg("deps")
@@ -13,7 +13,7 @@ fn a_browser_signs_in_submits_steers_and_reads_what_limits() {
         .expect("scripts/ui.sh runs");
     assert!(prepared.status.success(), "{prepared:?}");
     let tested = Command::new("node")
-        .arg(root.join("ui/tests/page.mjs"))
+        .arg(root.join("ui/tests").join(script))
         .env("GODWIT", env!("CARGO_BIN_EXE_godwit"))
         .output()
         .expect("node runs; scripts/setup.sh installs it");
@@ -23,4 +23,14 @@ fn a_browser_signs_in_submits_steers_and_reads_what_limits() {
         "{}",
         String::from_utf8_lossy(&tested.stderr)
     );
+}
+
+#[test]
+fn a_browser_signs_in_submits_steers_and_reads_what_limits() {
+    passes("page.mjs");
+}
+
+#[test]
+fn the_page_tells_of_slow_storage_lost_connections_and_changed_copies() {
+    passes("troubles.mjs");
 }

@@ -39,7 +39,7 @@ async fn rates(
 #[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
 struct SettingsQuery {
-    /// `serve` for the node itself, `cp` or `sync` for jobs; `serve` if it is missing.
+    /// `serve` for the node itself, `cp`, `sync` or `verify` for jobs; `serve` if it is missing.
     command: Option<String>,
 }
 
@@ -54,11 +54,12 @@ async fn settings(
         None | Some("serve") => Scope::Serve,
         Some("cp") => Scope::Cp,
         Some("sync") => Scope::Sync,
+        Some("verify") => Scope::Verify,
         Some(other) => {
             return Err(ApiError::new(
                 StatusCode::BAD_REQUEST,
                 "bad_query",
-                format!("command: {other:?} is not serve, cp or sync"),
+                format!("command: {other:?} is not serve, cp, sync or verify"),
             ));
         }
     };
