@@ -1,6 +1,6 @@
 # Thin: cargo does the work.
 
-.PHONY: build test demo demo-node
+.PHONY: build test demo demo-node pictures
 
 # Always under this directory, wherever CARGO_TARGET_DIR points.
 build:
@@ -25,3 +25,10 @@ demo-node:
 	scripts/setup.sh
 	$(MAKE) --no-print-directory build
 	scripts/demo-node.sh
+
+# The pictures of docs/page.md.
+pictures:
+	scripts/setup.sh
+	scripts/ui.sh deps
+	cargo build --locked
+	GODWIT=$${CARGO_TARGET_DIR:-target}/debug/godwit node ui/tests/walk.mjs docs/page

@@ -1,5 +1,6 @@
 // Measures the page with 50 running jobs and prints rows for docs/performance/results/page.tsv:
-// GODWIT=target/release/godwit node ui/tests/measure.mjs
+// GODWIT=target/release/godwit node ui/tests/measure.mjs [--open MINUTES]
+// With --open it measures instead how much a page grows that is left open for so long.
 import { readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -7,7 +8,34 @@ import { serveFrom, signIn, World } from './lib/world.mjs';
 
 const dist = join(dirname(fileURLToPath(import.meta.url)), '../dist');
 const JOBS = 50;
-const WATCHED_S = 20;
+const WATCHED_S = 60;
+const OPEN_MINUTES = process.argv[2] === '--open' ? Number(process.argv[3]) : 0;
+/** All of these jobs run until the end, and do not fill the disk. */
+const [BYTES, LIMIT] = OPEN_MINUTES > 0 ? [128 << 20, '20kB/s'] : [64 << 20, '200kB/s'];
+
+/** Leaves the overview and the page of a job open, and tells how their heaps grow. */
+async function leaveOpen(world) {
+  const browser = await world.browser();
+  const id = (await world.here.godwit('job', 'list', '--state', 'running')).match(/^\S*[0-9a-z]{8,}/m)[0];
+  const pages = [];
+  for (const [name, path] of [['overview', '/'], ['job', `/jobs/${id}`]]) {
+    const context = await browser.newContext({ ignoreHTTPSErrors: true, viewport: { width: 1440, height: 900 } });
+    const page = await context.newPage();
+    if (process.env.DIST) await serveFrom(page, process.env.DIST);
+    await signIn(page, world.here.url + path, 'ada');
+    const cdp = await context.newCDPSession(page);
+    const heap = async () => {
+      await cdp.send('HeapProfiler.collectGarbage');
+      return (await cdp.send('Runtime.getHeapUsage')).usedSize;
+    };
+    await pause(30);
+    pages.push({ name, heap, first: await heap() });
+  }
+  for (let minute = 5; minute <= OPEN_MINUTES; minute += 5) {
+    await pause(300);
+    for (const { name, heap, first } of pages) row(`${name} open for ${minute} min, heap`, (await heap()) - first, 'bytes more', minute === 60 ? 'wanted: under 20,000,000' : '');
+  }
+}
 
 const row = (...cells) => console.log(cells.join('\t'));
 const pause = (seconds) => new Promise((resolve) => setTimeout(resolve, seconds * 1_000));
@@ -22,8 +50,8 @@ const world = await World.start(['--jobs', '64']);
 try {
   const { here } = world;
   await here.user('ada', 'admin');
-  here.file('big', 64 << 20);
-  await Promise.all(Array.from({ length: JOBS }, (_, i) => here.submit('here:/data/big', `siteB:/data/copy${i}`, '--label', `job ${i}`, '--limit', '200kB/s')));
+  here.file('big', BYTES);
+  await Promise.all(Array.from({ length: JOBS }, (_, i) => here.submit('here:/data/big', `siteB:/data/copy${i}`, '--label', `job ${i}`, '--limit', LIMIT)));
   let running = 0;
   while (running < JOBS) {
     const list = await here.godwit('job', 'list', '--json', '--state', 'running');
@@ -31,6 +59,14 @@ try {
     await pause(1);
   }
 
+  if (OPEN_MINUTES > 0) await leaveOpen(world);
+  else await figures(world);
+} finally {
+  await world.stop();
+}
+
+async function figures(world) {
+  const { here } = world;
   const index = readFileSync(join(dist, 'index.html'), 'utf8');
   const names = ['index.html', ...[...index.matchAll(/(?:src|href)="\/(assets\/[^"]+)"/g)].map((match) => match[1])];
   const sum = (suffix) => names.reduce((all, name) => all + readFileSync(join(dist, name + suffix)).length, 0);
@@ -79,6 +115,4 @@ try {
     row(`${name}, processor of the node while the page is open`, ((open - alone) * 100).toFixed(1), '% of a core more', 'wanted: under 1');
   }
   row('processor of the node without a page', (alone * 100).toFixed(1), '% of a core', '');
-} finally {
-  await world.stop();
 }

@@ -146,9 +146,10 @@ export function sentence(text: string): string {
   const trimmed = text.trim();
   if (!trimmed) return trimmed;
   const end = /[.!?]$/.test(trimmed) ? '' : '.';
-  // A name at the beginning, as in `here:/data`, keeps its form.
+  // A name at the beginning, as in `here:/data` and that of a user, keeps its form.
   const first = trimmed.split(/[\s,]/, 1)[0] ?? '';
-  const head = /^[a-z]+$/.test(first) ? trimmed[0]!.toUpperCase() + trimmed.slice(1) : trimmed;
+  const isName = /^\S+ (may not|paused|cancelled|resumed)\b/.test(trimmed);
+  const head = /^[a-z]+$/.test(first) && !isName ? trimmed[0]!.toUpperCase() + trimmed.slice(1) : trimmed;
   return head + end;
 }
 

@@ -24,6 +24,8 @@ class Live {
   loaded = $state(false);
 
   #rates = new Map<string, Rates>();
+  /** When an event told of a job last, by `performance.now()`. */
+  #told = new Map<string, number>();
   #close: (() => void) | null = null;
   #queue: (() => void)[] = [];
   #reading = 0;
@@ -46,6 +48,7 @@ class Live {
     this.#close?.();
     this.#close = null;
     this.jobs.clear();
+    this.#told.clear();
     this.#rates.clear();
     this.loaded = false;
     this.state = 'connecting';
@@ -55,11 +58,14 @@ class Live {
     return this.state === 'live';
   }
 
-  /** Puts in a job that a call has answered with. */
-  put(job: Job): void {
-    const known = this.jobs.get(job.id);
-    // An answer may be older than an event that came meanwhile.
-    if (known && known.attempts > job.attempts) return;
+  /** Puts in a job that a call has answered with, which was sent at `asked`. */
+  put(job: Job, asked: number): void {
+    // An answer may be older than an event that came meanwhile; it is never newer than the events that follow.
+    if (this.jobs.has(job.id) && (this.#told.get(job.id) ?? -Infinity) >= asked) return;
+    this.#set(job);
+  }
+
+  #set(job: Job): void {
     this.jobs.set(job.id, job);
     if (!isMoving(job.state)) this.#rates.delete(job.id);
   }
@@ -67,6 +73,7 @@ class Live {
   /** Forgets a job that the node no longer has. */
   drop(id: string): void {
     this.jobs.delete(id);
+    this.#told.delete(id);
   }
 
   /** The rate of the job now; None where nothing moves or the figure is old. */
@@ -88,15 +95,16 @@ class Live {
 
   async #read(): Promise<void> {
     const reading = ++this.#reading;
+    const asked = performance.now();
     try {
       const [open, latest] = await Promise.all([this.#open(), call('get', '/api/v1/jobs', { query: { limit: 100 } })]);
       if (reading !== this.#reading) return;
       const told = new Map([...latest.jobs, ...open].map((job) => [job.id, job]));
       for (const [id, job] of this.jobs) {
         // What is not among the open ones any more has ended, or is gone.
-        if (!told.has(id) && !isOver(job.state)) this.jobs.delete(id);
+        if (!told.has(id) && !isOver(job.state)) this.drop(id);
       }
-      for (const job of told.values()) this.put(job);
+      for (const job of told.values()) this.put(job, asked);
       this.loaded = true;
       this.state = 'live';
       this.why = '';
@@ -132,7 +140,8 @@ class Live {
     if (this.#queue.length === 0) setTimeout(() => this.#apply(), 30);
     if (name === 'job') {
       const job = JSON.parse(data) as Job;
-      this.#queue.push(() => this.put(job));
+      this.#told.set(job.id, performance.now());
+      this.#queue.push(() => this.#set(job));
     } else if (name === 'progress') {
       const told = JSON.parse(data) as { id: string; progress: Progress };
       this.#queue.push(() => this.#progress(told.id, told.progress));
@@ -160,7 +169,7 @@ class Live {
     if (this.jobs.size <= ENDED_KEPT) return;
     const ended = [...this.jobs.values()].filter((job) => isOver(job.state) && job.id !== this.watched);
     ended.sort((a, b) => (a.ended ?? '').localeCompare(b.ended ?? ''));
-    for (const job of ended.slice(0, Math.max(0, ended.length - ENDED_KEPT))) this.jobs.delete(job.id);
+    for (const job of ended.slice(0, Math.max(0, ended.length - ENDED_KEPT))) this.drop(job.id);
   }
 }
 

@@ -84,11 +84,10 @@ export function files(job: Job): string {
 /** A time as the node writes it in a sentence. */
 const TIME = /(\d{4}-\d\d-\d\d)[ T](\d\d:\d\d:\d\d)(?:\.\d+)?(?: UTC|Z)/g;
 
-/** The reason as a sentence, with times in the reader's zone. One of a user begins with a name, which keeps its form. */
+/** The reason as a sentence, with times in the reader's zone. */
 function reasonText(reason: Job['reason']): string {
   if (!reason) return '';
-  const told = sentence(reason.text.replace(TIME, (_, day: string, clock: string) => moment(`${day}T${clock}Z`)));
-  return /^\S+ (paused|cancelled|resumed)\b/.test(reason.text) ? reason.text[0] + told.slice(1) : told;
+  return sentence(reason.text.replace(TIME, (_, day: string, clock: string) => moment(`${day}T${clock}Z`)));
 }
 
 /** How far the job is, as text. */

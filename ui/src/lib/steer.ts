@@ -29,11 +29,12 @@ export async function act(action: Action, job: Job): Promise<void> {
   }
   try {
     const path = { id: job.id };
+    const asked = performance.now();
     const answer =
       action === 'cancel'
         ? await call('post', '/api/v1/jobs/{id}/cancel', { path, body: {} })
         : await call('post', PATHS[action], { path });
-    live.put(answer);
+    live.put(answer, asked);
     dialogs.say(`Job ${job.id} ${WORDS[action].past}.`);
   } catch (error) {
     dialogs.say(words(error), 'bad');
@@ -42,5 +43,6 @@ export async function act(action: Action, job: Job): Promise<void> {
 
 /** Changes limit, priority or label. An error is thrown, for the control that was moved must go back. */
 export async function change(job: Job, body: Schemas['ChangeJob']): Promise<void> {
-  live.put(await call('patch', '/api/v1/jobs/{id}', { path: { id: job.id }, body }));
+  const asked = performance.now();
+  live.put(await call('patch', '/api/v1/jobs/{id}', { path: { id: job.id }, body }), asked);
 }

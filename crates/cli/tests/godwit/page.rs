@@ -17,11 +17,11 @@ fn passes(script: &str) {
         .env("GODWIT", env!("CARGO_BIN_EXE_godwit"))
         .output()
         .expect("node runs; scripts/setup.sh installs it");
-    println!("{}", String::from_utf8_lossy(&tested.stdout));
+    let said = [tested.stdout, tested.stderr].concat();
     assert!(
         tested.status.success(),
         "{}",
-        String::from_utf8_lossy(&tested.stderr)
+        String::from_utf8_lossy(&said)
     );
 }
 
@@ -33,4 +33,9 @@ fn a_browser_signs_in_submits_steers_and_reads_what_limits() {
 #[test]
 fn the_page_tells_of_slow_storage_lost_connections_and_changed_copies() {
     passes("troubles.mjs");
+}
+
+#[test]
+fn a_new_user_moves_a_data_set_and_reads_what_limits_it() {
+    passes("walk.mjs");
 }
