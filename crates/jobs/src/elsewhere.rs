@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use godwit_api::ask::{Answer, Peer, Question};
-use godwit_api::rest::ProgressView;
+use godwit_api::rest::{JobProgress, ProgressView};
 use godwit_state::{JobFilter, JobState, Node};
 
 use crate::Shared;
@@ -48,6 +48,19 @@ impl Elsewhere {
         seen.looked = Some(Instant::now());
         let (progress, at) = seen.jobs.get(id)?;
         (at.elapsed() < OLD_AFTER).then(|| progress.clone())
+    }
+
+    /// How far all of them are; from now on that is asked for.
+    pub(crate) fn all(&self) -> Vec<JobProgress> {
+        let mut seen = self.lock();
+        seen.looked = Some(Instant::now());
+        let new = seen.jobs.iter();
+        let new = new.filter(|(_, (_, at))| at.elapsed() < OLD_AFTER);
+        new.map(|(id, (progress, _))| JobProgress {
+            id: id.clone(),
+            progress: progress.clone(),
+        })
+        .collect()
     }
 
     fn is_wanted(&self) -> bool {

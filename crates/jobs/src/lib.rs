@@ -47,7 +47,7 @@ use godwit_api::ask::AskSites;
 use godwit_api::grant::Grant;
 use godwit_api::record::HearTransfers;
 use godwit_api::rest::{
-    AttemptView, ChangeJob, FailureView, JobList, JobReport, JobView, LogPage, NewJob,
+    AttemptView, ChangeJob, FailureView, JobList, JobProgress, JobReport, JobView, LogPage, NewJob,
     ProgressView, SampleView,
 };
 use godwit_run::Env;
@@ -110,6 +110,20 @@ pub fn sites_of(jobs: &Jobs) -> &Arc<dyn AskSites> {
     &jobs.shared.config.sites
 }
 
+/// How far the attempts are that run here. Asks only the attempts: whoever watches asks each second.
+#[must_use]
+pub fn progress_of(jobs: &Jobs) -> Vec<JobProgress> {
+    jobs.shared.live.running()
+}
+
+/// The same, and how far the jobs are that other nodes of the cluster run.
+#[must_use]
+pub fn progress_of_all(jobs: &Jobs) -> Vec<JobProgress> {
+    let mut all = jobs.shared.live.running();
+    all.extend(jobs.shared.elsewhere.all());
+    all
+}
+
 /// The manifest that the last whole attempt of a job wrote.
 ///
 /// # Errors
@@ -119,7 +133,7 @@ pub fn manifest_of(jobs: &Jobs, id: &str) -> Result<std::fs::File, JobsError> {
 }
 
 /// How far a job is that runs here or at another node of the cluster.
-fn progress_of(shared: &Shared, job: &Job) -> Option<ProgressView> {
+fn progress(shared: &Shared, job: &Job) -> Option<ProgressView> {
     let runner = job.runner.as_ref()?;
     match runner.node == shared.config.node {
         true => shared.live.progress(&job.id),
@@ -245,7 +259,7 @@ impl Jobs {
             .job(id)?
             .ok_or_else(|| JobsError::NoJob(id.to_owned()))?;
         let kind = view::kind_of(reader.job_spec(id)?.as_deref());
-        let progress = progress_of(&self.shared, &job);
+        let progress = progress(&self.shared, &job);
         Ok(view::job(job, kind, progress))
     }
 
@@ -273,7 +287,7 @@ impl Jobs {
         let page = reader.jobs(filter, cursor, limit)?;
         let mut jobs = Vec::with_capacity(page.jobs.len());
         for job in page.jobs {
-            let progress = progress_of(&self.shared, &job);
+            let progress = progress(&self.shared, &job);
             let kind = view::kind_of(reader.job_spec(&job.id)?.as_deref());
             jobs.push(view::job(job, kind, progress));
         }

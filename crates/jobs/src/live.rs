@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 
-use godwit_api::rest::ProgressView;
+use godwit_api::rest::{JobProgress, ProgressView};
 use godwit_run::Control;
 
 use crate::attempt::Shortage;
@@ -110,6 +110,25 @@ impl Live {
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .clone()
+    }
+
+    /// How far the attempts are that are not about to end, the oldest job first.
+    pub(crate) fn running(&self) -> Vec<JobProgress> {
+        let mut running: Vec<JobProgress> = self
+            .lock()
+            .iter()
+            .filter(|(_, attempt)| !attempt.control.is_cancelled())
+            .filter_map(|(id, attempt)| {
+                let progress = attempt.progress.lock();
+                let progress = progress.unwrap_or_else(PoisonError::into_inner).clone()?;
+                Some(JobProgress {
+                    id: id.clone(),
+                    progress,
+                })
+            })
+            .collect();
+        running.sort_by(|a, b| a.id.cmp(&b.id));
+        running
     }
 
     /// Has all attempts end so that they can be resumed.

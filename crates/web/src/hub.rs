@@ -6,8 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use godwit_api::rest::{JobProgress, Timestamp};
-use godwit_jobs::Jobs;
-use godwit_state::{JobFilter, JobState};
+use godwit_jobs::progress_of_all;
 use tokio::runtime::Handle;
 use tokio::sync::{Semaphore, watch};
 use tokio::time::{MissedTickBehavior, interval, sleep};
@@ -20,9 +19,6 @@ const STREAMS_MAX: usize = 128;
 
 /// How often the progress of running jobs is told.
 const PROGRESS_EVERY: Duration = Duration::from_secs(1);
-
-/// Running jobs whose progress is told: the most that a page of jobs has.
-const RUNNING_MAX: usize = 1_000;
 
 /// After the events could not be read.
 const PAUSE: Duration = Duration::from_secs(1);
@@ -107,9 +103,7 @@ pub(crate) async fn tell_progress(app: Arc<App>, mut stopping: watch::Receiver<b
             told.clear();
             continue;
         }
-        let Ok(running) = app.run(|app| Ok(progress(&app.jobs))).await else {
-            continue;
-        };
+        let running = progress_of_all(&app.jobs);
         let is_new = |one: &&JobProgress| told.get(&one.id) != Some(&one.progress.at);
         let moved: Vec<JobProgress> = running.iter().filter(is_new).cloned().collect();
         told = running
@@ -120,25 +114,4 @@ pub(crate) async fn tell_progress(app: Arc<App>, mut stopping: watch::Receiver<b
             app.hub.moved_sender.send_replace(Arc::new(moved));
         }
     }
-}
-
-/// How far the jobs are that run here. Blocks.
-pub(crate) fn progress(jobs: &Jobs) -> Vec<JobProgress> {
-    let filter = JobFilter {
-        states: JobState::ALL
-            .into_iter()
-            .filter(|state| state.moves())
-            .collect(),
-        ..JobFilter::default()
-    };
-    let list = jobs.list(&filter, None, RUNNING_MAX);
-    let list = list.map(|list| list.jobs).unwrap_or_default();
-    list.into_iter()
-        .filter_map(|job| {
-            Some(JobProgress {
-                id: job.id,
-                progress: job.progress?,
-            })
-        })
-        .collect()
 }

@@ -10,6 +10,7 @@ use std::sync::Mutex;
 use std::time::Duration;
 
 use godwit_api::record::{TransferDirection, TransferRecord};
+use godwit_jobs::progress_of;
 use godwit_state::{Event, JobState, Site, Topic};
 use prometheus_client::encoding::text::encode;
 use prometheus_client::encoding::{EncodeLabelSet, EncodeLabelValue};
@@ -21,7 +22,6 @@ use prometheus_client::metrics::info::Info;
 use prometheus_client::registry::{Registry, Unit};
 
 use crate::app::App;
-use crate::hub;
 use crate::problem::ApiError;
 use channels::ChannelMetrics;
 use room::RoomMetrics;
@@ -388,7 +388,7 @@ impl Metrics {
         }
         self.know_sites(app.reader().objects::<Site>()?);
         self.room.set(&app.node.exports);
-        let running = hub::progress(&app.jobs);
+        let running = progress_of(&app.jobs);
         let rates = running
             .iter()
             .filter_map(|one| one.progress.bytes_per_second);
