@@ -96,6 +96,22 @@ try {
     await accessible(page, 'the panes');
   });
 
+  await step('a directory of many entries is read page by page, and from any name on', async () => {
+    mkdirSync(join(here.data, 'wide'));
+    for (let i = 0; i < 1100; i++) writeFileSync(join(here.data, 'wide', `entry-${String(i).padStart(4, '0')}`), '');
+    await page.goto(`${here.url}/new`);
+    const from = page.getByRole('region', { name: 'From' });
+    await from.getByRole('button', { name: 'data/' }).click();
+    await from.getByRole('button', { name: 'wide/' }).click();
+    const rows = from.locator('tbody tr');
+    await until('a page', async () => (await rows.count()) === 500);
+    await from.getByRole('button', { name: 'Show 500 more' }).click();
+    await until('two pages', async () => (await rows.count()) === 1000);
+    await from.getByLabel('Names from').fill('entry-1050');
+    await from.getByLabel('Names from').press('Tab');
+    await until('the last ones', async () => (await rows.count()) < 51 && (await rows.last().textContent()).includes('entry-1099'));
+  });
+
   let big;
   await step('a limit is named as what limits, and the rate follows another one', async () => {
     here.file('big', 1 << 30);
@@ -119,6 +135,20 @@ try {
     await page.getByRole('button', { name: 'Set' }).click();
     await until('the rate back', async () => (await rate()) < 5e6 && (await rate()) > 0);
     await accessible(page, 'a running job');
+    await page.getByLabel('Priority').fill('7');
+    await page.getByLabel('Priority').press('Enter');
+    await until('the priority at the node', async () => (await here.job(big)).priority === 7);
+  });
+
+  await step('rate, streams, RTT and what was sent again are drawn over time, and there is a report', async () => {
+    await page.getByRole('heading', { name: 'Over time' }).waitFor();
+    for (const title of ['Rate', 'Streams', 'RTT', 'Sent again']) {
+      const plot = page.locator('figure').filter({ has: page.getByText(title, { exact: true }) });
+      await plot.locator('canvas').waitFor();
+    }
+    const report = await page.evaluate(async (id) => (await fetch(`/api/v1/jobs/${id}/report.html`)).status, big);
+    assert.equal(report, 200);
+    assert.match(await page.getByRole('link', { name: 'Report', exact: true }).getAttribute('href'), /report\.html$/);
   });
 
   await step('pause and resume', async () => {
@@ -166,6 +196,11 @@ try {
     await until('one row', async () => (await page.locator('tbody tr').count()) === 1);
     assert.match(page.url(), /label=mix/);
     await page.reload();
+    await until('one row', async () => (await page.locator('tbody tr').count()) === 1);
+    await page.getByLabel('Name of the view').fill('mixed ones');
+    await page.getByRole('button', { name: 'Save the view' }).click();
+    await page.goto(`${here.url}/jobs`);
+    await page.getByRole('link', { name: 'mixed ones' }).click();
     await until('one row', async () => (await page.locator('tbody tr').count()) === 1);
   });
 

@@ -13,6 +13,7 @@ export const scrollable: Attachment<HTMLElement> = (element) => {
       for (const name of ['tabindex', 'role', 'aria-label']) element.removeAttribute(name);
     }
   };
+  look();
   const observer = new ResizeObserver(look);
   observer.observe(element);
   const table = element.firstElementChild;

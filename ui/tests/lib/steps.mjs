@@ -44,6 +44,8 @@ export async function open(browser, { width = 1440, height = 900, scheme = 'ligh
 
 /** Nothing serious for those who do not see, do not use a mouse, or need contrast. */
 export async function accessible(page, what) {
+  // What follows a change of sizes is done before the next frame is drawn.
+  await page.evaluate(() => new Promise((drawn) => requestAnimationFrame(() => requestAnimationFrame(drawn))));
   const { violations } = await new AxeBuilder({ page }).analyze();
   const serious = violations.filter(({ impact }) => impact === 'serious' || impact === 'critical');
   const told = serious.map(({ id, help, nodes }) => `${what}: ${id}: ${help}: ${nodes.map((node) => node.html).slice(0, 3).join(' ')}`);
