@@ -21,9 +21,7 @@ pub use cluster::{
     Announce, AnswerCluster, Carried, ClusterAnswer, ClusterQuestion, FEATURE_LEVEL, JoinCluster,
     Joined, KnownNode,
 };
-pub use jobs::{
-    GrantJob, JobPast, JobSeen, PastAfter, RunJob, RunningJob, SteerJob, SteerVerb,
-};
+pub use jobs::{GrantJob, JobPast, JobSeen, PastAfter, RunJob, RunningJob, SteerJob, SteerVerb};
 pub use places::{
     CleanPlace, Cleaned, EntryKind, EntryView, ExportRoom, FailedPlace, KeptFiles, LIST_MAX,
     ListPlace, Listing, MakeDirectory, NAMED_MAX, RemovePlace, Removed, RenamePlace, mode_text,

@@ -322,3 +322,121 @@ pub(crate) fn clip(text: &str) -> String {
     }
     text
 }
+
+#[cfg(test)]
+mod tests {
+    use godwit_api::event::{WorkDone, WorkFailed};
+    use godwit_state::{WorkCounts, WorkPath};
+
+    use super::*;
+
+    fn items() -> Vec<WorkItem> {
+        let path = || WorkPath::from("a");
+        let part = |offset| Task::Part {
+            path: path(),
+            offset,
+            bytes: 5,
+            generation: 1,
+        };
+        let scan = Task::Scan {
+            path: path(),
+            share: 0,
+            shares: 1,
+        };
+        let tasks = [part(0), scan, part(5), part(10), part(15)];
+        let item = |(number, task)| WorkItem {
+            number,
+            root: 0,
+            task,
+        };
+        (10..).zip(tasks).map(item).collect()
+    }
+
+    fn heard() -> Heard {
+        let digest = "crc64-nvme:0123456789abcdef".parse().expect("a digest");
+        let done = |number, digest| Event::WorkDone(WorkDone { number, digest });
+        let mut heard = Heard::default();
+        heard.hear(&done(0, Some(digest)));
+        heard.hear(&done(1, None));
+        heard.hear(&Event::WorkFailed(WorkFailed {
+            number: 2,
+            side: "source".to_owned(),
+            code: "changed".to_owned(),
+            message: "it changed".to_owned(),
+        }));
+        heard
+    }
+
+    fn ended(is_over: bool) -> Vec<(u64, Settlement)> {
+        let settled = settlements(&items(), &heard(), is_over);
+        settled
+            .into_iter()
+            .map(|settled| (settled.number, settled.outcome))
+            .collect()
+    }
+
+    #[test]
+    fn items_are_settled_by_what_their_transfer_told() {
+        let digest = Settlement::Done {
+            digest: Some("crc64-nvme:0123456789abcdef".to_owned()),
+        };
+        let scan = Settlement::Done { digest: None };
+        let failed = || Settlement::Failed {};
+        // What is there already and what nothing was told of is left to the close.
+        let expected = [
+            (10, digest.clone()),
+            (11, scan),
+            (12, failed()),
+            (13, failed()),
+            (14, failed()),
+        ];
+        assert_eq!(ended(true), expected);
+        // A transfer that was cut off vouches for nothing but the parts that are done.
+        let back = || Settlement::Back {};
+        let expected = [
+            (10, digest),
+            (11, back()),
+            (12, back()),
+            (13, back()),
+            (14, back()),
+        ];
+        assert_eq!(ended(false), expected);
+    }
+
+    #[test]
+    fn the_sum_counts_what_was_delivered_once() {
+        let close = TransferSummary {
+            status: Status::Complete,
+            bytes: Some(5),
+            files: 1,
+            skipped: 10,
+            ..TransferSummary::default()
+        };
+        let work = Work {
+            job: "job".to_owned(),
+            epoch: 1,
+            claim: String::new(),
+            roots: Vec::new(),
+            pairs: Vec::new(),
+            trouble: None,
+            closed: vec![closed(
+                0,
+                &Summary::Transfer(Box::new(close)),
+                Heard::default(),
+            )],
+            open: 0,
+            closes: 0,
+            counts: WorkCounts {
+                files: 7,
+                bytes: 100,
+                ..WorkCounts::default()
+            },
+        };
+        let (sum, failures) = summed(&work);
+        assert_eq!(
+            (sum.status, sum.files, sum.bytes),
+            (Status::Complete, 8, Some(105))
+        );
+        assert_eq!((sum.skipped, failures.len()), (3, 0));
+    }
+}

@@ -197,15 +197,21 @@ impl Workers {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Makes the workers as the state says: one for each job with open work that moves and whose sources are here. Tells whether one
+    /// Makes the workers as the state says: one for each job with open work that moves and whose sources are here, and none where
+    /// this node takes no more jobs. Tells whether one
     /// is about to end, so that its job waits for it.
     pub(crate) fn follow_up(
         &self,
         shared: &Arc<Shared>,
         reader: &Reader,
+        draining: bool,
     ) -> Result<bool, JobsError> {
         let mut wanted = BTreeMap::new();
-        for work in Works(reader).all()? {
+        let works = match draining {
+            true => Vec::new(),
+            false => Works(reader).all()?,
+        };
+        for work in works {
             let job = reader.job(&work.job)?;
             let job = job.filter(|job| job.epoch == work.epoch && job.state.moves());
             if let Some(job) = job.filter(|job| has_sources(shared, job)) {

@@ -131,7 +131,9 @@ fn pass(shared: &Arc<Shared>, reader: &Reader, seen: &mut Seen) -> Result<Durati
     let config = &shared.config;
     let nodes = Nodes::read(reader, &config.node, &config.exports)?;
     let running = follow_up(shared, reader, &policy, &nodes)?;
-    let is_ending = shared.workers.follow_up(shared, reader)?;
+    let is_ending = shared
+        .workers
+        .follow_up(shared, reader, nodes.is_draining())?;
     if nodes.is_draining() {
         return drain(shared, !running.is_empty());
     }

@@ -7,9 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Peer;
 use crate::job::Text;
-use crate::rest::{
-    FailureView, JobView, LogLine, NewJob, ProgressView, SampleView, Timestamp,
-};
+use crate::rest::{FailureView, JobView, LogLine, NewJob, ProgressView, SampleView, Timestamp};
 
 /// A job that runs at the asked node, for a node of the same cluster.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
