@@ -2,15 +2,15 @@
 //! Decides by `course`, and brings nothing itself.
 
 use std::thread;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use godwit_api::ask::{
-    Answer, AskSites, ClaimPlace, EntryKind, MakeDirectory, Peer, Question, Refusal, ReleaseClaim,
-    RenewClaim, code,
+    Answer, AskSites, ClaimPlace, EntryKind, GrantJob, MakeDirectory, Peer, Question, Refusal,
+    ReleaseClaim, RenewClaim, code,
 };
 use godwit_api::failure::{Failure, FailureCode};
 use godwit_api::job::{ClaimId, JobKind, Text};
-use godwit_api::rest::Place;
+use godwit_api::rest::{Place, Timestamp};
 use godwit_run::walk::{Walk, WalkLimits};
 use godwit_state::{Effect, Op, OpenWork, Pair, Work, WorkOp, WorkRoot, Works};
 
@@ -36,6 +36,17 @@ pub struct Order<'a> {
     pub claim: ClaimId,
     /// Files with more bytes are cut.
     pub part_bytes: u64,
+    /// The nodes that may work on the job now, this one first.
+    pub crew: &'a dyn Fn() -> Vec<Mate>,
+}
+
+/// A node that works on a job.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Mate {
+    /// Name of the node.
+    pub name: String,
+    /// Identity that it proves.
+    pub identity: String,
 }
 
 /// How the control of a job ended.
@@ -78,6 +89,12 @@ struct Driver<'a> {
     goes_on: &'a dyn Fn() -> bool,
 }
 
+/// Between two looks at who may work.
+const CREW_EVERY: Duration = Duration::from_secs(1);
+
+/// How long the access of another node of this cluster lasts at the destination unless it is given again.
+const GRANT_MS: u64 = 24 * 3_600_000;
+
 impl Driver<'_> {
     fn run(&self, limit: &dyn Fn() -> u64, seen: &mut dyn FnMut(&Work)) -> Result<End, Failure> {
         let reader = self.node.replica.reader();
@@ -94,9 +111,19 @@ impl Driver<'_> {
         };
         let began = Instant::now();
         let mut course = Course::default();
+        let mut crew = (self.order.crew)();
+        let mut looked = Instant::now();
         loop {
+            if looked.elapsed() >= CREW_EVERY {
+                let now = (self.order.crew)();
+                looked = Instant::now();
+                if now != crew {
+                    crew = now;
+                    course.crew_changed(began.elapsed());
+                }
+            }
             if !(self.goes_on)() {
-                self.leave(claim);
+                self.leave(claim, &crew);
                 return Ok(End::Stopped);
             }
             let work = read()?;
@@ -105,7 +132,7 @@ impl Driver<'_> {
             }
             match course.next(began.elapsed(), work.as_ref(), limit()) {
                 Step::Claim => {
-                    let claimed = self.claim(claim, &roots);
+                    let claimed = self.claim(claim, &roots, &crew);
                     course.claimed(began.elapsed(), claimed);
                 }
                 Step::Renew => {
@@ -129,20 +156,9 @@ impl Driver<'_> {
                     }
                 }
                 Step::Pair(limit) => {
-                    let pair = Pair {
-                        node: self.node.runner.node.clone(),
-                        to: self
-                            .order
-                            .peer
-                            .addresses
-                            .first()
-                            .cloned()
-                            .unwrap_or_default(),
-                        limit,
-                    };
                     let pairs = WorkOp::Pairs {
                         epoch: self.order.epoch,
-                        pairs: vec![pair],
+                        pairs: pairs(&crew, &self.order.peer.addresses, limit),
                     };
                     if self.insist(pairs).is_some() {
                         course.paired(limit);
@@ -150,7 +166,7 @@ impl Driver<'_> {
                 }
                 Step::Rest => thread::sleep(LOOK_EVERY),
                 Step::Done => {
-                    self.release(claim);
+                    self.release(claim, &crew);
                     return Ok(work.map_or(End::Stopped, |work| End::Done(Box::new(work))));
                 }
                 Step::Undivided(why) => return Ok(End::Undivided(why)),
@@ -178,10 +194,7 @@ impl Driver<'_> {
         self.sites.ask(peer, question, &mut |_| (self.goes_on)())
     }
 
-    fn claim(&self, claim: ClaimId, roots: &[WorkRoot]) -> Result<(), Refusal> {
-        let env = (self.node.make_env)();
-        let own = env.home.identity();
-        let own = own.map_err(|failure| Refusal::new(code::IO, failure.message))?;
+    fn claim(&self, claim: ClaimId, roots: &[WorkRoot], crew: &[Mate]) -> Result<(), Refusal> {
         let path = match roots {
             [root] => Text::from(root.destination.as_str()),
             _ => Text(self.order.destination.below_exports()),
@@ -189,15 +202,42 @@ impl Driver<'_> {
         let question = Question::Claim(ClaimPlace {
             claim,
             epoch: self.order.epoch,
-            path,
-            members: vec![own.id().to_string()],
+            path: path.clone(),
+            members: crew.iter().map(|mate| mate.identity.clone()).collect(),
             lease_ms: lease_ms(),
         });
-        self.ask(&question).map(drop)
+        self.ask(&question)?;
+        // The others may do there for this job what this node may.
+        let until = (self.node.now)().after(GRANT_MS);
+        for mate in crew.iter().skip(1) {
+            let question = Question::Grant(GrantJob {
+                job: self.access_of(mate),
+                identity: mate.identity.clone(),
+                paths: vec![path.clone()],
+                write: true,
+                until: Timestamp(until.0),
+            });
+            self.ask(&question)?;
+        }
+        Ok(())
+    }
+
+    /// By which name the destination knows the access of a mate for this job.
+    fn access_of(&self, mate: &Mate) -> String {
+        let sign: String = mate.identity.chars().skip(4).take(12).collect();
+        format!("{}-{sign}", self.order.job)
     }
 
     /// Lets others write to the destination. If that fails, the claim ends by itself.
-    fn release(&self, claim: ClaimId) {
+    fn release(&self, claim: ClaimId, crew: &[Mate]) {
+        for mate in crew.iter().skip(1) {
+            let job = self.access_of(mate);
+            let question = Question::Revoke { job };
+            drop(
+                self.sites
+                    .ask(Some(&self.order.peer), &question, &mut |_| true),
+            );
+        }
         let question = Question::Release(ReleaseClaim {
             claim,
             epoch: self.order.epoch,
@@ -209,10 +249,10 @@ impl Driver<'_> {
     }
 
     /// A job that has ended needs its claim no more; any other goes on later.
-    fn leave(&self, claim: ClaimId) {
+    fn leave(&self, claim: ClaimId, crew: &[Mate]) {
         let job = self.node.replica.reader().job(self.order.job);
         if job.is_ok_and(|job| job.is_none_or(|job| job.state.ended())) {
-            self.release(claim);
+            self.release(claim, crew);
         }
     }
 
@@ -303,6 +343,25 @@ impl Driver<'_> {
         });
         walk.map_err(|failure| failure.message)
     }
+}
+
+/// Which node sends where: the addresses of the destination in turn, and the limit in equal shares.
+fn pairs(crew: &[Mate], addresses: &[String], limit: u64) -> Vec<Pair> {
+    let share = match limit {
+        0 => 0,
+        limit => (limit / (crew.len() as u64).max(1)).max(1),
+    };
+    crew.iter()
+        .enumerate()
+        .map(|(at, mate)| Pair {
+            node: mate.name.clone(),
+            to: addresses
+                .get(at % addresses.len().max(1))
+                .cloned()
+                .unwrap_or_default(),
+            limit: share,
+        })
+        .collect()
 }
 
 fn lease_ms() -> u64 {

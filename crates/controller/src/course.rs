@@ -113,6 +113,15 @@ impl Course {
         self.paired = None;
     }
 
+    /// Other nodes may work on the job: they are to be members of the claim, and get pairs.
+    pub(crate) fn crew_changed(&mut self, now: Duration) {
+        if self.was_claimed && self.is_claimed {
+            self.is_claimed = false;
+            self.claim_at = now;
+        }
+        self.paired = None;
+    }
+
     /// The state has the pairs, with this limit.
     pub(crate) fn paired(&mut self, limit: u64) {
         self.paired = Some(limit);

@@ -29,7 +29,7 @@ use godwit_state::{
 };
 
 pub use batch::{Base, summed};
-pub use control::{End, Order, control};
+pub use control::{End, Mate, Order, control};
 pub use worker::Worker;
 
 /// After a proposal that nobody answered.

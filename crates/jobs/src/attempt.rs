@@ -130,7 +130,7 @@ fn carry_out(
     }
     let mut prepared = spec::prepare(&stored.new, &find).map_err(Failure::usage)?;
     let kind = prepared.spec.kind;
-    match divided::wish(&stored.new, &prepared) {
+    match divided::wish(shared, job, &stored.new, &prepared) {
         Ok(None) => {}
         Ok(Some(wish)) => {
             let done = divided::carry_out(shared, job, epoch, &wish, &prepared, told, control);

@@ -11,10 +11,12 @@ use godwit_api::failure::Failure;
 use godwit_api::job::{ClaimId, JobKind};
 use godwit_api::rest::{Divide, NewJob, Place, ProgressView};
 use godwit_api::settings::Judge;
-use godwit_controller::{Base, End, Node, Order, Worker, control, summed};
+use godwit_controller::{Base, End, Mate, Node, Order, Worker, control, summed};
 use godwit_run::Control;
 use godwit_run::walk::WalkLimits;
-use godwit_state::{FailureGroup, Job, JobState, Reader, Reason, Site, Work, Works};
+use godwit_state::{
+    FailureGroup, Job, JobState, Node as NodeRow, Reader, Reason, Site, Work, Works,
+};
 
 use crate::attempt::AttemptEvents;
 use crate::clock::{random, timestamp};
@@ -34,11 +36,49 @@ pub(crate) struct Wish {
 }
 
 /// Whether a job is divided; a reason where it was to be and cannot.
-pub(crate) fn wish(new: &NewJob, prepared: &Prepared) -> Result<Option<Wish>, String> {
-    // A node alone gains nothing from it.
-    if new.divide != Divide::Always {
-        return Ok(None);
+pub(crate) fn wish(
+    shared: &Shared,
+    job: &Job,
+    new: &NewJob,
+    prepared: &Prepared,
+) -> Result<Option<Wish>, String> {
+    match new.divide {
+        Divide::Never => Ok(None),
+        Divide::Always => divisible(new, prepared),
+        // A node alone gains nothing from it, and what cannot be divided is brought by one node.
+        Divide::Auto if crew(shared, job).len() < 2 && !is_open(shared, job) => Ok(None),
+        Divide::Auto => Ok(divisible(new, prepared).unwrap_or(None)),
     }
+}
+
+/// Whether items of the job are in the state: what was begun divided goes on so.
+fn is_open(shared: &Shared, job: &Job) -> bool {
+    let reader = shared.replica.reader();
+    Works(&reader).of(&job.id).is_ok_and(|work| work.is_some())
+}
+
+/// The nodes that may work on a job: those that reach its sources and take jobs, this one first.
+fn crew(shared: &Shared, job: &Job) -> Vec<Mate> {
+    let own = &shared.config.node;
+    // Who cannot read the state now works alone for the time being.
+    let rows: Vec<NodeRow> = shared.replica.reader().objects().unwrap_or_default();
+    let identity = (shared.config.make_env)(&[]).home.identity();
+    let identity = identity.map_or(String::new(), |identity| identity.id().to_string());
+    let mut crew = vec![Mate {
+        name: own.clone(),
+        identity,
+    }];
+    let able = rows
+        .into_iter()
+        .filter(|row| row.name != *own && !row.draining && reaches(&row.exports, job));
+    crew.extend(able.map(|row| Mate {
+        name: row.name,
+        identity: row.identity,
+    }));
+    crew
+}
+
+fn divisible(new: &NewJob, prepared: &Prepared) -> Result<Option<Wish>, String> {
     let settings = prepared.spec.copy_settings();
     let (Ok((sources, destination)), Ok(settings)) = (spec::places(new), settings) else {
         return Ok(None);
@@ -82,7 +122,9 @@ pub(crate) fn carry_out(
     for chunk in claim.chunks_mut(4) {
         chunk.copy_from_slice(&random().to_le_bytes());
     }
+    let crew = || crew(shared, job);
     let order = Order {
+        crew: &crew,
         job: &job.id,
         epoch,
         base: base(prepared),
@@ -257,9 +299,14 @@ impl Workers {
 }
 
 fn has_sources(shared: &Shared, job: &Job) -> bool {
+    reaches(&shared.config.exports, job)
+}
+
+/// Whether who has these exports reaches all sources of a job.
+fn reaches(exports: &[String], job: &Job) -> bool {
     job.sources.iter().all(|place| {
         let named: Result<Place, _> = format!("{}:{}", place.site, place.path).parse();
-        named.is_ok_and(|place| place.is_here() && shared.config.exports.contains(&place.export))
+        named.is_ok_and(|place| place.is_here() && exports.contains(&place.export))
     })
 }
 
