@@ -326,7 +326,9 @@ fn all_nodes_bring_one_data_set_though_two_are_killed_meanwhile() {
     for n in 0..300_u32 {
         let directory = export.join(format!("set/d{}/e{}", n % 20, n % 3));
         fs::create_dir_all(&directory).expect("made");
-        let content: Vec<u8> = (0..100_000_u32).map(|at| (at ^ n) as u8).collect();
+        let content: Vec<u8> = (0..25_000_u32)
+            .flat_map(|at| (at ^ n).to_le_bytes())
+            .collect();
         fs::write(directory.join(format!("f{n}")), content).expect("written");
     }
     std::os::unix::fs::symlink("d1", export.join("set/link")).expect("made");

@@ -155,8 +155,12 @@ fn the_alert_rules_are_sound_and_a_failed_job_fires_one() {
         assert_eq!(rule["health"], "ok", "{rule}");
         let query = rule["query"].as_str().expect("a query");
         for selector in selectors_of(query) {
-            let seen = prometheus.series(&selector).unwrap_or_default();
-            assert!(!seen.is_empty(), "{selector} of {}", rule["name"]);
+            // The figures of a running job come with its first progress.
+            let seen = wait_until(|| {
+                let seen = prometheus.series(&selector);
+                seen.filter(|seen| !seen.is_empty())
+            });
+            assert!(seen.is_some(), "{selector} of {}", rule["name"]);
         }
     }
 }
