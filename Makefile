@@ -1,6 +1,6 @@
 # Thin: cargo does the work.
 
-.PHONY: build test demo demo-node pictures
+.PHONY: build test demo demo-node demo-cluster pictures
 
 # Always under this directory, wherever CARGO_TARGET_DIR points.
 build:
@@ -25,6 +25,11 @@ demo-node:
 	scripts/setup.sh
 	$(MAKE) --no-print-directory build
 	scripts/demo-node.sh
+
+demo-cluster:
+	scripts/setup.sh
+	$(MAKE) --no-print-directory build
+	scripts/demo-cluster.sh
 
 # The pictures of docs/page.md.
 pictures:

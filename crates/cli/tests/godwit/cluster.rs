@@ -1,6 +1,8 @@
 //! Several nodes as one cluster, by the real binary: joining, jobs at any node, lost, drained and removed nodes, a lost majority.
 //! Leaves the consensus itself to the tests of the state.
 
+mod divided;
+
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
@@ -9,7 +11,7 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 use tempfile::TempDir;
 
-use super::judge::{assert_identical_to_rsync, assert_no_temporaries};
+use super::judge::assert_identical_to_rsync;
 use super::rig::Rig;
 use super::sites::{submit, wait_for};
 
@@ -306,52 +308,6 @@ fn jobs_of_a_killed_node_go_on_at_others_and_it_comes_back() {
     }
     site.nodes[leader].serve(&[]);
     site.wait("it is back", |view| up(view).len() == 3);
-}
-
-/// Identities that sent to a node, by its records of transfers.
-fn senders(there: &Rig) -> std::collections::BTreeSet<String> {
-    let outcome = there.admin(&["accounting", "--json"]);
-    let records = outcome.out.lines();
-    let records = records.filter_map(|line| serde_json::from_str::<Value>(line).ok());
-    records
-        .filter_map(|record| record["identity"].as_str().map(str::to_owned))
-        .collect()
-}
-
-#[test]
-fn all_nodes_bring_one_data_set_though_two_are_killed_meanwhile() {
-    let mut site = Site::of(3);
-    let there = archive(&site);
-    let export = site.nodes[0].export.clone();
-    for n in 0..300_u32 {
-        let directory = export.join(format!("set/d{}/e{}", n % 20, n % 3));
-        fs::create_dir_all(&directory).expect("made");
-        let content: Vec<u8> = (0..25_000_u32)
-            .flat_map(|at| (at ^ n).to_le_bytes())
-            .collect();
-        fs::write(directory.join(format!("f{n}")), content).expect("written");
-    }
-    std::os::unix::fs::symlink("d1", export.join("set/link")).expect("made");
-    fs::create_dir_all(export.join("set/empty")).expect("made");
-    let large = fs::File::create(export.join("set/large")).expect("made");
-    large.set_len((600 << 20) + 7).expect("long");
-    let line = ["--limit", "1MB"];
-    let id = submit(&site.nodes[0], "here:/data/set", "siteB:/data/copy", &line);
-    let job = wait_for(&site.nodes[0], &id, |job| job["state"] == "running");
-    let controller = site.place_of(runner(&job).expect("a runner"));
-    let worker = (controller + 1) % 3;
-    let last = (controller + 2) % 3;
-    site.nodes[worker].kill_daemon();
-    site.wait_at(&[last], "a worker is lost", |view| up(view).len() == 2);
-    site.nodes[worker].serve(&[]);
-    site.wait_at(&[last], "it is back", |view| up(view).len() == 3);
-    site.nodes[controller].kill_daemon();
-    let ended = wait_for(&site.nodes[last], &id, |job| !job["ended"].is_null());
-    let log = site.nodes[last].admin(&["job", "log", &id]).out;
-    assert_eq!(ended["state"], "complete", "{ended}\n{log}");
-    assert_identical_to_rsync("-aH", &export.join("set"), &there.export.join("copy"));
-    assert_no_temporaries(&there.export);
-    assert_eq!(senders(&there).len(), 3, "all nodes took part");
 }
 
 #[test]

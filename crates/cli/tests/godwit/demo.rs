@@ -1,4 +1,4 @@
-//! Runs the demonstration of two sites, as `make demo-node` does, with the binary of the tests.
+//! Runs the demonstrations of sites and clusters, as `make demo-node` and `make demo-cluster` do, with the binary of the tests.
 //! Says nothing about how fast it is.
 
 use std::fs;
@@ -29,4 +29,26 @@ fn two_sites_a_job_a_killed_node_and_its_report() {
         .filter_map(|entry| entry.ok().map(|entry| entry.file_name()))
         .collect();
     assert_eq!(left, ["report.html"]);
+}
+
+#[test]
+fn two_clusters_a_job_and_a_killed_node() {
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scripts/demo-cluster.sh");
+    let place = tempfile::tempdir().expect("a directory");
+    let output = Command::new(script)
+        .env("GODWIT", env!("CARGO_BIN_EXE_godwit"))
+        .env("TMPDIR", place.path())
+        .stdin(Stdio::null())
+        .output()
+        .expect("bash is there");
+    let said = String::from_utf8_lossy(&output.stdout);
+    let error = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{said}{error}");
+    assert!(said.contains("identical: 1520 files"), "{said}{error}");
+    assert!(
+        said.contains("attempts    2"),
+        "it was taken over: {said}{error}"
+    );
+    let left = fs::read_dir(place.path()).expect("listed").count();
+    assert_eq!(left, 0, "nothing is left");
 }

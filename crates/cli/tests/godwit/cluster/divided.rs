@@ -1,0 +1,58 @@
+//! A job that all nodes of a cluster work on, whichever of them are killed.
+//! Leaves a lone node that divides to `divided`.
+
+use std::fs;
+
+use serde_json::Value;
+
+use super::super::judge::{assert_identical_to_rsync, assert_no_temporaries};
+use super::super::rig::Rig;
+use super::super::sites::{submit, wait_for};
+use super::{Site, archive, runner, up};
+
+/// Identities that sent to a node, by its records of transfers.
+fn senders(there: &Rig) -> std::collections::BTreeSet<String> {
+    let outcome = there.admin(&["accounting", "--json"]);
+    let records = outcome.out.lines();
+    let records = records.filter_map(|line| serde_json::from_str::<Value>(line).ok());
+    records
+        .filter_map(|record| record["identity"].as_str().map(str::to_owned))
+        .collect()
+}
+
+#[test]
+fn all_nodes_bring_one_data_set_though_two_are_killed_meanwhile() {
+    let mut site = Site::of(3);
+    let there = archive(&site);
+    let export = site.nodes[0].export.clone();
+    for n in 0..300_u32 {
+        let directory = export.join(format!("set/d{}/e{}", n % 20, n % 3));
+        fs::create_dir_all(&directory).expect("made");
+        let content: Vec<u8> = (0..25_000_u32)
+            .flat_map(|at| (at ^ n).to_le_bytes())
+            .collect();
+        fs::write(directory.join(format!("f{n}")), content).expect("written");
+    }
+    std::os::unix::fs::symlink("d1", export.join("set/link")).expect("made");
+    fs::create_dir_all(export.join("set/empty")).expect("made");
+    let large = fs::File::create(export.join("set/large")).expect("made");
+    large.set_len((600 << 20) + 7).expect("long");
+    let line = ["--limit", "1MB"];
+    let id = submit(&site.nodes[0], "here:/data/set", "siteB:/data/copy", &line);
+    let job = wait_for(&site.nodes[0], &id, |job| job["state"] == "running");
+    let controller = site.place_of(runner(&job).expect("a runner"));
+    let worker = (controller + 1) % 3;
+    let last = (controller + 2) % 3;
+    site.nodes[worker].kill_daemon();
+    site.wait_at(&[last], "a worker is lost", |view| up(view).len() == 2);
+    site.nodes[worker].serve(&[]);
+    site.wait_at(&[last], "it is back", |view| up(view).len() == 3);
+    site.nodes[controller].kill_daemon();
+    let ended = wait_for(&site.nodes[last], &id, |job| !job["ended"].is_null());
+    let log = site.nodes[last].admin(&["job", "log", &id]).out;
+    assert_eq!(ended["state"], "complete", "{ended}\n{log}");
+    assert_identical_to_rsync("-aH", &export.join("set"), &there.export.join("copy"));
+    assert_no_temporaries(&there.export);
+    // A transfer that a kill cut has no record, so a node that was killed early may have none.
+    assert!(senders(&there).len() >= 2, "nodes share the work");
+}
