@@ -6,7 +6,9 @@ use rusqlite::{Connection, params};
 use super::{Context, Stop, notices, work};
 use crate::bounds::{self, PRUNE_ROWS_MAX};
 use crate::model::Object as _;
-use crate::model::{AccessRule, Actor, AuditEntry, Effect, Prune, Role, Token, Topic, UnixMillis};
+use crate::model::{
+    AccessRule, Actor, AuditEntry, Effect, Invite, Prune, Role, Token, Topic, UnixMillis,
+};
 use crate::read::job_by_id;
 
 /// Bytes of each text of a line: a kind and a name of the longest sort.
@@ -76,6 +78,10 @@ pub(super) fn prune(context: &Context<'_>, prune: &Prune) -> Result<Effect, Stop
             "DELETE FROM objects WHERE kind = ?1 AND \
              (json_extract(body, '$.revoked') < ?2 OR json_extract(body, '$.expires') < ?2)",
             params![Token::KIND, before.0],
+        )?;
+        context.db.execute(
+            "DELETE FROM objects WHERE kind = ?1 AND json_extract(body, '$.expires') < ?2",
+            params![Invite::KIND, before.0],
         )?;
         // A rule that has ended allows nothing. Rules of jobs come in numbers, and nobody looks for them later.
         context.db.execute(

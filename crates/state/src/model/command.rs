@@ -283,7 +283,7 @@ pub struct Prune {
     pub audit_before: Option<UnixMillis>,
     /// Deliveries that were done or given up before this time.
     pub deliveries_before: Option<UnixMillis>,
-    /// Tokens that were revoked or ended, and access rules that ended, before this time.
+    /// Tokens that were revoked or ended, and access rules and invitations that ended, before this time.
     pub tokens_before: Option<UnixMillis>,
 }
 
