@@ -79,6 +79,16 @@ impl ClusterHome {
         }
     }
 
+    /// A node of this number and name as the only one of a new cluster.
+    #[must_use]
+    pub fn restored(self, number: u64, name: &str) -> Self {
+        Self {
+            number,
+            name: name.to_owned(),
+            ..self.recovered()
+        }
+    }
+
     /// The same node as the only one of a new cluster.
     #[must_use]
     pub fn recovered(mut self) -> Self {

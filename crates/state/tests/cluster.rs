@@ -419,7 +419,7 @@ fn the_last_survivor_is_made_the_only_voter() {
     }
     let directory = cluster.homes.path().join(address(3));
     let kept = godwit_state::recover(&directory, 3, UnixMillis(5_000)).expect("recovered");
-    assert!(kept.is_some_and(|kept| kept.join("raft.db").exists()));
+    assert!(kept.kept.is_some_and(|kept| kept.join("raft.db").exists()));
     cluster.open(3);
     wait_until("it leads", || cluster.nodes[&3].check_ready().is_ok());
     cluster.nodes[&3]

@@ -235,11 +235,11 @@ fn a_backup_comes_back_and_the_node_goes_on() {
         .expect("submit");
     let applied = replica.applied_index();
     // A node that runs is not replaced.
-    let error = restore(&directory, &copy, 1).expect_err("in use");
+    let error = restore(&directory, &copy, "gw1-own", UnixMillis(0)).expect_err("in use");
     assert!(matches!(error.kind, FaultKind::Locked), "{error}");
     replica.shutdown();
 
-    let kept = restore(&directory, &copy, 1)
+    let kept = restore(&directory, &copy, "gw1-own", UnixMillis(0))
         .expect("restore")
         .expect("kept");
     assert!(kept.join("state.db").exists() && kept.join("raft.db").exists());
@@ -280,7 +280,8 @@ fn a_damaged_backup_replaces_nothing() {
     ] {
         fs::write(&copy, bytes).expect("write");
         let before = contents(directory.path());
-        let error = restore(directory.path(), &copy, 1).expect_err("refused");
+        let error =
+            restore(directory.path(), &copy, "gw1-own", UnixMillis(0)).expect_err("refused");
         assert_eq!(error.file, copy, "{error}");
         assert!(
             before == contents(directory.path()),
@@ -288,7 +289,7 @@ fn a_damaged_backup_replaces_nothing() {
         );
     }
     fs::remove_file(&copy).expect("remove");
-    restore(directory.path(), &copy, 1).expect_err("missing");
+    restore(directory.path(), &copy, "gw1-own", UnixMillis(0)).expect_err("missing");
     assert!(!copy.exists());
     open(directory.path());
 }
@@ -309,7 +310,7 @@ fn an_interrupted_restore_is_told_and_can_be_repeated() {
     }
     let error = Replica::open(Options::new(&directory)).expect_err("refused");
     assert!(error.to_string().contains("interrupted"), "{error}");
-    restore(&directory, &copy, 1).expect("restore");
+    restore(&directory, &copy, "gw1-own", UnixMillis(0)).expect("restore");
     assert!(
         open(&directory)
             .reader()
@@ -328,7 +329,7 @@ fn a_state_of_version_1_opens() {
         .execute_batch(include_str!("fixtures/state_v1.sql"))
         .expect("load");
     let before = Store::open(&copy).expect("open").dump().expect("dump");
-    restore(&directory, &copy, 1).expect("restore");
+    restore(&directory, &copy, "gw1-own", UnixMillis(0)).expect("restore");
     let replica = open(&directory);
     let reader = replica.reader();
     let job = reader.job("job1").expect("read").expect("there");

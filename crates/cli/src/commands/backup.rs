@@ -9,6 +9,8 @@ use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
 use clap::ArgMatches;
+use godwit_cluster::ClusterHome;
+use godwit_state::Restored;
 use serde::{Deserialize, Serialize};
 
 use super::required;
@@ -100,9 +102,11 @@ pub(super) fn restore(matches: &ArgMatches, home: &Home) -> Result<Exit, Failure
         }
     }
     // It refuses while a node runs, and checks the backup before it changes anything.
-    let kept = godwit_state::restore(&home.path().join("state"), &directory.join(STATE), 1)
+    let (state, copy) = (home.path().join("state"), directory.join(STATE));
+    let restored = godwit_state::restore(&state, &copy, &label.identity, godwit_jobs::now())
         .map_err(Failure::local)?;
-    let mut moved = kept;
+    set_cluster(home, &label.identity, &restored)?;
+    let mut moved = restored.kept;
     for (name, content) in &contents {
         let place = home.path().join(name);
         if read(&place)?.as_ref() == Some(content) {
@@ -127,6 +131,7 @@ pub(super) fn restore(matches: &ArgMatches, home: &Home) -> Result<Exit, Failure
         "grants",
         "known_peers",
         "config.toml",
+        "cluster.json",
     ];
     owner::give(home.path(), &written).map_err(|error| failed(home.path(), error))?;
     print(&format!(
@@ -135,6 +140,11 @@ pub(super) fn restore(matches: &ArgMatches, home: &Home) -> Result<Exit, Failure
         home.path().display(),
         directory.display()
     ));
+    if restored.others > 0 {
+        print(
+            "the node is alone now; have the other nodes of its cluster join anew (on each: godwit cluster leave, then godwit serve --join)",
+        );
+    }
     if let Some(moved) = moved {
         print(&format!(
             "the files that were there are in {}",
@@ -142,6 +152,20 @@ pub(super) fn restore(matches: &ArgMatches, home: &Home) -> Result<Exit, Failure
         ));
     }
     Ok(Exit::Complete)
+}
+
+/// Notes which node this is from now on. One whose backup names other nodes begins a cluster anew: what those know is not what the
+/// backup knows.
+fn set_cluster(home: &Home, identity: &str, restored: &Restored) -> Result<(), Failure> {
+    let before = ClusterHome::read(home.path()).map_err(Failure::local)?;
+    let done = match &restored.node {
+        Some(node) => {
+            let cluster = before.unwrap_or_else(|| ClusterHome::of_one(identity));
+            cluster.restored(node.number, &node.name).write(home.path())
+        }
+        None => ClusterHome::remove(home.path()),
+    };
+    done.map_err(Failure::local)
 }
 
 /// Puts all files of a backup into `draft`.

@@ -35,7 +35,7 @@ use crate::store::{Store, copy_into};
 pub use error::{Ended, OpenError, ProposeError};
 pub use follow::{FollowError, Follower};
 pub use members::{Member, Members};
-pub use restore::{backup, recover, restore, set_aside};
+pub use restore::{Restored, backup, recover, restore, set_aside};
 
 /// Proposals that are on their way at once; others wait. With commands of the greatest length they take 128 MiB.
 const PROPOSALS_MAX: usize = 128;

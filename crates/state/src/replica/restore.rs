@@ -23,41 +23,71 @@ pub fn backup(directory: &Path, copy: &Path) -> Result<(), Fault> {
     copy_into(&directory.join("state.db"), copy).map(drop)
 }
 
-/// Puts the backup `copy` in the place of the state in `directory`, and gives the directory to which the files that
-/// were there are moved. The node, which has this number, is the only voter from then on. It must not run.
+/// What a restore did.
+#[derive(Debug)]
+pub struct Restored {
+    /// The directory to which the files that were there are moved, if there were any.
+    pub kept: Option<PathBuf>,
+    /// The row of the node; None of a node that was alone.
+    pub node: Option<Node>,
+    /// Other nodes that the state had. They belong to the cluster of before.
+    pub others: usize,
+}
+
+/// Puts the backup `copy` in the place of the state in `directory`. The node of this identity is the only voter and the only node
+/// from then on, and what others ran returns to the queue. `at` is the time now. The node must not run.
 ///
 /// # Errors
 /// When the backup is damaged, of another kind or from a newer program: nothing has changed then.
-pub fn restore(directory: &Path, copy: &Path, number: u64) -> Result<Option<PathBuf>, Fault> {
+pub fn restore(
+    directory: &Path,
+    copy: &Path,
+    identity: &str,
+    at: UnixMillis,
+) -> Result<Restored, Fault> {
     check_copy(copy)?;
     let directory = Directory::lock(directory)?;
-    replace(&directory, copy, number)
+    make_only(&directory, copy, at, |node| node.identity == identity)
 }
 
-/// Makes the node with this number, whose state is in `directory`, the only voter and the only node: what it knows is the state
-/// from then on, and what the others ran returns to the queue. `at` is the time now.
-/// Gives the directory to which the earlier files are moved. The node must not run.
+/// Makes the node with this number, whose state is in `directory`, the only one in the same way. The node must not run.
 ///
 /// # Errors
 /// When the state is damaged or missing: nothing has changed then.
-pub fn recover(directory: &Path, number: u64, at: UnixMillis) -> Result<Option<PathBuf>, Fault> {
+pub fn recover(directory: &Path, number: u64, at: UnixMillis) -> Result<Restored, Fault> {
     let directory = Directory::lock(directory)?;
     directory.check_restored()?;
     let state = directory.state();
     check_copy(&state)?;
-    let new = prepare(&directory, &state, number)?;
-    remove_others(&new.join("state.db"), number, at)?;
-    exchange(&directory, &new)
+    make_only(&directory, &state, at, |node| node.number == number)
 }
 
-/// Removes the other nodes, as commands would.
-fn remove_others(state: &Path, number: u64, at: UnixMillis) -> Result<(), Fault> {
-    let nodes: Vec<Node> = Reader::new(state.to_owned()).objects()?;
+fn make_only(
+    directory: &Directory,
+    copy: &Path,
+    at: UnixMillis,
+    is_own: impl Fn(&Node) -> bool,
+) -> Result<Restored, Fault> {
+    let nodes: Vec<Node> = Reader::new(copy.to_owned()).objects()?;
+    let (own, others): (Vec<Node>, Vec<Node>) = nodes.into_iter().partition(is_own);
+    let node = own.into_iter().next();
+    // The first node of a cluster has a row only once there are others.
+    let new = prepare(directory, copy, node.as_ref().map_or(1, |node| node.number))?;
+    remove(&new.join("state.db"), &others, at)?;
+    Ok(Restored {
+        kept: exchange(directory, &new)?,
+        node,
+        others: others.len(),
+    })
+}
+
+/// Removes nodes, as commands would.
+fn remove(state: &Path, nodes: &[Node], at: UnixMillis) -> Result<(), Fault> {
     let mut store = Store::open(state)?;
     let index = store.position()?.unwrap_or_default().index;
     let mut batch = store.batch()?;
-    for node in nodes.into_iter().filter(|node| node.number != number) {
-        let op = Op::Node(Change::Remove(node.name));
+    for node in nodes {
+        let op = Op::Node(Change::Remove(node.name.clone()));
         // A refusal would be of a node that is not there.
         let _ = batch.apply(index, &Command::new(at, Actor::node("recover"), op))?;
     }
@@ -70,11 +100,6 @@ fn remove_others(state: &Path, number: u64, at: UnixMillis) -> Result<(), Fault>
 /// When another process uses the state, or the files cannot be moved.
 pub fn set_aside(directory: &Path) -> Result<Option<PathBuf>, Fault> {
     keep(&Directory::lock(directory)?)
-}
-
-fn replace(directory: &Directory, copy: &Path, number: u64) -> Result<Option<PathBuf>, Fault> {
-    let new = prepare(directory, copy, number)?;
-    exchange(directory, &new)
 }
 
 /// Puts the files in `new` in the place of those that are there.

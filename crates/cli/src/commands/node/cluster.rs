@@ -172,11 +172,11 @@ pub(in crate::commands) fn recover(matches: &ArgMatches, home: &Home) -> Result<
     let member = member.unwrap_or_else(|| ClusterHome::of_one(&identity));
     let state = home.path().join("state");
     // It refuses while a node runs, and checks the state before it changes anything.
-    let kept =
+    let recovered =
         godwit_state::recover(&state, member.number, godwit_jobs::now()).map_err(Failure::local)?;
     let member = member.recovered();
     member.write(home.path()).map_err(Failure::local)?;
-    let kept = kept.map_or(String::new(), |kept| {
+    let kept = recovered.kept.map_or(String::new(), |kept| {
         format!(" The earlier files are kept in {}.", kept.display())
     });
     print(&format!(
