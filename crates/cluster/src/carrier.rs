@@ -10,7 +10,7 @@ use godwit_api::ask::{
     Answer as Replied, AskSites, Carried, ClusterAnswer, ClusterQuestion, KnownNode, Peer,
     Question, code,
 };
-use godwit_state::{Answer, Peers};
+use godwit_state::{Answer, PROPOSE, Peers};
 
 /// Carries for one node.
 pub struct Carrier {
@@ -74,6 +74,7 @@ impl Peers for Carrier {
                 let carried = Carried {
                     of,
                     kind: kind.to_owned(),
+                    once: kind == PROPOSE,
                     message,
                 };
                 let question = Question::Cluster(Box::new(ClusterQuestion::Carry(carried)));

@@ -27,10 +27,10 @@ pub enum ClusterQuestion {
 }
 
 impl ClusterQuestion {
-    /// Whether it does no harm to ask again: all but a command, which would be applied twice.
+    /// Whether it does no harm to ask again.
     #[must_use]
     pub fn may_be_repeated(&self) -> bool {
-        !matches!(self, Self::Carry(carried) if carried.kind == "propose")
+        !matches!(self, Self::Carry(Carried { once: true, .. }))
     }
 }
 
@@ -60,6 +60,9 @@ pub struct Carried {
     pub of: String,
     /// Kind of the message.
     pub kind: String,
+    /// It must not arrive twice.
+    #[serde(skip)]
+    pub once: bool,
     /// The message.
     pub message: serde_json::Value,
 }

@@ -110,6 +110,7 @@ fn every_question_is_known() {
         Question::Cluster(Box::new(ClusterQuestion::Carry(Carried {
             of: "a".to_owned(),
             kind: "vote".to_owned(),
+            once: false,
             message: serde_json::json!({"a": [1, null]}),
         }))),
     ];

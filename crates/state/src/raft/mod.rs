@@ -20,8 +20,8 @@ use crate::store::Position;
 pub(crate) use hearing::Hearing;
 pub(crate) use log::Log;
 pub(crate) use machine::Machine;
-pub(crate) use network::{APPEND, Network, PROPOSE, say};
-pub use network::{Answer, NoPeers, Peers};
+pub(crate) use network::{APPEND, Network, say};
+pub use network::{Answer, NoPeers, PROPOSE, Peers};
 
 openraft::declare_raft_types!(
     /// The types of the consensus library, as this crate uses them.

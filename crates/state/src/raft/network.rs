@@ -42,8 +42,8 @@ pub(crate) const VOTE: &str = "vote";
 pub(crate) const PRE_VOTE: &str = "pre-vote";
 /// A piece of a snapshot.
 pub(crate) const SNAPSHOT: &str = "snapshot";
-/// A command for the leader.
-pub(crate) const PROPOSE: &str = "propose";
+/// A command for the leader. Of all messages it alone does something else when it arrives twice.
+pub const PROPOSE: &str = "propose";
 
 /// Carries messages of the consensus to other nodes.
 pub trait Peers: Debug + Send + Sync + 'static {
