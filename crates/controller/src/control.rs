@@ -1,6 +1,7 @@
 //! Drives the controller of one divided job: asks the destination, proposes to the state, follows the work to its end.
 //! Decides by `course`, and brings nothing itself.
 
+use std::cell::Cell;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -75,6 +76,7 @@ pub fn control(
         sites,
         order,
         goes_on,
+        let_in: Cell::new(None),
     };
     match driver.run(limit, seen) {
         Ok(end) => end,
@@ -87,6 +89,8 @@ struct Driver<'a> {
     sites: &'a dyn AskSites,
     order: &'a Order<'a>,
     goes_on: &'a dyn Fn() -> bool,
+    /// When the other nodes were let in at the destination last.
+    let_in: Cell<Option<Instant>>,
 }
 
 /// Between two looks at who may work.
@@ -94,6 +98,9 @@ const CREW_EVERY: Duration = Duration::from_secs(1);
 
 /// How long the access of another node of this cluster lasts at the destination unless it is given again.
 const GRANT_MS: u64 = 24 * 3_600_000;
+
+/// When it is given again.
+const GRANT_AGAIN: Duration = Duration::from_hours(12);
 
 impl Driver<'_> {
     fn run(&self, limit: &dyn Fn() -> u64, seen: &mut dyn FnMut(&Work)) -> Result<End, Failure> {
@@ -132,16 +139,13 @@ impl Driver<'_> {
             }
             match course.next(began.elapsed(), work.as_ref(), limit()) {
                 Step::Claim => {
-                    let claimed = self.claim(claim, &roots, &crew);
+                    let claimed = self
+                        .let_in(&roots, &crew)
+                        .and_then(|()| self.claim(claim, &roots, &crew));
                     course.claimed(began.elapsed(), claimed);
                 }
                 Step::Renew => {
-                    let question = Question::Renew(RenewClaim {
-                        claim,
-                        epoch: self.order.epoch,
-                        lease_ms: lease_ms(),
-                    });
-                    let renewed = self.ask(&question).map(drop);
+                    let renewed = self.renew(claim, &roots, &crew);
                     course.claimed(began.elapsed(), renewed);
                 }
                 Step::Open => {
@@ -195,31 +199,52 @@ impl Driver<'_> {
     }
 
     fn claim(&self, claim: ClaimId, roots: &[WorkRoot], crew: &[Mate]) -> Result<(), Refusal> {
-        let path = match roots {
-            [root] => Text::from(root.destination.as_str()),
-            _ => Text(self.order.destination.below_exports()),
-        };
         let question = Question::Claim(ClaimPlace {
             claim,
             epoch: self.order.epoch,
-            path: path.clone(),
+            path: self.path(roots),
             members: crew.iter().map(|mate| mate.identity.clone()).collect(),
             lease_ms: lease_ms(),
         });
-        self.ask(&question)?;
-        // The others may do there for this job what this node may.
+        self.ask(&question).map(drop)
+    }
+
+    fn renew(&self, claim: ClaimId, roots: &[WorkRoot], crew: &[Mate]) -> Result<(), Refusal> {
+        let let_in = self.let_in.get();
+        if let_in.is_none_or(|at| at.elapsed() >= GRANT_AGAIN) {
+            self.let_in(roots, crew)?;
+        }
+        let question = Question::Renew(RenewClaim {
+            claim,
+            epoch: self.order.epoch,
+            lease_ms: lease_ms(),
+        });
+        self.ask(&question).map(drop)
+    }
+
+    /// Has the destination let the other nodes in for this job: they may do there what this node may.
+    fn let_in(&self, roots: &[WorkRoot], crew: &[Mate]) -> Result<(), Refusal> {
         let until = (self.node.now)().after(GRANT_MS);
         for mate in crew.iter().skip(1) {
             let question = Question::Grant(GrantJob {
                 job: self.access_of(mate),
                 identity: mate.identity.clone(),
-                paths: vec![path.clone()],
+                paths: vec![self.path(roots)],
                 write: true,
                 until: Timestamp(until.0),
             });
             self.ask(&question)?;
         }
+        self.let_in.set(Some(Instant::now()));
         Ok(())
+    }
+
+    /// The place at the destination below which the job writes.
+    fn path(&self, roots: &[WorkRoot]) -> Text {
+        match roots {
+            [root] => Text::from(root.destination.as_str()),
+            _ => Text(self.order.destination.below_exports()),
+        }
     }
 
     /// By which name the destination knows the access of a mate for this job.

@@ -21,6 +21,7 @@ use godwit_state::{
 use crate::attempt::AttemptEvents;
 use crate::clock::{random, timestamp};
 use crate::error::JobsError;
+use crate::nodes::reaches;
 use crate::spec::{self, Prepared};
 use crate::stored::Stored;
 use crate::{Shared, attempt};
@@ -46,7 +47,7 @@ pub(crate) fn wish(
         Divide::Never => Ok(None),
         Divide::Always => divisible(new, prepared),
         // A node alone gains nothing from it, and what cannot be divided is brought by one node.
-        Divide::Auto if crew(shared, job).len() < 2 && !is_open(shared, job) => Ok(None),
+        Divide::Auto if mates(shared, job).is_empty() && !is_open(shared, job) => Ok(None),
         Divide::Auto => Ok(divisible(new, prepared).unwrap_or(None)),
     }
 }
@@ -57,25 +58,18 @@ fn is_open(shared: &Shared, job: &Job) -> bool {
     Works(&reader).of(&job.id).is_ok_and(|work| work.is_some())
 }
 
-/// The nodes that may work on a job: those that reach its sources and take jobs, this one first.
-fn crew(shared: &Shared, job: &Job) -> Vec<Mate> {
+/// The other nodes that may work on a job: those that reach its sources and take jobs.
+fn mates(shared: &Shared, job: &Job) -> Vec<Mate> {
     let own = &shared.config.node;
     // Who cannot read the state now works alone for the time being.
     let rows: Vec<NodeRow> = shared.replica.reader().objects().unwrap_or_default();
-    let identity = (shared.config.make_env)(&[]).home.identity();
-    let identity = identity.map_or(String::new(), |identity| identity.id().to_string());
-    let mut crew = vec![Mate {
-        name: own.clone(),
-        identity,
-    }];
-    let able = rows
-        .into_iter()
-        .filter(|row| row.name != *own && !row.draining && reaches(&row.exports, job));
-    crew.extend(able.map(|row| Mate {
-        name: row.name,
-        identity: row.identity,
-    }));
-    crew
+    rows.into_iter()
+        .filter(|row| row.name != *own && !row.draining && reaches(&row.exports, job))
+        .map(|row| Mate {
+            name: row.name,
+            identity: row.identity,
+        })
+        .collect()
 }
 
 fn divisible(new: &NewJob, prepared: &Prepared) -> Result<Option<Wish>, String> {
@@ -122,7 +116,14 @@ pub(crate) fn carry_out(
     for chunk in claim.chunks_mut(4) {
         chunk.copy_from_slice(&random().to_le_bytes());
     }
-    let crew = || crew(shared, job);
+    let own = match (shared.config.make_env)(&[]).home.identity() {
+        Ok(identity) => Mate {
+            name: shared.config.node.clone(),
+            identity: identity.id().to_string(),
+        },
+        Err(failure) => return Some(Err(failure)),
+    };
+    let crew = || [vec![own.clone()], mates(shared, job)].concat();
     let order = Order {
         crew: &crew,
         job: &job.id,
@@ -256,7 +257,7 @@ impl Workers {
         for work in works {
             let job = reader.job(&work.job)?;
             let job = job.filter(|job| job.epoch == work.epoch && job.state.moves());
-            if let Some(job) = job.filter(|job| has_sources(shared, job)) {
+            if let Some(job) = job.filter(|job| reaches(&shared.config.exports, job)) {
                 wanted.insert(work.job.clone(), (work, job));
             }
         }
@@ -296,18 +297,6 @@ impl Workers {
         workers.values().for_each(Worker::stop);
         workers.into_values().for_each(Worker::wait);
     }
-}
-
-fn has_sources(shared: &Shared, job: &Job) -> bool {
-    reaches(&shared.config.exports, job)
-}
-
-/// Whether who has these exports reaches all sources of a job.
-fn reaches(exports: &[String], job: &Job) -> bool {
-    job.sources.iter().all(|place| {
-        let named: Result<Place, _> = format!("{}:{}", place.site, place.path).parse();
-        named.is_ok_and(|place| place.is_here() && exports.contains(&place.export))
-    })
 }
 
 fn start(shared: &Arc<Shared>, reader: &Reader, job: &Job) -> Result<Option<Worker>, JobsError> {
