@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 use godwit_api::ask::{Answer, ClusterAnswer, ClusterQuestion, Question, Refusal, code};
 use godwit_api::rest::{ChangeNode, ClusterNode, ClusterView, NodeState, Timestamp};
 use godwit_state::{
-    Actor, Change, Command, CommandError, JobFilter, JobState, Member, Members, Node, Object as _,
-    Op, ProposeError,
+    Actor, Change, Command, CommandError, JobFilter, Member, Members, Node, Object as _, Op,
+    ProposeError,
 };
 
 use crate::{Cluster, Shared, peer};
@@ -188,13 +188,7 @@ impl Cluster {
 fn running(shared: &Shared) -> Result<HashMap<String, u64>, godwit_state::Fault> {
     let mut counts = HashMap::new();
     let reader = shared.config.replica.reader();
-    let filter = JobFilter {
-        states: JobState::ALL
-            .into_iter()
-            .filter(|state| state.moves())
-            .collect(),
-        ..JobFilter::default()
-    };
+    let filter = JobFilter::moving();
     for job in reader.jobs(&filter, None, COUNTED_MAX)?.jobs {
         if let Some(runner) = job.runner {
             *counts.entry(runner.node).or_insert(0) += 1;

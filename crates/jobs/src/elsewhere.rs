@@ -2,13 +2,13 @@
 //! Runs no job, and keeps nothing in the state.
 
 use std::collections::HashMap;
-use std::sync::atomic::Ordering;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use godwit_api::ask::{Answer, Peer, Question};
 use godwit_api::rest::{JobProgress, ProgressView};
-use godwit_state::{JobFilter, JobState, Node};
+use godwit_state::{JobFilter, Node};
 
 use crate::Shared;
 
@@ -29,7 +29,11 @@ const JOBS_MAX: usize = 1_000;
 
 /// What is known of jobs that run elsewhere.
 #[derive(Default)]
-pub(crate) struct Elsewhere(Mutex<Seen>);
+pub(crate) struct Elsewhere {
+    seen: Mutex<Seen>,
+    /// Somebody looks, or the node stops.
+    woken: Condvar,
+}
 
 #[derive(Default)]
 struct Seen {
@@ -39,21 +43,35 @@ struct Seen {
 
 impl Elsewhere {
     fn lock(&self) -> MutexGuard<'_, Seen> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.seen.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Somebody looks.
+    fn look(&self) -> MutexGuard<'_, Seen> {
+        let mut seen = self.lock();
+        if !seen.is_wanted() {
+            self.woken.notify_all();
+        }
+        seen.looked = Some(Instant::now());
+        seen
+    }
+
+    /// Ends the thread that asks, once `stopping` is set.
+    pub(crate) fn stop(&self) {
+        let _seen = self.lock();
+        self.woken.notify_all();
     }
 
     /// How far the job is, if that is known; from now on it is asked for.
     pub(crate) fn progress(&self, id: &str) -> Option<ProgressView> {
-        let mut seen = self.lock();
-        seen.looked = Some(Instant::now());
+        let seen = self.look();
         let (progress, at) = seen.jobs.get(id)?;
         (at.elapsed() < OLD_AFTER).then(|| progress.clone())
     }
 
     /// How far all of them are; from now on that is asked for.
     pub(crate) fn all(&self) -> Vec<JobProgress> {
-        let mut seen = self.lock();
-        seen.looked = Some(Instant::now());
+        let seen = self.look();
         let new = seen.jobs.iter();
         let new = new.filter(|(_, (_, at))| at.elapsed() < OLD_AFTER);
         new.map(|(id, (progress, _))| JobProgress {
@@ -63,9 +81,18 @@ impl Elsewhere {
         .collect()
     }
 
-    fn is_wanted(&self) -> bool {
-        let looked = self.lock().looked;
-        looked.is_some_and(|at| at.elapsed() < LOOKS_FOR)
+    /// Waits until it is time to ask; false where the node stops.
+    fn wait(&self, stopping: &AtomicBool) -> bool {
+        let mut seen = self.lock();
+        if seen.is_wanted() && !stopping.load(Ordering::SeqCst) {
+            let waited = self.woken.wait_timeout(seen, EVERY);
+            seen = waited.unwrap_or_else(PoisonError::into_inner).0;
+        }
+        while !seen.is_wanted() && !stopping.load(Ordering::SeqCst) {
+            let woken = self.woken.wait(seen);
+            seen = woken.unwrap_or_else(PoisonError::into_inner);
+        }
+        !stopping.load(Ordering::SeqCst)
     }
 
     fn update(&self, told: Vec<(String, ProgressView)>) {
@@ -78,16 +105,19 @@ impl Elsewhere {
     }
 }
 
+impl Seen {
+    fn is_wanted(&self) -> bool {
+        self.looked.is_some_and(|at| at.elapsed() < LOOKS_FOR)
+    }
+}
+
 /// Body of the thread that asks.
 pub(crate) fn run(shared: &Arc<Shared>) {
-    while !shared.stopping.load(Ordering::SeqCst) {
-        if shared.elsewhere.is_wanted() {
-            for node in runners(shared) {
-                let told = ask(shared, &node);
-                shared.elsewhere.update(told);
-            }
+    while shared.elsewhere.wait(&shared.stopping) {
+        for node in runners(shared) {
+            let told = ask(shared, &node);
+            shared.elsewhere.update(told);
         }
-        std::thread::sleep(EVERY);
     }
 }
 
@@ -100,13 +130,7 @@ fn runners(shared: &Shared) -> Vec<Node> {
     if rows.len() < 2 {
         return Vec::new();
     }
-    let filter = JobFilter {
-        states: JobState::ALL
-            .into_iter()
-            .filter(|state| state.moves())
-            .collect(),
-        ..JobFilter::default()
-    };
+    let filter = JobFilter::moving();
     let running = reader.jobs(&filter, None, JOBS_MAX);
     let running = running.map(|page| page.jobs).unwrap_or_default();
     let runs = |row: &Node| {
@@ -125,7 +149,7 @@ fn ask(shared: &Shared, node: &Node) -> Vec<(String, ProgressView)> {
     let until = Instant::now() + WITHIN;
     let sites = &shared.config.sites;
     let answer = sites.ask(Some(&peer), &Question::Running {}, &mut |_| {
-        Instant::now() < until
+        Instant::now() < until && !shared.stopping.load(Ordering::SeqCst)
     });
     match answer {
         Ok(Answer::Running(jobs)) => jobs.into_iter().map(|job| (job.id, job.progress)).collect(),

@@ -437,6 +437,7 @@ impl Jobs {
     /// Ends all attempts so that the next start of the node goes on with them. Blocks until they have ended.
     pub fn stop(&self) {
         self.shared.stopping.store(true, Ordering::SeqCst);
+        self.shared.elsewhere.stop();
         self.shared.live.stop_all();
         let scheduler = self
             .scheduler

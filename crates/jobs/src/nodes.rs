@@ -6,7 +6,7 @@ use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::time::{Duration, Instant};
 
 use godwit_api::rest::HERE;
-use godwit_state::{Job, JobFilter, JobState, Node, Reader, Reason};
+use godwit_state::{Job, JobFilter, Node, Reader, Reason};
 
 use crate::error::JobsError;
 use crate::order::{Running, sites_of};
@@ -46,13 +46,7 @@ impl Nodes {
         if nodes.rows.len() < 2 {
             return Ok(nodes);
         }
-        let filter = JobFilter {
-            states: JobState::ALL
-                .into_iter()
-                .filter(|state| state.moves())
-                .collect(),
-            ..JobFilter::default()
-        };
+        let filter = JobFilter::moving();
         for job in reader.jobs(&filter, None, OTHERS_MAX)?.jobs {
             let sites = sites_of(&job);
             let runner = job.runner.filter(|runner| runner.node != own);
@@ -81,7 +75,7 @@ impl Nodes {
 
     /// Whether this node reaches the exports that the job needs.
     pub(crate) fn can_run(&self, job: &Job) -> bool {
-        needs(job).all(|export| self.exports.iter().any(|own| own == export))
+        reaches(&self.exports, job)
     }
 
     /// Why no node takes the job, if none does.
@@ -89,12 +83,10 @@ impl Nodes {
         if self.rows.is_empty() {
             return None;
         }
-        let reaches =
-            |row: &&Node| needs(job).all(|export| row.exports.iter().any(|own| own == export));
         let able: Vec<&str> = self
             .rows
             .iter()
-            .filter(reaches)
+            .filter(|row| reaches(&row.exports, job))
             .map(|row| row.name.as_str())
             .collect();
         if able.is_empty() {
@@ -129,8 +121,7 @@ impl Nodes {
         let mut able: Vec<&Node> = self
             .rows
             .iter()
-            .filter(|row| !row.draining)
-            .filter(|row| needs(job).all(|export| row.exports.iter().any(|own| own == export)))
+            .filter(|row| !row.draining && reaches(&row.exports, job))
             .collect();
         if able.len() < 2 {
             return Duration::ZERO;
@@ -167,6 +158,11 @@ fn needs(job: &Job) -> impl Iterator<Item = &str> {
             let path = place.path.trim_start_matches('/');
             path.split('/').next().unwrap_or(path)
         })
+}
+
+/// Whether who has these exports reaches all that a job needs of this cluster.
+pub(crate) fn reaches(exports: &[String], job: &Job) -> bool {
+    needs(job).all(|export| exports.iter().any(|own| own == export))
 }
 
 /// Since when this node sees jobs wait.

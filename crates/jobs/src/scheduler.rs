@@ -55,20 +55,15 @@ pub(crate) fn run(shared: &Arc<Shared>) {
     let mut seen = Seen::default();
     let mut restarted = false;
     while !shared.stopping.load(Ordering::SeqCst) {
-        // Other nodes of a cluster may have to be started before the state takes this.
-        if !restarted && let Ok(done) = settle(shared.replica.propose_blocking(restart(shared))) {
-            restarted = done.is_some();
-        }
-        let passed = match restarted {
-            true => history
-                .prune(shared)
-                .and_then(|()| pass(shared, &reader, &mut seen)),
-            false => shared
-                .replica
-                .check_ready()
-                .map_err(JobsError::from)
-                .map(|()| PAUSE),
+        let ready = match restarted {
+            true => Ok(()),
+            // Other nodes of a cluster may have to be started before the state takes this.
+            false => restart(shared),
         };
+        restarted = restarted || ready.is_ok();
+        let passed = ready
+            .and_then(|()| history.prune(shared))
+            .and_then(|()| pass(shared, &reader, &mut seen));
         let sleep = match passed {
             Ok(sleep) => {
                 complained = false;
@@ -102,12 +97,11 @@ async fn wait(shared: &Shared, follower: &mut Follower, sleep: Duration) {
 }
 
 /// Returns the jobs that an earlier start of this node ran to the queue.
-fn restart(shared: &Shared) -> Command {
-    Command::new(
-        shared.now(),
-        actor(shared),
-        Op::Restart(shared.runner.clone()),
-    )
+fn restart(shared: &Shared) -> Result<(), JobsError> {
+    let op = Op::Restart(shared.runner.clone());
+    let command = Command::new(shared.now(), actor(shared), op);
+    shared.replica.propose_blocking(command)?;
+    Ok(())
 }
 
 /// What one node does for all: ends jobs whose deadline passed, and submits those of schedules. Tells when the next one is due.

@@ -65,13 +65,13 @@ mod store;
 
 pub use fault::{Fault, FaultKind};
 pub use model::*;
-pub use raft::{Answer, NoPeers, Peers};
+pub use raft::{Answer, NoPeers, PROPOSE, Peers};
 pub use read::{
     AuditFilter, AuditLine, Cursor, Deliveries, DeliveryLine, JobFilter, JobPage, PendingDelivery,
     Reader, Works,
 };
 pub use replica::{
     Done, Ended, FollowError, Follower, Member, Members, OpenError, Options, ProposeError, Replica,
-    backup, recover, restore, set_aside,
+    Restored, backup, recover, restore, set_aside,
 };
 pub use store::{Batch, Position, Store};

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use godwit_api::rest::{HERE, JobView, RateKind, RateSeries, RatesView, Timestamp};
 use godwit_jobs::now;
-use godwit_state::{JobFilter, JobState};
+use godwit_state::JobFilter;
 use tokio::sync::watch;
 use tokio::time::{MissedTickBehavior, interval};
 
@@ -152,13 +152,7 @@ pub(crate) async fn follow(app: Arc<App>, mut stopping: watch::Receiver<bool>) {
             () = stopped(&mut stopping) => return,
         }
         let looked = app.run(|app| {
-            let filter = JobFilter {
-                states: JobState::ALL
-                    .into_iter()
-                    .filter(|state| state.moves())
-                    .collect(),
-                ..JobFilter::default()
-            };
+            let filter = JobFilter::moving();
             Ok(app.jobs.list(&filter, None, RUNNING_MAX)?.jobs)
         });
         // A state that cannot be read now has no rates.

@@ -32,6 +32,20 @@ pub struct JobFilter {
     pub until: Option<UnixMillis>,
 }
 
+impl JobFilter {
+    /// The jobs that nodes are at work on.
+    #[must_use]
+    pub fn moving() -> Self {
+        Self {
+            states: JobState::ALL
+                .into_iter()
+                .filter(|state| state.moves())
+                .collect(),
+            ..Self::default()
+        }
+    }
+}
+
 /// Where a page ended: the next one begins after that job.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Cursor {
