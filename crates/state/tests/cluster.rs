@@ -321,15 +321,8 @@ fn join(invite: &str, name: &str, identity: &str) -> Command {
         hash: Secret::new(format!("hash-{invite}")),
         node: Node {
             name: name.to_owned(),
-            number: 0,
             identity: identity.to_owned(),
-            addresses: Vec::new(),
-            exports: Vec::new(),
-            version: "1".to_owned(),
-            level: 1,
-            draining: false,
-            voter: false,
-            joined: UnixMillis(0),
+            ..row(0)
         },
     })))
 }
@@ -404,6 +397,57 @@ fn what_a_lost_or_removed_node_ran_returns_to_the_queue() {
     }
     let gone = node.propose_blocking(command(Op::Lost("dtn2".to_owned())));
     assert!(gone.expect_err("gone").to_string().contains("no node"));
+}
+
+/// The row of a node.
+fn row(number: u64) -> Node {
+    Node {
+        name: format!("dtn{number}"),
+        number,
+        identity: format!("gw1-{number}"),
+        addresses: Vec::new(),
+        exports: Vec::new(),
+        version: "1".to_owned(),
+        level: 1,
+        draining: false,
+        voter: false,
+        joined: UnixMillis(0),
+    }
+}
+
+#[test]
+fn a_member_that_is_restored_keeps_its_number_and_is_alone() {
+    let mut cluster = Cluster::of_one();
+    cluster.grow(&[2, 3]);
+    cluster.nodes[&1]
+        .propose_blocking(site("kept"))
+        .expect("done");
+    for number in [2, 3] {
+        let row = Op::Node(Change::Create(row(number)));
+        cluster.nodes[&1]
+            .propose_blocking(command(row))
+            .expect("done");
+    }
+    wait_until("it is everywhere", || {
+        let nodes: Vec<Node> = cluster.nodes[&3].reader().objects().expect("read");
+        nodes.len() == 2
+    });
+    let copy = cluster.homes.path().join("copy.db");
+    cluster.nodes[&3].backup(&copy).expect("backup");
+    for number in [1, 2, 3] {
+        cluster.kill(number);
+    }
+    let directory = cluster.homes.path().join(address(3));
+    let identity = row(3).identity;
+    let restored =
+        godwit_state::restore(&directory, &copy, &identity, UnixMillis(5_000)).expect("restored");
+    assert_eq!(restored.node.map(|node| node.number), Some(3));
+    assert_eq!(restored.others, 1);
+    cluster.open(3);
+    wait_until("it leads", || cluster.nodes[&3].check_ready().is_ok());
+    assert_eq!(cluster.sites(3), ["kept"]);
+    let members = Members(&cluster.nodes[&3]).all();
+    assert_eq!(members.keys().collect::<Vec<_>>(), [&3]);
 }
 
 #[test]

@@ -8,7 +8,7 @@ use std::path::Path;
 
 use godwit_state::{
     Change, FaultKind, JobState, Op, OpenError, Options, Replica, Role, Secret, Setting, Store,
-    User, restore,
+    UnixMillis, User, restore,
 };
 use rusqlite::Connection;
 use support::{claim, command, job_command, submit};
@@ -241,6 +241,7 @@ fn a_backup_comes_back_and_the_node_goes_on() {
 
     let kept = restore(&directory, &copy, "gw1-own", UnixMillis(0))
         .expect("restore")
+        .kept
         .expect("kept");
     assert!(kept.join("state.db").exists() && kept.join("raft.db").exists());
     let replica = open(&directory);

@@ -47,7 +47,8 @@ pub fn restore(
 ) -> Result<Restored, Fault> {
     check_copy(copy)?;
     let directory = Directory::lock(directory)?;
-    make_only(&directory, copy, at, |node| node.identity == identity)
+    // The first node of a cluster has a row only once there are others.
+    make_only(&directory, copy, at, 1, |node| node.identity == identity)
 }
 
 /// Makes the node with this number, whose state is in `directory`, the only one in the same way. The node must not run.
@@ -59,20 +60,22 @@ pub fn recover(directory: &Path, number: u64, at: UnixMillis) -> Result<Restored
     directory.check_restored()?;
     let state = directory.state();
     check_copy(&state)?;
-    make_only(&directory, &state, at, |node| node.number == number)
+    make_only(&directory, &state, at, number, |node| node.number == number)
 }
 
+/// Leaves the node alone that `is_own` tells, or the one with the number `without_row`.
 fn make_only(
     directory: &Directory,
     copy: &Path,
     at: UnixMillis,
+    without_row: u64,
     is_own: impl Fn(&Node) -> bool,
 ) -> Result<Restored, Fault> {
     let nodes: Vec<Node> = Reader::new(copy.to_owned()).objects()?;
     let (own, others): (Vec<Node>, Vec<Node>) = nodes.into_iter().partition(is_own);
     let node = own.into_iter().next();
-    // The first node of a cluster has a row only once there are others.
-    let new = prepare(directory, copy, node.as_ref().map_or(1, |node| node.number))?;
+    let number = node.as_ref().map_or(without_row, |node| node.number);
+    let new = prepare(directory, copy, number)?;
     remove(&new.join("state.db"), &others, at)?;
     Ok(Restored {
         kept: exchange(directory, &new)?,
