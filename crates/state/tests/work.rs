@@ -9,8 +9,8 @@ mod simulation;
 mod tree;
 
 use godwit_state::{
-    Closed, CommandError, Effect, Found, JobOp, Op, OpenWork, Outcome, Pair, Settle, Settled,
-    Settlement, TakeWork, Task, WorkItem, WorkOp, WorkRoot, Works,
+    Closed, CommandError, Effect, Found, JobOp, Op, OpenWork, Outcome, Pair, SetPairs, Settle,
+    Settled, Settlement, TakeWork, Taken, Target, Task, WorkItem, WorkOp, WorkRoot, Works,
 };
 use support::state::State;
 use support::{claim, finish, new_job, runner};
@@ -30,15 +30,26 @@ fn open(epoch: u64) -> WorkOp {
 }
 
 fn pairs(epoch: u64) -> WorkOp {
+    set_pairs(epoch, false, Vec::new())
+}
+
+fn set_pairs(epoch: u64, waits: bool, fenced: Vec<Taken>) -> WorkOp {
     let pair = |node: &str| Pair {
         node: node.to_owned(),
-        to: "there:1".to_owned(),
+        to: vec![0],
         limit: 0,
     };
-    WorkOp::Pairs {
+    WorkOp::Pairs(Box::new(SetPairs {
         epoch,
+        targets: vec![Target {
+            name: "there".to_owned(),
+            identity: "gw1-there".to_owned(),
+            addresses: vec!["there:1".to_owned()],
+        }],
         pairs: vec![pair("node1"), pair("node2")],
-    }
+        waits,
+        fenced,
+    }))
 }
 
 fn take(epoch: u64, node: &str) -> WorkOp {
@@ -325,6 +336,53 @@ fn a_restart_and_a_higher_epoch_return_what_was_leased() {
     assert_settled(&work(&mut state, ended), 1);
     let old = state.op(7, Op::Work("job".to_owned(), open(1)));
     assert!(matches!(old, Err(CommandError::Stale { .. })), "{old:?}");
+}
+
+#[test]
+fn nothing_is_put_together_or_closed_while_something_may_be_written_late() {
+    let mut state = divided();
+    let (first, items) = lease(&mut state, 1, "node1");
+    let number = items[0].number;
+    find(&mut state, number, first, vec![file("f", PART)]);
+    work(&mut state, settle(first, "node1", &[(number, done())]));
+    // A node that is not the controller's is lost with the only part.
+    let (_, lost) = lease(&mut state, 1, "node2");
+    assert!(matches!(lost[0].task, Task::Part { .. }), "{lost:?}");
+    state
+        .op(3, Op::Restart(runner("node2", "second")))
+        .expect("restarted");
+    let targets = |state: &State| {
+        let work = Works(&state.reader).of("job").expect("read");
+        work.expect("there").targets
+    };
+    let taken = targets(&state).taken;
+    assert_eq!(taken.len(), 1);
+    let (second, part) = lease(&mut state, 1, "node1");
+    assert_eq!(part, lost);
+    work(
+        &mut state,
+        settle(second, "node1", &[(part[0].number, digest("d"))]),
+    );
+    assert_eq!(lease(&mut state, 1, "node1").1, []);
+    // What was fenced before is not this.
+    let other = Taken {
+        index: taken[0].index - 1,
+        ..taken[0].clone()
+    };
+    work(&mut state, set_pairs(1, false, vec![other]));
+    assert_eq!(lease(&mut state, 1, "node1").1, []);
+    work(&mut state, set_pairs(1, true, taken));
+    assert_eq!(lease(&mut state, 1, "node1").1, []);
+    work(&mut state, pairs(1));
+    let (third, whole) = lease(&mut state, 1, "node1");
+    assert!(matches!(whole[0].task, Task::Assemble { .. }), "{whole:?}");
+    let ended = [(whole[0].number, done())];
+    work(&mut state, settle(third, "node1", &ended));
+    work(&mut state, set_pairs(1, true, Vec::new()));
+    assert_eq!(lease(&mut state, 1, "node1").1, []);
+    work(&mut state, pairs(1));
+    let (_, close) = lease(&mut state, 1, "node1");
+    assert_eq!(close[0].task, Task::Close {});
 }
 
 #[test]

@@ -21,6 +21,8 @@ pub const SHARES_MAX: u32 = 1_024;
 pub const FILE_PARTS_MAX: u64 = 1_024;
 /// Most roots of one job.
 pub const ROOTS_MAX: usize = 64;
+/// Most nodes of the destination of one job.
+pub const TARGETS_MAX: usize = 256;
 
 /// A change of the work of one job.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
@@ -29,12 +31,7 @@ pub enum WorkOp {
     /// The controller begins, or takes over: all leases of earlier epochs return. Where all is settled the closes are done once more.
     Open(OpenWork),
     /// The controller says which node sends where.
-    Pairs {
-        /// Epoch of the controller.
-        epoch: u64,
-        /// Each node that may lease items.
-        pairs: Vec<Pair>,
-    },
+    Pairs(Box<SetPairs>),
     /// A node takes items.
     Lease(TakeWork),
     /// A node tells what the scan of an item found.
@@ -61,7 +58,7 @@ impl WorkOp {
     pub const fn name(&self) -> &'static str {
         match self {
             Self::Open(_) => "open",
-            Self::Pairs { .. } => "pairs",
+            Self::Pairs(_) => "pairs",
             Self::Lease(_) => "lease",
             Self::Found { .. } => "found",
             Self::Settle(_) => "settle",
@@ -94,16 +91,74 @@ pub struct WorkRoot {
     pub destination: String,
 }
 
+/// Which node sends where.
+#[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct SetPairs {
+    /// Epoch of the controller.
+    pub epoch: u64,
+    /// The nodes of the destination, at most [`TARGETS_MAX`]: those that members may send to, and those whose claim may still hold.
+    pub targets: Vec<Target>,
+    /// Each node that may lease items.
+    pub pairs: Vec<Pair>,
+    /// A node of the destination is out of reach, and its claim may still hold: nothing is put together or closed.
+    pub waits: bool,
+    /// What was taken from nodes of the source and cannot be written late any more.
+    pub fenced: Vec<Taken>,
+}
+
+/// A node of the destination.
+#[derive(Clone, Debug, Deserialize, Eq, Ord, PartialEq, PartialOrd, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct Target {
+    /// Name, for people.
+    pub name: String,
+    /// Identity that the node proves.
+    pub identity: String,
+    /// Addresses of its data port, in the order in which they are dialled.
+    pub addresses: Vec<String>,
+}
+
 /// Where a node of the source sends.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Pair {
     /// Node of the source.
     pub node: String,
-    /// Address of the destination node.
-    pub to: String,
+    /// Places in the list of targets, in turn for each lease; where one cannot be reached the next one is taken.
+    pub to: Vec<u32>,
     /// Share of the job's limit in bytes per second; 0 is none.
     pub limit: u64,
+}
+
+/// Items were taken from a node of the source that may not know it: what it sends late must not change a file that is put together.
+#[derive(Clone, Debug, Deserialize, Eq, Ord, PartialEq, PartialOrd, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct Taken {
+    /// The node.
+    pub node: String,
+    /// Index of the command that took them.
+    pub index: u64,
+}
+
+/// Where the items of a job's work go.
+#[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
+#[serde(default)]
+pub struct WorkTargets {
+    /// The nodes of the destination.
+    pub nodes: Vec<Target>,
+    /// A node of the destination is out of reach, and its claim may still hold.
+    pub waits: bool,
+    /// What was taken from nodes of the source and may still be written.
+    pub taken: Vec<Taken>,
+}
+
+impl WorkTargets {
+    /// Whether files may be put together, and the tree may be closed.
+    #[must_use]
+    pub const fn is_fenced(&self) -> bool {
+        !self.waits && self.taken.is_empty()
+    }
 }
 
 /// A node takes items.
@@ -287,6 +342,8 @@ pub struct Work {
     pub roots: Vec<WorkRoot>,
     /// Which node sends where; empty until the controller has claimed the destinations.
     pub pairs: Vec<Pair>,
+    /// Where the items go.
+    pub targets: WorkTargets,
     /// What a node told last that could not do its work.
     pub trouble: Option<Reason>,
     /// What the closes of roots have told.

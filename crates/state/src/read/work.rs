@@ -8,7 +8,8 @@ use super::row::{json, unsigned};
 use crate::fault::Fault;
 use crate::model::Work;
 
-const COLUMNS: &str = "job, epoch, claim, roots, pairs, trouble, closed, open, closes, counts";
+const COLUMNS: &str =
+    "job, epoch, claim, roots, pairs, trouble, closed, open, closes, counts, targets";
 
 /// The work of divided jobs.
 #[derive(Clone, Copy, Debug)]
@@ -35,16 +36,22 @@ impl Works<'_> {
         })
     }
 
-    /// Whether an item of the job's work can be leased.
+    /// Whether an item of this work can be leased.
     ///
     /// # Errors
     /// When the state cannot be read.
-    pub fn has_ready(self, job: &str) -> Result<bool, Fault> {
+    pub fn has_ready(self, work: &Work) -> Result<bool, Fault> {
+        // Nothing is put together or closed while something may be written late.
+        let kinds = match work.targets.is_fenced() {
+            true => "",
+            false => "AND kind IN (1, 2)",
+        };
         self.0.with(|db| {
-            db.prepare_cached(
-                "SELECT EXISTS (SELECT 1 FROM work JOIN work_items ON work = id WHERE job = ?1 AND state = 0)",
-            )?
-            .query_row([job], |row| row.get(0))
+            db.prepare_cached(&format!(
+                "SELECT EXISTS (SELECT 1 FROM work JOIN work_items ON work = id \
+                 WHERE job = ?1 AND state = 0 {kinds})"
+            ))?
+            .query_row([&work.job], |row| row.get(0))
         })
     }
 
@@ -96,5 +103,6 @@ fn work(row: &Row<'_>) -> rusqlite::Result<Work> {
         open: unsigned(row, 7)?,
         closes: unsigned(row, 8)?,
         counts: json(row, 9)?,
+        targets: json(row, 10)?,
     })
 }

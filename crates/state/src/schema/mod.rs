@@ -22,6 +22,7 @@ pub(crate) const STATE: Schema = Schema {
         include_str!("v1.sql"),
         include_str!("v2.sql"),
         include_str!("v3.sql"),
+        include_str!("v4.sql"),
     ],
 };
 

@@ -4,8 +4,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use godwit_state::{
-    Closed, Command, Effect, Found, JobOp, Op, OpenWork, Pair, Reader, Settle, Settled, Settlement,
-    Store, TakeWork, Task, Work, WorkItem, WorkOp, WorkPath, WorkRoot, Works,
+    Closed, Command, Effect, Found, JobOp, Op, OpenWork, Pair, Reader, SetPairs, Settle, Settled,
+    Settlement, Store, TakeWork, Target, Task, Work, WorkItem, WorkOp, WorkPath, WorkRoot, Works,
 };
 
 use super::support::{command, new_job, runner};
@@ -106,13 +106,31 @@ impl World<'_> {
             }],
             part_bytes: PART,
         }));
+        self.pair();
+    }
+
+    /// The controller has fenced all that was taken from nodes.
+    fn pair(&mut self) {
+        let Some(work) = self.read() else {
+            return;
+        };
         let pairs = (0..NODES).map(|node| Pair {
             node: format!("node{node}"),
-            to: "there".to_owned(),
+            to: vec![0],
             limit: 0,
         });
-        let pairs = pairs.collect();
-        self.insist(&WorkOp::Pairs { epoch, pairs });
+        let set = SetPairs {
+            epoch: self.epoch,
+            targets: vec![Target {
+                name: "there".to_owned(),
+                identity: "gw1-there".to_owned(),
+                addresses: Vec::new(),
+            }],
+            pairs: pairs.collect(),
+            waits: false,
+            fenced: work.targets.taken,
+        };
+        self.insist(&WorkOp::Pairs(Box::new(set)));
     }
 
     /// The controller dies, or somebody pauses the job: the job returns to the queue in a higher epoch.
@@ -164,6 +182,10 @@ impl World<'_> {
             if let Some(Effect::Leased { lease, items }) = taken
                 && !items.is_empty()
             {
+                let finishes =
+                    |item: &WorkItem| matches!(item.task, Task::Assemble { .. } | Task::Close {});
+                let fenced = self.read().is_some_and(|work| work.targets.is_fenced());
+                assert!(fenced || !items.iter().any(finishes), "{items:?}");
                 let untold = items.iter().flat_map(|item| self.bring(item)).collect();
                 self.nodes[at].untold = untold;
                 self.nodes[at].held = Some((lease, items));
@@ -333,8 +355,13 @@ impl World<'_> {
                     let at = self.seeded.below(self.late.len() as u64);
                     let op = self.late.swap_remove(usize::try_from(at).expect("small"));
                     // The controller proposes nothing new before the state has taken its last word.
-                    if !matches!(op, Op::Work(_, WorkOp::Pairs { .. })) {
+                    if !matches!(op, Op::Work(_, WorkOp::Pairs(_))) {
                         self.apply(op);
+                    }
+                }
+                9..=12 => {
+                    if self.read().is_some_and(|work| !work.targets.is_fenced()) {
+                        self.pair();
                     }
                 }
                 _ => {

@@ -14,8 +14,8 @@ use rusqlite::{OptionalExtension as _, params};
 use super::{Context, Stop, notices, sql};
 use crate::bounds;
 use crate::model::{
-    CommandError, Effect, Job, OpenWork, Pair, ROOTS_MAX, TakeWork, Task, WorkItem, WorkOp,
-    WorkPart, WorkPath,
+    CommandError, Effect, Job, OpenWork, ROOTS_MAX, SetPairs, TARGETS_MAX, TakeWork, Taken, Task,
+    WorkItem, WorkOp, WorkPart, WorkPath,
 };
 use crate::read::job_by_id;
 use rows::{Kind, New, Row, State, WorkRow};
@@ -31,6 +31,8 @@ const LEASED_MAX: usize = 256;
 const PART_BYTES: std::ops::RangeInclusive<u64> = 1..=1 << 50;
 /// Nodes of the source of one job.
 const PAIRS_MAX: usize = 1_024;
+/// Addresses of one node.
+const ADDRESSES_MAX: usize = 16;
 /// Items that the end of a job removes at once; the rest goes with old history.
 const REMOVED_MAX: i64 = 10_000;
 
@@ -43,9 +45,9 @@ pub(super) fn change(context: &Context<'_>, id: &str, op: &WorkOp) -> Result<Eff
         WorkRow::find(context, id)?.ok_or_else(|| CommandError::not_found("work of job", id))?;
     let effect = match op {
         WorkOp::Open(_) => Effect::Done,
-        WorkOp::Pairs { epoch, pairs } => {
-            let job = moving(context, &work, *epoch)?;
-            set_pairs(&mut work, pairs)?;
+        WorkOp::Pairs(set) => {
+            let job = moving(context, &work, set.epoch)?;
+            set_pairs(&mut work, set)?;
             notices::job(context, &job, false)?;
             Effect::Done
         }
@@ -75,6 +77,16 @@ pub(super) fn return_all(
     node: &str,
     but: Option<&str>,
 ) -> Result<u64, Stop> {
+    for mut work in rows::held_by(context, node, but)? {
+        // What the node sends late is not to change what others have finished.
+        let taken = &mut work.work.targets.taken;
+        taken.retain(|taken| taken.node != node);
+        taken.push(Taken {
+            node: node.to_owned(),
+            index: context.index,
+        });
+        work.save(context)?;
+    }
     rows::return_of(context, node, None, but)
 }
 
@@ -140,6 +152,9 @@ fn open(context: &Context<'_>, id: &str, open: &OpenWork) -> Result<Effect, Stop
         if work.work.epoch < open.epoch {
             work.work.epoch = open.epoch;
             work.work.pairs.clear();
+            // A claim of this epoch fences all that came before, at each node of the destination that can be reached.
+            work.work.targets.waits = true;
+            work.work.targets.taken.clear();
             rows::return_of_work(context, work.id)?;
             if work.work.is_done() {
                 close_again(context, &mut work)?;
@@ -186,13 +201,30 @@ fn add_closes(context: &Context<'_>, work: &mut WorkRow, state: State) -> Result
     Ok(())
 }
 
-fn set_pairs(work: &mut WorkRow, pairs: &[Pair]) -> Result<(), Stop> {
-    bounds::count("pairs", pairs.len(), PAIRS_MAX)?;
-    for pair in pairs {
-        bounds::name("node", &pair.node)?;
-        bounds::text("to", &pair.to)?;
+fn set_pairs(work: &mut WorkRow, set: &SetPairs) -> Result<(), Stop> {
+    bounds::count("pairs", set.pairs.len(), PAIRS_MAX)?;
+    bounds::count("targets", set.targets.len(), TARGETS_MAX)?;
+    for target in &set.targets {
+        bounds::name("name", &target.name)?;
+        bounds::name("identity", &target.identity)?;
+        bounds::count("addresses", target.addresses.len(), ADDRESSES_MAX)?;
+        for address in &target.addresses {
+            bounds::text("address", address)?;
+        }
     }
-    work.work.pairs = pairs.to_vec();
+    for pair in &set.pairs {
+        bounds::name("node", &pair.node)?;
+        bounds::count("to", pair.to.len(), TARGETS_MAX)?;
+        let is_known = |to: &u32| usize::try_from(*to).is_ok_and(|to| to < set.targets.len());
+        if !pair.to.iter().all(is_known) {
+            return Err(CommandError::invalid("to", "is none of the targets").into());
+        }
+    }
+    work.work.pairs.clone_from(&set.pairs);
+    let targets = &mut work.work.targets;
+    targets.nodes.clone_from(&set.targets);
+    targets.waits = set.waits;
+    targets.taken.retain(|taken| !set.fenced.contains(taken));
     Ok(())
 }
 
@@ -212,7 +244,9 @@ fn lease(context: &Context<'_>, work: &mut WorkRow, take: &TakeWork) -> Result<E
     }
     let mut paths = 0;
     let mut parts = 0;
-    for row in rows::ready(context, work.id, Kind::Assemble, ASSEMBLES_MAX)? {
+    let is_fenced = work.work.targets.is_fenced();
+    let assembles_max = if is_fenced { ASSEMBLES_MAX } else { 0 };
+    for row in rows::ready(context, work.id, Kind::Assemble, assembles_max)? {
         let held = rows::parts_of(context, work.id, row.number)?;
         if !items.is_empty() && parts + held.len() > LEASED_PARTS_MAX {
             break;
@@ -237,7 +271,7 @@ fn lease(context: &Context<'_>, work: &mut WorkRow, take: &TakeWork) -> Result<E
             push(&mut items, &mut paths, &row, Vec::new());
         }
     }
-    if items.is_empty() {
+    if items.is_empty() && is_fenced {
         for row in rows::ready(context, work.id, Kind::Close, 1)? {
             push(&mut items, &mut paths, &row, Vec::new());
         }

@@ -4,7 +4,7 @@
 use rusqlite::{OptionalExtension as _, Row as SqlRow, params};
 
 use super::super::{Context, Stop, sql};
-use crate::model::{OpenWork, Runner, Work, WorkCounts, WorkPart};
+use crate::model::{OpenWork, Runner, Work, WorkCounts, WorkPart, WorkTargets};
 use crate::read::work_by_job;
 
 /// What an item is.
@@ -97,6 +97,7 @@ impl WorkRow {
                 claim: open.claim.clone(),
                 roots: open.roots.clone(),
                 pairs: Vec::new(),
+                targets: WorkTargets::default(),
                 trouble: None,
                 closed: Vec::new(),
                 open: 0,
@@ -151,7 +152,7 @@ impl WorkRow {
             .db
             .prepare_cached(
                 "UPDATE work SET epoch = ?2, pairs = ?3, trouble = ?4, closed = ?5, open = ?6, closes = ?7, \
-                 next_number = ?8, counts = ?9 WHERE job = ?1",
+                 next_number = ?8, counts = ?9, targets = ?10 WHERE job = ?1",
             )?
             .execute(params![
                 work.job,
@@ -163,6 +164,7 @@ impl WorkRow {
                 sql(work.closes),
                 sql(self.next),
                 serde_json::to_string(&work.counts)?,
+                serde_json::to_string(&work.targets)?,
             ])?;
         Ok(())
     }
@@ -369,6 +371,27 @@ pub(super) fn return_of_work(context: &Context<'_>, work: i64) -> Result<(), Sto
         )?
         .execute([work])?;
     Ok(())
+}
+
+/// The works of which a node holds items, but for its start `but`.
+pub(super) fn held_by(
+    context: &Context<'_>,
+    node: &str,
+    but: Option<&str>,
+) -> Result<Vec<WorkRow>, Stop> {
+    let jobs: Vec<String> = context
+        .db
+        .prepare_cached(
+            "SELECT DISTINCT job FROM work JOIN work_items ON work = id \
+             WHERE node = ?1 AND state = 1 AND (?2 IS NULL OR instance <> ?2) ORDER BY job",
+        )?
+        .query_map(params![node, but], |row| row.get(0))?
+        .collect::<Result<_, _>>()?;
+    let mut works = Vec::new();
+    for job in jobs {
+        works.extend(WorkRow::find(context, &job)?);
+    }
+    Ok(works)
 }
 
 /// Returns what a node holds, of one work or of all; what its start `but` holds stays.
