@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 use crate::job::Text;
 use crate::rest::Timestamp;
 
-pub use claims::{ClaimPlace, LEASE_MS, MEMBERS_MAX, ReleaseClaim, RenewClaim};
+pub use claims::{ClaimPlace, LEASE_MS, MEMBERS_MAX, Mark, ReleaseClaim, RenewClaim};
 pub use cluster::{
     Announce, AnswerCluster, Carried, ClusterAnswer, ClusterQuestion, FEATURE_LEVEL, JoinCluster,
     Joined, KnownNode,
@@ -57,6 +57,11 @@ pub enum Question {
     Renew(RenewClaim),
     /// Ends a claim.
     Release(ReleaseClaim),
+    /// The nodes of the asked site that serve a place, for who may ask about it.
+    Nodes {
+        /// Path of the place, export first.
+        path: Text,
+    },
     /// Whether the asked node can connect to another site.
     Reach {
         /// The other site.
@@ -87,7 +92,7 @@ pub enum Question {
 }
 
 /// Names of the questions that this version knows.
-const QUESTIONS: [&str; 19] = [
+const QUESTIONS: [&str; 20] = [
     "exports",
     "list",
     "stat",
@@ -98,6 +103,7 @@ const QUESTIONS: [&str; 19] = [
     "claim",
     "renew",
     "release",
+    "nodes",
     "reach",
     "grant",
     "revoke",
@@ -123,6 +129,8 @@ pub enum Answer {
     Removed(Removed),
     /// What was cleaned.
     Cleaned(Cleaned),
+    /// Nodes of a site, each as others reach it.
+    Nodes(Vec<Peer>),
     /// It is done, and there is nothing to say.
     Done {},
     /// A job that runs for the asker.
@@ -165,6 +173,8 @@ pub mod code {
     pub const OUTSIDE: &str = "outside";
     /// No such job runs for the asker.
     pub const NO_SUCH_JOB: &str = "no_such_job";
+    /// The place of that name is on another file system than at the node that made the mark.
+    pub const OTHER_PLACE: &str = "other_place";
     /// The claim has ended, was never set, or has another epoch by now.
     pub const NO_SUCH_CLAIM: &str = "no_such_claim";
     /// Nothing stands at the path.
@@ -253,7 +263,8 @@ impl Question {
             | Self::Claim(_)
             | Self::Renew(_)
             | Self::Release(_) => false,
-            Self::Reach { .. }
+            Self::Nodes { .. }
+            | Self::Reach { .. }
             | Self::Grant(_)
             | Self::Revoke { .. }
             | Self::Run(_)

@@ -5,8 +5,9 @@ use std::time::Instant;
 
 use godwit_api::ask::{
     Announce, AnswerCluster, Carried, ClusterAnswer, ClusterQuestion, FEATURE_LEVEL, JoinCluster,
-    Joined, KnownNode, Refusal, code,
+    Joined, KnownNode, Peer, Refusal, code,
 };
+use godwit_api::rest::NodeState;
 use godwit_state::{
     Actor, Command, CommandError, Effect, Join, Node, Op, ProposeError, UnixMillis,
 };
@@ -32,6 +33,23 @@ impl AnswerCluster for Cluster {
                 Ok(ClusterAnswer::Status(Box::new(self.view_here()?)))
             }
         }
+    }
+
+    fn nodes(&self, export: &str) -> Result<Vec<Peer>, Refusal> {
+        let own = &self.shared.config.home.name;
+        let mut nodes = self.view()?.nodes;
+        nodes.retain(|node| {
+            let serves = node.exports.iter().any(|name| name == export);
+            // Who knows nothing of the others leaves it to the asker to find out.
+            serves && matches!(node.state, NodeState::Up | NodeState::Unknown)
+        });
+        nodes.sort_by_key(|node| (node.name != *own, node.number));
+        let peers = nodes.into_iter().map(|node| Peer {
+            name: node.name,
+            addresses: node.addresses,
+            identity: node.identity,
+        });
+        Ok(peers.collect())
     }
 
     fn is_member(&self, identity: &str) -> bool {

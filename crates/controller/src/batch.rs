@@ -2,6 +2,7 @@
 //! Runs nothing.
 
 use std::collections::{BTreeMap, HashMap};
+use std::time::Duration;
 
 use godwit_api::PORT_DEFAULT;
 use godwit_api::endpoint::{Endpoint, Place as Named, Remote};
@@ -14,13 +15,16 @@ use godwit_api::job::{
 use godwit_api::rest::Place;
 use godwit_api::settings::{Scope, Setting};
 use godwit_state::{
-    Closed, FailureGroup, Pair, Reason, Settled, Settlement, Task, Work, WorkItem, WorkRoot,
+    Closed, FailureGroup, Reason, Settled, Settlement, Task, Work, WorkItem, WorkRoot,
 };
 
 /// Groups of failures that a close tells, and examples and bytes of texts in each.
 const GROUPS_MAX: usize = 40;
 const EXAMPLES_MAX: usize = 8;
 const TEXT_BYTES_MAX: usize = 400;
+
+/// How long one transfer tries to go on by itself.
+const ONE_TRY: &str = "4s";
 
 /// What all transfers of a job have in common.
 #[derive(Clone, Debug)]
@@ -31,13 +35,24 @@ pub struct Base {
     pub settings: BTreeMap<String, Vec<Text>>,
     /// What is meant.
     pub selection: Option<Selection>,
+    /// How long a node keeps trying to bring its items while none of it works.
+    pub retry_for: Duration,
+}
+
+/// Where one transfer goes.
+#[derive(Clone, Debug)]
+pub(crate) struct To {
+    /// Address of a node of the destination.
+    pub(crate) address: String,
+    /// Bytes per second; 0 is no limit.
+    pub(crate) limit: u64,
 }
 
 /// The transfers of one root by one node.
 pub(crate) struct Way<'a> {
     pub(crate) base: &'a Base,
     pub(crate) root: &'a WorkRoot,
-    pub(crate) pair: &'a Pair,
+    pub(crate) to: To,
     pub(crate) claim: ClaimId,
     pub(crate) epoch: u64,
 }
@@ -76,15 +91,18 @@ impl Way<'_> {
         closer: bool,
     ) -> Result<JobSpec, Failure> {
         settings.remove("limit");
-        if self.pair.limit > 0 {
-            let limit = self.pair.limit.to_string();
+        // Another try may go to another node.
+        let retry_for = Text::from(ONE_TRY);
+        settings.insert("retry-for".to_owned(), vec![retry_for]);
+        if self.to.limit > 0 {
+            let limit = self.to.limit.to_string();
             settings.insert("limit".to_owned(), vec![Text::from(limit.as_str())]);
         }
         Ok(JobSpec {
             version: JOB_VERSION,
             kind,
             sources: vec![source_of(self.root)],
-            destination: root_endpoint(&self.pair.to, &self.root.destination)?,
+            destination: root_endpoint(&self.to.address, &self.root.destination)?,
             settings,
             selection,
             member: Some(Member {
@@ -418,6 +436,7 @@ mod tests {
             claim: String::new(),
             roots: Vec::new(),
             pairs: Vec::new(),
+            targets: godwit_state::WorkTargets::default(),
             trouble: None,
             closed: vec![closed(
                 0,

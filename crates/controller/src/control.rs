@@ -1,23 +1,25 @@
-//! Drives the controller of one divided job: asks the destination, proposes to the state, follows the work to its end.
-//! Decides by `course`, and brings nothing itself.
+//! Drives the controller of one divided job: asks the nodes of the destination, proposes to the state, follows the work to its end.
+//! Decides by `claims` and `course`, and brings nothing itself.
+//!
+//! Questions run on threads of their own, so that a node that does not answer holds nobody up.
 
-use std::cell::Cell;
-use std::thread;
+use std::sync::mpsc::{self, Receiver, Sender};
+use std::thread::{self, Scope};
 use std::time::{Duration, Instant};
 
 use godwit_api::ask::{
-    Answer, AskSites, ClaimPlace, EntryKind, GrantJob, MakeDirectory, Peer, Question, Refusal,
-    ReleaseClaim, RenewClaim, code,
+    Answer, AskSites, ClaimPlace, GrantJob, Peer, Question, Refusal, ReleaseClaim, RenewClaim, code,
 };
 use godwit_api::failure::{Failure, FailureCode};
-use godwit_api::job::{ClaimId, JobKind, Text};
+use godwit_api::job::{ClaimId, Text};
 use godwit_api::rest::{Place, Timestamp};
-use godwit_run::walk::{Walk, WalkLimits};
-use godwit_state::{Effect, Op, OpenWork, Pair, Work, WorkOp, WorkRoot, Works};
+use godwit_state::{Effect, Op, OpenWork, Taken, Work, WorkOp, WorkRoot, Works};
 
 use crate::Node;
-use crate::batch::{Base, Way};
-use crate::course::{Course, LEASE, LOOK_EVERY, Step};
+use crate::batch::Base;
+use crate::claims::{Ask, Claims, LEASE};
+use crate::course::{LOOK_EVERY, Ring, Step, next};
+use crate::place::Mapping;
 
 /// A job to divide.
 pub struct Order<'a> {
@@ -31,14 +33,16 @@ pub struct Order<'a> {
     pub sources: &'a [Place],
     /// Where they go.
     pub destination: &'a Place,
-    /// The node of the destination.
+    /// The node by which the site of the destination is known.
     pub peer: Peer,
     /// Names a claim that nobody has made yet.
     pub claim: ClaimId,
     /// Files with more bytes are cut.
     pub part_bytes: u64,
     /// The nodes that may work on the job now, this one first.
-    pub crew: &'a dyn Fn() -> Vec<Mate>,
+    pub crew: &'a (dyn Fn() -> Vec<Mate> + Sync),
+    /// Hears what becomes of nodes.
+    pub note: &'a (dyn Fn(&str) + Sync),
 }
 
 /// A node that works on a job.
@@ -68,7 +72,7 @@ pub fn control(
     sites: &dyn AskSites,
     order: &Order<'_>,
     limit: &dyn Fn() -> u64,
-    goes_on: &dyn Fn() -> bool,
+    goes_on: &(dyn Fn() -> bool + Sync),
     seen: &mut dyn FnMut(&Work),
 ) -> End {
     let driver = Driver {
@@ -76,7 +80,6 @@ pub fn control(
         sites,
         order,
         goes_on,
-        let_in: Cell::new(None),
     };
     match driver.run(limit, seen) {
         Ok(end) => end,
@@ -88,89 +91,189 @@ struct Driver<'a> {
     node: &'a Node,
     sites: &'a dyn AskSites,
     order: &'a Order<'a>,
-    goes_on: &'a dyn Fn() -> bool,
-    /// When the other nodes were let in at the destination last.
-    let_in: Cell<Option<Instant>>,
+    goes_on: &'a (dyn Fn() -> bool + Sync),
 }
 
 /// Between two looks at who may work.
 const CREW_EVERY: Duration = Duration::from_secs(1);
 
+/// Between two questions for the nodes of the destination.
+const NODES_EVERY: Duration = Duration::from_secs(3);
+
+/// How long a node may take to answer.
+const ANSWER_WITHIN: Duration = Duration::from_secs(10);
+
 /// How long the access of another node of this cluster lasts at the destination unless it is given again.
 const GRANT_MS: u64 = 24 * 3_600_000;
 
-/// When it is given again.
+/// When access is given again: after it was given, and after it was refused.
 const GRANT_AGAIN: Duration = Duration::from_hours(12);
+const GRANT_REFUSED: Duration = Duration::from_secs(30);
+
+/// What the threads that ask have heard.
+enum Heard {
+    Claim(String, Ask, Result<(), Refusal>),
+    Nodes(Result<Vec<Peer>, Refusal>),
+    Access(Mate, Result<(), Refusal>),
+}
+
+/// A node of this cluster that is to work on the job.
+struct Member {
+    mate: Mate,
+    /// When access is to be asked for; none while that is being asked.
+    ask_at: Option<Instant>,
+    is_let_in: bool,
+}
+
+/// What the controller knows at a moment.
+struct Sight {
+    began: Instant,
+    claims: Claims,
+    members: Vec<Member>,
+    /// What was taken from nodes, as of the order in which claims are set.
+    taken: Vec<Taken>,
+    crew_at: Instant,
+    /// When to ask for the nodes of the destination; none while that is being asked.
+    nodes_at: Option<Instant>,
+    asked: usize,
+}
+
+impl Sight {
+    fn now(&self) -> Duration {
+        self.began.elapsed()
+    }
+
+    /// The nodes that are members of the claim.
+    fn crew(&self) -> impl Iterator<Item = &Mate> {
+        let let_in = self.members.iter().filter(|member| member.is_let_in);
+        let_in.map(|member| &member.mate)
+    }
+}
 
 impl Driver<'_> {
     fn run(&self, limit: &dyn Fn() -> u64, seen: &mut dyn FnMut(&Work)) -> Result<End, Failure> {
         let reader = self.node.replica.reader();
-        let read = || Works(&reader).of(self.order.job).map_err(Failure::local);
-        let (roots, claim) = match read()? {
+        let work = Works(&reader).of(self.order.job).map_err(Failure::local)?;
+        let earlier: Vec<Peer> = match &work {
+            Some(work) => work.targets.nodes.iter().map(peer).collect(),
+            None => Vec::new(),
+        };
+        let (claim, roots, serving) = match work {
             Some(work) => {
                 let claim = work.claim.parse().map_err(Failure::local)?;
-                (work.roots, claim)
+                let serving = match earlier.is_empty() {
+                    true => vec![self.order.peer.clone()],
+                    false => earlier.clone(),
+                };
+                (claim, work.roots, serving)
             }
-            None => match self.roots() {
-                Ok(roots) => (roots, self.order.claim),
+            None => match self.begin() {
+                Ok((roots, serving)) => (self.order.claim, roots, serving),
                 Err(why) => return Ok(End::Undivided(why)),
             },
         };
-        let began = Instant::now();
-        let mut course = Course::default();
-        let mut crew = (self.order.crew)();
-        let mut looked = Instant::now();
+        let now = Instant::now();
+        let mut sight = Sight {
+            began: now,
+            claims: Claims::new(Duration::ZERO, earlier),
+            members: Vec::new(),
+            taken: Vec::new(),
+            crew_at: now,
+            nodes_at: Some(now),
+            asked: 0,
+        };
+        sight.claims.serving(Duration::ZERO, serving);
+        let end = thread::scope(|scope| {
+            let (tell, heard) = mpsc::channel();
+            self.follow(
+                scope,
+                &tell,
+                &heard,
+                &mut sight,
+                (claim, &roots),
+                limit,
+                seen,
+            )
+        });
+        match &end {
+            Ok(End::Done(_)) => self.release(claim, &sight),
+            Ok(End::Stopped) => self.leave(claim, &sight),
+            _ => {}
+        }
+        end
+    }
+
+    /// What becomes of the sources, and which nodes serve the destination.
+    fn begin(&self) -> Result<(Vec<WorkRoot>, Vec<Peer>), String> {
+        let mapping = Mapping {
+            node: self.node,
+            order: self.order,
+            ask: &|question| self.ask(&self.order.peer, question),
+        };
+        let roots = mapping.roots()?;
+        let nodes = self.nodes_of(&self.order.peer);
+        Ok((roots, nodes.map_err(|refusal| refusal.message)?))
+    }
+
+    #[expect(clippy::too_many_arguments, reason = "the threads and what they share")]
+    fn follow<'scope>(
+        &'scope self,
+        scope: &'scope Scope<'scope, '_>,
+        tell: &Sender<Heard>,
+        heard: &Receiver<Heard>,
+        sight: &mut Sight,
+        (claim, roots): (ClaimId, &'scope [WorkRoot]),
+        limit: &dyn Fn() -> u64,
+        seen: &mut dyn FnMut(&Work),
+    ) -> Result<End, Failure> {
+        let reader = self.node.replica.reader();
+        let mut is_open = false;
         loop {
-            if looked.elapsed() >= CREW_EVERY {
-                let now = (self.order.crew)();
-                looked = Instant::now();
-                if now != crew {
-                    crew = now;
-                    course.crew_changed(began.elapsed());
-                }
-            }
             if !(self.goes_on)() {
-                self.leave(claim, &crew);
                 return Ok(End::Stopped);
             }
-            let work = read()?;
+            let work = Works(&reader).of(self.order.job).map_err(Failure::local)?;
             if let Some(work) = &work {
                 seen(work);
             }
-            match course.next(began.elapsed(), work.as_ref(), limit()) {
-                Step::Claim => {
-                    let claimed = self
-                        .let_in(&roots, &crew)
-                        .and_then(|()| self.claim(claim, &roots, &crew));
-                    course.claimed(began.elapsed(), claimed);
-                }
-                Step::Renew => {
-                    let renewed = self.renew(claim, &roots, &crew);
-                    course.claimed(began.elapsed(), renewed);
-                }
+            self.look(sight, work.as_ref());
+            self.ask_due(scope, tell, sight, claim, roots);
+            let crew: Vec<String> = sight.crew().map(|mate| mate.name.clone()).collect();
+            let (ready, all) = (
+                sight.claims.ready().cloned().collect::<Vec<_>>(),
+                sight.claims.all().cloned().collect::<Vec<_>>(),
+            );
+            let is_fenced = sight.claims.all_know(sight.claims.order());
+            let ring = Ring {
+                epoch: self.order.epoch,
+                crew: &crew,
+                limit: limit(),
+                ready: &ready,
+                all: &all,
+                waits: sight.claims.waits(sight.now()),
+                fenced: match is_fenced {
+                    true => sight.taken.clone(),
+                    false => Vec::new(),
+                },
+            };
+            let standing = sight.claims.standing(sight.now());
+            match next(standing, is_open, work.as_ref(), ring.pairs()) {
                 Step::Open => {
                     let open = WorkOp::Open(OpenWork {
                         epoch: self.order.epoch,
                         claim: claim.to_string(),
-                        roots: roots.clone(),
+                        roots: roots.to_vec(),
                         part_bytes: self.order.part_bytes,
                     });
-                    if self.insist(open).is_some() {
-                        course.opened();
+                    is_open = self.insist(open).is_some();
+                }
+                Step::Pair(pairs) => drop(self.insist(WorkOp::Pairs(pairs))),
+                Step::Rest => {
+                    if let Ok(heard) = heard.recv_timeout(LOOK_EVERY) {
+                        self.hear(sight, heard);
                     }
                 }
-                Step::Pair(limit) => {
-                    let pairs = WorkOp::Pairs {
-                        epoch: self.order.epoch,
-                        pairs: pairs(&crew, &self.order.peer.addresses, limit),
-                    };
-                    if self.insist(pairs).is_some() {
-                        course.paired(limit);
-                    }
-                }
-                Step::Rest => thread::sleep(LOOK_EVERY),
                 Step::Done => {
-                    self.release(claim, &crew);
                     return Ok(work.map_or(End::Stopped, |work| End::Done(Box::new(work))));
                 }
                 Step::Undivided(why) => return Ok(End::Undivided(why)),
@@ -178,6 +281,135 @@ impl Driver<'_> {
                 Step::Troubled(word, text) => {
                     let known = FailureCode::parse(&word).unwrap_or(FailureCode::LocalFailure);
                     return Err(Failure::new(known, text));
+                }
+            }
+            while let Ok(heard) = heard.try_recv() {
+                self.hear(sight, heard);
+            }
+        }
+    }
+
+    /// Looks at who may work, and at what was taken from nodes.
+    fn look(&self, sight: &mut Sight, work: Option<&Work>) {
+        let now = Instant::now();
+        let mut is_changed = false;
+        if let Some(work) = work.filter(|work| work.epoch == self.order.epoch) {
+            let taken = &work.targets.taken;
+            is_changed = taken.iter().any(|one| !sight.taken.contains(one));
+            sight.taken.clone_from(taken);
+        }
+        if sight.members.is_empty() || now >= sight.crew_at {
+            sight.crew_at = now + CREW_EVERY;
+            let crew = (self.order.crew)();
+            let before = sight.members.len();
+            sight.members.retain(|member| crew.contains(&member.mate));
+            is_changed |= sight.members.len() != before;
+            for (at, mate) in crew.into_iter().enumerate() {
+                if sight.members.iter().any(|member| member.mate == mate) {
+                    continue;
+                }
+                // This node may write there, or the job would not be its.
+                let is_own = at == 0;
+                is_changed |= is_own;
+                sight.members.push(Member {
+                    mate,
+                    ask_at: (!is_own).then_some(now),
+                    is_let_in: is_own,
+                });
+            }
+        }
+        if is_changed {
+            sight.claims.members_changed(sight.now());
+        }
+        for (name, why) in sight.claims.left_out() {
+            (self.order.note)(&format!(
+                "the node {name} of the destination is left out: {why}"
+            ));
+        }
+    }
+
+    /// Has threads ask what is to be asked.
+    fn ask_due<'scope>(
+        &'scope self,
+        scope: &'scope Scope<'scope, '_>,
+        tell: &Sender<Heard>,
+        sight: &mut Sight,
+        claim: ClaimId,
+        roots: &'scope [WorkRoot],
+    ) {
+        for (peer, ask) in sight.claims.due(sight.now()) {
+            let question = self.claim(claim, ask, sight, roots);
+            self.spawn(scope, tell, peer, move |peer| {
+                let answer = self.ask(&peer, &question).map(drop);
+                Heard::Claim(peer.identity, ask, answer)
+            });
+        }
+        let now = Instant::now();
+        let ready: Vec<Peer> = sight.claims.ready().cloned().collect();
+        let Some(first) = ready.first() else {
+            return;
+        };
+        if sight.nodes_at.is_some_and(|at| now >= at) {
+            (sight.nodes_at, sight.asked) = (None, sight.asked + 1);
+            let peer = ready[sight.asked % ready.len()].clone();
+            self.spawn(scope, tell, peer, |peer| Heard::Nodes(self.nodes_of(&peer)));
+        }
+        for member in &mut sight.members {
+            if member.ask_at.is_none_or(|at| now < at) {
+                continue;
+            }
+            member.ask_at = None;
+            let mate = member.mate.clone();
+            self.spawn(scope, tell, first.clone(), move |peer| {
+                let answer = self.let_in(&peer, &mate, roots);
+                Heard::Access(mate, answer)
+            });
+        }
+    }
+
+    fn spawn<'scope>(
+        &'scope self,
+        scope: &'scope Scope<'scope, '_>,
+        tell: &Sender<Heard>,
+        peer: Peer,
+        ask: impl FnOnce(Peer) -> Heard + Send + 'scope,
+    ) {
+        let tell = tell.clone();
+        // Who is gone needs no answer.
+        scope.spawn(move || drop(tell.send(ask(peer))));
+    }
+
+    fn hear(&self, sight: &mut Sight, heard: Heard) {
+        let now = Instant::now();
+        match heard {
+            Heard::Claim(identity, ask, answer) => {
+                sight.claims.answered(sight.now(), &identity, ask, answer);
+            }
+            Heard::Nodes(answer) => {
+                sight.nodes_at = Some(now + NODES_EVERY);
+                if let Ok(nodes) = answer {
+                    sight.claims.serving(sight.now(), nodes);
+                }
+            }
+            Heard::Access(mate, answer) => {
+                let found = sight.members.iter_mut().find(|member| member.mate == mate);
+                let Some(member) = found else {
+                    return;
+                };
+                match answer {
+                    Ok(()) => {
+                        member.ask_at = Some(now + GRANT_AGAIN);
+                        if !std::mem::replace(&mut member.is_let_in, true) {
+                            sight.claims.members_changed(sight.now());
+                        }
+                    }
+                    Err(refusal) => {
+                        member.ask_at = Some(now + GRANT_REFUSED);
+                        let name = &mate.name;
+                        (self.order.note)(&format!(
+                            "the node {name} is not let in at the destination: {refusal}"
+                        ));
+                    }
                 }
             }
         }
@@ -193,50 +425,75 @@ impl Driver<'_> {
         effect
     }
 
-    fn ask(&self, question: &Question) -> Result<Answer, Refusal> {
-        let peer = Some(&self.order.peer);
-        self.sites.ask(peer, question, &mut |_| (self.goes_on)())
+    fn ask(&self, peer: &Peer, question: &Question) -> Result<Answer, Refusal> {
+        let until = Instant::now() + ANSWER_WITHIN;
+        self.sites.ask(Some(peer), question, &mut |_| {
+            (self.goes_on)() && Instant::now() < until
+        })
     }
 
-    fn claim(&self, claim: ClaimId, roots: &[WorkRoot], crew: &[Mate]) -> Result<(), Refusal> {
-        let question = Question::Claim(ClaimPlace {
+    /// The nodes that serve the destination, as this one of them says. The one by which the site is known keeps the addresses that
+    /// it is known by.
+    fn nodes_of(&self, asked: &Peer) -> Result<Vec<Peer>, Refusal> {
+        let question = Question::Nodes {
+            path: Text(self.order.destination.below_exports()),
+        };
+        let known = &self.order.peer;
+        let nodes = match self.ask(asked, &question) {
+            Ok(Answer::Nodes(nodes)) if !nodes.is_empty() => nodes,
+            Ok(_) => vec![known.clone()],
+            // It takes part in no cluster, or knows none.
+            Err(refusal) if refusal.code == code::UNSUPPORTED => vec![known.clone()],
+            Err(refusal) => return Err(refusal),
+        };
+        let named = |mut peer: Peer| {
+            if peer.identity == known.identity {
+                peer.addresses.clone_from(&known.addresses);
+            }
+            Peer {
+                name: format!("{}.{}", known.name, peer.name),
+                ..peer
+            }
+        };
+        Ok(nodes.into_iter().map(named).collect())
+    }
+
+    fn claim(&self, claim: ClaimId, ask: Ask, sight: &Sight, roots: &[WorkRoot]) -> Question {
+        let lease_ms = u64::try_from(LEASE.as_millis()).unwrap_or(u64::MAX);
+        if !ask.sets {
+            return Question::Renew(RenewClaim {
+                claim,
+                epoch: self.order.epoch,
+                lease_ms,
+            });
+        }
+        let members: Vec<String> = sight.crew().map(|mate| mate.identity.clone()).collect();
+        let is_fenced = |mate: &&Mate| {
+            ask.fences_all || sight.taken.iter().any(|taken| taken.node == mate.name)
+        };
+        let fence = sight.crew().filter(is_fenced);
+        Question::Claim(ClaimPlace {
             claim,
             epoch: self.order.epoch,
             path: self.path(roots),
-            members: crew.iter().map(|mate| mate.identity.clone()).collect(),
-            lease_ms: lease_ms(),
-        });
-        self.ask(&question).map(drop)
+            fence: fence.map(|mate| mate.identity.clone()).collect(),
+            members,
+            lease_ms,
+            mark: ask.mark,
+        })
     }
 
-    fn renew(&self, claim: ClaimId, roots: &[WorkRoot], crew: &[Mate]) -> Result<(), Refusal> {
-        let let_in = self.let_in.get();
-        if let_in.is_none_or(|at| at.elapsed() >= GRANT_AGAIN) {
-            self.let_in(roots, crew)?;
-        }
-        let question = Question::Renew(RenewClaim {
-            claim,
-            epoch: self.order.epoch,
-            lease_ms: lease_ms(),
-        });
-        self.ask(&question).map(drop)
-    }
-
-    /// Has the destination let the other nodes in for this job: they may do there what this node may.
-    fn let_in(&self, roots: &[WorkRoot], crew: &[Mate]) -> Result<(), Refusal> {
+    /// Has the destination let another node in for this job: it may do there what this node may.
+    fn let_in(&self, peer: &Peer, mate: &Mate, roots: &[WorkRoot]) -> Result<(), Refusal> {
         let until = (self.node.now)().after(GRANT_MS);
-        for mate in crew.iter().skip(1) {
-            let question = Question::Grant(GrantJob {
-                job: self.access_of(mate),
-                identity: mate.identity.clone(),
-                paths: vec![self.path(roots)],
-                write: true,
-                until: Timestamp(until.0),
-            });
-            self.ask(&question)?;
-        }
-        self.let_in.set(Some(Instant::now()));
-        Ok(())
+        let question = Question::Grant(GrantJob {
+            job: self.access_of(mate),
+            identity: mate.identity.clone(),
+            paths: vec![self.path(roots)],
+            write: true,
+            until: Timestamp(until.0),
+        });
+        self.ask(peer, &question).map(drop)
     }
 
     /// The place at the destination below which the job writes.
@@ -253,144 +510,52 @@ impl Driver<'_> {
         format!("{}-{sign}", self.order.job)
     }
 
-    /// Lets others write to the destination. If that fails, the claim ends by itself.
-    fn release(&self, claim: ClaimId, crew: &[Mate]) {
-        for mate in crew.iter().skip(1) {
-            let job = self.access_of(mate);
-            let question = Question::Revoke { job };
-            drop(
-                self.sites
-                    .ask(Some(&self.order.peer), &question, &mut |_| true),
-            );
-        }
-        let question = Question::Release(ReleaseClaim {
+    /// Lets others write to the destination. Where that fails, the claim ends by itself.
+    fn release(&self, claim: ClaimId, sight: &Sight) {
+        let ask = |peer: &Peer, question: &Question| {
+            let until = Instant::now() + ANSWER_WITHIN;
+            let mut go_on = |_| Instant::now() < until;
+            drop(self.sites.ask(Some(peer), question, &mut go_on));
+        };
+        let release = Question::Release(ReleaseClaim {
             claim,
             epoch: self.order.epoch,
         });
-        let asked = self
-            .sites
-            .ask(Some(&self.order.peer), &question, &mut |_| true);
-        drop(asked);
+        let mates = sight
+            .members
+            .iter()
+            .filter(|member| member.ask_at.is_some());
+        let revokes: Vec<Question> = mates
+            .map(|member| Question::Revoke {
+                job: self.access_of(&member.mate),
+            })
+            .collect();
+        thread::scope(|scope| {
+            for peer in sight.claims.all() {
+                scope.spawn(|| ask(peer, &release));
+            }
+            if let Some(peer) = sight.claims.ready().next() {
+                revokes.iter().for_each(|revoke| ask(peer, revoke));
+            }
+        });
     }
 
     /// A job that has ended needs its claim no more; any other goes on later.
-    fn leave(&self, claim: ClaimId, crew: &[Mate]) {
+    fn leave(&self, claim: ClaimId, sight: &Sight) {
         let job = self.node.replica.reader().job(self.order.job);
         if job.is_ok_and(|job| job.is_none_or(|job| job.state.ended())) {
-            self.release(claim, crew);
+            self.release(claim, sight);
         }
-    }
-
-    /// What becomes of each source, or why the job is not divided. Nothing is written before the state has it.
-    fn roots(&self) -> Result<Vec<WorkRoot>, String> {
-        let destination = self.order.destination;
-        let text = |place: &Place| {
-            String::from_utf8(place.below_exports())
-                .map_err(|_error| "the name of a place is not UTF-8".to_owned())
-        };
-        let several = self.order.sources.len() > 1;
-        let counterpart = self.order.base.kind == JobKind::Sync;
-        let slashed = destination.directory || destination.contents;
-        let below = text(destination)?;
-        let is_there = self.is_directory(&below)?;
-        let into = !counterpart && (several || slashed || is_there);
-        if into && !is_there {
-            let question = Question::MakeDirectory(MakeDirectory {
-                path: Text::from(below.as_str()),
-                parents: false,
-            });
-            let made = self.ask(&question);
-            made.map_err(|refusal| refusal.message)?;
-        }
-        let mut roots: Vec<WorkRoot> = Vec::new();
-        for source in self.order.sources {
-            let name = match source.path.rsplit(|byte| *byte == b'/').next() {
-                Some(name) if !name.is_empty() => String::from_utf8_lossy(name).into_owned(),
-                _ => source.export.clone(),
-            };
-            let destination = match into && !source.contents {
-                true => format!("{below}/{name}"),
-                false => below.clone(),
-            };
-            if roots.iter().any(|root| root.destination == destination) {
-                return Err("two sources would become the same directory".to_owned());
-            }
-            let root = WorkRoot {
-                source: text(source)?,
-                destination,
-            };
-            self.check_source(&root)?;
-            roots.push(root);
-        }
-        Ok(roots)
-    }
-
-    /// Whether the destination is a directory that is there.
-    fn is_directory(&self, below: &str) -> Result<bool, String> {
-        // The root of an export is there.
-        if !below.contains('/') {
-            return Ok(true);
-        }
-        let question = Question::Stat {
-            path: Text::from(below),
-        };
-        match self.ask(&question) {
-            Ok(Answer::Entry(entry)) if entry.kind == EntryKind::Directory => Ok(true),
-            Ok(_) => Err("the destination is no directory".to_owned()),
-            Err(refusal) if refusal.code == code::NOT_FOUND => Ok(false),
-            Err(refusal) => Err(refusal.message),
-        }
-    }
-
-    /// A source that is no directory is brought by one transfer.
-    fn check_source(&self, root: &WorkRoot) -> Result<(), String> {
-        let pair = Pair {
-            node: String::new(),
-            to: self
-                .order
-                .peer
-                .addresses
-                .first()
-                .cloned()
-                .unwrap_or_default(),
-            limit: 0,
-        };
-        let way = Way {
-            base: &self.order.base,
-            root,
-            pair: &pair,
-            claim: self.order.claim,
-            epoch: self.order.epoch,
-        };
-        let spec = way.members(Vec::new(), false);
-        let walk = spec.and_then(|spec| {
-            Walk::open(&spec, &(self.node.make_env)(), WalkLimits::default()).map(drop)
-        });
-        walk.map_err(|failure| failure.message)
     }
 }
 
-/// Which node sends where: the addresses of the destination in turn, and the limit in equal shares.
-fn pairs(crew: &[Mate], addresses: &[String], limit: u64) -> Vec<Pair> {
-    let share = match limit {
-        0 => 0,
-        limit => (limit / (crew.len() as u64).max(1)).max(1),
-    };
-    crew.iter()
-        .enumerate()
-        .map(|(at, mate)| Pair {
-            node: mate.name.clone(),
-            to: addresses
-                .get(at % addresses.len().max(1))
-                .cloned()
-                .unwrap_or_default(),
-            limit: share,
-        })
-        .collect()
-}
-
-fn lease_ms() -> u64 {
-    u64::try_from(LEASE.as_millis()).unwrap_or(u64::MAX)
+/// A node of the destination as others reach it.
+pub(crate) fn peer(target: &godwit_state::Target) -> Peer {
+    Peer {
+        name: target.name.clone(),
+        addresses: target.addresses.clone(),
+        identity: target.identity.clone(),
+    }
 }
 
 /// What the destination refuses, as a failure of the job.

@@ -1,33 +1,23 @@
-//! Decides what the controller of a divided job does next: claim, open the work, renew, wait, end.
+//! Decides what the controller of a divided job does next: open the work, pair nodes, wait, end; and who sends where.
 //! Reads no clock and no state, and asks nobody.
 
 use std::time::Duration;
 
-use godwit_api::ask::{Refusal, code};
-use godwit_state::Work;
+use godwit_api::ask::{Peer, Refusal};
+use godwit_state::{Pair, SetPairs, Taken, Target, Work};
 
-/// How long a claim lasts without being renewed.
-pub(crate) const LEASE: Duration = Duration::from_secs(30);
-/// How often a claim is renewed: often, so that a destination that was restarted is claimed again within seconds.
-const RENEW_EVERY: Duration = Duration::from_secs(3);
-/// After a claim that failed.
-const CLAIM_AGAIN: Duration = Duration::from_millis(500);
-/// How long a claim may fail before the attempt ends.
-const CLAIM_WITHIN: Duration = Duration::from_secs(120);
+use crate::claims::Standing;
+
 /// How often the work is looked at.
 pub(crate) const LOOK_EVERY: Duration = Duration::from_millis(100);
 
 /// What is to be done next.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(crate) enum Step {
-    /// Sets the claim.
-    Claim,
     /// Opens the work, or takes it over.
     Open,
     /// Says which node sends where, and how fast.
-    Pair(u64),
-    /// Renews the claim.
-    Renew,
+    Pair(Box<SetPairs>),
     /// Waits a moment.
     Rest,
     /// All is settled: the claim is released, and the job ends.
@@ -40,187 +30,215 @@ pub(crate) enum Step {
     Troubled(String, String),
 }
 
-/// Where the controller is on its way.
-#[derive(Debug, Default)]
-pub(crate) struct Course {
+/// The next step. `wanted` are the pairs as they should be.
+pub(crate) fn next(
+    standing: Standing,
     is_open: bool,
-    /// The claim was set once.
-    was_claimed: bool,
-    is_claimed: bool,
-    /// The limit that the pairs have.
-    paired: Option<u64>,
-    claim_at: Duration,
-    renew_at: Duration,
-    failing_since: Option<Duration>,
-    refused: Option<Refusal>,
-}
-
-impl Course {
-    /// The next step at `now`, counted from the beginning of the attempt.
-    pub(crate) fn next(&self, now: Duration, work: Option<&Work>, limit: u64) -> Step {
-        if let Some(refusal) = &self.refused {
-            if refusal.code == code::UNSUPPORTED && !self.was_claimed {
-                return Step::Undivided(refusal.message.clone());
-            }
-            let is_late = self
-                .failing_since
-                .is_some_and(|since| now.saturating_sub(since) >= CLAIM_WITHIN);
-            if !may_pass(refusal) || is_late {
-                return Step::Refused(refusal.clone());
-            }
-        }
-        if !self.is_claimed {
-            return match now >= self.claim_at {
-                true => Step::Claim,
-                false => Step::Rest,
-            };
-        }
-        if !self.is_open {
-            return Step::Open;
-        }
-        match work {
-            Some(work) if work.is_done() => Step::Done,
-            Some(work) if work.trouble.is_some() => {
-                let trouble = work.trouble.clone();
-                trouble.map_or(Step::Rest, |why| Step::Troubled(why.code, why.text))
-            }
-            _ if self.paired != Some(limit) => Step::Pair(limit),
-            _ if now >= self.renew_at => Step::Renew,
-            _ => Step::Rest,
-        }
+    work: Option<&Work>,
+    wanted: SetPairs,
+) -> Step {
+    match standing {
+        Standing::Unsupported(why) => return Step::Undivided(why),
+        Standing::Refused(refusal) => return Step::Refused(refusal),
+        Standing::Held if !is_open => return Step::Open,
+        Standing::Held | Standing::Open if !is_open => return Step::Rest,
+        Standing::Held | Standing::Open => {}
     }
-
-    /// The claim was set or renewed, or that was refused.
-    pub(crate) fn claimed(&mut self, now: Duration, result: Result<(), Refusal>) {
-        match result {
-            Ok(()) => {
-                (self.is_claimed, self.was_claimed) = (true, true);
-                (self.failing_since, self.refused) = (None, None);
-                self.renew_at = now + RENEW_EVERY;
-            }
-            Err(refusal) => {
-                self.is_claimed = false;
-                self.claim_at = now + CLAIM_AGAIN;
-                self.failing_since = self.failing_since.or(Some(now));
-                self.refused = Some(refusal);
-            }
-        }
+    let Some(work) = work else {
+        return Step::Rest;
+    };
+    if work.is_done() {
+        return Step::Done;
     }
-
-    /// The state has the work.
-    pub(crate) fn opened(&mut self) {
-        self.is_open = true;
-        self.paired = None;
+    if let Some(why) = &work.trouble {
+        return Step::Troubled(why.code.clone(), why.text.clone());
     }
-
-    /// Other nodes may work on the job: they are to be members of the claim, and get pairs.
-    pub(crate) fn crew_changed(&mut self, now: Duration) {
-        if self.was_claimed && self.is_claimed {
-            self.is_claimed = false;
-            self.claim_at = now;
-        }
-        self.paired = None;
-    }
-
-    /// The state has the pairs, with this limit.
-    pub(crate) fn paired(&mut self, limit: u64) {
-        self.paired = Some(limit);
+    let targets = &work.targets;
+    let is_as_wanted = work.pairs == wanted.pairs
+        && targets.nodes == wanted.targets
+        && targets.waits == wanted.waits
+        && wanted.fenced.is_empty();
+    match is_as_wanted {
+        true => Step::Rest,
+        false => Step::Pair(Box::new(wanted)),
     }
 }
 
-/// Whether the same claim may be taken later. A claim that is not there any more can be set again.
-fn may_pass(refusal: &Refusal) -> bool {
-    let passing = [
-        code::NO_SUCH_CLAIM,
-        code::UNREACHABLE,
-        code::BROKEN,
-        code::BUSY,
-    ];
-    refusal.retryable || passing.contains(&refusal.code.as_str())
+/// Who sends where, as far as the controller decides it.
+pub(crate) struct Ring<'a> {
+    /// Epoch of the controller.
+    pub(crate) epoch: u64,
+    /// Nodes of the source by their names.
+    pub(crate) crew: &'a [String],
+    /// Limit of the job in bytes per second; 0 is none.
+    pub(crate) limit: u64,
+    /// Nodes of the destination that take members in.
+    pub(crate) ready: &'a [Peer],
+    /// All nodes of the destination at which a claim may hold.
+    pub(crate) all: &'a [Peer],
+    /// Members may write through a node that is out of reach.
+    pub(crate) waits: bool,
+    /// What cannot be written late any more.
+    pub(crate) fenced: Vec<Taken>,
+}
+
+impl Ring<'_> {
+    /// The pairs: each node of the source sends to one node of the destination, or to some in turn where there are more of those. So
+    /// no two nodes meet more often than they have to, and the limit is in equal shares.
+    pub(crate) fn pairs(self) -> SetPairs {
+        let targets: Vec<Target> = self.all.iter().map(target).collect();
+        let places: Vec<u32> = self
+            .ready
+            .iter()
+            .filter_map(|peer| {
+                let place = self
+                    .all
+                    .iter()
+                    .position(|one| one.identity == peer.identity);
+                place.and_then(|place| u32::try_from(place).ok())
+            })
+            .collect();
+        let nodes = self.crew.len().max(1);
+        let share = match self.limit {
+            0 => 0,
+            limit => (limit / nodes as u64).max(1),
+        };
+        let to = |at: usize| match places.len() {
+            0 => Vec::new(),
+            count if count <= nodes => vec![places[at % count]],
+            _ => places.iter().skip(at).step_by(nodes).copied().collect(),
+        };
+        let crew = self.crew.iter().enumerate();
+        let pairs = crew.map(|(at, node)| Pair {
+            node: node.clone(),
+            to: to(at),
+            limit: share,
+        });
+        SetPairs {
+            epoch: self.epoch,
+            pairs: match places.is_empty() {
+                true => Vec::new(),
+                false => pairs.collect(),
+            },
+            targets,
+            waits: self.waits,
+            fenced: self.fenced,
+        }
+    }
+}
+
+fn target(peer: &Peer) -> Target {
+    Target {
+        name: peer.name.clone(),
+        identity: peer.identity.clone(),
+        addresses: peer.addresses.clone(),
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use godwit_api::ask::code;
+    use godwit_state::{Reason, WorkCounts, WorkTargets};
 
-    const SECOND: Duration = Duration::from_secs(1);
+    fn peer(name: &str) -> Peer {
+        Peer {
+            name: name.to_owned(),
+            addresses: Vec::new(),
+            identity: name.to_owned(),
+        }
+    }
 
-    fn work(open: u64, closes: u64) -> Work {
+    fn ring(crew: usize, ready: &[&str], all: &[&str], limit: u64) -> SetPairs {
+        let crew: Vec<String> = (0..crew).map(|node| format!("s{node}")).collect();
+        let peers = |names: &[&str]| names.iter().map(|name| peer(name)).collect::<Vec<_>>();
+        Ring {
+            epoch: 1,
+            crew: &crew,
+            limit,
+            ready: &peers(ready),
+            all: &peers(all),
+            waits: false,
+            fenced: Vec::new(),
+        }
+        .pairs()
+    }
+
+    fn to(set: &SetPairs) -> Vec<&[u32]> {
+        set.pairs.iter().map(|pair| pair.to.as_slice()).collect()
+    }
+
+    fn work(set: &SetPairs) -> Work {
         Work {
             job: "job".to_owned(),
             epoch: 1,
             claim: String::new(),
             roots: Vec::new(),
-            pairs: Vec::new(),
+            pairs: set.pairs.clone(),
+            targets: WorkTargets {
+                nodes: set.targets.clone(),
+                ..WorkTargets::default()
+            },
             trouble: None,
             closed: Vec::new(),
-            open,
-            closes,
-            counts: godwit_state::WorkCounts::default(),
+            open: 1,
+            closes: 1,
+            counts: WorkCounts::default(),
         }
     }
 
-    /// A course whose work is open.
-    fn under_way() -> Course {
-        let mut course = Course::default();
-        assert_eq!(course.next(SECOND, None, 0), Step::Claim);
-        course.claimed(SECOND, Ok(()));
-        assert_eq!(course.next(SECOND, None, 0), Step::Open);
-        course.opened();
-        assert_eq!(course.next(SECOND, Some(&work(1, 1)), 5), Step::Pair(5));
-        course.paired(5);
-        course
+    #[test]
+    fn nodes_are_paired_in_a_ring() {
+        assert_eq!(to(&ring(2, &["a", "b"], &["a", "b"], 0)), [[0], [1]]);
+        assert_eq!(to(&ring(3, &["a", "b"], &["a", "b"], 0)), [[0], [1], [0]]);
+        let wide = ring(2, &["a", "b", "c", "d"], &["a", "b", "c", "d"], 10);
+        assert_eq!(to(&wide), [[0, 2], [1, 3]]);
+        assert!(wide.pairs.iter().all(|pair| pair.limit == 5));
+        // A node that is out of reach is known, and not sent to.
+        assert_eq!(to(&ring(2, &["b"], &["a", "b"], 0)), [[1], [1]]);
+        assert_eq!(ring(2, &[], &["a"], 0).pairs, []);
     }
 
     #[test]
     fn the_destination_is_claimed_before_anybody_works() {
-        let mut course = under_way();
-        assert_eq!(course.next(SECOND, Some(&work(1, 1)), 5), Step::Rest);
-        assert_eq!(course.next(4 * SECOND, Some(&work(1, 1)), 5), Step::Renew);
-        course.claimed(4 * SECOND, Ok(()));
-        assert_eq!(course.next(5 * SECOND, Some(&work(1, 1)), 5), Step::Rest);
-        assert_eq!(course.next(5 * SECOND, Some(&work(0, 1)), 7), Step::Pair(7));
-        assert_eq!(course.next(5 * SECOND, Some(&work(0, 0)), 5), Step::Done);
+        let wanted = ring(1, &["a"], &["a"], 0);
+        let step =
+            |standing, is_open, work: Option<&Work>| next(standing, is_open, work, wanted.clone());
+        assert_eq!(step(Standing::Open, false, None), Step::Rest);
+        assert_eq!(step(Standing::Held, false, None), Step::Open);
+        let mut work = work(&wanted);
+        assert_eq!(step(Standing::Held, true, Some(&work)), Step::Rest);
+        work.pairs.clear();
+        let pair = Step::Pair(Box::new(wanted.clone()));
+        assert_eq!(step(Standing::Held, true, Some(&work)), pair);
+        (work.open, work.closes) = (0, 0);
+        assert_eq!(step(Standing::Open, true, Some(&work)), Step::Done);
     }
 
     #[test]
-    fn a_destination_that_was_restarted_is_claimed_again() {
-        let mut course = under_way();
-        let gone = Refusal::new(code::NO_SUCH_CLAIM, "gone");
-        course.claimed(4 * SECOND, Err(gone.clone()));
-        assert_eq!(course.next(4 * SECOND, Some(&work(1, 1)), 5), Step::Rest);
-        assert_eq!(course.next(5 * SECOND, Some(&work(1, 1)), 5), Step::Claim);
-        course.claimed(5 * SECOND, Ok(()));
-        assert_eq!(course.next(5 * SECOND, Some(&work(1, 1)), 5), Step::Rest);
-        // It does not try for ever.
-        course.claimed(6 * SECOND, Err(gone.clone()));
-        course.claimed(100 * SECOND, Err(gone.clone()));
-        let step = course.next(130 * SECOND, Some(&work(1, 1)), 5);
-        assert_eq!(step, Step::Refused(gone));
+    fn what_was_fenced_is_told() {
+        let mut wanted = ring(1, &["a"], &["a"], 0);
+        let work = work(&wanted);
+        wanted.fenced.push(Taken {
+            node: "s0".to_owned(),
+            index: 7,
+        });
+        let step = next(Standing::Held, true, Some(&work), wanted.clone());
+        assert_eq!(step, Step::Pair(Box::new(wanted)));
     }
 
     #[test]
-    fn an_older_destination_gets_an_undivided_transfer_and_a_refusal_ends_the_attempt() {
-        let mut course = Course::default();
-        course.claimed(SECOND, Err(Refusal::new(code::UNSUPPORTED, "old")));
-        assert_eq!(
-            course.next(SECOND, None, 0),
-            Step::Undivided("old".to_owned())
-        );
+    fn refusals_and_trouble_end_the_attempt() {
+        let wanted = || ring(1, &["a"], &["a"], 0);
         let no = Refusal::new(code::NOT_GRANTED, "no");
-        let mut course = under_way();
-        course.claimed(SECOND, Err(no.clone()));
-        assert_eq!(course.next(SECOND, None, 0), Step::Refused(no));
-    }
-
-    #[test]
-    fn trouble_of_a_node_ends_the_attempt() {
-        let mut troubled = work(1, 1);
-        troubled.trouble = Some(godwit_state::Reason::new("no_space", "full"));
-        let step = under_way().next(SECOND, Some(&troubled), 5);
-        assert_eq!(
-            step,
-            Step::Troubled("no_space".to_owned(), "full".to_owned())
-        );
+        let refused = next(Standing::Refused(no.clone()), true, None, wanted());
+        assert_eq!(refused, Step::Refused(no));
+        let old = Standing::Unsupported("old".to_owned());
+        let undivided = Step::Undivided("old".to_owned());
+        assert_eq!(next(old, false, None, wanted()), undivided);
+        let mut work = work(&wanted());
+        work.trouble = Some(Reason::new("no_space", "full"));
+        let troubled = Step::Troubled("no_space".to_owned(), "full".to_owned());
+        assert_eq!(next(Standing::Held, true, Some(&work), wanted()), troubled);
     }
 }

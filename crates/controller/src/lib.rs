@@ -2,8 +2,8 @@
 //! Chooses no job and moves no data itself: `jobs` and `run` do.
 //!
 //! ```text
-//! controller ─▶ claim at the destination (ASK) ─▶ Open, Pairs ─▶ state ◀── Lease, Found, Settle ─┐
-//!     ▲                                                                                         worker ─▶ run::Runner (member)
+//! controller ─▶ claim at each node of the destination (ASK) ─▶ Open, Pairs ─▶ state ◀── Lease, Found, Settle ─┐
+//!     ▲                                                                                                      worker ─▶ run::Runner (member)
 //!     └────────── counters, trouble, ends of closes ◀── state
 //! ```
 //!
@@ -12,11 +12,13 @@
 //! whole tree: links, files with several names, times of directories, deletion. The **close** of a root, an ordinary transfer of the whole
 //! tree, brings that, and whatever an item left or failed at.
 //!
-//! `course` and `batch` are pure: time, claims, leased items and events are arguments.
+//! `claims`, `course` and `batch` are pure: time, answers, leased items and events are arguments.
 
 mod batch;
+mod claims;
 mod control;
 mod course;
+mod place;
 mod worker;
 
 use std::sync::Arc;
@@ -25,7 +27,7 @@ use std::time::Duration;
 
 use godwit_run::Env;
 use godwit_state::{
-    Actor, Command, Effect, Op, ProposeError, Replica, Runner as RunnerName, UnixMillis,
+    Actor, Command, Effect, Op, ProposeError, Replica, Runner as RunnerName, Target, UnixMillis,
 };
 
 pub use batch::{Base, summed};
@@ -34,6 +36,9 @@ pub use worker::Worker;
 
 /// After a proposal that nobody answered.
 const PROPOSE_AGAIN: Duration = Duration::from_millis(200);
+
+/// Makes the surroundings of a transfer that may go to these nodes.
+pub type MakeEnv = dyn Fn(&[Target]) -> Env + Send + Sync;
 
 /// What a node gives to its controllers and workers.
 #[derive(Clone)]
@@ -45,7 +50,7 @@ pub struct Node {
     /// Tells the time.
     pub now: Arc<dyn Fn() -> UnixMillis + Send + Sync>,
     /// Makes the surroundings of one transfer of the job.
-    pub make_env: Arc<dyn Fn() -> Env + Send + Sync>,
+    pub make_env: Arc<MakeEnv>,
 }
 
 impl Node {

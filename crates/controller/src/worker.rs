@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use godwit_api::event::{Event, EventSink, Summary};
 use godwit_api::failure::{Failure, FailureCode, Retry};
@@ -16,12 +16,12 @@ use godwit_api::job::{ClaimId, JobSpec};
 use godwit_run::walk::{Walk, WalkLimits, Walked};
 use godwit_run::{Control, GivenList, Runner};
 use godwit_state::{
-    Effect, Found, Op, Pair, Reason, Settle, Settled, Settlement, TakeWork, Task, WORK_LIST_MAX,
+    Effect, Found, Op, Reason, Settle, Settled, Settlement, TakeWork, Target, Task, WORK_LIST_MAX,
     WORK_PATHS_BYTES_MAX, Work, WorkItem, WorkOp, WorkPath, Works,
 };
 
 use crate::Node;
-use crate::batch::{Base, Heard, Way, clip, closed, item_of, settlements};
+use crate::batch::{Base, Heard, To, Way, clip, closed, item_of, settlements};
 
 /// Scans of one lease: each brings some thousand files.
 const SCANS_MAX: u32 = 8;
@@ -29,17 +29,11 @@ const SCANS_MAX: u32 = 8;
 const BYTES_MAX: u64 = 2 << 30;
 /// How often an idle worker looks for items.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
-/// Waits between tries of the same items; after the last one they return.
-const TRY_AGAIN: [Duration; 8] = [
-    Duration::from_millis(250),
-    Duration::from_millis(500),
-    Duration::from_secs(1),
-    Duration::from_secs(2),
-    Duration::from_secs(4),
-    Duration::from_secs(4),
-    Duration::from_secs(4),
-    Duration::from_secs(4),
-];
+/// First and longest wait between tries of the same items.
+const TRY_AGAIN: Duration = Duration::from_millis(250);
+const TRY_AGAIN_MAX: Duration = Duration::from_secs(2);
+/// How long a refusal may be one that passes: the nodes of the destination learn of access one after the other.
+const REFUSED_FOR: Duration = Duration::from_secs(10);
 
 /// A worker that runs, or has ended.
 pub struct Worker {
@@ -155,8 +149,9 @@ impl Doing<'_> {
                 self.tell(WorkOp::Return { node });
             }
             let pair = work.pairs.iter().find(|pair| pair.node == *name);
-            let is_ready = works.has_ready(job).unwrap_or(false);
-            let (Some(pair), true) = (pair, is_ready && work.trouble.is_none()) else {
+            let is_ready = works.has_ready(&work).unwrap_or(false);
+            let is_paired = pair.is_some_and(|pair| !pair.to.is_empty());
+            if !(is_paired && is_ready && work.trouble.is_none()) {
                 thread::sleep(LOOK_EVERY);
                 continue;
             };
@@ -168,7 +163,7 @@ impl Doing<'_> {
             });
             match self.node.propose(Op::Work(job.to_owned(), take)) {
                 Ok(Effect::Leased { lease, items }) if !items.is_empty() => {
-                    self.carry_out(&work, pair, lease, items);
+                    self.carry_out(&work, lease, items);
                 }
                 _ => thread::sleep(LOOK_EVERY),
             }
@@ -181,14 +176,26 @@ impl Doing<'_> {
     }
 
     /// Does the items of one lease, root by root.
-    fn carry_out(&self, work: &Work, pair: &Pair, lease: u64, items: Vec<WorkItem>) {
+    fn carry_out(&self, work: &Work, lease: u64, items: Vec<WorkItem>) {
         let mut roots: BTreeMap<u32, Vec<WorkItem>> = BTreeMap::new();
         for item in items {
             roots.entry(item.root).or_default().push(item);
         }
         for (root, items) in roots {
-            let brought = match self.way(work, pair, root) {
-                Ok(way) => self.bring(&way, root, work, lease, &items),
+            let leased = Leased {
+                work,
+                lease,
+                root,
+                items: &items,
+            };
+            let done = match items.as_slice() {
+                [item] if item.task == (Task::Close {}) => self.close(&leased, item),
+                _ => self.members(&leased),
+            };
+            let brought = match done {
+                Ok(brought) => brought,
+                // Somebody stopped it.
+                Err(_) if !self.goes_on() => back(&items, None),
                 Err(failure) => back(&items, Some(&failure)),
             };
             let settle = WorkOp::Settle(Box::new(Settle {
@@ -205,48 +212,24 @@ impl Doing<'_> {
         }
     }
 
-    fn way<'a>(&'a self, work: &'a Work, pair: &'a Pair, root: u32) -> Result<Way<'a>, Failure> {
-        let claim: ClaimId = work.claim.parse().map_err(Failure::local)?;
-        let found = usize::try_from(root).ok().and_then(|at| work.roots.get(at));
+    fn way<'a>(&'a self, leased: &Leased<'a>, to: To) -> Result<Way<'a>, Failure> {
+        let claim: ClaimId = leased.work.claim.parse().map_err(Failure::local)?;
+        let found = usize::try_from(leased.root).ok();
+        let found = found.and_then(|at| leased.work.roots.get(at));
         Ok(Way {
             base: self.base,
             root: found.ok_or_else(|| Failure::usage("the job has no such root"))?,
-            pair,
+            to,
             claim,
             epoch: self.epoch,
         })
     }
 
-    fn bring(
-        &self,
-        way: &Way<'_>,
-        root: u32,
-        work: &Work,
-        lease: u64,
-        items: &[WorkItem],
-    ) -> Brought {
-        let done = match items {
-            [item] if item.task == (Task::Close {}) => self.close(way, root, work, item),
-            _ => self.members(way, lease, items),
-        };
-        match done {
-            Ok(brought) => brought,
-            // Somebody stopped it.
-            Err(_) if !self.goes_on() => back(items, None),
-            Err(failure) => back(items, Some(&failure)),
-        }
-    }
-
-    fn close(
-        &self,
-        way: &Way<'_>,
-        root: u32,
-        work: &Work,
-        item: &WorkItem,
-    ) -> Result<Brought, Failure> {
-        let spec = way.close(work.counts.scans_failed == 0)?;
-        let (ended, heard) = self.transfer(&spec, None);
-        let outcome = Settlement::Closed(Box::new(closed(root, &ended?, heard)));
+    fn close(&self, leased: &Leased<'_>, item: &WorkItem) -> Result<Brought, Failure> {
+        let deletes = leased.work.counts.scans_failed == 0;
+        let make = |to: To| self.way(leased, to)?.close(deletes);
+        let (ended, heard) = self.transfer(leased, &make, None);
+        let outcome = Settlement::Closed(Box::new(closed(leased.root, &ended?, heard)));
         let settled = vec![Settled {
             number: item.number,
             outcome,
@@ -258,8 +241,13 @@ impl Doing<'_> {
     }
 
     /// Walks the scans among the items, tells what is left to others, and brings all else by one transfer.
-    fn members(&self, way: &Way<'_>, lease: u64, items: &[WorkItem]) -> Result<Brought, Failure> {
-        let bare = way.members(Vec::new(), false)?;
+    fn members(&self, leased: &Leased<'_>) -> Result<Brought, Failure> {
+        let items = leased.items;
+        let nowhere = To {
+            address: "localhost".to_owned(),
+            limit: 0,
+        };
+        let bare = self.way(leased, nowhere)?.members(Vec::new(), false)?;
         let mut names = Vec::new();
         let mut failed = Vec::new();
         let mut walk = None;
@@ -273,7 +261,7 @@ impl Doing<'_> {
                 continue;
             };
             if walk.is_none() {
-                let env = (self.node.make_env)();
+                let env = (self.node.make_env)(&[]);
                 walk = Some(Walk::open(&bare, &env, WalkLimits::default())?);
             }
             let walked = walk
@@ -282,7 +270,7 @@ impl Doing<'_> {
             match walked {
                 Some(Ok(mut walked)) => {
                     names.append(&mut walked.names);
-                    if !self.tell_finds(item.number, lease, &walked) {
+                    if !self.tell_finds(item.number, leased.lease, &walked) {
                         thread::sleep(LOOK_EVERY);
                         return Ok(back(items, None));
                     }
@@ -295,9 +283,9 @@ impl Doing<'_> {
         let (mut heard, mut is_over) = (Heard::default(), true);
         if !work.is_empty() || !names.is_empty() {
             let is_listed = !names.is_empty();
-            let spec = way.members(work, is_listed)?;
+            let make = |to: To| self.way(leased, to)?.members(work.clone(), is_listed);
             let list = is_listed.then(|| GivenList::in_memory(names));
-            let (ended, told) = self.transfer(&spec, list);
+            let (ended, told) = self.transfer(leased, &make, list);
             heard = told;
             match ended {
                 Ok(Summary::Transfer(summary)) => {
@@ -355,30 +343,113 @@ impl Doing<'_> {
         finds.is_empty() || tell(&mut finds)
     }
 
-    /// Runs one transfer, again where its end may pass by itself.
+    /// Runs one transfer, again where its end may pass by itself: to the node of the destination that the controller names by then.
     fn transfer(
         &self,
-        spec: &JobSpec,
+        leased: &Leased<'_>,
+        make: &dyn Fn(To) -> Result<JobSpec, Failure>,
         list: Option<GivenList>,
     ) -> (Result<Summary, Failure>, Heard) {
         let heard = Arc::new(Told::default());
         let events = Arc::clone(&heard) as Arc<dyn EventSink>;
-        let mut tries = TRY_AGAIN.iter();
-        loop {
-            let mut env = (self.node.make_env)();
+        let began = Instant::now();
+        let mut wait = TRY_AGAIN;
+        let mut last = None;
+        for tried in 0.. {
+            let (to, targets) = match self.choose(leased, tried) {
+                Chosen::To(to, targets) => (to, targets),
+                Chosen::Later if began.elapsed() < self.base.retry_for && self.goes_on() => {
+                    thread::sleep(LOOK_EVERY);
+                    continue;
+                }
+                Chosen::Later | Chosen::Never => break,
+            };
+            let mut env = (self.node.make_env)(&targets);
             env.list.clone_from(&list);
-            let ended = Runner::run(spec, &env, &events, &self.shared.control);
-            let passes = |failure: &Failure| failure.code.retry() == Retry::Transient;
-            let wait = match &ended {
-                Err(failure) if self.goes_on() && passes(failure) => tries.next(),
-                _ => None,
+            let ended =
+                make(to).and_then(|spec| Runner::run(&spec, &env, &events, &self.shared.control));
+            let is_early = |most: Duration| began.elapsed() < most;
+            let passes = |failure: &Failure| match failure.code {
+                FailureCode::AccessDenied | FailureCode::BusyDestination => {
+                    is_early(REFUSED_FOR.min(self.base.retry_for))
+                }
+                code => code.retry() == Retry::Transient && is_early(self.base.retry_for),
             };
-            let Some(wait) = wait else {
-                return (ended, std::mem::take(&mut *heard.lock()));
-            };
-            thread::sleep(*wait);
+            match &ended {
+                Err(failure) if self.goes_on() && passes(failure) => {}
+                _ => return (ended, std::mem::take(&mut *heard.lock())),
+            }
+            last = Some(ended);
+            thread::sleep(wait);
+            wait = (wait * 2).min(TRY_AGAIN_MAX);
         }
+        let nobody = || {
+            let message = "no node of the destination takes anything";
+            Err(Failure::new(FailureCode::Unreachable, message))
+        };
+        let ended = last.unwrap_or_else(nobody);
+        (ended, std::mem::take(&mut *heard.lock()))
     }
+
+    /// Where a try goes. The nodes of the destination that the controller chose for this node come in turn; where one does not take it, any
+    /// other one is tried that somebody sends to.
+    fn choose(&self, leased: &Leased<'_>, tried: usize) -> Chosen {
+        let reader = self.node.replica.reader();
+        let work = match Works(&reader).of(self.job) {
+            Ok(Some(work)) if work.epoch == self.epoch => work,
+            Ok(_) => return Chosen::Never,
+            Err(_) => return Chosen::Later,
+        };
+        let own = work
+            .pairs
+            .iter()
+            .find(|pair| pair.node == self.node.runner.node);
+        let Some(pair) = own.filter(|pair| !pair.to.is_empty()) else {
+            return Chosen::Later;
+        };
+        let turn = usize::try_from(leased.lease).unwrap_or(0);
+        let mut places = pair.to.clone();
+        let length = places.len();
+        places.rotate_left(turn % length);
+        let others = work.pairs.iter().flat_map(|pair| pair.to.iter().copied());
+        for other in others {
+            if !places.contains(&other) {
+                places.push(other);
+            }
+        }
+        let place = usize::try_from(places[tried % places.len()]).ok();
+        let Some(target) = place.and_then(|place| work.targets.nodes.get(place)) else {
+            return Chosen::Later;
+        };
+        let addresses = &target.addresses;
+        let round = tried / places.len();
+        let Some(address) = addresses.get(round % addresses.len().max(1)) else {
+            return Chosen::Later;
+        };
+        let to = To {
+            address: address.clone(),
+            limit: pair.limit,
+        };
+        Chosen::To(to, work.targets.nodes)
+    }
+}
+
+/// What a node leased of one root.
+struct Leased<'a> {
+    work: &'a Work,
+    lease: u64,
+    root: u32,
+    items: &'a [WorkItem],
+}
+
+/// Where a transfer goes now.
+enum Chosen {
+    /// To a node of the destination, one of these.
+    To(To, Vec<Target>),
+    /// The controller has to say.
+    Later,
+    /// The work is another controller's.
+    Never,
 }
 
 /// All items return.

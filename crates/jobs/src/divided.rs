@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use godwit_api::ask::Peer;
 use godwit_api::event::{Event, EventSink as _, Summary};
@@ -25,6 +26,9 @@ use crate::nodes::reaches;
 use crate::spec::{self, Prepared};
 use crate::stored::Stored;
 use crate::{Shared, attempt};
+
+/// How long a node tries where the settings of a job do not say.
+const RETRY_FOR: Duration = Duration::from_secs(300);
 
 /// What is told of a job that was to be divided and is not.
 const WHOLE: &str = "the job is not divided among nodes";
@@ -138,6 +142,7 @@ pub(crate) fn carry_out(
         },
         claim: ClaimId(claim),
         part_bytes: WalkLimits::default().large,
+        note: &|text| told.note(text),
     };
     let limit = || shared.live.limit(&job.id).unwrap_or(0);
     let goes_on = || !steering.is_cancelled() && !shared.stopping.load(Ordering::SeqCst);
@@ -210,10 +215,13 @@ fn view(work: &Work) -> ProgressView {
 }
 
 fn base(prepared: &Prepared) -> Base {
+    // Settings that cannot be read have been refused when the job was submitted.
+    let settings = prepared.spec.copy_settings();
     Base {
         kind: prepared.spec.kind,
         settings: prepared.spec.settings.clone(),
         selection: prepared.spec.selection.clone(),
+        retry_for: settings.map_or(RETRY_FOR, |settings| settings.retry_for),
     }
 }
 
@@ -224,9 +232,18 @@ fn node(shared: &Arc<Shared>, sites: &[Site], job: &str) -> Node {
         replica: Arc::clone(&shared.replica),
         runner: shared.runner.clone(),
         now: Arc::new(move || clock.now()),
-        make_env: Arc::new(move || godwit_run::Env {
-            label: Some(label.clone()),
-            ..(own.config.make_env)(&sites)
+        make_env: Arc::new(move |targets| {
+            let nodes = targets.iter().map(|target| Site {
+                name: target.name.clone(),
+                addresses: target.addresses.clone(),
+                identity: target.identity.clone(),
+                comment: String::new(),
+            });
+            let sites: Vec<Site> = sites.iter().cloned().chain(nodes).collect();
+            godwit_run::Env {
+                label: Some(label.clone()),
+                ..(own.config.make_env)(&sites)
+            }
         }),
     }
 }

@@ -158,6 +158,9 @@ fn answer(
             |export: &str, right| is_member || shared.places.may_somewhere(peer, export, right);
         return Ok(Answer::Exports(shared.here.rooms(&may)));
     }
+    if let Question::Nodes { path } = &question {
+        return nodes(shared, path, &may);
+    }
     if question == (Question::Running {}) && !is_member {
         let message = "only the nodes of a cluster ask each other what they run";
         return Err(Refusal::new(code::NOT_GRANTED, message));
@@ -173,6 +176,21 @@ fn answer(
         return answered;
     }
     shared.here.answer(&question, &may, &mut go_on)
+}
+
+/// The nodes of this site that serve a place, for who may do something there.
+fn nodes(shared: &Shared, path: &Text, may: &here::May<'_>) -> Result<Answer, Refusal> {
+    let Some(cluster) = &shared.config.cluster else {
+        let message = "this node takes part in no cluster";
+        return Err(Refusal::new(code::UNSUPPORTED, message));
+    };
+    let found = find(&shared.config.exports, &path.0).map_err(refusal)?;
+    let ExportPath::Below(export, below) = found else {
+        let message = "mem: and null: are for measuring, and each node has its own";
+        return Err(Refusal::new(code::INVALID, message));
+    };
+    may(&export.name, &below, Right::Write).or_else(|_| may(&export.name, &below, Right::Read))?;
+    cluster.nodes(&export.name).map(Answer::Nodes)
 }
 
 /// Has a question about jobs answered, with the rights that the asker has here.

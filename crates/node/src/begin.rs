@@ -26,7 +26,7 @@ use self::asked::{entered, kept_at, select_of, share_of};
 use crate::Shared;
 use crate::admit::admit;
 use crate::allow::Denial;
-use crate::claims::Lease;
+use crate::claims::Hold;
 use crate::gate::{Full, Slot};
 use crate::places::{FailedSource, SourcePlace, Target};
 use crate::refusal::{refusal, too_many};
@@ -53,7 +53,7 @@ pub(crate) struct StartedEnd {
     /// What only it may write to, as absolute paths.
     pub(crate) writes_to: Vec<Vec<u8>>,
     /// Of a member: how long the claim of its job holds.
-    pub(crate) lease: Option<Arc<Lease>>,
+    pub(crate) lease: Option<Arc<Hold>>,
     /// The digest that is used.
     pub(crate) digest: DigestKind,
 }

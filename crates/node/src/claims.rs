@@ -36,10 +36,42 @@ pub struct ClaimTable(Mutex<HashMap<ClaimId, Held>>);
 struct Held {
     epoch: u64,
     place: ClaimedPlace,
-    members: HashSet<IdentityId>,
+    members: HashMap<IdentityId, Entry>,
     /// Who has set it, for people.
     holder: String,
     lease: Arc<Lease>,
+}
+
+/// The transfers that one member has begun hold as long as the claim, and until the member is fenced.
+#[derive(Clone)]
+struct Entry(Arc<AtomicBool>);
+
+impl Entry {
+    fn new() -> Self {
+        Self(Arc::new(AtomicBool::new(false)))
+    }
+
+    fn end(&self) {
+        self.0.store(true, Ordering::SeqCst);
+    }
+}
+
+/// How long the transfers of one member hold.
+pub(crate) struct Hold {
+    lease: Arc<Lease>,
+    entry: Entry,
+}
+
+impl Hold {
+    pub(crate) fn holds_at(&self, now: Instant) -> bool {
+        !self.entry.0.load(Ordering::SeqCst) && self.lease.holds_at(now)
+    }
+}
+
+impl Fence for Hold {
+    fn holds(&self) -> bool {
+        self.holds_at(Instant::now())
+    }
 }
 
 /// The destination of a claim.
@@ -57,6 +89,8 @@ pub(crate) struct Wish {
     pub(crate) epoch: u64,
     pub(crate) place: ClaimedPlace,
     pub(crate) members: HashSet<IdentityId>,
+    /// Members whose transfers of before end.
+    pub(crate) fence: HashSet<IdentityId>,
     pub(crate) holder: String,
     pub(crate) lease: Duration,
 }
@@ -103,12 +137,6 @@ impl Lease {
     }
 }
 
-impl Fence for Lease {
-    fn holds(&self) -> bool {
-        self.holds_at(Instant::now())
-    }
-}
-
 fn nanoseconds(time: Duration) -> u64 {
     u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }
@@ -142,7 +170,7 @@ impl ClaimTable {
                     return Err(Refusal::new(code::INVALID, message));
                 }
                 if held.lease.renew(now, wish.lease) {
-                    held.members = wish.members;
+                    held.set_members(&wish.members, &wish.fence);
                     held.holder = wish.holder;
                     return Ok(());
                 }
@@ -160,10 +188,11 @@ impl ClaimTable {
             };
             table.remove(&oldest);
         }
+        let members = wish.members.into_iter();
         let held = Held {
             epoch: wish.epoch,
             place: wish.place,
-            members: wish.members,
+            members: members.map(|member| (member, Entry::new())).collect(),
             holder: wish.holder,
             lease: Lease::new(now, wish.lease),
         };
@@ -221,7 +250,7 @@ impl ClaimTable {
         peer: IdentityId,
         base: &[u8],
         now: Instant,
-    ) -> Result<(Arc<Lease>, Membership), Denial> {
+    ) -> Result<(Arc<Hold>, Membership), Denial> {
         let claim = ClaimId(member.claim_id());
         let busy = |message: String| Denial {
             retryable: false,
@@ -240,29 +269,33 @@ impl ClaimTable {
                 held.epoch, member.epoch
             )));
         }
-        if !held.members.contains(&peer) {
+        let Some(entry) = held.members.get(&peer) else {
             return Err(Denial::new(
                 ErrorCode::NOT_GRANTED,
                 format!(
                     "you are no member of the claim {claim}; the controller of the job names the members"
                 ),
             ));
-        }
+        };
         if !is_within(base, &held.place.absolute) {
             return Err(busy(format!(
                 "the claim {claim} is for {}, and nothing outside",
                 String::from_utf8_lossy(&held.place.asked.0)
             )));
         }
+        let hold = Arc::new(Hold {
+            lease: Arc::clone(&held.lease),
+            entry: entry.clone(),
+        });
         let membership = Membership {
             claim: claim.0,
             epoch: member.epoch,
             closer: member.closer,
             lane: member.lane,
-            fence: Arc::clone(&held.lease) as Arc<dyn Fence>,
+            fence: Arc::clone(&hold) as Arc<dyn Fence>,
             part_bytes_min: PART_BYTES_MIN,
         };
-        Ok((Arc::clone(&held.lease), membership))
+        Ok((hold, membership))
     }
 
     /// Why a transfer that is no member may not write to these absolute paths, if somebody has claimed any.
@@ -286,6 +319,20 @@ impl ClaimTable {
 }
 
 impl Held {
+    /// Lets these members in. Transfers of who is none any more end, and those of the members to fence that have begun.
+    fn set_members(&mut self, members: &HashSet<IdentityId>, fence: &HashSet<IdentityId>) {
+        self.members.retain(|member, entry| {
+            let stays = members.contains(member) && !fence.contains(member);
+            if !stays {
+                entry.end();
+            }
+            stays
+        });
+        for member in members {
+            self.members.entry(*member).or_insert_with(Entry::new);
+        }
+    }
+
     /// Who holds what, for people.
     fn shown(&self, claim: &ClaimId) -> String {
         format!(

@@ -15,7 +15,7 @@ use godwit_proto::limits::TOKENS_MAX;
 use godwit_proto::{Token, TransferId};
 use godwit_store::journal::JournalHold;
 
-use crate::claims::Lease;
+use crate::claims::Hold;
 use crate::gate::Slot;
 use crate::keeper::Watch;
 use crate::places::Leave;
@@ -40,7 +40,7 @@ pub(crate) struct Claim {
     /// Absolute paths that only this transfer may write to.
     pub(crate) writes_to: Vec<Vec<u8>>,
     /// Of a member: how long the claim of its job holds.
-    pub(crate) lease: Option<Arc<Lease>>,
+    pub(crate) lease: Option<Arc<Hold>>,
     /// What it goes on with as long as nobody takes it back.
     pub(crate) leave: Vec<Leave>,
     /// Is there once another process was asked to take the same transfer up.

@@ -37,7 +37,7 @@ impl Default for WalkLimits {
     fn default() -> Self {
         Self {
             files: 4_096,
-            bytes: 1 << 30,
+            bytes: 256 << 20,
             names: 10_000,
             large: godwit_proto::parts::PART_BYTES_MIN,
             shares: 1_024,

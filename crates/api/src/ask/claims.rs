@@ -24,6 +24,34 @@ pub struct ClaimPlace {
     pub members: Vec<String>,
     /// How long the claim lasts from now on, in milliseconds, within [`LEASE_MS`].
     pub lease_ms: u64,
+    /// Members whose transfers of before end: what they send late is not written any more. Transfers of who is no member end as well.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub fence: Vec<String>,
+    /// What becomes of the mark of the claim.
+    #[serde(default, skip_serializing_if = "Mark::is_untouched")]
+    pub mark: Mark,
+}
+
+/// A hidden file by which nodes see whether a place is the same at each of them. It is named by the claim and its path, in the
+/// nearest directory that is there.
+#[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Mark {
+    /// Nothing is done about it.
+    #[default]
+    Untouched,
+    /// The node makes it, before it sets the claim.
+    Make,
+    /// The node sets the claim only if it sees the mark.
+    Expect,
+    /// The node removes it.
+    Remove,
+}
+
+impl Mark {
+    const fn is_untouched(&self) -> bool {
+        matches!(self, Self::Untouched)
+    }
 }
 
 /// Lets a claim last longer.

@@ -3,7 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::Refusal;
+use super::{Peer, Refusal};
 use crate::rest::{ClusterView, NodeResources};
 
 /// The newest feature level that this program knows. A cluster uses what all of its nodes know.
@@ -140,6 +140,12 @@ pub trait AnswerCluster: Send + Sync {
     /// # Errors
     /// The asker is no member, or asks for another cluster, or the answer is not known here.
     fn answer(&self, asker: &str, question: ClusterQuestion) -> Result<ClusterAnswer, Refusal>;
+
+    /// The nodes that serve an export now, each as others reach it; the answering node first, if it is one.
+    ///
+    /// # Errors
+    /// The state cannot be read.
+    fn nodes(&self, export: &str) -> Result<Vec<Peer>, Refusal>;
 
     /// Whether the identity is that of a node of this cluster.
     fn is_member(&self, identity: &str) -> bool;

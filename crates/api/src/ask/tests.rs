@@ -65,6 +65,8 @@ fn every_question_is_known() {
             path: path(),
             members: vec!["gw1-a".to_owned()],
             lease_ms: 1_000,
+            fence: vec!["gw1-a".to_owned()],
+            mark: Mark::Make,
         }),
         Question::Renew(RenewClaim {
             claim: ClaimId([1; 16]),
@@ -75,6 +77,7 @@ fn every_question_is_known() {
             claim: ClaimId([1; 16]),
             epoch: 1,
         }),
+        Question::Nodes { path: path() },
         Question::Reach { peer: peer() },
         Question::Grant(GrantJob {
             job: "1".to_owned(),

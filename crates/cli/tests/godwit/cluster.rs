@@ -2,6 +2,7 @@
 //! Leaves the consensus itself to the tests of the state.
 
 mod divided;
+mod sites;
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;

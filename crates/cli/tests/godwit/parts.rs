@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use godwit_api::ask::{Answer, AskSites, ClaimPlace, Peer, Question, Refusal};
+use godwit_api::ask::{Answer, AskSites, ClaimPlace, Mark, Peer, Question, Refusal};
 use godwit_api::event::{Event, EventSink, Summary};
 use godwit_api::failure::Failure;
 use godwit_api::job::{
@@ -100,6 +100,8 @@ impl Client<'_> {
             path: "data".into(),
             members: vec![self.key.id().to_string()],
             lease_ms,
+            fence: Vec::new(),
+            mark: Mark::Untouched,
         });
         Asker::new(here, tls).ask(Some(&peer), &question, &mut |_| true)
     }

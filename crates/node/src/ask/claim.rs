@@ -1,18 +1,20 @@
-//! Sets, renews and releases claims for who may write at their destination.
-//! Keeps them not (`claims`); ends no transfer.
+//! Sets, renews and releases claims for who may write at their destination, and makes and looks for their marks.
+//! Keeps no claims (`claims`); ends no transfer.
 
 use std::collections::HashSet;
 use std::time::{Duration, Instant};
 
 use godwit_api::ask::{
-    Answer, ClaimPlace, LEASE_MS, MEMBERS_MAX, Question, Refusal, ReleaseClaim, RenewClaim, code,
+    Answer, ClaimPlace, LEASE_MS, MEMBERS_MAX, Mark, Question, Refusal, ReleaseClaim, RenewClaim,
+    code,
 };
 use godwit_api::grant::Right;
 use godwit_api::job::ClaimId;
 use godwit_net::IdentityId;
 use godwit_store::journal::JournalDirectory;
+use godwit_store::{Create, Kind, RelPath, StoreError, TempName, claim_tag};
 
-use super::here::{Here, May};
+use super::here::{Found, Here, May};
 use crate::claims::{ClaimedPlace, Wish};
 
 /// Says which transfer that is no member writes to an absolute path, above or below it, if one does.
@@ -48,22 +50,14 @@ impl Here {
             let message = "the epoch of a claim is 1 or more";
             return Err(Refusal::new(code::INVALID, message));
         }
-        if wish.members.len() > MEMBERS_MAX {
+        if wish.members.len() > MEMBERS_MAX || wish.fence.len() > MEMBERS_MAX {
             let message = format!("a claim has at most {MEMBERS_MAX} members");
             return Err(Refusal::new(code::INVALID, message));
         }
         let lease = lease(wish.lease_ms)?;
-        let members: Result<HashSet<IdentityId>, Refusal> = wish
-            .members
-            .iter()
-            .map(|text| {
-                text.parse().map_err(|error| {
-                    Refusal::new(code::INVALID, format!("a member of the claim: {error}"))
-                })
-            })
-            .collect();
-        let members = members?;
-        let absolute = self.absolute(&wish.path, may)?;
+        let (members, fence) = (identities(&wish.members)?, identities(&wish.fence)?);
+        let found = self.find(&wish.path, Right::Write, may)?;
+        let absolute = absolute(&found);
         if let Some(label) = writer(&absolute) {
             let message = format!(
                 "{}: a transfer that is no member writes there ({label}); wait for it, or stop it",
@@ -75,14 +69,18 @@ impl Here {
             asked: wish.path.clone(),
             absolute,
         };
+        let asked = wish.mark;
         let wish = Wish {
             claim: wish.claim,
             epoch: wish.epoch,
             place,
             members,
+            fence,
             holder: holder.to_owned(),
             lease,
         };
+        let tag = claim_tag(&wish.claim.0);
+        mark(&found, tag, asked)?;
         self.claims().set(wish, now).map(|()| Answer::Done {})
     }
 
@@ -118,20 +116,71 @@ impl Here {
             );
             Refusal::new(code::NO_SUCH_CLAIM, message)
         })?;
-        self.absolute(&place.asked, may).map(drop)
+        self.find(&place.asked, Right::Write, may).map(drop)
     }
+}
 
-    /// The absolute path of a place, for who may write there.
-    fn absolute(&self, path: &godwit_api::job::Text, may: &May<'_>) -> Result<Vec<u8>, Refusal> {
-        let found = self.find(path, Right::Write, may)?;
-        let mut absolute = found.real.clone();
-        if !found.path.is_root() {
-            if !absolute.ends_with(b"/") {
-                absolute.push(b'/');
-            }
-            absolute.extend_from_slice(found.path.as_bytes());
+fn absolute(found: &Found) -> Vec<u8> {
+    let mut absolute = found.real.clone();
+    if !found.path.is_root() {
+        if !absolute.ends_with(b"/") {
+            absolute.push(b'/');
         }
-        Ok(absolute)
+        absolute.extend_from_slice(found.path.as_bytes());
+    }
+    absolute
+}
+
+fn identities(texts: &[String]) -> Result<HashSet<IdentityId>, Refusal> {
+    let invalid = |error| Refusal::new(code::INVALID, format!("a member of the claim: {error}"));
+    texts
+        .iter()
+        .map(|text| text.parse().map_err(invalid))
+        .collect()
+}
+
+/// Does about the mark of a claim what was asked for.
+fn mark(found: &Found, tag: u64, wish: Mark) -> Result<(), Refusal> {
+    if wish == Mark::Untouched {
+        return Ok(());
+    }
+    let refuse = |error: StoreError| found.refuse(&error);
+    let name = TempName::of_member(tag, found.path.as_bytes(), b"mark");
+    // The mark is in the directory of a place, so it is beside what is at or above the claimed one. The names are never
+    // those of a file, because a file's temporary name is made of another purpose.
+    let above = std::iter::successors(Some(found.path.clone()), RelPath::parent);
+    for directory in above {
+        let is_there = found.storage.stat(&directory).map_err(refuse)?;
+        if !is_there.is_some_and(|meta| meta.kind == Kind::Directory) {
+            continue;
+        }
+        let Ok(within) = directory.join(b"mark") else {
+            continue;
+        };
+        match wish {
+            Mark::Untouched => return Ok(()),
+            Mark::Make => {
+                let made = found.storage.create(&within, &name, Create::Fresh, Some(0));
+                return made.map(drop).map_err(refuse);
+            }
+            Mark::Expect => {
+                if found.storage.open_temp(&within, &name).is_ok() {
+                    return Ok(());
+                }
+            }
+            Mark::Remove => found.storage.discard(&within, &name).map_err(refuse)?,
+        }
+    }
+    match wish {
+        Mark::Expect => Err(Refusal::new(
+            code::OTHER_PLACE,
+            format!(
+                "{}: this node does not see the mark that another node of the site made there: the export {} is another file system here, or is not mounted",
+                found.shown(),
+                found.export
+            ),
+        )),
+        _ => Ok(()),
     }
 }
 

@@ -12,7 +12,7 @@ use godwit_tree::select::Select;
 
 use crate::Shared;
 use crate::allow::Denial;
-use crate::claims::Lease;
+use crate::claims::Hold;
 use crate::places::TreeTarget;
 
 /// Lets a member in, by the claim that it names; `None` for a transfer that is no member.
@@ -21,7 +21,7 @@ pub(super) fn entered(
     peer: IdentityId,
     request: &Open,
     place: &TreeTarget,
-) -> Result<Option<(Arc<Lease>, Membership)>, Denial> {
+) -> Result<Option<(Arc<Hold>, Membership)>, Denial> {
     let Some(member) = &request.member else {
         return Ok(None);
     };

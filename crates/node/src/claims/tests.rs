@@ -3,7 +3,8 @@
 use super::*;
 
 fn identity(letter: &str) -> IdentityId {
-    format!("gw1-{}", letter.repeat(52))
+    // The last letter holds one bit.
+    format!("gw1-{}a", letter.repeat(51))
         .parse()
         .expect("an identity")
 }
@@ -17,6 +18,7 @@ fn wish(claim: u8, epoch: u64, path: &str, seconds: u64) -> Wish {
             absolute: format!("/srv/{path}").into_bytes(),
         },
         members: HashSet::from([identity("a")]),
+        fence: HashSet::new(),
         holder: "the controller".to_owned(),
         lease: Duration::from_secs(seconds),
     }
@@ -145,4 +147,34 @@ fn the_table_is_bounded_and_forgets_ended_claims_first() {
     table
         .set(wish(9, 1, "more", 10), now)
         .expect("the place of the ended one");
+}
+
+#[test]
+fn transfers_of_fenced_and_removed_members_end_and_later_ones_hold() {
+    let (table, now) = (ClaimTable::default(), Instant::now());
+    let set = |members: &[&str], fence: &[&str]| {
+        let identities = |letters: &[&str]| letters.iter().map(|one| identity(one)).collect();
+        let wish = Wish {
+            members: identities(members),
+            fence: identities(fence),
+            ..wish(1, 5, "data/set", 10)
+        };
+        table.set(wish, now).expect("set");
+    };
+    let enter = |letter: &str| {
+        let entered = table.enter(&member(1, 5), identity(letter), b"/srv/data/set", now);
+        entered.ok().map(|(hold, _)| hold)
+    };
+    set(&["a", "q", "z"], &[]);
+    let holds = ["a", "q", "z"].map(|letter| enter(letter).expect(letter));
+    set(&["a", "q"], &["q"]);
+    let now_hold: Vec<bool> = holds.iter().map(|hold| hold.holds_at(now)).collect();
+    assert_eq!(now_hold, [true, false, false]);
+    assert!(enter("q").expect("a member").holds_at(now));
+    assert!(enter("z").is_none());
+    // Who was removed and comes back does not go on with what it began before.
+    set(&["a", "q", "z"], &[]);
+    assert!(!holds[2].holds_at(now));
+    assert!(enter("z").expect("a member").holds_at(now));
+    assert!(!holds[0].holds_at(now + Duration::from_secs(10)));
 }

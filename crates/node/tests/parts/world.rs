@@ -138,6 +138,8 @@ impl World {
             path: "to/set".into(),
             members: vec![self.client.to_string()],
             lease_ms: u64::try_from(lease.as_millis()).expect("short"),
+            fence: Vec::new(),
+            mark: godwit_api::ask::Mark::Untouched,
         })
     }
 

@@ -11,7 +11,7 @@ use super::super::sites::{submit, wait_for};
 use super::{Site, archive, runner, up};
 
 /// Identities that sent to a node, by its records of transfers.
-fn senders(there: &Rig) -> std::collections::BTreeSet<String> {
+pub(super) fn senders(there: &Rig) -> std::collections::BTreeSet<String> {
     let outcome = there.admin(&["accounting", "--json"]);
     let records = outcome.out.lines();
     let records = records.filter_map(|line| serde_json::from_str::<Value>(line).ok());

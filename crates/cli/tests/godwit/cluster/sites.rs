@@ -1,0 +1,100 @@
+//! Two clusters: all nodes of one bring a job to all nodes of the other, whichever of those are killed or see another file system.
+//! Leaves a destination of one node to `divided`.
+
+use std::fs;
+use std::path::Path;
+
+use super::super::judge::{assert_identical_to_rsync, assert_no_temporaries};
+use super::super::rig::Rig;
+use super::super::sites::{submit, wait_for};
+use super::divided::senders;
+use super::{Site, invite, join_by, up};
+
+/// Lets the nodes of one cluster write to the other, which they know by its first node.
+fn know(site: &Site, there: &Site) {
+    for node in &site.nodes {
+        let line = ["access", "allow", &node.identity, "--all-exports"];
+        let outcome = there.nodes[0].admin(&[&line[..], &["--read", "--write"]].concat());
+        assert_eq!(outcome.code, Some(0), "{outcome:?}");
+    }
+    let first = &there.nodes[0];
+    let line = ["site", "add", "siteB", first.address(), "--identity"];
+    let outcome = site.nodes[0].admin(&[&line[..], &[&first.identity]].concat());
+    assert_eq!(outcome.code, Some(0), "{outcome:?}");
+}
+
+fn fill(export: &Path) {
+    // More than one scan brings.
+    for n in 0..9_000_u32 {
+        let directory = export.join(format!("set/d{}/e{}", n % 20, n % 3));
+        if n < 60 {
+            fs::create_dir_all(&directory).expect("made");
+        }
+        let content: Vec<u8> = (0..500_u32)
+            .flat_map(|at| (at ^ n).to_le_bytes())
+            .collect();
+        fs::write(directory.join(format!("f{n}")), content).expect("written");
+    }
+    let large = fs::File::create(export.join("set/large")).expect("made");
+    large.set_len((600 << 20) + 7).expect("long");
+}
+
+#[track_caller]
+fn assert_complete(site: &Site, there: &Site, asked: usize, id: &str) {
+    let ended = wait_for(&site.nodes[asked], id, |job| !job["ended"].is_null());
+    let log = site.nodes[asked].admin(&["job", "log", id]).out;
+    assert_eq!(ended["state"], "complete", "{ended}\n{log}");
+    let copy = there.nodes[0].export.join("copy");
+    assert_identical_to_rsync("-aH", &site.nodes[0].export.join("set"), &copy);
+    assert_no_temporaries(&there.nodes[0].export);
+}
+
+/// How many nodes of the source sent to the node.
+fn heard(node: &Rig) -> usize {
+    senders(node).len()
+}
+
+#[test]
+fn nodes_of_both_sites_share_the_work_though_the_known_one_is_killed() {
+    let (site, mut there) = (Site::of(2), Site::of(3));
+    know(&site, &there);
+    fill(&site.nodes[0].export);
+    let line = ["--limit", "2MB"];
+    let id = submit(&site.nodes[0], "here:/data/set", "siteB:/data/copy", &line);
+    wait_for(&site.nodes[1], &id, |job| {
+        job["state"] == "running" && job["progress"]["files"].as_u64() > Some(0)
+    });
+    there.nodes[0].kill_daemon();
+    there.wait_at(&[1, 2], "a node is lost", |view| up(view).len() == 2);
+    let faster = site.nodes[0].admin(&["job", "limit", &id, "20MB"]);
+    assert_eq!(faster.code, Some(0), "{faster:?}");
+    assert_complete(&site, &there, 1, &id);
+    let shared = there.nodes[1..].iter().filter(|node| heard(node) > 0);
+    assert_eq!(
+        shared.count(),
+        2,
+        "each node of the destination took a part"
+    );
+    there.nodes[0].serve(&[]);
+}
+
+#[test]
+fn a_node_whose_export_is_another_file_system_is_left_out() {
+    let (site, mut there) = (Site::of(1), Site::of(1));
+    let mut odd = Rig::new();
+    join_by(&mut odd, &there.nodes[0], &invite(&there.nodes[0]), "odd");
+    there.wait("two nodes", |view| up(view).len() == 2);
+    know(&site, &there);
+    fill(&site.nodes[0].export);
+    let line = ["--divide", "always"];
+    let id = submit(&site.nodes[0], "here:/data/set", "siteB:/data/copy", &line);
+    assert_complete(&site, &there, 0, &id);
+    assert_eq!(heard(&odd), 0);
+    assert!(!odd.export.join("copy").exists());
+    let log = site.nodes[0].admin(&["job", "log", &id]).out;
+    assert!(
+        log.contains("siteB.odd") && log.contains("another file system"),
+        "{log}"
+    );
+    there.nodes.push(odd);
+}

@@ -1,0 +1,103 @@
+//! Decides what each source of a divided job becomes at the destination.
+//! Asks the destination once, when the work of the job begins: the state has the answer from then on.
+
+use godwit_api::ask::{Answer, EntryKind, MakeDirectory, Question, Refusal, code};
+use godwit_api::job::{JobKind, Text};
+use godwit_api::rest::Place;
+use godwit_run::walk::{Walk, WalkLimits};
+use godwit_state::WorkRoot;
+
+use crate::batch::{To, Way};
+use crate::{Node, Order};
+
+/// What is needed to decide it.
+pub(crate) struct Mapping<'a> {
+    pub(crate) node: &'a Node,
+    pub(crate) order: &'a Order<'a>,
+    /// Asks a node of the destination.
+    pub(crate) ask: &'a dyn Fn(&Question) -> Result<Answer, Refusal>,
+}
+
+impl Mapping<'_> {
+    /// What becomes of each source, or why the job is not divided. Nothing is written before the state has it.
+    pub(crate) fn roots(&self) -> Result<Vec<WorkRoot>, String> {
+        let destination = self.order.destination;
+        let text = |place: &Place| {
+            String::from_utf8(place.below_exports())
+                .map_err(|_error| "the name of a place is not UTF-8".to_owned())
+        };
+        let several = self.order.sources.len() > 1;
+        let counterpart = self.order.base.kind == JobKind::Sync;
+        let slashed = destination.directory || destination.contents;
+        let below = text(destination)?;
+        let is_there = self.is_directory(&below)?;
+        let into = !counterpart && (several || slashed || is_there);
+        if into && !is_there {
+            let question = Question::MakeDirectory(MakeDirectory {
+                path: Text::from(below.as_str()),
+                parents: false,
+            });
+            let made = (self.ask)(&question);
+            made.map_err(|refusal| refusal.message)?;
+        }
+        let mut roots: Vec<WorkRoot> = Vec::new();
+        for source in self.order.sources {
+            let name = match source.path.rsplit(|byte| *byte == b'/').next() {
+                Some(name) if !name.is_empty() => String::from_utf8_lossy(name).into_owned(),
+                _ => source.export.clone(),
+            };
+            let destination = match into && !source.contents {
+                true => format!("{below}/{name}"),
+                false => below.clone(),
+            };
+            if roots.iter().any(|root| root.destination == destination) {
+                return Err("two sources would become the same directory".to_owned());
+            }
+            let root = WorkRoot {
+                source: text(source)?,
+                destination,
+            };
+            self.check_source(&root)?;
+            roots.push(root);
+        }
+        Ok(roots)
+    }
+
+    /// Whether the destination is a directory that is there.
+    fn is_directory(&self, below: &str) -> Result<bool, String> {
+        // The root of an export is there.
+        if !below.contains('/') {
+            return Ok(true);
+        }
+        let question = Question::Stat {
+            path: Text::from(below),
+        };
+        match (self.ask)(&question) {
+            Ok(Answer::Entry(entry)) if entry.kind == EntryKind::Directory => Ok(true),
+            Ok(_) => Err("the destination is no directory".to_owned()),
+            Err(refusal) if refusal.code == code::NOT_FOUND => Ok(false),
+            Err(refusal) => Err(refusal.message),
+        }
+    }
+
+    /// A source that is no directory is brought by one transfer.
+    fn check_source(&self, root: &WorkRoot) -> Result<(), String> {
+        let address = self.order.peer.addresses.first();
+        let to = To {
+            address: address.cloned().unwrap_or_default(),
+            limit: 0,
+        };
+        let way = Way {
+            base: &self.order.base,
+            root,
+            to,
+            claim: self.order.claim,
+            epoch: self.order.epoch,
+        };
+        let spec = way.members(Vec::new(), false);
+        let walk = spec.and_then(|spec| {
+            Walk::open(&spec, &(self.node.make_env)(&[]), WalkLimits::default()).map(drop)
+        });
+        walk.map_err(|failure| failure.message)
+    }
+}
