@@ -59,16 +59,22 @@ impl AnswerCluster for Cluster {
 
 impl Shared {
     pub(crate) fn is_member(&self, identity: &str) -> bool {
-        let rows = self.config.replica.reader().objects_by::<Node>(identity);
-        match rows {
-            Ok(rows) if !rows.is_empty() => true,
-            // Before a node that joined has got the state, it knows the others by what it was told then.
-            Ok(_) if self.config.replica.applied_index() == 0 => {
+        let reader = self.config.replica.reader();
+        let has_row = |identity: &str| {
+            let rows = reader.objects_by::<Node>(identity);
+            rows.map(|rows| !rows.is_empty())
+        };
+        match has_row(identity) {
+            Ok(true) => true,
+            // A node that joined gets the state piece by piece. The rows of the others stand before its own; until that one is there
+            // it knows the others by what it was told when it joined.
+            Ok(false) => {
                 let mut told = self.config.home.nodes.iter();
                 told.any(|node| node.identity == identity)
+                    && has_row(&self.config.identity).is_ok_and(|has_row| !has_row)
             }
             // Whoever cannot read the state lets nobody in.
-            _ => false,
+            Err(_) => false,
         }
     }
 
