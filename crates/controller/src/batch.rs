@@ -48,6 +48,16 @@ pub(crate) struct To {
     pub(crate) limit: u64,
 }
 
+impl To {
+    /// Of a transfer that is described and never made.
+    pub(crate) fn nowhere() -> Self {
+        Self {
+            address: "localhost".to_owned(),
+            limit: 0,
+        }
+    }
+}
+
 /// The transfers of one root by one node.
 pub(crate) struct Way<'a> {
     pub(crate) base: &'a Base,

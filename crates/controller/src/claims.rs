@@ -16,7 +16,7 @@ const RENEW_EVERY: Duration = Duration::from_secs(3);
 /// After a claim that failed.
 const CLAIM_AGAIN: Duration = Duration::from_millis(500);
 /// After a claim that was refused for good, while other nodes hold it.
-const REFUSED_AGAIN: Duration = Duration::from_secs(5);
+const REFUSED_AGAIN: Duration = Duration::from_secs(2);
 /// How long no node may take the claim before the attempt ends.
 const CLAIM_WITHIN: Duration = Duration::from_secs(120);
 
@@ -64,7 +64,8 @@ struct At {
     /// The members that the node knows.
     order: u64,
     refused: Option<Refusal>,
-    is_told: bool,
+    /// The refusal that was told last.
+    told: Option<String>,
 }
 
 /// Where the mark is on its way.
@@ -121,7 +122,7 @@ impl Claims {
                 ask_at: now,
                 order: 0,
                 refused: None,
-                is_told: false,
+                told: None,
             });
         } else {
             self.nodes[place].peer = peer;
@@ -220,7 +221,6 @@ impl Claims {
             Ok(()) => {
                 at.is_held = true;
                 at.refused = None;
-                at.is_told = false;
                 at.may_hold_until = now + LEASE;
                 at.ask_at = now + RENEW_EVERY;
                 if ask.sets {
@@ -245,7 +245,8 @@ impl Claims {
                 if was_reached && !is_lost.contains(&refusal.code.as_str()) && at.is_held {
                     at.may_hold_until = now + LEASE;
                 }
-                if ask.mark == Mark::Make && was_reached && !may_pass(&refusal) {
+                let cannot_make = [code::PERMISSION, code::NO_SPACE];
+                if ask.mark == Mark::Make && cannot_make.contains(&refusal.code.as_str()) {
                     self.marked = Marked::Never;
                 }
                 let is_other = refusal.code == code::OTHER_PLACE && !is_known;
@@ -324,15 +325,16 @@ impl Claims {
 
     /// Nodes that were left out since the last time, each with the reason.
     pub(crate) fn left_out(&mut self) -> Vec<(String, String)> {
-        if !self.nodes.iter().any(|at| at.is_held) {
-            return Vec::new();
-        }
         let mut told = Vec::new();
-        for at in &mut self.nodes {
-            if let Some(refusal) = at.refused.as_ref().filter(|_| !at.is_told && at.serves) {
-                at.is_told = true;
+        for at in self.nodes.iter_mut().filter(|at| at.serves) {
+            let code = at.refused.as_ref().map(|refusal| &refusal.code);
+            if code == at.told.as_ref() {
+                continue;
+            }
+            if let Some(refusal) = &at.refused {
                 told.push((at.peer.name.clone(), refusal.message.clone()));
             }
+            at.told = code.cloned();
         }
         told
     }
@@ -505,5 +507,58 @@ mod tests {
         assert_eq!(silent.standing(2 * SECOND), Standing::Open);
         let late = silent.standing(2 * SECOND + CLAIM_WITHIN);
         assert!(matches!(late, Standing::Refused(_)), "{late:?}");
+    }
+
+    /// A number from a seed (splitmix64).
+    fn seeded(seed: &mut u64) -> u64 {
+        *seed = seed.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mixed = (*seed ^ (*seed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ (mixed >> 31)
+    }
+
+    #[test]
+    fn whatever_nodes_answered_all_that_answer_are_used_in_the_end() {
+        let words = [
+            code::UNKNOWN_IDENTITY,
+            code::UNREACHABLE,
+            code::BROKEN,
+            code::OTHER_PLACE,
+            code::NO_SUCH_CLAIM,
+        ];
+        for seed in 0..2_000_u64 {
+            let mut random = seed;
+            let mut claims = Claims::new(Duration::ZERO, Vec::new());
+            let peers = vec![peer("a"), peer("b"), peer("c")];
+            claims.serving(Duration::ZERO, peers.clone());
+            let mut flying: Vec<(Peer, Ask)> = Vec::new();
+            let mut now = Duration::ZERO;
+            for step in 0..400_u32 {
+                now += Duration::from_millis(100);
+                flying.extend(claims.due(now));
+                // Trouble ends; one node stays away.
+                let trouble = step < 150;
+                if trouble && seeded(&mut random).is_multiple_of(20) {
+                    claims.members_changed(now);
+                }
+                while !flying.is_empty() {
+                    if trouble && seeded(&mut random).is_multiple_of(2) {
+                        break;
+                    }
+                    let (peer, ask) = flying.remove(0);
+                    let word = words[(seeded(&mut random) % 5) as usize];
+                    let fails = trouble && seeded(&mut random).is_multiple_of(3);
+                    let answer = match peer.name.as_str() {
+                        "a" if step > 100 => Err(refusal(code::UNREACHABLE)),
+                        _ if fails => Err(refusal(word)),
+                        _ => Ok(()),
+                    };
+                    claims.answered(now, &peer.identity, ask, answer);
+                }
+            }
+            assert_eq!(ready(&claims), ["b", "c"], "seed {seed}: {claims:#?}");
+            assert!(!claims.waits(now), "seed {seed}");
+            assert!(claims.all_know(claims.order()), "seed {seed}");
+        }
     }
 }

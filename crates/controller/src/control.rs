@@ -3,7 +3,7 @@
 //!
 //! Questions run on threads of their own, so that a node that does not answer holds nobody up.
 
-use std::sync::mpsc::{self, Receiver, Sender};
+use std::sync::mpsc::{self, Receiver, SyncSender};
 use std::thread::{self, Scope};
 use std::time::{Duration, Instant};
 
@@ -100,6 +100,9 @@ const CREW_EVERY: Duration = Duration::from_secs(1);
 /// Between two questions for the nodes of the destination.
 const NODES_EVERY: Duration = Duration::from_secs(3);
 
+/// Answers that wait to be heard: each node is asked one thing at a time, so there are rarely more.
+const HEARD_MAX: usize = 64;
+
 /// How long a node may take to answer.
 const ANSWER_WITHIN: Duration = Duration::from_secs(10);
 
@@ -132,6 +135,8 @@ struct Sight {
     members: Vec<Member>,
     /// What was taken from nodes, as of the order in which claims are set.
     taken: Vec<Taken>,
+    /// Nodes that cannot work on the job.
+    declined: Vec<String>,
     crew_at: Instant,
     /// When to ask for the nodes of the destination; none while that is being asked.
     nodes_at: Option<Instant>,
@@ -178,13 +183,14 @@ impl Driver<'_> {
             claims: Claims::new(Duration::ZERO, earlier),
             members: Vec::new(),
             taken: Vec::new(),
+            declined: Vec::new(),
             crew_at: now,
             nodes_at: Some(now),
             asked: 0,
         };
         sight.claims.serving(Duration::ZERO, serving);
         let end = thread::scope(|scope| {
-            let (tell, heard) = mpsc::channel();
+            let (tell, heard) = mpsc::sync_channel(HEARD_MAX);
             self.follow(
                 scope,
                 &tell,
@@ -219,7 +225,7 @@ impl Driver<'_> {
     fn follow<'scope>(
         &'scope self,
         scope: &'scope Scope<'scope, '_>,
-        tell: &Sender<Heard>,
+        tell: &SyncSender<Heard>,
         heard: &Receiver<Heard>,
         sight: &mut Sight,
         (claim, roots): (ClaimId, &'scope [WorkRoot]),
@@ -297,19 +303,28 @@ impl Driver<'_> {
             let taken = &work.targets.taken;
             is_changed = taken.iter().any(|one| !sight.taken.contains(one));
             sight.taken.clone_from(taken);
+            for (node, why) in &work.targets.declined {
+                if !sight.declined.contains(node) {
+                    (self.order.note)(&format!("the node {node} takes no part: {}", why.text));
+                    sight.declined.push(node.clone());
+                    sight.crew_at = now;
+                }
+            }
         }
         if sight.members.is_empty() || now >= sight.crew_at {
             sight.crew_at = now + CREW_EVERY;
-            let crew = (self.order.crew)();
+            let mut crew = (self.order.crew)();
+            crew.retain(|mate| !sight.declined.contains(&mate.name));
             let before = sight.members.len();
             sight.members.retain(|member| crew.contains(&member.mate));
             is_changed |= sight.members.len() != before;
-            for (at, mate) in crew.into_iter().enumerate() {
+            let own = &self.node.runner.node;
+            for mate in crew {
                 if sight.members.iter().any(|member| member.mate == mate) {
                     continue;
                 }
                 // This node may write there, or the job would not be its.
-                let is_own = at == 0;
+                let is_own = mate.name == *own;
                 is_changed |= is_own;
                 sight.members.push(Member {
                     mate,
@@ -323,7 +338,7 @@ impl Driver<'_> {
         }
         for (name, why) in sight.claims.left_out() {
             (self.order.note)(&format!(
-                "the node {name} of the destination is left out: {why}"
+                "the node {name} of the destination is left out for now: {why}"
             ));
         }
     }
@@ -332,7 +347,7 @@ impl Driver<'_> {
     fn ask_due<'scope>(
         &'scope self,
         scope: &'scope Scope<'scope, '_>,
-        tell: &Sender<Heard>,
+        tell: &SyncSender<Heard>,
         sight: &mut Sight,
         claim: ClaimId,
         roots: &'scope [WorkRoot],
@@ -370,7 +385,7 @@ impl Driver<'_> {
     fn spawn<'scope>(
         &'scope self,
         scope: &'scope Scope<'scope, '_>,
-        tell: &Sender<Heard>,
+        tell: &SyncSender<Heard>,
         peer: Peer,
         ask: impl FnOnce(Peer) -> Heard + Send + 'scope,
     ) {

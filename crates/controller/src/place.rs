@@ -53,11 +53,12 @@ impl Mapping<'_> {
             if roots.iter().any(|root| root.destination == destination) {
                 return Err("two sources would become the same directory".to_owned());
             }
-            let root = WorkRoot {
+            let mut root = WorkRoot {
                 source: text(source)?,
                 destination,
+                sight: Vec::new(),
             };
-            self.check_source(&root)?;
+            root.sight = self.look_at(&root)?;
             roots.push(root);
         }
         Ok(roots)
@@ -80,24 +81,20 @@ impl Mapping<'_> {
         }
     }
 
-    /// A source that is no directory is brought by one transfer.
-    fn check_source(&self, root: &WorkRoot) -> Result<(), String> {
-        let address = self.order.peer.addresses.first();
-        let to = To {
-            address: address.cloned().unwrap_or_default(),
-            limit: 0,
-        };
+    /// What this node sees of a source. One that is no directory is brought by one transfer.
+    fn look_at(&self, root: &WorkRoot) -> Result<Vec<u64>, String> {
         let way = Way {
             base: &self.order.base,
             root,
-            to,
+            to: To::nowhere(),
             claim: self.order.claim,
             epoch: self.order.epoch,
         };
         let spec = way.members(Vec::new(), false);
-        let walk = spec.and_then(|spec| {
-            Walk::open(&spec, &(self.node.make_env)(&[]), WalkLimits::default()).map(drop)
+        let sight = spec.and_then(|spec| {
+            let env = (self.node.make_env)(&[]);
+            Walk::open(&spec, &env, WalkLimits::default())?.sight()
         });
-        walk.map_err(|failure| failure.message)
+        sight.map_err(|failure| failure.message)
     }
 }

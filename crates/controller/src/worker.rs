@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use godwit_api::event::{Event, EventSink, Summary};
 use godwit_api::failure::{Failure, FailureCode, Retry};
 use godwit_api::job::{ClaimId, JobSpec};
-use godwit_run::walk::{Walk, WalkLimits, Walked};
+use godwit_run::walk::{Walk, WalkLimits, Walked, is_same_sight};
 use godwit_run::{Control, GivenList, Runner};
 use godwit_state::{
     Effect, Found, Op, Reason, Settle, Settled, Settlement, TakeWork, Target, Task, WORK_LIST_MAX,
@@ -134,6 +134,7 @@ impl Doing<'_> {
         let reader = self.node.replica.reader();
         let works = Works(&reader);
         let (job, name) = (self.job, &self.node.runner.node);
+        let mut has_looked = false;
         while self.goes_on() {
             let work = match works.of(job) {
                 Ok(Some(work)) if work.epoch == self.epoch => work,
@@ -155,6 +156,15 @@ impl Doing<'_> {
                 thread::sleep(LOOK_EVERY);
                 continue;
             };
+            if !has_looked {
+                if let Err(failure) = self.look(&work) {
+                    let why = trouble(&failure);
+                    let (epoch, node) = (self.epoch, name.clone());
+                    self.tell(WorkOp::Decline { epoch, node, why });
+                    continue;
+                }
+                has_looked = true;
+            }
             let take = WorkOp::Lease(TakeWork {
                 epoch: self.epoch,
                 runner: self.node.runner.clone(),
@@ -168,6 +178,31 @@ impl Doing<'_> {
                 _ => thread::sleep(LOOK_EVERY),
             }
         }
+    }
+
+    /// Makes sure that this node sees the sources that the controller's node sees.
+    fn look(&self, work: &Work) -> Result<(), Failure> {
+        let items: &[WorkItem] = &[];
+        for (root, one) in (0..).zip(&work.roots) {
+            let leased = Leased {
+                work,
+                lease: 0,
+                root,
+                items,
+            };
+            let bare = self.way(&leased, To::nowhere())?;
+            let bare = bare.members(Vec::new(), false)?;
+            let env = (self.node.make_env)(&[]);
+            let sight = Walk::open(&bare, &env, WalkLimits::default())?.sight()?;
+            if !is_same_sight(&one.sight, &sight) {
+                let message = format!(
+                    "/{} is another directory here than at the node that began the job: the export is another file system, or is not mounted",
+                    one.source
+                );
+                return Err(Failure::new(FailureCode::NoSource, message));
+            }
+        }
+        Ok(())
     }
 
     fn tell(&self, op: WorkOp) -> bool {
@@ -243,11 +278,9 @@ impl Doing<'_> {
     /// Walks the scans among the items, tells what is left to others, and brings all else by one transfer.
     fn members(&self, leased: &Leased<'_>) -> Result<Brought, Failure> {
         let items = leased.items;
-        let nowhere = To {
-            address: "localhost".to_owned(),
-            limit: 0,
-        };
-        let bare = self.way(leased, nowhere)?.members(Vec::new(), false)?;
+        let bare = self
+            .way(leased, To::nowhere())?
+            .members(Vec::new(), false)?;
         let mut names = Vec::new();
         let mut failed = Vec::new();
         let mut walk = None;

@@ -5,10 +5,11 @@ use std::fs;
 use std::path::Path;
 
 use godwit_api::ask::{
-    Answer, CleanPlace, ListPlace, Question, Refusal, RemovePlace, RenamePlace, code,
+    Answer, ClaimPlace, CleanPlace, ListPlace, Mark, Question, Refusal, RemovePlace, RenamePlace,
+    code,
 };
 use godwit_api::grant::Right;
-use godwit_api::job::Text;
+use godwit_api::job::{ClaimId, Text};
 use godwit_node::{Export, Here};
 use godwit_store::{RelPath, Syncs};
 
@@ -157,4 +158,35 @@ fn nothing_leaves_its_export_and_each_right_is_asked_for() {
     let moved = here.answer(&rename("data/a", "data/b"), &may, &mut |_| true);
     assert!(moved.is_ok(), "{moved:?}");
     assert!(directory.path().join("data/b").exists());
+}
+
+#[test]
+fn the_mark_of_a_claim_is_seen_where_the_place_is_the_same() {
+    let one = tempfile::tempdir().expect("made");
+    let other = tempfile::tempdir().expect("made");
+    let (first, same, odd) = (here(one.path()), here(one.path()), here(other.path()));
+    let claim = |mark: Mark| {
+        Question::Claim(ClaimPlace {
+            claim: ClaimId([7; 16]),
+            epoch: 1,
+            path: "data/set/deep".into(),
+            members: Vec::new(),
+            lease_ms: 60_000,
+            fence: Vec::new(),
+            mark,
+        })
+    };
+    let code = |here: &Here, mark| ask(here, &claim(mark)).err().map(|no| no.code);
+    assert_eq!(
+        code(&same, Mark::Expect).as_deref(),
+        Some(code::OTHER_PLACE)
+    );
+    assert_eq!(code(&first, Mark::Make), None);
+    assert_eq!(count(&one.path().join("data")), 1);
+    assert_eq!(code(&same, Mark::Expect), None);
+    assert_eq!(code(&odd, Mark::Expect).as_deref(), Some(code::OTHER_PLACE));
+    // Whoever sees the place removes the mark, once more without harm.
+    assert_eq!(code(&same, Mark::Remove), None);
+    assert_eq!(code(&same, Mark::Remove), None);
+    assert_eq!(count(&one.path().join("data")), 0);
 }

@@ -5,6 +5,7 @@
 //! names, or with too many bytes in small files, is left in shares: each is the names whose hash is the number of the share, so that any
 //! node finds the same names in it. Links, special files, and files with several names are passed over.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -43,6 +44,30 @@ impl Default for WalkLimits {
             shares: 1_024,
         }
     }
+}
+
+/// Entries of a directory by which nodes compare it.
+const SEEN_MAX: usize = 16;
+
+/// Whether two nodes see the same directory: entries come and go meanwhile, so most that are compared have to be the same.
+#[must_use]
+pub fn is_same_sight(one: &[u64], other: &[u64]) -> bool {
+    let (Some((first, entries)), Some((second, others))) = (one.split_first(), other.split_first())
+    else {
+        // Nothing was said.
+        return true;
+    };
+    let shared = entries
+        .iter()
+        .filter(|entry| others.contains(entry))
+        .count();
+    first == second && shared * 2 >= entries.len().min(others.len())
+}
+
+fn hash(name: &[u8]) -> u64 {
+    let mut hash = [0; 8];
+    hash.copy_from_slice(&blake3::hash(name).as_bytes()[..8]);
+    u64::from_le_bytes(hash)
 }
 
 /// What a walk met.
@@ -109,6 +134,40 @@ impl Walk {
             select: select_of(spec.selection.as_ref())?,
             limits,
         })
+    }
+
+    /// Numbers by which another node finds out whether it sees the same directory: that of the directory, and those of some entries. None of
+    /// them is the same on another file system but for chance.
+    ///
+    /// # Errors
+    /// The directory cannot be listed.
+    pub fn sight(&self) -> Result<Vec<u64>, Failure> {
+        let storage = &self.root.storage;
+        let failed = |error: StoreError| Failure::new(FailureCode::LocalFailure, error);
+        let mut chosen: BTreeMap<u64, Vec<u8>> = BTreeMap::new();
+        let mut each = |name: &[u8]| {
+            if !TempName::is_temp(name) {
+                chosen.insert(hash(name), name.to_vec());
+            }
+            if chosen.len() > SEEN_MAX {
+                chosen.pop_last();
+            }
+        };
+        storage
+            .names_in(&self.root.start, &mut each)
+            .map_err(failed)?;
+        let root = storage.stat(&self.root.start).map_err(failed)?;
+        let mut sight = vec![root.map_or(0, |meta| meta.inode)];
+        for (hash, name) in chosen {
+            let path = self.root.start.join(&name);
+            let meta = path
+                .ok()
+                .and_then(|path| storage.stat(&path).ok().flatten());
+            if let Some(meta) = meta {
+                sight.push(hash ^ meta.inode.rotate_left(32));
+            }
+        }
+        Ok(sight)
     }
 
     /// Walks from a directory below the source, or one share of the names in it.

@@ -24,6 +24,7 @@ fn open(epoch: u64) -> WorkOp {
         roots: vec![WorkRoot {
             source: "data/a".to_owned(),
             destination: "data/b".to_owned(),
+            sight: Vec::new(),
         }],
         part_bytes: PART,
     })

@@ -32,6 +32,15 @@ pub enum WorkOp {
     Open(OpenWork),
     /// The controller says which node sends where.
     Pairs(Box<SetPairs>),
+    /// A node cannot work on the job, and gets no items until the next controller asks again.
+    Decline {
+        /// Epoch of the controller.
+        epoch: u64,
+        /// The node.
+        node: String,
+        /// Why not.
+        why: Reason,
+    },
     /// A node takes items.
     Lease(TakeWork),
     /// A node tells what the scan of an item found.
@@ -59,6 +68,7 @@ impl WorkOp {
         match self {
             Self::Open(_) => "open",
             Self::Pairs(_) => "pairs",
+            Self::Decline { .. } => "decline",
             Self::Lease(_) => "lease",
             Self::Found { .. } => "found",
             Self::Settle(_) => "settle",
@@ -89,6 +99,9 @@ pub struct WorkRoot {
     pub source: String,
     /// What becomes its copy, export first.
     pub destination: String,
+    /// What the controller's node sees of the source, so that others find out whether they see the same; empty says nothing.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub sight: Vec<u64>,
 }
 
 /// Which node sends where.
@@ -151,6 +164,8 @@ pub struct WorkTargets {
     pub waits: bool,
     /// What was taken from nodes of the source and may still be written.
     pub taken: Vec<Taken>,
+    /// Nodes of the source that cannot work on the job, each with the reason.
+    pub declined: Vec<(String, Reason)>,
 }
 
 impl WorkTargets {

@@ -103,6 +103,7 @@ impl World<'_> {
             roots: vec![WorkRoot {
                 source: "data/a".to_owned(),
                 destination: "data/b".to_owned(),
+                sight: Vec::new(),
             }],
             part_bytes: PART,
         }));

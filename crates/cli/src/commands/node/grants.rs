@@ -5,7 +5,7 @@ use std::ffi::OsString;
 
 use clap::ArgMatches;
 use godwit_api::grant::{Area, Grant, Right, Rights, Subject};
-use godwit_api::rest::{AccessOrigin, AccessView};
+use godwit_api::rest::{AccessOrigin, AccessView, NewAccess};
 use godwit_api::settings::{Scope, ServeSettings};
 use godwit_client::{Client, ClientError};
 use godwit_node::Grants;
@@ -54,6 +54,40 @@ impl Running {
         Some(of_state.collect())
     }
 
+    /// Whether it has other nodes beside it, which a file in its home would not reach.
+    fn is_in_cluster(&self) -> bool {
+        let view = self.rules.is_some().then(|| self.client.cluster().view());
+        view.is_some_and(|view| view.is_ok_and(|view| view.nodes.len() > 1))
+    }
+
+    /// Adds a grant to the state; whether that changes anything.
+    fn add(&self, mut grant: Grant, clock: &Clock) -> Result<bool, Failure> {
+        let rules = self.of_state().unwrap_or_default();
+        let (subject, area) = (grant.subject.to_string(), grant.area.to_string());
+        // One rule for each subject and area, as in the file.
+        let id = rule_id(&subject, &area);
+        let earlier = rules.into_iter().find(|rule| rule.id.as_ref() == Some(&id));
+        let earlier = earlier.and_then(AccessView::grant);
+        if let Some(earlier) = earlier.filter(|earlier| earlier.holds(clock.present())) {
+            let rights: Rights = earlier.rights.iter().chain(grant.rights.iter()).collect();
+            if rights == earlier.rights && earlier.expires == grant.expires {
+                return Ok(false);
+            }
+            grant.rights = rights;
+        }
+        let view = AccessView::of(&grant, None, clock.present());
+        let new = NewAccess {
+            subject: view.subject,
+            export: view.export,
+            path: view.path,
+            rights: view.rights,
+            expires: view.expires,
+            comment: view.comment,
+        };
+        self.client.access().put(&id, &new)?;
+        Ok(true)
+    }
+
     /// Why the rules of the state are not known, or None where they are.
     fn silence(&self) -> Option<String> {
         match &self.rules {
@@ -62,6 +96,15 @@ impl Running {
             Some(Ok(_)) => None,
         }
     }
+}
+
+/// The id of the rule of a subject and an area: FNV-1a of both.
+fn rule_id(subject: &str, area: &str) -> String {
+    let text = format!("{subject} {area}");
+    let hash = text.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
+    });
+    format!("allow-{hash:016x}")
 }
 
 fn file_error(error: impl ToString) -> Failure {
@@ -145,6 +188,7 @@ fn allow(matches: &ArgMatches, home: &Home) -> Result<Exit, Failure> {
     let node = Running::ask(home)?;
     check_exports(&areas, &node, home)?;
     let file = Grants::new(home.path());
+    let in_cluster = node.is_in_cluster();
     for area in areas {
         let grant = Grant {
             subject: subject.clone(),
@@ -154,13 +198,19 @@ fn allow(matches: &ArgMatches, home: &Home) -> Result<Exit, Failure> {
             comment: comment.clone(),
             job: None,
         };
-        let changed = file.add(&grant).map_err(file_error)?;
+        let changed = match in_cluster {
+            true => node.add(grant.clone(), &clock)?,
+            false => file.add(&grant).map_err(file_error)?,
+        };
         print(&match changed {
             true => format!("{subject} may now {}", says(&grant, &clock)),
             false => format!("{subject} could {} before", says(&grant, &clock)),
         });
     }
-    tell_place(home, &node);
+    match in_cluster {
+        true => complain("this stands in the state of the cluster; all its nodes obey"),
+        false => tell_place(home, &node),
+    }
     Ok(Exit::Complete)
 }
 

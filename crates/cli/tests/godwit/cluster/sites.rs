@@ -30,9 +30,7 @@ fn fill(export: &Path) {
         if n < 60 {
             fs::create_dir_all(&directory).expect("made");
         }
-        let content: Vec<u8> = (0..500_u32)
-            .flat_map(|at| (at ^ n).to_le_bytes())
-            .collect();
+        let content: Vec<u8> = (0..500_u32).flat_map(|at| (at ^ n).to_le_bytes()).collect();
         fs::write(directory.join(format!("f{n}")), content).expect("written");
     }
     let large = fs::File::create(export.join("set/large")).expect("made");
@@ -86,7 +84,8 @@ fn a_node_whose_export_is_another_file_system_is_left_out() {
     there.wait("two nodes", |view| up(view).len() == 2);
     know(&site, &there);
     fill(&site.nodes[0].export);
-    let line = ["--divide", "always"];
+    // So slow that the node is asked again after it has heard who may write there.
+    let line = ["--divide", "always", "--limit", "2MB"];
     let id = submit(&site.nodes[0], "here:/data/set", "siteB:/data/copy", &line);
     assert_complete(&site, &there, 0, &id);
     assert_eq!(heard(&odd), 0);
@@ -97,4 +96,29 @@ fn a_node_whose_export_is_another_file_system_is_left_out() {
         "{log}"
     );
     there.nodes.push(odd);
+}
+
+#[test]
+fn a_node_that_sees_another_source_takes_no_part() {
+    let (mut site, there) = (Site::of(1), Site::of(1));
+    know(&site, &there);
+    fill(&site.nodes[0].export);
+    let line = ["--divide", "always", "--limit", "1MB"];
+    let id = submit(&site.nodes[0], "here:/data/set", "siteB:/data/copy", &line);
+    wait_for(&site.nodes[0], &id, |job| job["state"] == "running");
+    let mut odd = Rig::new();
+    fs::create_dir_all(odd.export.join("set/d1")).expect("made");
+    fs::write(odd.export.join("set/d1/wrong"), b"of another file system").expect("written");
+    join_by(&mut odd, &site.nodes[0], &invite(&site.nodes[0]), "odd");
+    site.nodes.push(odd);
+    let says = |log: &str| log.contains("the node odd takes no part") && log.contains("another");
+    let until = std::time::Instant::now() + super::DEADLINE;
+    while !says(&site.nodes[0].admin(&["job", "log", &id]).out) {
+        assert!(std::time::Instant::now() < until, "it is told");
+        std::thread::sleep(std::time::Duration::from_millis(200));
+    }
+    let faster = site.nodes[0].admin(&["job", "limit", &id, "none"]);
+    assert_eq!(faster.code, Some(0), "{faster:?}");
+    assert_complete(&site, &there, 0, &id);
+    assert!(!there.nodes[0].export.join("copy/d1/wrong").exists());
 }

@@ -31,6 +31,8 @@ const LEASED_MAX: usize = 256;
 const PART_BYTES: std::ops::RangeInclusive<u64> = 1..=1 << 50;
 /// Nodes of the source of one job.
 const PAIRS_MAX: usize = 1_024;
+/// Numbers by which nodes see whether a source is the same.
+const SIGHT_MAX: usize = 64;
 /// Addresses of one node.
 const ADDRESSES_MAX: usize = 16;
 /// Items that the end of a job removes at once; the rest goes with old history.
@@ -48,6 +50,18 @@ pub(super) fn change(context: &Context<'_>, id: &str, op: &WorkOp) -> Result<Eff
         WorkOp::Pairs(set) => {
             let job = moving(context, &work, set.epoch)?;
             set_pairs(&mut work, set)?;
+            notices::job(context, &job, false)?;
+            Effect::Done
+        }
+        WorkOp::Decline { epoch, node, why } => {
+            let job = moving(context, &work, *epoch)?;
+            bounds::name("node", node)?;
+            super::jobs::check_reason(why)?;
+            let targets = &mut work.work.targets;
+            targets.declined.retain(|(declined, _)| declined != node);
+            targets.declined.push((node.clone(), why.clone()));
+            bounds::count("nodes that decline", targets.declined.len(), PAIRS_MAX)?;
+            work.work.pairs.retain(|pair| pair.node != *node);
             notices::job(context, &job, false)?;
             Effect::Done
         }
@@ -142,6 +156,7 @@ fn open(context: &Context<'_>, id: &str, open: &OpenWork) -> Result<Effect, Stop
     for root in &open.roots {
         bounds::text("source", &root.source)?;
         bounds::text("destination", &root.destination)?;
+        bounds::count("sight", root.sight.len(), SIGHT_MAX)?;
     }
     let job = job_by_id(context.db, id)?.ok_or_else(|| CommandError::not_found("job", id))?;
     check_epoch(&job, open.epoch)?;
@@ -155,6 +170,7 @@ fn open(context: &Context<'_>, id: &str, open: &OpenWork) -> Result<Effect, Stop
             // A claim of this epoch fences all that came before, at each node of the destination that can be reached.
             work.work.targets.waits = true;
             work.work.targets.taken.clear();
+            work.work.targets.declined.clear();
             rows::return_of_work(context, work.id)?;
             if work.work.is_done() {
                 close_again(context, &mut work)?;
