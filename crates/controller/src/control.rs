@@ -7,19 +7,18 @@ use std::sync::mpsc::{self, Receiver, SyncSender};
 use std::thread::{self, Scope};
 use std::time::{Duration, Instant};
 
-use godwit_api::ask::{
-    Answer, AskSites, ClaimPlace, GrantJob, Peer, Question, Refusal, ReleaseClaim, RenewClaim, code,
-};
+use godwit_api::ask::{AskSites, Peer, Refusal};
 use godwit_api::failure::{Failure, FailureCode};
 use godwit_api::job::{ClaimId, Text};
-use godwit_api::rest::{Place, Timestamp};
+use godwit_api::rest::Place;
 use godwit_state::{Effect, Op, OpenWork, Taken, Work, WorkOp, WorkRoot, Works};
 
 use crate::Node;
 use crate::batch::Base;
-use crate::claims::{Ask, Claims, LEASE};
+use crate::claims::{Ask, Claims};
 use crate::course::{LOOK_EVERY, Ring, Step, next};
 use crate::place::Mapping;
+use crate::questions::{Destination, failure_of};
 
 /// A job to divide.
 pub struct Order<'a> {
@@ -87,11 +86,11 @@ pub fn control(
     }
 }
 
-struct Driver<'a> {
-    node: &'a Node,
-    sites: &'a dyn AskSites,
-    order: &'a Order<'a>,
-    goes_on: &'a (dyn Fn() -> bool + Sync),
+pub(crate) struct Driver<'a> {
+    pub(crate) node: &'a Node,
+    pub(crate) sites: &'a dyn AskSites,
+    pub(crate) order: &'a Order<'a>,
+    pub(crate) goes_on: &'a (dyn Fn() -> bool + Sync),
 }
 
 /// Between two looks at who may work.
@@ -102,12 +101,6 @@ const NODES_EVERY: Duration = Duration::from_secs(3);
 
 /// Answers that wait to be heard: each node is asked one thing at a time, so there are rarely more.
 const HEARD_MAX: usize = 64;
-
-/// How long a node may take to answer.
-const ANSWER_WITHIN: Duration = Duration::from_secs(10);
-
-/// How long the access of another node of this cluster lasts at the destination unless it is given again.
-const GRANT_MS: u64 = 24 * 3_600_000;
 
 /// When access is given again: after it was given, and after it was refused.
 const GRANT_AGAIN: Duration = Duration::from_hours(12);
@@ -189,22 +182,38 @@ impl Driver<'_> {
             asked: 0,
         };
         sight.claims.serving(Duration::ZERO, serving);
+        let destination = Destination {
+            driver: self,
+            claim,
+            path: match roots.as_slice() {
+                [root] => Text::from(root.destination.as_str()),
+                _ => Text(self.order.destination.below_exports()),
+            },
+        };
         let end = thread::scope(|scope| {
             let (tell, heard) = mpsc::sync_channel(HEARD_MAX);
-            self.follow(
+            let asking = Asking {
                 scope,
-                &tell,
-                &heard,
-                &mut sight,
-                (claim, &roots),
-                limit,
-                seen,
-            )
+                tell,
+                destination: &destination,
+            };
+            self.follow(&asking, &heard, &mut sight, &roots, limit, seen)
         });
-        match &end {
-            Ok(End::Done(_)) => self.release(claim, &sight),
-            Ok(End::Stopped) => self.leave(claim, &sight),
-            _ => {}
+        let is_over = match &end {
+            Ok(End::Done(_)) => true,
+            // A job that has ended needs its claim no more; any other goes on later.
+            Ok(End::Stopped) => {
+                let job = reader.job(self.order.job);
+                job.is_ok_and(|job| job.is_none_or(|job| job.state.ended()))
+            }
+            _ => false,
+        };
+        if is_over {
+            let nodes: Vec<Peer> = sight.claims.all().cloned().collect();
+            let let_in = sight.members.iter();
+            let let_in = let_in.filter(|member| member.ask_at.is_some());
+            let let_in: Vec<&Mate> = let_in.map(|member| &member.mate).collect();
+            destination.release(&nodes, sight.claims.ready().next(), &let_in);
         }
         end
     }
@@ -221,14 +230,12 @@ impl Driver<'_> {
         Ok((roots, nodes.map_err(|refusal| refusal.message)?))
     }
 
-    #[expect(clippy::too_many_arguments, reason = "the threads and what they share")]
-    fn follow<'scope>(
-        &'scope self,
-        scope: &'scope Scope<'scope, '_>,
-        tell: &SyncSender<Heard>,
+    fn follow(
+        &self,
+        asking: &Asking<'_, '_, '_>,
         heard: &Receiver<Heard>,
         sight: &mut Sight,
-        (claim, roots): (ClaimId, &'scope [WorkRoot]),
+        roots: &[WorkRoot],
         limit: &dyn Fn() -> u64,
         seen: &mut dyn FnMut(&Work),
     ) -> Result<End, Failure> {
@@ -243,7 +250,7 @@ impl Driver<'_> {
                 seen(work);
             }
             self.look(sight, work.as_ref());
-            self.ask_due(scope, tell, sight, claim, roots);
+            asking.ask_due(sight);
             let crew: Vec<String> = sight.crew().map(|mate| mate.name.clone()).collect();
             let (ready, all) = (
                 sight.claims.ready().cloned().collect::<Vec<_>>(),
@@ -267,7 +274,7 @@ impl Driver<'_> {
                 Step::Open => {
                     let open = WorkOp::Open(OpenWork {
                         epoch: self.order.epoch,
-                        claim: claim.to_string(),
+                        claim: asking.destination.claim.to_string(),
                         roots: roots.to_vec(),
                         part_bytes: self.order.part_bytes,
                     });
@@ -343,57 +350,6 @@ impl Driver<'_> {
         }
     }
 
-    /// Has threads ask what is to be asked.
-    fn ask_due<'scope>(
-        &'scope self,
-        scope: &'scope Scope<'scope, '_>,
-        tell: &SyncSender<Heard>,
-        sight: &mut Sight,
-        claim: ClaimId,
-        roots: &'scope [WorkRoot],
-    ) {
-        for (peer, ask) in sight.claims.due(sight.now()) {
-            let question = self.claim(claim, ask, sight, roots);
-            self.spawn(scope, tell, peer, move |peer| {
-                let answer = self.ask(&peer, &question).map(drop);
-                Heard::Claim(peer.identity, ask, answer)
-            });
-        }
-        let now = Instant::now();
-        let ready: Vec<Peer> = sight.claims.ready().cloned().collect();
-        let Some(first) = ready.first() else {
-            return;
-        };
-        if sight.nodes_at.is_some_and(|at| now >= at) {
-            (sight.nodes_at, sight.asked) = (None, sight.asked + 1);
-            let peer = ready[sight.asked % ready.len()].clone();
-            self.spawn(scope, tell, peer, |peer| Heard::Nodes(self.nodes_of(&peer)));
-        }
-        for member in &mut sight.members {
-            if member.ask_at.is_none_or(|at| now < at) {
-                continue;
-            }
-            member.ask_at = None;
-            let mate = member.mate.clone();
-            self.spawn(scope, tell, first.clone(), move |peer| {
-                let answer = self.let_in(&peer, &mate, roots);
-                Heard::Access(mate, answer)
-            });
-        }
-    }
-
-    fn spawn<'scope>(
-        &'scope self,
-        scope: &'scope Scope<'scope, '_>,
-        tell: &SyncSender<Heard>,
-        peer: Peer,
-        ask: impl FnOnce(Peer) -> Heard + Send + 'scope,
-    ) {
-        let tell = tell.clone();
-        // Who is gone needs no answer.
-        scope.spawn(move || drop(tell.send(ask(peer))));
-    }
-
     fn hear(&self, sight: &mut Sight, heard: Heard) {
         let now = Instant::now();
         match heard {
@@ -439,128 +395,58 @@ impl Driver<'_> {
         }
         effect
     }
+}
 
-    fn ask(&self, peer: &Peer, question: &Question) -> Result<Answer, Refusal> {
-        let until = Instant::now() + ANSWER_WITHIN;
-        self.sites.ask(Some(peer), question, &mut |_| {
-            (self.goes_on)() && Instant::now() < until
-        })
-    }
+/// Threads that ask.
+struct Asking<'scope, 'env, 'a> {
+    scope: &'scope Scope<'scope, 'env>,
+    tell: SyncSender<Heard>,
+    destination: &'scope Destination<'a>,
+}
 
-    /// The nodes that serve the destination, as this one of them says. The one by which the site is known keeps the addresses that
-    /// it is known by.
-    fn nodes_of(&self, asked: &Peer) -> Result<Vec<Peer>, Refusal> {
-        let question = Question::Nodes {
-            path: Text(self.order.destination.below_exports()),
-        };
-        let known = &self.order.peer;
-        let nodes = match self.ask(asked, &question) {
-            Ok(Answer::Nodes(nodes)) if !nodes.is_empty() => nodes,
-            Ok(_) => vec![known.clone()],
-            // It takes part in no cluster, or knows none.
-            Err(refusal) if refusal.code == code::UNSUPPORTED => vec![known.clone()],
-            Err(refusal) => return Err(refusal),
-        };
-        let named = |mut peer: Peer| {
-            if peer.identity == known.identity {
-                peer.addresses.clone_from(&known.addresses);
-            }
-            Peer {
-                name: format!("{}.{}", known.name, peer.name),
-                ..peer
-            }
-        };
-        Ok(nodes.into_iter().map(named).collect())
-    }
-
-    fn claim(&self, claim: ClaimId, ask: Ask, sight: &Sight, roots: &[WorkRoot]) -> Question {
-        let lease_ms = u64::try_from(LEASE.as_millis()).unwrap_or(u64::MAX);
-        if !ask.sets {
-            return Question::Renew(RenewClaim {
-                claim,
-                epoch: self.order.epoch,
-                lease_ms,
+impl Asking<'_, '_, '_> {
+    /// Has threads ask what is to be asked.
+    fn ask_due(&self, sight: &mut Sight) {
+        let destination = self.destination;
+        for (peer, ask) in sight.claims.due(sight.now()) {
+            let members: Vec<&Mate> = sight.crew().collect();
+            let question = destination.claim(ask, &members, &sight.taken);
+            self.spawn(peer, move |peer| {
+                let answer = destination.driver.ask(&peer, &question).map(drop);
+                Heard::Claim(peer.identity, ask, answer)
             });
         }
-        let members: Vec<String> = sight.crew().map(|mate| mate.identity.clone()).collect();
-        let is_fenced = |mate: &&Mate| {
-            ask.fences_all || sight.taken.iter().any(|taken| taken.node == mate.name)
+        let now = Instant::now();
+        let ready: Vec<Peer> = sight.claims.ready().cloned().collect();
+        let Some(first) = ready.first() else {
+            return;
         };
-        let fence = sight.crew().filter(is_fenced);
-        Question::Claim(ClaimPlace {
-            claim,
-            epoch: self.order.epoch,
-            path: self.path(roots),
-            fence: fence.map(|mate| mate.identity.clone()).collect(),
-            members,
-            lease_ms,
-            mark: ask.mark,
-        })
-    }
-
-    /// Has the destination let another node in for this job: it may do there what this node may.
-    fn let_in(&self, peer: &Peer, mate: &Mate, roots: &[WorkRoot]) -> Result<(), Refusal> {
-        let until = (self.node.now)().after(GRANT_MS);
-        let question = Question::Grant(GrantJob {
-            job: self.access_of(mate),
-            identity: mate.identity.clone(),
-            paths: vec![self.path(roots)],
-            write: true,
-            until: Timestamp(until.0),
-        });
-        self.ask(peer, &question).map(drop)
-    }
-
-    /// The place at the destination below which the job writes.
-    fn path(&self, roots: &[WorkRoot]) -> Text {
-        match roots {
-            [root] => Text::from(root.destination.as_str()),
-            _ => Text(self.order.destination.below_exports()),
+        if sight.nodes_at.is_some_and(|at| now >= at) {
+            (sight.nodes_at, sight.asked) = (None, sight.asked + 1);
+            let peer = ready[sight.asked % ready.len()].clone();
+            self.spawn(peer, |peer| {
+                Heard::Nodes(destination.driver.nodes_of(&peer))
+            });
+        }
+        for member in &mut sight.members {
+            if member.ask_at.is_none_or(|at| now < at) {
+                continue;
+            }
+            member.ask_at = None;
+            let mate = member.mate.clone();
+            self.spawn(first.clone(), move |peer| {
+                let answer = destination.let_in(&peer, &mate);
+                Heard::Access(mate, answer)
+            });
         }
     }
+}
 
-    /// By which name the destination knows the access of a mate for this job.
-    fn access_of(&self, mate: &Mate) -> String {
-        let sign: String = mate.identity.chars().skip(4).take(12).collect();
-        format!("{}-{sign}", self.order.job)
-    }
-
-    /// Lets others write to the destination. Where that fails, the claim ends by itself.
-    fn release(&self, claim: ClaimId, sight: &Sight) {
-        let ask = |peer: &Peer, question: &Question| {
-            let until = Instant::now() + ANSWER_WITHIN;
-            let mut go_on = |_| Instant::now() < until;
-            drop(self.sites.ask(Some(peer), question, &mut go_on));
-        };
-        let release = Question::Release(ReleaseClaim {
-            claim,
-            epoch: self.order.epoch,
-        });
-        let mates = sight
-            .members
-            .iter()
-            .filter(|member| member.ask_at.is_some());
-        let revokes: Vec<Question> = mates
-            .map(|member| Question::Revoke {
-                job: self.access_of(&member.mate),
-            })
-            .collect();
-        thread::scope(|scope| {
-            for peer in sight.claims.all() {
-                scope.spawn(|| ask(peer, &release));
-            }
-            if let Some(peer) = sight.claims.ready().next() {
-                revokes.iter().for_each(|revoke| ask(peer, revoke));
-            }
-        });
-    }
-
-    /// A job that has ended needs its claim no more; any other goes on later.
-    fn leave(&self, claim: ClaimId, sight: &Sight) {
-        let job = self.node.replica.reader().job(self.order.job);
-        if job.is_ok_and(|job| job.is_none_or(|job| job.state.ended())) {
-            self.release(claim, sight);
-        }
+impl<'scope> Asking<'scope, '_, '_> {
+    fn spawn(&self, peer: Peer, ask: impl FnOnce(Peer) -> Heard + Send + 'scope) {
+        let tell = self.tell.clone();
+        // Who is gone needs no answer.
+        self.scope.spawn(move || drop(tell.send(ask(peer))));
     }
 }
 
@@ -571,18 +457,4 @@ pub(crate) fn peer(target: &godwit_state::Target) -> Peer {
         addresses: target.addresses.clone(),
         identity: target.identity.clone(),
     }
-}
-
-/// What the destination refuses, as a failure of the job.
-fn failure_of(refusal: &Refusal) -> Failure {
-    let word = match refusal.code.as_str() {
-        code::NOT_GRANTED | code::PERMISSION => FailureCode::AccessDenied,
-        code::UNKNOWN_IDENTITY => FailureCode::Unauthorized,
-        code::NO_SUCH_EXPORT => FailureCode::NoSuchExport,
-        code::OUTSIDE => FailureCode::PathOutsideExport,
-        code::UNSUPPORTED => FailureCode::NotSupported,
-        code::BUSY | code::NO_SUCH_CLAIM => FailureCode::BusyDestination,
-        _ => FailureCode::Unreachable,
-    };
-    Failure::new(word, refusal.message.clone())
 }

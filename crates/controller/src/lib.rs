@@ -19,6 +19,8 @@ mod claims;
 mod control;
 mod course;
 mod place;
+mod questions;
+mod sending;
 mod worker;
 
 use std::sync::Arc;

@@ -5,23 +5,24 @@
 //! controller ends the attempt.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use godwit_api::event::{Event, EventSink, Summary};
-use godwit_api::failure::{Failure, FailureCode, Retry};
-use godwit_api::job::{ClaimId, JobSpec};
+use godwit_api::event::Summary;
+use godwit_api::failure::{Failure, FailureCode};
+use godwit_api::job::ClaimId;
 use godwit_run::walk::{Walk, WalkLimits, Walked, is_same_sight};
-use godwit_run::{Control, GivenList, Runner};
+use godwit_run::{Control, GivenList};
 use godwit_state::{
-    Effect, Found, Op, Reason, Settle, Settled, Settlement, TakeWork, Target, Task, WORK_LIST_MAX,
+    Effect, Found, Op, Reason, Settle, Settled, Settlement, TakeWork, Task, WORK_LIST_MAX,
     WORK_PATHS_BYTES_MAX, Work, WorkItem, WorkOp, WorkPath, Works,
 };
 
 use crate::Node;
 use crate::batch::{Base, Heard, To, Way, clip, closed, item_of, settlements};
+use crate::sending::Sending;
 
 /// Scans of one lease: each brings some thousand files.
 const SCANS_MAX: u32 = 8;
@@ -29,12 +30,6 @@ const SCANS_MAX: u32 = 8;
 const BYTES_MAX: u64 = 2 << 30;
 /// How often an idle worker looks for items.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
-/// First and longest wait between tries of the same items.
-const TRY_AGAIN: Duration = Duration::from_millis(250);
-const TRY_AGAIN_MAX: Duration = Duration::from_secs(2);
-/// How long a refusal may be one that passes: the nodes of the destination learn of access one after the other.
-const REFUSED_FOR: Duration = Duration::from_secs(10);
-
 /// A worker that runs, or has ended.
 pub struct Worker {
     epoch: u64,
@@ -260,10 +255,22 @@ impl Doing<'_> {
         })
     }
 
+    fn sending(&self, leased: &Leased<'_>) -> Sending<'_> {
+        Sending {
+            node: self.node,
+            job: self.job,
+            epoch: self.epoch,
+            lease: leased.lease,
+            retry_for: self.base.retry_for,
+            control: &self.shared.control,
+            stopped: &self.shared.stopped,
+        }
+    }
+
     fn close(&self, leased: &Leased<'_>, item: &WorkItem) -> Result<Brought, Failure> {
         let deletes = leased.work.counts.scans_failed == 0;
         let make = |to: To| self.way(leased, to)?.close(deletes);
-        let (ended, heard) = self.transfer(leased, &make, None);
+        let (ended, heard) = self.sending(leased).transfer(&make, None);
         let outcome = Settlement::Closed(Box::new(closed(leased.root, &ended?, heard)));
         let settled = vec![Settled {
             number: item.number,
@@ -318,7 +325,7 @@ impl Doing<'_> {
             let is_listed = !names.is_empty();
             let make = |to: To| self.way(leased, to)?.members(work.clone(), is_listed);
             let list = is_listed.then(|| GivenList::in_memory(names));
-            let (ended, told) = self.transfer(leased, &make, list);
+            let (ended, told) = self.sending(leased).transfer(&make, list);
             heard = told;
             match ended {
                 Ok(Summary::Transfer(summary)) => {
@@ -375,96 +382,6 @@ impl Doing<'_> {
         }
         finds.is_empty() || tell(&mut finds)
     }
-
-    /// Runs one transfer, again where its end may pass by itself: to the node of the destination that the controller names by then.
-    fn transfer(
-        &self,
-        leased: &Leased<'_>,
-        make: &dyn Fn(To) -> Result<JobSpec, Failure>,
-        list: Option<GivenList>,
-    ) -> (Result<Summary, Failure>, Heard) {
-        let heard = Arc::new(Told::default());
-        let events = Arc::clone(&heard) as Arc<dyn EventSink>;
-        let began = Instant::now();
-        let mut wait = TRY_AGAIN;
-        let mut last = None;
-        for tried in 0.. {
-            let (to, targets) = match self.choose(leased, tried) {
-                Chosen::To(to, targets) => (to, targets),
-                Chosen::Later if began.elapsed() < self.base.retry_for && self.goes_on() => {
-                    thread::sleep(LOOK_EVERY);
-                    continue;
-                }
-                Chosen::Later | Chosen::Never => break,
-            };
-            let mut env = (self.node.make_env)(&targets);
-            env.list.clone_from(&list);
-            let ended =
-                make(to).and_then(|spec| Runner::run(&spec, &env, &events, &self.shared.control));
-            let is_early = |most: Duration| began.elapsed() < most;
-            let passes = |failure: &Failure| match failure.code {
-                FailureCode::AccessDenied | FailureCode::BusyDestination => {
-                    is_early(REFUSED_FOR.min(self.base.retry_for))
-                }
-                code => code.retry() == Retry::Transient && is_early(self.base.retry_for),
-            };
-            match &ended {
-                Err(failure) if self.goes_on() && passes(failure) => {}
-                _ => return (ended, std::mem::take(&mut *heard.lock())),
-            }
-            last = Some(ended);
-            thread::sleep(wait);
-            wait = (wait * 2).min(TRY_AGAIN_MAX);
-        }
-        let nobody = || {
-            let message = "no node of the destination takes anything";
-            Err(Failure::new(FailureCode::Unreachable, message))
-        };
-        let ended = last.unwrap_or_else(nobody);
-        (ended, std::mem::take(&mut *heard.lock()))
-    }
-
-    /// Where a try goes. The nodes of the destination that the controller chose for this node come in turn; where one does not take it, any
-    /// other one is tried that somebody sends to.
-    fn choose(&self, leased: &Leased<'_>, tried: usize) -> Chosen {
-        let reader = self.node.replica.reader();
-        let work = match Works(&reader).of(self.job) {
-            Ok(Some(work)) if work.epoch == self.epoch => work,
-            Ok(_) => return Chosen::Never,
-            Err(_) => return Chosen::Later,
-        };
-        let own = work
-            .pairs
-            .iter()
-            .find(|pair| pair.node == self.node.runner.node);
-        let Some(pair) = own.filter(|pair| !pair.to.is_empty()) else {
-            return Chosen::Later;
-        };
-        let turn = usize::try_from(leased.lease).unwrap_or(0);
-        let mut places = pair.to.clone();
-        let length = places.len();
-        places.rotate_left(turn % length);
-        let others = work.pairs.iter().flat_map(|pair| pair.to.iter().copied());
-        for other in others {
-            if !places.contains(&other) {
-                places.push(other);
-            }
-        }
-        let place = usize::try_from(places[tried % places.len()]).ok();
-        let Some(target) = place.and_then(|place| work.targets.nodes.get(place)) else {
-            return Chosen::Later;
-        };
-        let addresses = &target.addresses;
-        let round = tried / places.len();
-        let Some(address) = addresses.get(round % addresses.len().max(1)) else {
-            return Chosen::Later;
-        };
-        let to = To {
-            address: address.clone(),
-            limit: pair.limit,
-        };
-        Chosen::To(to, work.targets.nodes)
-    }
 }
 
 /// What a node leased of one root.
@@ -473,16 +390,6 @@ struct Leased<'a> {
     lease: u64,
     root: u32,
     items: &'a [WorkItem],
-}
-
-/// Where a transfer goes now.
-enum Chosen {
-    /// To a node of the destination, one of these.
-    To(To, Vec<Target>),
-    /// The controller has to say.
-    Later,
-    /// The work is another controller's.
-    Never,
 }
 
 /// All items return.
@@ -505,19 +412,4 @@ fn trouble(failure: &Failure) -> Reason {
         code => code,
     };
     Reason::new(code.as_str(), clip(&failure.message))
-}
-
-#[derive(Default)]
-struct Told(Mutex<Heard>);
-
-impl Told {
-    fn lock(&self) -> MutexGuard<'_, Heard> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl EventSink for Told {
-    fn tell(&self, event: Event) {
-        self.lock().hear(&event);
-    }
 }

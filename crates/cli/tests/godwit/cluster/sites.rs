@@ -57,7 +57,7 @@ fn nodes_of_both_sites_share_the_work_though_the_known_one_is_killed() {
     let (site, mut there) = (Site::of(2), Site::of(3));
     know(&site, &there);
     fill(&site.nodes[0].export);
-    let line = ["--limit", "2MB"];
+    let line = ["--limit", "1MB"];
     let id = submit(&site.nodes[0], "here:/data/set", "siteB:/data/copy", &line);
     wait_for(&site.nodes[1], &id, |job| {
         job["state"] == "running" && job["progress"]["files"].as_u64() > Some(0)

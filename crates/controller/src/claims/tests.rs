@@ -1,0 +1,209 @@
+//! Claims by answers that the tests give: marks, lost nodes, refusals, and random answers by seeds.
+
+use super::*;
+
+const SECOND: Duration = Duration::from_secs(1);
+
+fn peer(name: &str) -> Peer {
+    Peer {
+        name: name.to_owned(),
+        addresses: vec![format!("{name}:1")],
+        identity: format!("gw1-{name}"),
+    }
+}
+
+fn refusal(word: &str) -> Refusal {
+    Refusal::new(word, word)
+}
+
+/// Answers all that is due, at the time, as `answer` says; tells what was asked.
+fn round(
+    claims: &mut Claims,
+    now: Duration,
+    answer: impl Fn(&str, Ask) -> Result<(), Refusal>,
+) -> Vec<(String, Ask)> {
+    let due = claims.due(now);
+    for (peer, ask) in &due {
+        claims.answered(now, &peer.identity, *ask, answer(&peer.name, *ask));
+    }
+    due.into_iter()
+        .map(|(peer, ask)| (peer.name, ask))
+        .collect()
+}
+
+fn ready(claims: &Claims) -> Vec<String> {
+    claims.ready().map(|peer| peer.name.clone()).collect()
+}
+
+fn marks(asked: &[(String, Ask)]) -> Vec<(&str, Mark)> {
+    let asked = asked.iter();
+    asked.map(|(name, ask)| (name.as_str(), ask.mark)).collect()
+}
+
+/// Three nodes that hold the claim.
+fn held() -> Claims {
+    let mut claims = Claims::new(SECOND, Vec::new());
+    claims.serving(SECOND, vec![peer("a"), peer("b"), peer("c")]);
+    for _ in 0..4 {
+        round(&mut claims, SECOND, |_, _| Ok(()));
+    }
+    assert_eq!(ready(&claims), ["a", "b", "c"]);
+    claims
+}
+
+#[test]
+fn a_lone_node_is_claimed_without_a_mark_and_renewed() {
+    let mut claims = Claims::new(SECOND, Vec::new());
+    claims.serving(SECOND, vec![peer("a")]);
+    assert_eq!(claims.standing(SECOND), Standing::Open);
+    let asked = round(&mut claims, SECOND, |_, _| Ok(()));
+    assert_eq!(marks(&asked), [("a", Mark::Untouched)]);
+    assert_eq!((ready(&claims).len(), claims.waits(SECOND)), (1, false));
+    assert!(round(&mut claims, 2 * SECOND, |_, _| Ok(())).is_empty());
+    let asked = round(&mut claims, 5 * SECOND, |_, _| Ok(()));
+    assert!(!asked[0].1.sets);
+}
+
+#[test]
+fn further_nodes_are_used_once_they_see_the_mark() {
+    let mut claims = Claims::new(SECOND, Vec::new());
+    claims.serving(SECOND, vec![peer("a"), peer("b"), peer("c")]);
+    let answer = |name: &str, ask: Ask| match (name, ask.mark) {
+        ("c", Mark::Expect) => Err(refusal(code::OTHER_PLACE)),
+        _ => Ok(()),
+    };
+    let asked = round(&mut claims, SECOND, answer);
+    let untouched = ["a", "b", "c"].map(|name| (name, Mark::Untouched));
+    assert_eq!(marks(&asked), untouched);
+    assert_eq!(ready(&claims), ["a"]);
+    let asked = round(&mut claims, SECOND, answer);
+    assert_eq!(marks(&asked), [("a", Mark::Make)]);
+    let asked = round(&mut claims, SECOND, answer);
+    assert_eq!(marks(&asked), [("b", Mark::Expect), ("c", Mark::Expect)]);
+    assert_eq!(ready(&claims), ["a", "b"]);
+    let asked = round(&mut claims, SECOND, answer);
+    assert_eq!(marks(&asked), [("a", Mark::Remove)]);
+    assert_eq!(claims.left_out().len(), 1);
+    assert!(claims.left_out().is_empty());
+    assert!(round(&mut claims, 2 * SECOND, answer).is_empty());
+}
+
+#[test]
+fn a_node_out_of_reach_holds_the_end_back_for_one_lease() {
+    let mut claims = held();
+    let gone = |name: &str, _: Ask| match name {
+        "b" => Err(refusal(code::UNREACHABLE)),
+        _ => Ok(()),
+    };
+    round(&mut claims, 4 * SECOND, gone);
+    assert_eq!(ready(&claims), ["a", "c"]);
+    assert!(claims.waits(5 * SECOND) && claims.standing(5 * SECOND) == Standing::Held);
+    // Trying again does not make it longer.
+    for second in 5..30 {
+        round(&mut claims, second * SECOND, gone);
+    }
+    assert!(!claims.waits(SECOND + LEASE));
+    // It comes back: what was begun there before ends.
+    let mut all = Vec::new();
+    for second in 31..36 {
+        all.extend(round(&mut claims, second * SECOND, |_, _| Ok(())));
+    }
+    let fenced = all
+        .iter()
+        .filter(|(name, ask)| name == "b" && ask.fences_all);
+    assert_eq!(fenced.count(), 1);
+    assert!(all.iter().any(|(_, ask)| ask.mark == Mark::Expect));
+    assert_eq!(ready(&claims), ["a", "b", "c"]);
+    assert!(!claims.waits(36 * SECOND));
+}
+
+#[test]
+fn each_node_learns_of_other_members() {
+    let mut claims = held();
+    claims.members_changed(2 * SECOND);
+    let order = claims.order();
+    assert!(!claims.all_know(order));
+    let asked = round(&mut claims, 2 * SECOND, |_, _| Ok(()));
+    assert!(asked.iter().all(|(_, ask)| ask.sets && !ask.fences_all));
+    assert!(claims.all_know(order));
+}
+
+#[test]
+fn an_earlier_controller_is_waited_for() {
+    let mut claims = Claims::new(SECOND, vec![peer("a"), peer("b")]);
+    claims.serving(SECOND, vec![peer("a")]);
+    round(&mut claims, SECOND, |_, _| Ok(()));
+    assert!(claims.waits(2 * SECOND), "b may have members");
+    assert!(!claims.waits(2 * SECOND + LEASE));
+}
+
+#[test]
+fn an_older_destination_a_refusal_and_silence_are_told_apart() {
+    let alone = |word: &str| {
+        let mut claims = Claims::new(SECOND, Vec::new());
+        claims.serving(SECOND, vec![peer("a")]);
+        round(&mut claims, SECOND, |_, _| Err(refusal(word)));
+        claims
+    };
+    let old = alone(code::UNSUPPORTED).standing(SECOND);
+    assert!(matches!(old, Standing::Unsupported(_)), "{old:?}");
+    let no = alone(code::NOT_GRANTED).standing(SECOND);
+    assert!(matches!(no, Standing::Refused(_)), "{no:?}");
+    let silent = alone(code::UNREACHABLE);
+    assert_eq!(silent.standing(2 * SECOND), Standing::Open);
+    let late = silent.standing(2 * SECOND + CLAIM_WITHIN);
+    assert!(matches!(late, Standing::Refused(_)), "{late:?}");
+}
+
+/// A number from a seed (splitmix64).
+fn seeded(seed: &mut u64) -> u64 {
+    *seed = seed.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    let mixed = (*seed ^ (*seed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    mixed ^ (mixed >> 31)
+}
+
+#[test]
+fn whatever_nodes_answered_all_that_answer_are_used_in_the_end() {
+    let words = [
+        code::UNKNOWN_IDENTITY,
+        code::UNREACHABLE,
+        code::BROKEN,
+        code::OTHER_PLACE,
+        code::NO_SUCH_CLAIM,
+    ];
+    for seed in 0..2_000_u64 {
+        let mut random = seed;
+        let mut claims = Claims::new(Duration::ZERO, Vec::new());
+        let peers = vec![peer("a"), peer("b"), peer("c")];
+        claims.serving(Duration::ZERO, peers.clone());
+        let mut flying: Vec<(Peer, Ask)> = Vec::new();
+        let mut now = Duration::ZERO;
+        for step in 0..400_u32 {
+            now += Duration::from_millis(100);
+            flying.extend(claims.due(now));
+            // Trouble ends; one node stays away.
+            let trouble = step < 150;
+            if trouble && seeded(&mut random).is_multiple_of(20) {
+                claims.members_changed(now);
+            }
+            while !flying.is_empty() {
+                if trouble && seeded(&mut random).is_multiple_of(2) {
+                    break;
+                }
+                let (peer, ask) = flying.remove(0);
+                let word = words[(seeded(&mut random) % 5) as usize];
+                let fails = trouble && seeded(&mut random).is_multiple_of(3);
+                let answer = match peer.name.as_str() {
+                    "a" if step > 100 => Err(refusal(code::UNREACHABLE)),
+                    _ if fails => Err(refusal(word)),
+                    _ => Ok(()),
+                };
+                claims.answered(now, &peer.identity, ask, answer);
+            }
+        }
+        assert_eq!(ready(&claims), ["b", "c"], "seed {seed}: {claims:#?}");
+        assert!(!claims.waits(now), "seed {seed}");
+        assert!(claims.all_know(claims.order()), "seed {seed}");
+    }
+}

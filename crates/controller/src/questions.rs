@@ -1,0 +1,153 @@
+//! The questions of the controller of a divided job to the nodes of its destination.
+//! Decides nothing about the answers, and keeps none of them.
+
+use std::thread;
+use std::time::{Duration, Instant};
+
+use godwit_api::ask::{
+    Answer, ClaimPlace, GrantJob, Peer, Question, Refusal, ReleaseClaim, RenewClaim, code,
+};
+use godwit_api::failure::{Failure, FailureCode};
+use godwit_api::job::{ClaimId, Text};
+use godwit_api::rest::Timestamp;
+use godwit_state::Taken;
+
+use crate::claims::{Ask, LEASE};
+use crate::control::{Driver, Mate};
+
+/// How long a node may take to answer.
+const ANSWER_WITHIN: Duration = Duration::from_secs(10);
+
+/// How long the access of another node of this cluster lasts at the destination unless it is given again.
+const GRANT_MS: u64 = 24 * 3_600_000;
+
+/// The destination of one divided job.
+pub(crate) struct Destination<'a> {
+    pub(crate) driver: &'a Driver<'a>,
+    /// The claim of the job there.
+    pub(crate) claim: ClaimId,
+    /// The place below which the job writes, export first.
+    pub(crate) path: Text,
+}
+
+impl Driver<'_> {
+    /// Asks a node.
+    pub(crate) fn ask(&self, peer: &Peer, question: &Question) -> Result<Answer, Refusal> {
+        let until = Instant::now() + ANSWER_WITHIN;
+        self.sites.ask(Some(peer), question, &mut |_| {
+            (self.goes_on)() && Instant::now() < until
+        })
+    }
+
+    /// The nodes that serve the destination, as this one of them says. The one by which the site is known keeps the addresses that
+    /// it is known by.
+    pub(crate) fn nodes_of(&self, asked: &Peer) -> Result<Vec<Peer>, Refusal> {
+        let question = Question::Nodes {
+            path: Text(self.order.destination.below_exports()),
+        };
+        let known = &self.order.peer;
+        let nodes = match self.ask(asked, &question) {
+            Ok(Answer::Nodes(nodes)) if !nodes.is_empty() => nodes,
+            Ok(_) => vec![known.clone()],
+            // It takes part in no cluster, or knows none.
+            Err(refusal) if refusal.code == code::UNSUPPORTED => vec![known.clone()],
+            Err(refusal) => return Err(refusal),
+        };
+        let named = |mut peer: Peer| {
+            if peer.identity == known.identity {
+                peer.addresses.clone_from(&known.addresses);
+            }
+            Peer {
+                name: format!("{}.{}", known.name, peer.name),
+                ..peer
+            }
+        };
+        Ok(nodes.into_iter().map(named).collect())
+    }
+}
+
+impl Destination<'_> {
+    /// The question by which a node sets or renews the claim, for these members; of whom it ends the transfers says `taken`.
+    pub(crate) fn claim(&self, ask: Ask, members: &[&Mate], taken: &[Taken]) -> Question {
+        let claim = self.claim;
+        let lease_ms = u64::try_from(LEASE.as_millis()).unwrap_or(u64::MAX);
+        if !ask.sets {
+            return Question::Renew(RenewClaim {
+                claim,
+                epoch: self.driver.order.epoch,
+                lease_ms,
+            });
+        }
+        let is_fenced =
+            |mate: &&&Mate| ask.fences_all || taken.iter().any(|taken| taken.node == mate.name);
+        let fence = members.iter().filter(is_fenced);
+        Question::Claim(ClaimPlace {
+            claim,
+            epoch: self.driver.order.epoch,
+            path: self.path.clone(),
+            fence: fence.map(|mate| mate.identity.clone()).collect(),
+            members: members.iter().map(|mate| mate.identity.clone()).collect(),
+            lease_ms,
+            mark: ask.mark,
+        })
+    }
+
+    /// Has the destination let another node in for this job: it may do there what this node may.
+    pub(crate) fn let_in(&self, peer: &Peer, mate: &Mate) -> Result<(), Refusal> {
+        let until = (self.driver.node.now)().after(GRANT_MS);
+        let question = Question::Grant(GrantJob {
+            job: self.access_of(mate),
+            identity: mate.identity.clone(),
+            paths: vec![self.path.clone()],
+            write: true,
+            until: Timestamp(until.0),
+        });
+        self.driver.ask(peer, &question).map(drop)
+    }
+
+    /// By which name the destination knows the access of a mate for this job.
+    fn access_of(&self, mate: &Mate) -> String {
+        let sign: String = mate.identity.chars().skip(4).take(12).collect();
+        format!("{}-{sign}", self.driver.order.job)
+    }
+
+    /// Lets others write to the destination. Where that fails, the claim ends by itself.
+    pub(crate) fn release(&self, nodes: &[Peer], ready: Option<&Peer>, let_in: &[&Mate]) {
+        let claim = self.claim;
+        let ask = |peer: &Peer, question: &Question| {
+            let until = Instant::now() + ANSWER_WITHIN;
+            let mut go_on = |_| Instant::now() < until;
+            drop(self.driver.sites.ask(Some(peer), question, &mut go_on));
+        };
+        let release = Question::Release(ReleaseClaim {
+            claim,
+            epoch: self.driver.order.epoch,
+        });
+        let revoke = |mate: &&Mate| Question::Revoke {
+            job: self.access_of(mate),
+        };
+        let revokes: Vec<Question> = let_in.iter().map(revoke).collect();
+        thread::scope(|scope| {
+            for peer in nodes {
+                scope.spawn(|| ask(peer, &release));
+            }
+            if let Some(peer) = ready {
+                revokes.iter().for_each(|revoke| ask(peer, revoke));
+            }
+        });
+    }
+}
+
+/// What the destination refuses, as a failure of the job.
+pub(crate) fn failure_of(refusal: &Refusal) -> Failure {
+    let word = match refusal.code.as_str() {
+        code::NOT_GRANTED | code::PERMISSION => FailureCode::AccessDenied,
+        code::UNKNOWN_IDENTITY => FailureCode::Unauthorized,
+        code::NO_SUCH_EXPORT => FailureCode::NoSuchExport,
+        code::OUTSIDE => FailureCode::PathOutsideExport,
+        code::UNSUPPORTED => FailureCode::NotSupported,
+        code::BUSY | code::NO_SUCH_CLAIM => FailureCode::BusyDestination,
+        _ => FailureCode::Unreachable,
+    };
+    Failure::new(word, refusal.message.clone())
+}
