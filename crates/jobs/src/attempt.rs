@@ -23,7 +23,7 @@ use crate::record::Recording;
 use crate::scheduler::actor;
 use crate::spec::{self, Prepared};
 use crate::stored::Stored;
-use crate::{Shared, access, divided, manifest, third, view};
+use crate::{Shared, access, divided, manifest, reached, third, view};
 pub(crate) use events::AttemptEvents;
 use events::Heard;
 pub(crate) use space::Shortage;
@@ -122,7 +122,10 @@ fn carry_out(
     let stored = Stored::parse(&stored).map_err(Failure::usage)?;
     let find = |name: &str| match stored.other(name) {
         Some(site) => Ok(Some(site)),
-        None => Ok(reader.object::<Site>(name)?),
+        None => {
+            let site = reader.object::<Site>(name)?;
+            Ok(site.map(|site| reached::living(shared, site, &place_at(job, name)).0))
+        }
     };
     // What was allowed at the submission may have been taken back.
     if let Some(why) = access::denied(shared, job) {
@@ -169,6 +172,14 @@ fn carry_out(
     told.begins(kind);
     let events: Arc<dyn EventSink> = Arc::clone(told) as Arc<dyn EventSink>;
     Runner::run(&prepared.spec, &env, &events, control)
+}
+
+/// A place of a job at a site, export first.
+pub(crate) fn place_at(job: &Job, site: &str) -> Vec<u8> {
+    let places = job.sources.iter().chain([&job.destination]);
+    let mut at = places.filter(|place| place.site == site);
+    let path = at.next().map_or("", |place| place.path.as_str());
+    path.trim_start_matches('/').as_bytes().to_vec()
 }
 
 /// By what the peer of a job finds it in both logs.

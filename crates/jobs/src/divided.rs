@@ -238,6 +238,7 @@ fn node(shared: &Arc<Shared>, sites: &[Site], job: &str) -> Node {
                 addresses: target.addresses.clone(),
                 identity: target.identity.clone(),
                 comment: String::new(),
+                nodes: Vec::new(),
             });
             let sites: Vec<Site> = sites.iter().cloned().chain(nodes).collect();
             godwit_run::Env {

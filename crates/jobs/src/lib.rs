@@ -26,6 +26,7 @@ mod live;
 mod manifest;
 mod nodes;
 mod order;
+mod reached;
 mod record;
 mod report;
 mod rules;

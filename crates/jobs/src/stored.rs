@@ -58,6 +58,7 @@ impl Stored {
             addresses: other.addresses.clone(),
             identity: other.identity.clone(),
             comment: String::new(),
+            nodes: Vec::new(),
         })
     }
 

@@ -22,11 +22,11 @@ use godwit_api::event::EventSink as _;
 use godwit_api::job::Text;
 use godwit_api::rest::{HERE, NewJob, Place, Timestamp};
 use godwit_run::Control;
-use godwit_state::{Job, JobOp, JobState, Reader, Site, UnixMillis};
+use godwit_state::{Job, JobOp, JobState, Site, UnixMillis};
 
 use crate::attempt::AttemptEvents;
 use crate::error::JobsError;
-use crate::{Shared, access, spec};
+use crate::{Shared, access, attempt, reached, spec};
 use follow::Followed;
 use past::Copying;
 
@@ -52,10 +52,14 @@ struct Third<'a> {
     new: NewJob,
     sources: Vec<Place>,
     destination: Place,
-    /// Site of the sources.
+    /// Site of the sources, by a node that answers.
     from: Peer,
+    /// Its nodes that serve the sources.
+    from_nodes: Vec<Peer>,
     /// Site of the destination.
     to: Peer,
+    /// Its nodes that serve the destination.
+    to_nodes: Vec<Peer>,
     told: &'a Arc<AttemptEvents>,
     control: &'a Control,
 }
@@ -82,15 +86,12 @@ impl From<JobsError> for Stop {
     }
 }
 
-/// A site that this node knows, as it is reached.
-fn peer(reader: &Reader, name: &str) -> Result<Peer, JobsError> {
-    let site = reader.object::<Site>(name)?;
+/// A site that this node knows, by a node that answers, and all its nodes that serve the place.
+fn site(shared: &Shared, job: &Job, name: &str) -> Result<(Peer, Vec<Peer>), JobsError> {
+    let site = shared.replica.reader().object::<Site>(name)?;
     let site = site.ok_or_else(|| spec::unknown_site(name))?;
-    Ok(Peer {
-        name: site.name,
-        addresses: site.addresses,
-        identity: site.identity,
-    })
+    let (site, nodes) = reached::living(shared, site, &attempt::place_at(job, name));
+    Ok((reached::peer(&site), nodes))
 }
 
 /// Whether neither end of the job is here.
@@ -111,7 +112,7 @@ pub(crate) fn carry_out(
     if let Some(why) = access::denied(shared, job) {
         // It may run at its sites already.
         shared.untold.add(&job.id);
-        return Some(ending::finish(epoch, told, crate::attempt::denied(&why)));
+        return Some(ending::finish(epoch, told, attempt::denied(&why)));
     }
     let third = match Third::new(shared, job, epoch, limit, told, control) {
         Ok(third) => third,
@@ -144,9 +145,13 @@ impl<'a> Third<'a> {
         new.label.clone_from(&job.label);
         let (sources, destination) = spec::places(&new)?;
         let first = sources.first().map_or("", |place| place.site.as_str());
+        let (from, from_nodes) = site(shared, job, first)?;
+        let (to, to_nodes) = site(shared, job, &destination.site)?;
         Ok(Self {
-            from: peer(&reader, first)?,
-            to: peer(&reader, &destination.site)?,
+            from,
+            from_nodes,
+            to,
+            to_nodes,
             shared,
             job,
             epoch,
@@ -258,6 +263,22 @@ impl<'a> Third<'a> {
         }
     }
 
+    /// The identities of all nodes that may come to run the job, each with the name of its access.
+    fn runners(&self, way: Way) -> Vec<(String, String)> {
+        let runner = self.runner(way);
+        let nodes = match way {
+            Way::Within | Way::Push => &self.from_nodes,
+            Way::Pull => &self.to_nodes,
+        };
+        let mut runners = vec![(runner.identity.clone(), self.job.id.clone())];
+        let others = nodes.iter().filter(|node| node.identity != runner.identity);
+        runners.extend(others.map(|node| {
+            let name = access_name(&self.job.id, &node.identity);
+            (node.identity.clone(), name)
+        }));
+        runners
+    }
+
     /// Lets the runner in at the other end, for this job; or for longer.
     fn grant(&self, way: Way) -> Result<(), Refusal> {
         let Some(granter) = self.granter(way) else {
@@ -268,14 +289,17 @@ impl<'a> Third<'a> {
             Way::Pull => self.sources.iter().map(path).collect(),
             _ => vec![path(&self.destination)],
         };
-        let question = Question::Grant(GrantJob {
-            job: self.job.id.clone(),
-            identity: self.runner(way).identity.clone(),
-            paths,
-            write: way == Way::Push,
-            until: Timestamp(self.shared.now().after(millis(GRANT_FOR)).0),
-        });
-        self.ask(granter, &question).map(|_| ())
+        for (identity, job) in self.runners(way) {
+            let question = Question::Grant(GrantJob {
+                job,
+                identity,
+                paths: paths.clone(),
+                write: way == Way::Push,
+                until: Timestamp(self.shared.now().after(millis(GRANT_FOR)).0),
+            });
+            self.ask(granter, &question)?;
+        }
+        Ok(())
     }
 
     /// Takes the access back. If that fails, it ends by itself.
@@ -283,13 +307,13 @@ impl<'a> Third<'a> {
         let Some(granter) = self.granter(way) else {
             return;
         };
-        let question = Question::Revoke {
-            job: self.job.id.clone(),
-        };
-        if let Err(refusal) = self.ask(granter, &question) {
-            self.told.note(&format!(
-                "the access for this job ends by itself within a day: {refusal}"
-            ));
+        for (_, job) in self.runners(way) {
+            if let Err(refusal) = self.ask(granter, &Question::Revoke { job }) {
+                self.told.note(&format!(
+                    "the access for this job ends by itself within a day: {refusal}"
+                ));
+                return;
+            }
         }
     }
 
@@ -396,6 +420,12 @@ impl<'a> Third<'a> {
     fn tell_way(&self, way: Way) {
         self.told.note(&self.way_text(way));
     }
+}
+
+/// By which name a site knows the access of a node for a job, beside that of the node that was asked to run it.
+fn access_name(job: &str, identity: &str) -> String {
+    let sign: String = identity.chars().skip(4).take(12).collect();
+    format!("{job}-{sign}")
 }
 
 /// Whether the job failed because its access had ended.

@@ -166,6 +166,7 @@ fn site(name: &str) -> Command {
         addresses: vec!["host:7272".to_owned()],
         identity: format!("gw1-{name}"),
         comment: String::new(),
+        nodes: Vec::new(),
     })))
 }
 

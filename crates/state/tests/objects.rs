@@ -223,6 +223,7 @@ fn objects_are_created_once_replaced_and_removed() {
         addresses: vec!["dtn1.siteb.example.org".to_owned()],
         identity: "gw1-b".to_owned(),
         comment: String::new(),
+        nodes: Vec::new(),
     };
     state
         .op(0, Op::Site(Change::Create(site.clone())))

@@ -13,7 +13,7 @@ use godwit_api::ask::{Question, SteerJob, SteerVerb};
 use godwit_state::{Job, JobFilter, JobState};
 
 use super::rights::end_denied;
-use super::{GRANT_FOR, is_third_party, millis, peer};
+use super::{GRANT_FOR, access_name, is_third_party, millis, site};
 use crate::Shared;
 use crate::error::JobsError;
 
@@ -117,23 +117,24 @@ fn tell(shared: &Shared, id: &str) -> Result<bool, JobsError> {
         .collect();
     names.push(&job.destination.site);
     names.dedup();
+    // A site that is not known any more cannot be told; its access ends by itself.
+    let sites = names.into_iter().map(|name| site(shared, &job, name));
+    let sites: Vec<_> = sites.filter_map(Result::ok).collect();
     let mut questions = vec![Question::Steer(SteerJob {
         job: job.id.clone(),
         verb: Some(verb),
         ..SteerJob::default()
     })];
     if verb == SteerVerb::Cancel {
-        let job = job.id.clone();
-        questions.push(Question::Revoke { job });
+        let nodes = sites.iter().flat_map(|(_, nodes)| nodes);
+        let others = nodes.map(|node| access_name(&job.id, &node.identity));
+        let all = std::iter::once(job.id.clone()).chain(others);
+        questions.extend(all.map(|job| Question::Revoke { job }));
     }
     let mut all_told = true;
-    for name in names {
-        // A site that is not known any more cannot be told; its access ends by itself.
-        let Ok(site) = peer(&reader, name) else {
-            continue;
-        };
+    for (site, _) in &sites {
         for question in &questions {
-            let asked = shared.config.sites.ask(Some(&site), question, &mut |_| {
+            let asked = shared.config.sites.ask(Some(site), question, &mut |_| {
                 !shared.stopping.load(Ordering::SeqCst)
             });
             all_told &= !asked.is_err_and(|refusal| refusal.retryable);

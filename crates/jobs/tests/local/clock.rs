@@ -44,6 +44,7 @@ fn failed_once(jobs: &Jobs) -> String {
         addresses: vec![free.expect("an address").to_string()],
         identity: "gw1-nobody".to_owned(),
         comment: String::new(),
+        nodes: Vec::new(),
     };
     let put = Command::new(UnixMillis(MORNING), alice(), Op::Site(Change::Put(site)));
     jobs.replica().propose_blocking(put).expect("put");

@@ -91,6 +91,7 @@ pub(crate) fn apply(db: &Connection, index: u64, command: &Command) -> Result<Ef
         Op::Invite(change) => objects::change(&context, change),
         Op::Prune(prune) => history::prune(&context, prune),
         Op::Site(change) => objects::change(&context, change),
+        Op::Learn(learn) => objects::learn(&context, learn),
         Op::Schedule(change) => objects::schedule(&context, change),
         Op::Fired {
             schedule,
@@ -123,6 +124,7 @@ pub(crate) fn audit(
         Op::Work(..)
         | Op::Restart(_)
         | Op::Lost(_)
+        | Op::Learn(_)
         | Op::Fired { .. }
         | Op::Delivery(_)
         | Op::Audit(_) => false,

@@ -5,8 +5,8 @@ use rusqlite::{OptionalExtension as _, params};
 
 use super::{Context, Stop, jobs, notices, sql};
 use crate::model::{
-    AccessRule, Change, CommandError, Effect, NewJob, Object, Reason, Schedule, Token, Topic,
-    UnixMillis, User, reason,
+    AccessRule, Change, CommandError, Effect, Learn, NewJob, Object, Reason, Schedule, Site, Token,
+    Topic, UnixMillis, User, reason,
 };
 use crate::read::object_by_id;
 
@@ -23,6 +23,21 @@ pub(super) fn change<T: Object>(context: &Context<'_>, change: &Change<T>) -> Re
         }
         Change::Put(object) => put(context, object),
         Change::Remove(id) => remove::<T>(context, id),
+    }
+}
+
+/// Notes the nodes of a site.
+pub(super) fn learn(context: &Context<'_>, learn: &Learn) -> Result<Effect, Stop> {
+    let site = object_by_id::<Site>(context.db, &learn.site)?;
+    match site.filter(|site| site.identity == learn.identity) {
+        Some(site) => put(
+            context,
+            &Site {
+                nodes: learn.nodes.clone(),
+                ..site
+            },
+        ),
+        None => Ok(Effect::Done),
     }
 }
 

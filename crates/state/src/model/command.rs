@@ -7,7 +7,8 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     AccessRule, Actor, FailureGroup, Invite, JobState, Join, Limit, Node, Object, Place, Reason,
-    RetryPolicy, Runner, Schedule, Setting, Share, Site, Token, UnixMillis, User, Webhook, WorkOp,
+    RetryPolicy, Runner, Schedule, Setting, Share, Site, Target, Token, UnixMillis, User, Webhook,
+    WorkOp,
 };
 
 /// Version of the commands that this program writes and the newest one that it reads.
@@ -75,6 +76,8 @@ pub enum Op {
     Prune(Prune),
     /// Changes a site.
     Site(Change<Site>),
+    /// A site has told which nodes it has. Nothing changes where the site is another one by now.
+    Learn(Box<Learn>),
     /// Changes a schedule.
     Schedule(Change<Schedule>),
     /// Submits the job of a schedule's tick, once for each tick.
@@ -273,6 +276,18 @@ impl Outcome {
     }
 }
 
+/// The nodes of a site.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct Learn {
+    /// Name of the site.
+    pub site: String,
+    /// Identity that the site has for the node that learns.
+    pub identity: String,
+    /// Its nodes.
+    pub nodes: Vec<Target>,
+}
+
 /// Which history to delete. One command deletes a bounded number of rows and says whether there are more.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
 #[serde(deny_unknown_fields)]
@@ -327,6 +342,7 @@ impl Op {
             Self::Job(id, _) | Self::Work(id, _) => id.clone(),
             Self::Restart(runner) => runner.node.clone(),
             Self::Lost(node) => format!("{}/{node}", Node::KIND),
+            Self::Learn(learn) => format!("{}/{}", Site::KIND, learn.site),
             Self::Join(join) => format!("{}/{}", Node::KIND, join.node.name),
             Self::Node(of) => change(of),
             Self::Invite(of) => change(of),
@@ -363,6 +379,7 @@ impl Op {
             Self::Work(_, op) => format!("work.{}", op.name()),
             Self::Restart(_) => "node.restart".to_owned(),
             Self::Lost(_) => "node.lost".to_owned(),
+            Self::Learn(_) => "site.learn".to_owned(),
             Self::Join(_) => "node.join".to_owned(),
             Self::Node(of) => change("node", of),
             Self::Invite(of) => change("invite", of),

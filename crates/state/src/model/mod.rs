@@ -16,7 +16,7 @@ mod work;
 
 pub use command::{
     AuditEntry, COMMAND_BYTES_MAX, COMMAND_VERSION, Change, Command, Delivery, Finish, JobChange,
-    JobOp, NewJob, Op, Outcome, Prune,
+    JobOp, Learn, NewJob, Op, Outcome, Prune,
 };
 pub use effect::{Applied, CommandError, Effect};
 pub use event::{Event, Topic};

@@ -9,7 +9,8 @@
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use super::{FailureGroup, Reason, Runner};
+use super::{CommandError, FailureGroup, Reason, Runner};
+use crate::bounds;
 
 /// Most finds of one command, and most items of one settlement.
 pub const WORK_LIST_MAX: usize = 1_024;
@@ -130,6 +131,22 @@ pub struct Target {
     pub identity: String,
     /// Addresses of its data port, in the order in which they are dialled.
     pub addresses: Vec<String>,
+}
+
+/// Addresses of one node.
+const ADDRESSES_MAX: usize = 16;
+
+impl Target {
+    /// Checks the bounds.
+    pub(crate) fn check(&self) -> Result<(), CommandError> {
+        bounds::name("name", &self.name)?;
+        bounds::name("identity", &self.identity)?;
+        bounds::count("addresses", self.addresses.len(), ADDRESSES_MAX)?;
+        for address in &self.addresses {
+            bounds::text("address", address)?;
+        }
+        Ok(())
+    }
 }
 
 /// Where a node of the source sends.

@@ -59,6 +59,7 @@ async fn put(
         addresses: new.addresses,
         identity: new.identity,
         comment: new.comment,
+        nodes: Vec::new(),
     };
     app.run(move |app| {
         app.propose(caller.actor(), Op::Site(Change::Put(site)))?;

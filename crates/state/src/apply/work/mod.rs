@@ -33,8 +33,6 @@ const PART_BYTES: std::ops::RangeInclusive<u64> = 1..=1 << 50;
 const PAIRS_MAX: usize = 1_024;
 /// Numbers by which nodes see whether a source is the same.
 const SIGHT_MAX: usize = 64;
-/// Addresses of one node.
-const ADDRESSES_MAX: usize = 16;
 /// Items that the end of a job removes at once; the rest goes with old history.
 const REMOVED_MAX: i64 = 10_000;
 
@@ -221,12 +219,7 @@ fn set_pairs(work: &mut WorkRow, set: &SetPairs) -> Result<(), Stop> {
     bounds::count("pairs", set.pairs.len(), PAIRS_MAX)?;
     bounds::count("targets", set.targets.len(), TARGETS_MAX)?;
     for target in &set.targets {
-        bounds::name("name", &target.name)?;
-        bounds::name("identity", &target.identity)?;
-        bounds::count("addresses", target.addresses.len(), ADDRESSES_MAX)?;
-        for address in &target.addresses {
-            bounds::text("address", address)?;
-        }
+        target.check()?;
     }
     for pair in &set.pairs {
         bounds::name("node", &pair.node)?;

@@ -5,7 +5,7 @@ use super::{
     AccessRule, Limit, LimitScope, Object, Schedule, Setting, Share, Site, Token, User, Webhook,
 };
 use crate::bounds::{self, text};
-use crate::model::{CommandError, Secret};
+use crate::model::{CommandError, Secret, TARGETS_MAX};
 
 impl Object for Site {
     const KIND: &'static str = "site";
@@ -21,6 +21,10 @@ impl Object for Site {
         bounds::count("addresses", self.addresses.len(), bounds::LIST_MAX)?;
         for address in &self.addresses {
             bounds::name("addresses", address)?;
+        }
+        bounds::count("nodes", self.nodes.len(), TARGETS_MAX)?;
+        for node in &self.nodes {
+            node.check()?;
         }
         text("comment", &self.comment)
     }

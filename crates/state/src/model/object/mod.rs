@@ -6,7 +6,7 @@ mod check;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use super::{CommandError, Reason, Secret, UnixMillis};
+use super::{CommandError, Reason, Secret, Target, UnixMillis};
 use crate::bounds;
 
 /// An object that is stored under its kind and id.
@@ -88,6 +88,9 @@ pub struct Site {
     pub identity: String,
     /// The operator's words.
     pub comment: String,
+    /// The nodes of the site, as one of them told last; a change of the site forgets them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub nodes: Vec<Target>,
 }
 
 /// A job that is submitted again and again.
