@@ -44,7 +44,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use godwit_api::ask::AskSites;
+use godwit_api::ask::{AskSites, Peer};
 use godwit_api::grant::Grant;
 use godwit_api::record::HearTransfers;
 use godwit_api::rest::{
@@ -90,6 +90,8 @@ pub struct JobsConfig {
     pub clock: Clock,
     /// Asks other sites, and this node, about places.
     pub sites: Arc<dyn AskSites>,
+    /// How other sites reach this node; None while it does not listen.
+    pub own: Arc<dyn Fn() -> Option<Peer> + Send + Sync>,
     /// Makes the surroundings of one attempt.
     pub make_env: Arc<MakeEnv>,
     /// Hears of each attempt.

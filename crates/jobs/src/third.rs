@@ -5,6 +5,7 @@
 //! it the other way round. Each question names the job by its id here, and is answered the same however often it comes. So an attempt
 //! that follows a crash finds the job where it runs, and a job that runs goes on while this node is away, until its grant ends.
 
+pub(crate) mod brought;
 mod ending;
 mod follow;
 mod past;
@@ -60,6 +61,8 @@ struct Third<'a> {
     to: Peer,
     /// Its nodes that serve the destination.
     to_nodes: Vec<Peer>,
+    /// This node, where it is the site of the destination.
+    own: Option<Peer>,
     told: &'a Arc<AttemptEvents>,
     control: &'a Control,
 }
@@ -98,6 +101,11 @@ fn site(shared: &Shared, job: &Job, name: &str) -> Result<(Peer, Vec<Peer>), Job
 pub(crate) fn is_third_party(job: &Job) -> bool {
     let elsewhere = |site: &str| site != HERE;
     job.sources.iter().all(|place| elsewhere(&place.site)) && elsewhere(&job.destination.site)
+}
+
+/// Whether another site may run the job, or have run it: its sources are elsewhere.
+pub(crate) fn may_run_elsewhere(job: &Job) -> bool {
+    job.sources.iter().all(|place| place.site != HERE)
 }
 
 /// Runs the attempt to its end; gives what the state is to be told, if anything.
@@ -143,11 +151,19 @@ impl<'a> Third<'a> {
         new.limit = (limit > 0).then_some(limit);
         new.priority = job.priority;
         new.label.clone_from(&job.label);
-        let (sources, destination) = spec::places(&new)?;
+        let (sources, mut destination) = spec::places(&new)?;
         let first = sources.first().map_or("", |place| place.site.as_str());
         let (from, from_nodes) = site(shared, job, first)?;
-        let (to, to_nodes) = site(shared, job, &destination.site)?;
+        let own = (shared.config.own)().filter(|_| destination.is_here());
+        let (to, to_nodes) = match &own {
+            Some(own) => {
+                destination.site.clone_from(&own.name);
+                (own.clone(), vec![own.clone()])
+            }
+            None => site(shared, job, &destination.site)?,
+        };
         Ok(Self {
+            own,
             from,
             from_nodes,
             to,
@@ -185,6 +201,7 @@ impl<'a> Third<'a> {
     fn find(&self) -> Result<Option<(Way, JobSeen)>, Stop> {
         let ways = match self.from == self.to {
             true => &[Way::Within][..],
+            false if self.own.is_some() => &[Way::Push],
             false => &[Way::Push, Way::Pull],
         };
         for way in ways {
@@ -216,6 +233,9 @@ impl<'a> Third<'a> {
     fn choose(&self) -> Result<Way, Stop> {
         if self.from == self.to {
             return Ok(Way::Within);
+        }
+        if self.own.is_some() {
+            return Ok(Way::Push);
         }
         let reach = |from: &Peer, to: &Peer| {
             self.ask(from, &Question::Reach { peer: to.clone() })
@@ -402,6 +422,9 @@ impl<'a> Third<'a> {
     }
 
     fn ask(&self, site: &Peer, question: &Question) -> Result<Answer, Refusal> {
+        if let Some(own) = self.own.as_ref().filter(|own| *own == site) {
+            return brought::ask_here(self.shared, own, question);
+        }
         let sites = &self.shared.config.sites;
         sites.ask(Some(site), question, &mut |_| {
             !self.shared.stopping.load(Ordering::SeqCst)

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use godwit_api::PORT_DEFAULT;
+use godwit_api::ask::Peer;
 use godwit_api::host::HostPort;
 use godwit_api::settings::ServeSettings;
 use godwit_engine::session::{Connector, Refusal};
@@ -70,6 +71,18 @@ pub(super) fn start(
         jobs_max: settings.jobs as usize,
         clock: Clock::default(),
         sites: Arc::clone(&opened.sites),
+        own: {
+            let cluster = opened.cluster.clone();
+            let identity = home.identity()?.id().to_string();
+            Arc::new(move || {
+                let addresses = cluster.addresses();
+                (!addresses.is_empty()).then(|| Peer {
+                    name: cluster.node().to_owned(),
+                    addresses,
+                    identity: identity.clone(),
+                })
+            })
+        },
         make_env: Arc::new(make_env),
         tells: news.hearer(),
         log: Arc::new(log::line),

@@ -10,10 +10,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use godwit_api::ask::{Question, SteerJob, SteerVerb};
+use godwit_api::rest::HERE;
 use godwit_state::{Job, JobFilter, JobState};
 
 use super::rights::end_denied;
-use super::{GRANT_FOR, access_name, is_third_party, millis, site};
+use super::{GRANT_FOR, access_name, brought, may_run_elsewhere, millis, site};
 use crate::Shared;
 use crate::error::JobsError;
 
@@ -83,7 +84,7 @@ fn look_back(shared: &Shared) -> Result<(), JobsError> {
     };
     let page = shared.replica.reader().jobs(&filter, None, JOBS_MAX)?;
     for job in page.jobs {
-        if is_third_party(&job) && job.attempts > 0 && !is_old(shared, &job) {
+        if may_run_elsewhere(&job) && job.attempts > 0 && !is_old(shared, &job) {
             shared.untold.add(&job.id);
         }
     }
@@ -132,6 +133,15 @@ fn tell(shared: &Shared, id: &str) -> Result<bool, JobsError> {
         questions.extend(all.map(|job| Question::Revoke { job }));
     }
     let mut all_told = true;
+    if let Some(own) = (shared.config.own)().filter(|_| job.destination.site == HERE) {
+        let revokes = questions
+            .iter()
+            .filter(|one| matches!(one, Question::Revoke { .. }));
+        for revoke in revokes {
+            let asked = brought::ask_here(shared, &own, revoke);
+            all_told &= !asked.is_err_and(|refusal| refusal.retryable);
+        }
+    }
     for (site, _) in &sites {
         for question in &questions {
             let asked = shared.config.sites.ask(Some(site), question, &mut |_| {

@@ -130,6 +130,7 @@ impl World {
         };
         let config = JobsConfig {
             sites: Arc::new(Nowhere),
+            own: Arc::new(|| None),
             node: "node1".to_owned(),
             directory: self.path("home/jobs"),
             exports: vec!["from".to_owned(), "to".to_owned()],

@@ -121,6 +121,7 @@ impl World {
             jobs_max: 4,
             clock: godwit_jobs::Clock::default(),
             sites: Arc::new(Asker::new(here, tls)),
+            own: Arc::new(|| None),
             make_env: Arc::new(move |_| Env {
                 process: process.clone(),
                 home: home.clone(),

@@ -10,7 +10,7 @@ use super::super::sites::{submit, wait_for};
 use super::divided::senders;
 use super::{Site, invite, join_by, up};
 
-/// Lets the nodes of one cluster write to the other, which they know by its first node.
+/// Lets the nodes of one cluster read and write at the other, which they know by its first node.
 fn know(site: &Site, there: &Site) {
     for node in &site.nodes {
         let line = ["access", "allow", &node.identity, "--all-exports"];
