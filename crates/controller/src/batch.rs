@@ -108,11 +108,19 @@ impl Way<'_> {
             let limit = self.to.limit.to_string();
             settings.insert("limit".to_owned(), vec![Text::from(limit.as_str())]);
         }
+        let (source, destination) = match &self.root.file {
+            // The close of a file looks at the file alone, not at the directory.
+            Some(name) if closer => (
+                Text::from(format!("/{}/{name}", self.root.source).as_str()),
+                format!("{}/{name}", self.root.destination),
+            ),
+            _ => (source_of(self.root), self.root.destination.clone()),
+        };
         Ok(JobSpec {
             version: JOB_VERSION,
             kind,
-            sources: vec![source_of(self.root)],
-            destination: root_endpoint(&self.to.address, &self.root.destination)?,
+            sources: vec![source],
+            destination: root_endpoint(&self.to.address, &destination)?,
             settings,
             selection,
             member: Some(Member {

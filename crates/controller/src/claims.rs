@@ -221,13 +221,16 @@ impl Claims {
             Ok(()) => {
                 at.is_held = true;
                 at.refused = None;
-                at.may_hold_until = now + LEASE;
                 at.ask_at = now + RENEW_EVERY;
                 if ask.sets {
                     at.order = ask.order;
                 }
                 // The first one of all is what the others have to be.
                 at.is_same |= ask.mark == Mark::Expect || (ask.is_first && !is_known);
+                // No member sends to a node that is not known to be the same.
+                if at.is_same {
+                    at.may_hold_until = now + LEASE;
+                }
                 match ask.mark {
                     Mark::Make => self.marked = Marked::Made,
                     Mark::Remove => self.marked = Marked::No,

@@ -18,6 +18,9 @@ pub(crate) struct Mapping<'a> {
     pub(crate) ask: &'a dyn Fn(&Question) -> Result<Answer, Refusal>,
 }
 
+/// A smaller file gains nothing from being divided: it has a few parts.
+const FILE_BYTES_MIN: u64 = 1 << 30;
+
 impl Mapping<'_> {
     /// What becomes of each source, or why the job is not divided. Nothing is written before the state has it.
     pub(crate) fn roots(&self) -> Result<Vec<WorkRoot>, String> {
@@ -50,15 +53,21 @@ impl Mapping<'_> {
                 true => format!("{below}/{name}"),
                 false => below.clone(),
             };
-            if roots.iter().any(|root| root.destination == destination) {
-                return Err("two sources would become the same directory".to_owned());
-            }
-            let mut root = WorkRoot {
+            let root = WorkRoot {
                 source: text(source)?,
+                file: None,
                 destination,
                 sight: Vec::new(),
             };
-            root.sight = self.look_at(&root)?;
+            let root = match self.look_at(&root) {
+                Ok(sight) => WorkRoot { sight, ..root },
+                Err(why) => self.file(&root).ok_or(why)?,
+            };
+            let is_same =
+                |one: &WorkRoot| (&one.destination, &one.file) == (&root.destination, &root.file);
+            if roots.iter().any(is_same) {
+                return Err("two sources would become the same".to_owned());
+            }
             roots.push(root);
         }
         Ok(roots)
@@ -81,8 +90,36 @@ impl Mapping<'_> {
         }
     }
 
-    /// What this node sees of a source. One that is no directory is brought by one transfer.
+    /// The source as one large file, if that is what it is, its copy has its name, and the directory of the copy is there. Any other source
+    /// that is no directory is brought by one transfer.
+    fn file(&self, root: &WorkRoot) -> Option<WorkRoot> {
+        let (directory, name) = root.source.rsplit_once('/')?;
+        let (below, copy) = root.destination.rsplit_once('/')?;
+        let is_copy = self.order.base.kind == JobKind::Copy && name == copy;
+        if !is_copy || !self.is_directory(below).ok()? {
+            return None;
+        }
+        let root = WorkRoot {
+            source: directory.to_owned(),
+            file: Some(name.to_owned()),
+            destination: below.to_owned(),
+            sight: Vec::new(),
+        };
+        let found = self.walk(&root).ok()?.large_file(name.as_bytes())?;
+        if found.bytes < FILE_BYTES_MIN {
+            return None;
+        }
+        let sight = self.look_at(&root).ok()?;
+        Some(WorkRoot { sight, ..root })
+    }
+
+    /// What this node sees of a source.
     fn look_at(&self, root: &WorkRoot) -> Result<Vec<u64>, String> {
+        let sight = self.walk(root)?.sight();
+        sight.map_err(|failure| failure.message)
+    }
+
+    fn walk(&self, root: &WorkRoot) -> Result<Walk, String> {
         let way = Way {
             base: &self.order.base,
             root,
@@ -91,10 +128,10 @@ impl Mapping<'_> {
             epoch: self.order.epoch,
         };
         let spec = way.members(Vec::new(), false);
-        let sight = spec.and_then(|spec| {
+        let walk = spec.and_then(|spec| {
             let env = (self.node.make_env)(&[]);
-            Walk::open(&spec, &env, WalkLimits::default())?.sight()
+            Walk::open(&spec, &env, WalkLimits::default())
         });
-        sight.map_err(|failure| failure.message)
+        walk.map_err(|failure| failure.message)
     }
 }

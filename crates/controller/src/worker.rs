@@ -17,7 +17,7 @@ use godwit_run::walk::{Walk, WalkLimits, Walked, is_same_sight};
 use godwit_run::{Control, GivenList};
 use godwit_state::{
     Effect, Found, Op, Reason, Settle, Settled, Settlement, TakeWork, Task, WORK_LIST_MAX,
-    WORK_PATHS_BYTES_MAX, Work, WorkItem, WorkOp, WorkPath, Works,
+    WORK_PATHS_BYTES_MAX, Work, WorkItem, WorkOp, WorkPath, WorkRoot, Works,
 };
 
 use crate::Node;
@@ -244,11 +244,11 @@ impl Doing<'_> {
 
     fn way<'a>(&'a self, leased: &Leased<'a>, to: To) -> Result<Way<'a>, Failure> {
         let claim: ClaimId = leased.work.claim.parse().map_err(Failure::local)?;
-        let found = usize::try_from(leased.root).ok();
-        let found = found.and_then(|at| leased.work.roots.get(at));
         Ok(Way {
             base: self.base,
-            root: found.ok_or_else(|| Failure::usage("the job has no such root"))?,
+            root: leased
+                .root_of()
+                .ok_or_else(|| Failure::usage("the job has no such root"))?,
             to,
             claim,
             epoch: self.epoch,
@@ -304,9 +304,15 @@ impl Doing<'_> {
                 let env = (self.node.make_env)(&[]);
                 walk = Some(Walk::open(&bare, &env, WalkLimits::default())?);
             }
-            let walked = walk
-                .as_ref()
-                .map(|walk| walk.walk(&path.0, *share, *shares));
+            let one = leased.root_of().and_then(|root| root.file.as_deref());
+            let walked = walk.as_ref().map(|walk| match one {
+                // What is not brought in parts any more is left to the close.
+                Some(name) => Ok(Walked {
+                    large: walk.large_file(name.as_bytes()).into_iter().collect(),
+                    ..Walked::default()
+                }),
+                None => walk.walk(&path.0, *share, *shares),
+            });
             match walked {
                 Some(Ok(mut walked)) => {
                     names.append(&mut walked.names);
@@ -390,6 +396,13 @@ struct Leased<'a> {
     lease: u64,
     root: u32,
     items: &'a [WorkItem],
+}
+
+impl<'a> Leased<'a> {
+    fn root_of(&self) -> Option<&'a WorkRoot> {
+        let root = usize::try_from(self.root).ok()?;
+        self.work.roots.get(root)
+    }
 }
 
 /// All items return.

@@ -170,6 +170,20 @@ impl Walk {
         Ok(sight)
     }
 
+    /// The large file of this name in the source; none where a walk would not tell it as one.
+    #[must_use]
+    pub fn large_file(&self, name: &[u8]) -> Option<LargeFile> {
+        let path = self.path(name).ok()?;
+        let meta = self.root.storage.stat(&path).ok()??;
+        let is_large = meta.kind == Kind::File && meta.links == 1 && meta.bytes > self.limits.large;
+        let is_meant = !self.select.leaves_out(name, false) && !self.select.passes_over(&meta);
+        (is_large && is_meant).then(|| LargeFile {
+            path: name.to_vec(),
+            bytes: meta.bytes,
+            generation: meta.generation(),
+        })
+    }
+
     /// Walks from a directory below the source, or one share of the names in it.
     ///
     /// # Errors

@@ -23,6 +23,7 @@ fn open(epoch: u64) -> WorkOp {
         claim: "claim".to_owned(),
         roots: vec![WorkRoot {
             source: "data/a".to_owned(),
+            file: None,
             destination: "data/b".to_owned(),
             sight: Vec::new(),
         }],

@@ -2,7 +2,7 @@
 //! Leaves leases and settlements to the tests of the state.
 
 use std::fs::{self, File};
-use std::os::unix::fs::FileExt as _;
+use std::os::unix::fs::{FileExt as _, PermissionsExt as _};
 use std::path::Path;
 use std::time::Duration;
 
@@ -135,6 +135,52 @@ fn what_cannot_be_divided_is_brought_by_one_transfer() {
         "x",
     ]);
     assert_eq!(refused.code, Some(2), "{refused:?}");
+}
+
+#[track_caller]
+fn assert_same_file(one: &Path, other: &Path) {
+    let compared = std::process::Command::new("cmp")
+        .args([one, other])
+        .status();
+    assert!(compared.expect("cmp runs").success(), "{}", other.display());
+    let changed = |path: &Path| {
+        fs::metadata(path)
+            .expect("there")
+            .modified()
+            .expect("a time")
+    };
+    assert_eq!(changed(one), changed(other));
+}
+
+#[test]
+fn one_large_file_is_brought_in_parts_and_nothing_beside_it_changes() {
+    let (here, there) = two_sites();
+    fs::create_dir_all(here.export.join("run42")).expect("made");
+    fs::write(here.export.join("run42/other"), "other").expect("written");
+    let file = here.export.join("run42/large");
+    File::create(&file)
+        .and_then(|file| file.set_len(5 * PART + 7))
+        .expect("long");
+    let to = there.export.join("to");
+    fs::create_dir_all(&to).expect("made");
+    fs::set_permissions(&to, fs::Permissions::from_mode(0o701)).expect("closed");
+    let id = submit(&here, "here:/data/run42/large", "siteB:/data/to", &ALWAYS);
+    assert_complete(&here, &id);
+    let log = log(&here, &id);
+    assert!(log.contains("6 parts and 1 assembled files"), "{log}");
+    assert_eq!(fs::read_dir(&to).expect("there").count(), 1);
+    let mode = fs::metadata(&to).expect("there").permissions().mode() & 0o777;
+    assert_eq!(mode, 0o701);
+    assert_same_file(&file, &to.join("large"));
+    // A copy of another name is no part of this.
+    let id = submit(
+        &here,
+        "here:/data/run42/large",
+        "siteB:/data/to/other",
+        &ALWAYS,
+    );
+    assert_complete(&here, &id);
+    assert_same_file(&file, &to.join("other"));
 }
 
 #[test]

@@ -84,6 +84,8 @@ fn further_nodes_are_used_once_they_see_the_mark() {
     let asked = round(&mut claims, SECOND, answer);
     assert_eq!(marks(&asked), [("a", Mark::Remove)]);
     assert_eq!(claims.left_out().len(), 1);
+    // Nobody sent to it, so nobody waits for it.
+    assert!(!claims.waits(SECOND));
     assert!(claims.left_out().is_empty());
     assert!(round(&mut claims, 2 * SECOND, answer).is_empty());
 }

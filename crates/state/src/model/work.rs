@@ -98,6 +98,9 @@ pub struct OpenWork {
 pub struct WorkRoot {
     /// The directory, export first.
     pub source: String,
+    /// The one file in the directory that is meant; none means all that is in it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub file: Option<String>,
     /// What becomes its copy, export first.
     pub destination: String,
     /// What the controller's node sees of the source, so that others find out whether they see the same; empty says nothing.

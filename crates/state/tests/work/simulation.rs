@@ -102,6 +102,7 @@ impl World<'_> {
             claim: "claim".to_owned(),
             roots: vec![WorkRoot {
                 source: "data/a".to_owned(),
+                file: None,
                 destination: "data/b".to_owned(),
                 sight: Vec::new(),
             }],

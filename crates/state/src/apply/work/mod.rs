@@ -153,6 +153,7 @@ fn open(context: &Context<'_>, id: &str, open: &OpenWork) -> Result<Effect, Stop
     }
     for root in &open.roots {
         bounds::text("source", &root.source)?;
+        bounds::text("file", root.file.as_deref().unwrap_or_default())?;
         bounds::text("destination", &root.destination)?;
         bounds::count("sight", root.sight.len(), SIGHT_MAX)?;
     }
