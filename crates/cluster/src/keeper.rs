@@ -1,7 +1,7 @@
 //! The thread that keeps the cluster: each second it tells the leader that this node lives; the leader's makes rows, members and voters so.
 //! Answers nobody: `hearing` does.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -10,6 +10,7 @@ use godwit_api::ask::{
     Announce, Answer, ClusterAnswer, ClusterQuestion, FEATURE_LEVEL, KnownNode, Peer, Question,
     Refusal, code,
 };
+use godwit_api::sight::odd_ones;
 use godwit_state::{Actor, Change, Command, Member, Members, Node, Op, ProposeError};
 
 use crate::carrier::{address_of, peer_at};
@@ -62,6 +63,7 @@ impl Shared {
             version: self.config.version.clone(),
             level: FEATURE_LEVEL,
             resources: (self.config.resources)(),
+            sights: self.sights.look(&*self.config.look),
         }
     }
 
@@ -95,19 +97,20 @@ fn lead(shared: &Shared) -> Result<(), String> {
     if own.is_none() && rows.is_empty() && number == NUMBER_ALONE {
         return Ok(());
     }
-    let wanted = shared.own_row(own.as_ref());
-    if own.is_some() && own.as_ref() != Some(&wanted) {
-        shared
-            .propose(Op::Node(Change::Put(wanted)))
-            .map_err(told)?;
-    }
     let now = Instant::now();
+    let odd = odd_exports(shared, &rows, now);
+    let of = |number: u64| odd.iter().filter(move |(node, _)| *node == number);
     for row in &rows {
-        let wanted = shared
-            .live
-            .lock()
-            .of(row.number)
-            .map(|entry| as_said(row, &entry.said));
+        let own = (row.number == number).then(|| shared.own_row(Some(row)));
+        let said = shared.live.lock();
+        let wanted = said.of(row.number).map(|entry| as_said(row, &entry.said));
+        drop(said);
+        let wanted = own.or(wanted).map(|mut wanted| {
+            wanted
+                .exports
+                .retain(|export| !of(row.number).any(|(_, odd)| odd == export));
+            wanted
+        });
         if let Some(wanted) = wanted.filter(|wanted| wanted != row) {
             shared
                 .propose(Op::Node(Change::Put(wanted)))
@@ -130,6 +133,40 @@ fn lead(shared: &Shared) -> Result<(), String> {
         .lock()
         .keep(|number| rows.iter().any(|row| row.number == number));
     members(shared, &rows, now)
+}
+
+/// The exports of nodes that are another file system than at most nodes: these nodes take no jobs of them.
+fn odd_exports(shared: &Shared, rows: &[Node], now: Instant) -> Vec<(u64, String)> {
+    let own = shared.config.home.number;
+    let mut sights: BTreeMap<String, Vec<(u64, Vec<u64>)>> = BTreeMap::new();
+    let heard = shared.live.lock();
+    for row in rows {
+        let seen = match row.number == own {
+            true => shared.sights.look(&*shared.config.look),
+            false => match heard.of(row.number) {
+                Some(entry) if !heard.is_lost(row.number, now) => entry.said.sights.clone(),
+                _ => continue,
+            },
+        };
+        for (export, sight) in seen {
+            sights.entry(export).or_default().push((row.number, sight));
+        }
+    }
+    drop(heard);
+    let mut odd = Vec::new();
+    for (export, seen) in sights {
+        let all: Vec<&[u64]> = seen.iter().map(|(_, sight)| sight.as_slice()).collect();
+        let ones = odd_ones(&all).into_iter();
+        odd.extend(ones.map(|at| (seen[at].0, export.clone())));
+    }
+    for (number, export) in shared.sights.new_ones(&odd) {
+        let row = rows.iter().find(|row| row.number == number);
+        let name = row.map_or("", |row| row.name.as_str());
+        (shared.config.log)(&format!(
+            "cluster: the export {export} of the node {name} is another file system than at other nodes, or is not mounted; the node takes no jobs of it"
+        ));
+    }
+    odd
 }
 
 /// The row of a node after what it said.

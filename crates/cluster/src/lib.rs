@@ -17,6 +17,7 @@ mod invite;
 mod join;
 mod keeper;
 mod live;
+mod sights;
 mod status;
 mod voters;
 
@@ -32,6 +33,7 @@ pub use carrier::{Carrier, address_of};
 pub use home::{ClusterHome, HomeError, NODE_ALONE, NUMBER_ALONE};
 pub use invite::Token;
 pub use join::{JoinError, Joining, join};
+pub use sights::Look;
 
 /// What the cluster's part of a node is told at the beginning.
 pub struct ClusterConfig {
@@ -51,6 +53,8 @@ pub struct ClusterConfig {
     pub now: fn() -> UnixMillis,
     /// Tells what this node has.
     pub resources: Arc<dyn Fn() -> NodeResources + Send + Sync>,
+    /// Looks at the exports of this node.
+    pub look: Arc<Look>,
     /// Says what happens, a line each.
     pub log: Arc<dyn Fn(&str) + Send + Sync>,
 }
@@ -68,6 +72,7 @@ pub(crate) struct Shared {
     addresses: Mutex<Vec<String>>,
     /// Who lives, as far as this node heard as the leader.
     pub(crate) live: live::Live,
+    pub(crate) sights: sights::Sights,
     pub(crate) stopping: AtomicBool,
 }
 
@@ -79,6 +84,7 @@ impl Cluster {
             config,
             addresses: Mutex::default(),
             live: live::Live::default(),
+            sights: sights::Sights::default(),
             stopping: AtomicBool::new(false),
         };
         Self {

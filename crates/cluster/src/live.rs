@@ -108,6 +108,7 @@ mod tests {
             version: String::new(),
             level: 1,
             resources: NodeResources::default(),
+            sights: std::collections::BTreeMap::new(),
         }
     }
 

@@ -13,7 +13,8 @@ use std::time::Duration;
 use godwit_api::event::Summary;
 use godwit_api::failure::{Failure, FailureCode};
 use godwit_api::job::ClaimId;
-use godwit_run::walk::{Walk, WalkLimits, Walked, is_same_sight};
+use godwit_api::sight::is_same_sight;
+use godwit_run::walk::{Walk, WalkLimits, Walked};
 use godwit_run::{Control, GivenList};
 use godwit_state::{
     Effect, Found, Op, Reason, Settle, Settled, Settlement, TakeWork, Task, WORK_LIST_MAX,

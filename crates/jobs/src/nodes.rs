@@ -46,6 +46,11 @@ impl Nodes {
         if nodes.rows.len() < 2 {
             return Ok(nodes);
         }
+        // An export that is another file system here than at other nodes is not in the row.
+        if let Some(row) = nodes.rows.iter().find(|row| row.name == own) {
+            let in_row = |export: &String| row.exports.contains(export);
+            nodes.exports.retain(in_row);
+        }
         let filter = JobFilter::moving();
         for job in reader.jobs(&filter, None, OTHERS_MAX)?.jobs {
             let sites = sites_of(&job);

@@ -6,12 +6,16 @@
 //! node finds the same names in it. Links, special files, and files with several names are passed over.
 
 use std::collections::BTreeMap;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 use std::sync::Arc;
 
 use godwit_api::endpoint::Endpoint;
 use godwit_api::failure::{Failure, FailureCode};
 use godwit_api::job::JobSpec;
+use godwit_api::sight::SIGHT_ENTRIES_MAX;
 use godwit_store::{Kind, RelPath, StoreError, StoreErrorKind, TempName};
 use godwit_tree::TreeRoot;
 use godwit_tree::select::Select;
@@ -46,22 +50,45 @@ impl Default for WalkLimits {
     }
 }
 
-/// Entries of a directory by which nodes compare it.
-const SEEN_MAX: usize = 16;
+/// What this node sees of a directory, by its path: see [`godwit_api::sight`].
+///
+/// # Errors
+/// The directory cannot be listed.
+pub fn sight_of(directory: &Path) -> std::io::Result<Vec<u64>> {
+    let mut chosen = Chosen::default();
+    for entry in std::fs::read_dir(directory)?.take(LISTED_MAX) {
+        chosen.add(entry?.file_name().as_bytes());
+    }
+    let mut sight = vec![std::fs::metadata(directory)?.ino()];
+    for (hash, name) in chosen.0 {
+        let path = directory.join(OsStr::from_bytes(&name));
+        if let Ok(meta) = std::fs::symlink_metadata(path) {
+            sight.push(entry_of(hash, meta.ino()));
+        }
+    }
+    Ok(sight)
+}
 
-/// Whether two nodes see the same directory: entries come and go meanwhile, so most that are compared have to be the same.
-#[must_use]
-pub fn is_same_sight(one: &[u64], other: &[u64]) -> bool {
-    let (Some((first, entries)), Some((second, others))) = (one.split_first(), other.split_first())
-    else {
-        // Nothing was said.
-        return true;
-    };
-    let shared = entries
-        .iter()
-        .filter(|entry| others.contains(entry))
-        .count();
-    first == second && shared * 2 >= entries.len().min(others.len())
+/// Names of a directory that are looked at.
+const LISTED_MAX: usize = 100_000;
+
+/// Entries with the least hashes: each node chooses the same ones.
+#[derive(Default)]
+struct Chosen(BTreeMap<u64, Vec<u8>>);
+
+impl Chosen {
+    fn add(&mut self, name: &[u8]) {
+        if !TempName::is_temp(name) {
+            self.0.insert(hash(name), name.to_vec());
+        }
+        if self.0.len() > SIGHT_ENTRIES_MAX {
+            self.0.pop_last();
+        }
+    }
+}
+
+fn entry_of(hash: u64, inode: u64) -> u64 {
+    hash ^ inode.rotate_left(32)
 }
 
 fn hash(name: &[u8]) -> u64 {
@@ -136,35 +163,27 @@ impl Walk {
         })
     }
 
-    /// Numbers by which another node finds out whether it sees the same directory: that of the directory, and those of some entries. None of
-    /// them is the same on another file system but for chance.
+    /// What this node sees of the source: see [`godwit_api::sight`].
     ///
     /// # Errors
     /// The directory cannot be listed.
     pub fn sight(&self) -> Result<Vec<u64>, Failure> {
         let storage = &self.root.storage;
         let failed = |error: StoreError| Failure::new(FailureCode::LocalFailure, error);
-        let mut chosen: BTreeMap<u64, Vec<u8>> = BTreeMap::new();
-        let mut each = |name: &[u8]| {
-            if !TempName::is_temp(name) {
-                chosen.insert(hash(name), name.to_vec());
-            }
-            if chosen.len() > SEEN_MAX {
-                chosen.pop_last();
-            }
-        };
+        let mut chosen = Chosen::default();
+        let mut each = |name: &[u8]| chosen.add(name);
         storage
             .names_in(&self.root.start, &mut each)
             .map_err(failed)?;
         let root = storage.stat(&self.root.start).map_err(failed)?;
         let mut sight = vec![root.map_or(0, |meta| meta.inode)];
-        for (hash, name) in chosen {
+        for (hash, name) in chosen.0 {
             let path = self.root.start.join(&name);
             let meta = path
                 .ok()
                 .and_then(|path| storage.stat(&path).ok().flatten());
             if let Some(meta) = meta {
-                sight.push(hash ^ meta.inode.rotate_left(32));
+                sight.push(entry_of(hash, meta.inode));
             }
         }
         Ok(sight)

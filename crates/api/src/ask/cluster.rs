@@ -1,6 +1,8 @@
 //! The documents by which the nodes of one cluster speak to each other, and by which a node joins.
 //! Knows neither the consensus nor who is a member: `cluster` does.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
 use super::{Peer, Refusal};
@@ -95,6 +97,9 @@ pub struct Announce {
     pub level: u32,
     /// What it has.
     pub resources: NodeResources,
+    /// What it sees of each export, by name: see [`crate::sight`].
+    #[serde(default)]
+    pub sights: BTreeMap<String, Vec<u64>>,
 }
 
 /// A node that wants to join.

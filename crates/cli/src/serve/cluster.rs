@@ -13,6 +13,7 @@ use godwit_cluster::{Carrier, Cluster, ClusterConfig, ClusterHome, Joining, Toke
 use godwit_net::{Cipher, ClientTls, own_interfaces};
 use godwit_node::{Asker, ClaimTable, Export, Here};
 use godwit_run::Process;
+use godwit_run::walk::sight_of;
 use godwit_state::{Options, Replica};
 
 use super::log;
@@ -72,6 +73,10 @@ pub(super) fn open(
         resources: {
             let exports = exports.to_vec();
             Arc::new(move || resources(&exports))
+        },
+        look: {
+            let exports = exports.to_vec();
+            Arc::new(move || sights(&exports))
         },
         log: Arc::new(log::line),
     });
@@ -171,6 +176,15 @@ pub(super) fn reached_at(settings: &ClusterSettings, listening: &[SocketAddr]) -
     found.sort();
     found.dedup();
     found
+}
+
+/// What this node sees of its exports. One that cannot be looked at is like no other.
+fn sights(exports: &[Export]) -> BTreeMap<String, Vec<u64>> {
+    let seen = exports.iter().map(|export| {
+        let sight = sight_of(&export.path).unwrap_or_else(|_error| vec![0]);
+        (export.name.clone(), sight)
+    });
+    seen.collect()
 }
 
 /// What this node has.

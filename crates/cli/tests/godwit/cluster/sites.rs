@@ -73,7 +73,38 @@ fn nodes_of_both_sites_share_the_work_though_the_known_one_is_killed() {
         2,
         "each node of the destination took a part"
     );
+    // Another job finds the site by a node that it told of before.
+    fs::create_dir_all(site.nodes[0].export.join("next")).expect("made");
+    fs::write(site.nodes[0].export.join("next/f"), b"next").expect("written");
+    for divide in ["auto", "never"] {
+        let to = format!("siteB:/data/{divide}");
+        let line = ["--divide", divide];
+        let id = submit(&site.nodes[0], "here:/data/next", &to, &line);
+        let ended = wait_for(&site.nodes[0], &id, |job| !job["ended"].is_null());
+        assert_eq!(ended["state"], "complete", "{ended}");
+        let copy = fs::read(there.nodes[1].export.join(divide).join("f"));
+        assert_eq!(copy.ok().as_deref(), Some(&b"next"[..]));
+    }
     there.nodes[0].serve(&[]);
+}
+
+#[test]
+fn the_nodes_of_a_site_bring_what_another_cluster_fetches() {
+    let (site, there) = (Site::of(2), Site::of(2));
+    know(&site, &there);
+    fill(&there.nodes[0].export);
+    // The nodes at the destination may read there; the nodes there write here for the job alone.
+    let id = submit(&site.nodes[1], "siteB:/data/set", "here:/data/copy", &[]);
+    let ended = wait_for(&site.nodes[0], &id, |job| !job["ended"].is_null());
+    let log = site.nodes[0].admin(&["job", "log", &id]).out;
+    assert_eq!(ended["state"], "complete", "{ended}\n{log}");
+    let (from, to) = (&there.nodes[0].export, &site.nodes[0].export);
+    assert_identical_to_rsync("-aH", &from.join("set"), &to.join("copy"));
+    assert_no_temporaries(to);
+    let jobs = there.nodes[1].admin(&["job", "list", "--json"]).out;
+    assert!(jobs.contains("copy"), "the other site ran it: {jobs}");
+    let rules = site.nodes[0].admin(&["access", "list"]).out;
+    assert!(!rules.contains(&id), "nothing of it is left: {rules}");
 }
 
 #[test]
@@ -121,4 +152,37 @@ fn a_node_that_sees_another_source_takes_no_part() {
     assert_eq!(faster.code, Some(0), "{faster:?}");
     assert_complete(&site, &there, 0, &id);
     assert!(!there.nodes[0].export.join("copy/d1/wrong").exists());
+}
+
+#[test]
+fn a_node_whose_mount_is_missing_takes_no_job() {
+    let (mut site, there) = (Site::of(2), Site::of(1));
+    fill(&site.nodes[0].export);
+    // As where the file system is not mounted: an empty directory.
+    let mut odd = Rig::new();
+    join_by(&mut odd, &site.nodes[0], &invite(&site.nodes[0]), "odd");
+    site.nodes.push(odd);
+    site.wait("three nodes", |view| up(view).len() == 3);
+    know(&site, &there);
+    site.wait("it is told", |view| {
+        let nodes = super::nodes(view);
+        let odd = nodes.iter().find(|node| node["name"] == "odd");
+        odd.is_some_and(|node| node["exports"].as_array().is_some_and(Vec::is_empty))
+    });
+    let leader = site.leader(0);
+    site.nodes[leader]
+        .daemon()
+        .wait_for("the export data of the node odd is another file system");
+    for n in 0..4 {
+        let to = format!("siteB:/data/copy{n}");
+        let id = submit(
+            &site.nodes[2],
+            "here:/data/set/d1",
+            &to,
+            &["--divide", "never"],
+        );
+        let ended = wait_for(&site.nodes[0], &id, |job| !job["ended"].is_null());
+        assert_eq!(ended["state"], "complete", "{ended}");
+    }
+    assert!(!senders(&there.nodes[0]).contains(&site.nodes[2].identity));
 }
