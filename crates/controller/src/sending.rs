@@ -33,6 +33,8 @@ pub(crate) struct Sending<'a> {
     pub(crate) retry_for: Duration,
     pub(crate) control: &'a Control,
     pub(crate) stopped: &'a AtomicBool,
+    /// What is on its way.
+    pub(crate) flight: &'a Arc<Mutex<Flight>>,
 }
 
 impl Sending<'_> {
@@ -46,7 +48,10 @@ impl Sending<'_> {
         make: &dyn Fn(To) -> Result<JobSpec, Failure>,
         list: Option<GivenList>,
     ) -> (Result<Summary, Failure>, Heard) {
-        let heard = Arc::new(Told::default());
+        let heard = Arc::new(Told {
+            heard: Mutex::default(),
+            flight: Arc::clone(self.flight),
+        });
         let events = Arc::clone(&heard) as Arc<dyn EventSink>;
         let began = Instant::now();
         let mut wait = TRY_AGAIN;
@@ -139,17 +144,40 @@ enum Chosen {
     Never,
 }
 
-#[derive(Default)]
-struct Told(Mutex<Heard>);
+/// What a node brings of a job now, and has not settled.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Flight {
+    /// Bytes that the transfer has brought so far.
+    pub bytes: u64,
+    /// Files that it has brought so far.
+    pub files: u64,
+    /// Rate of the last seconds.
+    pub bytes_per_second: f64,
+    /// Streams attached.
+    pub streams: u32,
+}
+
+struct Told {
+    heard: Mutex<Heard>,
+    flight: Arc<Mutex<Flight>>,
+}
 
 impl Told {
     fn lock(&self) -> MutexGuard<'_, Heard> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.heard.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl EventSink for Told {
     fn tell(&self, event: Event) {
+        if let Event::Progress(progress) = &event {
+            *self.flight.lock().unwrap_or_else(PoisonError::into_inner) = Flight {
+                bytes: progress.bytes,
+                files: progress.files,
+                bytes_per_second: progress.bytes_per_second.unwrap_or(0.0),
+                streams: progress.streams,
+            };
+        }
         self.lock().hear(&event);
     }
 }

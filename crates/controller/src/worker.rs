@@ -5,8 +5,8 @@
 //! controller ends the attempt.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
@@ -23,7 +23,7 @@ use godwit_state::{
 
 use crate::Node;
 use crate::batch::{Base, Heard, To, Way, clip, closed, item_of, settlements};
-use crate::sending::Sending;
+use crate::sending::{Flight, Sending};
 
 /// Scans of one lease: each brings some thousand files.
 const SCANS_MAX: u32 = 8;
@@ -31,6 +31,7 @@ const SCANS_MAX: u32 = 8;
 const BYTES_MAX: u64 = 2 << 30;
 /// How often an idle worker looks for items.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
+
 /// A worker that runs, or has ended.
 pub struct Worker {
     epoch: u64,
@@ -43,6 +44,7 @@ struct Shared {
     stopped: AtomicBool,
     limit: AtomicU64,
     control: Control,
+    flight: Arc<Mutex<Flight>>,
 }
 
 impl Worker {
@@ -70,6 +72,16 @@ impl Worker {
             shared,
             thread,
         })
+    }
+
+    /// What it brings now.
+    #[must_use]
+    pub fn flight(&self) -> Flight {
+        *self
+            .shared
+            .flight
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Epoch of the controller that it works for.
@@ -240,6 +252,11 @@ impl Doing<'_> {
             // What is done is told once even to a state that stops its job; else the lease returns.
             let op = Op::Work(self.job.to_owned(), settle);
             self.node.insist(&op, &|| self.goes_on());
+            *self
+                .shared
+                .flight
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner) = Flight::default();
         }
     }
 
@@ -265,6 +282,7 @@ impl Doing<'_> {
             retry_for: self.base.retry_for,
             control: &self.shared.control,
             stopped: &self.shared.stopped,
+            flight: &self.shared.flight,
         }
     }
 

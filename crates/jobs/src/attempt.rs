@@ -59,7 +59,8 @@ pub(crate) fn start(shared: &Arc<Shared>, job: Job, epoch: u64, sites: Vec<Strin
             told.note(&format!("submitted by request {request}"));
         }
         // The sites of a third-party job record their transfer themselves.
-        let is_third = third::is_third_party(&job) || third::brought::is_brought(&own, &job);
+        let note = |text: &str| told.note(text);
+        let is_third = third::is_third_party(&job) || third::brought::is_brought(&own, &job, &note);
         let recording = (!is_third).then(|| Recording::begin(&own, &job));
         // A panic has been printed. Without an end the job would stay in its state for ever.
         let work = AssertUnwindSafe(|| {

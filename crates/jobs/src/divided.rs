@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use godwit_api::ask::Peer;
+use godwit_api::ask::{Peer, RunningJob};
 use godwit_api::event::{Event, EventSink as _, Summary};
 use godwit_api::failure::Failure;
 use godwit_api::job::{ClaimId, JobKind};
@@ -22,6 +22,7 @@ use godwit_state::{
 use crate::attempt::AttemptEvents;
 use crate::clock::{random, timestamp};
 use crate::error::JobsError;
+use crate::flights::Flights;
 use crate::nodes::reaches;
 use crate::spec::{self, Prepared};
 use crate::stored::Stored;
@@ -147,11 +148,22 @@ pub(crate) fn carry_out(
     let limit = || shared.live.limit(&job.id).unwrap_or(0);
     let goes_on = || !steering.is_cancelled() && !shared.stopping.load(Ordering::SeqCst);
     let sites = &*shared.config.sites;
-    let end = control(&node, sites, &order, &limit, &goes_on, &mut |work| {
-        if work.counts.leases > 0 {
-            told.enter(JobState::Running);
-        }
-        told.seen(view(work));
+    let flights = Flights::new(&job.id);
+    let (mut bytes, mut files) = (0, 0);
+    let end = std::thread::scope(|scope| {
+        scope.spawn(|| flights.follow(shared, &goes_on));
+        let end = control(&node, sites, &order, &limit, &goes_on, &mut |work| {
+            if work.counts.leases > 0 {
+                told.enter(JobState::Running);
+            }
+            let mut view = view(work, &flights.sum());
+            // What is settled is for a moment still on its way, or was on its way and is not yet settled.
+            (bytes, files) = (view.bytes.max(bytes), view.files.max(files));
+            (view.bytes, view.files) = (bytes, files);
+            told.seen(view);
+        });
+        flights.end();
+        end
     });
     match end {
         End::Undivided(why) => {
@@ -204,12 +216,14 @@ fn ended(work: &Work, base: &Base, told: &AttemptEvents) -> Summary {
     summary
 }
 
-fn view(work: &Work) -> ProgressView {
+fn view(work: &Work, flight: &ProgressView) -> ProgressView {
     ProgressView {
         at: timestamp(),
-        bytes: work.counts.bytes,
-        files: work.counts.files,
+        bytes: work.counts.bytes + flight.bytes,
+        files: work.counts.files + flight.files,
         scanning: work.open > 0,
+        bytes_per_second: flight.bytes_per_second,
+        streams: flight.streams,
         ..ProgressView::default()
     }
 }
@@ -307,6 +321,27 @@ impl Workers {
             }
         }
         Ok(is_ending)
+    }
+
+    /// What the workers bring now, each for another node or this one.
+    pub(crate) fn flights(&self) -> Vec<RunningJob> {
+        let workers = self.lock();
+        let flights = workers.iter().map(|(id, worker)| {
+            let flight = worker.flight();
+            RunningJob {
+                id: id.clone(),
+                progress: ProgressView {
+                    at: timestamp(),
+                    bytes: flight.bytes,
+                    files: flight.files,
+                    bytes_per_second: Some(flight.bytes_per_second),
+                    streams: flight.streams,
+                    ..ProgressView::default()
+                },
+                works: true,
+            }
+        });
+        flights.collect()
     }
 
     /// Ends all workers.

@@ -152,7 +152,10 @@ fn ask(shared: &Shared, node: &Node) -> Vec<(String, ProgressView)> {
         Instant::now() < until && !shared.stopping.load(Ordering::SeqCst)
     });
     match answer {
-        Ok(Answer::Running(jobs)) => jobs.into_iter().map(|job| (job.id, job.progress)).collect(),
+        Ok(Answer::Running(jobs)) => {
+            let run = jobs.into_iter().filter(|job| !job.works);
+            run.map(|job| (job.id, job.progress)).collect()
+        }
         // Without an answer what was told before gets old, and is shown no more.
         _ => Vec::new(),
     }

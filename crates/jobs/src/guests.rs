@@ -310,8 +310,13 @@ fn running(jobs: &Jobs) -> Vec<RunningJob> {
     let ids = live.all().into_iter().map(|(id, _)| id);
     ids.filter_map(|id| {
         let progress = live.progress(&id)?;
-        Some(RunningJob { id, progress })
+        Some(RunningJob {
+            id,
+            progress,
+            works: false,
+        })
     })
+    .chain(jobs.shared.workers.flights())
     .collect()
 }
 

@@ -18,6 +18,7 @@ mod divided;
 mod elsewhere;
 mod error;
 mod files;
+mod flights;
 mod grants;
 mod guests;
 mod history;

@@ -16,6 +16,9 @@ pub struct RunningJob {
     pub id: String,
     /// How far it is.
     pub progress: ProgressView,
+    /// Another node controls it: the progress is that of what this node brings of it now.
+    #[serde(default)]
+    pub works: bool,
 }
 
 /// Access for the other end of a job, and for nobody and nothing else.

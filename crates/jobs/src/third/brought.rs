@@ -11,7 +11,7 @@ use crate::{Shared, grants, spec};
 
 /// Whether the site of the sources is to bring the job here: its sources are of one other site that can connect to this node, and several
 /// nodes there serve them, or the job is to be divided in any case. Whatever is not known, one node here fetches.
-pub(crate) fn is_brought(shared: &Shared, job: &Job) -> bool {
+pub(crate) fn is_brought(shared: &Shared, job: &Job, note: &dyn Fn(&str)) -> bool {
     let fetches = job.destination.site == HERE && job.sources.iter().all(|one| one.site != HERE);
     if !fetches || crate::guests::asker_of(job).is_some() {
         return false;
@@ -36,6 +36,11 @@ pub(crate) fn is_brought(shared: &Shared, job: &Job) -> bool {
     let reached = shared.config.sites.ask(Some(&from), &reach, &mut |_| {
         !shared.stopping.load(std::sync::atomic::Ordering::SeqCst)
     });
+    if let Err(refusal) = &reached {
+        note(&format!(
+            "one node here fetches, for the other site cannot bring: {refusal}"
+        ));
+    }
     reached.is_ok()
 }
 

@@ -92,8 +92,18 @@ impl Here {
                 list::list(&found, wish, &self.ahead, go_on).map(Answer::Listing)
             }
             Question::Stat { path } => {
-                let found = self.find(path, Right::List, may)?;
-                found.view().map(Answer::Entry)
+                let refused = match self.find(path, Right::List, may) {
+                    Ok(found) => return found.view().map(Answer::Entry),
+                    Err(refused) => refused,
+                };
+                // Who may write there may know whether a directory is there, and nothing of files.
+                let found = self
+                    .find(path, Right::Write, may)
+                    .map_err(|_| refused.clone())?;
+                match found.view()? {
+                    view if view.kind == EntryKind::Directory => Ok(Answer::Entry(view)),
+                    _ => Err(refused),
+                }
             }
             Question::MakeDirectory(wish) => {
                 let found = self.find(&wish.path, Right::Write, may)?;

@@ -1,0 +1,139 @@
+//! Follows what the nodes of the cluster bring of one divided job at this moment: asked for each second while the job is controlled here.
+//! Keeps nothing that is settled: the state does.
+
+use std::collections::HashMap;
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use godwit_api::ask::{Answer, Peer, Question};
+use godwit_api::rest::ProgressView;
+use godwit_state::{Node, Works};
+
+use crate::Shared;
+
+/// Between two rounds of questions.
+const EVERY: Duration = Duration::from_secs(1);
+
+/// What was told longer ago than this is not counted.
+const OLD_AFTER: Duration = Duration::from_secs(5);
+
+/// How long a node may take to answer.
+const WITHIN: Duration = Duration::from_secs(2);
+
+/// What is on its way of one job.
+pub(crate) struct Flights {
+    job: String,
+    told: Mutex<Told>,
+    woken: Condvar,
+}
+
+#[derive(Default)]
+struct Told {
+    has_ended: bool,
+    nodes: HashMap<String, (ProgressView, Instant)>,
+}
+
+impl Flights {
+    pub(crate) fn new(job: &str) -> Self {
+        Self {
+            job: job.to_owned(),
+            told: Mutex::default(),
+            woken: Condvar::new(),
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Told> {
+        self.told.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// All together; without a rate while nothing moves.
+    pub(crate) fn sum(&self) -> ProgressView {
+        let mut sum = ProgressView::default();
+        let mut rate = 0.0;
+        for (view, at) in self.lock().nodes.values() {
+            if at.elapsed() < OLD_AFTER {
+                sum.bytes += view.bytes;
+                sum.files += view.files;
+                sum.streams += view.streams;
+                rate += view.bytes_per_second.unwrap_or(0.0);
+            }
+        }
+        sum.bytes_per_second = (rate > 0.0).then_some(rate);
+        sum
+    }
+
+    /// Ends the thread that asks.
+    pub(crate) fn end(&self) {
+        self.lock().has_ended = true;
+        self.woken.notify_all();
+    }
+
+    /// Body of the thread that asks, until the end.
+    pub(crate) fn follow(&self, shared: &Shared, goes_on: &dyn Fn() -> bool) {
+        loop {
+            let own = shared.workers.flights();
+            self.update(
+                &shared.config.node,
+                own.into_iter()
+                    .find(|one| one.id == self.job)
+                    .map(|one| one.progress),
+            );
+            for node in self.others(shared) {
+                let told = self.ask(shared, &node, goes_on);
+                self.update(&node.name, told);
+            }
+            let told = self.lock();
+            let waited = self
+                .woken
+                .wait_timeout_while(told, EVERY, |told| !told.has_ended);
+            if waited.unwrap_or_else(PoisonError::into_inner).0.has_ended {
+                return;
+            }
+        }
+    }
+
+    fn update(&self, node: &str, view: Option<ProgressView>) {
+        let mut told = self.lock();
+        match view {
+            Some(view) => told.nodes.insert(node.to_owned(), (view, Instant::now())),
+            // What does not answer gets old.
+            None => None,
+        };
+    }
+
+    /// The other nodes that work on the job.
+    fn others(&self, shared: &Shared) -> Vec<Node> {
+        let reader = shared.replica.reader();
+        let work = Works(&reader).of(&self.job).ok().flatten();
+        let pairs = work.map(|work| work.pairs).unwrap_or_default();
+        let mut rows: Vec<Node> = reader.objects().unwrap_or_default();
+        rows.retain(|row| {
+            row.name != shared.config.node && pairs.iter().any(|pair| pair.node == row.name)
+        });
+        rows
+    }
+
+    fn ask(
+        &self,
+        shared: &Shared,
+        node: &Node,
+        goes_on: &dyn Fn() -> bool,
+    ) -> Option<ProgressView> {
+        let peer = Peer {
+            name: node.name.clone(),
+            addresses: node.addresses.clone(),
+            identity: node.identity.clone(),
+        };
+        let until = Instant::now() + WITHIN;
+        let sites = &shared.config.sites;
+        let answer = sites.ask(Some(&peer), &Question::Running {}, &mut |_| {
+            Instant::now() < until && goes_on() && !self.lock().has_ended
+        });
+        let Ok(Answer::Running(jobs)) = answer else {
+            return None;
+        };
+        let mut jobs = jobs.into_iter();
+        let job = jobs.find(|job| job.works && job.id == self.job);
+        Some(job.map(|job| job.progress).unwrap_or_default())
+    }
+}
