@@ -99,7 +99,7 @@ impl Here {
                 // Who may write there may know whether a directory is there, and nothing of files.
                 let found = self
                     .find(path, Right::Write, may)
-                    .map_err(|_| refused.clone())?;
+                    .map_err(|_no_right| refused.clone())?;
                 match found.view()? {
                     view if view.kind == EntryKind::Directory => Ok(Answer::Entry(view)),
                     _ => Err(refused),
