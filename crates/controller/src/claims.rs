@@ -1,9 +1,9 @@
 //! Owns what the controller knows of its claim at each node of the destination: where it holds, where it may hold, and what to ask next.
 //! Asks nobody, and reads no clock.
 //!
-//! A claim is set at each node that serves the destination, so that any of them takes members in. Before a second node is used, it has
-//! to see the mark that another one made there: else the export of that name is another file system. A node that does not answer may
-//! still have members that write, until its lease is over; so long nothing is put together.
+//! A claim is set at each node that serves the destination, so that any of them takes members in. The first one makes a mark there, before
+//! anything is brought. Each other node, and one that comes back, has to see the mark: else its export of that name is another file
+//! system. A node that does not answer may still have members that write, until its lease is over; until then nothing is put together.
 
 use std::time::Duration;
 
@@ -17,6 +17,10 @@ const RENEW_EVERY: Duration = Duration::from_secs(3);
 const CLAIM_AGAIN: Duration = Duration::from_millis(500);
 /// After a claim that was refused for good, while other nodes hold it.
 const REFUSED_AGAIN: Duration = Duration::from_secs(2);
+/// After a node did not see the mark.
+const OTHER_PLACE_AGAIN: Duration = Duration::from_secs(60);
+/// How long a node may take to answer.
+pub(crate) const ANSWER_WITHIN: Duration = Duration::from_secs(10);
 /// How long no node may take the claim before the attempt ends.
 const CLAIM_WITHIN: Duration = Duration::from_secs(120);
 
@@ -27,8 +31,6 @@ pub(crate) struct Ask {
     pub(crate) sets: bool,
     /// Ends the transfers of all members there, for nobody knows what the node has missed.
     pub(crate) fences_all: bool,
-    /// The node is the one with which the others are compared.
-    pub(crate) is_first: bool,
     /// What becomes of the mark.
     pub(crate) mark: Mark,
     /// The members that the claim is set for.
@@ -55,9 +57,10 @@ struct At {
     /// The site says that the node serves the destination.
     serves: bool,
     is_asked: bool,
+    /// The node holds the claim, and has seen the mark or made it.
     is_held: bool,
-    /// The node sees what the others see.
-    is_same: bool,
+    /// It did not answer last. What it holds it may hold still.
+    is_silent: bool,
     /// Until then members may write there, whatever is known.
     may_hold_until: Duration,
     ask_at: Duration,
@@ -68,12 +71,18 @@ struct At {
     told: Option<String>,
 }
 
+impl At {
+    fn is_ready(&self) -> bool {
+        self.serves && self.is_held && !self.is_silent
+    }
+}
+
 /// Where the mark is on its way.
 #[derive(Clone, Debug, Eq, PartialEq)]
 enum Marked {
-    /// It is not there.
+    /// Nobody has made it yet.
     No,
-    /// It is there.
+    /// It is there, until the claim is released.
     Made,
     /// It cannot be made, so one node is used.
     Never,
@@ -90,18 +99,22 @@ pub(crate) struct Claims {
 }
 
 impl Claims {
-    /// No claim yet. At the nodes of an earlier controller its claim may hold.
-    pub(crate) fn new(now: Duration, earlier: Vec<Peer>) -> Self {
+    /// No claim yet. At the nodes of an earlier controller its claim may hold; where members have worked, its mark is there.
+    pub(crate) fn new(now: Duration, earlier: Vec<Peer>, was_used: bool) -> Self {
         let mut claims = Self {
             nodes: Vec::new(),
             order: 1,
-            marked: Marked::No,
+            marked: match was_used {
+                true => Marked::Made,
+                false => Marked::No,
+            },
             was_held: false,
             open_since: now,
         };
         for peer in earlier {
             let at = claims.add(peer, now);
-            at.may_hold_until = now + LEASE;
+            // The earlier controller may renew until it hears of this one.
+            at.may_hold_until = now + LEASE + RENEW_EVERY + ANSWER_WITHIN;
         }
         claims
     }
@@ -117,7 +130,7 @@ impl Claims {
                 serves: true,
                 is_asked: false,
                 is_held: false,
-                is_same: false,
+                is_silent: false,
                 may_hold_until: Duration::ZERO,
                 ask_at: now,
                 order: 0,
@@ -134,6 +147,8 @@ impl Claims {
     pub(crate) fn serving(&mut self, now: Duration, peers: Vec<Peer>) {
         for at in &mut self.nodes {
             at.serves = peers.iter().any(|peer| peer.identity == at.peer.identity);
+            // It is renewed no more, and members may write there until its lease is over.
+            at.is_held &= at.serves;
         }
         for peer in peers {
             let at = self.add(peer, now);
@@ -160,29 +175,25 @@ impl Claims {
 
     /// Whom to ask what now. Each of them is being asked from then on.
     pub(crate) fn due(&mut self, now: Duration) -> Vec<(Peer, Ask)> {
-        let unseen = |at: &At| at.serves && at.is_held && !at.is_same;
-        let are_unseen = self.nodes.iter().any(unseen);
         let first = self.first();
         let mut asks = Vec::new();
         for (place, at) in self.nodes.iter_mut().enumerate() {
-            let is_first = first == Some(place);
+            // Nobody knows any more what it holds.
+            at.is_held &= now < at.may_hold_until;
             let mark = match self.marked {
-                Marked::No if is_first && at.is_held && are_unseen => Mark::Make,
-                Marked::Made if is_first && at.is_held && !are_unseen => Mark::Remove,
-                Marked::Made if unseen(at) => Mark::Expect,
-                _ => Mark::Untouched,
+                _ if at.is_held => Mark::Untouched,
+                Marked::Made => Mark::Expect,
+                // The first one of all is what the others have to be.
+                Marked::No if first == Some(place) => Mark::Make,
+                Marked::Never if first == Some(place) => Mark::Untouched,
+                Marked::No | Marked::Never => continue,
             };
-            let is_due = now >= at.ask_at
-                || mark != Mark::Untouched
-                || (is_first && at.is_held && !at.is_same);
-            if !at.serves || at.is_asked || !is_due {
+            if !at.serves || at.is_asked || now < at.ask_at {
                 continue;
             }
-            let sets = !at.is_held || at.order != self.order || mark != Mark::Untouched;
             let ask = Ask {
-                sets,
-                fences_all: !at.is_held,
-                is_first,
+                sets: !at.is_held || at.order != self.order,
+                fences_all: !at.is_held || (at.is_silent && at.order != self.order),
                 mark,
                 order: self.order,
             };
@@ -192,11 +203,11 @@ impl Claims {
         asks
     }
 
-    /// The node with which the others are compared.
+    /// The node that makes the mark, or the only one that is used.
     fn first(&self) -> Option<usize> {
         let serving = self.nodes.iter().enumerate().filter(|(_, at)| at.serves);
         serving
-            .min_by_key(|(_, at)| (!(at.is_held && at.is_same), at.refused.is_some()))
+            .min_by_key(|(_, at)| (!at.is_held, at.refused.is_some(), at.ask_at))
             .map(|(place, _)| place)
     }
 
@@ -208,75 +219,56 @@ impl Claims {
         ask: Ask,
         answer: Result<(), Refusal>,
     ) {
-        let is_known = self.nodes.iter().any(|at| at.is_held && at.is_same);
-        let Some(at) = self
-            .nodes
-            .iter_mut()
-            .find(|at| at.peer.identity == identity)
-        else {
+        let mut nodes = self.nodes.iter_mut();
+        let Some(at) = nodes.find(|at| at.peer.identity == identity) else {
             return;
         };
         at.is_asked = false;
         match answer {
             Ok(()) => {
-                at.is_held = true;
-                at.refused = None;
-                at.ask_at = now + RENEW_EVERY;
+                if ask.mark == Mark::Make {
+                    self.marked = Marked::Made;
+                }
+                // It may have been asked before it went away.
+                at.is_held = at.serves;
+                (at.is_silent, at.refused) = (false, None);
+                at.may_hold_until = now + LEASE;
                 if ask.sets {
                     at.order = ask.order;
                 }
-                // The first one of all is what the others have to be.
-                at.is_same |= ask.mark == Mark::Expect || (ask.is_first && !is_known);
-                // No member sends to a node that is not known to be the same.
-                if at.is_same {
-                    at.may_hold_until = now + LEASE;
-                }
-                match ask.mark {
-                    Mark::Make => self.marked = Marked::Made,
-                    Mark::Remove => self.marked = Marked::No,
-                    Mark::Expect | Mark::Untouched => {}
-                }
-                if at.order != self.order {
-                    at.ask_at = now;
-                }
+                at.ask_at = match at.order == self.order {
+                    true => now + RENEW_EVERY,
+                    false => now,
+                };
                 self.was_held = true;
             }
             Err(refusal) => {
-                let is_lost = [code::NO_SUCH_CLAIM, code::OTHER_PLACE];
-                // Who was not reached has not renewed it.
-                let was_reached = refusal.code != code::UNREACHABLE;
-                if was_reached && !is_lost.contains(&refusal.code.as_str()) && at.is_held {
-                    at.may_hold_until = now + LEASE;
-                }
                 let cannot_make = [code::PERMISSION, code::NO_SPACE];
                 if ask.mark == Mark::Make && cannot_make.contains(&refusal.code.as_str()) {
                     self.marked = Marked::Never;
                 }
-                let is_other = refusal.code == code::OTHER_PLACE && !is_known;
-                if ask.mark == Mark::Remove || is_other {
-                    // Whoever cleans the place removes it.
-                    self.marked = Marked::No;
+                if may_have_set(&refusal) && at.may_hold_until > Duration::ZERO {
+                    at.may_hold_until = now + LEASE;
                 }
-                at.is_held = false;
-                at.is_same = false;
-                at.ask_at = match may_pass(&refusal) {
-                    true => now + CLAIM_AGAIN,
-                    false => now + REFUSED_AGAIN,
+                at.is_silent = true;
+                at.is_held &= is_silence(&refusal);
+                at.ask_at = match () {
+                    () if refusal.code == code::OTHER_PLACE => now + OTHER_PLACE_AGAIN,
+                    () if may_pass(&refusal) => now + CLAIM_AGAIN,
+                    () => now + REFUSED_AGAIN,
                 };
                 at.refused = Some(refusal);
             }
         }
-        if self.nodes.iter().any(|at| at.is_held) {
+        if self.nodes.iter().any(At::is_ready) {
             self.open_since = now;
         }
     }
 
     /// The nodes that members may send to.
     pub(crate) fn ready(&self) -> impl Iterator<Item = &Peer> {
-        let nodes = self.nodes.iter();
-        nodes
-            .filter(|at| at.serves && at.is_held && at.is_same)
-            .map(|at| &at.peer)
+        let ready = self.nodes.iter().filter(|at| at.is_ready());
+        ready.map(|at| &at.peer)
     }
 
     /// The nodes at which a claim may hold.
@@ -288,12 +280,12 @@ impl Claims {
     pub(crate) fn waits(&self, now: Duration) -> bool {
         self.nodes
             .iter()
-            .any(|at| !at.is_held && at.may_hold_until > now)
+            .any(|at| !at.is_ready() && at.may_hold_until > now)
     }
 
     /// Whether each node that holds the claim knows the members of this order.
     pub(crate) fn all_know(&self, order: u64) -> bool {
-        let mut held = self.nodes.iter().filter(|at| at.is_held).peekable();
+        let mut held = self.nodes.iter().filter(|at| at.is_ready()).peekable();
         held.peek().is_some() && held.all(|at| at.order >= order)
     }
 
@@ -341,6 +333,18 @@ impl Claims {
         }
         told
     }
+}
+
+/// Whether the node may hold what it held: it did not answer, or had no time for this.
+fn is_silence(refusal: &Refusal) -> bool {
+    let silent = [code::UNREACHABLE, code::BROKEN, code::BUSY, code::GIVEN_UP];
+    silent.contains(&refusal.code.as_str())
+}
+
+/// Whether the claim may have been set or renewed though this was answered.
+fn may_have_set(refusal: &Refusal) -> bool {
+    let unknown = [code::BROKEN, code::GIVEN_UP];
+    unknown.contains(&refusal.code.as_str())
 }
 
 /// Whether the same claim may be taken later. A claim that is not there any more can be set again.

@@ -34,6 +34,8 @@ pub struct Order<'a> {
     pub destination: &'a Place,
     /// The node by which the site of the destination is known.
     pub peer: Peer,
+    /// The owner wants it divided, whatever that costs others.
+    pub always: bool,
     /// Names a claim that nobody has made yet.
     pub claim: ClaimId,
     /// Files with more bytes are cut.
@@ -99,6 +101,9 @@ const CREW_EVERY: Duration = Duration::from_secs(1);
 /// Between two questions for the nodes of the destination.
 const NODES_EVERY: Duration = Duration::from_secs(3);
 
+/// Refusals in a row after which the attempt ends.
+const REFUSED_MAX: u32 = 50;
+
 /// Answers that wait to be heard: each node is asked one thing at a time, so there are rarely more.
 const HEARD_MAX: usize = 64;
 
@@ -152,6 +157,8 @@ impl Driver<'_> {
     fn run(&self, limit: &dyn Fn() -> u64, seen: &mut dyn FnMut(&Work)) -> Result<End, Failure> {
         let reader = self.node.replica.reader();
         let work = Works(&reader).of(self.order.job).map_err(Failure::local)?;
+        // The mark of an earlier controller was made before the work was open.
+        let is_taken_over = work.is_some();
         let earlier: Vec<Peer> = match &work {
             Some(work) => work.targets.nodes.iter().map(peer).collect(),
             None => Vec::new(),
@@ -173,7 +180,7 @@ impl Driver<'_> {
         let now = Instant::now();
         let mut sight = Sight {
             began: now,
-            claims: Claims::new(Duration::ZERO, earlier),
+            claims: Claims::new(Duration::ZERO, earlier, is_taken_over),
             members: Vec::new(),
             taken: Vec::new(),
             declined: Vec::new(),
@@ -200,7 +207,7 @@ impl Driver<'_> {
             self.follow(&asking, &heard, &mut sight, &roots, limit, seen)
         });
         let is_over = match &end {
-            Ok(End::Done(_)) => true,
+            Ok(End::Done(_) | End::Undivided(_)) => true,
             // A job that has ended needs its claim no more; any other goes on later.
             Ok(End::Stopped) => {
                 let job = reader.job(self.order.job);
@@ -241,6 +248,7 @@ impl Driver<'_> {
     ) -> Result<End, Failure> {
         let reader = self.node.replica.reader();
         let mut is_open = false;
+        let mut refused = 0;
         loop {
             if !(self.goes_on)() {
                 return Ok(End::Stopped);
@@ -280,7 +288,17 @@ impl Driver<'_> {
                     });
                     is_open = self.insist(open).is_some();
                 }
-                Step::Pair(pairs) => drop(self.insist(WorkOp::Pairs(pairs))),
+                Step::Pair(pairs) => {
+                    refused = match self.insist(WorkOp::Pairs(pairs)) {
+                        Some(_) => 0,
+                        None => refused + 1,
+                    };
+                    // A claim of the job that has ended is seen at the next look.
+                    if refused > REFUSED_MAX {
+                        let message = "the state refuses the nodes of the destination; look whether their names and addresses are as they should be";
+                        return Err(Failure::new(FailureCode::LocalFailure, message));
+                    }
+                }
                 Step::Rest => {
                     if let Ok(heard) = heard.recv_timeout(LOOK_EVERY) {
                         self.hear(sight, heard);

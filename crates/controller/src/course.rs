@@ -37,6 +37,10 @@ pub(crate) fn next(
     work: Option<&Work>,
     wanted: SetPairs,
 ) -> Step {
+    // What is done is done, whether a claim holds or not.
+    if is_open && work.is_some_and(Work::is_done) {
+        return Step::Done;
+    }
     match standing {
         Standing::Unsupported(why) => return Step::Undivided(why),
         Standing::Refused(refusal) => return Step::Refused(refusal),
@@ -47,9 +51,6 @@ pub(crate) fn next(
     let Some(work) = work else {
         return Step::Rest;
     };
-    if work.is_done() {
-        return Step::Done;
-    }
     if let Some(why) = &work.trouble {
         return Step::Troubled(why.code.clone(), why.text.clone());
     }

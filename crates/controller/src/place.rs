@@ -63,9 +63,11 @@ impl Mapping<'_> {
                 Ok(sight) => WorkRoot { sight, ..root },
                 Err(why) => self.file(&root).ok_or(why)?,
             };
-            let is_same =
-                |one: &WorkRoot| (&one.destination, &one.file) == (&root.destination, &root.file);
-            if roots.iter().any(is_same) {
+            let path = |one: &WorkRoot| match &one.file {
+                Some(name) => format!("{}/{name}", one.destination),
+                None => one.destination.clone(),
+            };
+            if roots.iter().any(|one| path(one) == path(&root)) {
                 return Err("two sources would become the same".to_owned());
             }
             roots.push(root);
@@ -95,7 +97,8 @@ impl Mapping<'_> {
     fn file(&self, root: &WorkRoot) -> Option<WorkRoot> {
         let (directory, name) = root.source.rsplit_once('/')?;
         let (below, copy) = root.destination.rsplit_once('/')?;
-        let is_copy = self.order.base.kind == JobKind::Copy && name == copy;
+        // The claim is for the whole directory, so other jobs into it wait.
+        let is_copy = self.order.always && self.order.base.kind == JobKind::Copy && name == copy;
         if !is_copy || !self.is_directory(below).ok()? {
             return None;
         }

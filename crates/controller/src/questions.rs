@@ -2,7 +2,7 @@
 //! Decides nothing about the answers, and keeps none of them.
 
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use godwit_api::ask::{
     Answer, ClaimPlace, GrantJob, Peer, Question, Refusal, ReleaseClaim, RenewClaim, code,
@@ -10,13 +10,14 @@ use godwit_api::ask::{
 use godwit_api::failure::{Failure, FailureCode};
 use godwit_api::job::{ClaimId, Text};
 use godwit_api::rest::Timestamp;
-use godwit_state::Taken;
+use godwit_state::{TARGETS_MAX, Taken};
 
-use crate::claims::{Ask, LEASE};
+use crate::claims::{ANSWER_WITHIN, Ask, LEASE};
 use crate::control::{Driver, Mate};
 
-/// How long a node may take to answer.
-const ANSWER_WITHIN: Duration = Duration::from_secs(10);
+/// Addresses and signs of a name that are taken of what another site says.
+const ADDRESSES_MAX: usize = 16;
+const NAME_SIGNS_MAX: usize = 60;
 
 /// How long the access of another node of this cluster lasts at the destination unless it is given again.
 const GRANT_MS: u64 = 24 * 3_600_000;
@@ -57,12 +58,14 @@ impl Driver<'_> {
             if peer.identity == known.identity {
                 peer.addresses.clone_from(&known.addresses);
             }
+            peer.addresses.truncate(ADDRESSES_MAX);
+            let name = format!("{}.{}", known.name, peer.name);
             Peer {
-                name: format!("{}.{}", known.name, peer.name),
+                name: name.chars().take(NAME_SIGNS_MAX).collect(),
                 ..peer
             }
         };
-        Ok(nodes.into_iter().map(named).collect())
+        Ok(nodes.into_iter().take(TARGETS_MAX).map(named).collect())
     }
 }
 

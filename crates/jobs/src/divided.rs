@@ -39,6 +39,7 @@ pub(crate) struct Wish {
     sources: Vec<Place>,
     destination: Place,
     site: Site,
+    always: bool,
 }
 
 /// Whether a job is divided; a reason where it was to be and cannot.
@@ -101,6 +102,7 @@ fn divisible(new: &NewJob, prepared: &Prepared) -> Result<Option<Wish>, String> 
             sources,
             destination,
             site: site.clone(),
+            always: new.divide == Divide::Always,
         }));
     };
     Err(why.to_owned())
@@ -143,6 +145,7 @@ pub(crate) fn carry_out(
         },
         claim: ClaimId(claim),
         part_bytes: WalkLimits::default().large,
+        always: wish.always,
         note: &|text| told.note(text),
     };
     let limit = || shared.live.limit(&job.id).unwrap_or(0);

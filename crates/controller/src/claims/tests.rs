@@ -42,9 +42,9 @@ fn marks(asked: &[(String, Ask)]) -> Vec<(&str, Mark)> {
 
 /// Three nodes that hold the claim.
 fn held() -> Claims {
-    let mut claims = Claims::new(SECOND, Vec::new());
+    let mut claims = Claims::new(SECOND, Vec::new(), false);
     claims.serving(SECOND, vec![peer("a"), peer("b"), peer("c")]);
-    for _ in 0..4 {
+    for _ in 0..2 {
         round(&mut claims, SECOND, |_, _| Ok(()));
     }
     assert_eq!(ready(&claims), ["a", "b", "c"]);
@@ -52,12 +52,12 @@ fn held() -> Claims {
 }
 
 #[test]
-fn a_lone_node_is_claimed_without_a_mark_and_renewed() {
-    let mut claims = Claims::new(SECOND, Vec::new());
+fn a_lone_node_makes_the_mark_and_is_renewed() {
+    let mut claims = Claims::new(SECOND, Vec::new(), false);
     claims.serving(SECOND, vec![peer("a")]);
     assert_eq!(claims.standing(SECOND), Standing::Open);
     let asked = round(&mut claims, SECOND, |_, _| Ok(()));
-    assert_eq!(marks(&asked), [("a", Mark::Untouched)]);
+    assert_eq!(marks(&asked), [("a", Mark::Make)]);
     assert_eq!((ready(&claims).len(), claims.waits(SECOND)), (1, false));
     assert!(round(&mut claims, 2 * SECOND, |_, _| Ok(())).is_empty());
     let asked = round(&mut claims, 5 * SECOND, |_, _| Ok(()));
@@ -66,28 +66,61 @@ fn a_lone_node_is_claimed_without_a_mark_and_renewed() {
 
 #[test]
 fn further_nodes_are_used_once_they_see_the_mark() {
-    let mut claims = Claims::new(SECOND, Vec::new());
+    let mut claims = Claims::new(SECOND, Vec::new(), false);
     claims.serving(SECOND, vec![peer("a"), peer("b"), peer("c")]);
     let answer = |name: &str, ask: Ask| match (name, ask.mark) {
         ("c", Mark::Expect) => Err(refusal(code::OTHER_PLACE)),
         _ => Ok(()),
     };
     let asked = round(&mut claims, SECOND, answer);
-    let untouched = ["a", "b", "c"].map(|name| (name, Mark::Untouched));
-    assert_eq!(marks(&asked), untouched);
-    assert_eq!(ready(&claims), ["a"]);
-    let asked = round(&mut claims, SECOND, answer);
     assert_eq!(marks(&asked), [("a", Mark::Make)]);
+    assert_eq!(ready(&claims), ["a"]);
     let asked = round(&mut claims, SECOND, answer);
     assert_eq!(marks(&asked), [("b", Mark::Expect), ("c", Mark::Expect)]);
     assert_eq!(ready(&claims), ["a", "b"]);
-    let asked = round(&mut claims, SECOND, answer);
-    assert_eq!(marks(&asked), [("a", Mark::Remove)]);
     assert_eq!(claims.left_out().len(), 1);
+    assert!(claims.left_out().is_empty());
     // Nobody sent to it, so nobody waits for it.
     assert!(!claims.waits(SECOND));
-    assert!(claims.left_out().is_empty());
     assert!(round(&mut claims, 2 * SECOND, answer).is_empty());
+}
+
+#[test]
+fn a_node_that_sees_another_place_never_takes_the_place_of_the_good_one() {
+    let mut claims = Claims::new(SECOND, Vec::new(), false);
+    claims.serving(SECOND, vec![peer("a"), peer("b")]);
+    let odd = |gone: bool| {
+        move |name: &str, ask: Ask| match (name, ask.mark) {
+            ("b", Mark::Expect) => Err(refusal(code::OTHER_PLACE)),
+            ("a", _) if gone => Err(refusal(code::UNREACHABLE)),
+            _ => Ok(()),
+        }
+    };
+    for second in 1..4 {
+        round(&mut claims, second * SECOND, odd(false));
+    }
+    assert_eq!(ready(&claims), ["a"]);
+    // The good one is away, and lost to its own cluster.
+    for second in 4..70 {
+        round(&mut claims, second * SECOND, odd(true));
+        assert!(ready(&claims).is_empty(), "at {second} s");
+    }
+    claims.serving(70 * SECOND, vec![peer("b")]);
+    let mut next = Claims::new(Duration::ZERO, vec![peer("a"), peer("b")], true);
+    next.serving(Duration::ZERO, vec![peer("b")]);
+    for second in 70..200 {
+        round(&mut claims, second * SECOND, odd(true));
+        round(&mut next, second * SECOND, odd(true));
+        assert!(ready(&claims).is_empty() && ready(&next).is_empty());
+    }
+    assert!(matches!(
+        claims.standing(200 * SECOND),
+        Standing::Refused(_)
+    ));
+    // It comes back, with or without its file system.
+    claims.serving(201 * SECOND, vec![peer("a"), peer("b")]);
+    round(&mut claims, 201 * SECOND, odd(false));
+    assert_eq!(ready(&claims), ["a"]);
 }
 
 #[test]
@@ -120,6 +153,28 @@ fn a_node_out_of_reach_holds_the_end_back_for_one_lease() {
 }
 
 #[test]
+fn a_node_that_serves_no_more_holds_the_end_back_too() {
+    let mut claims = held();
+    let asked = claims.due(4 * SECOND);
+    assert_eq!(asked.len(), 3);
+    claims.serving(4 * SECOND, vec![peer("a"), peer("c")]);
+    assert!(claims.waits(4 * SECOND));
+    for (peer, ask) in asked {
+        claims.answered(5 * SECOND, &peer.identity, ask, Ok(()));
+    }
+    assert_eq!(ready(&claims), ["a", "c"]);
+    assert!(claims.waits(4 * SECOND + LEASE) && !claims.waits(5 * SECOND + LEASE));
+    // It comes back, and what was begun there before ends.
+    claims.serving(30 * SECOND, vec![peer("a"), peer("b"), peer("c")]);
+    let mut all = Vec::new();
+    for second in 30..35 {
+        all.extend(round(&mut claims, second * SECOND, |_, _| Ok(())));
+    }
+    assert!(all.iter().any(|(name, ask)| name == "b" && ask.fences_all));
+    assert_eq!(ready(&claims), ["a", "b", "c"]);
+}
+
+#[test]
 fn each_node_learns_of_other_members() {
     let mut claims = held();
     claims.members_changed(2 * SECOND);
@@ -132,17 +187,18 @@ fn each_node_learns_of_other_members() {
 
 #[test]
 fn an_earlier_controller_is_waited_for() {
-    let mut claims = Claims::new(SECOND, vec![peer("a"), peer("b")]);
+    let mut claims = Claims::new(SECOND, vec![peer("a"), peer("b")], true);
     claims.serving(SECOND, vec![peer("a")]);
     round(&mut claims, SECOND, |_, _| Ok(()));
     assert!(claims.waits(2 * SECOND), "b may have members");
-    assert!(!claims.waits(2 * SECOND + LEASE));
+    assert!(claims.waits(2 * SECOND + LEASE), "it may have been renewed");
+    assert!(!claims.waits(20 * SECOND + LEASE));
 }
 
 #[test]
 fn an_older_destination_a_refusal_and_silence_are_told_apart() {
     let alone = |word: &str| {
-        let mut claims = Claims::new(SECOND, Vec::new());
+        let mut claims = Claims::new(SECOND, Vec::new(), false);
         claims.serving(SECOND, vec![peer("a")]);
         round(&mut claims, SECOND, |_, _| Err(refusal(word)));
         claims
@@ -174,14 +230,14 @@ fn whatever_nodes_answered_all_that_answer_are_used_in_the_end() {
         code::OTHER_PLACE,
         code::NO_SUCH_CLAIM,
     ];
-    for seed in 0..2_000_u64 {
+    for seed in 0..1_000_u64 {
         let mut random = seed;
-        let mut claims = Claims::new(Duration::ZERO, Vec::new());
+        let mut claims = Claims::new(Duration::ZERO, Vec::new(), false);
         let peers = vec![peer("a"), peer("b"), peer("c")];
         claims.serving(Duration::ZERO, peers.clone());
         let mut flying: Vec<(Peer, Ask)> = Vec::new();
         let mut now = Duration::ZERO;
-        for step in 0..400_u32 {
+        for step in 0..1_000_u32 {
             now += Duration::from_millis(100);
             flying.extend(claims.due(now));
             // Trouble ends; one node stays away.
