@@ -63,7 +63,7 @@ impl Shared {
             version: self.config.version.clone(),
             level: FEATURE_LEVEL,
             resources: (self.config.resources)(),
-            sights: self.sights.look(&*self.config.look),
+            sights: self.sights.seen(),
         }
     }
 
@@ -142,7 +142,7 @@ fn odd_exports(shared: &Shared, rows: &[Node], now: Instant) -> Vec<(u64, String
     let heard = shared.live.lock();
     for row in rows {
         let seen = match row.number == own {
-            true => shared.sights.look(&*shared.config.look),
+            true => shared.sights.seen(),
             false => match heard.of(row.number) {
                 Some(entry) if !heard.is_lost(row.number, now) => entry.said.sights.clone(),
                 _ => continue,
@@ -163,7 +163,7 @@ fn odd_exports(shared: &Shared, rows: &[Node], now: Instant) -> Vec<(u64, String
         let row = rows.iter().find(|row| row.number == number);
         let name = row.map_or("", |row| row.name.as_str());
         (shared.config.log)(&format!(
-            "cluster: the export {export} of the node {name} is another file system than at other nodes, or is not mounted; the node takes no jobs of it"
+            "cluster: the export {export} of the node {name} is another file system than at most nodes, or is not mounted there; the node takes no jobs of it until it is mounted as at the others"
         ));
     }
     odd

@@ -104,6 +104,11 @@ impl Cluster {
             .name("gw-cluster".to_owned())
             .spawn(move || keeper::run(&shared))?;
         *self.thread() = Some(thread);
+        let shared = Arc::clone(&self.shared);
+        // Nobody waits for its end: see there.
+        std::thread::Builder::new()
+            .name("gw-sights".to_owned())
+            .spawn(move || shared.sights.follow(&shared.config.look, &shared.stopping))?;
         Ok(())
     }
 

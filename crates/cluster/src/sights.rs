@@ -1,15 +1,21 @@
-//! Owns what this node sees of its exports, looked at from time to time, and which odd ones were told.
+//! Owns what this node sees of its exports, looked at by a thread of its own, and which odd ones were told.
 //! Compares nothing: the leader does.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Mutex, PoisonError};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 /// Between two looks.
 const LOOK_EVERY: Duration = Duration::from_secs(10);
 
-/// What a node sees of each export, by name: see `api::sight`. An export that cannot be looked at is seen as a place that no other
-/// node sees.
+/// What was seen longer ago than this says nothing: a file system may not answer.
+const OLD_AFTER: Duration = Duration::from_secs(60);
+
+/// How soon the thread ends.
+const STOP_WITHIN: Duration = Duration::from_millis(200);
+
+/// What a node sees of each export, by name: see `godwit_api::sight`.
 pub type Look = dyn Fn() -> BTreeMap<String, Vec<u64>> + Send + Sync;
 
 /// What this node sees.
@@ -24,19 +30,36 @@ struct Seen {
 }
 
 impl Sights {
-    /// What was seen last, or is seen now if that is too long ago.
-    pub(crate) fn look(&self, look: &Look) -> BTreeMap<String, Vec<u64>> {
-        let mut seen = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if seen.at.is_none_or(|at| at.elapsed() >= LOOK_EVERY) {
-            seen.exports = look();
-            seen.at = Some(Instant::now());
+    fn lock(&self) -> MutexGuard<'_, Seen> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What was seen last, unless that is too long ago.
+    pub(crate) fn seen(&self) -> BTreeMap<String, Vec<u64>> {
+        let seen = self.lock();
+        match seen.at.is_some_and(|at| at.elapsed() < OLD_AFTER) {
+            true => seen.exports.clone(),
+            false => BTreeMap::new(),
         }
-        seen.exports.clone()
+    }
+
+    /// Body of the thread that looks. Nobody waits for it: a file system that does not answer holds it.
+    pub(crate) fn follow(&self, look: &Arc<Look>, stopping: &AtomicBool) {
+        while !stopping.load(Ordering::SeqCst) {
+            let exports = look();
+            let mut seen = self.lock();
+            (seen.exports, seen.at) = (exports, Some(Instant::now()));
+            drop(seen);
+            let next = Instant::now() + LOOK_EVERY;
+            while Instant::now() < next && !stopping.load(Ordering::SeqCst) {
+                std::thread::sleep(STOP_WITHIN);
+            }
+        }
     }
 
     /// Those that were not told before.
     pub(crate) fn new_ones(&self, odd: &[(u64, String)]) -> Vec<(u64, String)> {
-        let mut seen = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut seen = self.lock();
         let now: BTreeSet<(u64, String)> = odd.iter().cloned().collect();
         let new = now.difference(&seen.told).cloned().collect();
         seen.told = now;

@@ -47,7 +47,7 @@ impl Sending<'_> {
         &self,
         make: &dyn Fn(To) -> Result<JobSpec, Failure>,
         list: Option<GivenList>,
-    ) -> (Result<Summary, Failure>, Heard) {
+    ) -> Sent {
         let heard = Arc::new(Told {
             heard: Mutex::default(),
             flight: Arc::clone(self.flight),
@@ -77,7 +77,13 @@ impl Sending<'_> {
             };
             match &ended {
                 Err(failure) if self.goes_on() && passes(failure) => {}
-                _ => return (ended, std::mem::take(&mut *heard.lock())),
+                _ => {
+                    return Sent {
+                        cut: last.is_some() || ended.is_err(),
+                        ended,
+                        heard: std::mem::take(&mut *heard.lock()),
+                    };
+                }
             }
             last = Some(ended);
             thread::sleep(wait);
@@ -87,8 +93,11 @@ impl Sending<'_> {
             let message = "no node of the destination takes anything";
             Err(Failure::new(FailureCode::Unreachable, message))
         };
-        let ended = last.unwrap_or_else(nobody);
-        (ended, std::mem::take(&mut *heard.lock()))
+        Sent {
+            cut: last.is_some(),
+            ended: last.unwrap_or_else(nobody),
+            heard: std::mem::take(&mut *heard.lock()),
+        }
     }
 
     /// Where a try goes. The nodes of the destination that the controller chose for this node come in turn; where one does not take it, any
@@ -132,6 +141,14 @@ impl Sending<'_> {
         };
         Chosen::To(to, work.targets.nodes)
     }
+}
+
+/// What came of a transfer.
+pub(crate) struct Sent {
+    pub(crate) ended: Result<Summary, Failure>,
+    pub(crate) heard: Heard,
+    /// A try was cut: what it sent may still be written.
+    pub(crate) cut: bool,
 }
 
 /// Where a transfer goes now.

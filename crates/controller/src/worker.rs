@@ -131,6 +131,8 @@ struct Brought {
     files: u64,
     bytes: u64,
     trouble: Option<Reason>,
+    /// A transfer was cut.
+    cut: bool,
 }
 
 impl Doing<'_> {
@@ -248,15 +250,17 @@ impl Doing<'_> {
                 files: brought.files,
                 bytes: brought.bytes,
                 trouble: brought.trouble,
+                cut: brought.cut,
             }));
-            // What is done is told once even to a state that stops its job; else the lease returns.
-            let op = Op::Work(self.job.to_owned(), settle);
-            self.node.insist(&op, &|| self.goes_on());
+            // From now on the state counts it.
             *self
                 .shared
                 .flight
                 .lock()
                 .unwrap_or_else(PoisonError::into_inner) = Flight::default();
+            // What is done is told once even to a state that stops its job; else the lease returns.
+            let op = Op::Work(self.job.to_owned(), settle);
+            self.node.insist(&op, &|| self.goes_on());
         }
     }
 
@@ -287,16 +291,29 @@ impl Doing<'_> {
     }
 
     fn close(&self, leased: &Leased<'_>, item: &WorkItem) -> Result<Brought, Failure> {
+        // A source that was unmounted meanwhile would be an empty tree.
+        self.look(leased.work)?;
         let deletes = leased.work.counts.scans_failed == 0;
         let make = |to: To| self.way(leased, to)?.close(deletes);
-        let (ended, heard) = self.sending(leased).transfer(&make, None);
-        let outcome = Settlement::Closed(Box::new(closed(leased.root, &ended?, heard)));
+        let sent = self.sending(leased).transfer(&make, None);
+        let ended = match sent.ended {
+            Ok(ended) => ended,
+            Err(failure) => {
+                let why = self.goes_on().then_some(&failure);
+                return Ok(Brought {
+                    cut: true,
+                    ..back(leased.items, why)
+                });
+            }
+        };
+        let outcome = Settlement::Closed(Box::new(closed(leased.root, &ended, sent.heard)));
         let settled = vec![Settled {
             number: item.number,
             outcome,
         }];
         Ok(Brought {
             settled,
+            cut: sent.cut,
             ..Brought::default()
         })
     }
@@ -350,9 +367,9 @@ impl Doing<'_> {
             let is_listed = !names.is_empty();
             let make = |to: To| self.way(leased, to)?.members(work.clone(), is_listed);
             let list = is_listed.then(|| GivenList::in_memory(names));
-            let (ended, told) = self.sending(leased).transfer(&make, list);
-            heard = told;
-            match ended {
+            let sent = self.sending(leased).transfer(&make, list);
+            (heard, brought.cut) = (sent.heard, sent.cut);
+            match sent.ended {
                 Ok(Summary::Transfer(summary)) => {
                     brought.files = summary.files;
                     brought.bytes = summary.bytes.unwrap_or(0);

@@ -16,7 +16,8 @@ use godwit_controller::{Base, End, Mate, Node, Order, Worker, control, summed};
 use godwit_run::Control;
 use godwit_run::walk::WalkLimits;
 use godwit_state::{
-    FailureGroup, Job, JobState, Node as NodeRow, Reader, Reason, Site, Work, Works,
+    Actor, Command, FailureGroup, Job, JobState, Node as NodeRow, Op, Reader, Reason, Site, Work,
+    WorkOp, Works,
 };
 
 use crate::attempt::AttemptEvents;
@@ -152,21 +153,15 @@ pub(crate) fn carry_out(
     let goes_on = || !steering.is_cancelled() && !shared.stopping.load(Ordering::SeqCst);
     let sites = &*shared.config.sites;
     let flights = Flights::new(&job.id);
-    let (mut bytes, mut files) = (0, 0);
     let end = std::thread::scope(|scope| {
         scope.spawn(|| flights.follow(shared, &goes_on));
-        let end = control(&node, sites, &order, &limit, &goes_on, &mut |work| {
+        let _ends = flights.ends();
+        control(&node, sites, &order, &limit, &goes_on, &mut |work| {
             if work.counts.leases > 0 {
                 told.enter(JobState::Running);
             }
-            let mut view = view(work, &flights.sum());
-            // What is settled is for a moment still on its way, or was on its way and is not yet settled.
-            (bytes, files) = (view.bytes.max(bytes), view.files.max(files));
-            (view.bytes, view.files) = (bytes, files);
-            told.seen(view);
-        });
-        flights.end();
-        end
+            told.seen(view(work, &flights.sum()));
+        })
     });
     match end {
         End::Undivided(why) => {
@@ -276,8 +271,7 @@ impl Workers {
     }
 
     /// Makes the workers as the state says: one for each job with open work that moves and whose sources are here, and none where
-    /// this node takes no more jobs. Tells whether one
-    /// is about to end, so that its job waits for it.
+    /// this node takes no more jobs. Tells whether one is about to end, so that its job waits for it.
     pub(crate) fn follow_up(
         &self,
         shared: &Arc<Shared>,
@@ -285,15 +279,12 @@ impl Workers {
         draining: bool,
     ) -> Result<bool, JobsError> {
         let mut wanted = BTreeMap::new();
-        let works = match draining {
-            true => Vec::new(),
-            false => Works(reader).all()?,
-        };
-        for work in works {
+        let works = Works(reader).all()?;
+        for work in works.iter().filter(|_| !draining) {
             let job = reader.job(&work.job)?;
             let job = job.filter(|job| job.epoch == work.epoch && job.state.moves());
             if let Some(job) = job.filter(|job| reaches(&shared.config.exports, job)) {
-                wanted.insert(work.job.clone(), (work, job));
+                wanted.insert(work.job.clone(), (work.clone(), job));
             }
         }
         let mut workers = self.lock();
@@ -310,6 +301,18 @@ impl Workers {
             });
         workers.retain(|_, worker| !worker.is_finished());
         let is_ending = workers.iter().any(|(id, worker)| unwanted(id, worker));
+        // What a worker could not tell any more when it ended.
+        let left = works.iter().filter(|work| !workers.contains_key(&work.job));
+        for work in left {
+            let node = shared.config.node.clone();
+            if Works(reader).holds(&work.job, &node)? {
+                let op = Op::Work(work.job.clone(), WorkOp::Return { node });
+                let actor = Actor::node(shared.config.node.clone());
+                shared
+                    .replica
+                    .propose_blocking(Command::new(shared.now(), actor, op))?;
+            }
+        }
         for (id, (work, job)) in wanted {
             let pair = work
                 .pairs

@@ -33,6 +33,16 @@ struct Told {
     nodes: HashMap<String, (ProgressView, Instant)>,
 }
 
+/// Ends the thread when it is dropped.
+pub(crate) struct Ends<'a>(&'a Flights);
+
+impl Drop for Ends<'_> {
+    fn drop(&mut self) {
+        self.0.lock().has_ended = true;
+        self.0.woken.notify_all();
+    }
+}
+
 impl Flights {
     pub(crate) fn new(job: &str) -> Self {
         Self {
@@ -62,10 +72,9 @@ impl Flights {
         sum
     }
 
-    /// Ends the thread that asks.
-    pub(crate) fn end(&self) {
-        self.lock().has_ended = true;
-        self.woken.notify_all();
+    /// Ends the thread that asks, however its job ends.
+    pub(crate) fn ends(&self) -> Ends<'_> {
+        Ends(self)
     }
 
     /// Body of the thread that asks, until the end.

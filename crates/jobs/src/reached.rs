@@ -5,9 +5,12 @@ use std::time::{Duration, Instant};
 
 use godwit_api::ask::{Answer, Peer, Question, Refusal, code};
 use godwit_api::job::Text;
-use godwit_state::{Actor, Command, Learn, Op, Site, Target};
+use godwit_state::{Actor, Command, Learn, Op, Site, TARGETS_MAX, Target};
 
 use crate::Shared;
+
+/// Addresses that are taken of what another site says.
+const ADDRESSES_MAX: usize = 16;
 
 /// How long a node may take to answer.
 const WITHIN: Duration = Duration::from_secs(10);
@@ -34,6 +37,8 @@ pub(crate) fn living(shared: &Shared, site: Site, path: &[u8]) -> (Site, Vec<Pee
                 return (by, nodes);
             }
             Err(refusal) if refusal.code == code::UNREACHABLE => {}
+            // One that was told of once and does not say that it is of this site may be another's by now.
+            Err(_) if node.identity != site.identity => {}
             // It answers, but not this.
             Err(_) => {
                 let by = Site {
@@ -89,7 +94,11 @@ fn learn(shared: &Shared, site: &Site, nodes: &[Peer]) {
             addresses: node.addresses.clone(),
         })
         .collect();
+    for node in &mut told {
+        node.addresses.truncate(ADDRESSES_MAX);
+    }
     told.sort();
+    told.truncate(TARGETS_MAX);
     // A site of one node has nothing to be learned; one that is named with a job alone is not in the state.
     if told == site.nodes || (site.nodes.is_empty() && told.len() < 2) {
         return;

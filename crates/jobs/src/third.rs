@@ -332,7 +332,6 @@ impl<'a> Third<'a> {
                 self.told.note(&format!(
                     "the access for this job ends by itself within a day: {refusal}"
                 ));
-                return;
             }
         }
     }

@@ -30,6 +30,10 @@ const QUESTIONS_MAX: usize = 100_000;
 /// How long a connection may rest between two questions.
 const REST_MAX: Duration = Duration::from_secs(120);
 
+/// How long the end of fenced transfers is waited for, and how often it is looked for.
+const FENCED_WITHIN: Duration = Duration::from_secs(5);
+const FENCED_LOOK: Duration = Duration::from_millis(20);
+
 /// How often the asker hears that the work goes on.
 pub(crate) const SIGN_EVERY: Duration = Duration::from_secs(1);
 
@@ -173,9 +177,26 @@ fn answer(
         .here
         .claim(&question, &peer.to_string(), &may, &writer)
     {
+        let fences = matches!(&question, Question::Claim(wish) if !wish.fence.is_empty());
+        if fences && answered.is_ok() {
+            fenced(shared)?;
+        }
         return answered;
     }
     shared.here.answer(&question, &may, &mut go_on)
+}
+
+/// Waits until the transfers of fenced members have closed their files.
+fn fenced(shared: &Shared) -> Result<(), Refusal> {
+    let until = Instant::now() + FENCED_WITHIN;
+    while shared.table.has_fenced() {
+        if Instant::now() >= until || shared.stopping() {
+            let message = "a transfer that was ended still writes here; the controller asks again";
+            return Err(Refusal::later(code::BUSY, message));
+        }
+        std::thread::sleep(FENCED_LOOK);
+    }
+    Ok(())
 }
 
 /// The nodes of this site that serve a place, for who may do something there.

@@ -189,6 +189,14 @@ impl Table {
         writer.map(|claim| claim.label.clone())
     }
 
+    /// Whether a transfer of a member is there whose claim has ended, or that was fenced.
+    pub(crate) fn has_fenced(&self) -> bool {
+        let now = Instant::now();
+        let inner = locked(&self.inner);
+        let mut claims = inner.entries.values().map(Entry::claim);
+        claims.any(|claim| claim.lease.as_ref().is_some_and(|hold| !hold.holds_at(now)))
+    }
+
     /// Whether the owner has a transfer with this key.
     pub(crate) fn has(&self, key: &[u8; 32], owner: &IdentityId) -> bool {
         let inner = locked(&self.inner);

@@ -75,6 +75,7 @@ fn settle(lease: u64, node: &str, ended: &[(u64, Settlement)]) -> WorkOp {
         files: 1,
         bytes: 10,
         trouble: None,
+        cut: false,
     }))
 }
 

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use godwit_api::ask::AskSites;
 use godwit_api::rest::{NodeInterface, NodeResources, NodeRoom};
 use godwit_api::settings::{ClusterSettings, JoinSettings, ServeSettings};
+use godwit_api::sight::UNSEEN;
 use godwit_cluster::{Carrier, Cluster, ClusterConfig, ClusterHome, Joining, Token, join};
 use godwit_net::{Cipher, ClientTls, own_interfaces};
 use godwit_node::{Asker, ClaimTable, Export, Here};
@@ -181,7 +182,7 @@ pub(super) fn reached_at(settings: &ClusterSettings, listening: &[SocketAddr]) -
 /// What this node sees of its exports. One that cannot be looked at is like no other.
 fn sights(exports: &[Export]) -> BTreeMap<String, Vec<u64>> {
     let seen = exports.iter().map(|export| {
-        let sight = sight_of(&export.path).unwrap_or_else(|_error| vec![0]);
+        let sight = sight_of(&export.path).unwrap_or_else(|_error| UNSEEN.to_vec());
         (export.name.clone(), sight)
     });
     seen.collect()

@@ -1,4 +1,4 @@
-//! Jobs that fetch from a cluster: its nodes bring the data here, as they would to any site, instead of one node here fetching it.
+//! Jobs that fetch from a cluster and are to be divided: its nodes bring the data here, as they would to any site.
 //! Runs none of them.
 
 use godwit_api::ask::{Answer, Peer, Question, Refusal, code};
@@ -9,8 +9,8 @@ use godwit_state::Job;
 use super::site;
 use crate::{Shared, grants, spec};
 
-/// Whether the site of the sources is to bring the job here: its sources are of one other site that can connect to this node, and several
-/// nodes there serve them, or the job is to be divided in any case. Whatever is not known, one node here fetches.
+/// Whether the site of the sources is to bring the job here: the job is to be divided, and that site can connect to this node. In any
+/// other case one node here fetches.
 pub(crate) fn is_brought(shared: &Shared, job: &Job, note: &dyn Fn(&str)) -> bool {
     let fetches = job.destination.site == HERE && job.sources.iter().all(|one| one.site != HERE);
     if !fetches || crate::guests::asker_of(job).is_some() {
@@ -20,22 +20,29 @@ pub(crate) fn is_brought(shared: &Shared, job: &Job, note: &dyn Fn(&str)) -> boo
     let Ok(Some(Ok(new))) = stored.map(|stored| stored.map(|text| spec::parse(&text))) else {
         return false;
     };
-    if new.divide == Divide::Never || new.kind == JobKind::Verify || new.manifest {
+    // The nodes of the other site get access here, so only the owner of the job decides that.
+    if new.divide != Divide::Always || new.kind == JobKind::Verify || new.manifest {
         return false;
     }
     let (Some(own), Some(first)) = ((shared.config.own)(), job.sources.first()) else {
         return false;
     };
-    let Ok((from, nodes)) = site(shared, job, &first.site) else {
+    let Ok((from, _)) = site(shared, job, &first.site) else {
         return false;
     };
-    if nodes.len() < 2 && new.divide == Divide::Auto {
-        return false;
+    let ask = |question: &Question| {
+        shared.config.sites.ask(Some(&from), question, &mut |_| {
+            !shared.stopping.load(std::sync::atomic::Ordering::SeqCst)
+        })
+    };
+    let id = job.id.clone();
+    // What runs there already goes on there; so does what may, while the site does not say.
+    if job.attempts > 0
+        && !ask(&Question::Job { job: id }).is_err_and(|refusal| refusal.code == code::NO_SUCH_JOB)
+    {
+        return true;
     }
-    let reach = Question::Reach { peer: own };
-    let reached = shared.config.sites.ask(Some(&from), &reach, &mut |_| {
-        !shared.stopping.load(std::sync::atomic::Ordering::SeqCst)
-    });
+    let reached = ask(&Question::Reach { peer: own });
     if let Err(refusal) = &reached {
         note(&format!(
             "one node here fetches, for the other site cannot bring: {refusal}"

@@ -56,6 +56,10 @@ impl Here {
         }
         let lease = lease(wish.lease_ms)?;
         let (members, fence) = (identities(&wish.members)?, identities(&wish.fence)?);
+        // Who takes a claim over may write where it is.
+        if self.claims().place_of(wish.claim).is_some() {
+            self.may_change(wish.claim, may)?;
+        }
         let found = self.find(&wish.path, Right::Write, may)?;
         let absolute = absolute(&found);
         if let Some(label) = writer(&absolute) {
@@ -80,8 +84,9 @@ impl Here {
             lease,
         };
         let tag = claim_tag(&wish.claim.0);
-        mark(&found, tag, asked)?;
-        self.claims().set(wish, now).map(|()| Answer::Done {})
+        self.claims().set(wish, now)?;
+        mark(&found, tag, asked, may)?;
+        Ok(Answer::Done {})
     }
 
     fn renew_claim(
@@ -102,6 +107,12 @@ impl Here {
         }
         self.may_change(wish.claim, may)?;
         self.claims().release(wish.claim, wish.epoch)?;
+        if let Some(place) = self.claims().place_of(wish.claim)
+            && let Ok(found) = self.find(&place.asked, Right::Write, may)
+        {
+            // Whoever cleans the place removes what stays.
+            let _ = mark(&found, claim_tag(&wish.claim.0), Mark::Remove, may);
+        }
         // Nothing resumes what its members have begun. What cannot be removed does no harm.
         let forgotten = JournalDirectory::open(&self.journals())
             .map(|directory| directory.forget_claim(&wish.claim.0));
@@ -140,7 +151,7 @@ fn identities(texts: &[String]) -> Result<HashSet<IdentityId>, Refusal> {
 }
 
 /// Does about the mark of a claim what was asked for.
-fn mark(found: &Found, tag: u64, wish: Mark) -> Result<(), Refusal> {
+fn mark(found: &Found, tag: u64, wish: Mark, may: &May<'_>) -> Result<(), Refusal> {
     if wish == Mark::Untouched {
         return Ok(());
     }
@@ -160,6 +171,13 @@ fn mark(found: &Found, tag: u64, wish: Mark) -> Result<(), Refusal> {
         match wish {
             Mark::Untouched => return Ok(()),
             Mark::Make => {
+                if may(&found.export, &directory, Right::Write).is_err() {
+                    let message = format!(
+                        "{}: the mark would be in a directory above, where you may not write",
+                        found.shown()
+                    );
+                    return Err(Refusal::new(code::PERMISSION, message));
+                }
                 let made = found.storage.create(&within, &name, Create::Fresh, Some(0));
                 return made.map(drop).map_err(refuse);
             }

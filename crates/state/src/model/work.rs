@@ -136,15 +136,12 @@ pub struct Target {
     pub addresses: Vec<String>,
 }
 
-/// Addresses of one node.
-const ADDRESSES_MAX: usize = 16;
-
 impl Target {
     /// Checks the bounds.
     pub(crate) fn check(&self) -> Result<(), CommandError> {
         bounds::name("name", &self.name)?;
         bounds::name("identity", &self.identity)?;
-        bounds::count("addresses", self.addresses.len(), ADDRESSES_MAX)?;
+        bounds::count("addresses", self.addresses.len(), bounds::LIST_MAX)?;
         for address in &self.addresses {
             bounds::text("address", address)?;
         }
@@ -319,6 +316,9 @@ pub struct Settle {
     pub bytes: u64,
     /// Why the node could not do its work, if it could not.
     pub trouble: Option<Reason>,
+    /// A transfer of the lease was cut: what it sent may still be written.
+    #[serde(default)]
+    pub cut: bool,
 }
 
 /// How one item ended.

@@ -214,6 +214,7 @@ impl World<'_> {
             files: 0,
             bytes: 0,
             trouble: None,
+            cut: false,
         })));
         let Some(effect) = effect else {
             // The node tells it once more.

@@ -5,7 +5,7 @@ use std::ffi::OsString;
 
 use clap::ArgMatches;
 use godwit_api::grant::{Area, Grant, Right, Rights, Subject};
-use godwit_api::rest::{AccessOrigin, AccessView, NewAccess};
+use godwit_api::rest::{AccessOrigin, AccessView, NewAccess, Timestamp};
 use godwit_api::settings::{Scope, ServeSettings};
 use godwit_client::{Client, ClientError};
 use godwit_node::Grants;
@@ -64,13 +64,13 @@ impl Running {
     fn add(&self, mut grant: Grant, clock: &Clock) -> Result<bool, Failure> {
         let rules = self.of_state().unwrap_or_default();
         let (subject, area) = (grant.subject.to_string(), grant.area.to_string());
-        // One rule for each subject and area, as in the file.
-        let id = rule_id(&subject, &area);
+        // One rule for each subject, area and end, as in the file.
+        let id = rule_id(&subject, &area, grant.expires);
         let earlier = rules.into_iter().find(|rule| rule.id.as_ref() == Some(&id));
         let earlier = earlier.and_then(AccessView::grant);
         if let Some(earlier) = earlier.filter(|earlier| earlier.holds(clock.present())) {
             let rights: Rights = earlier.rights.iter().chain(grant.rights.iter()).collect();
-            if rights == earlier.rights && earlier.expires == grant.expires {
+            if rights == earlier.rights {
                 return Ok(false);
             }
             grant.rights = rights;
@@ -98,9 +98,10 @@ impl Running {
     }
 }
 
-/// The id of the rule of a subject and an area: FNV-1a of both.
-fn rule_id(subject: &str, area: &str) -> String {
-    let text = format!("{subject} {area}");
+/// The id of the rule of a subject, an area and an end: FNV-1a of all.
+fn rule_id(subject: &str, area: &str, expires: Option<Timestamp>) -> String {
+    let until = expires.map_or_else(String::new, |at| at.0.to_string());
+    let text = format!("{subject} {area} {until}");
     let hash = text.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
     });

@@ -5,7 +5,7 @@ use super::super::{Context, Stop};
 use super::rows::{self, Kind, New, Row, State, WorkRow};
 use crate::bounds;
 use crate::model::{
-    Closed, CommandError, Effect, FILE_PARTS_MAX, Found, SHARES_MAX, Settle, Settlement,
+    Closed, CommandError, Effect, FILE_PARTS_MAX, Found, SHARES_MAX, Settle, Settlement, Taken,
     WORK_LIST_MAX, WORK_PATHS_BYTES_MAX,
 };
 
@@ -142,6 +142,14 @@ pub(super) fn settle(
     if settled > 0 {
         work.work.counts.files = work.work.counts.files.saturating_add(told.files);
         work.work.counts.bytes = work.work.counts.bytes.saturating_add(told.bytes);
+    }
+    if told.cut {
+        let taken = &mut work.work.targets.taken;
+        taken.retain(|taken| taken.node != told.runner.node);
+        taken.push(Taken {
+            node: told.runner.node.clone(),
+            index: context.index,
+        });
     }
     if items > 0 {
         work.work.trouble.clone_from(&told.trouble);
